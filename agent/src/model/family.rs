@@ -1,0 +1,193 @@
+//! The metric contract: one table of families, read by the encoder, the reference page (`nfscope metrics`) and the
+//! tests. A family that is not here cannot be filled: [`Family`] carries its number of labels in its type.
+
+use super::Scheme;
+
+/// Prometheus type of a family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Only rises; starts anew with the agent.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Exponential buckets, exposed as a classic and as a native histogram.
+    Histogram(Scheme),
+}
+
+/// A label and what may stand in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Label {
+    /// Name in the exposition.
+    pub name: &'static str,
+    /// Its values: the closed set, or in words what bounds it.
+    pub values: &'static str,
+}
+
+/// What is known of a family whatever its number of labels.
+#[derive(Debug)]
+pub struct Info {
+    /// Full name, unit and `_total` included.
+    pub name: &'static str,
+    /// One sentence for the `# HELP` line and the reference.
+    pub help: &'static str,
+    /// Prometheus type.
+    pub kind: Kind,
+    /// Labels in the order in which series carry them.
+    pub labels: &'static [Label],
+}
+
+/// A family with `N` labels.
+#[derive(Debug)]
+pub struct Family<const N: usize> {
+    /// The same without its arity.
+    pub info: Info,
+}
+
+macro_rules! labels {
+    ($($id:ident = $name:literal : $values:literal;)*) => {
+        $(const $id: Label = Label { name: $name, values: $values };)*
+    };
+}
+
+labels! {
+    VERSION = "version": "3, 4.0, 4.1, 4.2; 4 for a v4 request without a minor version known to this host (NULL, wrong minor version, undecodable header)";
+    OP = "op": "the RFC's procedure or operation name in lower case";
+    STATUS = "status": "the RFC's status in lower case without its prefix (noent, stale); a number where it has no name";
+    STABILITY = "stability": "unstable, data_sync, file_sync";
+    PHASE = "phase": "queue, receive, execute, reply";
+    POOL = "pool": "nfsd thread pool number";
+    REASON = "reason": "dropped, deferred, garbage, auth";
+    RESULT = "result": "hit, miss, nocache";
+    FS = "fs": "ext4, xfs, btrfs, zfs";
+    VOLUME = "volume": "block device the filesystem is mounted from";
+    DEVICE = "device": "block device name as the kernel shows it, at most 256";
+    BLOCK_OP = "op": "read, write, flush, discard, other";
+    PROBE = "probe": "nfsd, jbd2, block";
+    PROGRAM = "program": "program names, see /probes";
+    WHY = "reason": "why a probe is not attached in the first place; empty where it is";
+    LOST = "reason": "what was lost, see the help of the family";
+    MAP = "map": "BPF map names";
+    BUILD_VERSION = "version": "release";
+    REVISION = "revision": "git commit";
+}
+
+macro_rules! families {
+    ($($(#[doc = $doc:literal])* $id:ident: $name:literal $kind:expr, [$($label:ident),*], $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            $(#[doc = $doc])*
+            pub static $id: Family<{ <[&str]>::len(&[$(stringify!($label)),*]) }> = Family {
+                info: Info { name: $name, help: $help, kind: $kind, labels: &[$($label),*] },
+            };
+        )*
+        /// Every family, in the order of the exposition.
+        pub static ALL: &[&Info] = &[$(&$id.info),*];
+    };
+}
+
+use Kind::{Counter, Gauge, Histogram};
+
+families! {
+    OP_DURATION: "nfscope_op_duration_seconds" Histogram(Scheme::TIME), [VERSION, OP],
+        "Server execution time of one NFSv3 procedure (dispatch, from decode to encoded reply) or one NFSv4 component operation (its encoding included)";
+    OP_ERRORS: "nfscope_op_errors_total" Counter, [VERSION, OP, STATUS],
+        "NFSv3 procedures and NFSv4 component operations that answered with a status other than OK";
+    COMPOUND_DURATION: "nfscope_compound_duration_seconds" Histogram(Scheme::TIME), [VERSION],
+        "One NFSv4 COMPOUND, all its component operations (dispatch, from decode to encoded reply)";
+    COMPOUND_OPS: "nfscope_compound_ops" Histogram(Scheme::COUNT), [VERSION],
+        "Component operations executed per NFSv4 COMPOUND";
+    IO_SIZE: "nfscope_io_size_bytes" Histogram(Scheme::SIZE), [VERSION, OP],
+        "Bytes that one READ returned or one WRITE stored";
+    WRITE: "nfscope_write_total" Counter, [VERSION, STABILITY],
+        "WRITEs by the stability that the client asked for";
+    WRITE_BYTES: "nfscope_write_bytes_total" Counter, [VERSION, STABILITY],
+        "Bytes stored by WRITEs, by the stability that the client asked for";
+    RPC_DURATION: "nfscope_rpc_duration_seconds" Histogram(Scheme::TIME), [VERSION],
+        "Residence on the server: from the request's arrival on its socket until its reply was handed to the socket";
+    RPC_PHASE: "nfscope_rpc_phase_seconds_total" Counter, [VERSION, PHASE],
+        "Residence split into queue (arrived, no thread took it), receive (read from the socket, authentication), execute (dispatch), reply (send)";
+    RPC_QUEUE: "nfscope_rpc_queue_seconds" Histogram(Scheme::TIME), [POOL],
+        "From the request's arrival on its socket until an nfsd thread took it";
+    RPC_RECEIVED_BYTES: "nfscope_rpc_received_bytes_total" Counter, [VERSION],
+        "Bytes of RPC calls received (TCP)";
+    RPC_SENT_BYTES: "nfscope_rpc_sent_bytes_total" Counter, [VERSION],
+        "Bytes of RPC replies sent";
+    RPC_DROPPED: "nfscope_rpc_dropped_total" Counter, [REASON],
+        "RPC calls that got no or no proper answer: dropped without a reply, deferred for an upcall, garbage (malformed), auth (refused)";
+    REPLY_CACHE: "nfscope_reply_cache_total" Counter, [RESULT],
+        "Duplicate request cache look-ups as the kernel counts them: hit (answered from the cache), miss, nocache (idempotent)";
+    THREADS: "nfscope_threads" Gauge, [POOL],
+        "nfsd threads running now";
+    THREADS_BUSY: "nfscope_threads_busy" Gauge, [POOL],
+        "nfsd threads with a request in hand now (read to replied)";
+    THREADS_LIMIT: "nfscope_threads_limit" Gauge, [POOL],
+        "Most nfsd threads that the pool may have";
+    THREAD_BUSY: "nfscope_thread_busy_seconds_total" Counter, [POOL],
+        "Sum over threads of the time with a request in hand; its rate over nfscope_threads is utilisation";
+    THREADS_SATURATED: "nfscope_threads_saturated_seconds_total" Counter, [POOL],
+        "Time during which every running thread of the pool had a request in hand";
+    LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
+        "One wait by a thread for its changes to be durable in the log (jbd2: jbd2_log_wait_commit)";
+    LOG_COMMIT: "nfscope_log_commit_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
+        "One write of the log itself (jbd2: one transaction commit)";
+    BLOCK_QUEUE: "nfscope_block_queue_seconds" Histogram(Scheme::TIME), [DEVICE, BLOCK_OP],
+        "Block request from its insertion into a scheduler or software queue to its issue; requests issued directly have none";
+    BLOCK_DEVICE: "nfscope_block_device_seconds" Histogram(Scheme::TIME), [DEVICE, BLOCK_OP],
+        "Block request from its issue to the device to its completion";
+    BLOCK_BYTES: "nfscope_block_bytes_total" Counter, [DEVICE, BLOCK_OP],
+        "Bytes of completed block requests";
+    BLOCK_FUA: "nfscope_block_fua_total" Counter, [DEVICE],
+        "Completed writes that carried FUA (force unit access)";
+    BLOCK_INFLIGHT: "nfscope_block_inflight" Gauge, [DEVICE],
+        "Block requests issued to the device and not completed";
+    BUILD_INFO: "nfscope_build_info" Gauge, [BUILD_VERSION, REVISION],
+        "Always 1; what is running";
+    PROBE_ATTACHED: "nfscope_probe_attached" Gauge, [PROBE, PROGRAM, WHY],
+        "1 where the probe program is attached (a reason then names a fallback), 0 with the reason where not";
+    PROBE_RUNS: "nfscope_probe_runs_total" Counter, [PROBE, PROGRAM],
+        "Runs of the probe program; only while the host keeps BPF run-time statistics";
+    PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],
+        "Time spent in the probe program; only while the host keeps BPF run-time statistics";
+    EVENTS_LOST: "nfscope_events_lost_total" Counter, [PROBE, LOST],
+        "Events that a probe saw and could not measure: recursion (the kernel skipped the program), map_full, unmatched (an end without its start)";
+    MAP_ENTRIES: "nfscope_map_entries" Gauge, [MAP],
+        "Entries in use of a BPF map that can fill";
+    MAP_CAPACITY: "nfscope_map_capacity" Gauge, [MAP],
+        "Most entries of that map";
+    SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
+        "Time that reading the probes took for this scrape";
+    COVERAGE: "nfscope_coverage_ratio" Gauge, [VERSION],
+        "Operations that the probes timed over operations that the kernel counted since the probes attached (1 is exact)";
+}
+
+impl Info {
+    /// Position of this family in [`ALL`].
+    pub fn index(&self) -> usize {
+        ALL.iter()
+            .position(|i| i.name == self.name)
+            .expect("a family outside the table: the macro registers every one")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for f in ALL {
+            assert!(f.name.starts_with("nfscope_"), "{}", f.name);
+            assert_eq!(
+                f.kind == Counter,
+                f.name.ends_with("_total"),
+                "{}: counters and only counters end in _total",
+                f.name
+            );
+            assert!(!f.help.ends_with('.'), "{}: the encoder adds the full stop", f.name);
+        }
+        let mut names: Vec<_> = ALL.iter().map(|f| f.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

@@ -1,0 +1,14 @@
+//! What every view shares: plain data, the same on Linux and illumos.
+//!
+//! A source fills a [`Snapshot`] (cumulative counters, gauges and histograms by the labels of the metric contract in
+//! [`family`]); a [`Window`] is the difference of two. Views are pure functions of the two and never meet a kernel.
+
+pub mod family;
+pub mod histogram;
+pub mod probe;
+mod snapshot;
+
+pub use family::{Family, Info, Kind};
+pub use histogram::{Histogram, Scheme};
+pub use probe::{ProbeState, ProbeStatus};
+pub use snapshot::{Sample, Series, Snapshot, Window};

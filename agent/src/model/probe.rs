@@ -1,0 +1,50 @@
+//! The health of each probe, as data: every view says the same about what is measured and why something is not.
+
+use serde::{Deserialize, Serialize};
+
+/// How one probe program stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeState {
+    /// Attached by its first choice of hook.
+    Attached,
+    /// Attached by a second choice that measures the same, or a little less: the reason says what.
+    Fallback,
+    /// Will attach by itself once the kernel module or the service it observes is there.
+    Waiting,
+    /// This host cannot offer it; the reason says what is missing and what would help.
+    Unsupported,
+}
+
+impl ProbeState {
+    /// The state's name in JSON and in labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProbeState::Attached => "attached",
+            ProbeState::Fallback => "fallback",
+            ProbeState::Waiting => "waiting",
+            ProbeState::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// One probe program, its state and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeStatus {
+    /// The probe's one word: `nfsd`, `jbd2`, `block`.
+    pub probe: String,
+    /// The program inside it, at most 15 characters.
+    pub program: String,
+    /// The hook it attaches to, as the kernel names it (`tp_btf/svc_process`).
+    pub hook: String,
+    /// What it gives, in one line.
+    pub gives: String,
+    /// True where NFS operations cannot be timed without it.
+    pub required: bool,
+    /// Where it stands.
+    pub state: ProbeState,
+    /// Why it is not simply attached; empty where it is.
+    pub reason: String,
+    /// What the admin can do about it; empty where nothing is to be done.
+    pub fix: String,
+}
