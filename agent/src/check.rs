@@ -1,0 +1,154 @@
+//! `nfscope check`: the report as a page, as JSON, as an exit code.
+
+use crate::model::ProbeState;
+use crate::source::{Report, Verdict};
+use std::fmt::Write;
+
+/// A page for the terminal.
+pub fn render(report: &Report, color: bool) -> String {
+    let mut out = String::new();
+    let width = |names: &mut dyn Iterator<Item = usize>| names.max().unwrap_or(0);
+    let mut facts = report.facts.iter().map(|f| f.name.chars().count());
+    let left = width(&mut facts);
+    if !report.facts.is_empty() {
+        out.push_str("Host\n");
+    }
+    for f in &report.facts {
+        let mark = mark(if f.ok { Mark::Good } else { Mark::Bad }, color);
+        let _ = writeln!(out, "  {mark} {:left$}  {}", f.name, f.value);
+        fix(&mut out, &f.fix);
+    }
+    let mut probe = "";
+    let mut programs = report.probes.iter().map(|p| p.program.chars().count());
+    let left = width(&mut programs);
+    for p in &report.probes {
+        if p.probe != probe {
+            probe = &p.probe;
+            let _ = writeln!(out, "\nProbe {probe}");
+        }
+        let state = match p.state {
+            ProbeState::Attached => Mark::Good,
+            ProbeState::Fallback | ProbeState::Waiting => Mark::Warn,
+            ProbeState::Unsupported => Mark::Bad,
+        };
+        let mark = mark(state, color);
+        let _ = writeln!(
+            out,
+            "  {mark} {:left$}  {:11}  {}",
+            p.program,
+            p.state.as_str(),
+            p.gives
+        );
+        let _ = writeln!(out, "      {}", p.hook);
+        if !p.reason.is_empty() {
+            let _ = writeln!(out, "      {}", p.reason);
+        }
+        fix(&mut out, &p.fix);
+    }
+    let (state, verdict) = match report.verdict {
+        Verdict::Full => (
+            Mark::Good,
+            "NFS operations can be timed, with everything that belongs to it",
+        ),
+        Verdict::Degraded => (
+            Mark::Warn,
+            "NFS operations can be timed; some probes are absent or use a fallback",
+        ),
+        Verdict::None => (Mark::Bad, "NFS operations cannot be timed on this host"),
+    };
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{} {verdict}", mark(state, color));
+    out
+}
+
+/// The same for programs.
+///
+/// # Errors
+/// None that a report can cause.
+pub fn json(report: &Report) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(report)
+}
+
+/// 0 full, 3 degraded, 1 nothing.
+pub fn exit_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Full => 0,
+        Verdict::Degraded => 3,
+        Verdict::None => 1,
+    }
+}
+
+enum Mark {
+    Good,
+    Warn,
+    Bad,
+}
+
+/// Words, not only colours: they survive a pipe and a colour-blind reader.
+fn mark(m: Mark, color: bool) -> String {
+    let (word, code) = match m {
+        Mark::Good => ("ok  ", 32),
+        Mark::Warn => ("part", 33),
+        Mark::Bad => ("no  ", 31),
+    };
+    if color {
+        format!("\x1b[{code}m{word}\x1b[0m")
+    } else {
+        word.to_owned()
+    }
+}
+
+fn fix(out: &mut String, text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(out, "      fix: {text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ProbeStatus;
+    use crate::source::Fact;
+
+    #[test]
+    fn a_degraded_host_reads_as_one_page() {
+        let report = Report {
+            verdict: Verdict::Degraded,
+            facts: vec![
+                Fact {
+                    name: "kernel".into(),
+                    value: "6.1.0".into(),
+                    ok: true,
+                    fix: String::new(),
+                },
+                Fact {
+                    name: "module BTF".into(),
+                    value: "none".into(),
+                    ok: false,
+                    fix: "install it".into(),
+                },
+            ],
+            probes: vec![ProbeStatus {
+                probe: "nfsd".into(),
+                program: "dispatch".into(),
+                hook: "fentry/nfsd_dispatch".into(),
+                gives: "execution time".into(),
+                required: true,
+                state: ProbeState::Fallback,
+                reason: "no fentry".into(),
+                fix: "upgrade".into(),
+            }],
+        };
+        assert_eq!(
+            render(&report, false),
+            "Host\n  ok   kernel      6.1.0\n  no   module BTF  none\n      fix: install it\n\n\
+             Probe nfsd\n  part dispatch  fallback     execution time\n      fentry/nfsd_dispatch\n      no fentry\n      \
+             fix: upgrade\n\npart NFS operations can be timed; some probes are absent or use a fallback\n"
+        );
+        assert!(render(&report, true).contains("\x1b[33mpart\x1b[0m"));
+        let codes = [Verdict::Full, Verdict::Degraded, Verdict::None].map(exit_code);
+        assert_eq!(codes, [0, 3, 1]);
+    }
+}
