@@ -1,0 +1,140 @@
+//! nfscope's agent, running in the machine, reached from the host.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::control::{Output, Running};
+use crate::http::{self, Response};
+use crate::machine::Machine;
+use crate::wire::AGENT_PORTS;
+
+/// A running agent. Dropping it kills it.
+#[derive(Debug)]
+pub struct Agent {
+    address: SocketAddr,
+    log: PathBuf,
+    running: Running,
+}
+
+impl Agent {
+    pub(crate) fn start(
+        machine: &Machine,
+        program: &Path,
+        n: usize,
+        arguments: &[&str],
+    ) -> Result<Agent> {
+        // The ports are used again and again; an agent that still holds one is the test's mistake and says so.
+        let slot = n % AGENT_PORTS.len();
+        let address = machine
+            .agent(slot)
+            .context("the machine forwards no port")?;
+        let log = machine.dir().join(format!("agent-{n}.log"));
+        let mut command = format!(
+            "exec {} agent --web.listen-address 0.0.0.0:{}",
+            program.display(),
+            AGENT_PORTS[slot]
+        );
+        for argument in arguments {
+            command += &format!(" '{}'", argument.replace('\'', r"'\''"));
+        }
+        let running = machine.run(None, &format!("{command} >{} 2>&1", log.display()))?;
+        let agent = Agent {
+            address,
+            log,
+            running,
+        };
+        agent.wait_for("an answer at /healthz", Duration::from_secs(60), |status| {
+            status > 0
+        })?;
+        Ok(agent)
+    }
+
+    /// Where the host reaches it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until /healthz answers 200: NFS operations are being timed.
+    pub fn wait_until_healthy(&self, patience: Duration) -> Result<()> {
+        self.wait_for("200 at /healthz", patience, |status| status == 200)
+    }
+
+    fn wait_for(&self, what: &str, patience: Duration, enough: fn(u16) -> bool) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let last = match http::get(self.address, "/healthz", &[]) {
+                Ok(response) if enough(response.status) => return Ok(()),
+                Ok(response) => format!("{} {}", response.status, response.text().trim()),
+                Err(e) => format!("{e:#}"),
+            };
+            if self.running.has_ended() {
+                bail!(
+                    "the agent ended instead of giving {what}; its log ({}):\n{}",
+                    self.log.display(),
+                    self.log()
+                );
+            }
+            if started.elapsed() > patience {
+                bail!(
+                    "the agent did not give {what} within {patience:?} (last: {last}); its log ({}):\n{}",
+                    self.log.display(),
+                    self.log()
+                );
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The body at this path; an error unless the status is 200.
+    pub fn get(&self, path: &str) -> Result<String> {
+        let response = self.get_raw(path, &[])?;
+        if response.status != 200 {
+            bail!(
+                "GET http://{}{path} answered {}: {}",
+                self.address,
+                response.status,
+                response.text()
+            );
+        }
+        Ok(response.text())
+    }
+
+    /// The whole answer at this path to a request with these headers.
+    pub fn get_raw(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+        http::get(self.address, path, headers)
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Whether it is still there.
+    pub fn is_running(&self) -> bool {
+        !self.running.has_ended()
+    }
+
+    /// Sends it a signal: 2, 9, 15, 18 or 19.
+    pub fn signal(&mut self, signal: i32) -> Result<()> {
+        self.running.signal(signal)
+    }
+
+    /// Waits for its end, which something else must cause; its log is the standard error.
+    pub fn wait(&mut self, patience: Duration) -> Result<Output> {
+        let mut output = self.running.wait(patience)?;
+        output.stderr = self.log();
+        Ok(output)
+    }
+
+    /// Stops it as systemd would (SIGTERM), and checks that it ends well within ten seconds.
+    pub fn stop(mut self) -> Result<Output> {
+        self.running.signal(15)?;
+        let output = self.wait(Duration::from_secs(20))?;
+        output.ok("nfscope agent, stopped by SIGTERM,")
+    }
+}

@@ -1,0 +1,73 @@
+//! An NFS client beside the server: a network namespace, a host name, and mounts.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::control::{Output, Running};
+use crate::server::Server;
+
+/// One client of a [`Server`]. Its mounts live at `/run/c<n>/`, visible to every process of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Client<'a> {
+    server: &'a Server,
+    n: usize,
+}
+
+impl<'a> Client<'a> {
+    pub(crate) fn new(server: &'a Server, n: usize) -> Self {
+        Client { server, n }
+    }
+
+    /// Mounts the export over NFSv3 if it is not yet, and returns the mount point.
+    pub fn mount_v3(&self) -> Result<String> {
+        self.mount("v3", "vers=3,nolock,proto=tcp,hard", "/run/exp")
+    }
+
+    /// Mounts the export over NFSv4.2 if it is not yet, and returns the mount point.
+    pub fn mount_v4_2(&self) -> Result<String> {
+        self.mount("v4.2", "vers=4.2,proto=tcp,hard", "/")
+    }
+
+    /// Mounts the export over NFSv4.1 if it is not yet, and returns the mount point.
+    pub fn mount_v4_1(&self) -> Result<String> {
+        self.mount("v4.1", "vers=4.1,proto=tcp,hard", "/")
+    }
+
+    /// Mounts the export over NFSv4.0 if it is not yet, and returns the mount point.
+    pub fn mount_v4_0(&self) -> Result<String> {
+        self.mount("v4.0", "vers=4.0,proto=tcp,hard", "/")
+    }
+
+    /// Mounts `path` of the server at `/run/c<n>/<name>` with these options, unless something is mounted there.
+    pub fn mount(&self, name: &str, options: &str, path: &str) -> Result<String> {
+        let n = self.n;
+        let at = format!("/run/c{n}/{name}");
+        self.sh(&format!(
+            "mountpoint -q {at} && exit
+             modprobe -a nfs nfsv3 nfsv4; mkdir -p {at}
+             timeout 60 mount -t nfs -o {options},timeo=600 10.9.{n}.1:{path} {at}"
+        ))?;
+        Ok(at)
+    }
+
+    /// Unmounts everything that the client has mounted.
+    pub fn unmount_all(&self) -> Result<()> {
+        self.sh(&format!(
+            "for m in /run/c{}/*; do if mountpoint -q $m; then umount $m || exit; fi; done",
+            self.n
+        ))?;
+        Ok(())
+    }
+
+    /// Runs a shell script with the client's network and host name; fails unless it exits with 0.
+    pub fn sh(&self, script: &str) -> Result<Output> {
+        self.server
+            .run(Some(self.n), script, Duration::from_secs(120))
+    }
+
+    /// Starts a shell script with the client's network and host name, and lets it run.
+    pub fn spawn(&self, script: &str) -> Result<Running> {
+        self.server.spawn_as(self.n, script)
+    }
+}

@@ -1,0 +1,207 @@
+//! The host's side of running commands inside a machine.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::wire::{Frame, GREETING, Request};
+
+/// What a finished command left.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+    /// Its exit code; 128 + n when signal n killed it.
+    pub status: i32,
+}
+
+impl Output {
+    /// The output if the command succeeded, else an error with what it said.
+    pub fn ok(self, what: &str) -> Result<Output> {
+        if self.status == 0 {
+            return Ok(self);
+        }
+        bail!(
+            "in the machine, `{what}` exited with {}\nstdout: {}\nstderr: {}",
+            self.status,
+            tail(&self.stdout),
+            tail(&self.stderr)
+        );
+    }
+}
+
+fn tail(text: &str) -> &str {
+    let start = text.len().saturating_sub(4000);
+    text.get(start..)
+        .unwrap_or(text) // not on a character's edge
+        .trim_end()
+}
+
+/// A command running inside the machine. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    what: String,
+    stream: TcpStream,
+    state: Arc<(Mutex<State>, Condvar)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    ended: Option<Result<i32, String>>,
+}
+
+/// Opens a connection on which the machine has greeted.
+pub(crate) fn connect(address: SocketAddr, patience: Duration) -> Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect_timeout(&address, patience)
+        .with_context(|| format!("connecting to the machine at {address}"))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    let mut greeting = String::new();
+    reader
+        .read_line(&mut greeting)
+        .context("waiting for the machine's greeting")?;
+    if greeting != GREETING {
+        bail!("the machine closed the connection at {address} without a greeting");
+    }
+    reader.get_ref().set_read_timeout(None)?;
+    Ok(reader)
+}
+
+impl Running {
+    pub(crate) fn start(
+        address: SocketAddr,
+        client: Option<usize>,
+        script: &str,
+    ) -> Result<Running> {
+        let mut reader = connect(address, Duration::from_secs(20))?;
+        let request = Request {
+            script: script.to_owned(),
+            client,
+        };
+        let mut stream = reader.get_ref().try_clone()?;
+        let mut line = serde_json::to_vec(&request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let state = Arc::new((Mutex::new(State::default()), Condvar::new()));
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            loop {
+                let frame = Frame::read(&mut reader);
+                let mut state = lock(&shared.0);
+                match frame {
+                    Ok(Frame::Out(data)) => state.stdout.extend(data),
+                    Ok(Frame::Err(data)) => state.stderr.extend(data),
+                    Ok(Frame::Exit(code)) => state.ended = Some(Ok(code)),
+                    Ok(Frame::Signal(_)) => {}
+                    Err(e) => state.ended = Some(Err(e.to_string())),
+                }
+                shared.1.notify_all();
+                if state.ended.is_some() {
+                    return;
+                }
+            }
+        });
+        Ok(Running {
+            what: script.trim().to_owned(),
+            stream,
+            state,
+        })
+    }
+
+    /// Sends a signal to the command and everything it started: 1, 2, 9, 15, 18 or 19.
+    pub fn signal(&mut self, signal: i32) -> Result<()> {
+        Frame::Signal(signal)
+            .write(&mut self.stream)
+            .with_context(|| format!("sending signal {signal} to `{}`", self.what))
+    }
+
+    /// Kills the command with everything it started, and waits until it is gone.
+    pub fn kill(mut self) -> Result<Output> {
+        if !self.has_ended() {
+            self.signal(9)?;
+        }
+        self.wait(Duration::from_secs(20))
+    }
+
+    /// What it has written to standard output and standard error so far.
+    pub fn output_so_far(&self) -> (String, String) {
+        let state = lock(&self.state.0);
+        (text(&state.stdout), text(&state.stderr))
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        lock(&self.state.0).ended.is_some()
+    }
+
+    /// Waits for its end, not longer than `patience`.
+    pub fn wait(&mut self, patience: Duration) -> Result<Output> {
+        let deadline = Instant::now() + patience;
+        let mut state = lock(&self.state.0);
+        loop {
+            match &state.ended {
+                Some(Ok(status)) => {
+                    return Ok(Output {
+                        stdout: text(&state.stdout),
+                        stderr: text(&state.stderr),
+                        status: *status,
+                    });
+                }
+                Some(Err(e)) => bail!(
+                    "the machine went away while `{}` ran: {e}",
+                    abridged(&self.what)
+                ),
+                None => {}
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                bail!(
+                    "`{}` did not end within {patience:?}\nstdout so far: {}\nstderr so far: {}",
+                    abridged(&self.what),
+                    tail(&text(&state.stdout)),
+                    tail(&text(&state.stderr))
+                );
+            }
+            state = self
+                .state
+                .1
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The machine kills the command when the connection closes.
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The first line of a script, for messages.
+pub(crate) fn abridged(script: &str) -> String {
+    let mut lines = script.trim().lines();
+    let first = lines.next().unwrap_or_default();
+    match lines.next() {
+        Some(_) => format!("{first} ..."),
+        None => first.to_owned(),
+    }
+}

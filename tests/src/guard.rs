@@ -1,0 +1,66 @@
+//! `lab guard`: keeps a machine from outliving the process that asked for it.
+//!
+//! The guard holds the read end of a pipe whose write end only its owner has. However the owner ends - returning,
+//! panicking, Ctrl-C, `kill -9` - the pipe closes, and the guard kills the machine's whole process group and
+//! removes its directory, unless a file called `keep` says that somebody will want the logs.
+//!
+//! Its standard input is that pipe, its standard output the lock of the slot (held, never written to, so that a slot
+//! is free only when its machine is gone), its standard error the machine's console log.
+
+use std::fs;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// The file that tells the guard to leave the machine's directory behind.
+pub const KEEP: &str = "keep";
+
+/// The file that appears when the machine ended by itself; it holds the exit status.
+pub const ENDED: &str = "ended";
+
+/// Runs `command` until it ends or standard input closes.
+pub fn run(dir: &Path, command: &[String]) -> Result<()> {
+    let Some((program, arguments)) = command.split_first() else {
+        bail!("lab guard: no command to guard");
+    };
+    let console = || std::io::stderr().as_fd().try_clone_to_owned();
+    // Its own group: one signal reaches vng, its shell and QEMU, and no Ctrl-C of a terminal does before us.
+    let mut machine = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(console()?)
+        .stderr(console()?)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("starting {program}; is it set up? run: deploy/setup.sh lab"))?;
+    let group = i32::try_from(machine.id()).ok().and_then(Pid::from_raw);
+    static OWNER_GONE: AtomicBool = AtomicBool::new(false);
+    thread::spawn(move || {
+        let mut sink = [0; 64];
+        while std::io::stdin().read(&mut sink).is_ok_and(|n| n > 0) {}
+        OWNER_GONE.store(true, Ordering::SeqCst);
+        if let Some(group) = group {
+            // It may have ended by itself; there is nothing to do about that.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    });
+    let status = machine.wait().context("waiting for the machine")?;
+    // A machine that died by itself is a finding: its owner is told, and may want the logs.
+    fs::write(dir.join(ENDED), format!("{status}\n")).ok();
+    while !OWNER_GONE.load(Ordering::SeqCst) {
+        thread::sleep(Duration::from_millis(20));
+    }
+    fs::remove_file(dir.join("disk.img")).ok();
+    if !dir.join(KEEP).exists() {
+        fs::remove_dir_all(dir).ok();
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Which kernel a lab boots, and where its unpacked package lies.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+/// A kernel of the test matrix, as unpacked by `deploy/setup.sh lab`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// Debian 11: no module BTF, the oldest that must degrade with a clear reason.
+    V5_10,
+    /// Debian 12.
+    V6_1,
+    /// Debian 12's security suite, Debian 13: the default.
+    V6_12,
+    /// Debian unstable: dynamic nfsd threads.
+    V7_2,
+}
+
+impl Kernel {
+    /// Every kernel of the matrix, oldest first.
+    pub const ALL: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::V7_2];
+
+    /// The kernels on which every figure must be exact.
+    pub const FULL: [Kernel; 3] = [Kernel::V6_1, Kernel::V6_12, Kernel::V7_2];
+
+    /// The kernel called `name` (`6.12`).
+    pub fn named(name: &str) -> Result<Kernel> {
+        match Kernel::ALL.into_iter().find(|k| k.name() == name) {
+            Some(kernel) => Ok(kernel),
+            None => bail!(
+                "no lab kernel is called '{name}'; there are {}",
+                Kernel::ALL.map(Kernel::name).join(", ")
+            ),
+        }
+    }
+
+    /// The short name, which is also its directory's.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernel::V5_10 => "5.10",
+            Kernel::V6_1 => "6.1",
+            Kernel::V6_12 => "6.12",
+            Kernel::V7_2 => "7.2",
+        }
+    }
+
+    /// What `uname -r` will say.
+    pub fn release(self) -> Result<String> {
+        let file = self.dir().join("release");
+        let release = fs::read_to_string(&file).with_context(|| {
+            format!(
+                "kernel {self} is not unpacked ({} is missing); run: deploy/setup.sh lab",
+                file.display()
+            )
+        })?;
+        Ok(release.trim().to_owned())
+    }
+
+    /// The image to boot. Its modules lie beside it in `lib/modules`, where virtme-ng looks for them.
+    pub fn image(self) -> Result<PathBuf> {
+        Ok(self
+            .dir()
+            .join("boot")
+            .join(format!("vmlinuz-{}", self.release()?)))
+    }
+
+    fn dir(self) -> PathBuf {
+        cache().join("kernels").join(self.name())
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where `deploy/setup.sh lab` put kernels and virtme-ng.
+pub fn cache() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+    let root = match (set("NFSCOPE_CACHE"), set("XDG_CACHE_HOME"), set("HOME")) {
+        (Some(cache), _, _) => PathBuf::from(cache),
+        (None, Some(xdg), _) => PathBuf::from(xdg).join("nfscope"),
+        (None, None, home) => PathBuf::from(home.unwrap_or_else(|| "/root".into()))
+            .join(".cache")
+            .join("nfscope"),
+    };
+    root.join("lab")
+}

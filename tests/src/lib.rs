@@ -1,0 +1,46 @@
+//! The lab: a real kernel NFS server in a virtual machine, in a sentence.
+//!
+//! ```no_run
+//! # fn main() -> anyhow::Result<()> {
+//! use lab::{Kernel, Load, Server};
+//! let server = Server::boot(Kernel::V6_12).export("xfs").clients(3).start()?;
+//! let agent = server.agent(&[])?;
+//! let before = server.kernel_counts()?;
+//! server.load(Load::mixed().ops(20_000))?;
+//! let executed = server.kernel_counts()? - before;
+//! println!("{} v4 writes\n{}", executed.op4("write"), agent.get("/metrics")?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Machines are QEMU under virtme-ng (`deploy/setup.sh lab`), on the host's root file system, read-only: programs
+//! built here run there. At most two run at a time, whatever the number of test processes. A machine ends with the
+//! value, or the process, that owns it. Its logs are removed, unless a test failed: then the failure names them.
+
+mod agent;
+mod client;
+mod control;
+mod counts;
+pub mod guard;
+pub mod guest;
+pub mod http;
+mod kernel;
+pub mod load;
+mod machine;
+mod names;
+mod place;
+pub mod raw;
+mod server;
+mod slot;
+mod wire;
+
+pub use agent::Agent;
+pub use client::Client;
+pub use control::{Output, Running};
+pub use counts::KernelCounts;
+pub use http::Response;
+pub use kernel::Kernel;
+pub use load::{Load, LoadReport};
+pub use names::{OP4, PROC3};
+pub use place::{lab_program, nfscope_program, target_dir};
+pub use server::{Builder, Server};

@@ -1,0 +1,284 @@
+//! Boots and ends one virtual machine: QEMU by way of virtme-ng, on the host's own root file system, read-only.
+//!
+//! Nothing is written outside the machine's directory: the kernel's modules are linked into the guest's `/lib/modules`
+//! from where its package was unpacked, and changes to `/etc`, `/var` and the like stay in the guest's memory.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, Once, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::control::{self, Running};
+use crate::kernel::{Kernel, cache};
+use crate::wire::{AGENT_PORTS, CONTROL_PORT};
+use crate::{guard, place, slot};
+
+/// Emulated boots take six to nine seconds alone, and three times that beside a build.
+const BOOT: Duration = Duration::from_secs(120);
+
+/// What a machine is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub kernel: Kernel,
+    pub cpus: u32,
+    pub memory: String,
+    /// Made on the host, where mkfs takes no time; `None` for no disk.
+    pub mkfs: Option<Vec<String>>,
+    pub icount: bool,
+    /// Host port wanted for the first agent.
+    pub agent_port: Option<u16>,
+}
+
+/// A running machine. Dropping it switches it off; its logs stay only if the thread is panicking or
+/// [`Machine::keep_logs`] was called.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    dir: PathBuf,
+    guard: Child,
+    control: SocketAddr,
+    agents: Vec<SocketAddr>,
+}
+
+impl Machine {
+    pub fn boot(spec: &Spec) -> Result<Machine> {
+        // Free ports are found by asking and are taken later, by QEMU: somebody may come between.
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match Machine::try_boot(spec) {
+                Err(e) if attempt < 3 && format!("{e:#}").contains("host forwarding rule") => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn try_boot(spec: &Spec) -> Result<Machine> {
+        let image = spec.kernel.image()?;
+        let vng = cache().join("venv/bin/vng");
+        ensure!(
+            vng.is_file(),
+            "{} is missing; run: deploy/setup.sh lab",
+            vng.display()
+        );
+        let lab = place::lab_program()?;
+        let dir = place::machine_dir(spec.kernel.name())?;
+        fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+        if let Some(mkfs) = &spec.mkfs {
+            make_disk(&dir.join("disk.img"), mkfs)?;
+        }
+        let slot = slot::take()?;
+        let control = free_port(None)?;
+        let mut agents = Vec::new();
+        for (n, _) in AGENT_PORTS.iter().enumerate() {
+            agents.push(free_port(spec.agent_port.filter(|_| n == 0))?);
+        }
+        let console = File::create(dir.join("console.log"))
+            .with_context(|| format!("creating the console log in {}", dir.display()))?;
+        let mut command = Command::new(&lab);
+        command
+            .env("PATH", venv_first(&vng))
+            .arg("guard")
+            .arg(&dir)
+            .arg(&vng)
+            .arg("--run")
+            .arg(&image)
+            .arg("--rwdir")
+            .arg(&dir)
+            .args(["--disable-kvm", "--force-9p", "--user", "root", "--verbose"])
+            .args(["--cwd", "/", "--memory", &spec.memory])
+            .args(["--cpus", &spec.cpus.to_string()])
+            .arg(format!(
+                "--qemu-opts={}",
+                qemu_options(spec, &dir, control, &agents)
+            ))
+            .args(["--exec", &format!("{} guest", lab.display())])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::from(slot))
+            .stderr(console);
+        let guard = command
+            .spawn()
+            .with_context(|| format!("starting {} guard", lab.display()))?;
+        let mut machine = Machine {
+            dir,
+            guard,
+            control,
+            agents,
+        };
+        remember(&machine.dir);
+        if let Err(e) = machine.wait_for_boot() {
+            machine.keep_logs();
+            return Err(e.context(format!(
+                "booting kernel {}; logs: {}",
+                spec.kernel,
+                machine.dir.display()
+            )));
+        }
+        Ok(machine)
+    }
+
+    fn wait_for_boot(&mut self) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let last = match control::connect(self.control, Duration::from_secs(1)) {
+                Ok(_) => return Ok(()),
+                Err(e) => e,
+            };
+            if self.dir.join(guard::ENDED).exists() || self.guard.try_wait()?.is_some() {
+                bail!(
+                    "the machine ended while booting; the console's last words:\n{}",
+                    self.console_tail()
+                );
+            }
+            if started.elapsed() > BOOT {
+                bail!(
+                    "the machine did not answer within {BOOT:?} ({last:#}); the console's last words:\n{}",
+                    self.console_tail()
+                );
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn console_tail(&self) -> String {
+        let console = fs::read(self.dir.join("console.log")).unwrap_or_default();
+        let console = String::from_utf8_lossy(&console);
+        let lines: Vec<&str> = console.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+
+    /// Starts a command in the machine, as a client if one is given.
+    pub fn run(&self, client: Option<usize>, script: &str) -> Result<Running> {
+        Running::start(self.control, client, script)
+            .with_context(|| format!("running `{}` in the machine", control::abridged(script)))
+    }
+
+    /// Where the host reaches the machine's n-th agent port.
+    pub fn agent(&self, n: usize) -> Option<SocketAddr> {
+        self.agents.get(n).copied()
+    }
+
+    /// The machine's directory, writable from both sides under the same path.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Leaves the logs behind when the machine ends.
+    pub fn keep_logs(&self) {
+        keep(&self.dir);
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.keep_logs();
+        }
+        forget(&self.dir);
+        // Closing the guard's standard input ends the machine.
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// vng looks for virtme-run, its other half, on the PATH.
+fn venv_first(vng: &Path) -> OsString {
+    let mut path = vng.parent().unwrap_or(vng).as_os_str().to_owned();
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into()));
+    path
+}
+
+fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAddr]) -> String {
+    let mut forwards = format!("hostfwd=tcp:{control}-:{CONTROL_PORT}");
+    for (host, guest) in agents.iter().zip(AGENT_PORTS) {
+        forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
+    }
+    let mut options = format!(
+        "-netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
+    );
+    if spec.mkfs.is_some() {
+        // The guest still sees a volatile write cache and sends its flushes; the host need not honour them.
+        options += &format!(
+            " -drive file={},if=none,id=disk,format=raw,cache=unsafe -device virtio-blk-pci,drive=disk",
+            dir.join("disk.img").display()
+        );
+    }
+    if spec.icount {
+        options += " -icount shift=0,sleep=off";
+    }
+    options
+}
+
+fn make_disk(path: &Path, mkfs: &[String]) -> Result<()> {
+    let disk = File::create(path).with_context(|| format!("creating {}", path.display()))?;
+    disk.set_len(4 << 30)
+        .with_context(|| format!("sizing {}", path.display()))?;
+    let Some((program, arguments)) = mkfs.split_first() else {
+        return Ok(());
+    };
+    let output = Command::new(program)
+        .args(arguments)
+        .arg(path)
+        .output()
+        .with_context(|| format!("running {program}; is it set up? run: deploy/setup.sh lab"))?;
+    ensure!(
+        output.status.success(),
+        "{program} {} failed: {}",
+        path.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+fn free_port(wanted: Option<u16>) -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted.unwrap_or(0)))
+        .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .context("finding a free port on the loopback interface")?;
+    Ok(listener.local_addr()?)
+}
+
+/// The directories of the machines that run now, for the panic hook.
+static RUNNING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A failed assertion may happen far from the machine it is about (a machine can be shared by the tests of a file):
+/// whichever runs at that moment keeps its logs, and the message says where.
+fn remember(dir: &Path) {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            before(panic);
+            for dir in RUNNING
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+            {
+                keep(dir);
+                eprintln!("lab: the machine's logs are kept in {}", dir.display());
+            }
+        }));
+    });
+    RUNNING
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(dir.to_owned());
+}
+
+fn forget(dir: &Path) {
+    RUNNING
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .retain(|d| d != dir);
+}
+
+fn keep(dir: &Path) {
+    // Without it the logs are lost, and nothing worse: there is nobody to tell.
+    let _ = fs::write(dir.join(guard::KEEP), "");
+}

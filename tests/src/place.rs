@@ -1,0 +1,58 @@
+//! Where things lie on the host: the build's programs, and the directory of each running machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result, ensure};
+
+/// The build directory of the workspace (`target/`), found from the running program.
+pub fn target_dir() -> Result<PathBuf> {
+    let exe = std::env::current_exe().context("finding the running program")?;
+    // target/<profile>/lab or target/<profile>/deps/<test>
+    let mut dir = exe.parent().map(Path::to_path_buf).unwrap_or_default();
+    if dir.ends_with("deps") {
+        dir.pop();
+    }
+    dir.pop();
+    Ok(dir)
+}
+
+/// The `lab` program itself, which also runs inside the machine.
+pub fn lab_program() -> Result<PathBuf> {
+    let exe = std::env::current_exe().context("finding the running program")?;
+    let mut dir = exe.parent().map(Path::to_path_buf).unwrap_or_default();
+    if dir.ends_with("deps") {
+        dir.pop();
+    }
+    let program = dir.join("lab");
+    ensure!(
+        program.is_file(),
+        "{} is missing; build it: cargo build -p lab",
+        program.display()
+    );
+    Ok(program)
+}
+
+/// The nfscope program under test: `NFSCOPE_BIN`, or the release build of this workspace.
+pub fn nfscope_program() -> Result<PathBuf> {
+    let program = match std::env::var_os("NFSCOPE_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => target_dir()?.join("release").join("nfscope"),
+    };
+    let program = std::path::absolute(&program)
+        .with_context(|| format!("resolving {}", program.display()))?;
+    ensure!(
+        program.is_file(),
+        "{} is missing; build it (cargo build --release -p nfscope) or name one in NFSCOPE_BIN",
+        program.display()
+    );
+    Ok(program)
+}
+
+/// A new directory name for one machine's files: `target/lab/<kernel>-<pid>-<n>`.
+pub fn machine_dir(kernel: &str) -> Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{kernel}-{}-{n}", std::process::id());
+    Ok(target_dir()?.join("lab").join(name))
+}

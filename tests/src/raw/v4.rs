@@ -1,0 +1,280 @@
+//! NFSv4 compounds: sessions, replays, and the ways to get them wrong.
+
+use anyhow::{Context, Result, ensure};
+
+use super::rpc::{Call, Cursor, Reply, Xdr};
+use super::{Wire, count};
+use crate::names::OP4;
+
+/// One component operation: its number and its arguments.
+#[derive(Clone, Debug)]
+struct Op(u32, Xdr);
+
+fn op(name: &str, arguments: Xdr) -> Op {
+    let number = OP4.iter().position(|n| *n == name).unwrap_or(0);
+    Op(u32::try_from(number).unwrap_or(0), arguments)
+}
+
+fn compound(minor: u32, ops: &[Op]) -> Xdr {
+    let count = u32::try_from(ops.len()).unwrap_or(u32::MAX);
+    let head = Xdr::new().opaque(b"lab").u32s(&[minor, count]);
+    ops.iter()
+        .fold(head, |xdr, Op(number, body)| xdr.u32(*number).append(body))
+}
+
+/// A compound's answer: how many operations were executed, and the results from the first on.
+struct Results {
+    executed: usize,
+    rest: Vec<u8>,
+}
+
+fn results(reply: &Reply) -> Result<Results> {
+    let mut body = Cursor(reply.body()?);
+    let (_status, _tag) = (body.u32()?, body.opaque()?);
+    let executed = body.u32()? as usize;
+    Ok(Results {
+        executed,
+        rest: body.0.to_vec(),
+    })
+}
+
+impl Wire {
+    fn compound(&mut self, what: &str, minor: u32, ops: &[Op]) -> Result<Results> {
+        self.sent.compounds += 1;
+        let reply = self.exchange(what, &Call::nfs(4, 1, compound(minor, ops)))?;
+        let results = results(&reply)?;
+        for Op(number, _) in ops.iter().take(results.executed) {
+            // Version 4.0 ends with release_lockowner: to it, what came later does not exist.
+            let known = minor > 0 || *number <= 39;
+            match OP4.get(*number as usize) {
+                Some(name) if known && !name.is_empty() => count(&mut self.sent.ops4, name),
+                _ => self.sent.illegal_ops += 1,
+            }
+        }
+        Ok(results)
+    }
+
+    /// Sends again what a slot has answered already: nothing is executed.
+    fn replayed(&mut self, what: &str, minor: u32, ops: &[Op]) -> Result<()> {
+        self.sent.compounds += 1;
+        self.sent.slot_replays += 1;
+        self.exchange(what, &Call::nfs(4, 1, compound(minor, ops)))?;
+        Ok(())
+    }
+}
+
+fn put_root() -> Op {
+    op("putrootfh", Xdr::new())
+}
+
+/// Asks for the type, change attribute and size.
+fn get_attributes() -> Op {
+    op("getattr", Xdr::new().u32s(&[1, 0b1_1010]))
+}
+
+fn make_directory(name: &str) -> Op {
+    let directory = 2;
+    let no_attributes = [0, 0];
+    let xdr = Xdr::new().u32(directory).opaque(name.as_bytes());
+    op("create", xdr.u32s(&no_attributes))
+}
+
+fn remove(name: &str) -> Op {
+    op("remove", Xdr::new().opaque(name.as_bytes()))
+}
+
+fn own_name(what: &str, minor: u32) -> String {
+    format!("{what}-{minor}-{}", std::process::id())
+}
+
+pub(super) fn without_session(wire: &mut Wire) -> Result<()> {
+    wire.sent.null4 += 1;
+    wire.exchange("null", &Call::nfs(4, 0, Xdr::new()))?;
+    let name = own_name("raw", 0);
+    let read_directory = op(
+        "readdir",
+        Xdr::new().u64(0).fixed(&[0; 8]).u32s(&[4096, 8192, 1, 2]),
+    );
+    let look_up = op("lookup", Xdr::new().opaque(name.as_bytes()));
+    let get_handle = || op("getfh", Xdr::new());
+    let access = op("access", Xdr::new().u32(0x3f));
+    wire.compound(
+        "root",
+        0,
+        &[put_root(), get_handle(), get_attributes(), access],
+    )?;
+    wire.compound(
+        "mkdir",
+        0,
+        &[put_root(), make_directory(&name), get_handle()],
+    )?;
+    wire.compound(
+        "lookup twice",
+        0,
+        &[
+            put_root(),
+            op("savefh", Xdr::new()),
+            look_up.clone(),
+            op("lookupp", Xdr::new()),
+            op("restorefh", Xdr::new()),
+            get_attributes(),
+        ],
+    )?;
+    wire.compound("readdir", 0, &[put_root(), read_directory])?;
+    wire.compound("rmdir", 0, &[put_root(), remove(&name)])?;
+    wire.compound(
+        "a lookup that fails, and what comes after it",
+        0,
+        &[put_root(), look_up, get_handle()],
+    )?;
+
+    // SETCLIENTID: verifier and name, a callback to nowhere, an identifier.
+    let id = Xdr::new()
+        .fixed(&[7; 8])
+        .opaque(own_name("client", 0).as_bytes())
+        .u32(0x4000_0000)
+        .opaque(b"tcp")
+        .opaque(b"127.0.0.1.0.0")
+        .u32(1);
+    let answer = wire.compound("setclientid", 0, &[op("setclientid", id)])?;
+    let mut answer = Cursor(&answer.rest);
+    let (_op, status) = (answer.u32()?, answer.u32()?);
+    ensure!(status == 0, "SETCLIENTID gave {status}");
+    let client = answer.u64()?;
+    let confirm = Xdr::new().u64(client).fixed(answer.fixed(8)?);
+    wire.compound(
+        "setclientid_confirm",
+        0,
+        &[op("setclientid_confirm", confirm)],
+    )?;
+    wire.compound("renew", 0, &[op("renew", Xdr::new().u64(client))])?;
+    Ok(())
+}
+
+/// A client id and a session with one slot in use.
+struct Session {
+    minor: u32,
+    client: u64,
+    id: [u8; 16],
+    sequence: u32,
+}
+
+impl Session {
+    fn open(wire: &mut Wire, minor: u32) -> Result<Session> {
+        let owner = own_name("owner", minor);
+        let verifier = u64::from(std::process::id());
+        let who = Xdr::new()
+            .u64(verifier)
+            .opaque(owner.as_bytes())
+            .u32s(&[0, 0, 0]);
+        let answer = wire.compound("exchange_id", minor, &[op("exchange_id", who)])?;
+        let mut answer = Cursor(&answer.rest);
+        let (_op, status) = (answer.u32()?, answer.u32()?);
+        ensure!(status == 0, "EXCHANGE_ID gave {status}");
+        let (client, sequence) = (answer.u64()?, answer.u32()?);
+
+        // Per channel: padding, request and reply sizes, cached size, operations, requests, no RDMA.
+        let channel = Xdr::new().u32s(&[0, 8192, 8192, 4096, 8, 4, 0]);
+        let session = Xdr::new()
+            .u64(client)
+            .u32s(&[sequence, 0])
+            .append(&channel)
+            .append(&channel)
+            .u32s(&[0x4000_0000, 1, 0]);
+        let answer = wire.compound("create_session", minor, &[op("create_session", session)])?;
+        let mut answer = Cursor(&answer.rest);
+        let (_op, status) = (answer.u32()?, answer.u32()?);
+        ensure!(status == 0, "CREATE_SESSION gave {status}");
+        let id = answer.fixed(16)?.try_into().context("a session id")?;
+        let mut session = Session {
+            minor,
+            client,
+            id,
+            sequence: 0,
+        };
+        let done = op("reclaim_complete", Xdr::new().u32(0));
+        let first = session.next(true);
+        wire.compound("reclaim_complete", minor, &[first, done])?;
+        Ok(session)
+    }
+
+    fn sequence(&self, sequence: u32, slot: u32, cache: bool) -> Op {
+        let xdr = Xdr::new().fixed(&self.id);
+        op("sequence", xdr.u32s(&[sequence, slot, 3, u32::from(cache)]))
+    }
+
+    /// SEQUENCE for the next request on slot 0.
+    fn next(&mut self, cache: bool) -> Op {
+        self.sequence += 1;
+        self.sequence(self.sequence, 0, cache)
+    }
+
+    fn close(self, wire: &mut Wire) -> Result<()> {
+        let session = op("destroy_session", Xdr::new().fixed(&self.id));
+        wire.compound("destroy_session", self.minor, &[session])?;
+        let client = op("destroy_clientid", Xdr::new().u64(self.client));
+        wire.compound("destroy_clientid", self.minor, &[client])?;
+        Ok(())
+    }
+}
+
+pub(super) fn sessions(wire: &mut Wire) -> Result<()> {
+    for minor in [1, 2] {
+        let mut session = Session::open(wire, minor)?;
+        let name = own_name("session", minor);
+
+        let made = [session.next(true), put_root(), make_directory(&name)];
+        wire.compound("mkdir, cached", minor, &made)?;
+        wire.replayed("mkdir, slot replayed", minor, &made)?;
+        wire.replayed("mkdir, slot replayed again", minor, &made)?;
+
+        let looked = [session.next(false), put_root(), get_attributes()];
+        wire.compound("getattr, not cached", minor, &looked)?;
+        wire.replayed("getattr, replayed but not cached", minor, &looked)?;
+
+        let removed = [session.next(true), put_root(), remove(&name)];
+        wire.compound("rmdir", minor, &removed)?;
+        session.close(wire)?;
+    }
+    Ok(())
+}
+
+pub(super) fn errors(wire: &mut Wire) -> Result<()> {
+    let mut session = Session::open(wire, 1)?;
+    let good = |sequence: Op| [sequence, put_root(), get_attributes()];
+
+    let misordered = session.sequence(session.sequence + 7, 0, true);
+    wire.compound("misordered sequence", 1, &good(misordered))?;
+    let bad_slot = session.sequence(1, 60, true);
+    wire.compound("slot 60", 1, &good(bad_slot))?;
+    let mut unknown = session.sequence(1, 0, true);
+    unknown.1 = Xdr::new().fixed(&[9; 16]).u32s(&[1, 0, 0, 0]);
+    wire.compound("unknown session", 1, &good(unknown))?;
+    let twice = [session.next(true), session.sequence(1, 1, true), put_root()];
+    wire.compound("SEQUENCE in second place", 1, &twice)?;
+    let in_the_middle = [
+        session.next(true),
+        put_root(),
+        Op(99, Xdr::new()),
+        get_attributes(),
+    ];
+    wire.compound("illegal op in the middle", 1, &in_the_middle)?;
+    session.close(wire)?;
+
+    wire.compound("no SEQUENCE first", 1, &[put_root(), get_attributes()])?;
+    for minor in [0, 1] {
+        wire.compound("illegal op first", minor, &[Op(10_043, Xdr::new())])?;
+        wire.compound("op 2", minor, &[Op(2, Xdr::new())])?;
+        wire.compound("empty", minor, &[])?;
+    }
+    // An operation of a later minor version, and one of an earlier.
+    wire.compound("seek in 4.0", 0, &[put_root(), op("seek", Xdr::new())])?;
+    wire.compound("minor version 7", 7, &[put_root(), get_attributes()])?;
+    // A name that says it is longer than the message.
+    let cut_short = [put_root(), op("lookup", Xdr::new().u32(200)), put_root()];
+    wire.compound("an op cut short", 0, &cut_short)?;
+    wire.sent.compounds += 1;
+    let garbage = Call::nfs(4, 1, Xdr::new().u32(0xffff_fff0));
+    wire.exchange("a compound that is garbage", &garbage)?;
+    Ok(())
+}

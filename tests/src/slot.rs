@@ -1,0 +1,50 @@
+//! At most two machines at a time, over all test processes: two cores emulate two machines, and no more.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+const SLOTS: u32 = 2;
+/// Longer than the slowest test that may hold both slots.
+const PATIENCE: Duration = Duration::from_secs(20 * 60);
+
+/// Waits for a slot. The slot is held until every copy of the returned descriptor is closed.
+pub fn take() -> Result<OwnedFd> {
+    let dir = crate::kernel::cache().join("slots");
+    fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+    let started = Instant::now();
+    let mut told = false;
+    loop {
+        for slot in 0..SLOTS {
+            let path = dir.join(format!("{slot}.lock"));
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+                .with_context(|| format!("opening {}", path.display()))?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(file.into()),
+                Err(Errno::WOULDBLOCK) => {}
+                Err(e) => return Err(e).with_context(|| format!("locking {}", path.display())),
+            }
+        }
+        if !told && started.elapsed() > Duration::from_secs(2) {
+            told = true;
+            eprintln!("lab: {SLOTS} machines are running already; waiting for one to end");
+        }
+        if started.elapsed() > PATIENCE {
+            bail!(
+                "no machine ended within {} minutes; see who holds them: fuser -v {}/*.lock",
+                PATIENCE.as_secs() / 60,
+                dir.display()
+            );
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,85 @@
+//! What host and machine say to each other: one TCP connection per command, closed to kill it.
+//!
+//! The machine greets, the host sends one line of JSON (a [`Request`]), then frames flow: one byte of kind, four of
+//! length (big endian), and the data.
+
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+/// What the machine says first: anything else at that port is not ours.
+pub const GREETING: &str = "nfscope lab 1\n";
+/// The port of the machine's command server.
+pub const CONTROL_PORT: u16 = 9900;
+/// The ports inside the machine that agents listen on, in the order they are given out.
+pub const AGENT_PORTS: [u16; 3] = [9943, 9944, 9945];
+
+/// A shell command to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// For `bash -c`.
+    pub script: String,
+    /// The client whose network and host name it runs with; the server's own when absent.
+    pub client: Option<usize>,
+}
+
+/// A piece of a running command's life.
+#[derive(Debug)]
+pub enum Frame {
+    /// From the machine: standard output.
+    Out(Vec<u8>),
+    /// From the machine: standard error.
+    Err(Vec<u8>),
+    /// From the machine: it ended, with this exit code (128 + n for signal n).
+    Exit(i32),
+    /// To the machine: send it this signal.
+    Signal(i32),
+}
+
+impl Frame {
+    /// Writes the frame whole.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let number;
+        let (kind, data): (u8, &[u8]) = match self {
+            Frame::Out(data) => (1, data),
+            Frame::Err(data) => (2, data),
+            Frame::Exit(code) => {
+                number = code.to_be_bytes();
+                (3, &number)
+            }
+            Frame::Signal(signal) => {
+                number = signal.to_be_bytes();
+                (4, &number)
+            }
+        };
+        let length = u32::try_from(data.len()).map_err(io::Error::other)?;
+        let mut frame = Vec::with_capacity(5 + data.len());
+        frame.push(kind);
+        frame.extend_from_slice(&length.to_be_bytes());
+        frame.extend_from_slice(data);
+        to.write_all(&frame)
+    }
+
+    /// Reads the next frame.
+    pub fn read(from: &mut impl Read) -> io::Result<Frame> {
+        let mut head = [0; 5];
+        from.read_exact(&mut head)?;
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+        let mut data = Vec::new();
+        from.take(u64::from(length)).read_to_end(&mut data)?;
+        if data.len() != length as usize {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let number = || -> io::Result<i32> {
+            let bytes = data.as_slice().try_into().map_err(io::Error::other)?;
+            Ok(i32::from_be_bytes(bytes))
+        };
+        match head[0] {
+            1 => Ok(Frame::Out(data)),
+            2 => Ok(Frame::Err(data)),
+            3 => Ok(Frame::Exit(number()?)),
+            4 => Ok(Frame::Signal(number()?)),
+            kind => Err(io::Error::other(format!("unknown frame kind {kind}"))),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The lab tested by itself: every later test believes what is checked here.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use lab::raw::Sent;
+use lab::{Kernel, KernelCounts, Load, Server};
+
+#[test]
+fn vm_5_10_ext4() -> Result<()> {
+    the_lab_tells_the_truth(Kernel::V5_10, "ext4")
+}
+
+#[test]
+fn vm_6_1_btrfs() -> Result<()> {
+    the_lab_tells_the_truth(Kernel::V6_1, "btrfs")
+}
+
+#[test]
+fn vm_6_12_xfs() -> Result<()> {
+    the_lab_tells_the_truth(Kernel::V6_12, "xfs")
+}
+
+#[test]
+fn vm_7_2_tmpfs() -> Result<()> {
+    the_lab_tells_the_truth(Kernel::V7_2, "tmpfs")
+}
+
+fn the_lab_tells_the_truth(kernel: Kernel, fs: &str) -> Result<()> {
+    let started = Instant::now();
+    let server = Server::boot(kernel).export(fs).clients(2).start()?;
+    println!(
+        "{kernel}: answered after {:?}, serving {fs} after {:?}",
+        server.boot_time(),
+        started.elapsed()
+    );
+    assert_eq!(server.sh("uname -r")?.stdout.trim(), kernel.release()?);
+
+    for (scenario, _) in lab::raw::SCENARIOS {
+        let before = server.kernel_counts()?;
+        let sent = server.raw(scenario)?;
+        let counted = server.kernel_counts()? - before;
+        assert_agree(&format!("{kernel} {scenario}"), &sent, &counted);
+    }
+
+    let load_started = Instant::now();
+    let before = server.kernel_counts()?;
+    let report = server.load(Load::mixed().ops(3_000))?;
+    let counted = server.kernel_counts()? - before;
+    println!("{kernel}: load in {:?}: {report:?}", load_started.elapsed());
+    println!("{:?} {:?}", counted.procs3(), counted.ops4_by_name());
+    assert!(report.operations >= 3_000, "{report:?}");
+    for name in ["write", "commit", "read", "create", "rename", "readdirplus"] {
+        assert!(counted.proc3(name) > 0, "no v3 {name}: {counted:?}");
+    }
+    for name in ["write", "commit", "open", "rename", "readdir"] {
+        assert!(counted.op4(name) > 0, "no v4 {name}: {counted:?}");
+    }
+    // Later clients read with READ_PLUS.
+    assert!(counted.op4("read") + counted.op4("read_plus") > 0);
+    Ok(())
+}
+
+fn assert_agree(what: &str, sent: &Sent, counted: &KernelCounts) {
+    assert_eq!(counted.procs3(), sent.proc3, "{what}: v3 procedures");
+    assert_eq!(counted.ops4_by_name(), sent.ops4, "{what}: v4 operations");
+    assert_eq!(counted.compounds, sent.compounds, "{what}: compounds");
+    assert_eq!(counted.null4, sent.null4, "{what}: v4 NULL");
+    assert_eq!(counted.cache_hits, sent.cache_hits, "{what}: cache hits");
+    assert_eq!(counted.net_tcp, sent.calls, "{what}: calls");
+    assert_eq!(
+        counted.net_connections, sent.connections,
+        "{what}: connections"
+    );
+    assert_eq!(
+        counted.rpc_bad,
+        sent.bad_format + sent.bad_auth,
+        "{what}: refused"
+    );
+}
+
+#[test]
+fn vm_a_slow_device_is_slow() -> Result<()> {
+    let server = Server::boot(Kernel::V6_12)
+        .slow(Duration::from_millis(200))
+        .clients(1)
+        .start()?;
+    let mount = server.client(0).mount_v3()?;
+    let took = |script: &str| -> Result<f64> {
+        let script = format!("TIMEFORMAT=%R; time {script}");
+        let output = server.client(0).sh(&script)?;
+        Ok(output.stderr.lines().last().unwrap_or_default().parse()?)
+    };
+    let sync = took(&format!(
+        "dd if=/dev/zero of={mount}/f bs=4k count=5 oflag=sync status=none"
+    ))?;
+    assert!(sync > 1.0, "5 synchronous writes took {sync} s");
+    let stat = took(&format!("stat {mount}/f"))?;
+    assert!(stat < 0.5, "stat took {stat} s");
+    Ok(())
+}
+
+#[test]
+fn vm_nfsd_comes_and_goes() -> Result<()> {
+    let server = Server::boot(Kernel::V6_12)
+        .export("tmpfs")
+        .clients(1)
+        .without_nfsd()
+        .start()?;
+    assert_eq!(
+        server.sh("grep -c ^nfsd /proc/modules || true")?.stdout,
+        "0\n"
+    );
+    server.nfsd_start()?;
+    let mount = server.client(0).mount_v4_2()?;
+    server.client(0).sh(&format!("echo hello > {mount}/f"))?;
+    server.set_threads(1)?;
+    server.nfsd_stop()?;
+    server.nfsd_start()?;
+    assert_eq!(
+        server.client(0).sh(&format!("cat {mount}/f"))?.stdout,
+        "hello\n"
+    );
+    Ok(())
+}
