@@ -1,1 +1,91 @@
-//! The kernel side of nfscope.
+//! The kernel side of nfscope: the BPF objects, in the two builds of `bpf/lib/kernel.h`, and their map types.
+
+pub mod time_edges;
+
+/// One BPF object file in its two builds.
+#[derive(Debug)]
+pub struct Object {
+    /// The probe's word: file, metric label, status.
+    pub word: &'static str,
+    /// For kernels with BTF of the module that has the hooks.
+    pub btf: &'static [u8],
+    /// For kernels without: raw tracepoints and kprobes.
+    pub raw: &'static [u8],
+}
+
+macro_rules! object {
+    ($word:literal) => {
+        Object {
+            word: $word,
+            btf: include_bytes!(concat!(env!("OUT_DIR"), "/", $word, ".bpf.o")),
+            raw: include_bytes!(concat!(env!("OUT_DIR"), "/", $word, "_raw.bpf.o")),
+        }
+    };
+}
+
+/// NFS requests and operations.
+pub static NFSD: Object = object!("nfsd");
+/// ext4's journal.
+pub static JBD2: Object = object!("jbd2");
+/// Block requests.
+pub static BLOCK: Object = object!("block");
+
+macro_rules! types {
+    ($($(#[$doc:meta])* $word:ident;)*) => {$(
+        $(#[$doc])*
+        #[allow(missing_docs, non_camel_case_types, dead_code, unused, clippy::all, clippy::unwrap_used, clippy::undocumented_unsafe_blocks)]
+        mod $word {
+            include!(concat!(env!("OUT_DIR"), "/", stringify!($word), ".skel.rs"));
+        }
+    )*};
+}
+
+types! {
+    nfsd;
+    jbd2;
+    block;
+}
+
+/// Map types as the C headers declare them, by way of the objects' BTF.
+pub mod types {
+    pub use crate::block::types::{block_event, block_key, block_row};
+    pub use crate::jbd2::types::{journal_event, journal_row};
+    pub use crate::nfsd::types::{
+        error_key, event, op_row, pool_now, pool_row, time_hist, version, version_row,
+    };
+}
+
+/// `struct time_hist`, which every object's BTF declares anew.
+pub trait TimeHist {
+    /// Sum in nanoseconds, and counts per bucket.
+    fn parts(&self) -> (u64, &[u64]);
+}
+
+macro_rules! time_hist {
+    ($($word:ident),*) => {$(
+        impl TimeHist for $word::types::time_hist {
+            fn parts(&self) -> (u64, &[u64]) {
+                (self.sum_ns, &self.count)
+            }
+        }
+    )*};
+}
+
+time_hist!(nfsd, jbd2, block);
+
+unsafe extern "C" {
+    fn nfscope_time_bucket(ns: u64) -> u32;
+    fn nfscope_size_bucket(v: u64, buckets: u32) -> u32;
+}
+
+/// The bucket in which the probes count a duration; `bpf/lib/histogram.h` compiled for this host.
+pub fn time_bucket(ns: u64) -> usize {
+    // SAFETY: a pure function of its argument.
+    unsafe { nfscope_time_bucket(ns) as usize }
+}
+
+/// The bucket of `buckets` in which the probes count a size.
+pub fn size_bucket(v: u64, buckets: u32) -> usize {
+    // SAFETY: a pure function of its arguments.
+    unsafe { nfscope_size_bucket(v, buckets) as usize }
+}

@@ -1,0 +1,412 @@
+//! The only code that meets libbpf: loads an object in the chosen build, attaches what the kernel accepts, and keeps file
+//! descriptors of maps and programs. The objects themselves are let go, and with them the copies of the kernel's BTF.
+
+use super::facts::Facts;
+use super::plan::{self, Build, Decision, PROBES, Probe};
+use super::{names, pod};
+use crate::model::{ProbeState, ProbeStatus};
+use libbpf_rs::libbpf_sys;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, ObjectBuilder, PrintLevel};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Mutex;
+
+/// A probe's programs and maps in the kernel.
+pub struct Loaded {
+    /// Which build runs.
+    pub build: Build,
+    maps: BTreeMap<String, MapHandle>,
+    programs: Vec<(&'static str, OwnedFd)>,
+    /// Dropping a link detaches its program.
+    _links: Vec<Link>,
+}
+
+/// What a program has run, by the kernel's count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// Runs; 0 unless statistics are on.
+    pub count: u64,
+    /// Time in the program; 0 unless statistics are on.
+    pub nanoseconds: u64,
+    /// Runs that the kernel skipped because the program was already running on that CPU. Always counted.
+    pub skipped: u64,
+}
+
+impl Loaded {
+    /// A map by its name; `None` where this build has none.
+    pub fn map(&self, name: &str) -> Option<&MapHandle> {
+        self.maps.get(name)
+    }
+
+    /// Names of the attached programs.
+    pub fn programs(&self) -> impl Iterator<Item = (&'static str, &OwnedFd)> {
+        self.programs.iter().map(|(n, fd)| (*n, fd))
+    }
+}
+
+/// libbpf's and the verifier's words while an object loads, to name what was refused and why.
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+fn keep_log(_: PrintLevel, message: String) {
+    if let Ok(mut log) = LOG.lock() {
+        log.push_str(&message);
+    }
+}
+
+fn take_log() -> String {
+    LOG.lock()
+        .map(|mut l| std::mem::take(&mut *l))
+        .unwrap_or_default()
+}
+
+/// Loads and attaches what the plan says of a probe. What does not load is left out and reported; it never stops the rest.
+pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeStatus>) {
+    let build = match plan::decide(probe, facts) {
+        Decision::Load(build) => build,
+        Decision::Wait(reason) => {
+            let fix = "nothing to do: it attaches when that appears".to_owned();
+            return (
+                None,
+                all(probe, ProbeState::Waiting, &reason, &fix, Build::Btf),
+            );
+        }
+        Decision::Impossible { reason, fix } => {
+            return (
+                None,
+                all(probe, ProbeState::Unsupported, &reason, &fix, Build::Btf),
+            );
+        }
+    };
+    libbpf_rs::set_print(Some((PrintLevel::Info, keep_log)));
+    let mut refused: BTreeMap<String, (String, String)> = BTreeMap::new();
+    if build == Build::Raw {
+        for p in probe.programs {
+            if let Err(why) = p.raw {
+                refused.insert(
+                    p.name.into(),
+                    (
+                        format!("no BTF of module {}: {why}", probe.modules.last().unwrap_or(&"")),
+                        "a kernel of 5.11 or later built with CONFIG_DEBUG_INFO_BTF_MODULES=y".into(),
+                    ),
+                );
+            }
+        }
+    }
+    loop {
+        take_log();
+        match attempt(probe, build, facts, &mut refused) {
+            Ok(loaded) => {
+                let states = statuses(probe, build, &refused);
+                return (Some(loaded), states);
+            }
+            Err(error) => {
+                let log = take_log();
+                let refusal = (explain(&log, &error), fix_for(&error));
+                match refused_program(&log) {
+                    Some(name)
+                        if !refused.contains_key(&name)
+                            && probe.programs.iter().any(|p| p.name == name) =>
+                    {
+                        refused.insert(name, refusal);
+                    }
+                    // Not one program's fault: the object as such does not load here.
+                    _ => {
+                        return (
+                            None,
+                            all(probe, ProbeState::Unsupported, &refusal.0, &refusal.1, build),
+                        );
+                    }
+                }
+                if refused.len() == probe.programs.len() {
+                    return (None, statuses(probe, build, &refused));
+                }
+            }
+        }
+    }
+}
+
+fn attempt(
+    probe: &'static Probe,
+    build: Build,
+    facts: &Facts,
+    refused: &mut BTreeMap<String, (String, String)>,
+) -> libbpf_rs::Result<Loaded> {
+    let object = match probe.word {
+        "nfsd" => &nfscope_probes::NFSD,
+        "jbd2" => &nfscope_probes::JBD2,
+        _ => &nfscope_probes::BLOCK,
+    };
+    let image = match build {
+        Build::Btf => object.btf,
+        Build::Raw => object.raw,
+    };
+    let mut open = ObjectBuilder::default().open_memory(image)?;
+    for mut p in open.progs_mut() {
+        let name = p.name().to_string_lossy().into_owned();
+        if refused.contains_key(&name) {
+            p.set_autoload(false);
+        }
+    }
+    for mut m in open.maps_mut() {
+        if matches!(m.name().to_str(), Some("pool" | "pool_now")) {
+            m.set_max_entries(facts.pools())?;
+        }
+    }
+    let loaded = open.load()?;
+    let mut maps = BTreeMap::new();
+    for m in loaded.maps() {
+        // Maps of a build that the kernel did not create have no descriptor.
+        if let Ok(handle) = MapHandle::try_from(&m) {
+            maps.insert(m.name().to_string_lossy().into_owned(), handle);
+        }
+    }
+    if let Some(m) = maps.get("op_number") {
+        fill_op_numbers(m)?;
+    }
+    let (mut links, mut programs) = (Vec::new(), Vec::new());
+    for p in probe.programs {
+        if refused.contains_key(p.name) {
+            continue;
+        }
+        let Some(found) = loaded.progs_mut().find(|x| x.name() == p.name) else {
+            continue;
+        };
+        match found.attach() {
+            Ok(link) => {
+                links.push(link);
+                programs.push((p.name, found.as_fd().try_clone_to_owned()?));
+            }
+            Err(e) => {
+                let why = explain(&take_log(), &e);
+                refused.insert(p.name.into(), (why, fix_for(&e)));
+            }
+        }
+    }
+    Ok(Loaded {
+        build,
+        maps,
+        programs,
+        _links: links,
+    })
+}
+
+/// Without BTF of nfsd an operation is known by the name that the tracepoint carries (`OP_WRITE`).
+fn fill_op_numbers(map: &MapHandle) -> libbpf_rs::Result<()> {
+    for (i, name) in names::V4_OPS.iter().enumerate() {
+        let mut key = [0u8; 32];
+        let text = format!("OP_{}", name.to_ascii_uppercase());
+        key[..text.len()].copy_from_slice(text.as_bytes());
+        let number = (names::FIRST_V4_OP + i) as u32;
+        map.update(&key, &number.to_ne_bytes(), MapFlags::ANY)?;
+    }
+    Ok(())
+}
+
+fn statuses(
+    probe: &'static Probe,
+    build: Build,
+    refused: &BTreeMap<String, (String, String)>,
+) -> Vec<ProbeStatus> {
+    probe
+        .programs
+        .iter()
+        .map(|p| {
+            let (state, reason, fix) = match refused.get(p.name) {
+                Some((why, fix)) => (ProbeState::Unsupported, why.clone(), fix.clone()),
+                None => {
+                    let (state, reason) = plan::attached(probe, p, build);
+                    (state, reason, String::new())
+                }
+            };
+            status(probe, p, state, &reason, &fix, build)
+        })
+        .collect()
+}
+
+fn all(
+    probe: &'static Probe,
+    state: ProbeState,
+    reason: &str,
+    fix: &str,
+    build: Build,
+) -> Vec<ProbeStatus> {
+    probe
+        .programs
+        .iter()
+        .map(|p| status(probe, p, state, reason, fix, build))
+        .collect()
+}
+
+fn status(
+    probe: &Probe,
+    p: &plan::Program,
+    state: ProbeState,
+    reason: &str,
+    fix: &str,
+    build: Build,
+) -> ProbeStatus {
+    ProbeStatus {
+        probe: probe.word.into(),
+        program: p.name.into(),
+        hook: p.hook(build),
+        gives: p.gives.into(),
+        required: p.required,
+        state,
+        reason: reason.into(),
+        fix: fix.into(),
+    }
+}
+
+/// The program that the log blames.
+fn refused_program(log: &str) -> Option<String> {
+    log.lines()
+        .filter(|l| l.contains("fail") || l.contains("not found"))
+        .find_map(|l| {
+            let (_, rest) = l.split_once("prog '")?;
+            Some(rest.split_once('\'')?.0.to_owned())
+        })
+}
+
+/// One line of why: libbpf's first complaint, or the last of the verifier's.
+fn explain(log: &str, error: &libbpf_rs::Error) -> String {
+    let complaint = log
+        .lines()
+        .find(|l| l.contains("prog '") && (l.contains("fail") || l.contains("not found")))
+        .map(|l| l.trim_start_matches("libbpf: ").trim());
+    let verifier = log
+        .split_once("BEGIN PROG LOAD LOG")
+        .and_then(|(_, r)| r.split_once("END PROG LOAD LOG"))
+        .and_then(|(body, _)| {
+            body.lines()
+                .rfind(|l| {
+                    let l = l.trim();
+                    !l.is_empty() && !l.starts_with("processed ") && !l.starts_with("--")
+                })
+                .map(|l| l.trim().to_owned())
+        });
+    match (complaint, verifier) {
+        (Some(c), Some(v)) => format!("{c}: {v}"),
+        (Some(c), None) => c.to_owned(),
+        _ => format!("{error:#}"),
+    }
+}
+
+fn fix_for(error: &libbpf_rs::Error) -> String {
+    match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            "run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN; under lockdown=confidentiality or in some \
+             sandboxes the kernel refuses this kind of program to everybody"
+                .into()
+        }
+        _ => String::new(),
+    }
+}
+
+/// All probes: what loaded, and the status of every program.
+pub fn load_all(facts: &Facts) -> (BTreeMap<&'static str, Loaded>, Vec<ProbeStatus>) {
+    let (mut loaded, mut states) = (BTreeMap::new(), Vec::new());
+    for probe in &PROBES {
+        let (l, s) = load(probe, facts);
+        if let Some(l) = l {
+            loaded.insert(probe.word, l);
+        }
+        states.extend(s);
+    }
+    // SAFETY: glibc's malloc_trim only returns free memory to the kernel.
+    unsafe { libc::malloc_trim(0) };
+    (loaded, states)
+}
+
+/// What the kernel says of a program's runs.
+pub fn runs(program: &OwnedFd) -> io::Result<Runs> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: `info` is a plain structure of `len` bytes, and the descriptor is a program's and open.
+    let rc = unsafe {
+        libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut len)
+    };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Runs {
+        count: info.run_cnt,
+        nanoseconds: info.run_time_ns,
+        skipped: info.recursion_misses,
+    })
+}
+
+/// Turns the kernel's run-time statistics on for as long as the descriptor lives.
+pub fn enable_statistics() -> io::Result<OwnedFd> {
+    // SAFETY: a system call without pointers.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: a descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Row `i` of a per-CPU table, one value for each CPU.
+pub fn per_cpu<T: pod::Pod>(map: &MapHandle, key: &[u8]) -> Vec<T> {
+    map.lookup_percpu(key, MapFlags::ANY)
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|b| pod::from_bytes(b))
+        .collect()
+}
+
+/// Every key of a hash.
+pub fn keys<T: pod::Pod>(map: &MapHandle) -> Vec<T> {
+    map.keys().filter_map(|k| pod::from_bytes(&k)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_names_the_program_and_the_verifiers_last_word() {
+        let log = "libbpf: prog 'arrive': BPF program load failed: -EPERM\n\
+                   libbpf: prog 'arrive': -- BEGIN PROG LOAD LOG --\n0: (85) call 1\nunknown func bpf_x#1\nprocessed 3 insns\n\
+                   -- END PROG LOAD LOG --\nlibbpf: prog 'arrive': failed to load: -1\n";
+        assert_eq!(refused_program(log).as_deref(), Some("arrive"));
+        let e = libbpf_rs::Error::from_raw_os_error(libc::EPERM);
+        let why = explain(log, &e);
+        assert!(why.contains("arrive") && why.ends_with("unknown func bpf_x#1"), "{why}");
+    }
+
+    #[test]
+    fn every_program_of_the_plan_is_in_its_objects_and_none_is_missing() {
+        for (probe, object) in PROBES.iter().zip([
+            &nfscope_probes::NFSD,
+            &nfscope_probes::JBD2,
+            &nfscope_probes::BLOCK,
+        ]) {
+            assert_eq!(probe.word, object.word);
+            for (build, image) in [(Build::Btf, object.btf), (Build::Raw, object.raw)] {
+                let open = ObjectBuilder::default().open_memory(image).unwrap();
+                let mut have: Vec<_> = open
+                    .progs()
+                    .map(|p| {
+                        (
+                            p.name().to_string_lossy().into_owned(),
+                            p.section().to_string_lossy().into_owned(),
+                        )
+                    })
+                    .collect();
+                let mut want: Vec<_> = probe
+                    .programs
+                    .iter()
+                    .filter(|p| build == Build::Btf || p.raw.is_ok())
+                    .map(|p| (p.name.to_owned(), p.hook(build)))
+                    .collect();
+                have.sort();
+                want.sort();
+                assert_eq!(have, want);
+            }
+        }
+    }
+}

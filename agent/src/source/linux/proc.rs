@@ -1,0 +1,137 @@
+//! What the kernel counts by itself, and the names of devices.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// `/proc/net/rpc/nfsd` of this network namespace (fs/nfsd/stats.c, net/sunrpc/stats.c).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KernelCounts {
+    /// Duplicate request cache: hits, misses, nocache.
+    pub reply_cache: [u64; 3],
+    /// Bytes read and written.
+    pub io: [u64; 2],
+    /// RPC: calls, bad calls, bad format, bad authentication, bad client.
+    pub rpc: [u64; 5],
+    /// NFSv3 calls by procedure.
+    pub proc3: Vec<u64>,
+    /// NFSv4 calls: NULL, COMPOUND.
+    pub proc4: Vec<u64>,
+    /// NFSv4 component ops by number.
+    pub proc4ops: Vec<u64>,
+}
+
+impl KernelCounts {
+    /// Reads them; `None` where no NFS server module is loaded in this network namespace.
+    pub fn read() -> Option<Self> {
+        Some(Self::parse(&fs::read_to_string("/proc/net/rpc/nfsd").ok()?))
+    }
+
+    /// Parses the file's text. Lines that a kernel does not have stay empty.
+    pub fn parse(text: &str) -> Self {
+        let mut c = KernelCounts::default();
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let name = words.next().unwrap_or_default();
+            let numbers: Vec<u64> = words.filter_map(|w| w.parse().ok()).collect();
+            let fill = |to: &mut [u64]| {
+                for (t, n) in to.iter_mut().zip(&numbers) {
+                    *t = *n;
+                }
+            };
+            match name {
+                "rc" => fill(&mut c.reply_cache),
+                "io" => fill(&mut c.io),
+                "rpc" => fill(&mut c.rpc),
+                // The first number is how many follow.
+                "proc3" => c.proc3 = numbers.get(1..).unwrap_or_default().to_vec(),
+                "proc4" => c.proc4 = numbers.get(1..).unwrap_or_default().to_vec(),
+                "proc4ops" => c.proc4ops = numbers.get(1..).unwrap_or_default().to_vec(),
+                _ => {}
+            }
+        }
+        c
+    }
+
+    /// NFSv3 calls.
+    pub fn v3(&self) -> u64 {
+        self.proc3.iter().sum()
+    }
+
+    /// NFSv4 component ops; the first three numbers are no operations.
+    pub fn v4(&self) -> u64 {
+        self.proc4ops.iter().skip(3).sum()
+    }
+}
+
+/// Threads of each pool as nfsd's own filesystem tells them; `None` where it is not mounted or no server runs.
+pub fn pool_threads() -> Option<Vec<u32>> {
+    let text = fs::read_to_string("/proc/fs/nfsd/pool_threads").ok()?;
+    Some(
+        text.split_ascii_whitespace()
+            .filter_map(|w| w.parse().ok())
+            .collect(),
+    )
+}
+
+/// True where the module is loaded or built in with parameters.
+pub fn module_present(name: &str) -> bool {
+    Path::new("/sys/module").join(name).exists()
+}
+
+/// Names of block devices by their kernel `dev_t`, remembered: a device's name does not change while it lives.
+#[derive(Debug, Default)]
+pub struct DeviceNames(HashMap<u32, String>);
+
+impl DeviceNames {
+    /// `sda`, `dm-0`; `major:minor` where the device is gone.
+    pub fn name(&mut self, dev: u32) -> String {
+        if let Some(n) = self.0.get(&dev) {
+            return n.clone();
+        }
+        let id = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
+        let name = fs::read_link(format!("/sys/dev/block/{id}"))
+            .ok()
+            .and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()));
+        match name {
+            Some(n) => {
+                self.0.insert(dev, n.clone());
+                n
+            }
+            None => id,
+        }
+    }
+}
+
+/// The type of the filesystem mounted from a device, by `/proc/self/mountinfo`.
+pub fn filesystem_of(dev: u32) -> Option<String> {
+    let id = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
+    fs::read_to_string("/proc/self/mountinfo")
+        .ok()?
+        .lines()
+        .find_map(|l| {
+            let (mount, source) = l.split_once(" - ")?;
+            (mount.split(' ').nth(2)? == id)
+                .then(|| source.split(' ').next().map(str::to_owned))
+                .flatten()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_counters_are_read_by_their_names() {
+        let c = KernelCounts::parse(
+            "rc 2 30 400\nfh 0 0 0 0 0\nio 4096 8192\nth 8 0 0.000\nnet 9 0 9 1\nrpc 9 3 1 1 1\n\
+             proc3 22 1 2 3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5\nproc4 2 1 7\nproc4ops 5 0 0 0 4 6\nwdeleg_getattr 0\n",
+        );
+        assert_eq!(c.reply_cache, [2, 30, 400]);
+        assert_eq!(c.io, [4096, 8192]);
+        assert_eq!(c.rpc, [9, 3, 1, 1, 1]);
+        assert_eq!((c.v3(), c.proc3[21]), (11, 5));
+        assert_eq!(c.proc4, [1, 7]);
+        assert_eq!(c.v4(), 10);
+    }
+}

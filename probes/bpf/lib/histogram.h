@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Durations in exponential buckets, the standard schema 2 of Prometheus native histograms: bucket i holds durations up to
+ * and including 2^((i - 80) / 4) seconds. A value on an edge belongs to the bucket below it, as `le` says.
+ *
+ * Finding the bucket costs about 40 instructions: the power of two of the nanoseconds names the first candidate, and of the
+ * edges exactly four lie in any power of two. The tables come from build.rs, which also gives them to Rust.
+ *
+ * Compiles for the host too, so that a test can compare it with the Rust side value by value.
+ */
+#ifndef NFSCOPE_HISTOGRAM_H
+#define NFSCOPE_HISTOGRAM_H
+
+#include "time_edges.h" /* generated: TIME_BUCKETS, time_edge_ns[], time_first[] */
+
+struct time_hist {
+	u64 sum_ns;
+	u64 count[TIME_BUCKETS];
+};
+
+static __always_inline u32 log2_u64(u64 v)
+{
+	u32 r, shift;
+
+	r = (v > 0xffffffffULL) << 5;
+	v >>= r;
+	shift = (v > 0xffff) << 4;
+	v >>= shift;
+	r |= shift;
+	shift = (v > 0xff) << 3;
+	v >>= shift;
+	r |= shift;
+	shift = (v > 0xf) << 2;
+	v >>= shift;
+	r |= shift;
+	shift = (v > 0x3) << 1;
+	v >>= shift;
+	r |= shift;
+	return r | (u32)(v >> 1);
+}
+
+/* The bucket of a duration, 0 to TIME_BUCKETS - 1. */
+static __always_inline u32 time_bucket(u64 ns)
+{
+	u32 e = log2_u64(ns), b;
+
+	if (e >= TIME_FIRST_LEN)
+		return TIME_BUCKETS - 1;
+	b = time_first[e];
+	if (b > TIME_BUCKETS - 5)
+		b = TIME_BUCKETS - 5;
+	return b + (ns > time_edge_ns[b]) + (ns > time_edge_ns[b + 1]) + (ns > time_edge_ns[b + 2]) +
+	       (ns > time_edge_ns[b + 3]);
+}
+
+/* The power of two that holds a size or a small count: bucket i holds values up to and including 2^i. */
+static __always_inline u32 size_bucket(u64 v, u32 buckets)
+{
+	u32 b = v > 1 ? log2_u64(v - 1) + 1 : 0;
+
+	return b < buckets ? b : buckets - 1;
+}
+
+/*
+ * Adds one duration. The histogram belongs to this CPU; the adds are atomic all the same, because a task that preempts
+ * another on it, or a kernel that runs tracepoints preemptibly, must not lose one. Uncontended, that is one instruction.
+ */
+static __always_inline void time_hist_add(struct time_hist *h, u64 ns)
+{
+	u32 b = time_bucket(ns);
+
+	if (b < TIME_BUCKETS)
+		__sync_fetch_and_add(&h->count[b], 1);
+	__sync_fetch_and_add(&h->sum_ns, ns);
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel types that the probes read, with the fields that they read and no others. Every access is relocated (CO-RE)
+ * against the running kernel's BTF, that of its modules included; layout and order here mean nothing.
+ *
+ * Where kernels differ, the difference stands here and nowhere else, with the commit or the release that made it and when
+ * it may go.
+ */
+#ifndef NFSCOPE_KERNEL_H
+#define NFSCOPE_KERNEL_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <linux/bpf.h>
+#include <linux/ptrace.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct {
+	int pid;
+};
+
+/* net/sunrpc: one RPC service thread, its request and its pool. */
+struct xdr_buf {
+	unsigned int len;
+};
+
+struct svc_pool {
+	unsigned int sp_id;
+	unsigned int sp_nrthreads;
+	unsigned int sp_nrthrmax; /* 7.x: dynamic pools */
+};
+
+struct svc_xprt {
+	unsigned long xpt_flags;
+};
+
+struct svc_rqst {
+	struct svc_pool *rq_pool;
+	u32 rq_prog;
+	u32 rq_vers;
+	u32 rq_proc;
+	struct xdr_buf rq_arg;
+	void *rq_argp;
+	void *rq_resp;
+};
+
+struct sock {
+	void *sk_user_data;
+};
+
+struct tcp_sock {
+	u32 rcv_nxt;
+	u32 copied_seq;
+};
+
+/* fs/nfsd: arguments and results. */
+struct nfsd4_write {
+	u32 wr_stable_how;
+};
+
+struct nfsd4_op {
+	u32 opnum;
+	union {
+		struct nfsd4_write write;
+	} u;
+};
+
+struct nfsd4_compoundargs {
+	u32 minorversion;
+	struct nfsd4_op *ops;
+};
+
+struct nfsd3_writeargs {
+	int stable;
+};
+
+/* Every NFSv3 result begins with its status (fs/nfsd/xdr3.h). */
+struct nfsd3_attrstat {
+	__be32 status;
+};
+
+/* fs/jbd2 */
+struct block_device {
+	u32 bd_dev;
+};
+
+struct journal_s {
+	struct block_device *j_fs_dev;
+};
+
+/* block */
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+};
+
+/*
+ * Before 5.16 (commit f3fa33acca9f, "block: remove the ->rq_disk field in struct request") the disk hung on the request.
+ * May go with support for 5.10.
+ */
+struct request___rq_disk {
+	struct gendisk *rq_disk;
+};
+
+enum req_flag_bits {
+	__REQ_FUA = 0, /* its value moves between kernels: always by bpf_core_enum_value() */
+};
+
+#pragma clang attribute pop
+
+/*
+ * One source, two objects.
+ *
+ * Default: BTF-typed tracepoints (tp_btf) and fentry/fexit. Arguments are kernel pointers that the verifier knows, so that
+ * a field is one load and not a call. Needs BTF of the module that has the hook (5.11, CONFIG_DEBUG_INFO_BTF_MODULES).
+ *
+ * NFSCOPE_RAW: raw tracepoints by name and kprobes, fields by bpf_probe_read_kernel(). For kernels without module BTF.
+ */
+#ifdef NFSCOPE_RAW
+#define TP(name) SEC("raw_tp/" #name)
+#define READ(ptr, ...) BPF_CORE_READ(ptr, __VA_ARGS__)
+#else
+#define TP(name) SEC("tp_btf/" #name)
+#define READ1(ptr, a) ((ptr)->a)
+#define READ2(ptr, a, b) ((ptr)->a->b)
+#define READ_PICK(_1, _2, name, ...) name
+#define READ(ptr, ...) READ_PICK(__VA_ARGS__, READ2, READ1)(ptr, __VA_ARGS__)
+#endif
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What nfsd.bpf.c keeps. The Rust side gets these types from the object's BTF. */
+#ifndef NFSCOPE_NFSD_H
+#define NFSCOPE_NFSD_H
+
+/*
+ * Index of a version: one NFSv3, one for each NFSv4 minor version, one for NFSv4 requests that carry none which this
+ * kernel serves (NULL, minor version mismatch, undecodable header).
+ */
+enum version {
+	V3,
+	V4_0,
+	V4_1,
+	V4_2,
+	V4_NONE,
+	VERSIONS,
+};
+
+/*
+ * Rows of the operation table. NFSv3 procedures 0 to 21 (RFC 1813), then the four of NFSACL, which Linux clients speak
+ * beside NFSv3; for each NFSv4 minor version its operations by number (RFC 7530, 8881, 7862, 8276: 3 to 75), with
+ * ILLEGAL (10044) in the row behind the last.
+ */
+enum op_row {
+	ROW_V3 = 0,
+	V3_PROCS = 22,
+	ROW_ACL = ROW_V3 + V3_PROCS,
+	ACL_PROCS = 4,
+	ROW_V4 = 32,
+	V4_OPS = 80,
+	V4_ILLEGAL = 79,
+	ROW_V4_NULL = ROW_V4 + 3 * V4_OPS,
+	OP_ROWS,
+};
+
+enum stability { UNSTABLE, DATA_SYNC, FILE_SYNC, STABILITIES };
+
+enum phase { QUEUE, RECEIVE, EXECUTE, REPLY, PHASES };
+
+#define SIZE_BUCKETS 32
+#define COUNT_BUCKETS 12
+
+/* Per version and CPU. Read and written bytes are those that READ returned and WRITE stored. */
+struct version_row {
+	struct time_hist residence;
+	struct time_hist compound;
+	u64 phase_ns[PHASES];
+	u64 received_bytes;
+	u64 sent_bytes;
+	u64 compound_ops[COUNT_BUCKETS];
+	u64 compound_ops_sum;
+	u64 read_size[SIZE_BUCKETS];
+	u64 read_bytes;
+	u64 write_size[SIZE_BUCKETS];
+	u64 write_bytes;
+	u64 stable_writes[STABILITIES];
+	u64 stable_bytes[STABILITIES];
+};
+
+/* Per pool and CPU. */
+struct pool_row {
+	struct time_hist queue;
+	u64 busy_ns;
+};
+
+/* Per pool, shared by all CPUs: what needs one truth. */
+struct pool_now {
+	u64 busy;
+	u64 saturated_since; /* 0 while a thread is free */
+	u64 saturated_ns;
+	u32 threads; /* running when last looked at */
+	u32 limit; /* most that may run; 0 where the kernel has no dynamic pools */
+};
+
+struct error_key {
+	u32 row;
+	u32 status;
+};
+
+/* Rare things, per CPU. */
+enum event {
+	EV_DROPPED,
+	EV_DEFERRED,
+	EV_RECORD_FAILED, /* no memory for a thread's record: its requests go untimed */
+	EV_ARRIVAL_MERGED, /* more segments waiting on a connection than its ring holds */
+	EV_ARRIVAL_UNKNOWN, /* a request whose arrival was not seen: no queue time */
+	EV_POOL_OUTSIDE, /* pool number beyond the table */
+	EV_ERROR_FULL, /* no room for another (op, status) pair */
+	EVENTS,
+};
+
+#endif

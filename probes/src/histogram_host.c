@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* bpf/lib/histogram.h compiled for the host. */
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+
+#include "histogram.h"
+
+u32 nfscope_time_bucket(u64 ns)
+{
+	return time_bucket(ns);
+}
+
+u32 nfscope_size_bucket(u64 v, u32 buckets)
+{
+	return size_bucket(v, buckets);
+}
