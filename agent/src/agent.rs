@@ -6,6 +6,7 @@ use crate::source::Source;
 use crate::{model, privileges, web};
 use anyhow::Context;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
@@ -126,7 +127,8 @@ async fn report(
     }
 }
 
-/// One line for whoever watches the terminal or the journal.
+/// One line for whoever watches the terminal or the journal. A closed stderr is no reason to stop measuring, and
+/// `eprintln!` would panic on it.
 fn say(line: &str) {
-    eprintln!("nfscope: {line}");
+    let _ = writeln!(std::io::stderr(), "nfscope: {line}");
 }
