@@ -11,12 +11,13 @@ const VERSION: &str = concat!(
     ")"
 );
 
+// Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 const EXAMPLES: &str = "\
 Examples:
-  sudo nfscope check                 what can be measured on this host, and what to do about the rest
-  sudo nfscope agent                 measure, and serve http://127.0.0.1:9943/metrics to Prometheus
-  nfscope top                        watch operations per second, latency and share of time
-  nfscope metrics                    every metric, with its labels and meaning";
+  sudo nfscope check    what can be measured here, and what would help the rest
+  sudo nfscope agent    measure, and serve Prometheus at 127.0.0.1:9943/metrics
+  nfscope top           operations per second, latency and share of time, live
+  nfscope metrics       every metric with its labels and meaning";
 
 const AGENT_EXAMPLES: &str = "\
 Examples:
@@ -28,17 +29,23 @@ A configuration file holds the same settings; a flag overrides it:
   [web]
   listen_address = \"127.0.0.1:9943\"
   [probes]
-  late_attach = true      # --no-late-attach is false
-  statistics = false      # --probe-stats is true
+  late_attach = true      # --no-late-attach makes it false
+  statistics = false      # --probe-stats makes it true
 
-Addresses: /metrics (Prometheus), /healthz (200 while NFS operations are being timed), /probes (JSON: every probe
-with its state and reason), /snapshot (JSON: all values), / (for people).
+Served:
+  /metrics     for Prometheus: text, OpenMetrics, native histograms
+  /healthz     200 while NFS operations are being timed, else 503 and why
+  /probes      every probe, its state and the reason, as JSON
+  /snapshot    every value, as JSON
+  /            a page for people
 
-Stops on SIGTERM and SIGINT; nothing stays attached, however it ends.";
+Stops on SIGTERM and SIGINT. Nothing stays attached, however it ends.";
 
 const CHECK_EXAMPLES: &str = "\
-Exit code: 0 where NFS operations can be timed with everything that belongs to it, 3 where some probes are absent or
-use a fallback, 1 where NFS operations cannot be timed.
+Exit code:
+  0   NFS operations can be timed, with everything that belongs to it
+  3   they can, but some probes are absent or use a fallback
+  1   they cannot
 
 Examples:
   sudo nfscope check
@@ -46,11 +53,13 @@ Examples:
 
 const TOP_EXAMPLES: &str = "\
 Examples:
-  nfscope top                                     this host's agent; without one, measures by itself (needs root)
-  nfscope top --url http://nfs1:9943              an agent elsewhere
-  nfscope top --once --interval 10s | mail admin  one table over ten seconds
+  nfscope top                            this host's agent; where none runs,
+                                         probes of its own (needs root)
+  nfscope top --url http://nfs1:9943     an agent elsewhere
+  nfscope top --once --interval 10s      one table over ten seconds
 
-SHARE is the part of all operations' time that went into this one. Colours: set NO_COLOR to do without.";
+SHARE is the part of all operations' time that went into this one.
+Set NO_COLOR to do without colours.";
 
 /// Shows where every NFS operation's time goes, on the server.
 #[derive(Debug, Parser)]

@@ -1,4 +1,5 @@
 //! The program as a user meets it. Nothing here needs privileges.
+#![allow(clippy::unwrap_used)]
 
 use std::net::TcpListener;
 use std::process::{Command, Output};

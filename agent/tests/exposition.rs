@@ -1,4 +1,5 @@
 //! Whole expositions of a literal snapshot, in all three formats.
+#![allow(clippy::unwrap_used)]
 
 mod fixture;
 

@@ -1,5 +1,6 @@
 //! A real agent process under signals, and what is left of its capabilities. A process of its own without a test
 //! harness, whose threads would keep theirs: it runs itself as the agent, with a source that needs no kernel.
+#![allow(clippy::unwrap_used)]
 
 mod fixture;
 

@@ -1,4 +1,5 @@
 //! The table of `nfscope top`, whole.
+#![allow(clippy::unwrap_used)]
 
 mod fixture;
 

@@ -1,4 +1,5 @@
 //! The server against peers that behave and peers that do not. In-process, with a source that needs no kernel.
+#![allow(clippy::unwrap_used)]
 
 mod fixture;
 
