@@ -1,8 +1,9 @@
 //! `nfscope agent`: bind, attach, serve, stop.
 
 use crate::config::Settings;
-use crate::reader::{Reader, Status};
+use crate::reader::Reader;
 use crate::source::Source;
+use crate::status::{Status, attached, group};
 use crate::{model, privileges, web};
 use anyhow::Context;
 use std::collections::BTreeMap;
@@ -87,30 +88,18 @@ async fn report(
     let (mut healthy, mut first) = (None, true);
     loop {
         let now = status.borrow_and_update().clone();
-        for p in now.probes() {
+        let changed = now.probes().iter().filter(|p| {
             let old = known.insert((p.probe.clone(), p.program.clone()), p.state);
-            let plain = p.state == model::ProbeState::Attached;
-            if old != Some(p.state) && !(first && plain) {
-                let why = if p.reason.is_empty() { "" } else { ": " };
-                say(&format!(
-                    "{}/{} {}{why}{}",
-                    p.probe,
-                    p.program,
-                    p.state.as_str(),
-                    p.reason
-                ));
-            }
+            let plain = first && p.state == model::ProbeState::Attached;
+            old != Some(p.state) && !plain
+        });
+        for g in group(changed) {
+            say(&g.to_string());
         }
         if first {
-            let on = |p: &&model::ProbeStatus| {
-                matches!(
-                    p.state,
-                    model::ProbeState::Attached | model::ProbeState::Fallback
-                )
-            };
             say(&format!(
                 "attached {} of {} probe programs in {} ms",
-                now.probes().iter().filter(on).count(),
+                now.probes().iter().filter(|p| attached(p.state)).count(),
                 now.probes().len(),
                 begun.elapsed().as_millis()
             ));

@@ -1,15 +1,15 @@
 //! `nfscope check`: the report as a page, as JSON, as an exit code.
 
-use crate::model::ProbeState;
+use crate::model::{ProbeState, ProbeStatus};
 use crate::source::{Report, Verdict};
+use crate::status::group;
 use std::fmt::Write;
 
 /// A page for the terminal.
 pub fn render(report: &Report, color: bool) -> String {
     let mut out = String::new();
-    let width = |names: &mut dyn Iterator<Item = usize>| names.max().unwrap_or(0);
-    let mut facts = report.facts.iter().map(|f| f.name.chars().count());
-    let left = width(&mut facts);
+    let widths = report.facts.iter().map(|f| f.name.chars().count());
+    let left = widths.max().unwrap_or(0);
     if !report.facts.is_empty() {
         out.push_str("Host\n");
     }
@@ -18,10 +18,14 @@ pub fn render(report: &Report, color: bool) -> String {
         let _ = writeln!(out, "  {mark} {:left$}  {}", f.name, f.value);
         fix(&mut out, &f.fix);
     }
+    let column = |text: fn(&ProbeStatus) -> &str| {
+        let widths = report.probes.iter().map(|p| text(p).chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (names, hooks) = (column(|p| &p.program), column(|p| &p.hook));
     let mut probe = "";
-    let mut programs = report.probes.iter().map(|p| p.program.chars().count());
-    let left = width(&mut programs);
-    for p in &report.probes {
+    for g in group(report.probes.iter()) {
+        let p = g.first();
         if p.probe != probe {
             probe = &p.probe;
             let _ = writeln!(out, "\nProbe {probe}");
@@ -32,16 +36,18 @@ pub fn render(report: &Report, color: bool) -> String {
             ProbeState::Unsupported => Mark::Bad,
         };
         let mark = mark(state, color);
-        let _ = writeln!(
-            out,
-            "  {mark} {:left$}  {:11}  {}",
-            p.program,
-            p.state.as_str(),
-            p.gives
-        );
-        let _ = writeln!(out, "      {}", p.hook);
+        for p in g.programs() {
+            let _ = writeln!(
+                out,
+                "  {mark} {:names$}  {:11}  {:hooks$}  {}",
+                p.program,
+                p.state.as_str(),
+                p.hook,
+                p.gives
+            );
+        }
         if !p.reason.is_empty() {
-            let _ = writeln!(out, "      {}", p.reason);
+            let _ = writeln!(out, "      why: {}", p.reason);
         }
         fix(&mut out, &p.fix);
     }
@@ -109,7 +115,6 @@ fn fix(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ProbeStatus;
     use crate::source::Fact;
 
     #[test]
@@ -144,7 +149,7 @@ mod tests {
         assert_eq!(
             render(&report, false),
             "Host\n  ok   kernel      6.1.0\n  no   module BTF  none\n      fix: install it\n\n\
-             Probe nfsd\n  part dispatch  fallback     execution time\n      fentry/nfsd_dispatch\n      no fentry\n      \
+             Probe nfsd\n  part dispatch  fallback     fentry/nfsd_dispatch  execution time\n      why: no fentry\n      \
              fix: upgrade\n\npart NFS operations can be timed; some probes are absent or use a fallback\n"
         );
         assert!(render(&report, true).contains("\x1b[33mpart\x1b[0m"));

@@ -10,6 +10,7 @@ pub mod privileges;
 pub mod reader;
 pub mod reference;
 pub mod source;
+pub mod status;
 pub mod top;
 pub mod web;
 

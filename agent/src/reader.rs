@@ -1,8 +1,9 @@
 //! The one thread that owns the source, and what everybody else sees of it.
 
 use crate::metrics::{self, Format};
-use crate::model::{ProbeStatus, Snapshot};
-use crate::source::{self, Source};
+use crate::model::Snapshot;
+use crate::source::Source;
+use crate::status::Status;
 use bytes::Bytes;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -12,57 +13,6 @@ use tokio::sync::{Mutex, oneshot, watch};
 const FRESH: Duration = Duration::from_millis(250);
 /// How often the source may look for modules that have come or gone.
 const POLL: Duration = Duration::from_secs(1);
-
-/// Where the probes stand.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Status {
-    /// The source is starting.
-    Attaching,
-    /// It runs, with these programs.
-    Running(Arc<[ProbeStatus]>),
-}
-
-impl Status {
-    /// The probe programs; none yet while attaching.
-    pub fn probes(&self) -> &[ProbeStatus] {
-        match self {
-            Status::Attaching => &[],
-            Status::Running(probes) => probes,
-        }
-    }
-
-    /// `Ok` where NFS operations are being timed, else what this waits for.
-    ///
-    /// # Errors
-    /// The reason, for a person.
-    pub fn health(&self) -> Result<(), String> {
-        if *self == Status::Attaching {
-            return Err("attaching".to_owned());
-        }
-        if source::times_operations(self.probes()) {
-            return Ok(());
-        }
-        let missing: Vec<_> = self
-            .probes()
-            .iter()
-            .filter(|p| p.required && !p.reason.is_empty())
-            .map(|p| {
-                format!(
-                    "{}/{} {}: {}",
-                    p.probe,
-                    p.program,
-                    p.state.as_str(),
-                    p.reason
-                )
-            })
-            .collect();
-        Err(if missing.is_empty() {
-            "NFS operations are not timed: this host offers no probe for them".to_owned()
-        } else {
-            format!("NFS operations are not timed: {}", missing.join("; "))
-        })
-    }
-}
 
 /// What a reading can be asked for as.
 #[derive(Debug, Clone, Copy)]

@@ -72,7 +72,8 @@ fn spawn(role: &str, ready: &str) -> (Child, Vec<String>) {
             return (child, said);
         }
     }
-    panic!("the agent ended after saying {said:?}");
+    let status = child.wait().unwrap();
+    panic!("the agent ended with {status} after saying {said:?}");
 }
 
 fn stop(mut child: Child, signal: i32) {

@@ -205,7 +205,7 @@ fn health_names_what_it_waits_for() {
     let answer = get(a, "/healthz", "");
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(
-        answer.ends_with("nfsd/dispatch waiting: module nfsd is not loaded\n"),
+        answer.ends_with("nfsd waiting: module nfsd is not loaded (dispatch)\n"),
         "{answer}"
     );
 }

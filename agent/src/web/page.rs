@@ -1,7 +1,6 @@
 //! The landing page: what this is, whether it measures, and where to go.
 
-use crate::model::ProbeStatus;
-use crate::reader::Status;
+use crate::status::{Group, Status, group};
 use crate::{REVISION, VERSION};
 
 const STYLE: &str = include_str!("page.css");
@@ -13,13 +12,13 @@ pub(super) fn render(host: &str, status: &Status) -> String {
         Ok(()) => ("good", "NFS operations are being timed.".to_owned()),
         Err(why) => ("warn", escape(&why)),
     };
-    let rows: String = status.probes().iter().map(row).collect();
+    let rows: String = group(status.probes().iter()).iter().map(rows).collect();
     let probes = if rows.is_empty() {
         String::new()
     } else {
         format!(
             "<h2>Probes</h2>\n<div class=\"table\"><table>\n\
-             <tr><th>Probe</th><th>State</th><th>Gives</th></tr>\n{rows}</table></div>\n"
+             <tr><th>Probe</th><th>State</th><th>Gives</th><th>Hook</th></tr>\n{rows}</table></div>\n"
         )
     };
     format!(
@@ -39,21 +38,33 @@ pub(super) fn render(host: &str, status: &Status) -> String {
     )
 }
 
-fn row(p: &ProbeStatus) -> String {
-    let mut why = String::new();
-    for text in [&p.reason, &p.fix] {
-        if !text.is_empty() {
-            why.push_str(&format!("<p class=\"soft\">{}</p>", escape(text)));
-        }
+/// A group's programs, and under them what keeps all of them.
+fn rows(group: &Group) -> String {
+    let mut out = String::new();
+    for p in group.programs() {
+        out += &format!(
+            "<tr><td class=\"mono\">{}/{}</td><td class=\"{state}\">{state}</td><td>{}</td>\
+             <td class=\"mono soft\">{}</td></tr>\n",
+            escape(&p.probe),
+            escape(&p.program),
+            escape(&p.gives),
+            escape(&p.hook),
+            state = p.state.as_str(),
+        );
     }
-    format!(
-        "<tr><td class=\"mono\">{}/{}<p class=\"soft\">{}</p></td><td class=\"{state}\">{state}</td><td>{}{why}</td></tr>\n",
-        escape(&p.probe),
-        escape(&p.program),
-        escape(&p.hook),
-        escape(&p.gives),
-        state = p.state.as_str(),
-    )
+    let p = group.first();
+    let why: Vec<_> = [&p.reason, &p.fix]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .map(|text| escape(text))
+        .collect();
+    if !why.is_empty() {
+        out += &format!(
+            "<tr class=\"why\"><td colspan=\"4\">\u{2191} {}</td></tr>\n",
+            why.join("<br>")
+        );
+    }
+    out
 }
 
 fn escape(text: &str) -> String {
@@ -66,7 +77,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ProbeState;
+    use crate::model::{ProbeState, ProbeStatus};
 
     #[test]
     fn a_reason_cannot_break_out_of_the_page() {

@@ -2,7 +2,8 @@
 
 use super::page;
 use crate::metrics;
-use crate::reader::{Body, Reader, Status};
+use crate::reader::{Body, Reader};
+use crate::status::Status;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{
