@@ -59,6 +59,12 @@ fn what_is_not_timed_says_why() {
 }
 
 #[test]
+fn a_low_screen_keeps_the_operations() {
+    let low = Screen { height: 9, ..SMALL };
+    golden("top.low.txt", &render(&window(), "nfs1", low));
+}
+
+#[test]
 fn fits_any_screen() {
     for width in [0, 1, 20, 79, 80, 200] {
         for height in [0, 1, 3, 7, 12, 24, 100] {

@@ -45,6 +45,13 @@ pub fn render(window: &Window, host: &str, screen: Screen) -> String {
         .min(below.len());
     let ops_room = room - below_room.min(room);
     below.truncate(below_room);
+    // No heading without a row under it.
+    while below
+        .last()
+        .is_some_and(|(weight, text)| *weight == Weight::Head || text.is_empty())
+    {
+        below.pop();
+    }
     let mut lines = top;
     lines.push((Weight::Head, OP_HEAD.to_owned()));
     let shown = if ops.len() > ops_room {
@@ -215,7 +222,10 @@ fn blocks(w: &Window) -> Vec<String> {
         .into_iter()
         .map(|([device, op], h)| {
             let queue = w.delta.hist(&family::BLOCK_QUEUE, [device, op]);
-            let size = w.delta.value(&family::BLOCK_BYTES, [device, op]);
+            let size = w
+                .delta
+                .value(&family::BLOCK_BYTES, [device, op])
+                .filter(|b| *b > 0.0);
             format!(
                 "{:<14} {:>9} {:>10} {:>11} {:>11} {:>10}",
                 cut(&format!("{device} {op}"), 14),
