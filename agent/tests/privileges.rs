@@ -14,8 +14,10 @@ use std::time::Duration;
 const ROLE: &str = "NFSCOPE_TEST_AGENT";
 
 fn main() -> ExitCode {
-    if let Ok(role) = std::env::var(ROLE) {
-        return agent(&role);
+    match std::env::var(ROLE) {
+        Ok(role) if role == "old kernel" => return confined_on_an_old_kernel(),
+        Ok(role) => return agent(&role),
+        Err(_) => {}
     }
     signals_during_attach_end_it_with_success();
     println!("test signals_during_attach_end_it_with_success ... ok");
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
     if matches!(sys_admin, Ok(true)) {
         every_thread_drops_its_capabilities();
         println!("test every_thread_drops_its_capabilities ... ok");
+        where_maps_need_it_cap_bpf_stays();
+        println!("test where_maps_need_it_cap_bpf_stays ... ok");
         without_privileges_it_names_them();
         println!("test without_privileges_it_names_them ... ok");
     } else {
@@ -126,6 +130,26 @@ fn every_thread_drops_its_capabilities() {
         assert!(!said.contains("more is held"), "{said}");
         stop(child, libc::SIGTERM);
     }
+}
+
+/// Kernels before 6.0 refuse map reads without CAP_BPF; here the refusal is played.
+fn where_maps_need_it_cap_bpf_stays() {
+    let out = Command::new(std::env::current_exe().unwrap())
+        .env(ROLE, "old kernel")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success(), "{text}");
+    assert!(text.starts_with("kept CAP_BPF because"), "{text}");
+    assert!(text.contains("CapEff:\t0000008000000000\n"), "{text}");
+    assert!(text.contains("CapPrm:\t0000008000000000\n"), "{text}");
+}
+
+fn confined_on_an_old_kernel() -> ExitCode {
+    assert!(nfscope::privileges::may_read_maps());
+    println!("{}", nfscope::privileges::confine(false, || false).unwrap());
+    println!("{}", std::fs::read_to_string("/proc/self/status").unwrap());
+    ExitCode::SUCCESS
 }
 
 fn without_privileges_it_names_them() {
