@@ -59,12 +59,18 @@ static __always_inline struct block_row *block_row_of(struct request *rq, u32 fl
 
 #ifdef NFSCOPE_RAW
 	struct request___rq_disk *old = (void *)rq;
+	struct request_queue *q = READ(rq, q);
 
-	if (bpf_core_field_exists(old->rq_disk))
+	if (bpf_core_field_exists(old->rq_disk)) {
 		disk = BPF_CORE_READ(old, rq_disk);
-	else
+	} else {
+		/* Keeps the compiler from computing the field's address before the branch: where it is not, that is fatal. */
+		barrier_var(q);
+		disk = READ(q, disk);
+	}
+#else
+	disk = READ(rq, q, disk);
 #endif
-		disk = READ(rq, q, disk);
 	/* SCSI requests of a device without a disk (tapes, enclosures). */
 	if (!disk)
 		return 0;

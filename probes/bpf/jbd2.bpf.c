@@ -125,11 +125,12 @@ int BPF_PROG(commit_begin)
 	return 0;
 }
 
-TP(jbd2_end_commit)
-int BPF_PROG(commit_end, struct journal_s *j)
+/* The commit's last tracepoint but one, and the one that names the device. */
+TP(jbd2_run_stats)
+int BPF_PROG(commit_end, u32 dev)
 {
-	u64 ns = j ? end() : 0;
-	struct journal_row *row = ns ? journal_row_of(READ(j, j_fs_dev, bd_dev)) : 0;
+	u64 ns = end();
+	struct journal_row *row = ns ? journal_row_of(dev) : 0;
 
 	if (row)
 		time_hist_add(&row->commit, ns);

@@ -120,7 +120,7 @@ static __always_inline void op_done(u32 row, u64 ns, u32 status)
 /* One READ or WRITE that moved bytes. */
 static __always_inline void io_done(struct request_record *r, struct version_row *v, bool write)
 {
-	u32 b = size_bucket(r->io_bytes, SIZE_BUCKETS);
+	u64 b = size_bucket(r->io_bytes, SIZE_BUCKETS);
 
 	if (b >= SIZE_BUCKETS)
 		return;
@@ -146,7 +146,8 @@ static __always_inline void write_asked(struct request_record *r, struct version
 static __always_inline void executed(struct request_record *r, struct svc_rqst *rqst, u64 now)
 {
 	struct version_row *v;
-	u32 b, status = 0;
+	u32 status = 0;
+	u64 b;
 
 	r->stage = REPLYING;
 	r->t_reply = now;
@@ -281,6 +282,7 @@ int BPF_PROG(receive, struct svc_xprt *xprt)
 {
 	struct request_record *r = request_get();
 	u64 key = (u64)xprt;
+	struct tcp_sock *tcp;
 	struct arrivals *a;
 	u32 copied_seq = 0;
 
@@ -289,7 +291,8 @@ int BPF_PROG(receive, struct svc_xprt *xprt)
 	a = bpf_map_lookup_elem(&arrival, &key);
 	if (!a)
 		return 0;
-	bpf_core_read(&copied_seq, sizeof(copied_seq), &((struct tcp_sock *)a->sk)->copied_seq);
+	tcp = (void *)a->sk;
+	bpf_core_read(&copied_seq, sizeof(copied_seq), &tcp->copied_seq);
 	r->t_arrive = arrival_match(a, copied_seq);
 	return 0;
 }

@@ -6,6 +6,8 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
+#define barrier_var(v) ((void)(v))
+
 #include "histogram.h"
 
 u32 nfscope_time_bucket(u64 ns)

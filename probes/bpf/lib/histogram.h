@@ -18,9 +18,9 @@ struct time_hist {
 	u64 count[TIME_BUCKETS];
 };
 
-static __always_inline u32 log2_u64(u64 v)
+static __always_inline u64 log2_u64(u64 v)
 {
-	u32 r, shift;
+	u64 r, shift;
 
 	r = (v > 0xffffffffULL) << 5;
 	v >>= r;
@@ -36,29 +36,35 @@ static __always_inline u32 log2_u64(u64 v)
 	shift = (v > 0x3) << 1;
 	v >>= shift;
 	r |= shift;
-	return r | (u32)(v >> 1);
+	return r | (v >> 1);
 }
 
 /* The bucket of a duration, 0 to TIME_BUCKETS - 1. */
-static __always_inline u32 time_bucket(u64 ns)
+static __always_inline u64 time_bucket(u64 ns)
 {
-	u32 e = log2_u64(ns), b;
+	u64 e = log2_u64(ns), b;
 
+	/* The compiler knows what follows from what; verifiers want to see each bound on the value that is used. */
+	barrier_var(e);
 	if (e >= TIME_FIRST_LEN)
 		return TIME_BUCKETS - 1;
 	b = time_first[e];
+	barrier_var(b);
 	if (b > TIME_BUCKETS - 5)
-		b = TIME_BUCKETS - 5;
+		return TIME_BUCKETS - 1;
 	return b + (ns > time_edge_ns[b]) + (ns > time_edge_ns[b + 1]) + (ns > time_edge_ns[b + 2]) +
 	       (ns > time_edge_ns[b + 3]);
 }
 
 /* The power of two that holds a size or a small count: bucket i holds values up to and including 2^i. */
-static __always_inline u32 size_bucket(u64 v, u32 buckets)
+static __always_inline u64 size_bucket(u64 v, u64 buckets)
 {
-	u32 b = v > 1 ? log2_u64(v - 1) + 1 : 0;
+	u64 b = v > 1 ? log2_u64(v - 1) + 1 : 0;
 
-	return b < buckets ? b : buckets - 1;
+	if (b >= buckets)
+		b = buckets - 1;
+	barrier_var(b);
+	return b;
 }
 
 /*
@@ -67,8 +73,9 @@ static __always_inline u32 size_bucket(u64 v, u32 buckets)
  */
 static __always_inline void time_hist_add(struct time_hist *h, u64 ns)
 {
-	u32 b = time_bucket(ns);
+	u64 b = time_bucket(ns);
 
+	barrier_var(b);
 	if (b < TIME_BUCKETS)
 		__sync_fetch_and_add(&h->count[b], 1);
 	__sync_fetch_and_add(&h->sum_ns, ns);

@@ -98,7 +98,7 @@ pub static PROBES: [Probe; 3] = [
                 "start of such a wait",
                 false,
             ),
-            program("commit_end", "tp_btf/jbd2_end_commit", Ok(SAME), "how long a journal commit takes", false),
+            program("commit_end", "tp_btf/jbd2_run_stats", Ok(SAME), "how long a journal commit takes", false),
             program("commit_begin", "tp_btf/jbd2_start_commit", Ok(SAME), "start of such a commit", false),
         ],
     },
