@@ -104,6 +104,13 @@ impl Agent {
         Ok(response.text())
     }
 
+    /// Everything that it knows now.
+    pub fn snapshot(&self) -> Result<nfscope::model::Snapshot> {
+        let body = self.get("/snapshot")?;
+        serde_json::from_str(&body)
+            .with_context(|| format!("http://{}/snapshot is no snapshot", self.address))
+    }
+
     /// The whole answer at this path to a request with these headers.
     pub fn get_raw(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
         http::get(self.address, path, headers)

@@ -1,6 +1,6 @@
 //! The host's side of running commands inside a machine.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -76,6 +76,41 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> Result<BufRead
     Ok(reader)
 }
 
+/// Joins this process's terminal to a shell inside the machine until the shell ends.
+pub(crate) fn terminal(address: SocketAddr, script: &str) -> Result<i32> {
+    let mut reader = connect(address, Duration::from_secs(20))?;
+    let mut stream = reader.get_ref().try_clone()?;
+    let request = Request {
+        script: script.to_owned(),
+        terminal: true,
+        client: None,
+    };
+    let mut line = serde_json::to_vec(&request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(n) = std::io::stdin().read(&mut buffer) {
+            if n == 0 || Frame::In(buffer[..n].to_vec()).write(&mut stream).is_err() {
+                break;
+            }
+        }
+        // The end of the input is the end of the shell's, not of what it still has to say.
+        let _ = Frame::In(Vec::new()).write(&mut stream);
+    });
+    loop {
+        match Frame::read(&mut reader).context("the machine went away")? {
+            Frame::Out(data) | Frame::Err(data) => {
+                let mut out = std::io::stdout();
+                out.write_all(&data)?;
+                out.flush()?;
+            }
+            Frame::Exit(code) => return Ok(code),
+            Frame::Signal(_) | Frame::In(_) => {}
+        }
+    }
+}
+
 impl Running {
     pub(crate) fn start(
         address: SocketAddr,
@@ -85,6 +120,7 @@ impl Running {
         let mut reader = connect(address, Duration::from_secs(20))?;
         let request = Request {
             script: script.to_owned(),
+            terminal: false,
             client,
         };
         let mut stream = reader.get_ref().try_clone()?;
@@ -101,7 +137,7 @@ impl Running {
                     Ok(Frame::Out(data)) => state.stdout.extend(data),
                     Ok(Frame::Err(data)) => state.stderr.extend(data),
                     Ok(Frame::Exit(code)) => state.ended = Some(Ok(code)),
-                    Ok(Frame::Signal(_)) => {}
+                    Ok(Frame::Signal(_) | Frame::In(_)) => {}
                     Err(e) => state.ended = Some(Err(e.to_string())),
                 }
                 shared.1.notify_all();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -65,7 +65,8 @@ fn answer(mut stream: TcpStream) -> Result<()> {
         }
     };
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    thread::spawn(move || forward_signals(&mut from_host, group));
+    let input = child.stdin.take();
+    thread::spawn(move || obey(&mut from_host, group, input));
 
     // A daemon that the command left behind may hold its pipes open for ever: the command's own end counts.
     let (done, all_done) = mpsc::channel::<()>();
@@ -96,19 +97,38 @@ fn shell(request: &Request) -> Command {
             enter
         }
     };
+    if request.terminal {
+        // script(1) makes the terminal.
+        command = Command::new("script");
+        command.args(["-qefc", &request.script, "/dev/null"]);
+    } else {
+        command.args(["-c", &request.script]);
+    }
     command
-        .args(["-c", &request.script])
         .current_dir("/run")
-        .stdin(Stdio::null())
+        .stdin(if request.terminal {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
     command
 }
 
-fn forward_signals(from_host: &mut impl Read, group: Option<Pid>) {
+/// Passes the host's signals and input on to the command.
+fn obey(from_host: &mut impl Read, group: Option<Pid>, mut input: Option<ChildStdin>) {
     loop {
         let signal = match Frame::read(from_host) {
+            Ok(Frame::In(data)) => {
+                if data.is_empty() {
+                    input = None;
+                } else if let Some(input) = &mut input {
+                    let _ = input.write_all(&data); // it may have ended
+                }
+                continue;
+            }
             // Only the plain signals that tests use; anything else is a mistake in the test.
             Ok(Frame::Signal(2)) => Signal::INT,
             Ok(Frame::Signal(15)) => Signal::TERM,

@@ -67,6 +67,11 @@ impl Kernel {
             .join(format!("vmlinuz-{}", self.release()?)))
     }
 
+    /// Its modules.
+    pub fn modules(self) -> Result<PathBuf> {
+        Ok(self.dir().join("lib/modules").join(self.release()?))
+    }
+
     fn dir(self) -> PathBuf {
         cache().join("kernels").join(self.name())
     }

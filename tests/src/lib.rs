@@ -24,6 +24,7 @@ mod counts;
 pub mod guard;
 pub mod guest;
 pub mod http;
+pub mod init;
 mod kernel;
 pub mod load;
 mod machine;

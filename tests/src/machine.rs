@@ -7,6 +7,8 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::num::NonZero;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, Once, PoisonError};
@@ -53,7 +55,7 @@ impl Machine {
         loop {
             attempt += 1;
             match Machine::try_boot(spec) {
-                Err(e) if attempt < 3 && format!("{e:#}").contains("host forwarding rule") => {}
+                Err(e) if attempt < 3 && boot_again(&format!("{e:#}")) => {}
                 result => return result,
             }
         }
@@ -73,6 +75,17 @@ impl Machine {
         if let Some(mkfs) = &spec.mkfs {
             make_disk(&dir.join("disk.img"), mkfs)?;
         }
+        let qemu = dir.join("qemu.sh");
+        fs::write(&qemu, QEMU)
+            .and_then(|()| fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)))
+            .with_context(|| format!("writing {}", qemu.display()))?;
+        // What follows -- is for the first process.
+        let init = format!(
+            "{lab} -- pid1 {dir} {modules}",
+            lab = lab.display(),
+            dir = dir.display(),
+            modules = spec.kernel.modules()?.display()
+        );
         let slot = slot::take()?;
         let control = free_port(None)?;
         let mut agents = Vec::new();
@@ -84,6 +97,7 @@ impl Machine {
         let mut command = Command::new(&lab);
         command
             .env("PATH", venv_first(&vng))
+            .env("LAB_INIT", init)
             .arg("guard")
             .arg(&dir)
             .arg(&vng)
@@ -98,7 +112,9 @@ impl Machine {
                 "--qemu-opts={}",
                 qemu_options(spec, &dir, control, &agents)
             ))
-            .args(["--exec", &format!("{} guest", lab.display())])
+            .arg("--qemu")
+            .arg(&qemu)
+            .args(["--exec", "true"]) // batch mode; what runs is LAB_INIT
             .stdin(Stdio::piped())
             .stdout(Stdio::from(slot))
             .stderr(console);
@@ -159,6 +175,11 @@ impl Machine {
             .with_context(|| format!("running `{}` in the machine", control::abridged(script)))
     }
 
+    /// Joins this process's terminal to a command in the machine.
+    pub fn terminal(&self, script: &str) -> Result<i32> {
+        control::terminal(self.control, script)
+    }
+
     /// Where the host reaches the machine's n-th agent port.
     pub fn agent(&self, n: usize) -> Option<SocketAddr> {
         self.agents.get(n).copied()
@@ -187,6 +208,9 @@ impl Drop for Machine {
     }
 }
 
+/// Runs in QEMU's place.
+const QEMU: &str = include_str!("../guest/qemu.sh");
+
 /// vng looks for virtme-run, its other half, on the PATH.
 fn venv_first(vng: &Path) -> OsString {
     let mut path = vng.parent().unwrap_or(vng).as_os_str().to_owned();
@@ -200,8 +224,16 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
     for (host, guest) in agents.iter().zip(AGENT_PORTS) {
         forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
     }
+    // One thread for all processors, where two machines would fight over the host's: a processor that spins for
+    // another one's sake would keep that very one from running, and boots take three times as long.
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = if cores >= slot::SLOTS * spec.cpus as usize && !spec.icount {
+        "multi"
+    } else {
+        "single"
+    };
     let mut options = format!(
-        "-netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
+        "-nodefaults -accel tcg,thread={threads} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
     );
     if spec.mkfs.is_some() {
         // The guest still sees a volatile write cache and sends its flushes; the host need not honour them.
@@ -214,6 +246,12 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
         options += " -icount shift=0,sleep=off";
     }
     options
+}
+
+/// Failures that another boot gets past: a port that somebody took in between, and the kernels' own races under emulation
+/// (text patched while another processor runs it), which end one boot in some dozens.
+fn boot_again(error: &str) -> bool {
+    error.contains("host forwarding rule") || error.contains("ended while booting")
 }
 
 fn make_disk(path: &Path, mkfs: &[String]) -> Result<()> {

@@ -1,12 +1,13 @@
 //! `lab`: the program beside the library - a shell in a machine, and what the library runs inside one.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::Duration;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use lab::load::Kind;
+use lab::{Kernel, Server};
 
 /// Virtual machines with a real NFS server.
 #[derive(Parser)]
@@ -18,6 +19,27 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
+    /// Boot a machine that serves NFS, and give a shell in it
+    Shell {
+        /// 5.10, 6.1, 6.12 or 7.2
+        #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+        kernel: Kernel,
+        /// ext4, xfs, btrfs or tmpfs
+        #[arg(long, default_value = "ext4")]
+        export: String,
+        /// Client namespaces, each with mounts over v3 and v4.2 at /run/c0, /run/c1 and so on
+        #[arg(long, default_value_t = 1)]
+        clients: usize,
+        /// Milliseconds that each write and flush of the exported disk takes longer
+        #[arg(long, default_value_t = 0)]
+        slow: u64,
+        /// Count instructions instead of time
+        #[arg(long)]
+        icount: bool,
+        /// Run this and end, instead of a shell
+        #[arg(short = 'c')]
+        command: Option<String>,
+    },
     /// Send wrong and right RPC calls to the server on this machine; prints what was sent, as JSON
     Raw {
         /// One scenario, or `all`
@@ -41,6 +63,11 @@ enum What {
         #[arg(required = true)]
         mounts: Vec<PathBuf>,
     },
+    /// Be a machine's first process (the lab starts this itself)
+    #[command(hide = true)]
+    #[command(name = "pid1")]
+    // a bare `init` on the kernel command line confuses virtme-ng's initramfs
+    Init { dir: PathBuf, modules: PathBuf },
     /// Serve commands inside a machine (the lab starts this itself)
     #[command(hide = true)]
     Guest,
@@ -65,6 +92,42 @@ fn main() -> ExitCode {
 
 fn run(what: What) -> Result<()> {
     match what {
+        What::Shell {
+            kernel,
+            export,
+            clients,
+            slow,
+            icount,
+            command,
+        } => {
+            eprintln!("Booting kernel {kernel} with an NFS server ...");
+            let started = Instant::now();
+            let mut builder = Server::boot(kernel)
+                .export(&export)
+                .clients(clients)
+                .slow(Duration::from_millis(slow));
+            if icount {
+                builder = builder.icount();
+            }
+            let server = builder.start()?;
+            for client in server.clients() {
+                client.mount_v3()?;
+                client.mount_v4_2()?;
+            }
+            eprintln!(
+                "Ready after {:.0} s; it serves {export} at /run/exp, and {} is shared with the host.",
+                started.elapsed().as_secs_f64(),
+                server.dir().display()
+            );
+            match command {
+                Some(command) => {
+                    let output = server.sh_within(Duration::from_secs(3600), &command)?;
+                    print!("{}", output.stdout);
+                    eprint!("{}", output.stderr);
+                }
+                None => shell(&server)?,
+            }
+        }
         What::Raw { scenario } => {
             println!("{}", serde_json::to_string(&lab::raw::play(&scenario)?)?);
         }
@@ -79,8 +142,25 @@ fn run(what: What) -> Result<()> {
             let report = lab::load::run(kind, ops, duration, seed, &mounts)?;
             println!("{}", serde_json::to_string(&report)?);
         }
+        What::Init { dir, modules } => lab::init::run(&dir, &modules)?,
         What::Guest => lab::guest::serve()?,
         What::Guard { dir, command } => lab::guard::run(&dir, &command)?,
     }
     Ok(())
+}
+
+/// The terminal is the machine's while the shell runs: keys go there as they are, Ctrl-C too.
+fn shell(server: &Server) -> Result<()> {
+    eprintln!("Leave it with `exit` or Ctrl-D.");
+    let stty = |arguments: &[&str]| Command::new("stty").args(arguments).output();
+    let before = stty(&["-g"])?;
+    let is_terminal = before.status.success();
+    if is_terminal {
+        stty(&["raw", "-echo"])?;
+    }
+    let ended = server.shell();
+    if is_terminal {
+        stty(&[String::from_utf8_lossy(&before.stdout).trim()])?;
+    }
+    ended.map(drop)
 }

@@ -199,6 +199,11 @@ impl Server {
         self.machine.run(None, &format!("{FUNCTIONS}\n{script}"))
     }
 
+    /// Joins this process's terminal to a shell in the machine, and returns the shell's exit code.
+    pub fn shell(&self) -> Result<i32> {
+        self.machine.terminal("bash -i")
+    }
+
     pub(crate) fn spawn_as(&self, client: usize, script: &str) -> Result<Running> {
         self.machine
             .run(Some(client), &format!("{FUNCTIONS}\n{script}"))

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-const SLOTS: u32 = 2;
+/// Machines at a time.
+pub const SLOTS: usize = 2;
 /// Longer than the slowest test that may hold both slots.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 

@@ -19,6 +19,8 @@ pub const AGENT_PORTS: [u16; 3] = [9943, 9944, 9945];
 pub struct Request {
     /// For `bash -c`.
     pub script: String,
+    /// With a terminal, fed by the host's input frames.
+    pub terminal: bool,
     /// The client whose network and host name it runs with; the server's own when absent.
     pub client: Option<usize>,
 }
@@ -34,6 +36,8 @@ pub enum Frame {
     Exit(i32),
     /// To the machine: send it this signal.
     Signal(i32),
+    /// To the machine: standard input, for a command with a terminal.
+    In(Vec<u8>),
 }
 
 impl Frame {
@@ -43,6 +47,7 @@ impl Frame {
         let (kind, data): (u8, &[u8]) = match self {
             Frame::Out(data) => (1, data),
             Frame::Err(data) => (2, data),
+            Frame::In(data) => (5, data),
             Frame::Exit(code) => {
                 number = code.to_be_bytes();
                 (3, &number)
@@ -79,6 +84,7 @@ impl Frame {
             2 => Ok(Frame::Err(data)),
             3 => Ok(Frame::Exit(number()?)),
             4 => Ok(Frame::Signal(number()?)),
+            5 => Ok(Frame::In(data)),
             kind => Err(io::Error::other(format!("unknown frame kind {kind}"))),
         }
     }

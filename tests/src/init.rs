@@ -1,0 +1,116 @@
+//! `lab pid1`: the machine's first process. Sets the file systems up and reaps what nobody else does.
+//!
+//! virtme-ng brings an init of its own, but that one waits for udev to find all the hardware of a PC, which under
+//! emulation takes twice as long as everything else. The lab needs a network card and a disk, and knows their names.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::process::{Pid, WaitOptions, pivot_root, wait};
+use rustix::system::{RebootCommand, reboot, sethostname, uname};
+
+/// The 9p tag of the host's root, exported once more for the sake of `cache=loose`: the host's files do not change
+/// while a machine runs, and reading a shared library again for every program is most of what a boot would do.
+pub const HOST_TAG: &str = "labroot";
+/// The 9p tag that virtme-ng gives to the machine's own directory.
+const DIR_TAG: &str = "virtme.initmount0";
+const OVER_9P: &str = "trans=virtio,version=9p2000.L,access=any,msize=512000";
+
+/// Makes the machine habitable, runs `lab guest` in it, and switches it off at the end of that.
+pub fn run(dir: &Path, modules: &Path) -> Result<()> {
+    let lived = set_up(dir, modules).and_then(|()| live());
+    if let Err(e) = &lived {
+        eprintln!("lab pid1: {e:#}");
+    }
+    rustix::fs::sync();
+    reboot(RebootCommand::PowerOff).context("switching the machine off")?;
+    lived
+}
+
+fn set_up(dir: &Path, modules: &Path) -> Result<()> {
+    // The host's root below, the machine's memory above: everything can be written and nothing is.
+    mount_at("tmpfs", "run", "/run", "")?;
+    for dir in ["/run/host", "/run/upper", "/run/work", "/run/root"] {
+        make(dir)?;
+    }
+    let host = format!("{OVER_9P},cache=loose");
+    mount_with("9p", HOST_TAG, "/run/host", &host, MountFlags::RDONLY)?;
+    let layers = "lowerdir=/run/host,upperdir=/run/upper,workdir=/run/work";
+    mount_at("overlay", "root", "/run/root", layers)?;
+    make("/run/root/run/old")?;
+    std::env::set_current_dir("/run/root").context("entering /run/root")?;
+    pivot_root(".", "run/old").context("making the overlay the root")?;
+    std::env::set_current_dir("/").context("entering /")?;
+    unmount("/run/old", UnmountFlags::DETACH).context("leaving the old root")?;
+
+    mount_at("proc", "proc", "/proc", "")?;
+    mount_at("sysfs", "sys", "/sys", "")?;
+    mount_at("devtmpfs", "dev", "/dev", "mode=755")?;
+    make("/dev/pts")?;
+    make("/dev/shm")?;
+    mount_at("devpts", "pts", "/dev/pts", "ptmxmode=666")?;
+    mount_at("tmpfs", "shm", "/dev/shm", "")?;
+    mount_at("tmpfs", "run", "/run", "mode=755")?;
+    mount_at("debugfs", "debug", "/sys/kernel/debug", "")?;
+    mount_at("tracefs", "tracing", "/sys/kernel/tracing", "")?;
+    mount_at("bpf", "bpf", "/sys/fs/bpf", "")?;
+    mount_at("cgroup2", "cgroup", "/sys/fs/cgroup", "")?;
+    if !Path::new("/dev/fd").exists() {
+        symlink("/proc/self/fd", "/dev/fd").context("linking /dev/fd")?;
+    }
+
+    make("/lib/modules")?;
+    let release = uname().release().to_string_lossy().into_owned();
+    let link = Path::new("/lib/modules").join(release);
+    symlink(modules, &link).with_context(|| format!("linking {}", link.display()))?;
+
+    let dir = dir.to_str().context("the machine's directory")?;
+    make(dir)?;
+    mount_at("9p", DIR_TAG, dir, OVER_9P)?;
+    sethostname(b"server").context("setting the host name")?;
+    Ok(())
+}
+
+/// Daemons that have lost their parent become ours, and must not stay as zombies: tests ask who is gone.
+fn live() -> Result<()> {
+    let program = std::env::current_exe().context("finding the running program")?;
+    // The path may still name the old root; in the new one it is the same.
+    let guest = Command::new(&program)
+        .arg("guest")
+        .env_clear()
+        .envs([("HOME", "/root"), ("TERM", "linux"), ("LANG", "C.UTF-8")])
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .spawn()
+        .with_context(|| format!("starting {} guest", program.display()))?;
+    let guest = i32::try_from(guest.id()).ok().and_then(Pid::from_raw);
+    loop {
+        match wait(WaitOptions::empty()).context("waiting for children")? {
+            Some((child, _)) if Some(child) == guest => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+fn make(dir: &str) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("creating {dir}"))
+}
+
+fn mount_at(fs: &str, source: &str, target: &str, options: &str) -> Result<()> {
+    mount_with(fs, source, target, options, MountFlags::empty())
+}
+
+fn mount_with(
+    fs: &str,
+    source: &str,
+    target: &str,
+    options: &str,
+    flags: MountFlags,
+) -> Result<()> {
+    let options = std::ffi::CString::new(options)?;
+    mount(source, target, fs, flags, options.as_c_str())
+        .with_context(|| format!("mounting {fs} at {target}"))
+}

@@ -1,0 +1,234 @@
+//! Every operation is timed: the agent's counts are the kernel's, not nearly but exactly, whatever clients send.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use lab::{Agent, Kernel, KernelCounts, Load, Server};
+use nfscope::model::family::{self, Info};
+use nfscope::model::{Sample, Snapshot};
+
+// One processor on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers
+// (net/sunrpc/svc.c, vs_count[]++ and rpccnt++), which two processors lose at times. From 6.12 on the procedures are
+// counted per processor.
+#[test]
+fn vm_6_1_every_op_is_counted_as_the_kernel_counts_it() -> Result<()> {
+    every_op_is_counted(Kernel::V6_1, 1)
+}
+
+#[test]
+fn vm_6_12_every_op_is_counted_as_the_kernel_counts_it() -> Result<()> {
+    every_op_is_counted(Kernel::V6_12, 2)
+}
+
+#[test]
+fn vm_7_2_every_op_is_counted_as_the_kernel_counts_it() -> Result<()> {
+    every_op_is_counted(Kernel::V7_2, 2)
+}
+
+fn every_op_is_counted(kernel: Kernel, cpus: u32) -> Result<()> {
+    let server = Server::boot(kernel)
+        .cpus(cpus)
+        .export("ext4")
+        .clients(3)
+        .start()?;
+    let agent = server.agent(&[])?;
+
+    let (before, seen_before) = both(&server, &agent)?;
+    let sent = server.raw("all")?;
+    let report = server.load(Load::mixed().ops(20_000))?;
+    let (after, seen_after) = both(&server, &agent)?;
+    let counted = after - before;
+    let window = seen_after.since(&seen_before).delta;
+    println!("{kernel}: {report:?}, {} raw calls", sent.calls);
+
+    let ops3 = counts(&window, &family::OP_DURATION.info, |l| {
+        (l[0] == "3" && !l[1].contains("acl")).then(|| l[1].clone())
+    });
+    assert_eq!(ops3, counted.procs3(), "{kernel}: v3 procedures");
+    let mut ops4 = counts(&window, &family::OP_DURATION.info, |l| {
+        (l[0].starts_with("4.")).then(|| l[1].clone())
+    });
+    // The kernel has no counter for operations that do not exist; the raw client knows how many it sent.
+    assert_eq!(ops4.remove("illegal").unwrap_or(0), sent.illegal_ops);
+    assert_eq!(ops4, counted.ops4_by_name(), "{kernel}: v4 operations");
+    assert!(counted.operations() >= 20_000, "{counted:?}");
+
+    let compounds = total(&window, &family::COMPOUND_DURATION.info);
+    assert_eq!(compounds, counted.compounds, "{kernel}: compounds");
+    assert_eq!(
+        total(&window, &family::COMPOUND_OPS.info),
+        counted.compounds
+    );
+    assert_eq!(
+        sum(&window, &family::COMPOUND_OPS.info),
+        (counted.ops4.iter().sum::<u64>() + sent.illegal_ops) as f64,
+        "{kernel}: ops in compounds"
+    );
+    let acl = counts(&window, &family::OP_DURATION.info, |l| {
+        l[1].contains("acl").then(|| l[1].clone())
+    });
+    let rpcs = total(&window, &family::RPC_DURATION.info);
+    // The kernel's own `rpc` line is a plain increment on every kernel: with two processors it may lose one.
+    let calls = counted.proc3.iter().sum::<u64>()
+        + counted.null4
+        + counted.compounds
+        + acl.values().sum::<u64>();
+    assert_eq!(rpcs, calls, "{kernel}: RPCs");
+    if cpus == 1 {
+        assert_eq!(rpcs, counted.rpc_calls, "{kernel}: RPCs");
+    }
+    assert!(counted.rpc_calls.abs_diff(rpcs) <= rpcs / 1000);
+
+    assert_eq!(
+        sum_of(&window, &family::IO_SIZE.info, "write"),
+        counted.bytes_written as f64,
+        "{kernel}: bytes written"
+    );
+    assert_eq!(
+        sum_of(&window, &family::IO_SIZE.info, "read"),
+        counted.bytes_read as f64,
+        "{kernel}: bytes read"
+    );
+    let asked = scalar(&window, &family::WRITE.info, |_| true);
+    assert_eq!(
+        asked,
+        (counted.proc3("write") + counted.op4("write")) as f64
+    );
+    assert_eq!(
+        scalar(&window, &family::WRITE_BYTES.info, |_| true),
+        counted.bytes_written as f64
+    );
+    for how in ["unstable", "file_sync"] {
+        assert!(
+            scalar(&window, &family::WRITE.info, |l| l[1] == how) > 0.0,
+            "{how}"
+        );
+    }
+    let cache = |r: &str| scalar(&window, &family::REPLY_CACHE.info, |l| l[0] == r);
+    assert_eq!(cache("hit"), counted.cache_hits as f64);
+    assert!(cache("hit") >= sent.cache_hits as f64 && sent.cache_hits > 0);
+    assert!(scalar(&window, &family::RPC_DROPPED.info, |l| l[0] == "auth") >= sent.bad_auth as f64);
+
+    nothing_was_lost(&seen_after, kernel);
+    queue_has_every_request(&window, rpcs);
+    phases_add_up(&window);
+    threads_are_sane(&seen_after, &window);
+    agent.stop()?;
+    Ok(())
+}
+
+/// Both accounts of one moment: the kernel's and the agent's, once nothing moves.
+fn both(server: &Server, agent: &Agent) -> Result<(KernelCounts, Snapshot)> {
+    // Clients close files and return delegations behind a load's back.
+    let mut last = server.kernel_counts()?;
+    for _ in 0..60 {
+        std::thread::sleep(Duration::from_millis(500));
+        let seen = agent.snapshot()?;
+        let now = server.kernel_counts()?;
+        if now == last {
+            return Ok((now, seen));
+        }
+        last = now;
+    }
+    Err(anyhow::anyhow!("requests keep coming without a load"))
+        .context("waiting for the server to be idle")
+}
+
+fn counts(
+    s: &Snapshot,
+    info: &Info,
+    key: impl Fn(&[String]) -> Option<String>,
+) -> BTreeMap<String, u64> {
+    let mut by_key = BTreeMap::new();
+    for series in s.series(info) {
+        if let (Some(k), Sample::Histogram(h)) = (key(&series.labels), &series.sample) {
+            if h.count() > 0 {
+                *by_key.entry(k).or_default() += h.count();
+            }
+        }
+    }
+    by_key
+}
+
+fn total(s: &Snapshot, info: &Info) -> u64 {
+    counts(s, info, |_| Some(String::new())).into_values().sum()
+}
+
+fn sum(s: &Snapshot, info: &Info) -> f64 {
+    sum_of(s, info, "")
+}
+
+fn sum_of(s: &Snapshot, info: &Info, last_label: &str) -> f64 {
+    s.series(info)
+        .iter()
+        .filter(|x| last_label.is_empty() || x.labels.last().is_some_and(|l| l == last_label))
+        .map(|x| match &x.sample {
+            Sample::Histogram(h) => h.sum,
+            _ => 0.0,
+        })
+        .sum()
+}
+
+fn scalar(s: &Snapshot, info: &Info, keep: impl Fn(&[String]) -> bool) -> f64 {
+    s.series(info)
+        .iter()
+        .filter(|x| keep(&x.labels))
+        .map(|x| match &x.sample {
+            Sample::Counter(v) | Sample::Gauge(v) => *v,
+            Sample::Histogram(_) => 0.0,
+        })
+        .sum()
+}
+
+fn nothing_was_lost(s: &Snapshot, kernel: Kernel) {
+    for x in s.series(&family::EVENTS_LOST.info) {
+        let lost = scalar(s, &family::EVENTS_LOST.info, |l| l == x.labels);
+        // A journal commit or a block request under way at attach ends without its beginning.
+        let most = if x.labels[1] == "unmatched" {
+            64.0
+        } else {
+            0.0
+        };
+        assert!(lost <= most, "{kernel}: {:?} lost {lost}", x.labels);
+    }
+    for version in ["3", "4"] {
+        let covered = s.value(&family::COVERAGE, [version]);
+        assert_eq!(
+            covered,
+            Some(1.0),
+            "{kernel}: coverage of version {version}"
+        );
+    }
+}
+
+fn queue_has_every_request(s: &Snapshot, rpcs: u64) {
+    assert_eq!(total(s, &family::RPC_QUEUE.info), rpcs, "queue times");
+}
+
+/// queue + receive + execute + reply is the residence.
+fn phases_add_up(s: &Snapshot) {
+    for x in s.series(&family::RPC_DURATION.info) {
+        let Sample::Histogram(h) = &x.sample else {
+            continue;
+        };
+        let phases = scalar(s, &family::RPC_PHASE.info, |l| l[0] == x.labels[0]);
+        assert!(
+            (phases - h.sum).abs() <= h.sum * 0.001 + 1e-6,
+            "version {}: phases {phases}, residence {}",
+            x.labels[0],
+            h.sum
+        );
+    }
+}
+
+fn threads_are_sane(now: &Snapshot, window: &Snapshot) {
+    assert_eq!(now.value(&family::THREADS, ["0"]), Some(8.0));
+    assert_eq!(now.value(&family::THREADS_BUSY, ["0"]), Some(0.0), "idle");
+    let busy = scalar(window, &family::THREAD_BUSY.info, |_| true);
+    let residence = sum(window, &family::RPC_DURATION.info);
+    assert!(
+        busy > 0.0 && busy <= residence,
+        "busy {busy}, residence {residence}"
+    );
+}
