@@ -33,7 +33,8 @@ impl Agent {
         let address = machine
             .agent(slot)
             .context("the machine forwards no port")?;
-        let log = machine.dir().join(format!("agent-{n}.log"));
+        let log = machine.shared().join(format!("agent-{n}.log"));
+        let program = machine.install(program, &format!("nfscope-{n}"))?;
         let mut command = format!(
             "exec {} agent --web.listen-address 0.0.0.0:{}",
             program.display(),
