@@ -59,6 +59,7 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
         thread::sleep(Duration::from_millis(20));
     }
     fs::remove_file(dir.join("disk.img")).ok();
+    fs::remove_dir_all(dir.join("programs")).ok();
     if !dir.join(KEEP).exists() {
         fs::remove_dir_all(dir).ok();
     }

@@ -43,6 +43,8 @@ pub(crate) struct Spec {
 #[derive(Debug)]
 pub(crate) struct Machine {
     dir: PathBuf,
+    lab: PathBuf,
+    shared: PathBuf,
     guard: Child,
     control: SocketAddr,
     agents: Vec<SocketAddr>,
@@ -69,9 +71,10 @@ impl Machine {
             "{} is missing; run: deploy/setup.sh lab",
             vng.display()
         );
-        let lab = place::lab_program()?;
         let dir = place::machine_dir(spec.kernel.name())?;
-        fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+        let shared = dir.join(SHARED);
+        fs::create_dir_all(&shared).with_context(|| format!("creating {}", shared.display()))?;
+        let lab = install(&dir, &place::lab_program()?, "lab")?;
         if let Some(mkfs) = &spec.mkfs {
             make_disk(&dir.join("disk.img"), mkfs)?;
         }
@@ -83,7 +86,7 @@ impl Machine {
         let init = format!(
             "{lab} -- pid1 {dir} {modules}",
             lab = lab.display(),
-            dir = dir.display(),
+            dir = shared.display(),
             modules = spec.kernel.modules()?.display()
         );
         let slot = slot::take()?;
@@ -104,7 +107,7 @@ impl Machine {
             .arg("--run")
             .arg(&image)
             .arg("--rwdir")
-            .arg(&dir)
+            .arg(&shared)
             .args(["--disable-kvm", "--force-9p", "--user", "root", "--verbose"])
             .args(["--cwd", "/", "--memory", &spec.memory])
             .args(["--cpus", &spec.cpus.to_string()])
@@ -123,6 +126,8 @@ impl Machine {
             .with_context(|| format!("starting {} guard", lab.display()))?;
         let mut machine = Machine {
             dir,
+            lab,
+            shared,
             guard,
             control,
             agents,
@@ -185,9 +190,24 @@ impl Machine {
         self.agents.get(n).copied()
     }
 
-    /// The machine's directory, writable from both sides under the same path.
+    /// Everything about the machine, and nothing when it has ended well.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// A directory that is writable from both sides under the same path.
+    pub fn shared(&self) -> &Path {
+        &self.shared
+    }
+
+    /// The machine's own `lab`.
+    pub fn lab(&self) -> &Path {
+        &self.lab
+    }
+
+    /// Gives the machine a program under a name of its own, and returns the path.
+    pub fn install(&self, program: &Path, name: &str) -> Result<PathBuf> {
+        install(&self.dir, program, name)
     }
 
     /// Leaves the logs behind when the machine ends.
@@ -206,6 +226,21 @@ impl Drop for Machine {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
+}
+
+/// Writable from both sides.
+const SHARED: &str = "shared";
+
+/// A machine believes that the host's files do not change, and a build beside it would change them: it runs programs
+/// by a link of its own, which stays what it is.
+fn install(dir: &Path, program: &Path, name: &str) -> Result<PathBuf> {
+    let programs = dir.join("programs");
+    let link = programs.join(name);
+    fs::create_dir_all(&programs)
+        .and_then(|()| fs::hard_link(program, &link))
+        .or_else(|_| fs::copy(program, &link).map(drop)) // another file system
+        .with_context(|| format!("copying {} to {}", program.display(), link.display()))?;
+    Ok(link)
 }
 
 /// Runs in QEMU's place.

@@ -45,6 +45,16 @@ enum What {
         /// One scenario, or `all`
         scenario: String,
     },
+    /// Write synchronously over NFSv3 to the server on this machine, many at once on one connection; prints how long
+    /// each call took, as JSON
+    Pipeline {
+        /// WRITEs under way at any time
+        #[arg(long, default_value_t = 8)]
+        writers: u32,
+        /// WRITEs of each writer
+        #[arg(long, default_value_t = 15)]
+        writes: u32,
+    },
     /// Run a load over NFS mounts of the server on this machine; prints what was done, as JSON
     Load {
         /// What the load is made of
@@ -130,6 +140,10 @@ fn run(what: What) -> Result<()> {
         }
         What::Raw { scenario } => {
             println!("{}", serde_json::to_string(&lab::raw::play(&scenario)?)?);
+        }
+        What::Pipeline { writers, writes } => {
+            let calls = lab::raw::pipeline::run(writers, writes)?;
+            println!("{}", serde_json::to_string(&calls)?);
         }
         What::Load {
             kind,

@@ -125,7 +125,7 @@ impl Builder {
             return Err(e.context(format!(
                 "bringing the server up on {}; logs: {}",
                 self.spec.kernel,
-                server.dir().display()
+                server.logs().display()
             )));
         }
         Ok(server)
@@ -173,8 +173,13 @@ impl Server {
         self.booted
     }
 
-    /// The machine's directory: console and guest logs; readable and writable in the machine under the same path.
+    /// A directory that is readable and writable here and in the machine, under the same path.
     pub fn dir(&self) -> &Path {
+        self.machine.shared()
+    }
+
+    /// Where the console's log is, and [`Server::dir`] with what the tests put there.
+    pub fn logs(&self) -> &Path {
         self.machine.dir()
     }
 
@@ -220,12 +225,12 @@ impl Server {
             .wait(patience)
             .and_then(|output| output.ok(script))
             .inspect_err(|_| self.keep_logs())
-            .with_context(|| format!("the machine's logs are kept in {}", self.dir().display()))
+            .with_context(|| format!("the machine's logs are kept in {}", self.logs().display()))
     }
 
     /// Runs a subcommand of the `lab` program in the machine.
     pub fn lab(&self, arguments: &str) -> Result<Output> {
-        self.sh_within(Duration::from_secs(600), &lab_command(arguments)?)
+        self.sh_within(Duration::from_secs(600), &self.lab_command(arguments))
     }
 
     /// Runs the raw RPC client's scenario in the machine, against the server there.
@@ -303,7 +308,7 @@ impl Server {
             .wait(load.patience())
             .and_then(|o| o.ok("lab load"))
             .inspect_err(|_| self.keep_logs())
-            .with_context(|| format!("the machine's logs are kept in {}", self.dir().display()))?;
+            .with_context(|| format!("the machine's logs are kept in {}", self.logs().display()))?;
         serde_json::from_str(&output.stdout)
             .with_context(|| format!("lab load printed {:?}", output.stdout))
     }
@@ -319,13 +324,10 @@ impl Server {
             mounts.push(client.mount_v3()?);
             mounts.push(client.mount_v4_2()?);
         }
-        self.spawn(&lab_command(&load.command(&mounts))?)
+        self.spawn(&self.lab_command(&load.command(&mounts)))
     }
-}
 
-fn lab_command(arguments: &str) -> Result<String> {
-    Ok(format!(
-        "exec {} {arguments}",
-        place::lab_program()?.display()
-    ))
+    fn lab_command(&self, arguments: &str) -> String {
+        format!("exec {} {arguments}", self.machine.lab().display())
+    }
 }

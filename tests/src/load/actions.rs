@@ -169,8 +169,7 @@ impl Worker {
         let mut file = self.open(OFlags::DIRECT)?;
         let mut buffer = vec![0; (1 + self.below(4) as usize) * BLOCK];
         file.seek(SeekFrom::Start(self.below(4) * BLOCK as u64))?;
-        file.read(&mut buffer)?;
-        file.read(&mut buffer)?;
+        while file.read(&mut buffer)? == buffer.len() {}
         Ok(())
     }
 

@@ -204,6 +204,11 @@ impl Connection {
 
     /// Waits for the next reply, whichever call it answers.
     pub fn receive(&mut self) -> Result<Reply> {
+        Ok(self.receive_any()?.1)
+    }
+
+    /// Waits for the next reply, and says which call it answers.
+    pub fn receive_any(&mut self) -> Result<(u32, Reply)> {
         let mut head = [0; 4];
         self.stream
             .read_exact(&mut head)
@@ -214,22 +219,24 @@ impl Connection {
             .read_exact(&mut record)
             .context("reading a reply")?;
         let mut reply = Cursor(&record);
-        let (_xid, _direction) = (reply.u32()?, reply.u32()?);
+        let (xid, _direction) = (reply.u32()?, reply.u32()?);
         if reply.u32()? == 1 {
-            return Ok(Reply::Denied(match reply.u32()? {
+            let why = match reply.u32()? {
                 0 => "rpc_mismatch",
                 _ => "auth_error",
-            }));
+            };
+            return Ok((xid, Reply::Denied(why)));
         }
         let (_flavour, _verifier) = (reply.u32()?, reply.opaque()?);
-        Ok(match reply.u32()? {
+        let answer = match reply.u32()? {
             0 => Reply::Success(reply.0.to_vec()),
             1 => Reply::Refused("prog_unavail"),
             2 => Reply::Refused("prog_mismatch"),
             3 => Reply::Refused("proc_unavail"),
             4 => Reply::Refused("garbage_args"),
             _ => Reply::Refused("system_err"),
-        })
+        };
+        Ok((xid, answer))
     }
 
     /// Sends a call and waits for its reply.

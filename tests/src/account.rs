@@ -1,0 +1,85 @@
+//! Two accounts of the same requests, the kernel's and the agent's, side by side.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use nfscope::model::family::{self, Info};
+use nfscope::model::{Histogram, Sample, Snapshot};
+
+use crate::agent::Agent;
+use crate::counts::KernelCounts;
+use crate::server::Server;
+
+/// What the kernel has counted and what every agent knows, at a moment when nothing moves.
+pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounts, Vec<Snapshot>)> {
+    // Clients close files and return delegations behind a load's back. Longer than an agent repeats its last reading.
+    const PAUSE: Duration = Duration::from_millis(500);
+    let mut last = server.kernel_counts()?;
+    for _ in 0..60 {
+        thread::sleep(PAUSE);
+        let seen = agents.iter().map(|a| a.snapshot()).collect::<Result<_>>()?;
+        let now = server.kernel_counts()?;
+        if now == last {
+            return Ok((now, seen));
+        }
+        last = now;
+    }
+    bail!("requests keep coming without a load")
+}
+
+/// The difference of two settled moments: the kernel's, and the first agent's.
+pub fn window(
+    before: &(KernelCounts, Vec<Snapshot>),
+    after: &(KernelCounts, Vec<Snapshot>),
+    agent: usize,
+) -> (KernelCounts, Snapshot) {
+    let seen = after.1[agent].since(&before.1[agent]);
+    (&after.0 - &before.0, seen.delta)
+}
+
+/// How often an agent saw each NFSv3 procedure and each NFSv4 operation that exists.
+pub fn operations(seen: &Snapshot) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+    let (mut v3, mut v4) = (BTreeMap::new(), BTreeMap::new());
+    for series in seen.series(&family::OP_DURATION.info) {
+        let (Sample::Histogram(h), [version, op]) = (&series.sample, &series.labels[..]) else {
+            continue;
+        };
+        let into = match (version.as_str(), op.as_str()) {
+            // NFSACL is another RPC program, NULL no operation; the kernel counts neither here, nor what does not exist.
+            ("3", op) if op.contains("acl") => continue,
+            ("3", _) => &mut v3,
+            (_, "null" | "illegal") => continue,
+            _ => &mut v4,
+        };
+        if h.count() > 0 {
+            *into.entry(op.clone()).or_default() += h.count();
+        }
+    }
+    (v3, v4)
+}
+
+/// Panics unless the agent counted every operation and every COMPOUND as often as the kernel did.
+#[track_caller]
+pub fn assert_same_operations(what: &str, counted: &KernelCounts, seen: &Snapshot) {
+    let (v3, v4) = operations(seen);
+    assert_eq!(v3, counted.procs3(), "{what}: NFSv3 procedures");
+    assert_eq!(v4, counted.ops4_by_name(), "{what}: NFSv4 operations");
+    let compounds = merged(seen, &family::COMPOUND_DURATION.info, |_| true);
+    assert_eq!(compounds.map_or(0, |h| h.count()), counted.compounds, "{what}: compounds");
+}
+
+/// The histograms of a family whose labels are wanted, as one; `None` where there is none.
+pub fn merged(seen: &Snapshot, info: &Info, wanted: impl Fn(&[String]) -> bool) -> Option<Histogram> {
+    let mut all: Option<Histogram> = None;
+    for series in seen.series(info).iter().filter(|s| wanted(&s.labels)) {
+        if let Sample::Histogram(h) = &series.sample {
+            match &mut all {
+                Some(all) => all.merge(h),
+                None => all = Some(h.clone()),
+            }
+        }
+    }
+    all
+}
