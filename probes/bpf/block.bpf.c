@@ -28,12 +28,8 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, ON_DEMAND);
-#ifdef NFSCOPE_RAW
-	__uint(max_entries, 64);
-#else
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1024);
-#endif
 	__type(key, struct block_key);
 	__type(value, struct block_row);
 } block SEC(".maps");
@@ -57,20 +53,16 @@ static __always_inline struct block_row *block_row_of(struct request *rq, u32 fl
 	struct block_row *b;
 	u32 op = flags & REQ_OP_MASK;
 
-#ifdef NFSCOPE_RAW
 	struct request___rq_disk *old = (void *)rq;
 	struct request_queue *q = READ(rq, q);
 
 	if (bpf_core_field_exists(old->rq_disk)) {
-		disk = BPF_CORE_READ(old, rq_disk);
+		disk = READ(old, rq_disk);
 	} else {
 		/* Keeps the compiler from computing the field's address before the branch: where it is not, that is fatal. */
 		barrier_var(q);
 		disk = READ(q, disk);
 	}
-#else
-	disk = READ(rq, q, disk);
-#endif
 	/* SCSI requests of a device without a disk (tapes, enclosures). */
 	if (!disk)
 		return 0;

@@ -14,7 +14,7 @@ TABLE(journal_event, JOURNAL_EVENTS, enum journal_event, u64);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, ON_DEMAND);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 64);
 	__type(key, u32);
 	__type(value, struct journal_row);

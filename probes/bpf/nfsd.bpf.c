@@ -40,7 +40,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, ON_DEMAND);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 2048);
 	__type(key, struct error_key);
 	__type(value, u64);

@@ -11,12 +11,10 @@
 		__type(value, row_type);                                                                               \
 	} name SEC(".maps")
 
-/* Hashes that tracing programs fill: allocated on demand where the kernel has an allocator for that (6.1). */
-#ifdef NFSCOPE_RAW
-#define ON_DEMAND 0
-#else
-#define ON_DEMAND BPF_F_NO_PREALLOC
-#endif
+/*
+ * Hashes are declared as allocated on demand. The loader clears that flag, and makes them small, where the kernel has no
+ * allocator for tracing programs (struct bpf_mem_alloc, 6.1).
+ */
 
 static __always_inline void *row_of(void *table, u32 i)
 {

@@ -16,12 +16,26 @@ pub struct Facts {
     pub loaded: BTreeSet<String>,
     /// Those of them that describe their types.
     pub module_btf: BTreeSet<String>,
+    /// Tracing programs can have memory allocated for them; before, hashes that they fill must be allocated in full.
+    pub on_demand: bool,
     /// CPUs that the kernel could ever bring up: the length of per-CPU values.
     pub possible_cpus: usize,
     /// nfsd's pool mode: global, auto, percpu, pernode.
     pub pool_mode: String,
     /// NUMA nodes.
     pub nodes: usize,
+}
+
+/// True where this thread has CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN in effect (capabilities(7), bits 39, 38 and 21).
+pub fn may_load() -> bool {
+    let needed = 1u64 << 39 | 1 << 38 | 1 << 21;
+    fs::read_to_string("/proc/thread-self/status")
+        .ok()
+        .and_then(|s| {
+            let line = s.lines().find_map(|l| l.strip_prefix("CapEff:"))?;
+            u64::from_str_radix(line.trim(), 16).ok()
+        })
+        .is_some_and(|have| have & needed == needed)
 }
 
 const MODULES: [&str; 3] = ["sunrpc", "nfsd", "jbd2"];
@@ -51,6 +65,7 @@ impl Facts {
             vmlinux_btf: exists("/sys/kernel/btf/vmlinux"),
             loaded,
             module_btf,
+            on_demand: vmlinux_names("bpf_mem_alloc"),
             possible_cpus: libbpf_rs::num_possible_cpus().unwrap_or(1),
             pool_mode: read("/sys/module/sunrpc/parameters/pool_mode"),
             nodes: fs::read_dir("/sys/devices/system/node")
@@ -114,6 +129,13 @@ impl Facts {
         }
         facts
     }
+}
+
+/// True where the kernel's BTF has this name: its strings lie in the file between zero bytes.
+fn vmlinux_names(name: &str) -> bool {
+    let wanted = format!("\0{name}\0");
+    fs::read("/sys/kernel/btf/vmlinux")
+        .is_ok_and(|btf| btf.windows(wanted.len()).any(|w| w == wanted.as_bytes()))
 }
 
 fn fact(name: &str, value: &str, ok: bool, fix: &str) -> Fact {

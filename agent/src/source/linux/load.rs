@@ -6,7 +6,7 @@ use super::plan::{self, Build, Decision, PROBES, Probe};
 use super::{names, pod};
 use crate::model::{ProbeState, ProbeStatus};
 use libbpf_rs::libbpf_sys;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, ObjectBuilder, PrintLevel};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -44,6 +44,9 @@ impl Loaded {
         self.programs.iter().map(|(n, fd)| (*n, fd))
     }
 }
+
+/// Entries of a hash that must be allocated in full, on every CPU.
+const SMALL: u32 = 128;
 
 /// libbpf's and the verifier's words while an object loads, to name what was refused and why.
 static LOG: Mutex<String> = Mutex::new(String::new());
@@ -102,7 +105,7 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
             }
             Err(error) => {
                 let log = take_log();
-                let refusal = (explain(&log, &error), fix_for(&error));
+                let refusal = (explain(&log, &error), fix_for(&log));
                 match refused_program(&log) {
                     Some(name)
                         if !refused.contains_key(&name)
@@ -152,6 +155,11 @@ fn attempt(
         if matches!(m.name().to_str(), Some("pool" | "pool_now")) {
             m.set_max_entries(facts.pools())?;
         }
+        if !facts.on_demand && m.map_type() == MapType::PercpuHash {
+            let entries = m.max_entries().min(SMALL);
+            m.set_map_flags(0)?;
+            m.set_max_entries(entries)?;
+        }
     }
     let loaded = open.load()?;
     let mut maps = BTreeMap::new();
@@ -178,8 +186,8 @@ fn attempt(
                 programs.push((p.name, found.as_fd().try_clone_to_owned()?));
             }
             Err(e) => {
-                let why = explain(&take_log(), &e);
-                refused.insert(p.name.into(), (why, fix_for(&e)));
+                let log = take_log();
+                refused.insert(p.name.into(), (explain(&log, &e), fix_for(&log)));
             }
         }
     }
@@ -273,7 +281,8 @@ fn explain(log: &str, error: &libbpf_rs::Error) -> String {
     let complaint = log
         .lines()
         .find(|l| l.contains("prog '") && (l.contains("fail") || l.contains("not found")))
-        .map(|l| l.trim_start_matches("libbpf: ").trim());
+        // Without the program's name, which the status has: the same reason then reads the same.
+        .and_then(|l| Some(l.split_once("prog '")?.1.split_once("': ")?.1.trim()));
     let verifier = log
         .split_once("BEGIN PROG LOAD LOG")
         .and_then(|(_, r)| r.split_once("END PROG LOAD LOG"))
@@ -292,14 +301,16 @@ fn explain(log: &str, error: &libbpf_rs::Error) -> String {
     }
 }
 
-fn fix_for(error: &libbpf_rs::Error) -> String {
-    match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => {
-            "run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN; under lockdown=confidentiality or in some \
-             sandboxes the kernel refuses this kind of program to everybody"
-                .into()
-        }
-        _ => String::new(),
+/// What helps against a refusal: capabilities where they are missing, nothing where the kernel's word is final.
+fn fix_for(log: &str) -> String {
+    if !log.contains("-EPERM") {
+        return String::new();
+    }
+    if super::facts::may_load() {
+        "nothing here: this kernel refuses this kind of program to everybody (lockdown=confidentiality, or a sandbox)"
+            .into()
+    } else {
+        "run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN".into()
     }
 }
 
@@ -375,7 +386,7 @@ mod tests {
         assert_eq!(refused_program(log).as_deref(), Some("arrive"));
         let e = libbpf_rs::Error::from_raw_os_error(libc::EPERM);
         let why = explain(log, &e);
-        assert!(why.contains("arrive") && why.ends_with("unknown func bpf_x#1"), "{why}");
+        assert_eq!(why, "BPF program load failed: -EPERM: unknown func bpf_x#1");
     }
 
     #[test]

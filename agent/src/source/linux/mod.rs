@@ -47,7 +47,12 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
     };
     let facts = Facts::gather();
     let baseline = KernelCounts::read();
-    let (loaded, states) = load::load_all(&facts);
+    let (loaded, mut states) = load::load_all(&facts);
+    if !options.late_attach {
+        for s in states.iter_mut().filter(|s| s.state == ProbeState::Waiting) {
+            s.fix = "restart the agent once that is there, or allow late attach".into();
+        }
+    }
     Ok(Box::new(Linux {
         options: options.clone(),
         baseline: loaded.contains_key("nfsd").then_some(baseline).flatten(),
