@@ -33,6 +33,8 @@ mod names;
 mod place;
 pub mod raw;
 mod server;
+pub mod show;
+mod skip;
 mod slot;
 mod wire;
 
@@ -46,3 +48,4 @@ pub use load::{Load, LoadReport};
 pub use names::{OP4, PROC3};
 pub use place::{lab_program, nfscope_program, target_dir};
 pub use server::{Builder, Server};
+pub use skip::skip;

@@ -310,7 +310,7 @@ fn make_disk(path: &Path, mkfs: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn free_port(wanted: Option<u16>) -> Result<SocketAddr> {
+pub(crate) fn free_port(wanted: Option<u16>) -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, wanted.unwrap_or(0)))
         .or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
         .context("finding a free port on the loopback interface")?;

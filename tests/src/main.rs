@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -19,6 +19,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
+    /// Show nfscope on this host's NFS server, or on one in a machine under load, until Ctrl-C
+    Run {
+        /// The machine's kernel: 5.10, 6.1, 6.12 or 7.2
+        #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+        kernel: Kernel,
+        /// What the machine exports: ext4, xfs, btrfs or tmpfs
+        #[arg(long, default_value = "ext4")]
+        export: String,
+    },
     /// Boot a machine that serves NFS, and give a shell in it
     Shell {
         /// 5.10, 6.1, 6.12 or 7.2
@@ -102,6 +111,7 @@ fn main() -> ExitCode {
 
 fn run(what: What) -> Result<()> {
     match what {
+        What::Run { kernel, export } => lab::show::run(kernel, &export)?,
         What::Shell {
             kernel,
             export,
@@ -110,8 +120,6 @@ fn run(what: What) -> Result<()> {
             icount,
             command,
         } => {
-            eprintln!("Booting kernel {kernel} with an NFS server ...");
-            let started = Instant::now();
             let mut builder = Server::boot(kernel)
                 .export(&export)
                 .clients(clients)
@@ -119,14 +127,17 @@ fn run(what: What) -> Result<()> {
             if icount {
                 builder = builder.icount();
             }
-            let server = builder.start()?;
-            for client in server.clients() {
-                client.mount_v3()?;
-                client.mount_v4_2()?;
-            }
-            eprintln!(
-                "Ready after {:.0} s; it serves {export} at /run/exp, and {} is shared with the host.",
-                started.elapsed().as_secs_f64(),
+            let what = format!("Booting kernel {kernel} with an NFS server");
+            let server = lab::show::during(&what, || builder.start())?;
+            lab::show::during("Mounting the export over v3 and v4.2", || {
+                for client in server.clients() {
+                    client.mount_v3()?;
+                    client.mount_v4_2()?;
+                }
+                Ok(())
+            })?;
+            println!(
+                "It serves {export} from /run/exp; {} is shared with this host.",
                 server.dir().display()
             );
             match command {

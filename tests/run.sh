@@ -1,0 +1,66 @@
+#!/bin/bash
+# Everything that has to hold: set-up, linters, the release build, and every test - plain, root and virtual machine.
+# Ends with `N passed, N failed, N skipped`. Arguments go to cargo test (`tests/run.sh -p lab vm_6_12`).
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+started=$SECONDS
+
+deploy/setup.sh all || exit 1
+if [ "$(id -u)" != 0 ]; then
+  echo "error: tests load BPF programs and boot machines as root" >&2
+  echo "  fix: sudo make test" >&2
+  exit 1
+fi
+
+reports=target/test-reports
+mkdir -p $reports
+rm -rf target/lab # what failed runs of before have left
+log=$reports/tests.log
+: >$log
+# Tests that find that they cannot run write why into this file (lab::skip).
+export NFSCOPE_SKIPS=$PWD/$reports/skips
+: >"$NFSCOPE_SKIPS"
+
+echo "==> Linters"
+tests/lint.sh | tee $reports/lint.log
+lint_failures=${PIPESTATUS[0]}
+
+echo "==> Release build"
+if ! cargo build --release --workspace; then
+  echo "0 passed, 1 failed, 0 skipped: the release build failed"
+  exit 1
+fi
+
+echo "==> Tests (machines boot two at a time; output of passing tests is in $log)"
+# One test of the suite owns one machine at most, so two threads keep both slots busy.
+RUST_TEST_THREADS=2 RUST_BACKTRACE=${RUST_BACKTRACE:-0} \
+  cargo test --workspace --no-fail-fast "$@" 2>&1 | tee $log
+cargo_status=${PIPESTATUS[0]}
+
+count() { # count <word>: sums "N <word>" over all result lines
+  awk -v word="$1" '/^test result:/ { for (i = 2; i <= NF; i++) if ($i ~ "^" word) sum += $(i - 1) } END { print sum + 0 }' $log
+}
+passed=$(count passed)
+failed=$(($(count failed) + lint_failures))
+ignored=$(count ignored)
+cannot=$(sort -u "$NFSCOPE_SKIPS" | grep -c .)
+linted=$(grep -c ' ok$' $reports/lint.log)
+unlinted=$(grep -c ' skipped: ' $reports/lint.log)
+# A run that stopped without a result (a compile error) is a failure too.
+[ "$cargo_status" != 0 ] && [ "$failed" = "$lint_failures" ] && failed=$((failed + 1))
+
+echo
+if [ $((ignored + cannot + unlinted)) -gt 0 ]; then
+  echo "Skipped:"
+  sort -u "$NFSCOPE_SKIPS" | sed 's/^/  /'
+  grep ' skipped: ' $reports/lint.log | sed 's/^ */  /'
+  sed -n 's/^test \(.*\) \.\.\. ignored,* *\(.*\)/  \1: ignored: \2/p' $log
+fi
+if [ "$failed" -gt 0 ]; then
+  echo "Failed:"
+  grep ' FAILED$' $reports/lint.log | sed 's/^ */  /; s/ \.\.\. FAILED//'
+  sed -n 's/^test \(.*\) \.\.\. FAILED/  \1/p' $log
+  grep -ho "logs are kept in [^ ]*" $log | sort -u | sed 's/^/  /'
+fi
+echo "$((passed - cannot + linted)) passed, $failed failed, $((ignored + cannot + unlinted)) skipped ($((SECONDS - started)) s)"
+[ "$failed" = 0 ]

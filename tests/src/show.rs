@@ -1,0 +1,193 @@
+//! `lab run`: the main job on real input - this host's NFS server, or one in a machine under a realistic load.
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::kernel::Kernel;
+use crate::load::Load;
+use crate::server::Server;
+use crate::{http, machine, place};
+
+/// nfscope's own port.
+const PORT: u16 = 9943;
+
+/// Shows nfscope at work until Ctrl-C.
+pub fn run(kernel: Kernel, export: &str) -> Result<()> {
+    let threads = fs::read_to_string("/proc/fs/nfsd/threads").unwrap_or_default();
+    if threads.trim().parse::<u32>().is_ok_and(|n| n > 0) {
+        println!("This host serves NFS with {} threads.", threads.trim());
+        on_this_host()
+    } else {
+        println!(
+            "This host serves no NFS: showing a virtual machine that does, with kernel {kernel}."
+        );
+        in_a_machine(kernel, export)
+    }
+}
+
+fn in_a_machine(kernel: Kernel, export: &str) -> Result<()> {
+    let server = during("Booting the machine and its NFS server on it", || {
+        Server::boot(kernel)
+            .export(export)
+            .clients(3)
+            .agent_port(PORT)
+            .start()
+    })?;
+    // Before the load, beside which attaching takes three times as long.
+    let agent = during("Starting the agent in it", || server.agent(&[]))?;
+    let load = during("Mounting it from three clients, over v3 and v4.2", || {
+        server.start_load(Load::mixed().endless())
+    })?;
+    println!("A mixed load runs: sync and async writes, reads, metadata.");
+    top(agent.address(), || {
+        if load.has_ended() {
+            bail!("the load ended: {}", load.output_so_far().1.trim());
+        }
+        ensure!(agent.is_running(), "the agent ended: {}", agent.log());
+        Ok(())
+    })?;
+    during("Switching the machine off", || {
+        drop(server);
+        Ok(())
+    })
+}
+
+fn on_this_host() -> Result<()> {
+    let dir = place::machine_dir("host")?;
+    fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+    let address = machine::free_port(Some(PORT))?;
+    let mut agent = start_agent(&dir, address)?;
+    let log = || fs::read_to_string(dir.join("agent.log")).unwrap_or_default();
+    let ended = || dir.join(crate::guard::ENDED).exists();
+    let shown = during("Starting the agent", || {
+        let started = Instant::now();
+        while !http::get(address, "/healthz", &[]).is_ok_and(|answer| answer.status == 200) {
+            ensure!(!ended(), "the agent ended: {}", log());
+            ensure!(
+                started.elapsed() < Duration::from_secs(60),
+                "the agent times no NFS operation after a minute; its log: {}",
+                log()
+            );
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    })
+    .and_then(|()| {
+        top(address, || {
+            ensure!(!ended(), "the agent ended: {}", log());
+            Ok(())
+        })
+    });
+    drop(agent.stdin.take());
+    let _ = agent.wait(); // the guard ends with what it guards
+    shown
+}
+
+/// Under a guard, as a machine is: whatever becomes of us, the agent does not stay behind.
+fn start_agent(dir: &Path, address: SocketAddr) -> Result<Child> {
+    let log = dir.join("agent.log");
+    let file = fs::File::create(&log).with_context(|| format!("creating {}", log.display()))?;
+    let lab = place::lab_program()?;
+    Command::new(&lab)
+        .arg("guard")
+        .arg(dir)
+        .arg(place::nfscope_program()?)
+        .args(["agent", "--web.listen-address", &address.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(file)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("starting {} guard", lab.display()))
+}
+
+/// Runs `nfscope top` in the foreground until it ends, Ctrl-C, or `fine` says that there is nothing to look at.
+fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
+    if address.port() != PORT {
+        println!(
+            "Port {PORT} is taken here; port {} is used.",
+            address.port()
+        );
+    }
+    // As a host name people can click on, whatever the listener is bound to.
+    let url = format!("http://{}:{}", Ipv4Addr::LOCALHOST, address.port());
+    println!("\nMetrics: {url}/metrics\nCtrl-C stops everything.\n");
+    std::io::stdout().flush()?;
+
+    // Ctrl-C reaches top by itself; we outlive it to clean up.
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("preparing for Ctrl-C")?;
+    }
+    let program = place::nfscope_program()?;
+    let mut top = Command::new(&program)
+        .args(["top", "--url", &url])
+        .stdin(Stdio::null())
+        .spawn()
+        .with_context(|| format!("starting {} top", program.display()))?;
+    let outcome = loop {
+        if let Some(status) = top.try_wait()? {
+            let stopped = status.success() || stop.load(Ordering::Relaxed);
+            ensure!(stopped, "nfscope top ended with {status}");
+            break Ok(());
+        }
+        if stop.load(Ordering::Relaxed) {
+            break Ok(());
+        }
+        if let Err(e) = fine() {
+            break Err(e);
+        }
+        thread::sleep(Duration::from_millis(100));
+    };
+    // It may be ending by itself, or not know yet.
+    thread::sleep(Duration::from_millis(200));
+    if top.try_wait()?.is_none() {
+        let _ = top.kill();
+        top.wait()?;
+    }
+    println!();
+    outcome
+}
+
+/// Says what is being done, and for how long already.
+pub fn during<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let started = Instant::now();
+    let (done, is_done) = channel::<()>();
+    let label = what.to_owned();
+    let clock = thread::spawn(move || {
+        let terminal = std::io::stdout().is_terminal();
+        print!("{label} ...");
+        let mut ticks = 0_u32;
+        loop {
+            let _ = std::io::stdout().flush();
+            match is_done.recv_timeout(Duration::from_secs(2)) {
+                Err(RecvTimeoutError::Timeout) => ticks += 1,
+                _ => break,
+            }
+            let seconds = started.elapsed().as_secs();
+            if terminal {
+                print!("\r{label} ... {seconds} s");
+            } else if ticks % 5 == 0 {
+                print!(" {seconds} s");
+            }
+        }
+    });
+    let result = work();
+    drop(done);
+    let _ = clock.join();
+    let how = if result.is_ok() { "done" } else { "failed" };
+    println!(" {how} ({:.1} s)", started.elapsed().as_secs_f64());
+    result
+}

@@ -1,0 +1,22 @@
+//! Tests that cannot run here say why, and the summary of `make test` repeats it.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+/// Notes that the calling test does not run, and why. Follow it with a `return`.
+///
+/// The reason goes to standard error and, under `make test`, into the file that `NFSCOPE_SKIPS` names.
+pub fn skip(reason: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    eprintln!("{test} skipped: {reason}");
+    if let Some(path) = std::env::var_os("NFSCOPE_SKIPS") {
+        let noted = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .and_then(|mut file| writeln!(file, "{test}: {reason}"));
+        if let Err(e) = noted {
+            eprintln!("noting that in {}: {e}", path.display());
+        }
+    }
+}
