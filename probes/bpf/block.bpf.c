@@ -2,8 +2,8 @@
 /*
  * block: how long requests wait for their issue to a device, and how long the device takes.
  *
- * Cost: one program at each of insert, issue and completion. A request's two times stay in an entry under its address, which
- * blk-mq uses again and again: no insertion or deletion in the steady state.
+ * Cost: one program at each of insert, issue and completion. A request's two times stay in an entry under its address,
+ * which blk-mq uses again and again: no insertion or deletion in the steady state.
  *
  * Only leaf devices have requests; a dm or md device shows as the devices below it.
  */
@@ -59,7 +59,7 @@ static __always_inline struct block_row *block_row_of(struct request *rq, u32 fl
 	if (bpf_core_field_exists(old->rq_disk)) {
 		disk = READ(old, rq_disk);
 	} else {
-		/* Keeps the compiler from computing the field's address before the branch: where it is not, that is fatal. */
+		/* The compiler must not compute the field's address before the branch: without one, that is fatal. */
 		barrier_var(q);
 		disk = READ(q, disk);
 	}

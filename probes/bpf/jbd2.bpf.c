@@ -2,8 +2,8 @@
 /*
  * jbd2: how long threads wait for the ext4 journal, and how long the journal takes to commit.
  *
- * Cost: two programs a wait, two a commit; nothing on operations that do not wait. ext4 with fast_commit writes its log in
- * the waiting thread and does not pass jbd2_log_wait_commit().
+ * Cost: two programs a wait, two a commit; nothing on operations that do not wait. ext4 with fast_commit writes its log
+ * in the waiting thread and does not pass jbd2_log_wait_commit().
  */
 #include "lib/kernel.h"
 #include "lib/histogram.h"

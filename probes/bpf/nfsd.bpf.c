@@ -2,8 +2,8 @@
 /*
  * nfsd: every NFS request, from its arrival on the socket to its reply, and every operation in it.
  *
- * Cost: eight short programs a request and one more for each NFSv4 component op, READ or WRITE; no allocation, no event to
- * user space. `make bench` counts the instructions.
+ * Cost: eight short programs a request and one more for each NFSv4 component op, READ or WRITE; no allocation, no event
+ * to user space. `make bench` counts the instructions.
  *
  * Operations are counted where the kernel counts them (sunrpc: tp svc_process stands behind vs_count[]++; nfsd: tp
  * nfsd_compound_status stands beside nfsd4_increment_op_stats()), so that the two agree exactly, duplicate-cache hits,
@@ -214,8 +214,8 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 }
 
 /*
- * Data is ready on a socket of a service. In softirq, or in the thread that held the socket's lock. UDP and RDMA do not pass
- * here or keep no sequence: their requests have no queue time.
+ * Data is ready on a socket of a service. In softirq, or in the thread that held the socket's lock. UDP and RDMA do not
+ * pass here or keep no sequence: their requests have no queue time.
  */
 #ifdef NFSCOPE_RAW
 SEC("kprobe/svc_data_ready")

@@ -183,7 +183,11 @@ mod tests {
                 "{}: counters and only counters end in _total",
                 f.name
             );
-            assert!(!f.help.ends_with('.'), "{}: the encoder adds the full stop", f.name);
+            assert!(
+                !f.help.ends_with('.'),
+                "{}: the encoder adds the full stop",
+                f.name
+            );
         }
         let mut names: Vec<_> = ALL.iter().map(|f| f.name).collect();
         names.sort_unstable();

@@ -2,11 +2,12 @@
 /*
  * When a request arrived on its TCP connection.
  *
- * The transport's own clocks do not know: a connection is enqueued once for many requests, and `wakeup-us` is stale under
- * load. But TCP's sequence numbers do. Each time data is ready, the connection's ring keeps (rcv_nxt, time); once a record is
- * read, copied_seq is its end, and the first entry that reaches it tells when its last byte was ready.
+ * The transport's own clocks do not know: a connection is enqueued once for many requests, and `wakeup-us` is stale
+ * under load. But TCP's sequence numbers do. Each time data is ready, the connection's ring keeps (rcv_nxt, time); once
+ * a record is read, copied_seq is its end, and the first entry that reaches it tells when its last byte was ready.
  *
- * Requests are read in order under XPT_BUSY, so entries before copied_seq never matter again: O(1) a request, amortised.
+ * Requests are read in order under XPT_BUSY, so entries before copied_seq never matter again: O(1) a request,
+ * amortised.
  */
 #ifndef NFSCOPE_ARRIVAL_H
 #define NFSCOPE_ARRIVAL_H
@@ -48,8 +49,8 @@ static __always_inline struct arrivals *arrivals_of(u64 xprt, u64 sk)
 }
 
 /*
- * Notes that everything up to `end_seq` is ready. A full ring widens its last entry: the requests in it keep the time of the
- * earlier segment, so their wait can read too long by less than the time between two of 128 waiting segments.
+ * Notes that everything up to `end_seq` is ready. A full ring widens its last entry: the requests in it keep the time
+ * of the earlier segment, so their wait can read too long by less than the time between two of 128 waiting segments.
  *
  * Returns false where it had to.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Durations in exponential buckets, the standard schema 2 of Prometheus native histograms: bucket i holds durations up to
- * and including 2^((i - 80) / 4) seconds. A value on an edge belongs to the bucket below it, as `le` says.
+ * Durations in exponential buckets, the standard schema 2 of Prometheus native histograms: bucket i holds durations up
+ * to and including 2^((i - 80) / 4) seconds. A value on an edge belongs to the bucket below it, as `le` says.
  *
- * Finding the bucket costs about 40 instructions: the power of two of the nanoseconds names the first candidate, and of the
- * edges exactly four lie in any power of two. The tables come from build.rs, which also gives them to Rust.
+ * Finding the bucket costs about 40 instructions: the power of two of the nanoseconds names the first candidate, and of
+ * the edges exactly four lie in any power of two. The tables come from build.rs, which also gives them to Rust.
  *
  * Compiles for the host too, so that a test can compare it with the Rust side value by value.
  */
@@ -69,7 +69,8 @@ static __always_inline u64 size_bucket(u64 v, u64 buckets)
 
 /*
  * Adds one duration. The histogram belongs to this CPU; the adds are atomic all the same, because a task that preempts
- * another on it, or a kernel that runs tracepoints preemptibly, must not lose one. Uncontended, that is one instruction.
+ * another on it, or a kernel that runs tracepoints preemptibly, must not lose one. Uncontended, that is one
+ * instruction.
  */
 static __always_inline void time_hist_add(struct time_hist *h, u64 ns)
 {

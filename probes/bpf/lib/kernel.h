@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel types that the probes read, with the fields that they read and no others. Every access is relocated (CO-RE)
- * against the running kernel's BTF, that of its modules included; layout and order here mean nothing.
+ * The kernel types that the probes read, with the fields that they read and no others. Every access is relocated
+ * (CO-RE) against the running kernel's BTF, that of its modules included; layout and order here mean nothing.
  *
- * Where kernels differ, the difference stands here and nowhere else, with the commit or the release that made it and when
- * it may go.
+ * Where kernels differ, the difference stands here and nowhere else, with the commit or the release that made it and
+ * when it may go.
  */
 #ifndef NFSCOPE_KERNEL_H
 #define NFSCOPE_KERNEL_H
@@ -120,8 +120,8 @@ struct request {
 };
 
 /*
- * Before 5.16 (commit f3fa33acca9f, "block: remove the ->rq_disk field in struct request") the disk hung on the request.
- * May go with support for 5.10.
+ * Before 5.16 (commit f3fa33acca9f, "block: remove the ->rq_disk field in struct request") the disk hung on the
+ * request. May go with support for 5.10.
  */
 struct request___rq_disk {
 	struct gendisk *rq_disk;
@@ -136,8 +136,9 @@ enum req_flag_bits {
 /*
  * One source, two objects.
  *
- * Default: BTF-typed tracepoints (tp_btf) and fentry/fexit. Arguments are kernel pointers that the verifier knows, so that
- * a field is one load and not a call. Needs BTF of the module that has the hook (5.11, CONFIG_DEBUG_INFO_BTF_MODULES).
+ * Default: BTF-typed tracepoints (tp_btf) and fentry/fexit. Arguments are kernel pointers that the verifier knows, so
+ * that a field is one load and not a call. Needs BTF of the module that has the hook (5.11,
+ * CONFIG_DEBUG_INFO_BTF_MODULES).
  *
  * NFSCOPE_RAW: raw tracepoints by name and kprobes, fields by bpf_probe_read_kernel(). For kernels without module BTF.
  */

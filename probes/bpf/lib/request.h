@@ -2,9 +2,9 @@
 /*
  * The request that an RPC service thread has in hand.
  *
- * A thread serves one request at a time and does so itself from the socket's read to the reply's send, so the thread is the
- * key: one record a thread, in task storage (freed with the thread), or in a hash by thread id where tracing programs
- * cannot have task storage (before 5.11). Hooks add to the record; nothing is allocated for a request.
+ * A thread serves one request at a time and does so itself from the socket's read to the reply's send, so the thread is
+ * the key: one record a thread, in task storage (freed with the thread), or in a hash by thread id where tracing
+ * programs cannot have task storage (before 5.11). Hooks add to the record; nothing is allocated for a request.
  */
 #ifndef NFSCOPE_REQUEST_H
 #define NFSCOPE_REQUEST_H

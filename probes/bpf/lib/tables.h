@@ -3,17 +3,17 @@
 #ifndef NFSCOPE_TABLES_H
 #define NFSCOPE_TABLES_H
 
-#define TABLE(name, rows, index_type, row_type)                                                                        \
-	struct {                                                                                                       \
-		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                               \
-		__uint(max_entries, rows);                                                                             \
-		__type(key, index_type);                                                                               \
-		__type(value, row_type);                                                                               \
+#define TABLE(name, rows, index_type, row_type)          \
+	struct {                                         \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); \
+		__uint(max_entries, rows);               \
+		__type(key, index_type);                 \
+		__type(value, row_type);                 \
 	} name SEC(".maps")
 
 /*
- * Hashes are declared as allocated on demand. The loader clears that flag, and makes them small, where the kernel has no
- * allocator for tracing programs (struct bpf_mem_alloc, 6.1).
+ * Hashes are declared as allocated on demand. The loader clears that flag, and makes them small, where the kernel has
+ * no allocator for tracing programs (struct bpf_mem_alloc, 6.1).
  */
 
 static __always_inline void *row_of(void *table, u32 i)

@@ -123,7 +123,11 @@ impl Facts {
                     false,
                     "a kernel of 5.11 or later built with CONFIG_DEBUG_INFO_BTF_MODULES=y",
                 ),
-                (false, _) => ("not loaded", m == "jbd2", "start the NFS server; probes attach when it appears"),
+                (false, _) => (
+                    "not loaded",
+                    m == "jbd2",
+                    "start the NFS server; probes attach when it appears",
+                ),
             };
             facts.push(fact(&format!("module {m}"), value, ok, fix));
         }

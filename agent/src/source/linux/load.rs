@@ -89,8 +89,12 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
                 refused.insert(
                     p.name.into(),
                     (
-                        format!("no BTF of module {}: {why}", probe.modules.last().unwrap_or(&"")),
-                        "a kernel of 5.11 or later built with CONFIG_DEBUG_INFO_BTF_MODULES=y".into(),
+                        format!(
+                            "no BTF of module {}: {why}",
+                            probe.modules.last().unwrap_or(&"")
+                        ),
+                        "a kernel of 5.11 or later built with CONFIG_DEBUG_INFO_BTF_MODULES=y"
+                            .into(),
                     ),
                 );
             }
@@ -117,7 +121,13 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
                     _ => {
                         return (
                             None,
-                            all(probe, ProbeState::Unsupported, &refusal.0, &refusal.1, build),
+                            all(
+                                probe,
+                                ProbeState::Unsupported,
+                                &refusal.0,
+                                &refusal.1,
+                                build,
+                            ),
                         );
                     }
                 }

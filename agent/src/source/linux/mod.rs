@@ -83,8 +83,7 @@ pub fn check() -> Report {
 impl Linux {
     fn attached(&self, program: &str) -> bool {
         self.states.iter().any(|p| {
-            p.program == program
-                && matches!(p.state, ProbeState::Attached | ProbeState::Fallback)
+            p.program == program && matches!(p.state, ProbeState::Attached | ProbeState::Fallback)
         })
     }
 
@@ -112,7 +111,11 @@ impl Linux {
                 skipped += runs.skipped;
                 if statistics {
                     s.counter(&f::PROBE_RUNS, [probe, program], runs.count as f64);
-                    s.counter(&f::PROBE_RUN_SECONDS, [probe, program], runs.nanoseconds as f64 / 1e9);
+                    s.counter(
+                        &f::PROBE_RUN_SECONDS,
+                        [probe, program],
+                        runs.nanoseconds as f64 / 1e9,
+                    );
                 }
             }
             s.counter(&f::EVENTS_LOST, [probe, "recursion"], skipped as f64);

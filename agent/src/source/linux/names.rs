@@ -2,9 +2,28 @@
 
 /// NFSv3 procedures by number (RFC 1813 section 3.3).
 pub const V3_PROCS: [&str; 22] = [
-    "null", "getattr", "setattr", "lookup", "access", "readlink", "read", "write", "create",
-    "mkdir", "symlink", "mknod", "remove", "rmdir", "rename", "link", "readdir", "readdirplus",
-    "fsstat", "fsinfo", "pathconf", "commit",
+    "null",
+    "getattr",
+    "setattr",
+    "lookup",
+    "access",
+    "readlink",
+    "read",
+    "write",
+    "create",
+    "mkdir",
+    "symlink",
+    "mknod",
+    "remove",
+    "rmdir",
+    "rename",
+    "link",
+    "readdir",
+    "readdirplus",
+    "fsstat",
+    "fsinfo",
+    "pathconf",
+    "commit",
 ];
 
 /// Procedures of NFSACL version 3, which Linux and Solaris clients speak beside NFSv3 (fs/nfsd/nfs3acl.c). Its NULL gets a

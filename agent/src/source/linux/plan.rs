@@ -57,15 +57,69 @@ pub static PROBES: [Probe; 3] = [
         modules: &["sunrpc", "nfsd"],
         waits_for: "the NFS server (module nfsd)",
         programs: &[
-            program("send", "tp_btf/svc_send", Ok(SAME), "end of a replied request", true),
-            program("drop", "tp_btf/svc_drop", Ok(SAME), "end of a dropped request", false),
-            program("defer", "tp_btf/svc_defer", Ok(SAME), "requests deferred for an upcall", false),
-            program("reply", "tp_btf/svc_xdr_sendto", Ok(SAME), "end of execution, start of the reply", true),
-            program("op_status", "tp_btf/nfsd_compound_status", Ok(SAME), "end of each NFSv4 component op", true),
-            program("compound", "tp_btf/nfsd_compound", Ok(SAME), "start of a COMPOUND's first op", true),
-            program("read_done", "tp_btf/nfsd_read_io_done", Ok(SAME), "bytes of each READ", false),
-            program("write_done", "tp_btf/nfsd_write_io_done", Ok(SAME), "bytes of each WRITE", false),
-            program("upcall", "tp_btf/cache_entry_upcall", Ok(SAME), "threads that wait for mountd count as busy", false),
+            program(
+                "send",
+                "tp_btf/svc_send",
+                Ok(SAME),
+                "end of a replied request",
+                true,
+            ),
+            program(
+                "drop",
+                "tp_btf/svc_drop",
+                Ok(SAME),
+                "end of a dropped request",
+                false,
+            ),
+            program(
+                "defer",
+                "tp_btf/svc_defer",
+                Ok(SAME),
+                "requests deferred for an upcall",
+                false,
+            ),
+            program(
+                "reply",
+                "tp_btf/svc_xdr_sendto",
+                Ok(SAME),
+                "end of execution, start of the reply",
+                true,
+            ),
+            program(
+                "op_status",
+                "tp_btf/nfsd_compound_status",
+                Ok(SAME),
+                "end of each NFSv4 component op",
+                true,
+            ),
+            program(
+                "compound",
+                "tp_btf/nfsd_compound",
+                Ok(SAME),
+                "start of a COMPOUND's first op",
+                true,
+            ),
+            program(
+                "read_done",
+                "tp_btf/nfsd_read_io_done",
+                Ok(SAME),
+                "bytes of each READ",
+                false,
+            ),
+            program(
+                "write_done",
+                "tp_btf/nfsd_write_io_done",
+                Ok(SAME),
+                "bytes of each WRITE",
+                false,
+            ),
+            program(
+                "upcall",
+                "tp_btf/cache_entry_upcall",
+                Ok(SAME),
+                "threads that wait for mountd count as busy",
+                false,
+            ),
             program(
                 "receive",
                 "tp_btf/svcsock_tcp_recv",
@@ -73,10 +127,34 @@ pub static PROBES: [Probe; 3] = [
                 "queue time over TCP; UDP and RDMA have no clock of a request's arrival and stay without",
                 false,
             ),
-            program("xprt_free", "tp_btf/svc_xprt_free", Ok(SAME), "forgets closed connections", false),
-            program("arrive", "fentry/svc_data_ready", Ok("kprobe/svc_data_ready"), "arrival of requests on TCP sockets", false),
-            program("take", "tp_btf/svc_xprt_dequeue", Ok(SAME), "a thread takes a request", false),
-            program("run", "tp_btf/svc_process", Ok(SAME), "start of execution", true),
+            program(
+                "xprt_free",
+                "tp_btf/svc_xprt_free",
+                Ok(SAME),
+                "forgets closed connections",
+                false,
+            ),
+            program(
+                "arrive",
+                "fentry/svc_data_ready",
+                Ok("kprobe/svc_data_ready"),
+                "arrival of requests on TCP sockets",
+                false,
+            ),
+            program(
+                "take",
+                "tp_btf/svc_xprt_dequeue",
+                Ok(SAME),
+                "a thread takes a request",
+                false,
+            ),
+            program(
+                "run",
+                "tp_btf/svc_process",
+                Ok(SAME),
+                "start of execution",
+                true,
+            ),
         ],
     },
     Probe {
@@ -87,7 +165,9 @@ pub static PROBES: [Probe; 3] = [
             program(
                 "wait_end",
                 "fexit/jbd2_log_wait_commit",
-                Err("it sleeps, and a return probe on a function that sleeps loses returns (58 to 90 % of them measured); needs BTF of module jbd2 for fexit"),
+                Err(
+                    "it sleeps, and a return probe on a function that sleeps loses returns (58 to 90 % of them measured); needs BTF of module jbd2 for fexit",
+                ),
                 "how long threads wait for the journal",
                 false,
             ),
@@ -98,8 +178,20 @@ pub static PROBES: [Probe; 3] = [
                 "start of such a wait",
                 false,
             ),
-            program("commit_end", "tp_btf/jbd2_run_stats", Ok(SAME), "how long a journal commit takes", false),
-            program("commit_begin", "tp_btf/jbd2_start_commit", Ok(SAME), "start of such a commit", false),
+            program(
+                "commit_end",
+                "tp_btf/jbd2_run_stats",
+                Ok(SAME),
+                "how long a journal commit takes",
+                false,
+            ),
+            program(
+                "commit_begin",
+                "tp_btf/jbd2_start_commit",
+                Ok(SAME),
+                "start of such a commit",
+                false,
+            ),
         ],
     },
     Probe {
@@ -107,10 +199,34 @@ pub static PROBES: [Probe; 3] = [
         modules: &[],
         waits_for: "",
         programs: &[
-            program("complete", "tp_btf/block_rq_complete", Ok(SAME), "device time, bytes, FUA", false),
-            program("requeue", "tp_btf/block_rq_requeue", Ok(SAME), "requests that a busy device gave back", false),
-            program("issue", "tp_btf/block_rq_issue", Ok(SAME), "end of queueing, start of device time", false),
-            program("insert", "tp_btf/block_rq_insert", Ok(SAME), "start of queueing", false),
+            program(
+                "complete",
+                "tp_btf/block_rq_complete",
+                Ok(SAME),
+                "device time, bytes, FUA",
+                false,
+            ),
+            program(
+                "requeue",
+                "tp_btf/block_rq_requeue",
+                Ok(SAME),
+                "requests that a busy device gave back",
+                false,
+            ),
+            program(
+                "issue",
+                "tp_btf/block_rq_issue",
+                Ok(SAME),
+                "end of queueing, start of device time",
+                false,
+            ),
+            program(
+                "insert",
+                "tp_btf/block_rq_insert",
+                Ok(SAME),
+                "start of queueing",
+                false,
+            ),
         ],
     },
 ];
@@ -160,7 +276,10 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
         };
     }
     if let Some(m) = probe.modules.iter().find(|m| !facts.loaded(m)) {
-        return Decision::Wait(format!("module {m} is not loaded: waits for {}", probe.waits_for));
+        return Decision::Wait(format!(
+            "module {m} is not loaded: waits for {}",
+            probe.waits_for
+        ));
     }
     if probe.modules.iter().all(|m| facts.btf_of(m)) {
         Decision::Load(Build::Btf)
@@ -215,15 +334,27 @@ mod tests {
     #[test]
     fn module_btf_decides_between_the_two_builds() {
         let all = ["sunrpc", "nfsd", "jbd2"];
-        assert_eq!(decide(&PROBES[0], &facts(&all, &all)), Decision::Load(Build::Btf));
-        assert_eq!(decide(&PROBES[0], &facts(&all, &["sunrpc"])), Decision::Load(Build::Raw));
-        assert_eq!(decide(&PROBES[2], &facts(&[], &[])), Decision::Load(Build::Btf));
+        assert_eq!(
+            decide(&PROBES[0], &facts(&all, &all)),
+            Decision::Load(Build::Btf)
+        );
+        assert_eq!(
+            decide(&PROBES[0], &facts(&all, &["sunrpc"])),
+            Decision::Load(Build::Raw)
+        );
+        assert_eq!(
+            decide(&PROBES[2], &facts(&[], &[])),
+            Decision::Load(Build::Btf)
+        );
     }
 
     #[test]
     fn without_btf_nothing_can_be_read() {
         let f = Facts::default();
-        assert!(matches!(decide(&PROBES[2], &f), Decision::Impossible { .. }));
+        assert!(matches!(
+            decide(&PROBES[2], &f),
+            Decision::Impossible { .. }
+        ));
     }
 
     #[test]

@@ -18,14 +18,24 @@ macro_rules! pod {
 }
 
 pod!(
-    u32, u64, t::block_key, t::block_row, t::error_key, t::journal_row, t::pool_now, t::pool_row, t::time_hist,
+    u32,
+    u64,
+    t::block_key,
+    t::block_row,
+    t::error_key,
+    t::journal_row,
+    t::pool_now,
+    t::pool_row,
+    t::time_hist,
     t::version_row
 );
 
 /// Reads a value; `None` where the length is another type's.
 pub fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<T> {
     // Values of per-CPU maps are padded to eight bytes.
-    if bytes.len().next_multiple_of(8) != size_of::<T>().next_multiple_of(8) || bytes.len() < size_of::<T>() {
+    if bytes.len().next_multiple_of(8) != size_of::<T>().next_multiple_of(8)
+        || bytes.len() < size_of::<T>()
+    {
         return None;
     }
     // SAFETY: at least size_of::<T>() bytes, any of which are a value of a Pod type; the read needs no alignment.

@@ -168,17 +168,35 @@ fn version(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Buil
         let ns: u64 = rows.iter().map(|r| r.phase_ns[i]).sum();
         s.counter(&f::RPC_PHASE, [version, phase], seconds(ns));
     }
-    s.counter(&f::RPC_RECEIVED_BYTES, [version], sum(|r| r.received_bytes) as f64);
+    s.counter(
+        &f::RPC_RECEIVED_BYTES,
+        [version],
+        sum(|r| r.received_bytes) as f64,
+    );
     s.counter(&f::RPC_SENT_BYTES, [version], sum(|r| r.sent_bytes) as f64);
     if version != "3" {
         let compound = time(rows.iter().map(|r| &r.compound));
         s.histogram(&f::COMPOUND_DURATION, [version], compound);
-        let ops = rows.iter().map(|r| (&r.compound_ops[..], r.compound_ops_sum));
+        let ops = rows
+            .iter()
+            .map(|r| (&r.compound_ops[..], r.compound_ops_sum));
         s.histogram(&f::COMPOUND_OPS, [version], sizes(Scheme::COUNT, ops));
     }
     for (op, h) in [
-        ("read", sizes(Scheme::SIZE, rows.iter().map(|r| (&r.read_size[..], r.read_bytes)))),
-        ("write", sizes(Scheme::SIZE, rows.iter().map(|r| (&r.write_size[..], r.write_bytes)))),
+        (
+            "read",
+            sizes(
+                Scheme::SIZE,
+                rows.iter().map(|r| (&r.read_size[..], r.read_bytes)),
+            ),
+        ),
+        (
+            "write",
+            sizes(
+                Scheme::SIZE,
+                rows.iter().map(|r| (&r.write_size[..], r.write_bytes)),
+            ),
+        ),
     ] {
         if always || h.count() > 0 {
             s.histogram(&f::IO_SIZE, [version, op], h);
@@ -265,10 +283,16 @@ pub fn jbd2(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames, waits: bool
     }
     fill(map, keys.len(), "journal", s);
     use t::journal_event as E;
-    lost(l, "journal_event", "jbd2", s, &[
-        ("map_full", E::EV_JOURNAL_FULL.0),
-        ("unmatched", E::EV_JOURNAL_UNMATCHED.0),
-    ]);
+    lost(
+        l,
+        "journal_event",
+        "jbd2",
+        s,
+        &[
+            ("map_full", E::EV_JOURNAL_FULL.0),
+            ("unmatched", E::EV_JOURNAL_UNMATCHED.0),
+        ],
+    );
 }
 
 /// Block devices.
@@ -282,9 +306,8 @@ pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
             devices.name(key.dev),
             BLOCK_OPS.get(key.op as usize).copied().unwrap_or("other"),
         );
-        let sum = |get: fn(&t::block_row) -> u64| {
-            rows.iter().map(get).fold(0u64, u64::wrapping_add)
-        };
+        let sum =
+            |get: fn(&t::block_row) -> u64| rows.iter().map(get).fold(0u64, u64::wrapping_add);
         let queue = time(rows.iter().map(|r| &r.queue));
         let h = time(rows.iter().map(|r| &r.device));
         s.histogram(&f::BLOCK_QUEUE, [&device, op], queue);
@@ -301,10 +324,16 @@ pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
     }
     fill(map, keys.len(), "block", s);
     use t::block_event as E;
-    lost(l, "block_event", "block", s, &[
-        ("map_full", E::EV_BLOCK_FULL.0),
-        ("unmatched", E::EV_BLOCK_UNMATCHED.0),
-    ]);
+    lost(
+        l,
+        "block_event",
+        "block",
+        s,
+        &[
+            ("map_full", E::EV_BLOCK_FULL.0),
+            ("unmatched", E::EV_BLOCK_UNMATCHED.0),
+        ],
+    );
 }
 
 fn lost(l: &Loaded, map: &str, probe: &str, s: &mut Snapshot, events: &[(&str, u32)]) {
@@ -349,8 +378,14 @@ mod tests {
         assert_eq!(at(7), Some(("3", "write")));
         assert_eq!(at(R::ROW_ACL.0 + 1), Some(("3", "getacl")));
         assert_eq!(at(R::ROW_V4.0 + 38), Some(("4.0", "write")));
-        assert_eq!(at(R::ROW_V4.0 + 2 * R::V4_OPS.0 + 71), Some(("4.2", "clone")));
-        assert_eq!(at(R::ROW_V4.0 + R::V4_OPS.0 + R::V4_ILLEGAL.0), Some(("4.1", "illegal")));
+        assert_eq!(
+            at(R::ROW_V4.0 + 2 * R::V4_OPS.0 + 71),
+            Some(("4.2", "clone"))
+        );
+        assert_eq!(
+            at(R::ROW_V4.0 + R::V4_OPS.0 + R::V4_ILLEGAL.0),
+            Some(("4.1", "illegal"))
+        );
         assert_eq!(at(R::ROW_V4_NULL.0), Some(("4", "null")));
         assert_eq!(at(R::ROW_V4.0 + 1), None);
         assert_eq!(op_name(R::ROW_V4.0 + 38, Build::Raw), Some(("4", "write")));
@@ -364,13 +399,23 @@ mod tests {
             assert_eq!(edge, (Scheme::TIME.edge(i) * 1e9).floor() as u64);
             // An edge belongs to the bucket below it, in the kernel as in Rust.
             assert_eq!(nfscope_probes::time_bucket(edge), i, "{edge} ns");
-            assert_eq!(nfscope_probes::time_bucket(edge + 1), i + 1, "{} ns", edge + 1);
+            assert_eq!(
+                nfscope_probes::time_bucket(edge + 1),
+                i + 1,
+                "{} ns",
+                edge + 1
+            );
         }
         let mut x = 1u64;
         for _ in 0..200_000 {
-            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            x = x
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let ns = x >> (x & 63);
-            let want = edges.iter().position(|&e| ns <= e).unwrap_or(Scheme::TIME.len - 1);
+            let want = edges
+                .iter()
+                .position(|&e| ns <= e)
+                .unwrap_or(Scheme::TIME.len - 1);
             assert_eq!(nfscope_probes::time_bucket(ns), want, "{ns} ns");
         }
         for v in (0..70_000).chain([1 << 29, 1 << 30, (1 << 30) + 1, u64::MAX]) {
