@@ -29,7 +29,7 @@ pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounts, Vec<
     bail!("requests keep coming without a load")
 }
 
-/// The difference of two settled moments: the kernel's, and the first agent's.
+/// The difference of two settled moments: the kernel's, and that of one of the agents.
 pub fn window(
     before: &(KernelCounts, Vec<Snapshot>),
     after: &(KernelCounts, Vec<Snapshot>),
@@ -67,11 +67,19 @@ pub fn assert_same_operations(what: &str, counted: &KernelCounts, seen: &Snapsho
     assert_eq!(v3, counted.procs3(), "{what}: NFSv3 procedures");
     assert_eq!(v4, counted.ops4_by_name(), "{what}: NFSv4 operations");
     let compounds = merged(seen, &family::COMPOUND_DURATION.info, |_| true);
-    assert_eq!(compounds.map_or(0, |h| h.count()), counted.compounds, "{what}: compounds");
+    assert_eq!(
+        compounds.map_or(0, |h| h.count()),
+        counted.compounds,
+        "{what}: compounds"
+    );
 }
 
 /// The histograms of a family whose labels are wanted, as one; `None` where there is none.
-pub fn merged(seen: &Snapshot, info: &Info, wanted: impl Fn(&[String]) -> bool) -> Option<Histogram> {
+pub fn merged(
+    seen: &Snapshot,
+    info: &Info,
+    wanted: impl Fn(&[String]) -> bool,
+) -> Option<Histogram> {
     let mut all: Option<Histogram> = None;
     for series in seen.series(info).iter().filter(|s| wanted(&s.labels)) {
         if let Sample::Histogram(h) = &series.sample {

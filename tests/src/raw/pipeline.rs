@@ -42,7 +42,10 @@ pub fn run(writers: u32, writes: u32) -> Result<Vec<Timed>> {
         let (_, reply) = line.receive()?;
         let mut created = Cursor(reply.body()?);
         let (status, has_handle) = (created.u32()?, created.u32()?);
-        ensure!((status, has_handle) == (0, 1), "CREATE {name}: status {status}");
+        ensure!(
+            (status, has_handle) == (0, 1),
+            "CREATE {name}: status {status}"
+        );
         files.push(created.opaque()?.to_vec());
     }
     let mut left = vec![writes; files.len()];
@@ -74,7 +77,9 @@ impl Line {
         left[at] -= 1;
         let offset = u64::from(left[at]) * u64::from(BLOCK);
         let body = Xdr::new().opaque(&files[at]).u64(offset);
-        let body = body.u32s(&[BLOCK, FILE_SYNC]).opaque(&[b'w'; BLOCK as usize]);
+        let body = body
+            .u32s(&[BLOCK, FILE_SYNC])
+            .opaque(&[b'w'; BLOCK as usize]);
         self.send(writer, WRITE, body)
     }
 
