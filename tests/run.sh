@@ -14,7 +14,11 @@ fi
 
 reports=target/test-reports
 mkdir -p $reports
-rm -rf target/lab # what failed runs of before have left
+# What failed runs of before have left: <kernel>-<process>-<number>, whose process is gone.
+for dir in target/lab/*-*-*; do
+  process=${dir%-*}
+  [ -e "/proc/${process##*-}" ] || rm -rf "$dir"
+done
 log=$reports/tests.log
 : >$log
 # Tests that find that they cannot run write why into this file (lab::skip).

@@ -16,6 +16,7 @@ use crate::wire::AGENT_PORTS;
 /// A running agent. Dropping it kills it.
 #[derive(Debug)]
 pub struct Agent {
+    n: usize,
     address: SocketAddr,
     log: PathBuf,
     running: Running,
@@ -45,6 +46,7 @@ impl Agent {
         }
         let running = machine.run(None, &format!("{command} >{} 2>&1", log.display()))?;
         let agent = Agent {
+            n,
             address,
             log,
             running,
@@ -58,6 +60,16 @@ impl Agent {
     /// Where the host reaches it.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its port inside the machine.
+    pub fn port(&self) -> u16 {
+        AGENT_PORTS[self.n % AGENT_PORTS.len()]
+    }
+
+    /// The name of its process: `pidof` in the machine finds this agent and no other.
+    pub fn process(&self) -> String {
+        format!("nfscope-{}", self.n)
     }
 
     /// Waits until /healthz answers 200: NFS operations are being timed.

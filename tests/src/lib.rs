@@ -19,8 +19,10 @@
 
 pub mod account;
 mod agent;
+pub mod bench;
 mod client;
 mod control;
+pub mod cost;
 mod counts;
 pub mod guard;
 pub mod guest;

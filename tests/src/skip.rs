@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 
 /// Notes that the calling test does not run, and why. Follow it with a `return`.
 ///
@@ -16,7 +17,7 @@ pub fn skip(reason: &str) {
             .open(&path)
             .and_then(|mut file| writeln!(file, "{test}: {reason}"));
         if let Err(e) = noted {
-            eprintln!("noting that in {}: {e}", path.display());
+            eprintln!("noting that in {}: {e}", Path::new(&path).display());
         }
     }
 }
