@@ -117,6 +117,15 @@ static __always_inline void op_done(u32 row, u64 ns, u32 status)
 		count(EV_ERROR_FULL);
 }
 
+static __always_inline void io_add(struct request_record *r, u32 bytes)
+{
+	if (!bytes)
+		return;
+	/* READ_PLUS may read more than once. */
+	r->io_bytes = r->io_done ? r->io_bytes + bytes : bytes;
+	r->io_done = 1;
+}
+
 /* One READ or WRITE that moved bytes. */
 static __always_inline void io_done(struct request_record *r, struct version_row *v, bool write)
 {
@@ -142,49 +151,67 @@ static __always_inline void write_asked(struct request_record *r, struct version
 		add(&v->stable_bytes[how], r->io_bytes);
 }
 
-/* An NFSv3 procedure, or a COMPOUND as such, has executed. */
-static __always_inline void executed(struct request_record *r, struct svc_rqst *rqst, u64 now)
+/* A COMPOUND as such has executed. */
+static __always_inline void compound_executed(struct request_record *r)
+{
+	struct version_row *v = row_of(&version, r->version);
+	u64 b = size_bucket(r->nops, COUNT_BUCKETS);
+
+	if (!v)
+		return;
+	time_hist_add(&v->compound, elapsed(r->t_run, r->t_reply));
+	if (b < COUNT_BUCKETS)
+		add(&v->compound_ops[b], 1);
+	add(&v->compound_ops_sum, r->nops);
+}
+
+/* An NFSv3 or NFSACL procedure has executed, or an NFSv4 NULL. */
+static __always_inline void procedure_executed(struct request_record *r)
 {
 	struct version_row *v;
 	u32 status = 0;
-	u64 b;
 
-	r->stage = REPLYING;
-	r->t_reply = now;
-	if (!r->compound) {
-		if (r->row >= ROW_V3 && r->row < ROW_V4) {
-			struct nfsd3_attrstat *res = BPF_CORE_READ(rqst, rq_resp);
-
-			/* NULL has no result; the kernel zeroes the others before it decodes. */
-			if (r->row != ROW_V3 && r->row != ROW_ACL)
-				bpf_probe_read_kernel(&status, sizeof(status), res);
-		}
-		op_done(r->row, elapsed(r->t_run, now), bpf_ntohl(status));
-		if (r->row != NFSPROC3_READ && r->row != NFSPROC3_WRITE)
-			return;
-	}
-	v = row_of(&version, r->version);
+	/*
+	 * Every result begins with its status (fs/nfsd/xdr3.h), which the kernel zeroes before it decodes; NULL's has
+	 * no place for one.
+	 */
+	if (r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL)
+		status = bpf_ntohl(load32((void *)r->resp));
+	op_done(r->row, elapsed(r->t_run, r->t_reply), status);
+	if (r->row != NFSPROC3_READ && r->row != NFSPROC3_WRITE)
+		return;
+	v = row_of(&version, V3);
 	if (!v)
 		return;
-	if (r->compound) {
-		time_hist_add(&v->compound, elapsed(r->t_run, now));
-		b = size_bucket(r->nops, COUNT_BUCKETS);
-		if (b < COUNT_BUCKETS)
-			add(&v->compound_ops[b], 1);
-		add(&v->compound_ops_sum, r->nops);
-		return;
-	}
-	if (r->row == NFSPROC3_WRITE) {
 #ifndef NFSCOPE_RAW
-		struct nfsd3_writeargs *args = BPF_CORE_READ(rqst, rq_argp);
-		int how = STABILITIES;
+	if (r->row == NFSPROC3_WRITE) {
+		struct nfsd3_writeargs *args = (void *)r->argp;
+		struct nfsd3_writeres *res = (void *)r->resp;
 
-		bpf_core_read(&how, sizeof(how), &args->stable);
-		write_asked(r, v, how);
-#endif
+		/* Zero where the duplicate request cache answered. */
+		if (!status)
+			io_add(r, load64(ADDRESS(res->count)));
+		write_asked(r, v, load32(ADDRESS(args->stable)));
 	}
+#endif
 	if (r->io_done)
 		io_done(r, v, r->row == NFSPROC3_WRITE);
+}
+
+/*
+ * Executed: the reply is encoded, or there will be none. A COMPOUND's execution ends with its last op; encoding its
+ * head belongs to the reply.
+ */
+static __always_inline void executed(struct request_record *r)
+{
+	r->stage = REPLYING;
+	if (r->compound) {
+		r->t_reply = r->t_op;
+		compound_executed(r);
+	} else {
+		r->t_reply = bpf_ktime_get_ns();
+		procedure_executed(r);
+	}
 }
 
 /* The request leaves: replied, or dropped. */
@@ -261,15 +288,16 @@ int BPF_PROG(xprt_free, struct svc_xprt *xprt)
 TP(svc_xprt_dequeue)
 int BPF_PROG(take, struct svc_rqst *rqst)
 {
-	struct request_record *r = request_make();
+	u64 now = bpf_ktime_get_ns();
+	struct request_record *r = request_make(now);
 
 	if (!r) {
 		count(EV_RECORD_FAILED);
 		return 0;
 	}
-	r->t_take = bpf_ktime_get_ns();
+	r->t_take = now;
 	if (r->t_busy)
-		busy_end(r, r->t_take);
+		busy_end(r, now);
 	r->t_arrive = 0;
 	r->rqst = (u64)rqst;
 	r->stage = TAKEN;
@@ -284,7 +312,6 @@ int BPF_PROG(receive, struct svc_xprt *xprt)
 	u64 key = (u64)xprt;
 	struct tcp_sock *tcp;
 	struct arrivals *a;
-	u32 copied_seq = 0;
 
 	if (!r || r->stage != TAKEN)
 		return 0;
@@ -292,8 +319,7 @@ int BPF_PROG(receive, struct svc_xprt *xprt)
 	if (!a)
 		return 0;
 	tcp = (void *)a->sk;
-	bpf_core_read(&copied_seq, sizeof(copied_seq), &tcp->copied_seq);
-	r->t_arrive = arrival_match(a, copied_seq);
+	r->t_arrive = arrival_match(a, load32(ADDRESS(tcp->copied_seq)));
 	return 0;
 }
 
@@ -322,13 +348,15 @@ int BPF_PROG(run, struct svc_rqst *rqst)
 	struct request_record *r;
 	struct svc_pool *p;
 	u32 program, vers, proc;
+	u64 now;
 
 	if (!rqst)
 		return 0;
 	program = READ(rqst, rq_prog);
 	if (program != NFS_PROGRAM && program != NFSACL_PROGRAM)
 		return 0;
-	r = request_make();
+	now = bpf_ktime_get_ns();
+	r = request_make(now);
 	if (!r) {
 		count(EV_RECORD_FAILED);
 		return 0;
@@ -349,22 +377,23 @@ int BPF_PROG(run, struct svc_rqst *rqst)
 	} else {
 		return 0;
 	}
-	r->t_run = bpf_ktime_get_ns();
+	r->t_run = now;
 	if (r->stage != TAKEN) {
-		r->t_take = r->t_run;
+		r->t_take = now;
 		r->t_arrive = 0;
 	}
 	r->stage = RUNNING;
 	r->rqst = (u64)rqst;
-	r->t_op = r->t_run;
+	r->argp = (u64)READ(rqst, rq_argp);
+	r->resp = (u64)READ(rqst, rq_resp);
+	r->t_op = now;
 	r->ops = 0;
 	r->nops = 0;
 	r->io_done = 0;
 	r->received = READ(rqst, rq_arg.len);
 	p = READ(rqst, rq_pool);
 	r->pool = READ(p, sp_id);
-	busy_begin(r, r->t_run, READ(p, sp_nrthreads),
-		   bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
+	busy_begin(r, now, READ(p, sp_nrthreads), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
 	return 0;
 }
 
@@ -372,13 +401,12 @@ int BPF_PROG(run, struct svc_rqst *rqst)
 static __always_inline void compound_args(struct request_record *r)
 {
 #ifndef NFSCOPE_RAW
-	struct svc_rqst *rqst = (void *)r->rqst;
-	struct nfsd4_compoundargs *args = BPF_CORE_READ(rqst, rq_argp);
-	u32 minor = BPF_CORE_READ(args, minorversion);
+	struct nfsd4_compoundargs *args = (void *)r->argp;
+	u32 minor = load32(ADDRESS(args->minorversion));
 
 	if (minor <= 2)
 		r->version = V4_0 + minor;
-	r->ops = (u64)BPF_CORE_READ(args, ops);
+	r->ops = load64(ADDRESS(args->ops));
 #endif
 }
 
@@ -415,7 +443,7 @@ int BPF_PROG(op_status, u32 asked, u32 done, u32 status, const char *name)
 {
 	struct request_record *r = request_get();
 	struct version_row *v;
-	u32 num = 0, row;
+	u32 num, row;
 	u64 now;
 
 	if (!r || r->stage != RUNNING)
@@ -437,7 +465,7 @@ int BPF_PROG(op_status, u32 asked, u32 done, u32 status, const char *name)
 	if (!r->ops)
 		compound_args(r);
 	o = (void *)(r->ops + (u64)(done - 1) * bpf_core_type_size(struct nfsd4_op));
-	bpf_core_read(&num, sizeof(num), &o->opnum);
+	num = load32(ADDRESS(o->opnum));
 	row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 #endif
 	op_done(row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), elapsed(r->t_op, now), bpf_ntohl(status));
@@ -449,10 +477,9 @@ int BPF_PROG(op_status, u32 asked, u32 done, u32 status, const char *name)
 		return 0;
 #ifndef NFSCOPE_RAW
 	if (num == OP_WRITE) {
-		u32 how = STABILITIES;
-
-		bpf_core_read(&how, sizeof(how), &o->u.write.wr_stable_how);
-		write_asked(r, v, how);
+		if (!status)
+			io_add(r, load32(ADDRESS(o->u.write.wr_bytes_written)));
+		write_asked(r, v, load32(ADDRESS(o->u.write.wr_stable_how)));
 	}
 #endif
 	if (r->io_done)
@@ -465,11 +492,8 @@ static __always_inline int io(u32 len)
 {
 	struct request_record *r = request_get();
 
-	if (!r || r->stage != RUNNING)
-		return 0;
-	/* READ_PLUS may read more than once. */
-	r->io_bytes = r->io_done ? r->io_bytes + len : len;
-	r->io_done = 1;
+	if (r && r->stage == RUNNING)
+		io_add(r, len);
 	return 0;
 }
 
@@ -479,11 +503,13 @@ int BPF_PROG(read_done, void *rqst, void *fh, u64 offset, u32 len)
 	return io(len);
 }
 
+#ifdef NFSCOPE_RAW /* with BTF the WRITE's own result tells, for less */
 TP(nfsd_write_io_done)
 int BPF_PROG(write_done, void *rqst, void *fh, u64 offset, u32 len)
 {
 	return io(len);
 }
+#endif
 
 /* The reply is encoded; sending it comes next. */
 TP(svc_xdr_sendto)
@@ -492,7 +518,7 @@ int BPF_PROG(reply)
 	struct request_record *r = request_get();
 
 	if (r && r->stage == RUNNING)
-		executed(r, (void *)r->rqst, bpf_ktime_get_ns());
+		executed(r);
 	return 0;
 }
 
@@ -503,9 +529,9 @@ static __always_inline int request_end(int sent)
 
 	if (!r || (r->stage < RUNNING && !r->t_busy))
 		return 0;
-	now = bpf_ktime_get_ns();
 	if (r->stage == RUNNING)
-		executed(r, (void *)r->rqst, now);
+		executed(r);
+	now = bpf_ktime_get_ns();
 	if (r->stage == REPLYING)
 		leave(r, now, sent);
 	busy_end(r, now);

@@ -71,6 +71,7 @@ struct tcp_sock {
 /* fs/nfsd: arguments and results. */
 struct nfsd4_write {
 	u32 wr_stable_how;
+	u32 wr_bytes_written;
 };
 
 struct nfsd4_op {
@@ -89,9 +90,8 @@ struct nfsd3_writeargs {
 	int stable;
 };
 
-/* Every NFSv3 result begins with its status (fs/nfsd/xdr3.h). */
-struct nfsd3_attrstat {
-	__be32 status;
+struct nfsd3_writeres {
+	unsigned long count;
 };
 
 /* fs/jbd2 */
@@ -131,6 +131,17 @@ enum req_flag_bits {
 	__REQ_FUA = 0, /* its value moves between kernels: always by bpf_core_enum_value() */
 };
 
+/* Any structure that begins with a number of eight and of four bytes: what load64() and load32() pretend to read. */
+struct timespec64 {
+	s64 tv_sec;
+};
+
+struct refcount_struct {
+	struct {
+		int counter;
+	} refs;
+};
+
 #pragma clang attribute pop
 
 /*
@@ -151,6 +162,43 @@ enum req_flag_bits {
 #define READ2(ptr, a, b) ((ptr)->a->b)
 #define READ_PICK(_1, _2, name, ...) name
 #define READ(ptr, ...) READ_PICK(__VA_ARGS__, READ2, READ1)(ptr, __VA_ARGS__)
+
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 #endif
+
+/*
+ * Reads behind a pointer that the verifier does not know (void * members, addresses kept in a record): by the address
+ * of a relocated field, `&ptr->field`. From 6.2 on a cast makes that one load that cannot fault; before it is a call of
+ * about a hundred instructions.
+ */
+#ifdef NFSCOPE_RAW
+#define HAS_CAST 0
+#define CAST(address, type) 0
+#else
+#define HAS_CAST bpf_ksym_exists(bpf_rdonly_cast)
+#define CAST(address, type) bpf_rdonly_cast(address, bpf_core_type_id_kernel(type))
+#endif
+
+static __always_inline u64 load64(const void *address)
+{
+	u64 v = 0;
+
+	if (HAS_CAST)
+		return *(const u64 *)CAST(address, struct timespec64);
+	bpf_probe_read_kernel(&v, sizeof(v), address);
+	return v;
+}
+
+static __always_inline u32 load32(const void *address)
+{
+	u32 v = 0;
+
+	if (HAS_CAST)
+		return *(const u32 *)CAST(address, struct refcount_struct);
+	bpf_probe_read_kernel(&v, sizeof(v), address);
+	return v;
+}
+
+#define ADDRESS(lvalue) __builtin_preserve_access_index(&(lvalue))
 
 #endif

@@ -131,7 +131,7 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
                         );
                     }
                 }
-                if refused.len() == probe.programs.len() {
+                if refused.len() == probe.programs_of(build).count() {
                     return (None, statuses(probe, build, &refused));
                 }
             }
@@ -183,7 +183,7 @@ fn attempt(
         fill_op_numbers(m)?;
     }
     let (mut links, mut programs) = (Vec::new(), Vec::new());
-    for p in probe.programs {
+    for p in probe.programs_of(build) {
         if refused.contains_key(p.name) {
             continue;
         }
@@ -227,8 +227,7 @@ fn statuses(
     refused: &BTreeMap<String, (String, String)>,
 ) -> Vec<ProbeStatus> {
     probe
-        .programs
-        .iter()
+        .programs_of(build)
         .map(|p| {
             let (state, reason, fix) = match refused.get(p.name) {
                 Some((why, fix)) => (ProbeState::Unsupported, why.clone(), fix.clone()),
@@ -250,8 +249,7 @@ fn all(
     build: Build,
 ) -> Vec<ProbeStatus> {
     probe
-        .programs
-        .iter()
+        .programs_of(build)
         .map(|p| status(probe, p, state, reason, fix, build))
         .collect()
 }
@@ -419,8 +417,7 @@ mod tests {
                     })
                     .collect();
                 let mut want: Vec<_> = probe
-                    .programs
-                    .iter()
+                    .programs_of(build)
                     .filter(|p| build == Build::Btf || p.raw.is_ok())
                     .map(|p| (p.name.to_owned(), p.hook(build)))
                     .collect();

@@ -16,6 +16,8 @@ pub struct Program {
     pub gives: &'static str,
     /// NFS operations cannot be timed without it.
     pub required: bool,
+    /// The other build gets the same elsewhere.
+    pub only_raw: bool,
 }
 
 /// One probe: an object, the modules that it looks into, and its programs in the order in which they attach: ends before
@@ -47,6 +49,7 @@ const fn program(
         raw,
         gives,
         required,
+        only_raw: false,
     }
 }
 
@@ -106,13 +109,17 @@ pub static PROBES: [Probe; 3] = [
                 "bytes of each READ",
                 false,
             ),
-            program(
-                "write_done",
-                "tp_btf/nfsd_write_io_done",
-                Ok(SAME),
-                "bytes of each WRITE",
-                false,
-            ),
+            // With BTF the WRITE's own result tells its bytes, and no program is needed.
+            Program {
+                only_raw: true,
+                ..program(
+                    "write_done",
+                    "tp_btf/nfsd_write_io_done",
+                    Ok(SAME),
+                    "bytes of each WRITE",
+                    false,
+                )
+            },
             program(
                 "upcall",
                 "tp_btf/cache_entry_upcall",
@@ -230,6 +237,15 @@ pub static PROBES: [Probe; 3] = [
         ],
     },
 ];
+
+impl Probe {
+    /// The programs that belong to a build.
+    pub fn programs_of(&self, build: Build) -> impl Iterator<Item = &'static Program> {
+        self.programs
+            .iter()
+            .filter(move |p| build == Build::Raw || !p.only_raw)
+    }
+}
 
 impl Program {
     /// The hook in the chosen build.
