@@ -64,14 +64,34 @@ pub fn operations(seen: &Snapshot) -> (BTreeMap<String, u64>, BTreeMap<String, u
 #[track_caller]
 pub fn assert_same_operations(what: &str, counted: &KernelCounts, seen: &Snapshot) {
     let (v3, v4) = operations(seen);
-    assert_eq!(v3, counted.procs3(), "{what}: NFSv3 procedures");
-    assert_eq!(v4, counted.ops4_by_name(), "{what}: NFSv4 operations");
+    let lost = lost(seen);
+    assert_eq!(
+        v3,
+        counted.procs3(),
+        "{what}: NFSv3 procedures; lost: {lost:?}"
+    );
+    assert_eq!(
+        v4,
+        counted.ops4_by_name(),
+        "{what}: NFSv4 operations; lost: {lost:?}"
+    );
     let compounds = merged(seen, &family::COMPOUND_DURATION.info, |_| true);
     assert_eq!(
         compounds.map_or(0, |h| h.count()),
         counted.compounds,
         "{what}: compounds"
     );
+}
+
+/// What an agent says that it has lost, by probe and reason.
+pub fn lost(seen: &Snapshot) -> BTreeMap<String, f64> {
+    let series = seen.series(&family::EVENTS_LOST.info).iter();
+    series
+        .filter_map(|s| match s.sample {
+            Sample::Counter(n) if n > 0.0 => Some((s.labels.join(" "), n)),
+            _ => None,
+        })
+        .collect()
 }
 
 /// The histograms of a family whose labels are wanted, as one; `None` where there is none.

@@ -43,7 +43,7 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
         queue.count(),
         calls.len() as u64,
         "every call has a queue time, and nothing else has; lost: {:?}",
-        seen.series(&family::EVENTS_LOST.info)
+        lab::account::lost(&seen)
     );
 
     let calls_n = calls.len() as f64;

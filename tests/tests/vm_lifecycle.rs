@@ -1,0 +1,183 @@
+//! Whatever comes and goes - the server, its threads, other agents, this one - nothing is counted wrongly, and nothing
+//! stays behind.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use lab::account::{assert_same_operations, settled, window};
+use lab::{Agent, Kernel, Load, Server};
+use nfscope::model::Snapshot;
+use nfscope::model::family;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn vm_6_12_outlives_the_servers_changes() -> Result<()> {
+    outlives_the_servers_changes(Kernel::V6_12)
+}
+
+// Its nfsd has dynamic threads.
+#[test]
+fn vm_7_2_outlives_the_servers_changes() -> Result<()> {
+    outlives_the_servers_changes(Kernel::V7_2)
+}
+
+fn outlives_the_servers_changes(kernel: Kernel) -> Result<()> {
+    let server = Server::boot(kernel)
+        .export("tmpfs")
+        .clients(1)
+        .without_nfsd()
+        .start()?;
+    let clean = attached(&server)?;
+    let first = waits_for_the_server(&server)?;
+    let second = server.agent(&[])?;
+    both_count_alike_while_threads_change(&server, &[&first, &second])?;
+    counts_on_after_a_restart(&server, &[&first, &second])?;
+    leaves_nothing_behind(&server, &clean, first, second)
+}
+
+/// Started before there is a server, it says what it waits for, and starts by itself when that comes.
+fn waits_for_the_server(server: &Server) -> Result<Agent> {
+    let agent = server.agent_start(&[])?;
+    let health = eventually(|| {
+        let health = agent.get_raw("/healthz", &[])?;
+        let attaching = health.text().contains("attaching");
+        Ok((!attaching).then_some(health))
+    })?;
+    assert_eq!(health.status, 503);
+    let why = health.text();
+    for part in ["waiting", "module", "is not loaded", "the NFS server"] {
+        assert!(why.contains(part), "/healthz says {why:?} and not {part:?}");
+    }
+
+    server.nfsd_start()?;
+    agent.wait_until_healthy(PATIENCE)?;
+    let before = settled(server, &[&agent])?;
+    server.load(Load::mixed().ops(1_000))?;
+    let after = settled(server, &[&agent])?;
+    let (counted, seen) = window(&before, &after, 0);
+    assert_same_operations("after nfsd came", &counted, &seen);
+    Ok(agent)
+}
+
+/// Two agents at once, and both right, while nfsd goes from 8 threads to 1 and to 64 under load.
+fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> Result<()> {
+    let before = settled(server, agents)?;
+    let mut load = server.start_load(Load::mixed().endless())?;
+    for threads in [8, 1, 64] {
+        server.set_threads(threads)?;
+        for agent in agents {
+            eventually(|| {
+                Ok((running(&agent.snapshot()?) == Some(f64::from(threads))).then_some(()))
+            })
+            .with_context(|| format!("waiting for nfscope_threads to be {threads}"))?;
+        }
+        thread::sleep(Duration::from_secs(1)); // some load with these
+    }
+    load.signal(2)?;
+    load.wait(PATIENCE)?;
+    let after = settled(server, agents)?;
+    for (agent, name) in ["the first agent", "the second agent"].iter().enumerate() {
+        let (counted, seen) = window(&before, &after, agent);
+        assert!(counted.operations() > 500, "no load: {counted:?}");
+        println!("{name}: {} operations", counted.operations());
+        assert_same_operations(name, &counted, &seen);
+        let most = seen.value(&family::THREADS_LIMIT, ["0"]);
+        assert_eq!(most, Some(64.0), "{name}: the limit of the pool's threads");
+    }
+    server.set_threads(8)
+}
+
+/// nfsd stops and starts, and no agent needs to.
+fn counts_on_after_a_restart(server: &Server, agents: &[&Agent]) -> Result<()> {
+    server.nfsd_stop()?;
+    for agent in agents {
+        let gone = || Ok((running(&agent.snapshot()?).unwrap_or(0.0) == 0.0).then_some(()));
+        eventually(gone).context("waiting for nfscope_threads to be gone")?;
+    }
+    server.nfsd_start()?;
+    let before = settled(server, agents)?;
+    server.load(Load::mixed().ops(1_000).seed(2))?;
+    let after = settled(server, agents)?;
+    for agent in 0..agents.len() {
+        let (counted, seen) = window(&before, &after, agent);
+        assert_same_operations("after nfsd's restart", &counted, &seen);
+        assert_eq!(running(&seen), Some(8.0));
+    }
+    Ok(())
+}
+
+/// Whether it is stopped, killed, or stopped while it attaches.
+fn leaves_nothing_behind(
+    server: &Server,
+    clean: &str,
+    mut first: Agent,
+    second: Agent,
+) -> Result<()> {
+    let two = attached(server)?;
+    println!("attached by two agents:\n{two}");
+    for program in ["run", "send", "op_status", "issue"] {
+        assert!(two.contains(&format!("2 name {program}")), "{two}");
+    }
+
+    first.signal(9)?;
+    first.wait(PATIENCE)?;
+    second.stop()?;
+    only_what_was_there(server, clean)
+        .context("after kill -9 of one agent and SIGTERM to another")?;
+
+    let started = Instant::now();
+    let mut third = server.agent_start(&[])?;
+    assert!(
+        third.get("/probes")?.contains("[]") || third.log().contains("serving"),
+        "{}",
+        third.log()
+    );
+    third.signal(15)?;
+    let ended = third.wait(PATIENCE)?;
+    assert_eq!(ended.status, 0, "stopped while attaching: {}", ended.stderr);
+    assert!(
+        !ended.stderr.contains("being timed"),
+        "it had attached: {}",
+        ended.stderr
+    );
+    println!(
+        "stopped {:?} after its start, with:\n{}",
+        started.elapsed(),
+        ended.stderr
+    );
+    only_what_was_there(server, clean).context("after SIGTERM during attach")
+}
+
+/// Programs and links in the kernel, by what stays the same from one look to the next.
+fn attached(server: &Server) -> Result<String> {
+    Ok(server.sh("bpftool prog list | grep -oP 'name \\S+' | sort | uniq -c; bpftool link list | grep -c '^[0-9]' || true")?.stdout)
+}
+
+/// The kernel lets go of programs a moment after their owner has ended.
+fn only_what_was_there(server: &Server, clean: &str) -> Result<()> {
+    let mut last = String::new();
+    eventually(|| {
+        last = attached(server)?;
+        Ok((last == clean).then_some(()))
+    })
+    .with_context(|| format!("before:\n{clean}\nnow:\n{last}"))
+}
+
+fn running(seen: &Snapshot) -> Option<f64> {
+    seen.value(&family::THREADS, ["0"])
+}
+
+fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if started.elapsed() > PATIENCE {
+            bail!("it did not happen within {PATIENCE:?}");
+        }
+        thread::sleep(Duration::from_millis(300));
+    }
+}
