@@ -27,7 +27,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             })?;
         }
         Command::Check(args) => {
-            let report = source::check();
+            let mut report = source::check();
+            report.facts.push(privileges::fact());
             if args.json {
                 print(&(check::json(&report)? + "\n"))?;
             } else {

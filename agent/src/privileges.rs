@@ -4,6 +4,7 @@
 //! begins to attach; the probes' thread gives up its own once it has attached. [`confine`] then looks at every thread
 //! of the process and says so when one still holds more.
 
+use crate::source::Fact;
 use anyhow::Context;
 use caps::{CapSet, Capability, CapsHashSet};
 
@@ -26,11 +27,33 @@ pub fn require() -> anyhow::Result<()> {
         return Ok(());
     }
     anyhow::bail!(
-        "missing {} to load probes into the kernel; run as root, or give them to the program: \
-         sudo setcap cap_bpf,cap_perfmon,cap_sys_admin+ep $(command -v nfscope), \
-         or to its systemd service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_ADMIN",
+        "missing {} to load probes into the kernel; {GIVE}",
         names(&missing)
     )
+}
+
+/// The ways to give [`NEEDED`].
+const GIVE: &str = "run as root, or give them to the program: \
+    sudo setcap cap_bpf,cap_perfmon,cap_sys_admin+ep $(command -v nfscope), \
+    or to its systemd service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_ADMIN";
+
+/// What this thread may do, for `nfscope check`.
+pub fn fact() -> Fact {
+    let missing = match caps::read(None, CapSet::Effective) {
+        Ok(held) => missing(&held),
+        Err(_) => NEEDED.to_vec(),
+    };
+    let ok = missing.is_empty();
+    Fact {
+        name: "capabilities".to_owned(),
+        value: if ok {
+            "all that loading probes needs".to_owned()
+        } else {
+            format!("missing {}", names(&missing))
+        },
+        ok,
+        fix: if ok { String::new() } else { GIVE.to_owned() },
+    }
 }
 
 /// What a thread with these capabilities lacks. CAP_SYS_ADMIN includes the other two, which kernels before 5.8 do not

@@ -1,0 +1,186 @@
+//! A host that lacks something is told what, why and what to do; what can still be measured is measured exactly.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use lab::account::{assert_same_operations, settled, window};
+use lab::{Kernel, Load, Output, Server};
+use serde_json::Value;
+
+#[test]
+fn vm_6_12_says_what_is_missing() -> Result<()> {
+    let server = Server::boot(Kernel::V6_12).export("tmpfs").start()?;
+    without_privileges_it_names_the_capabilities(&server)?;
+    without_btf_it_says_so(&server)?;
+    an_address_in_use_is_named(&server)
+}
+
+#[test]
+fn vm_5_10_degrades_with_reasons_and_counts_exactly() -> Result<()> {
+    // One processor: this kernel counts with plain increments of shared integers, which two processors lose at times.
+    let server = Server::boot(Kernel::V5_10)
+        .cpus(1)
+        .export("ext4")
+        .clients(2)
+        .start()?;
+    without_module_btf_it_falls_back(&server)?;
+    what_falls_back_counts_exactly(&server)
+}
+
+fn without_privileges_it_names_the_capabilities(server: &Server) -> Result<()> {
+    let nobody = "setpriv --reuid nobody --regid nogroup --clear-groups";
+    for command in ["check", "agent --web.listen-address 127.0.0.1:9999"] {
+        let refused = nfscope(server, nobody, command)?;
+        assert_eq!(refused.status, 1, "{command}: {refused:?}");
+        let said = refused.stdout + &refused.stderr;
+        for part in [
+            "CAP_BPF",
+            "CAP_PERFMON",
+            "CAP_SYS_ADMIN",
+            "run as root",
+            "setcap cap_bpf,cap_perfmon,cap_sys_admin+ep",
+            "AmbientCapabilities=",
+        ] {
+            assert!(
+                said.contains(part),
+                "{command} does not say {part}:\n{said}"
+            );
+        }
+    }
+    // What it has is not asked for.
+    let almost = "setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +bpf,+sys_resource --ambient-caps +bpf,+sys_resource";
+    let refused = nfscope(server, almost, "agent --web.listen-address 127.0.0.1:9999")?;
+    assert!(
+        refused
+            .stderr
+            .contains("missing CAP_PERFMON and CAP_SYS_ADMIN"),
+        "{refused:?}"
+    );
+    Ok(())
+}
+
+fn without_btf_it_says_so(server: &Server) -> Result<()> {
+    let hidden = "mkdir -p /run/nothing; mount --bind /run/nothing /sys/kernel/btf; exec";
+    let without = |command: &str| -> Result<Output> {
+        let script = format!("{hidden} {} {command}", program()?.display());
+        outcome(server, &format!("unshare -m bash -c '{script}'"))
+    };
+    let page = without("check")?;
+    assert_eq!(page.status, 1, "{page:?}");
+    for part in [
+        "no BTF (/sys/kernel/btf/vmlinux)",
+        "CONFIG_DEBUG_INFO_BTF=y",
+        "NFS operations cannot be timed",
+    ] {
+        assert!(
+            page.stdout.contains(part),
+            "check does not say {part}:\n{}",
+            page.stdout
+        );
+    }
+    let json = without("check --json")?;
+    assert_eq!(json.status, 1, "{json:?}");
+    let report: Value = serde_json::from_str(&json.stdout)?;
+    assert_eq!(report["verdict"], "none");
+    assert!(
+        programs(&report).iter().all(|p| p["state"] == "unsupported"
+            && p["reason"].as_str().is_some_and(|r| r.contains("BTF")))
+    );
+    Ok(())
+}
+
+fn an_address_in_use_is_named(server: &Server) -> Result<()> {
+    let agent = server.agent(&[])?;
+    let second = nfscope(server, "", "agent --web.listen-address 0.0.0.0:9943")?;
+    assert_eq!(second.status, 1, "{second:?}");
+    assert!(second.stderr.contains("0.0.0.0:9943"), "{second:?}");
+    assert!(second.stderr.contains("in use"), "{second:?}");
+    agent.wait_until_healthy(Duration::from_secs(10))?;
+    agent.stop()?;
+    Ok(())
+}
+
+fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {
+    let json = nfscope(server, "", "check --json")?;
+    println!("{}", json.stdout);
+    assert_eq!(json.status, 3, "{json:?}");
+    let report: Value = serde_json::from_str(&json.stdout)?;
+    assert_eq!(report["verdict"], "degraded");
+    let facts = report["facts"].as_array().cloned().unwrap_or_default();
+    for module in ["module sunrpc", "module nfsd", "module jbd2"] {
+        let fact = facts.iter().find(|f| f["name"] == module);
+        let fact = fact.unwrap_or_else(|| panic!("no fact about {module}: {facts:?}"));
+        assert_eq!(fact["value"], "loaded, without BTF");
+        assert!(
+            fact["fix"]
+                .as_str()
+                .is_some_and(|f| f.contains("CONFIG_DEBUG_INFO_BTF_MODULES"))
+        );
+    }
+    for p in programs(&report) {
+        let (name, state) = (&p["program"], p["state"].as_str().unwrap_or_default());
+        let reason = p["reason"].as_str().unwrap_or_default();
+        match state {
+            "attached" => {}
+            "fallback" => assert!(reason.contains("no BTF of module"), "{name}: {reason}"),
+            "unsupported" => {
+                assert!(!reason.is_empty(), "{name} is absent without a reason");
+                assert_ne!(p["required"], true, "{name}: {reason}");
+            }
+            other => panic!("{name} is {other}: {reason}"),
+        }
+    }
+    // A return probe would lose most waits: better none.
+    let wait = programs(&report)
+        .into_iter()
+        .find(|p| p["program"] == "wait_end");
+    let wait = wait.unwrap_or_default();
+    assert_eq!(wait["state"], "unsupported", "{wait}");
+    assert!(
+        wait["reason"].as_str().is_some_and(|r| r.contains("loses")),
+        "{wait}"
+    );
+
+    let page = nfscope(server, "", "check")?;
+    assert_eq!(page.status, 3, "{page:?}");
+    for part in ["fallback", "unsupported", "why: ", "fix: "] {
+        assert!(page.stdout.contains(part), "no {part:?}:\n{}", page.stdout);
+    }
+    Ok(())
+}
+
+fn what_falls_back_counts_exactly(server: &Server) -> Result<()> {
+    let agent = server.agent(&[])?;
+    let before = settled(server, &[&agent])?;
+    server.raw("v3")?;
+    server.raw("v4-session")?;
+    server.load(Load::mixed().ops(5_000))?;
+    let after = settled(server, &[&agent])?;
+    let (counted, seen) = window(&before, &after, 0);
+    println!("5.10: {} operations", counted.operations());
+    assert_same_operations("5.10", &counted, &seen);
+    agent.stop()?;
+    Ok(())
+}
+
+fn programs(report: &Value) -> Vec<Value> {
+    report["probes"].as_array().cloned().unwrap_or_default()
+}
+
+fn program() -> Result<PathBuf> {
+    lab::nfscope_program()
+}
+
+/// Runs nfscope in the machine, by way of another program if one is given.
+fn nfscope(server: &Server, by: &str, arguments: &str) -> Result<Output> {
+    outcome(
+        server,
+        &format!("{by} {} {arguments}", program()?.display()),
+    )
+}
+
+/// What became of a command that may fail.
+fn outcome(server: &Server, script: &str) -> Result<Output> {
+    server.spawn(script)?.wait(Duration::from_secs(60))
+}
