@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZero;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, Once, PoisonError};
@@ -120,7 +121,9 @@ impl Machine {
             .args(["--exec", "true"]) // batch mode; what runs is LAB_INIT
             .stdin(Stdio::piped())
             .stdout(Stdio::from(slot))
-            .stderr(console);
+            .stderr(console)
+            // Out of the terminal's reach: the guard must outlive the Ctrl-C that ends its owner.
+            .process_group(0);
         let guard = command
             .spawn()
             .with_context(|| format!("starting {} guard", lab.display()))?;
