@@ -22,7 +22,6 @@ mod agent;
 pub mod bench;
 mod client;
 mod control;
-pub mod cost;
 mod counts;
 pub mod guard;
 pub mod guest;

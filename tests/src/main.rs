@@ -49,24 +49,6 @@ enum What {
         #[arg(short = 'c')]
         command: Option<String>,
     },
-    /// Measure what nfscope and a bpftrace script cost, in instructions per operation
-    Bench {
-        /// 5.10, 6.1, 6.12 or 7.2
-        #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
-        kernel: Kernel,
-        /// Rounds; each measures the bare server, nfscope and bpftrace in turn
-        #[arg(long, default_value_t = 5)]
-        rounds: u32,
-    },
-    /// Time single operations on these mounts; prints nanoseconds, as JSON
-    Cost {
-        /// How often each operation is done
-        #[arg(long, default_value_t = 2000)]
-        times: u32,
-        /// Mount points
-        #[arg(required = true)]
-        mounts: Vec<PathBuf>,
-    },
     /// Send wrong and right RPC calls to the server on this machine; prints what was sent, as JSON
     Raw {
         /// One scenario, or `all`
@@ -99,6 +81,14 @@ enum What {
         /// Mount points
         #[arg(required = true)]
         mounts: Vec<PathBuf>,
+    },
+    /// Measure what the probes cost, in counted instructions, beside a bpftrace script that does the same
+    Bench(lab::bench::Options),
+    /// Measure inside a machine (the bench starts this itself)
+    #[command(hide = true)]
+    BenchGuest {
+        #[command(subcommand)]
+        what: lab::bench::Inside,
     },
     /// Be a machine's first process (the lab starts this itself)
     #[command(hide = true)]
@@ -167,14 +157,6 @@ fn run(what: What) -> Result<()> {
                 None => shell(&server)?,
             }
         }
-        What::Bench { kernel, rounds } => lab::bench::run(kernel, rounds)?,
-        What::Cost { times, mounts } => {
-            let costs: Result<Vec<_>> = mounts
-                .iter()
-                .map(|mount| lab::cost::measure(mount, times))
-                .collect();
-            println!("{}", serde_json::to_string(&costs?)?);
-        }
         What::Raw { scenario } => {
             println!("{}", serde_json::to_string(&lab::raw::play(&scenario)?)?);
         }
@@ -194,6 +176,8 @@ fn run(what: What) -> Result<()> {
             println!("{}", serde_json::to_string(&report)?);
         }
         What::Init { dir, modules } => lab::init::run(&dir, &modules)?,
+        What::Bench(options) => lab::bench::run(&options)?,
+        What::BenchGuest { what } => println!("{}", what.run()?),
         What::Guest => lab::guest::serve()?,
         What::Guard { dir, command } => lab::guard::run(&dir, &command)?,
     }

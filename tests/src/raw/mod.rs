@@ -2,6 +2,7 @@
 //! kernel client sends and every server gets. It knows what it sent, so that a test can check who counted it right.
 
 pub mod pipeline;
+pub mod repeat;
 pub mod rpc;
 mod v3;
 mod v4;

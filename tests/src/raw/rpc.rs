@@ -10,6 +10,9 @@ use anyhow::{Context, Result, bail};
 pub const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
 const PORTMAPPER: u32 = 100_000;
+/// For a reply. So long because the clock of a machine that counts instructions leaps over idle time: a minute passes
+/// while the host reads a page for rpc.mountd. Who waits for the whole program is less patient.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// XDR in the making.
 #[derive(Clone, Debug, Default)]
@@ -129,6 +132,28 @@ impl Call {
             body,
         }
     }
+
+    /// What goes over the wire: the record's length and the message.
+    pub fn record(&self, xid: u32) -> Result<Vec<u8>> {
+        let credentials = match self.auth {
+            Auth::Sys => Xdr::new().u32(1).opaque(
+                &Xdr::new()
+                    .u32(0)
+                    .opaque(b"lab")
+                    .u32s(&[0, 0, 0]) // uid, gid, no more groups
+                    .0,
+            ),
+            Auth::Unknown => Xdr::new().u32(77).opaque(b""),
+        };
+        let message = Xdr::new()
+            .u32s(&[xid, 0, self.rpc, self.program, self.version, self.procedure])
+            .append(&credentials)
+            .u32s(&[0, 0]) // verifier: none
+            .append(&self.body);
+        let length = u32::try_from(message.0.len())?;
+        let record = Xdr::new().u32(0x8000_0000 | length).append(&message);
+        Ok(record.0)
+    }
 }
 
 /// What the server said.
@@ -165,7 +190,7 @@ impl Connection {
     pub fn open(port: u16) -> Result<Connection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
             .with_context(|| format!("connecting to port {port}; does the server run?"))?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         // Unlikely to collide with what the duplicate request cache remembers from an earlier run.
         let next_xid = std::process::id() << 12;
@@ -181,25 +206,14 @@ impl Connection {
 
     /// Sends a call with this transaction id, used before or not.
     pub fn send_as(&mut self, xid: u32, call: &Call) -> Result<()> {
-        let credentials = match call.auth {
-            Auth::Sys => Xdr::new().u32(1).opaque(
-                &Xdr::new()
-                    .u32(0)
-                    .opaque(b"lab")
-                    .u32s(&[0, 0, 0]) // uid, gid, no more groups
-                    .0,
-            ),
-            Auth::Unknown => Xdr::new().u32(77).opaque(b""),
-        };
-        let message = Xdr::new()
-            .u32s(&[xid, 0, call.rpc, call.program, call.version, call.procedure])
-            .append(&credentials)
-            .u32s(&[0, 0]) // verifier: none
-            .append(&call.body);
-        let length = u32::try_from(message.0.len())?;
-        let record = Xdr::new().u32(0x8000_0000 | length).append(&message);
-        self.stream.write_all(&record.0).context("sending a call")?;
-        Ok(())
+        self.stream
+            .write_all(&call.record(xid)?)
+            .context("sending a call")
+    }
+
+    /// The connection itself, for who makes and reads records alone.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
     }
 
     /// Waits for the next reply, whichever call it answers.

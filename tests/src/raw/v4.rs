@@ -8,14 +8,14 @@ use crate::names::OP4;
 
 /// One component operation: its number and its arguments.
 #[derive(Clone, Debug)]
-struct Op(u32, Xdr);
+pub(super) struct Op(u32, Xdr);
 
-fn op(name: &str, arguments: Xdr) -> Op {
+pub(super) fn op(name: &str, arguments: Xdr) -> Op {
     let number = OP4.iter().position(|n| *n == name).unwrap_or(0);
     Op(u32::try_from(number).unwrap_or(0), arguments)
 }
 
-fn compound(minor: u32, ops: &[Op]) -> Xdr {
+pub(super) fn compound(minor: u32, ops: &[Op]) -> Xdr {
     let count = u32::try_from(ops.len()).unwrap_or(u32::MAX);
     let head = Xdr::new().opaque(b"lab").u32s(&[minor, count]);
     ops.iter()
@@ -23,9 +23,9 @@ fn compound(minor: u32, ops: &[Op]) -> Xdr {
 }
 
 /// A compound's answer: how many operations were executed, and the results from the first on.
-struct Results {
+pub(super) struct Results {
     executed: usize,
-    rest: Vec<u8>,
+    pub(super) rest: Vec<u8>,
 }
 
 fn results(reply: &Reply) -> Result<Results> {
@@ -39,7 +39,7 @@ fn results(reply: &Reply) -> Result<Results> {
 }
 
 impl Wire {
-    fn compound(&mut self, what: &str, minor: u32, ops: &[Op]) -> Result<Results> {
+    pub(super) fn compound(&mut self, what: &str, minor: u32, ops: &[Op]) -> Result<Results> {
         self.sent.compounds += 1;
         let reply = self.exchange(what, &Call::nfs(4, 1, compound(minor, ops)))?;
         let results = results(&reply)?;
@@ -63,12 +63,12 @@ impl Wire {
     }
 }
 
-fn put_root() -> Op {
+pub(super) fn put_root() -> Op {
     op("putrootfh", Xdr::new())
 }
 
 /// Asks for the type, change attribute and size.
-fn get_attributes() -> Op {
+pub(super) fn get_attributes() -> Op {
     op("getattr", Xdr::new().u32s(&[1, 0b1_1010]))
 }
 
@@ -152,15 +152,15 @@ pub(super) fn without_session(wire: &mut Wire) -> Result<()> {
 }
 
 /// A client id and a session with one slot in use.
-struct Session {
+pub(super) struct Session {
     minor: u32,
     client: u64,
-    id: [u8; 16],
-    sequence: u32,
+    pub(super) id: [u8; 16],
+    pub(super) sequence: u32,
 }
 
 impl Session {
-    fn open(wire: &mut Wire, minor: u32) -> Result<Session> {
+    pub(super) fn open(wire: &mut Wire, minor: u32) -> Result<Session> {
         let owner = own_name("owner", minor);
         let verifier = u64::from(std::process::id());
         let who = Xdr::new()
@@ -204,7 +204,7 @@ impl Session {
     }
 
     /// SEQUENCE for the next request on slot 0.
-    fn next(&mut self, cache: bool) -> Op {
+    pub(super) fn next(&mut self, cache: bool) -> Op {
         self.sequence += 1;
         self.sequence(self.sequence, 0, cache)
     }

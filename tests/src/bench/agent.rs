@@ -1,0 +1,185 @@
+//! What the agent takes beside instructions: its start, its memory, its scrapes. The same here and in the machine.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::http;
+
+/// The agent may take this long to attach: text patching is slow where it is emulated.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The agent encodes a scrape at most four times a second, and later ones within that time are given a copy.
+const FRESH: Duration = Duration::from_millis(300);
+const SCRAPES: usize = 9;
+
+/// A start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Started {
+    /// Until it answered at all.
+    pub answered: f64,
+    /// Until its probes were attached, or were known to have to wait.
+    pub attached: f64,
+    /// Processor seconds that it took itself until then; idle time in a machine that counts instructions is not to be
+    /// believed.
+    pub busy: f64,
+    /// Probe programs attached.
+    pub programs: usize,
+    /// Probe programs in all.
+    pub of: usize,
+    /// The attached ones' probes.
+    pub probes: Vec<String>,
+}
+
+/// Scrapes of one format.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Scrape {
+    /// What was asked for.
+    pub format: String,
+    /// Seconds from connecting to the last byte, the median.
+    pub seconds: f64,
+    /// Bytes of the body.
+    pub bytes: usize,
+}
+
+/// Scrapes, and the agent's memory after them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Scraped {
+    /// By format.
+    pub scrapes: Vec<Scrape>,
+    /// Resident memory in KiB.
+    pub resident: u64,
+    /// The most it ever was.
+    pub peak: u64,
+}
+
+/// An agent of this machine, killed when dropped.
+#[derive(Debug)]
+pub struct OwnAgent {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Drop for OwnAgent {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.wait();
+    }
+}
+
+impl OwnAgent {
+    /// Starts the program's agent and times it.
+    pub fn start(program: &Path, address: SocketAddr) -> Result<(OwnAgent, Started)> {
+        let begun = Instant::now();
+        let child = Command::new(program)
+            .args(["agent", "--web.listen-address", &address.to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let mut agent = OwnAgent { child, address };
+        let mut answered = None;
+        let attached = loop {
+            let health = http::get(address, "/healthz", &[]);
+            let now = begun.elapsed();
+            if let Ok(health) = health {
+                answered.get_or_insert(now);
+                if health.text().trim() != "attaching" {
+                    break now;
+                }
+            }
+            if let Some(status) = agent.child.try_wait()? {
+                bail!("the agent ended at once: {status}; see: nfscope agent");
+            }
+            ensure!(now < PATIENCE, "the agent did not attach in {PATIENCE:?}");
+            thread::sleep(Duration::from_millis(2));
+        };
+        let busy = busy(agent.child.id())?;
+        let probes = http::get(address, "/probes", &[])?.text();
+        let probes: serde_json::Value = serde_json::from_str(&probes).context("/probes")?;
+        let all = probes["probes"].as_array().cloned().unwrap_or_default();
+        let on = |p: &&serde_json::Value| p["state"] == "attached" || p["state"] == "fallback";
+        let on: Vec<_> = all.iter().filter(on).collect();
+        let mut names: Vec<String> = on
+            .iter()
+            .filter_map(|p| Some(p["probe"].as_str()?.to_owned()))
+            .collect();
+        names.dedup();
+        let started = Started {
+            answered: answered.unwrap_or(attached).as_secs_f64(),
+            attached: attached.as_secs_f64(),
+            busy,
+            programs: on.len(),
+            of: all.len(),
+            probes: names,
+        };
+        Ok((agent, started))
+    }
+
+    /// Scrapes it.
+    pub fn scrape(&self) -> Result<Scraped> {
+        scrape(self.address, self.child.id())
+    }
+
+    /// Stops it.
+    pub fn stop(mut self) -> Result<()> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM)?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the agent, stopped, said {status}");
+        Ok(())
+    }
+}
+
+/// Processor seconds of all threads of a process.
+fn busy(pid: u32) -> Result<f64> {
+    let mut total = 0.0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let path = task?.path().join("schedstat");
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let nanoseconds = text.split_whitespace().next().context("schedstat")?;
+        total += nanoseconds.parse::<f64>()? / 1e9;
+    }
+    Ok(total)
+}
+
+/// Scrapes an agent in both formats that Prometheus asks for.
+pub fn scrape(address: SocketAddr, pid: u32) -> Result<Scraped> {
+    const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+    let mut scrapes = Vec::new();
+    for (format, accept) in [("text", "text/plain"), ("protobuf", PROTOBUF)] {
+        let mut times = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..SCRAPES {
+            thread::sleep(FRESH);
+            let begun = Instant::now();
+            let answer = http::get(address, "/metrics", &[("Accept", accept)])?;
+            times.push(begun.elapsed().as_secs_f64());
+            ensure!(answer.status == 200, "/metrics answered {}", answer.status);
+            bytes = answer.body.len();
+        }
+        scrapes.push(Scrape {
+            format: format.to_owned(),
+            seconds: super::median(&mut times),
+            bytes,
+        });
+    }
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let kib = |key: &str| -> Result<u64> {
+        let line = status.lines().find_map(|l| l.strip_prefix(key));
+        let number = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
+        number.with_context(|| format!("no {key} in {path}"))
+    };
+    Ok(Scraped {
+        scrapes,
+        resident: kib("VmRSS:")?,
+        peak: kib("VmHWM:")?,
+    })
+}

@@ -1,0 +1,232 @@
+//! In the machine: one operation repeated, and what it cost.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
+use serde::{Deserialize, Serialize};
+
+use crate::counts::KernelCounts;
+use crate::raw::repeat::{Repeat, WRITE_SIZE, What};
+
+/// The file that is written and asked for, directly in the export.
+const FILE: &str = "bench";
+
+/// Who sends the operations.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Client {
+    /// The kernel's NFS client, through a mount over loopback: what an application's write costs.
+    Mount,
+    /// The lab's own client on a TCP connection: little more than what the server does.
+    Raw,
+}
+
+impl Client {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Client::Mount => "mount",
+            Client::Raw => "raw",
+        }
+    }
+}
+
+/// One operation as it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Case {
+    /// Who sends it.
+    pub client: Client,
+    /// 3, or 4 for 4.2.
+    pub version: u32,
+    /// A 4 KiB O_SYNC WRITE, or else a GETATTR.
+    pub write: bool,
+}
+
+impl Case {
+    /// In words.
+    pub fn operation(self) -> &'static str {
+        if self.write {
+            "4 KiB sync write"
+        } else {
+            "getattr"
+        }
+    }
+
+    /// The cases, in the order in which they are measured and shown.
+    pub fn all(quick: bool, clients: &[Client]) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for client in clients {
+            for write in [true, false] {
+                for version in [3, 4] {
+                    if write || !quick {
+                        cases.push(Case {
+                            client: *client,
+                            version,
+                            write,
+                        });
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    fn counted(self, counts: &KernelCounts) -> u64 {
+        let name = if self.write { "write" } else { "getattr" };
+        match self.version {
+            3 => counts.proc3(name),
+            _ => counts.op4(name),
+        }
+    }
+}
+
+/// A program of the kernel, over one measurement.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Program {
+    /// How often it ran.
+    pub runs: u64,
+    /// For how long, in nanoseconds (counted: instructions).
+    pub ns: u64,
+}
+
+/// What a repetition cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measure {
+    /// Of what.
+    pub case: Case,
+    /// How often it was done.
+    pub ops: u64,
+    /// The whole time.
+    pub ns: u64,
+    /// RPC calls that the server counted meanwhile.
+    pub calls: u64,
+    /// The kernel's programs that ran meanwhile, by name and id, where it counts them (`kernel.bpf_stats_enabled`).
+    pub programs: BTreeMap<String, Program>,
+}
+
+impl Measure {
+    /// Time, or counted instructions, per operation.
+    pub fn per_op(&self) -> f64 {
+        self.ns as f64 / self.ops as f64
+    }
+}
+
+/// Measures each case in turn.
+pub fn run(cases: &[Case], ops: u64, mounts: &[PathBuf], programs: bool) -> Result<Vec<Measure>> {
+    let path = Path::new("/run/exp").join(FILE);
+    fs::write(&path, [b'x'; WRITE_SIZE]).with_context(|| format!("writing {}", path.display()))?;
+    cases
+        .iter()
+        .map(|case| measure(*case, ops, mounts, programs))
+        .collect()
+}
+
+fn measure(case: Case, ops: u64, mounts: &[PathBuf], programs: bool) -> Result<Measure> {
+    let mut step = stepper(case, mounts)?;
+    for _ in 0..ops / 10 + 20 {
+        step()?;
+    }
+    let before = (counts()?, programs.then(running_programs).transpose()?);
+    let started = Instant::now();
+    for _ in 0..ops {
+        step()?;
+    }
+    let ns = u64::try_from(started.elapsed().as_nanos())?;
+    let after = programs.then(running_programs).transpose()?;
+    let delta = &counts()? - &before.0;
+    let counted = case.counted(&delta);
+    ensure!(
+        counted == ops,
+        "{case:?}: {ops} operations were sent, and the server counted {counted}"
+    );
+    // The mounts renew their leases now and then.
+    let spare = 5;
+    ensure!(
+        (ops..=ops + spare).contains(&delta.rpc_calls),
+        "{case:?}: {ops} operations took {} RPC calls",
+        delta.rpc_calls
+    );
+    Ok(Measure {
+        case,
+        ops,
+        ns,
+        calls: delta.rpc_calls,
+        programs: difference(before.1, after),
+    })
+}
+
+fn stepper(case: Case, mounts: &[PathBuf]) -> Result<Box<dyn FnMut() -> Result<()>>> {
+    if case.client == Client::Raw {
+        let what = if case.write {
+            What::Write
+        } else {
+            What::Getattr
+        };
+        let mut repeat = Repeat::new(case.version, what, FILE)?;
+        return Ok(Box::new(move || repeat.step()));
+    }
+    let mount = mounts.get(usize::from(case.version != 3));
+    let path = mount.context("a mount for each version")?.join(FILE);
+    if case.write {
+        let file = File::options()
+            .write(true)
+            .custom_flags(OFlags::SYNC.bits() as i32)
+            .open(&path)
+            .with_context(|| format!("opening {}", path.display()))?;
+        let data = [b'y'; WRITE_SIZE];
+        return Ok(Box::new(move || Ok(file.write_all_at(&data, 0)?)));
+    }
+    // Of the directory: nobody can delegate that to the client, so each question goes to the server.
+    let directory = File::open(path.parent().context("a mount point")?)?;
+    Ok(Box::new(move || {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+        statx(&directory, c"", flags, StatxFlags::BASIC_STATS)?;
+        Ok(())
+    }))
+}
+
+fn counts() -> Result<KernelCounts> {
+    KernelCounts::parse(&fs::read_to_string("/proc/net/rpc/nfsd")?)
+}
+
+fn running_programs() -> Result<BTreeMap<String, Program>> {
+    let output = Command::new("bpftool")
+        .args(["-j", "prog", "show"])
+        .output()
+        .context("running bpftool")?;
+    let listed: Vec<serde_json::Value> =
+        serde_json::from_slice(&output.stdout).context("what bpftool prog show printed")?;
+    let number = |p: &serde_json::Value, key: &str| p[key].as_u64().unwrap_or(0);
+    Ok(listed
+        .iter()
+        .map(|p| {
+            let name = format!("{}#{}", p["name"].as_str().unwrap_or("?"), number(p, "id"));
+            let runs = number(p, "run_cnt");
+            let ns = number(p, "run_time_ns");
+            (name, Program { runs, ns })
+        })
+        .collect())
+}
+
+type Programs = Option<BTreeMap<String, Program>>;
+
+fn difference(before: Programs, after: Programs) -> BTreeMap<String, Program> {
+    let before = before.unwrap_or_default();
+    let mut programs = after.unwrap_or_default();
+    for (name, program) in &mut programs {
+        if let Some(before) = before.get(name) {
+            program.runs -= before.runs;
+            program.ns -= before.ns;
+        }
+    }
+    programs.retain(|_, program| program.runs > 0);
+    programs
+}

@@ -1,0 +1,179 @@
+//! What the agent costs: `lab bench`.
+//!
+//! A machine that counts instructions instead of time (one processor; its clock counts them) runs single NFS
+//! operations, thousands in a row, alone, with the agent attached, and with a bpftrace script that measures about the
+//! same, in turn. Its own clock then tells instructions per operation, client and server together, the same on any
+//! host. The difference is the cost, whole: the programs, the trampolines and tracepoints they hang on, and whatever
+//! the processes do beside.
+
+pub mod agent;
+pub mod load;
+mod phases;
+mod report;
+mod table;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::kernel::Kernel;
+use crate::place;
+use agent::{OwnAgent, Scraped, Started};
+use load::{Case, Client};
+
+/// What to measure, and how to show it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Rounds: alone, agent, alone, bpftrace
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Operations of each kind in each measurement
+    #[arg(long, default_value_t = 2000)]
+    pub ops: u64,
+    /// One round of sync writes, without bpftrace, start, memory and scrapes: to try a change
+    #[arg(long)]
+    pub quick: bool,
+    /// Also show what each program of the agent and of bpftrace takes
+    #[arg(long)]
+    pub per_program: bool,
+    /// Print Markdown
+    #[arg(long)]
+    pub markdown: bool,
+    /// The machine's kernel: 6.1, 6.12 or 7.2
+    #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+    pub kernel: Kernel,
+    /// Only operations of this client: a mount, or the lab's own
+    #[arg(long, value_enum)]
+    pub client: Option<Client>,
+}
+
+impl Options {
+    fn clients(&self) -> Vec<Client> {
+        match self.client {
+            Some(client) => vec![client],
+            None if self.quick => vec![Client::Mount],
+            None => vec![Client::Mount, Client::Raw],
+        }
+    }
+}
+
+/// What the bench runs inside its machine; each prints JSON.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Inside {
+    /// Repeat operations
+    Load {
+        /// How often
+        #[arg(long)]
+        ops: u64,
+        /// Only writes
+        #[arg(long)]
+        quick: bool,
+        /// Whose
+        #[arg(long, value_enum)]
+        client: Vec<Client>,
+        /// With the kernel's figures of each program
+        #[arg(long)]
+        programs: bool,
+        /// Mounts over v3 and v4.2
+        mounts: Vec<PathBuf>,
+    },
+    /// Start an agent, time it, and stop it
+    Start {
+        /// nfscope
+        program: PathBuf,
+    },
+    /// Scrape a running agent
+    Scrape {
+        /// Where it listens
+        address: SocketAddr,
+        /// Its process
+        pid: u32,
+    },
+}
+
+impl Inside {
+    /// Does it, and returns the JSON.
+    pub fn run(&self) -> Result<String> {
+        Ok(match self {
+            Inside::Load {
+                ops,
+                quick,
+                client,
+                programs,
+                mounts,
+            } => {
+                let cases = Case::all(*quick, client);
+                serde_json::to_string(&load::run(&cases, *ops, mounts, *programs)?)?
+            }
+            Inside::Start { program } => {
+                let (agent, started) = OwnAgent::start(program, free_address()?)?;
+                agent.stop()?;
+                serde_json::to_string(&started)?
+            }
+            Inside::Scrape { address, pid } => {
+                serde_json::to_string(&agent::scrape(*address, *pid)?)?
+            }
+        })
+    }
+}
+
+/// What was measured.
+#[derive(Debug)]
+struct Results {
+    /// Bytes of the release binary.
+    binary: u64,
+    phases: Vec<phases::Phase>,
+    per_program: Vec<phases::Phase>,
+    /// On this host; on Linux without an NFS server that is without its probes.
+    native: Option<(Started, Scraped)>,
+    /// In the machine, its clock counting instructions, with all probes and after a mixed load.
+    inside: Option<(Started, Scraped)>,
+    /// The memory of the agent's maps in the machine, in bytes.
+    maps: u64,
+}
+
+/// Measures, and prints tables.
+pub fn run(options: &Options) -> Result<()> {
+    let program = place::nfscope_program()?;
+    let mut results = Results {
+        binary: std::fs::metadata(&program)?.len(),
+        phases: Vec::new(),
+        per_program: Vec::new(),
+        native: None,
+        inside: None,
+        maps: 0,
+    };
+    if !options.quick {
+        match native(&program) {
+            Ok(native) => results.native = Some(native),
+            Err(e) => eprintln!("bench: not measured on this host itself: {e:#}"),
+        }
+    }
+    phases::run(options, &mut results)?;
+    print!("{}", report::render(options, &results));
+    Ok(())
+}
+
+fn native(program: &std::path::Path) -> Result<(Started, Scraped)> {
+    // The first start reads the program from the disk.
+    let (agent, _) = OwnAgent::start(program, free_address()?)?;
+    agent.stop()?;
+    let (agent, started) = OwnAgent::start(program, free_address()?)?;
+    let scraped = agent.scrape()?;
+    agent.stop()?;
+    Ok((started, scraped))
+}
+
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+fn median(numbers: &mut [f64]) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    match numbers.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => numbers[n / 2],
+        n => f64::midpoint(numbers[n / 2 - 1], numbers[n / 2]),
+    }
+}
