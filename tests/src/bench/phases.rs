@@ -113,7 +113,7 @@ impl Bench<'_> {
     fn phase(&self, with: With, programs: bool) -> Result<Phase> {
         let attached = match with {
             With::Nothing => Attached::Nothing,
-            With::Agent => Attached::Agent(self.server.agent(&[])?),
+            With::Agent => Attached::Agent(self.agent()?),
             With::Bpftrace => Attached::Bpftrace(self.bpftrace()?),
         };
         let measures = self.measure(self.options.ops, programs)?;
@@ -157,6 +157,12 @@ impl Bench<'_> {
             .with_context(|| format!("lab bench-guest {arguments} printed {:?}", output.stdout))
     }
 
+    fn agent(&self) -> Result<Agent> {
+        let agent = self.server.agent_start(&[])?;
+        agent.wait_until_healthy(PATIENCE)?;
+        Ok(agent)
+    }
+
     fn bpftrace(&self) -> Result<Running> {
         let script = self.server.dir().join("peer.bt");
         std::fs::write(&script, PEER)?;
@@ -181,7 +187,7 @@ impl Bench<'_> {
         let program = place::nfscope_program()?;
         let started = self.inside(&format!("start {}", program.display()))?;
         let before = self.maps()?;
-        let agent = self.server.agent(&[])?;
+        let agent = self.agent()?;
         results.maps = self.maps()?.saturating_sub(before);
         self.server.load(Load::mixed().ops(MIXED))?;
         let pid = self.server.sh(&format!("pidof -s {}", agent.process()))?;
