@@ -24,7 +24,7 @@ build_packages=(
 lab_packages=(
   qemu-system-x86 busybox-static python3 python3-venv file binutils xz-utils kmod procps util-linux
   nfs-kernel-server nfs-common rpcbind e2fsprogs xfsprogs btrfs-progs dmsetup
-  iproute2 tcpdump fio attr bpftrace curl
+  iproute2 tcpdump fio attr bpftool bpftrace curl
 )
 
 # shellcheck source=deploy/report.sh
