@@ -104,7 +104,7 @@ set_up_rust() {
   else
     # Debian 12's own rustc is too old; the -web flavour follows Firefox and is kept current by its security team.
     rust=(rustc-web cargo-web)
-    install_packages "Rust tool chain (${version:+cargo $version is older than $cargo_minimum})" "${rust[@]}"
+    install_packages "Rust tool chain (${version:-no} cargo on the PATH, $cargo_minimum needed)" "${rust[@]}"
     hash -r
     version=$(cargo_version || true)
     if [ -z "$version" ] || ! at_least $cargo_minimum "$version"; then
