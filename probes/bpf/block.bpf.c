@@ -91,53 +91,50 @@ static __always_inline struct request_times *times_of(struct request *rq)
 }
 
 TP(block_rq_insert)
-int BPF_PROG(insert, struct request *rq)
+int PROGRAM(insert, struct request *rq)
 {
 	struct request_times *t = times_of(rq);
 
 	if (t)
 		t->t_insert = bpf_ktime_get_ns();
-	return 0;
 }
 
 TP(block_rq_issue)
-int BPF_PROG(issue, struct request *rq)
+int PROGRAM(issue, struct request *rq)
 {
 	struct request_times *t;
 	struct block_row *b;
 
 	if (!rq)
-		return 0;
+		return;
 	t = times_of(rq);
 	b = block_row_of(rq, READ(rq, cmd_flags));
 	if (!t || !b)
-		return 0;
+		return;
 	t->t_issue = bpf_ktime_get_ns();
 	add(&b->issued, 1);
 	if (t->t_insert) {
 		time_hist_add(&b->queue, elapsed(t->t_insert, t->t_issue));
 		t->t_insert = 0;
 	}
-	return 0;
 }
 
 /* The device was busy: the request goes back, and will be issued again. */
 TP(block_rq_requeue)
-int BPF_PROG(requeue, struct request *rq)
+int PROGRAM(requeue, struct request *rq)
 {
 	struct request_times *t;
 	struct block_row *b;
 
 	if (!rq)
-		return 0;
+		return;
 	t = times_of(rq);
 	if (!t || !t->t_issue)
-		return 0;
+		return;
 	t->t_issue = 0;
 	b = block_row_of(rq, READ(rq, cmd_flags));
 	if (b)
 		add(&b->issued, -1);
-	return 0;
 }
 
 /*
@@ -145,7 +142,7 @@ int BPF_PROG(requeue, struct request *rq)
  * completed once more, without bytes and without an issue, when its flushes are done.
  */
 TP(block_rq_complete)
-int BPF_PROG(complete, struct request *rq, int error, u32 bytes)
+int PROGRAM(complete, struct request *rq, int error, u32 bytes)
 {
 	struct request_times *t;
 	struct block_row *b;
@@ -153,28 +150,27 @@ int BPF_PROG(complete, struct request *rq, int error, u32 bytes)
 	u64 key = (u64)rq, now;
 
 	if (!rq)
-		return 0;
+		return;
 	flags = READ(rq, cmd_flags);
 	left = READ(rq, __data_len);
 	t = bpf_map_lookup_elem(&block_request, &key);
 	if (!t || !t->t_issue) {
 		if (bytes || (flags & REQ_OP_MASK) == BLOCK_FLUSH)
 			count(EV_BLOCK_UNMATCHED);
-		return 0;
+		return;
 	}
 	b = block_row_of(rq, flags);
 	if (!b)
-		return 0;
+		return;
 	add(&b->bytes, bytes);
 	if (bytes < left)
-		return 0;
+		return;
 	now = bpf_ktime_get_ns();
 	time_hist_add(&b->device, elapsed(t->t_issue, now));
 	t->t_issue = 0;
 	add(&b->ended, 1);
 	if (flags & 1U << bpf_core_enum_value(enum req_flag_bits, __REQ_FUA))
 		add(&b->fua, 1);
-	return 0;
 }
 
 char LICENSE[] SEC("license") = "GPL";

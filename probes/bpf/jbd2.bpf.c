@@ -100,41 +100,37 @@ static __always_inline u64 end(void)
 
 #ifndef NFSCOPE_RAW /* a return probe on a function that sleeps loses returns: nothing stands in for fexit */
 SEC("fentry/jbd2_log_wait_commit")
-int BPF_PROG(wait_begin)
+int PROGRAM(wait_begin)
 {
 	begin();
-	return 0;
 }
 
 SEC("fexit/jbd2_log_wait_commit")
-int BPF_PROG(wait_end, struct journal_s *j)
+int PROGRAM(wait_end, struct journal_s *j)
 {
 	u64 ns = end();
 	struct journal_row *row = ns ? journal_row_of(READ(j, j_fs_dev, bd_dev)) : 0;
 
 	if (row)
 		time_hist_add(&row->wait, ns);
-	return 0;
 }
 #endif
 
 TP(jbd2_start_commit)
-int BPF_PROG(commit_begin)
+int PROGRAM(commit_begin)
 {
 	begin();
-	return 0;
 }
 
 /* The commit's last tracepoint but one, and the one that names the device. */
 TP(jbd2_run_stats)
-int BPF_PROG(commit_end, u32 dev)
+int PROGRAM(commit_end, u32 dev)
 {
 	u64 ns = end();
 	struct journal_row *row = ns ? journal_row_of(dev) : 0;
 
 	if (row)
 		time_hist_add(&row->commit, ns);
-	return 0;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -25,6 +25,8 @@
 #define NFSPROC3_WRITE 7
 #define OP_READ 25
 #define OP_READ_PLUS 68
+#define OP_SEQUENCE 53
+#define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
 
 TABLE(op, OP_ROWS, enum op_row, struct time_hist);
 TABLE(version, VERSIONS, enum version, struct version_row);
@@ -151,6 +153,83 @@ static __always_inline void write_asked(struct request_record *r, struct version
 		add(&v->stable_bytes[how], r->io_bytes);
 }
 
+#ifndef NFSCOPE_RAW
+/* Component op `i` of a COMPOUND took `ns` and ended with `status` (big-endian). */
+static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u32 status)
+{
+	struct nfsd4_op *o = (void *)(r->ops + (u64)i * bpf_core_type_size(struct nfsd4_op));
+	u32 num = load32(ADDRESS(o->opnum));
+	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
+	struct version_row *v;
+
+	op_done(row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
+	if (num != OP_WRITE && num != OP_READ && num != OP_READ_PLUS)
+		return;
+	v = row_of(&version, r->version);
+	if (!v)
+		return;
+	if (num == OP_WRITE) {
+		if (!status)
+			io_add(r, load32(ADDRESS(o->u.write.wr_bytes_written)));
+		write_asked(r, v, load32(ADDRESS(o->u.write.wr_stable_how)));
+	}
+	if (r->io_done)
+		io_done(r, v, num == OP_WRITE);
+	r->io_done = 0;
+}
+
+struct unseen {
+	struct request_record *r;
+	u32 done;
+	u64 share_ns;
+};
+
+static long op_unseen(u64 i, struct unseen *u)
+{
+	struct request_record *r = u->r;
+	struct nfsd4_op *o;
+
+	if (!r || r->nops >= u->done)
+		return 1;
+	o = (void *)(r->ops + (u64)r->nops * bpf_core_type_size(struct nfsd4_op));
+	op_ended(r, r->nops, u->share_ns, load32(ADDRESS(o->status)));
+	r->nops++;
+	count(EV_SKIPPED);
+	return 0;
+}
+
+/*
+ * Ops up to `done` have executed and some of their ends were not seen: see EV_SKIPPED. They are counted now, and share
+ * the time since the last end that was. A loop by helper (5.17), so that its body is verified once.
+ */
+static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 share_ns)
+{
+	struct unseen u = { .r = r, .done = done, .share_ns = share_ns };
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		bpf_loop(MOST_OPS, op_unseen, &u, 0);
+}
+
+/* The last ops' ends, where they were not seen. */
+static __always_inline void ops_complete(struct request_record *r)
+{
+	struct nfsd4_compoundres *res = (void *)r->resp;
+	struct nfsd4_op *o = (void *)r->ops;
+	u32 done = load32(ADDRESS(res->opcnt));
+	u64 now;
+
+	if (done <= r->nops || done > MOST_OPS || !r->ops)
+		return;
+	/* A slot's replay executes nothing, though it has ops: it never comes to a file handle. */
+	if (!r->nops && load32(ADDRESS(o->opnum)) == OP_SEQUENCE &&
+	    !load32(ADDRESS(res->cstate.current_fh.fh_handle.fh_size)))
+		return;
+	now = bpf_ktime_get_ns();
+	ops_unseen(r, done, elapsed(r->t_op, now) / (done - r->nops));
+	r->t_op = now;
+}
+#endif
+
 /* A COMPOUND as such has executed. */
 static __always_inline void compound_executed(struct request_record *r)
 {
@@ -206,6 +285,9 @@ static __always_inline void executed(struct request_record *r)
 {
 	r->stage = REPLYING;
 	if (r->compound) {
+#ifndef NFSCOPE_RAW
+		ops_complete(r);
+#endif
 		r->t_reply = r->t_op;
 		compound_executed(r);
 	} else {
@@ -240,73 +322,82 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 		add(&v->sent_bytes, sent);
 }
 
+/* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
+static __always_inline void end_late(struct request_record *r, u64 now)
+{
+	if (r->stage == RUNNING)
+		executed(r);
+	if (r->stage == REPLYING) {
+		leave(r, r->t_reply, 0);
+		count(EV_SKIPPED);
+	}
+	busy_end(r, now);
+}
+
+static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq)
+{
+	struct arrivals *a = xprt ? arrivals_of(xprt, sk) : 0;
+
+	if (a && !arrival_note(a, end_seq, bpf_ktime_get_ns()))
+		count(EV_ARRIVAL_MERGED);
+}
+
 /*
- * Data is ready on a socket of a service. In softirq, or in the thread that held the socket's lock. UDP and RDMA do not
- * pass here or keep no sequence: their requests have no queue time.
+ * Data is ready on a socket of a service. In softirq, or in the thread that held the socket's lock. sk_user_data is the
+ * struct svc_sock, which begins with its svc_xprt. UDP and RDMA do not pass here or keep no sequence: their requests
+ * have no queue time.
  */
 #ifdef NFSCOPE_RAW
 SEC("kprobe/svc_data_ready")
 int arrive(struct pt_regs *ctx)
 {
 	struct sock *sk = (void *)PT_REGS_PARM1(ctx);
-	u64 xprt = (u64)BPF_CORE_READ(sk, sk_user_data);
-	u32 end_seq = BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt);
-#else
-SEC("fentry/svc_data_ready")
-int BPF_PROG(arrive, struct sock *sk)
-{
-	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
-	u64 xprt = (u64)sk->sk_user_data;
-	u32 end_seq;
 
-	if (!tcp)
-		return 0;
-	end_seq = tcp->rcv_nxt;
-#endif
-	struct arrivals *a;
-
-	/* struct svc_sock, which sk_user_data is, begins with its svc_xprt. */
-	if (!xprt)
-		return 0;
-	a = arrivals_of(xprt, (u64)sk);
-	if (a && !arrival_note(a, end_seq, bpf_ktime_get_ns()))
-		count(EV_ARRIVAL_MERGED);
+	arrived((u64)sk, (u64)BPF_CORE_READ(sk, sk_user_data), BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt));
 	return 0;
 }
+#else
+SEC("fentry/svc_data_ready")
+int PROGRAM(arrive, struct sock *sk)
+{
+	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+
+	if (tcp)
+		arrived((u64)sk, (u64)sk->sk_user_data, tcp->rcv_nxt);
+}
+#endif
 
 /* A connection's memory may serve another one. */
 TP(svc_xprt_free)
-int BPF_PROG(xprt_free, struct svc_xprt *xprt)
+int PROGRAM(xprt_free, struct svc_xprt *xprt)
 {
 	u64 key = (u64)xprt;
 
 	bpf_map_delete_elem(&arrival, &key);
-	return 0;
 }
 
 /* A thread takes a transport. A third of the time nothing is there to read, and the thread goes back to sleep. */
 TP(svc_xprt_dequeue)
-int BPF_PROG(take, struct svc_rqst *rqst)
+int PROGRAM(take, struct svc_rqst *rqst)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct request_record *r = request_make(now);
 
 	if (!r) {
 		count(EV_RECORD_FAILED);
-		return 0;
+		return;
 	}
+	if (r->stage >= RUNNING || r->t_busy)
+		end_late(r, now);
 	r->t_take = now;
-	if (r->t_busy)
-		busy_end(r, now);
 	r->t_arrive = 0;
 	r->rqst = (u64)rqst;
 	r->stage = TAKEN;
-	return 0;
 }
 
 /* Bytes of a record were read, all of it the last time; the transport is still this thread's alone. */
 TP(svcsock_tcp_recv)
-int BPF_PROG(receive, struct svc_xprt *xprt)
+int PROGRAM(receive, struct svc_xprt *xprt)
 {
 	struct request_record *r = request_get();
 	u64 key = (u64)xprt;
@@ -314,55 +405,37 @@ int BPF_PROG(receive, struct svc_xprt *xprt)
 	struct arrivals *a;
 
 	if (!r || r->stage != TAKEN)
-		return 0;
+		return;
 	a = bpf_map_lookup_elem(&arrival, &key);
 	if (!a)
-		return 0;
+		return;
 	tcp = (void *)a->sk;
 	r->t_arrive = arrival_match(a, load32(ADDRESS(tcp->copied_seq)));
-	return 0;
 }
 
 /* Asking mountd (export, client, user): the thread may sleep for seconds before the call is known. It is taken. */
 TP(cache_entry_upcall)
-int BPF_PROG(upcall)
+int PROGRAM(upcall)
 {
 	struct request_record *r = request_get();
 	struct svc_rqst *rqst;
 	struct svc_pool *p;
 
 	if (!r || r->stage != TAKEN)
-		return 0;
+		return;
 	rqst = (void *)r->rqst;
 	p = BPF_CORE_READ(rqst, rq_pool);
 	r->pool = BPF_CORE_READ(p, sp_id);
 	busy_begin(r, bpf_ktime_get_ns(), BPF_CORE_READ(p, sp_nrthreads),
 		   bpf_core_field_exists(p->sp_nrthrmax) ? BPF_CORE_READ(p, sp_nrthrmax) : 0);
-	return 0;
 }
 
-/* The call is read, authenticated, known and counted by the kernel; dispatch comes next. */
-TP(svc_process)
-int BPF_PROG(run, struct svc_rqst *rqst)
+/* A call that the kernel counted begins to execute. */
+static __always_inline void begin(struct request_record *r, struct svc_rqst *rqst, u64 now)
 {
-	struct request_record *r;
+	u32 program = READ(rqst, rq_prog), vers = READ(rqst, rq_vers), proc = READ(rqst, rq_proc);
 	struct svc_pool *p;
-	u32 program, vers, proc;
-	u64 now;
 
-	if (!rqst)
-		return 0;
-	program = READ(rqst, rq_prog);
-	if (program != NFS_PROGRAM && program != NFSACL_PROGRAM)
-		return 0;
-	now = bpf_ktime_get_ns();
-	r = request_make(now);
-	if (!r) {
-		count(EV_RECORD_FAILED);
-		return 0;
-	}
-	vers = READ(rqst, rq_vers);
-	proc = READ(rqst, rq_proc);
 	r->compound = 0;
 	if (vers == 3 && program == NFS_PROGRAM && proc < V3_PROCS) {
 		r->version = V3;
@@ -375,7 +448,7 @@ int BPF_PROG(run, struct svc_rqst *rqst)
 		r->row = ROW_V4_NULL;
 		r->compound = proc == NFSPROC4_COMPOUND;
 	} else {
-		return 0;
+		return;
 	}
 	r->t_run = now;
 	if (r->stage != TAKEN) {
@@ -394,7 +467,30 @@ int BPF_PROG(run, struct svc_rqst *rqst)
 	p = READ(rqst, rq_pool);
 	r->pool = READ(p, sp_id);
 	busy_begin(r, now, READ(p, sp_nrthreads), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
-	return 0;
+}
+
+static __always_inline bool is_nfs(struct svc_rqst *rqst)
+{
+	u32 program = READ(rqst, rq_prog);
+
+	return program == NFS_PROGRAM || program == NFSACL_PROGRAM;
+}
+
+/* The call is read, authenticated, known and counted by the kernel; dispatch comes next. */
+TP(svc_process)
+int PROGRAM(run, struct svc_rqst *rqst)
+{
+	struct request_record *r;
+	u64 now;
+
+	if (!rqst || !is_nfs(rqst))
+		return;
+	now = bpf_ktime_get_ns();
+	r = request_make(now);
+	if (r)
+		begin(r, rqst, now);
+	else
+		count(EV_RECORD_FAILED);
 }
 
 /* A COMPOUND's arguments: its minor version and its ops, which are not inline above eight. */
@@ -412,15 +508,17 @@ static __always_inline void compound_args(struct request_record *r)
 
 /* A COMPOUND is decoded, its minor version is served, its ops come next. */
 TP(nfsd_compound)
-int BPF_PROG(compound, struct svc_rqst *rqst)
+int PROGRAM(compound, struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
+	u64 now = bpf_ktime_get_ns();
 
-	if (!r || r->stage != RUNNING)
-		return 0;
+	if (!r)
+		return;
+	if (r->stage != RUNNING && rqst)
+		begin(r, rqst, now); /* run was skipped */
 	compound_args(r);
-	r->t_op = bpf_ktime_get_ns();
-	return 0;
+	r->t_op = now;
 }
 
 #ifdef NFSCOPE_RAW
@@ -439,134 +537,170 @@ struct {
 
 /* A component op is executed and encoded. */
 TP(nfsd_compound_status)
-int BPF_PROG(op_status, u32 asked, u32 done, u32 status, const char *name)
+int PROGRAM(op_status, u32 asked, u32 done, u32 status, const char *name)
 {
 	struct request_record *r = request_get();
-	struct version_row *v;
-	u32 num, row;
 	u64 now;
 
 	if (!r || r->stage != RUNNING)
-		return 0;
+		return;
 	now = bpf_ktime_get_ns();
-	r->nops++;
 #ifdef NFSCOPE_RAW
 	struct op_name key = {};
 	u32 *known;
 
 	bpf_probe_read_kernel_str(&key, sizeof(key), name);
 	known = bpf_map_lookup_elem(&op_number, &key);
-	num = known ? *known : OP_ILLEGAL;
-	row = ROW_V4;
+	op_done(ROW_V4 + (known ? *known : V4_ILLEGAL), elapsed(r->t_op, now), bpf_ntohl(status));
+	if (r->io_done && known) {
+		struct version_row *v = row_of(&version, r->version);
+
+		if (v)
+			io_done(r, v, *known == OP_WRITE);
+		r->io_done = 0;
+	}
+	r->nops++;
 #else
-	struct nfsd4_op *o;
+	u64 ns = elapsed(r->t_op, now);
 
 	/* An op out of order is answered without tp nfsd_compound. */
 	if (!r->ops)
 		compound_args(r);
-	o = (void *)(r->ops + (u64)(done - 1) * bpf_core_type_size(struct nfsd4_op));
-	num = load32(ADDRESS(o->opnum));
-	row = ROW_V4 + (r->version - V4_0) * V4_OPS;
-#endif
-	op_done(row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), elapsed(r->t_op, now), bpf_ntohl(status));
-	r->t_op = now;
-	if (num != OP_WRITE && !r->io_done)
-		return 0;
-	v = row_of(&version, r->version);
-	if (!v)
-		return 0;
-#ifndef NFSCOPE_RAW
-	if (num == OP_WRITE) {
-		if (!status)
-			io_add(r, load32(ADDRESS(o->u.write.wr_bytes_written)));
-		write_asked(r, v, load32(ADDRESS(o->u.write.wr_stable_how)));
+	done--;
+	if (done > r->nops && done < MOST_OPS) {
+		ns /= done - r->nops + 1;
+		ops_unseen(r, done, ns);
 	}
+	op_ended(r, done, ns, status);
+	r->nops = done + 1;
 #endif
-	if (r->io_done)
-		io_done(r, v, num == OP_WRITE);
-	r->io_done = 0;
-	return 0;
+	r->t_op = now;
 }
 
-static __always_inline int io(u32 len)
+static __always_inline void io(u32 len)
 {
 	struct request_record *r = request_get();
 
 	if (r && r->stage == RUNNING)
 		io_add(r, len);
-	return 0;
 }
 
 TP(nfsd_read_io_done)
-int BPF_PROG(read_done, void *rqst, void *fh, u64 offset, u32 len)
+int PROGRAM(read_done, void *rqst, void *fh, u64 offset, u32 len)
 {
-	return io(len);
+	io(len);
 }
 
 #ifdef NFSCOPE_RAW /* with BTF the WRITE's own result tells, for less */
 TP(nfsd_write_io_done)
-int BPF_PROG(write_done, void *rqst, void *fh, u64 offset, u32 len)
+int PROGRAM(write_done, void *rqst, void *fh, u64 offset, u32 len)
 {
-	return io(len);
+	io(len);
 }
 #endif
 
-/* The reply is encoded; sending it comes next. */
-TP(svc_xdr_sendto)
-int BPF_PROG(reply)
+/*
+ * Whether the kernel counted this call and executed it, by the reply that it is about to get (net/sunrpc/svc.c,
+ * svc_process_common): refused calls carry an authentication status, or one of the accept statuses 1 to 3 (program,
+ * version or procedure not there).
+ */
+static __always_inline bool was_run(struct svc_rqst *rqst)
+{
+#ifdef NFSCOPE_RAW
+	return false;
+#else
+	u32 accepted;
+
+	if (!bpf_core_field_exists(rqst->rq_accept_statp) || rqst->rq_auth_stat)
+		return false;
+	/* A call of another RPC version has no accept status: that of an earlier request, in its page, stands there. */
+	if ((u64)rqst->rq_accept_statp - (u64)rqst->rq_res.head[0].iov_base >= 4096)
+		return false;
+	accepted = bpf_ntohl(load32(rqst->rq_accept_statp));
+	return accepted == 0 || accepted > 3;
+#endif
+}
+
+/* Begins late what was skipped: see EV_SKIPPED. */
+static __always_inline void begin_late(struct request_record *r, struct svc_rqst *rqst)
+{
+#ifndef NFSCOPE_RAW
+	if (!is_nfs(rqst) || !was_run(rqst))
+		return;
+	begin(r, rqst, rqst->rq_stime);
+	if (r->compound)
+		compound_args(r);
+	count(EV_SKIPPED);
+#endif
+}
+
+/* The reply is encoded; sending it comes next. Of the two tracepoints that stand here, the one that has the request. */
+TP(svc_stats_latency)
+int PROGRAM(reply, struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
 
-	if (r && r->stage == RUNNING)
+	if (!r || !rqst)
+		return;
+	if (r->stage < RUNNING)
+		begin_late(r, rqst);
+	if (r->stage == RUNNING)
 		executed(r);
-	return 0;
 }
 
-static __always_inline int request_end(int sent)
+static __always_inline void request_end(struct svc_rqst *rqst, int sent)
 {
 	struct request_record *r = request_get();
 	u64 now;
 
-	if (!r || (r->stage < RUNNING && !r->t_busy))
-		return 0;
+	if (!r || !rqst)
+		return;
+	if (r->stage < RUNNING && sent > 0)
+		begin_late(r, rqst);
+	if (r->stage < RUNNING && !r->t_busy)
+		return;
 	if (r->stage == RUNNING)
 		executed(r);
 	now = bpf_ktime_get_ns();
 	if (r->stage == REPLYING)
 		leave(r, now, sent);
 	busy_end(r, now);
-	return 0;
 }
 
 /* The reply was handed to the transport, or failed to be (status < 0). */
 TP(svc_send)
-int BPF_PROG(send, struct svc_rqst *rqst, int status)
+int PROGRAM(send, struct svc_rqst *rqst, int status)
 {
-	return request_end(status);
-}
-
-static __always_inline bool is_nfs(struct svc_rqst *rqst)
-{
-	u32 program = READ(rqst, rq_prog);
-
-	return program == NFS_PROGRAM || program == NFSACL_PROGRAM;
+	request_end(rqst, status);
 }
 
 TP(svc_drop)
-int BPF_PROG(drop, struct svc_rqst *rqst)
+int PROGRAM(drop, struct svc_rqst *rqst)
 {
 	if (rqst && is_nfs(rqst))
 		count(EV_DROPPED);
-	return request_end(0);
+	request_end(rqst, 0);
 }
 
 /* Put aside until mountd answers; the kernel then drops it, and serves it again as a new request. */
 TP(svc_defer)
-int BPF_PROG(defer, struct svc_rqst *rqst)
+int PROGRAM(defer, struct svc_rqst *rqst)
 {
 	if (rqst && is_nfs(rqst))
 		count(EV_DEFERRED);
-	return 0;
 }
+
+#ifndef NFSCOPE_RAW
+/* The thread looks for work: it has no request. Loaded only where programs can be skipped, so that none is left over.
+ */
+SEC("fentry/svc_recv")
+int PROGRAM(idle)
+{
+	struct request_record *r = request_get();
+
+	if (r && (r->stage >= RUNNING || r->t_busy))
+		end_late(r, bpf_ktime_get_ns());
+}
+#endif
 
 char LICENSE[] SEC("license") = "GPL";

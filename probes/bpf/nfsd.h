@@ -85,6 +85,12 @@ enum event {
 	EV_ARRIVAL_MERGED, /* more segments waiting on a connection than its ring holds */
 	EV_ARRIVAL_UNKNOWN, /* a request whose arrival was not seen: no queue time */
 	EV_POOL_OUTSIDE, /* pool number beyond the table */
+	/*
+	 * Seen late. From 7.x on tracepoints run preemptibly, and the kernel skips a program on a processor where a
+	 * preempted task is inside the same program. Later programs notice and count what was skipped, with times that
+	 * they know less exactly.
+	 */
+	EV_SKIPPED,
 	EV_ERROR_FULL, /* no room for another (op, status) pair */
 	EVENTS,
 };

@@ -149,7 +149,7 @@ families! {
     PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],
         "Time spent in the probe program; only while the host keeps BPF run-time statistics";
     EVENTS_LOST: "nfscope_events_lost_total" Counter, [PROBE, LOST],
-        "Events that a probe saw and could not measure: recursion (the kernel skipped the program), map_full, unmatched (an end without its start)";
+        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that processor), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside";
     MAP_ENTRIES: "nfscope_map_entries" Gauge, [MAP],
         "Entries in use of a BPF map that can fill";
     MAP_CAPACITY: "nfscope_map_capacity" Gauge, [MAP],

@@ -35,7 +35,12 @@ struct task_struct {
 };
 
 /* net/sunrpc: one RPC service thread, its request and its pool. */
+struct kvec {
+	void *iov_base;
+};
+
 struct xdr_buf {
+	struct kvec head[1];
 	unsigned int len;
 };
 
@@ -54,7 +59,11 @@ struct svc_rqst {
 	u32 rq_prog;
 	u32 rq_vers;
 	u32 rq_proc;
+	s64 rq_stime; /* read from the socket, CLOCK_MONOTONIC */
+	__be32 rq_auth_stat;
+	__be32 *rq_accept_statp;
 	struct xdr_buf rq_arg;
+	struct xdr_buf rq_res;
 	void *rq_argp;
 	void *rq_resp;
 };
@@ -76,6 +85,7 @@ struct nfsd4_write {
 
 struct nfsd4_op {
 	u32 opnum;
+	__be32 status;
 	union {
 		struct nfsd4_write write;
 	} u;
@@ -84,6 +94,23 @@ struct nfsd4_op {
 struct nfsd4_compoundargs {
 	u32 minorversion;
 	struct nfsd4_op *ops;
+};
+
+struct knfsd_fh {
+	unsigned int fh_size;
+};
+
+struct svc_fh {
+	struct knfsd_fh fh_handle;
+};
+
+struct nfsd4_compound_state {
+	struct svc_fh current_fh;
+};
+
+struct nfsd4_compoundres {
+	u32 opcnt;
+	struct nfsd4_compound_state cstate;
 };
 
 struct nfsd3_writeargs {
@@ -198,6 +225,17 @@ static __always_inline u32 load32(const void *address)
 	bpf_probe_read_kernel(&v, sizeof(v), address);
 	return v;
 }
+
+/* A program with typed arguments, as BPF_PROG in bpf_tracing.h, whose body returns nothing. */
+#define PROGRAM(name, args...)                                                    \
+	name(unsigned long long *ctx);                                            \
+	static __always_inline void body_##name(unsigned long long *ctx, ##args); \
+	int name(unsigned long long *ctx)                                         \
+	{                                                                         \
+		body_##name(___bpf_ctx_cast(args));                               \
+		return 0;                                                         \
+	}                                                                         \
+	static __always_inline void body_##name(unsigned long long *ctx, ##args)
 
 #define ADDRESS(lvalue) __builtin_preserve_access_index(&(lvalue))
 

@@ -18,6 +18,8 @@ pub struct Facts {
     pub module_btf: BTreeSet<String>,
     /// Tracing programs can have memory allocated for them; before, hashes that they fill must be allocated in full.
     pub on_demand: bool,
+    /// The kernel may run tracepoints preemptibly: it has the fast SRCU (6.15) on which it does so from 7.x on.
+    pub preemptible: bool,
     /// CPUs that the kernel could ever bring up: the length of per-CPU values.
     pub possible_cpus: usize,
     /// nfsd's pool mode: global, auto, percpu, pernode.
@@ -66,6 +68,7 @@ impl Facts {
             loaded,
             module_btf,
             on_demand: vmlinux_names("bpf_mem_alloc"),
+            preemptible: vmlinux_names("srcu_ctr"),
             possible_cpus: libbpf_rs::num_possible_cpus().unwrap_or(1),
             pool_mode: read("/sys/module/sunrpc/parameters/pool_mode"),
             nodes: fs::read_dir("/sys/devices/system/node")

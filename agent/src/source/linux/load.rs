@@ -71,13 +71,20 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
             let fix = "nothing to do: it attaches when that appears".to_owned();
             return (
                 None,
-                all(probe, ProbeState::Waiting, &reason, &fix, Build::Btf),
+                all(probe, facts, ProbeState::Waiting, &reason, &fix, Build::Btf),
             );
         }
         Decision::Impossible { reason, fix } => {
             return (
                 None,
-                all(probe, ProbeState::Unsupported, &reason, &fix, Build::Btf),
+                all(
+                    probe,
+                    facts,
+                    ProbeState::Unsupported,
+                    &reason,
+                    &fix,
+                    Build::Btf,
+                ),
             );
         }
     };
@@ -104,7 +111,7 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
         take_log();
         match attempt(probe, build, facts, &mut refused) {
             Ok(loaded) => {
-                let states = statuses(probe, build, &refused);
+                let states = statuses(probe, facts, build, &refused);
                 return (Some(loaded), states);
             }
             Err(error) => {
@@ -123,6 +130,7 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
                             None,
                             all(
                                 probe,
+                                facts,
                                 ProbeState::Unsupported,
                                 &refusal.0,
                                 &refusal.1,
@@ -131,8 +139,8 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
                         );
                     }
                 }
-                if refused.len() == probe.programs_of(build).count() {
-                    return (None, statuses(probe, build, &refused));
+                if refused.len() == probe.programs_of(build, facts.preemptible).count() {
+                    return (None, statuses(probe, facts, build, &refused));
                 }
             }
         }
@@ -157,7 +165,10 @@ fn attempt(
     let mut open = ObjectBuilder::default().open_memory(image)?;
     for mut p in open.progs_mut() {
         let name = p.name().to_string_lossy().into_owned();
-        if refused.contains_key(&name) {
+        let wanted = probe
+            .programs_of(build, facts.preemptible)
+            .any(|x| x.name == name);
+        if !wanted || refused.contains_key(&name) {
             p.set_autoload(false);
         }
     }
@@ -183,7 +194,7 @@ fn attempt(
         fill_op_numbers(m)?;
     }
     let (mut links, mut programs) = (Vec::new(), Vec::new());
-    for p in probe.programs_of(build) {
+    for p in probe.programs_of(build, facts.preemptible) {
         if refused.contains_key(p.name) {
             continue;
         }
@@ -223,11 +234,12 @@ fn fill_op_numbers(map: &MapHandle) -> libbpf_rs::Result<()> {
 
 fn statuses(
     probe: &'static Probe,
+    facts: &Facts,
     build: Build,
     refused: &BTreeMap<String, (String, String)>,
 ) -> Vec<ProbeStatus> {
     probe
-        .programs_of(build)
+        .programs_of(build, facts.preemptible)
         .map(|p| {
             let (state, reason, fix) = match refused.get(p.name) {
                 Some((why, fix)) => (ProbeState::Unsupported, why.clone(), fix.clone()),
@@ -243,13 +255,14 @@ fn statuses(
 
 fn all(
     probe: &'static Probe,
+    facts: &Facts,
     state: ProbeState,
     reason: &str,
     fix: &str,
     build: Build,
 ) -> Vec<ProbeStatus> {
     probe
-        .programs_of(build)
+        .programs_of(build, facts.preemptible)
         .map(|p| status(probe, p, state, reason, fix, build))
         .collect()
 }
@@ -417,7 +430,7 @@ mod tests {
                     })
                     .collect();
                 let mut want: Vec<_> = probe
-                    .programs_of(build)
+                    .programs_of(build, true)
                     .filter(|p| build == Build::Btf || p.raw.is_ok())
                     .map(|p| (p.name.to_owned(), p.hook(build)))
                     .collect();

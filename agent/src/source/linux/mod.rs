@@ -172,15 +172,13 @@ impl Source for Linux {
                     self.baseline = Some(baseline.unwrap_or_default());
                 }
             }
-            for new in states {
-                if let Some(old) = self
-                    .states
-                    .iter_mut()
-                    .find(|o| o.probe == new.probe && o.program == new.program)
-                {
-                    *old = new;
-                }
-            }
+            let place = self
+                .states
+                .iter()
+                .position(|p| p.probe == probe.word)
+                .unwrap_or(self.states.len());
+            self.states.retain(|p| p.probe != probe.word);
+            self.states.splice(place..place, states);
         }
     }
 }

@@ -16,8 +16,19 @@ pub struct Program {
     pub gives: &'static str,
     /// NFS operations cannot be timed without it.
     pub required: bool,
-    /// The other build gets the same elsewhere.
-    pub only_raw: bool,
+    /// Where it is loaded at all.
+    pub when: When,
+}
+
+/// Where a program is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Everywhere.
+    Always,
+    /// In the raw build; the other gets the same elsewhere.
+    Raw,
+    /// Where the kernel may run tracepoints preemptibly, and then skips programs at times.
+    Preemptible,
 }
 
 /// One probe: an object, the modules that it looks into, and its programs in the order in which they attach: ends before
@@ -49,7 +60,7 @@ const fn program(
         raw,
         gives,
         required,
-        only_raw: false,
+        when: When::Always,
     }
 }
 
@@ -83,7 +94,7 @@ pub static PROBES: [Probe; 3] = [
             ),
             program(
                 "reply",
-                "tp_btf/svc_xdr_sendto",
+                "tp_btf/svc_stats_latency",
                 Ok(SAME),
                 "end of execution, start of the reply",
                 true,
@@ -111,7 +122,7 @@ pub static PROBES: [Probe; 3] = [
             ),
             // With BTF the WRITE's own result tells its bytes, and no program is needed.
             Program {
-                only_raw: true,
+                when: When::Raw,
                 ..program(
                     "write_done",
                     "tp_btf/nfsd_write_io_done",
@@ -155,6 +166,16 @@ pub static PROBES: [Probe; 3] = [
                 "a thread takes a request",
                 false,
             ),
+            Program {
+                when: When::Preemptible,
+                ..program(
+                    "idle",
+                    "fentry/svc_recv",
+                    Err("only for kernels that run tracepoints preemptibly"),
+                    "requests whose end the kernel skipped",
+                    false,
+                )
+            },
             program(
                 "run",
                 "tp_btf/svc_process",
@@ -240,10 +261,16 @@ pub static PROBES: [Probe; 3] = [
 
 impl Probe {
     /// The programs that belong to a build.
-    pub fn programs_of(&self, build: Build) -> impl Iterator<Item = &'static Program> {
-        self.programs
-            .iter()
-            .filter(move |p| build == Build::Raw || !p.only_raw)
+    pub fn programs_of(
+        &self,
+        build: Build,
+        preemptible: bool,
+    ) -> impl Iterator<Item = &'static Program> {
+        self.programs.iter().filter(move |p| match p.when {
+            When::Always => true,
+            When::Raw => build == Build::Raw,
+            When::Preemptible => build == Build::Btf && preemptible,
+        })
     }
 }
 

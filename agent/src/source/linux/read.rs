@@ -144,6 +144,7 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot) -> Timed {
             ("arrival_merged", E::EV_ARRIVAL_MERGED),
             ("arrival_unknown", E::EV_ARRIVAL_UNKNOWN),
             ("pool_outside", E::EV_POOL_OUTSIDE),
+            ("late", E::EV_SKIPPED),
             ("map_full", E::EV_ERROR_FULL),
         ] {
             s.counter(&f::EVENTS_LOST, ["nfsd", reason], count(e));
