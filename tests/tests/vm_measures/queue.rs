@@ -60,11 +60,17 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
         (measured / truth - 1.0).abs() <= 0.10,
         "mean queue time {measured} s, but {truth} s by the client's clock"
     );
+    // A connection's first call may lie on the socket before the server has taken the connection; the agent says so.
+    let lost = lab::account::lost(&seen);
+    let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
     assert_eq!(
-        queue.count(),
+        queue.count() + unknown,
         calls.len() as u64,
-        "every call has a queue time, and nothing else has; lost: {:?}",
-        lab::account::lost(&seen)
+        "every call has a queue time or is said to have none; lost: {lost:?}"
+    );
+    assert!(
+        unknown <= 1 || lost.contains_key("nfsd recursion"),
+        "{lost:?}"
     );
     Ok(())
 }
