@@ -106,6 +106,8 @@ pub struct Measure {
     pub ops: u64,
     /// The whole time.
     pub ns: u64,
+    /// Nanoseconds per operation of each tenth of them: shows whether a cost is steady or something came between.
+    pub tenths: Vec<f64>,
     /// RPC calls that the server counted meanwhile.
     pub calls: u64,
     /// The kernel's programs that ran meanwhile, by name and id, where it counts them (`kernel.bpf_stats_enabled`).
@@ -136,8 +138,13 @@ fn measure(case: Case, ops: u64, mounts: &[PathBuf], programs: bool) -> Result<M
     }
     let before = (counts()?, programs.then(running_programs).transpose()?);
     let started = Instant::now();
-    for _ in 0..ops {
-        step()?;
+    let mut tenths = Vec::with_capacity(10);
+    for n in 0..10 {
+        let (begun, times) = (started.elapsed(), ops * (n + 1) / 10 - ops * n / 10);
+        for _ in 0..times {
+            step()?;
+        }
+        tenths.push((started.elapsed() - begun).as_nanos() as f64 / times as f64);
     }
     let ns = u64::try_from(started.elapsed().as_nanos())?;
     let after = programs.then(running_programs).transpose()?;
@@ -158,6 +165,7 @@ fn measure(case: Case, ops: u64, mounts: &[PathBuf], programs: bool) -> Result<M
         case,
         ops,
         ns,
+        tenths,
         calls: delta.rpc_calls,
         programs: difference(before.1, after),
     })

@@ -37,6 +37,9 @@ pub struct Options {
     /// Also show what each program of the agent and of bpftrace takes
     #[arg(long)]
     pub per_program: bool,
+    /// Also write every measurement to this file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub raw: Option<PathBuf>,
     /// Print Markdown
     #[arg(long)]
     pub markdown: bool,

@@ -1,5 +1,7 @@
 //! The host's side: a machine, and measurements in it in turn.
 
+use std::fs::File;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -51,7 +53,13 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     for round in 1..=rounds {
         for with in turns {
             say(&format!("round {round} of {rounds}: {}", with.name()));
-            results.phases.push(bench.phase(*with, false)?);
+            let phase = bench.phase(*with, false)?;
+            if let Some(path) = &options.raw {
+                let line = serde_json::to_string(&(with.name(), &phase.measures))?;
+                let mut file = File::options().create(true).append(true).open(path)?;
+                writeln!(file, "{line}").with_context(|| format!("writing {}", path.display()))?;
+            }
+            results.phases.push(phase);
         }
     }
     if options.per_program {

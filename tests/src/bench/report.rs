@@ -83,6 +83,13 @@ impl Row {
         figure.median / self.base.median
     }
 
+    /// Whether a limit holds, and whether the measurements agree about it.
+    fn verdict(met: bool, least: f64, most: f64, limit: f64) -> String {
+        let unsure = least <= limit && limit < most;
+        let word = if met { "met" } else { "MISSED" };
+        format!("{word}{}", if unsure { ", within the spread" } else { "" })
+    }
+
     fn of_peer(&self) -> Option<f64> {
         Some(self.agent.median / self.peer.as_ref()?.median)
     }
@@ -146,9 +153,8 @@ fn costs(out: &mut Out, compared: &[Row]) {
 
 fn targets(out: &mut Out, compared: &[Row]) {
     let mut rows = Vec::new();
-    let mut target = |what: String, limit: String, measured: String, met: bool| {
-        let met = if met { "met" } else { "MISSED" };
-        rows.push(vec![what, limit, measured, met.to_owned()]);
+    let mut target = |what: String, limit: String, measured: String, verdict: String| {
+        rows.push(vec![what, limit, measured, verdict]);
     };
     for row in compared {
         let what = format!(
@@ -163,15 +169,25 @@ fn targets(out: &mut Out, compared: &[Row]) {
                 format!("agent adds to a {what}"),
                 format!("{:.0} %", 100.0 * SHARE),
                 format!("{:.2} %", 100.0 * share),
-                share <= SHARE,
+                Row::verdict(
+                    share <= SHARE,
+                    row.agent.least / row.base.median,
+                    row.agent.most / row.base.median,
+                    SHARE,
+                ),
             );
         }
-        if let Some(ratio) = row.of_peer() {
+        if let (Some(ratio), Some(peer)) = (row.of_peer(), &row.peer) {
             target(
                 format!("agent / bpftrace, {what}"),
                 format!("{OF_PEER:.2}"),
                 format!("{ratio:.2}"),
-                ratio <= OF_PEER,
+                Row::verdict(
+                    ratio <= OF_PEER,
+                    row.agent.least / peer.most,
+                    row.agent.most / peer.least,
+                    OF_PEER,
+                ),
             );
         }
     }
