@@ -37,6 +37,9 @@ pub struct Options {
     /// Also show what each program of the agent and of bpftrace takes
     #[arg(long)]
     pub per_program: bool,
+    /// Compare with the script without its queue times: these are three quarters of what it costs
+    #[arg(long)]
+    pub without_queue: bool,
     /// Also write every measurement to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,

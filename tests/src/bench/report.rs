@@ -27,6 +27,14 @@ pub(super) fn render(options: &Options, results: &Results) -> String {
         options.ops
     ));
     costs(&mut out, &compared);
+    if !options.quick {
+        out.paragraph(if options.without_queue {
+            "The bpftrace script here does not time the queue, and so does less than the agent."
+        } else {
+            "Most of what the bpftrace script costs is its queue time: svc_xprt_enqueue is traced about eight times a \
+             request. Compare --without-queue before quoting the ratio."
+        });
+    }
     targets(&mut out, &compared);
     for phase in &results.per_program {
         programs(&mut out, phase);
