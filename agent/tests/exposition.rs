@@ -120,3 +120,8 @@ fn a_host_that_measures_nothing_still_says_what_runs() {
     let text = String::from_utf8(encode(&Arc::new(s), Format::Plain).unwrap()).unwrap();
     assert_eq!(text.lines().filter(|l| !l.starts_with('#')).count(), 2);
 }
+
+#[test]
+fn the_reference_page_is_the_table_in_the_code() {
+    golden("../../../METRICS.md", &nfscope::reference::markdown());
+}
