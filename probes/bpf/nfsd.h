@@ -81,7 +81,7 @@ struct error_key {
 enum event {
 	EV_DROPPED,
 	EV_DEFERRED,
-	EV_RECORD_FAILED, /* no memory for a thread's record: its requests go untimed */
+	EV_RECORD_FAILED, /* no free place for a thread's record: its requests go untimed */
 	EV_ARRIVAL_MERGED, /* more segments waiting on a connection than its ring holds */
 	EV_ARRIVAL_UNKNOWN, /* a request whose arrival was not seen: no queue time */
 	EV_POOL_OUTSIDE, /* pool number beyond the table */

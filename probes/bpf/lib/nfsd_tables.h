@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the nfsd probe keeps: see nfsd.h for the rows. */
+#ifndef NFSCOPE_NFSD_TABLES_H
+#define NFSCOPE_NFSD_TABLES_H
+
+#define NFS_PROGRAM 100003
+#define NFSACL_PROGRAM 100227
+#define NFSPROC4_COMPOUND 1
+#define OP_WRITE 38
+#define OP_ILLEGAL 10044
+#define NFSPROC3_READ 6
+#define NFSPROC3_WRITE 7
+#define OP_READ 25
+#define OP_READ_PLUS 68
+#define OP_SEQUENCE 53
+#define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
+
+TABLE(op, OP_ROWS, enum op_row, struct time_hist);
+TABLE(version, VERSIONS, enum version, struct version_row);
+TABLE(pool, 8, u32, struct pool_row); /* the loader sets the number of rows */
+TABLE(event, EVENTS, enum event, u64);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8);
+	__type(key, u32);
+	__type(value, struct pool_now);
+} pool_now SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 2048);
+	__type(key, struct error_key);
+	__type(value, u64);
+} op_error SEC(".maps");
+
+static __always_inline void count(enum event e)
+{
+	u64 *n = row_of(&event, e);
+
+	if (n)
+		add(n, 1);
+}
+
+#endif

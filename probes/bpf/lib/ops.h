@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Operations: what is counted when an NFSv3 procedure, an NFSv4 component op or a COMPOUND ends, and how ends that the
+ * kernel skipped are made up for.
+ */
+#ifndef NFSCOPE_OPS_H
+#define NFSCOPE_OPS_H
+
+static __always_inline void op_done(u32 row, u64 ns, u32 status)
+{
+	struct time_hist *h = row_of(&op, row);
+	struct error_key key = { .row = row, .status = status };
+	u64 *n, one = 1;
+
+	if (h)
+		time_hist_add(h, ns);
+	if (!status)
+		return;
+	n = bpf_map_lookup_elem(&op_error, &key);
+	if (n)
+		add(n, 1);
+	else if (bpf_map_update_elem(&op_error, &key, &one, BPF_NOEXIST))
+		count(EV_ERROR_FULL);
+}
+
+static __always_inline void io_add(struct request_record *r, u32 bytes)
+{
+	if (!bytes)
+		return;
+	/* READ_PLUS may read more than once. */
+	r->io_bytes = r->io_done ? r->io_bytes + bytes : bytes;
+	r->io_done = 1;
+}
+
+/* One READ or WRITE that moved bytes. */
+static __always_inline void io_done(struct request_record *r, struct version_row *v, bool write)
+{
+	u64 b = size_bucket(r->io_bytes, SIZE_BUCKETS);
+
+	if (b >= SIZE_BUCKETS)
+		return;
+	if (write) {
+		add(&v->write_size[b], 1);
+		add(&v->write_bytes, r->io_bytes);
+	} else {
+		add(&v->read_size[b], 1);
+		add(&v->read_bytes, r->io_bytes);
+	}
+}
+
+static __always_inline void write_asked(struct request_record *r, struct version_row *v, u32 how)
+{
+	if (how >= STABILITIES)
+		return;
+	add(&v->stable_writes[how], 1);
+	if (r->io_done)
+		add(&v->stable_bytes[how], r->io_bytes);
+}
+
+#ifndef NFSCOPE_RAW
+/* Component op `i` of a COMPOUND took `ns` and ended with `status` (big-endian). */
+static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u32 status)
+{
+	struct nfsd4_op *o = (void *)(r->ops + (u64)i * bpf_core_type_size(struct nfsd4_op));
+	u32 num = load32(ADDRESS(o->opnum));
+	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
+	struct version_row *v;
+
+	op_done(row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
+	if (num != OP_WRITE && num != OP_READ && num != OP_READ_PLUS)
+		return;
+	v = row_of(&version, r->version);
+	if (!v)
+		return;
+	if (num == OP_WRITE) {
+		if (!status)
+			io_add(r, load32(ADDRESS(o->u.write.wr_bytes_written)));
+		write_asked(r, v, load32(ADDRESS(o->u.write.wr_stable_how)));
+	}
+	if (r->io_done)
+		io_done(r, v, num == OP_WRITE);
+	r->io_done = 0;
+}
+
+struct unseen {
+	struct request_record *r;
+	u32 done;
+	u64 share_ns;
+};
+
+static long op_unseen(u64 i, struct unseen *u)
+{
+	struct request_record *r = u->r;
+	struct nfsd4_op *o;
+
+	if (!r || r->nops >= u->done)
+		return 1;
+	o = (void *)(r->ops + (u64)r->nops * bpf_core_type_size(struct nfsd4_op));
+	op_ended(r, r->nops, u->share_ns, load32(ADDRESS(o->status)));
+	r->nops++;
+	count(EV_SKIPPED);
+	return 0;
+}
+
+/*
+ * Ops up to `done` have executed and some of their ends were not seen: see EV_SKIPPED. They are counted now, and share
+ * the time since the last end that was. A loop by helper (5.17), so that its body is verified once.
+ */
+static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 share_ns)
+{
+	struct unseen u = { .r = r, .done = done, .share_ns = share_ns };
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+		bpf_loop(MOST_OPS, op_unseen, &u, 0);
+}
+
+/* The last ops' ends, where they were not seen. */
+static __always_inline void ops_complete(struct request_record *r)
+{
+	struct nfsd4_compoundres *res = (void *)r->resp;
+	struct nfsd4_op *o = (void *)r->ops;
+	u32 done = load32(ADDRESS(res->opcnt));
+	u64 now;
+
+	if (done <= r->nops || done > MOST_OPS || !r->ops)
+		return;
+	/* A slot's replay executes nothing, though it has ops: it never comes to a file handle. */
+	if (!r->nops && load32(ADDRESS(o->opnum)) == OP_SEQUENCE &&
+	    !load32(ADDRESS(res->cstate.current_fh.fh_handle.fh_size)))
+		return;
+	now = bpf_ktime_get_ns();
+	ops_unseen(r, done, elapsed(r->t_op, now) / (done - r->nops));
+	r->t_op = now;
+}
+#endif
+
+/* A COMPOUND as such has executed. */
+static __always_inline void compound_executed(struct request_record *r)
+{
+	struct version_row *v = row_of(&version, r->version);
+	u64 b = size_bucket(r->nops, COUNT_BUCKETS);
+
+	if (!v)
+		return;
+	time_hist_add(&v->compound, elapsed(r->t_run, r->t_reply));
+	if (b < COUNT_BUCKETS)
+		add(&v->compound_ops[b], 1);
+	add(&v->compound_ops_sum, r->nops);
+}
+
+/* An NFSv3 or NFSACL procedure has executed, or an NFSv4 NULL. */
+static __always_inline void procedure_executed(struct request_record *r)
+{
+	struct version_row *v;
+	u32 status = 0;
+
+	/*
+	 * Every result begins with its status (fs/nfsd/xdr3.h), which the kernel zeroes before it decodes; NULL's has
+	 * no place for one.
+	 */
+	if (r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL)
+		status = bpf_ntohl(load32((void *)r->resp));
+	op_done(r->row, elapsed(r->t_run, r->t_reply), status);
+	if (r->row != NFSPROC3_READ && r->row != NFSPROC3_WRITE)
+		return;
+	v = row_of(&version, V3);
+	if (!v)
+		return;
+#ifndef NFSCOPE_RAW
+	if (r->row == NFSPROC3_WRITE) {
+		struct nfsd3_writeargs *args = (void *)r->argp;
+		struct nfsd3_writeres *res = (void *)r->resp;
+
+		/* Zero where the duplicate request cache answered. */
+		if (!status)
+			io_add(r, load64(ADDRESS(res->count)));
+		write_asked(r, v, load32(ADDRESS(args->stable)));
+	}
+#endif
+	if (r->io_done)
+		io_done(r, v, r->row == NFSPROC3_WRITE);
+}
+
+/*
+ * Executed: the reply is encoded, or there will be none. A COMPOUND's execution ends with its last op; encoding its
+ * head belongs to the reply.
+ */
+static __always_inline void executed(struct request_record *r)
+{
+	r->stage = REPLYING;
+	if (r->compound) {
+#ifndef NFSCOPE_RAW
+		ops_complete(r);
+#endif
+		r->t_reply = r->t_op;
+		compound_executed(r);
+	} else {
+		r->t_reply = bpf_ktime_get_ns();
+		procedure_executed(r);
+	}
+}
+
+#endif
