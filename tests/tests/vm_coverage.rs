@@ -79,7 +79,12 @@ fn every_op_is_counted(kernel: Kernel, cpus: u32) -> Result<()> {
         + counted.null4
         + counted.compounds
         + acl.values().sum::<u64>();
-    assert_eq!(rpcs, calls, "{kernel}: RPCs");
+    if kernel == Kernel::V7_2 {
+        // A request whose end the kernel skipped twice (see below) is counted when its thread takes the next one.
+        assert!(rpcs <= calls && calls - rpcs <= 8, "{rpcs} of {calls} RPCs");
+    } else {
+        assert_eq!(rpcs, calls, "{kernel}: RPCs");
+    }
     if cpus == 1 {
         assert_eq!(rpcs, counted.rpc_calls, "{kernel}: RPCs");
     }
