@@ -46,8 +46,10 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 }
 
 /* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
-static __always_inline void end_late(struct request_record *r, u64 now)
+static __noinline int end_late(struct request_record *r, u64 now)
 {
+	if (!r)
+		return 0;
 	if (r->stage == RUNNING)
 		executed(r);
 	if (r->stage == REPLYING) {
@@ -55,6 +57,7 @@ static __always_inline void end_late(struct request_record *r, u64 now)
 		count(EV_SKIPPED);
 	}
 	busy_end(r, now);
+	return 0;
 }
 
 static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq)
@@ -159,6 +162,9 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	u32 program = READ(rqst, rq_prog), vers = READ(rqst, rq_vers), proc = READ(rqst, rq_proc);
 	struct svc_pool *p;
 
+	/* Not only the end of the request before was skipped, but also that its thread took this one. */
+	if (r->stage >= RUNNING)
+		end_late(r, now);
 	r->compound = 0;
 	if (vers == 3 && program == NFS_PROGRAM && proc < V3_PROCS) {
 		r->version = V3;
