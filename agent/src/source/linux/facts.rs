@@ -62,13 +62,14 @@ impl Facts {
             })
             .cloned()
             .collect();
+        let btf = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
         Facts {
             release: read("/proc/sys/kernel/osrelease"),
             vmlinux_btf: exists("/sys/kernel/btf/vmlinux"),
             loaded,
             module_btf,
-            on_demand: vmlinux_names("bpf_mem_alloc"),
-            preemptible: vmlinux_names("srcu_ctr"),
+            on_demand: has_name(&btf, "bpf_mem_alloc"),
+            preemptible: has_name(&btf, "srcu_ctr"),
             possible_cpus: libbpf_rs::num_possible_cpus().unwrap_or(1),
             pool_mode: read("/sys/module/sunrpc/parameters/pool_mode"),
             nodes: fs::read_dir("/sys/devices/system/node")
@@ -138,11 +139,10 @@ impl Facts {
     }
 }
 
-/// True where the kernel's BTF has this name: its strings lie in the file between zero bytes.
-fn vmlinux_names(name: &str) -> bool {
+/// True where a BTF has this name: its strings lie in it between zero bytes.
+fn has_name(btf: &[u8], name: &str) -> bool {
     let wanted = format!("\0{name}\0");
-    fs::read("/sys/kernel/btf/vmlinux")
-        .is_ok_and(|btf| btf.windows(wanted.len()).any(|w| w == wanted.as_bytes()))
+    btf.windows(wanted.len()).any(|w| w == wanted.as_bytes())
 }
 
 fn fact(name: &str, value: &str, ok: bool, fix: &str) -> Fact {

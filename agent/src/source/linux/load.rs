@@ -65,33 +65,26 @@ fn take_log() -> String {
 
 /// Loads and attaches what the plan says of a probe. What does not load is left out and reported; it never stops the rest.
 pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeStatus>) {
+    let nothing = |state, reason: &str, fix: &str, build| {
+        let states = probe
+            .programs_of(build, facts.preemptible)
+            .map(|p| status(probe, p, state, reason, fix, build));
+        (None, states.collect())
+    };
     let build = match plan::decide(probe, facts) {
         Decision::Load(build) => build,
         Decision::Wait(reason) => {
-            let fix = "nothing to do: it attaches when that appears".to_owned();
-            return (
-                None,
-                all(probe, facts, ProbeState::Waiting, &reason, &fix, Build::Btf),
-            );
+            let fix = "nothing to do: it attaches when that appears";
+            return nothing(ProbeState::Waiting, &reason, fix, Build::Btf);
         }
         Decision::Impossible { reason, fix } => {
-            return (
-                None,
-                all(
-                    probe,
-                    facts,
-                    ProbeState::Unsupported,
-                    &reason,
-                    &fix,
-                    Build::Btf,
-                ),
-            );
+            return nothing(ProbeState::Unsupported, &reason, &fix, Build::Btf);
         }
     };
     libbpf_rs::set_print(Some((PrintLevel::Info, keep_log)));
     let mut refused: BTreeMap<String, (String, String)> = BTreeMap::new();
     if build == Build::Raw {
-        for p in probe.programs {
+        for p in probe.programs_of(build, facts.preemptible) {
             if let Err(why) = p.raw {
                 refused.insert(
                     p.name.into(),
@@ -126,17 +119,7 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
                     }
                     // Not one program's fault: the object as such does not load here.
                     _ => {
-                        return (
-                            None,
-                            all(
-                                probe,
-                                facts,
-                                ProbeState::Unsupported,
-                                &refusal.0,
-                                &refusal.1,
-                                build,
-                            ),
-                        );
+                        return nothing(ProbeState::Unsupported, &refusal.0, &refusal.1, build);
                     }
                 }
                 if refused.len() == probe.programs_of(build, facts.preemptible).count() {
@@ -250,20 +233,6 @@ fn statuses(
             };
             status(probe, p, state, &reason, &fix, build)
         })
-        .collect()
-}
-
-fn all(
-    probe: &'static Probe,
-    facts: &Facts,
-    state: ProbeState,
-    reason: &str,
-    fix: &str,
-    build: Build,
-) -> Vec<ProbeStatus> {
-    probe
-        .programs_of(build, facts.preemptible)
-        .map(|p| status(probe, p, state, reason, fix, build))
         .collect()
 }
 

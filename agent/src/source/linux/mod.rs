@@ -23,8 +23,6 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-pub use proc::KernelCounts as NfsdCounts;
-
 struct Linux {
     options: Options,
     loaded: BTreeMap<&'static str, Loaded>,
