@@ -1,14 +1,17 @@
 # Thin: each target is one script or one program, and those hold the logic.
 
-.PHONY: help run test bench lab fmt lint
+.PHONY: help run test bench ssd-log scenarios baselines lab fmt lint
 
 help:
-	@echo "make run    nfscope on this host's NFS server, or on one in a virtual machine"
-	@echo "make test   set-up, linters and every test, virtual machines included"
-	@echo "make bench  what the probes cost, in counted instructions"
-	@echo "make lab    a shell in a virtual machine that serves NFS"
-	@echo "make fmt    format Rust and C"
-	@echo "make lint   what make test checks before it tests"
+	@echo "make run        nfscope on this host's NFS server, or on one in a virtual machine"
+	@echo "make test       set-up, linters and every test, virtual machines included"
+	@echo "make bench      what the probes cost, in counted instructions"
+	@echo "make ssd-log    what a fast log device does for sync writes to a slow ZFS pool"
+	@echo "make scenarios  servers whose bottleneck is known, and what the diagnosis says of them"
+	@echo "make baselines  a log device, more threads, and no change at all, recorded and compared"
+	@echo "make lab        a shell in a virtual machine that serves NFS"
+	@echo "make fmt        format Rust and C"
+	@echo "make lint       what make test checks before it tests"
 
 run:
 	@deploy/run.sh
@@ -17,9 +20,24 @@ test:
 	@tests/run.sh
 
 bench:
-	@deploy/setup.sh
+	@deploy/setup.sh build machines
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab bench
+
+ssd-log:
+	@deploy/setup.sh
+	@cargo build --release -p nfscope -p lab
+	@target/release/lab ssd-log
+
+scenarios:
+	@deploy/setup.sh
+	@cargo build --release -p nfscope -p lab
+	@target/release/lab scenarios $(SCENARIOS)
+
+baselines:
+	@deploy/setup.sh
+	@cargo build --release -p nfscope -p lab
+	@target/release/lab baselines --keep target/baselines
 
 lab:
 	@deploy/setup.sh lab

@@ -25,10 +25,10 @@ fn main() {
     // HEAD moves by commit (its reflog grows) and by switching branches. Outside git neither file exists, and
     // naming a missing file would rebuild every time.
     for name in ["HEAD", "logs/HEAD"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", name]).map(PathBuf::from) {
-            if path.exists() {
-                println!("cargo:rerun-if-changed={}", path.display());
-            }
+        if let Some(path) = git(&["rev-parse", "--git-path", name]).map(PathBuf::from)
+            && path.exists()
+        {
+            println!("cargo:rerun-if-changed={}", path.display());
         }
     }
 }

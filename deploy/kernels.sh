@@ -33,7 +33,7 @@ write_private_sources() {
     "restore Debian's own /etc/apt/sources.list.d/debian.sources"
   mkdir -p "$lab/apt/sources" "$lab/apt/lists/partial" "$lab/apt/cache/archives/partial"
   {
-    printf '%s\nSuites: bookworm bullseye sid\nComponents: main\nTargets: Packages\n\n' "$main"
+    printf '%s\nSuites: bookworm bookworm-backports bullseye sid\nComponents: main contrib\nTargets: Packages\n\n' "$main"
     [ -n "$security" ] && printf '%s\nSuites: bookworm-security\nComponents: main\nTargets: Packages\n' "$security"
   } >"$lab/apt/sources/lab.sources"
 }
@@ -62,23 +62,40 @@ debian_source() {
 }
 
 set_up_kernels() {
-  local entry name wanted=()
-  for entry in "${kernels[@]}"; do
+  set_up_unpacked kernels kernel unpack_kernel "${kernels[@]}"
+}
+
+# set_up_unpacked <directory> <what it is> <function> <entry>...: calls the function with the words of each entry, the first
+# of which is its name, unless $lab/<directory>/<name>/release is there.
+set_up_unpacked() {
+  local dir=$lab/$1 what=$2 unpack=$3 entry name wanted=()
+  shift 3
+  for entry; do
     name=${entry%% *}
-    if [ -e "$lab/kernels/$name/release" ]; then
-      have "kernel $name is unpacked ($(<"$lab/kernels/$name/release"))"
+    if [ -e "$dir/$name/release" ]; then
+      have "$what $name is unpacked ($(<"$dir/$name/release"))"
     else
       wanted+=("$entry")
     fi
   done
   [ ${#wanted[@]} = 0 ] && return
-  write_private_sources
-  run "kernels: reading the package lists of bookworm, bullseye and sid" \
-    "check the network; the lists are private to $lab/apt" private_apt apt-get update
+  read_private_lists
   for entry in "${wanted[@]}"; do
     # shellcheck disable=SC2086 # an entry is words
-    unpack_kernel $entry
+    $unpack $entry
   done
+}
+
+private_lists_read=
+read_private_lists() {
+  [ -n "$private_lists_read" ] && return
+  write_private_sources
+  run "reading the package lists of bookworm, its backports, bullseye and sid" \
+    "check the network; the lists are private to $lab/apt" private_apt apt-get update
+  private_lists_read=yes
+}
+
+forget_private_packages() {
   rm -rf "$lab/apt/cache/archives" "$lab/apt/cache/"*.bin
 }
 

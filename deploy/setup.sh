@@ -1,12 +1,16 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   deploy/setup.sh [build|lab|all]     (default: all)
+#   deploy/setup.sh [build|machines|monitoring|zfs|lab|all]...     (default: all)
 #
-#   build  compiler, libraries and a Rust tool chain
-#   lab    QEMU, the NFS user space, virtme-ng, and four kernels to boot
+#   build       compiler, libraries, a Rust tool chain, and fio for the tests
+#   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
+#   monitoring  two releases of Prometheus, and what generates the dashboards
+#   zfs         OpenZFS, compiled for two of the kernels: ten minutes on two cores
+#   lab         machines, monitoring and zfs
+#   all         build and lab
 #
-# Idempotent: what is there is left alone, and a second run takes a second. Kernels, and packages of other
+# Idempotent: what is there is left alone, and a second run takes a second. Kernels, ZFS, and packages of other
 # releases, are only unpacked into a cache directory (NFSCOPE_CACHE, default ~/.cache/nfscope), never installed;
 # the host's own apt sources are not touched, and no service is started.
 set -euo pipefail
@@ -16,12 +20,12 @@ cache=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}
 lab=$cache/lab
 log=$cache/setup.log
 virtme_ng=1.42
-cargo_minimum=1.85
+cargo_minimum=1.88
 
 build_packages=(
-  ca-certificates gcc libc6-dev make pkg-config clang llvm libelf-dev zlib1g-dev libbpf-dev clang-format
+  ca-certificates gcc libc6-dev make pkg-config clang llvm libelf-dev zlib1g-dev libbpf-dev clang-format fio
 )
-lab_packages=(
+machine_packages=(
   qemu-system-x86 busybox-static python3 python3-venv file binutils xz-utils kmod procps util-linux
   nfs-kernel-server nfs-common rpcbind e2fsprogs xfsprogs btrfs-progs dmsetup
   iproute2 tcpdump fio attr bpftool bpftrace curl
@@ -31,6 +35,10 @@ lab_packages=(
 . "$here/report.sh"
 # shellcheck source=deploy/kernels.sh
 . "$here/kernels.sh"
+# shellcheck source=deploy/monitoring.sh
+. "$here/monitoring.sh"
+# shellcheck source=deploy/zfs.sh
+. "$here/zfs.sh"
 
 as_root=()
 need_root() {
@@ -90,7 +98,7 @@ unguard_services() {
 }
 trap unguard_services EXIT
 
-at_least() { # at_least 1.85 1.96.0
+at_least() { # at_least 1.88 1.96.0
   [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]
 }
 
@@ -135,36 +143,44 @@ set_up_build() {
   set_up_rust
 }
 
-# In a virtual environment of its own: the machine's Python, which may be anyone's, stays as it is.
-set_up_virtme() {
-  if [ "$(cat "$lab/venv/.nfscope-version" 2>/dev/null)" = $virtme_ng ] && [ -x "$lab/venv/bin/vng" ]; then
-    have "virtme-ng $virtme_ng is in $lab/venv"
+# set_up_python <directory> <package> <version> <program that it needs>: in a virtual environment of its own: the machine's
+# Python, which may be anyone's, stays as it is.
+set_up_python() {
+  local venv=$1 package=$2 version=$3 program=$4
+  if [ "$(cat "$venv/.nfscope-version" 2>/dev/null)" = "$version" ] && [ -x "$venv/bin/$program" ]; then
+    have "$package ${version#*!} is in $venv"
     return
   fi
-  rm -rf "$lab/venv"
-  run "virtme-ng: making a Python environment in $lab/venv" "apt-get install python3-venv" \
-    /usr/bin/python3 -m venv "$lab/venv"
-  run "virtme-ng: installing $virtme_ng from PyPI" "check the network and pip's settings (pip config list)" \
-    "$lab/venv/bin/pip" --disable-pip-version-check install "virtme-ng==$virtme_ng"
-  echo $virtme_ng >"$lab/venv/.nfscope-version"
+  rm -rf "$venv"
+  run "$package: making a Python environment in $venv" "apt-get install python3-venv" /usr/bin/python3 -m venv "$venv"
+  run "$package: installing ${version#*!} from PyPI" "check the network and pip's settings (pip config list)" \
+    "$venv/bin/pip" --disable-pip-version-check install "$package==$version"
+  echo "$version" >"$venv/.nfscope-version"
 }
 
-set_up_lab() {
-  step "What the lab needs (in $lab)"
-  install_packages "lab" "${lab_packages[@]}"
-  set_up_virtme
+set_up_machines() {
+  step "What the lab's machines need (in $lab)"
+  install_packages "machines" "${machine_packages[@]}"
+  set_up_python "$lab/venv" virtme-ng $virtme_ng vng
   set_up_kernels
 }
 
-what=${1:-all}
-case $what in
-build | lab | all) ;;
--h | --help)
-  sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
-  exit
-  ;;
-*) fail "unknown part '$what'" "deploy/setup.sh [build|lab|all]" ;;
-esac
+build='' machines='' monitoring='' zfs=''
+for part in "${@:-all}"; do
+  case $part in
+  build) build=yes ;;
+  machines) machines=yes ;;
+  monitoring) monitoring=yes ;;
+  zfs) zfs=yes ;;
+  lab) machines=yes monitoring=yes zfs=yes ;;
+  all) build=yes machines=yes monitoring=yes zfs=yes ;;
+  -h | --help)
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+    exit
+    ;;
+  *) fail "unknown part '$part'" "deploy/setup.sh [build|machines|monitoring|zfs|lab|all]..." ;;
+  esac
+done
 
 [ "$(. /etc/os-release && echo "${ID:-} ${VERSION_ID:-}")" = "debian 12" ] ||
   warn "this is not Debian 12 but $(. /etc/os-release && echo "${PRETTY_NAME:-unknown}")" "package names may differ"
@@ -177,5 +193,8 @@ if ! flock -n 9; then
 fi
 : >"$log"
 
-[ "$what" = lab ] || set_up_build
-[ "$what" = build ] || set_up_lab
+[ -z "$build" ] || set_up_build
+[ -z "$machines" ] || set_up_machines
+[ -z "$monitoring" ] || set_up_monitoring
+[ -z "$zfs" ] || set_up_zfs
+forget_private_packages

@@ -1,13 +1,13 @@
 //! `nfscope agent`: bind, attach, serve, stop.
 
 use crate::config::Settings;
+use crate::console::say;
 use crate::reader::Reader;
 use crate::source::Source;
-use crate::status::{Status, attached, group};
-use crate::{model, privileges, web};
+use crate::status::{Status, group};
+use crate::{control, model, privileges, web};
 use anyhow::Context;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,6 +30,7 @@ pub fn run(
     let listener = web::listen(&settings.listen_address)?;
     let address = listener.local_addr()?;
     say(&format!("serving http://{address}/metrics"));
+    let asked = control::listen(address.port());
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -69,6 +70,7 @@ pub fn run(
             _ = term.recv() => say("stopping on SIGTERM"),
             _ = int.recv() => say("stopping on SIGINT"),
             end = web::serve(listener, reader.clone()) => { end?; }
+            end = control::serve(asked, reader.clone()) => { end?; }
             end = async {
                 // A thread that ended without a word has told its story by a panic message.
                 started.await.context(ENDED)??;
@@ -90,7 +92,8 @@ async fn report(
         let now = status.borrow_and_update().clone();
         let changed = now.probes().iter().filter(|p| {
             let old = known.insert((p.probe.clone(), p.program.clone()), p.state);
-            let plain = first && p.state == model::ProbeState::Attached;
+            use model::ProbeState::{Attached, Unused};
+            let plain = first && matches!(p.state, Attached | Unused);
             old != Some(p.state) && !plain
         });
         for g in group(changed) {
@@ -99,7 +102,7 @@ async fn report(
         if first {
             say(&format!(
                 "attached {} of {} probe programs in {} ms",
-                now.probes().iter().filter(|p| attached(p.state)).count(),
+                now.probes().iter().filter(|p| p.state.measures()).count(),
                 now.probes().len(),
                 begun.elapsed().as_millis()
             ));
@@ -114,10 +117,4 @@ async fn report(
         }
         status.changed().await.context(ENDED)?;
     }
-}
-
-/// One line for whoever watches the terminal or the journal. A closed stderr is no reason to stop measuring, and
-/// `eprintln!` would panic on it.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "nfscope: {line}");
 }

@@ -1,7 +1,7 @@
 //! `nfscope check`: the report as a page, as JSON, as an exit code.
 
 use crate::model::{ProbeState, ProbeStatus};
-use crate::source::{Report, Verdict};
+use crate::source::{Exported, Report, Verdict};
 use crate::status::group;
 use std::fmt::Write;
 
@@ -18,6 +18,7 @@ pub fn render(report: &Report, color: bool) -> String {
         let _ = writeln!(out, "  {mark} {:left$}  {}", f.name, f.value);
         fix(&mut out, &f.fix);
     }
+    exports(&mut out, &report.exports, color);
     let column = |text: fn(&ProbeStatus) -> &str| {
         let widths = report.probes.iter().map(|p| text(p).chars().count());
         widths.max().unwrap_or(0)
@@ -31,8 +32,8 @@ pub fn render(report: &Report, color: bool) -> String {
             let _ = writeln!(out, "\nProbe {probe}");
         }
         let state = match p.state {
-            ProbeState::Attached => Mark::Good,
-            ProbeState::Fallback | ProbeState::Waiting => Mark::Warn,
+            ProbeState::Attached | ProbeState::Unused => Mark::Good,
+            ProbeState::Fallback | ProbeState::Waiting | ProbeState::Detached => Mark::Warn,
             ProbeState::Unsupported => Mark::Bad,
         };
         let mark = mark(state, color);
@@ -67,6 +68,26 @@ pub fn render(report: &Report, color: bool) -> String {
     }
     let _ = writeln!(out, "{} {verdict}", mark(state, color));
     out
+}
+
+fn exports(out: &mut String, exports: &[Exported], color: bool) {
+    let widths = exports.iter().map(|e| e.path.chars().count());
+    let left = widths.max().unwrap_or(0);
+    if !exports.is_empty() {
+        out.push_str("\nExported filesystems\n");
+    }
+    for e in exports {
+        let mark = mark(if e.ok { Mark::Good } else { Mark::Warn }, color);
+        let _ = write!(out, "  {mark} {:left$}  ", e.path);
+        let _ = match e.fs.as_str() {
+            "" => writeln!(out, "{}", e.measured),
+            fs => writeln!(out, "{fs} on {}, log {}: {}", e.volume, e.log, e.measured),
+        };
+        for w in &e.warnings {
+            let _ = writeln!(out, "      why: {w}");
+        }
+        fix(out, &e.fix);
+    }
 }
 
 /// The same for programs.
@@ -135,6 +156,17 @@ mod tests {
                     fix: "install it".into(),
                 },
             ],
+            exports: vec![Exported {
+                path: "/srv".into(),
+                fs: "xfs".into(),
+                volume: "sda1".into(),
+                log: "on sdb1".into(),
+                separate: Some(true),
+                ok: false,
+                measured: "log waits".into(),
+                warnings: vec!["exported async".into()],
+                fix: "export it with sync".into(),
+            }],
             probes: vec![ProbeStatus {
                 probe: "nfsd".into(),
                 program: "dispatch".into(),
@@ -149,6 +181,8 @@ mod tests {
         assert_eq!(
             render(&report, false),
             "Host\n  ok   kernel      6.1.0\n  no   module BTF  none\n      fix: install it\n\n\
+             Exported filesystems\n  part /srv  xfs on sda1, log on sdb1: log waits\n      why: exported async\n      \
+             fix: export it with sync\n\n\
              Probe nfsd\n  part dispatch  fallback     fentry/nfsd_dispatch  execution time\n      why: no fentry\n      \
              fix: upgrade\n\npart NFS operations can be timed; some probes are absent or use a fallback\n"
         );

@@ -1,6 +1,7 @@
 //! Settings: built-in, overridden by a TOML file, overridden by flags.
 
-use crate::cli::AgentArgs;
+use crate::cli::{AgentArgs, MOST_SERIES};
+use crate::near::nearest;
 use crate::source;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -11,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 pub struct Settings {
     /// `[web] listen_address`
     pub listen_address: String,
-    /// `[probes] late_attach` and `statistics`
+    /// `[probes]` and `[limits]`
     pub source: source::Options,
 }
 
@@ -53,14 +54,14 @@ pub enum Error {
         /// The nearest known name, or all of them.
         hint: String,
     },
-    /// A value of the wrong type.
+    /// A value of the wrong type, or outside its range.
     #[error("{key} wants {wanted}, not {found} ({place})")]
     Type {
         /// The key.
         key: &'static str,
         /// Type it must have, with an example.
         wanted: &'static str,
-        /// Type it has.
+        /// Type it has, or the value where only that is wrong.
         found: String,
         /// FILE:LINE
         place: String,
@@ -85,6 +86,13 @@ pub fn load(args: &AgentArgs) -> Result<Settings, Error> {
     }
     settings.source.late_attach &= !args.no_late_attach;
     settings.source.probe_stats |= args.probe_stats;
+    settings.source.phases &= !args.no_phases;
+    if let Some(n) = args.max_clients {
+        settings.source.max_clients = n.into();
+    }
+    if let Some(n) = args.max_exports {
+        settings.source.max_exports = n.into();
+    }
     Ok(settings)
 }
 
@@ -97,6 +105,7 @@ struct Setting {
 
 const TEXT: &str = "a text in quotes";
 const SWITCH: &str = "true or false";
+const SERIES: &str = "a number from 0 to 10000";
 
 const SETTINGS: &[Setting] = &[
     Setting {
@@ -123,7 +132,37 @@ const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        section: "probes",
+        key: "phases",
+        set: |s, v| {
+            s.source.phases = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "limits",
+        key: "clients",
+        set: |s, v| {
+            s.source.max_clients = series(v).ok_or(SERIES)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "limits",
+        key: "exports",
+        set: |s, v| {
+            s.source.max_exports = series(v).ok_or(SERIES)?;
+            Ok(())
+        },
+    },
 ];
+
+fn series(value: &DeValue) -> Option<usize> {
+    let n = value.as_integer()?;
+    let n = u16::from_str_radix(n.as_str(), n.radix()).ok()?;
+    (n <= MOST_SERIES).then(|| n.into())
+}
 
 fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> {
     let file = File {
@@ -179,32 +218,16 @@ fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> 
             (setting.set)(settings, value.get_ref()).map_err(|wanted| Error::Type {
                 key: setting.key,
                 wanted,
-                found: value.get_ref().type_str().to_owned(),
+                found: match value.get_ref() {
+                    // Of the right type, so it is the value that is wrong.
+                    DeValue::Integer(n) if wanted == SERIES => n.as_str().to_owned(),
+                    other => other.type_str().to_owned(),
+                },
                 place: file.line(at),
             })?;
         }
     }
     Ok(())
-}
-
-/// The known name that is nearest to a mistyped one; all of them where none is near.
-fn nearest(
-    typed: &str,
-    known: impl Iterator<Item = &'static str>,
-    quote: impl Fn(&str) -> String,
-) -> String {
-    let mut known: Vec<_> = known.collect();
-    known.dedup();
-    let distance = |name: &&str| strsim::damerau_levenshtein(typed, name);
-    match known.iter().min_by_key(|k| distance(k)) {
-        Some(best) if distance(best) <= best.len().div_ceil(3).max(2) => {
-            format!("; did you mean {}?", quote(best))
-        }
-        _ => {
-            let all: Vec<_> = known.iter().map(|k| quote(k)).collect();
-            format!("; known are {}", all.join(", "))
-        }
-    }
 }
 
 /// Turns offsets into places that an editor opens.
@@ -246,12 +269,15 @@ mod tests {
     #[test]
     fn a_whole_file() {
         let s = parse(
-            "# all\n[web]\nlisten_address = \"[::1]:80\"\n[probes]\nlate_attach = false\nstatistics = true\n",
+            "# all\n[web]\nlisten_address = \"[::1]:80\"\n[probes]\nlate_attach = false\nstatistics = true\n\
+             phases = false\n[limits]\nclients = 0\nexports = 10_000\n",
         )
         .unwrap();
         assert_eq!(s.listen_address, "[::1]:80");
         assert!(!s.source.late_attach);
         assert!(s.source.probe_stats);
+        assert!(!s.source.phases);
+        assert_eq!((s.source.max_clients, s.source.max_exports), (0, 10_000));
         assert_eq!(parse("").unwrap().listen_address, "127.0.0.1:9943");
     }
 
@@ -268,7 +294,7 @@ mod tests {
             ),
             (
                 "zzz = 1",
-                "unknown key `zzz` (f.toml:1); known are [web], [probes]",
+                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits]",
             ),
             (
                 "statistics = true",
@@ -285,6 +311,22 @@ mod tests {
             (
                 "[web]\nlisten_address = 9943",
                 "listen_address wants a text in quotes, not integer (f.toml:2)",
+            ),
+            (
+                "[limits]\nclients = 10_001",
+                "clients wants a number from 0 to 10000, not 10001 (f.toml:2)",
+            ),
+            (
+                "[limits]\nexports = -1",
+                "exports wants a number from 0 to 10000, not -1 (f.toml:2)",
+            ),
+            (
+                "[limits]\nexports = \"all\"",
+                "exports wants a number from 0 to 10000, not string (f.toml:2)",
+            ),
+            (
+                "[limits]\nclient = 1",
+                "unknown key `client` in [limits] (f.toml:2); did you mean `clients`?",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err(), message);
@@ -310,7 +352,7 @@ mod tests {
         let file = std::env::temp_dir().join(format!("nfscope-config-{}.toml", std::process::id()));
         std::fs::write(
             &file,
-            "[web]\nlisten_address = \"a:1\"\n[probes]\nlate_attach = true\n",
+            "[web]\nlisten_address = \"a:1\"\n[probes]\nlate_attach = true\n[limits]\nclients = 7\nexports = 8\n",
         )
         .unwrap();
         let mut args = AgentArgs {
@@ -321,9 +363,12 @@ mod tests {
         args.listen_address = Some("b:2".into());
         args.no_late_attach = true;
         args.probe_stats = true;
+        args.no_phases = true;
+        args.max_clients = Some(9);
         let s = load(&args).unwrap();
         assert_eq!(s.listen_address, "b:2");
-        assert!(!s.source.late_attach && s.source.probe_stats);
+        assert!(!s.source.late_attach && s.source.probe_stats && !s.source.phases);
+        assert_eq!((s.source.max_clients, s.source.max_exports), (9, 8));
         std::fs::remove_file(file).unwrap();
         let gone = load(&args).unwrap_err().to_string();
         assert!(gone.starts_with("cannot read configuration /"), "{gone}");

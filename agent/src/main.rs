@@ -1,9 +1,13 @@
 //! The program: arguments in, exit code out.
 
 use clap::Parser;
-use nfscope::cli::{Cli, Command};
-use nfscope::{agent, check, config, privileges, reference, source, top};
-use std::io::{IsTerminal, Write};
+use nfscope::cli::{Cli, Command, Probes};
+use nfscope::console::print;
+use nfscope::reader::Change;
+use nfscope::{
+    agent, baseline, check, config, console, control, diagnose, privileges, reference, slow,
+    source, top, workload,
+};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -32,23 +36,35 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             if args.json {
                 print(&(check::json(&report)? + "\n"))?;
             } else {
-                let color = std::io::stdout().is_terminal()
-                    && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-                print(&check::render(&report, color))?;
+                print(&check::render(&report, console::colors()))?;
             }
             return Ok(check::exit_code(report.verdict).into());
         }
         Command::Top(args) => top::run(&args)?,
+        Command::Slow(args) => slow::run(&args)?,
+        Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
+        Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
+        Command::Capacity(args) => print(&baseline::capacity(&args)?)?,
+        Command::Detach(args) => change(Change::Detach, &args.probes, args.url.as_deref())?,
+        Command::Attach(args) if args.probes.is_empty() => {
+            let all = [Probes(source::words().collect())];
+            change(Change::Attach, &all, args.url.as_deref())?;
+        }
+        Command::Attach(args) => change(Change::Attach, &args.probes, args.url.as_deref())?,
+        Command::Workload(args) => {
+            let (text, code) = workload::run(&args.command)?;
+            print(&text)?;
+            return Ok(code.into());
+        }
         Command::Metrics(args) if args.markdown => print(&reference::markdown())?,
         Command::Metrics(_) => print(&reference::plain())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints; a reader that closed the pipe early has all it wanted.
-fn print(text: &str) -> std::io::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
+fn change(change: Change, probes: &[Probes], url: Option<&str>) -> anyhow::Result<()> {
+    let probes: Vec<_> = probes.iter().flat_map(|p| &p.0).copied().collect();
+    let own = format!("http://{}", agent::DEFAULT_ADDRESS);
+    print(&control::ask(change, &probes, url.unwrap_or(&own))?)?;
+    Ok(())
 }

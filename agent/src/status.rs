@@ -1,6 +1,6 @@
 //! Where the probes stand, in words.
 
-use crate::model::{ProbeState, ProbeStatus};
+use crate::model::ProbeStatus;
 use crate::source::times_operations;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Status {
         let missing = self
             .probes()
             .iter()
-            .filter(|p| p.required && !attached(p.state));
+            .filter(|p| p.required && !p.state.measures());
         let missing: Vec<_> = group(missing).iter().map(Group::to_string).collect();
         Err(if missing.is_empty() {
             "NFS operations are not timed: this host offers no probe for them".to_owned()
@@ -44,11 +44,6 @@ impl Status {
             format!("NFS operations are not timed: {}", missing.join("; "))
         })
     }
-}
-
-/// True where a program measures.
-pub fn attached(state: ProbeState) -> bool {
-    matches!(state, ProbeState::Attached | ProbeState::Fallback)
 }
 
 /// Programs of one probe that stand the same for the same reason: one missing module concerns a dozen of them, and
@@ -98,6 +93,7 @@ impl std::fmt::Display for Group<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ProbeState;
 
     fn program(name: &str, state: ProbeState, reason: &str) -> ProbeStatus {
         ProbeStatus {

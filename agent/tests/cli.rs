@@ -43,6 +43,9 @@ fn help_teaches_by_examples() {
         &["agent", "--help"],
         &["check", "--help"],
         &["top", "--help"],
+        &["slow", "--help"],
+        &["detach", "--help"],
+        &["attach", "--help"],
     ] {
         let o = nfscope(args);
         assert!(o.status.success());

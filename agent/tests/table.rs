@@ -1,87 +1,78 @@
-//! The table of `nfscope top`, whole.
+//! The plain page and the JSON of `nfscope top`, whole.
 #![allow(clippy::unwrap_used)]
 
+#[path = "fixture/busy.rs"]
+mod busy;
 mod fixture;
 
+use busy::window;
 use fixture::{golden, snapshot, status};
 use nfscope::model::{ProbeState, Snapshot, Window, family};
-use nfscope::top::{Screen, render};
+use nfscope::top::{Look, View, plain};
 
-const SMALL: Screen = Screen {
-    width: 80,
-    height: 24,
+const PIPE: Look = Look {
     color: false,
+    utf8: true,
 };
 
-fn window() -> Window {
-    snapshot(3).since(&snapshot(1))
+fn page(window: &Window, width: usize, look: Look) -> String {
+    plain(&View::of(window, "nfs1"), width, look)
 }
 
 #[test]
 fn a_busy_server() {
-    golden("top.txt", &render(&window(), "nfs1", SMALL));
-    let wide = Screen {
-        width: 120,
+    golden("top.txt", &page(&window(), 100, PIPE));
+    let terminal = Look {
         color: true,
-        ..SMALL
+        ..PIPE
     };
-    golden("top.color.txt", &render(&window(), "nfs1", wide));
+    golden("top.color.txt", &page(&window(), 120, terminal));
+    let c = Look {
+        utf8: false,
+        ..PIPE
+    };
+    golden("top.ascii.txt", &page(&window(), 80, c));
+}
+
+#[test]
+fn an_agent_without_phases_clients_and_exports() {
+    let old = snapshot(3).since(&snapshot(1));
+    golden("top.old.txt", &page(&old, 80, PIPE));
 }
 
 #[test]
 fn many_pools_show_the_busiest() {
-    let mut w = window();
+    let mut w = snapshot(3).since(&snapshot(1));
     for (pool, used) in [("1", 15.0), ("2", 1.0), ("3", 0.5)] {
         w.delta.gauge(&family::THREADS, [pool], 8.0);
         w.delta.gauge(&family::THREADS_BUSY, [pool], 7.0);
         w.delta.counter(&family::THREAD_BUSY, [pool], used);
     }
-    let wide = Screen {
-        width: 160,
-        ..SMALL
-    };
-    golden("top.pools.txt", &render(&w, "nfs1", wide));
+    golden("top.pools.txt", &page(&w, 160, PIPE));
 }
 
 #[test]
 fn what_is_not_timed_says_why() {
     let mut s = Snapshot::default();
-    s.probes = vec![status(
-        "dispatch",
-        true,
-        ProbeState::Waiting,
-        "module nfsd is not loaded",
-    )];
+    let why = "module nfsd is not loaded";
+    s.probes = vec![status("dispatch", true, ProbeState::Waiting, why)];
     golden(
         "top.waiting.txt",
-        &render(&s.since(&Snapshot::default()), "nfs1", SMALL),
+        &page(&s.since(&Snapshot::default()), 80, PIPE),
     );
 }
 
 #[test]
-fn a_low_screen_keeps_the_operations() {
-    let low = Screen { height: 9, ..SMALL };
-    golden("top.low.txt", &render(&window(), "nfs1", low));
+fn json_is_a_contract() {
+    let view = View::of(&window(), "nfs1");
+    let text = serde_json::to_string_pretty(&view).unwrap() + "\n";
+    golden("top.json", &text);
 }
 
 #[test]
-fn fits_any_screen() {
-    for width in [0, 1, 20, 79, 80, 200] {
-        for height in [0, 1, 3, 7, 12, 24, 100] {
-            let text = render(
-                &window(),
-                "nfs1",
-                Screen {
-                    width,
-                    height,
-                    color: false,
-                },
-            );
-            assert!(text.lines().count() <= height, "{width}x{height}");
-            assert!(
-                text.lines().all(|l| l.chars().count() <= width),
-                "{width}x{height}"
-            );
-        }
+fn no_line_is_wider_than_asked_for() {
+    for width in [0, 1, 20, 60, 79, 80, 200] {
+        let text = page(&window(), width, PIPE);
+        assert!(text.lines().all(|l| l.chars().count() <= width), "{width}");
     }
 }

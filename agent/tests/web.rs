@@ -3,75 +3,13 @@
 
 mod fixture;
 
+use fixture::serve::{fake, get, receive, resident, send, serve};
 use fixture::{Fake, status};
 use nfscope::model::ProbeState;
-use nfscope::reader::Reader;
-use nfscope::source::Source;
-use nfscope::web;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
-
-/// Long enough to never fail by itself on a slow machine.
-const HANG: Duration = Duration::from_secs(60);
-
-/// Serves on a free port until the test ends.
-fn serve(start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static) -> SocketAddr {
-    let listener = web::listen("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let (reader, started) = Reader::spawn(start).unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let never = web::serve(listener, Arc::new(reader)).await;
-            drop(started);
-            never.unwrap();
-        });
-    });
-    address
-}
-
-fn fake(fake: Fake) -> SocketAddr {
-    let address = serve(|| Ok(Box::new(fake)));
-    while get(address, "/healthz", "").contains("attaching") {
-        std::thread::yield_now();
-    }
-    address
-}
-
-fn send(address: SocketAddr, request: &[u8]) -> TcpStream {
-    let mut s = TcpStream::connect(address).unwrap();
-    s.set_read_timeout(Some(HANG)).unwrap();
-    s.set_write_timeout(Some(HANG)).unwrap();
-    // A server that refuses a request early may do so before all of it is sent.
-    let _ = s.write_all(request);
-    s
-}
-
-fn receive(mut s: TcpStream) -> String {
-    let mut answer = Vec::new();
-    s.read_to_end(&mut answer).unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-fn get(address: SocketAddr, path: &str, headers: &str) -> String {
-    receive(send(
-        address,
-        format!("GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n").as_bytes(),
-    ))
-}
-
-/// Resident kilobytes of this process.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
 
 #[test]
 fn every_address_answers() {
@@ -103,6 +41,7 @@ fn every_address_answers() {
             "\"times_operations\": true",
         ),
         ("/healthz", 200, "text/plain; charset=utf-8", "ok\n"),
+        ("/slow?over=1", 400, "text/plain; charset=utf-8", "10ms"),
         ("/nothing", 404, "text/plain; charset=utf-8", "/metrics"),
     ] {
         let answer = get(a, path, "");
@@ -124,11 +63,14 @@ fn every_address_answers() {
         answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD\r\n"),
         "{answer}"
     );
-    let answer = receive(send(a, b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
-    assert!(
-        answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"),
-        "{answer}"
-    );
+    for path in ["/metrics", "/slow"] {
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let answer = receive(send(a, request.as_bytes()));
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"),
+            "{answer}"
+        );
+    }
 }
 
 #[test]

@@ -1,136 +1,161 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * jbd2: how long threads wait for the ext4 journal, and how long the journal takes to commit.
+ * jbd2: how long threads wait for the ext4 journal, how long the journal takes to commit, how much it writes, and which
+ * of an NFS operation's waits are for it.
  *
- * Cost: two programs a wait, two a commit; nothing on operations that do not wait. ext4 with fast_commit writes its log
- * in the waiting thread and does not pass jbd2_log_wait_commit().
+ * Cost: two programs a wait, three a commit, two a sync; nothing on operations that do not wait.
+ *
+ * ext4 with fast_commit writes its log in the thread that waits, in ext4_fc_commit(), through which every sync goes.
+ * Its tracepoints are only passed with that feature. What cannot be written that way it leaves to a transaction, for
+ * which it waits inside.
  */
 #include "lib/kernel.h"
-#include "lib/histogram.h"
-#include "jbd2.h"
-#include "lib/tables.h"
+#define LOG_MAP(part) jbd2##part
+#include "lib/log.h"
+#include "lib/waits.h"
 
-TABLE(journal_event, JOURNAL_EVENTS, enum journal_event, u64);
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 64);
-	__type(key, u32);
-	__type(value, struct journal_row);
-} journal SEC(".maps");
-
-/* Since when this thread waits; or, for a journal's own thread, since when it commits. */
-#ifdef NFSCOPE_RAW
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, u32);
-	__type(value, u64);
-} journal_since SEC(".maps");
-
-static __always_inline u64 *since(void)
-{
-	u32 tid = bpf_get_current_pid_tgid();
-	u64 zero = 0;
-
-	bpf_map_update_elem(&journal_since, &tid, &zero, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&journal_since, &tid);
-}
-#else
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, u64);
-} journal_since SEC(".maps");
-
-static __always_inline u64 *since(void)
-{
-	return bpf_task_storage_get(&journal_since, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-#endif
-
-static __always_inline void count(enum journal_event e)
-{
-	u64 *n = row_of(&journal_event, e);
-
-	if (n)
-		add(n, 1);
-}
-
-static const struct journal_row no_journal;
-
-static __always_inline struct journal_row *journal_row_of(u32 dev)
-{
-	struct journal_row *j = bpf_map_lookup_elem(&journal, &dev);
-
-	if (j)
-		return j;
-	bpf_map_update_elem(&journal, &dev, &no_journal, BPF_NOEXIST);
-	j = bpf_map_lookup_elem(&journal, &dev);
-	if (!j)
-		count(EV_JOURNAL_FULL);
-	return j;
-}
-
-static __always_inline void begin(void)
-{
-	u64 *t = since();
-
-	if (t)
-		*t = bpf_ktime_get_ns();
-	else
-		count(EV_JOURNAL_UNMATCHED);
-}
-
-static __always_inline u64 end(void)
-{
-	u64 *t = since(), from;
-
-	if (!t || !*t) {
-		count(EV_JOURNAL_UNMATCHED);
-		return 0;
-	}
-	from = *t;
-	*t = 0;
-	/* 0 means no start; a clock that did not move still counts as one. */
-	return elapsed(from, bpf_ktime_get_ns()) ?: 1;
-}
+/* The functions in which threads wait. */
+enum { TRANSACTION, FAST };
 
 #ifndef NFSCOPE_RAW /* a return probe on a function that sleeps loses returns: nothing stands in for fexit */
-SEC("fentry/jbd2_log_wait_commit")
-int PROGRAM(wait_begin)
+static __always_inline u32 device_of(struct journal_s *j)
 {
-	begin();
+	return READ(j, j_fs_dev, bd_dev);
+}
+
+static __always_inline void journal_written(struct journal_s *j, u64 blocks)
+{
+	log_written(device_of(j), READ(j, j_dev, bd_dev) != device_of(j), blocks * READ(j, j_blocksize));
+}
+
+SEC("fentry/jbd2_log_wait_commit")
+int PROGRAM(wait_begin, struct journal_s *j)
+{
+	log_wait_begin(device_of(j), TRANSACTION, FAST);
+	log_enter();
 }
 
 SEC("fexit/jbd2_log_wait_commit")
-int PROGRAM(wait_end, struct journal_s *j)
+int PROGRAM(wait_end)
 {
-	u64 ns = end();
-	struct journal_row *row = ns ? journal_row_of(READ(j, j_fs_dev, bd_dev)) : 0;
+	log_leave();
+	log_wait_end(TRANSACTION, FAST);
+}
 
-	if (row)
-		time_hist_add(&row->wait, ns);
+SEC("fentry/ext4_fc_commit")
+int PROGRAM(fast_begin)
+{
+	struct log_thread *t = log_thread();
+
+	log_enter();
+	/* Left over: the end before was skipped. Without the feature nothing else would find that. */
+	if (t && t->t_wait && t->in == FAST) {
+		t->t_wait = 0;
+		log_count(EV_LOG_UNMATCHED);
+	}
+}
+
+SEC("fexit/ext4_fc_commit")
+int PROGRAM(fast_end, struct journal_s *j)
+{
+	struct log_thread *t = log_thread();
+
+	log_leave();
+	if (!t)
+		return;
+	if (t->t_wait && t->in == FAST)
+		log_wait_end(FAST, ALONE);
+	if (t->blocks) {
+		journal_written(j, t->blocks);
+		t->blocks = 0;
+	}
+}
+
+/* No new changes while a commit gathers those before it. */
+SEC("fentry/wait_transaction_locked")
+int PROGRAM(locked_begin)
+{
+	log_enter();
+}
+
+SEC("fexit/wait_transaction_locked")
+int PROGRAM(locked_end)
+{
+	log_leave();
+}
+
+/* The journal is full, until a checkpoint has made room. */
+SEC("fentry/__jbd2_log_wait_for_space")
+int PROGRAM(room_begin)
+{
+	log_enter();
+}
+
+SEC("fexit/__jbd2_log_wait_for_space")
+int PROGRAM(room_end)
+{
+	log_leave();
+}
+
+/*
+ * The commit's last tracepoint: where the journal's head was, and where it is. That has every block of the transaction;
+ * the statistics of jbd2_run_stats leave out those that revoke.
+ */
+TP(jbd2_end_commit)
+int PROGRAM(written, struct journal_s *j, struct transaction_s *t)
+{
+	u64 from, to;
+
+	if (!j || !t)
+		return;
+	from = READ(t, t_log_start);
+	to = READ(j, j_head);
+	if (to < from)
+		to += READ(j, j_last) - READ(j, j_first);
+	journal_written(j, to - from);
 }
 #endif
 
 TP(jbd2_start_commit)
 int PROGRAM(commit_begin)
 {
-	begin();
+	log_write_begin();
 }
 
-/* The commit's last tracepoint but one, and the one that names the device. */
+/* The commit's last tracepoint but one, which names the device without any structure's layout. */
 TP(jbd2_run_stats)
 int PROGRAM(commit_end, u32 dev)
 {
-	u64 ns = end();
-	struct journal_row *row = ns ? journal_row_of(dev) : 0;
+	u64 ns = log_write_end();
 
-	if (row)
-		time_hist_add(&row->commit, ns);
+	if (ns)
+		log_committed(dev, ns);
+}
+
+TP(ext4_fc_commit_start)
+int PROGRAM(fast_start, struct super_block *sb)
+{
+	if (!sb)
+		return;
+#ifndef NFSCOPE_RAW
+	log_wait_begin(READ(sb, s_dev), FAST, ALONE);
+#endif
+	log_write_begin();
+}
+
+/* `status` 0: committed by this thread; else by another one, or left to a transaction. */
+TP(ext4_fc_commit_stop)
+int PROGRAM(fast_stop, struct super_block *sb, int blocks, int status)
+{
+	u64 ns = log_write_end();
+	struct log_thread *t;
+
+	if (!sb || !ns || status || blocks <= 0)
+		return;
+	log_committed(READ(sb, s_dev), ns);
+	t = log_thread();
+	if (t)
+		t->blocks = blocks;
 }
 
 char LICENSE[] SEC("license") = "GPL";

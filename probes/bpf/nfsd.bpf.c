@@ -14,57 +14,34 @@
 #include "nfsd.h"
 #include "lib/tables.h"
 #include "lib/request.h"
-#include "lib/arrival.h"
+#include "lib/connection.h"
 #include "lib/nfsd_tables.h"
 #include "lib/threads.h"
+#include "lib/waits.h"
+#include "lib/tally.h"
+#include "lib/slow.h"
 #include "lib/ops.h"
+#include "lib/stages.h"
 
-/* The request leaves: replied, or dropped. */
-static __always_inline void leave(struct request_record *r, u64 now, int sent)
+static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
 {
-	struct version_row *v = row_of(&version, r->version);
-	struct pool_row *p = row_of(&pool, r->pool);
-	u64 from = r->t_arrive && r->t_arrive < r->t_take ? r->t_arrive : r->t_take;
+	struct connection *c;
+	u64 now;
 
-	r->stage = IDLE;
-	if (!v)
+	if (!xprt)
 		return;
-	if (!r->t_arrive)
-		count(EV_ARRIVAL_UNKNOWN);
-	else if (p)
-		time_hist_add(&p->queue, r->t_take - from);
-	else
-		count(EV_POOL_OUTSIDE);
-	time_hist_add(&v->residence, elapsed(from, now));
-	add(&v->phase_ns[QUEUE], r->t_take - from);
-	add(&v->phase_ns[RECEIVE], elapsed(r->t_take, r->t_run));
-	add(&v->phase_ns[EXECUTE], elapsed(r->t_run, r->t_reply));
-	add(&v->phase_ns[REPLY], elapsed(r->t_reply, now));
-	add(&v->received_bytes, r->received);
-	if (sent > 0)
-		add(&v->sent_bytes, sent);
-}
-
-/* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
-static __noinline int end_late(struct request_record *r, u64 now)
-{
-	if (!r)
-		return 0;
-	if (r->stage == RUNNING)
-		executed(r);
-	if (r->stage == REPLYING) {
-		leave(r, r->t_reply, 0);
-		count(EV_SKIPPED);
+	c = connection_of(xprt) ?: connection_make(xprt);
+	if (!c)
+		return;
+	/* A transport at the address of one that was freed unseen. */
+	if (c->sk != sk) {
+		c->sk = sk;
+		connection_clear(c);
 	}
-	busy_end(r, now);
-	return 0;
-}
-
-static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq)
-{
-	struct arrivals *a = xprt ? arrivals_of(xprt, sk) : 0;
-
-	if (a && !arrival_note(a, end_seq, bpf_ktime_get_ns()))
+	now = bpf_ktime_get_ns();
+	c->ready = now;
+	c->srtt_us = srtt_us;
+	if (!arrival_note(c, end_seq, now))
 		count(EV_ARRIVAL_MERGED);
 }
 
@@ -79,7 +56,8 @@ int arrive(struct pt_regs *ctx)
 {
 	struct sock *sk = (void *)PT_REGS_PARM1(ctx);
 
-	arrived((u64)sk, (u64)BPF_CORE_READ(sk, sk_user_data), BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt));
+	arrived((u64)sk, (u64)BPF_CORE_READ(sk, sk_user_data), BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt),
+		BPF_CORE_READ((struct tcp_sock *)sk, srtt_us));
 	return 0;
 }
 #else
@@ -89,7 +67,7 @@ int PROGRAM(arrive, struct sock *sk)
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 
 	if (tcp)
-		arrived((u64)sk, (u64)sk->sk_user_data, tcp->rcv_nxt);
+		arrived((u64)sk, as_number((u64)sk->sk_user_data, IN_ARRIVE), tcp->rcv_nxt, tcp->srtt_us);
 }
 #endif
 
@@ -97,9 +75,10 @@ int PROGRAM(arrive, struct sock *sk)
 TP(svc_xprt_free)
 int PROGRAM(xprt_free, struct svc_xprt *xprt)
 {
-	u64 key = (u64)xprt;
+	struct connection *c = connection_of(as_number((u64)xprt, IN_XPRT_FREE));
 
-	bpf_map_delete_elem(&arrival, &key);
+	if (c)
+		c->xprt = 0;
 }
 
 /* A thread takes a transport. A third of the time nothing is there to read, and the thread goes back to sleep. */
@@ -117,6 +96,7 @@ int PROGRAM(take, struct svc_rqst *rqst)
 		end_late(r, now);
 	r->t_take = now;
 	r->t_arrive = 0;
+	r->connection = 0;
 	r->rqst = (u64)rqst;
 	r->stage = TAKEN;
 }
@@ -126,17 +106,18 @@ TP(svcsock_tcp_recv)
 int PROGRAM(receive, struct svc_xprt *xprt)
 {
 	struct request_record *r = request_get();
-	u64 key = (u64)xprt;
+	struct connection *c;
 	struct tcp_sock *tcp;
-	struct arrivals *a;
 
 	if (!r || r->stage != TAKEN)
 		return;
-	a = bpf_map_lookup_elem(&arrival, &key);
-	if (!a)
+	r->xprt = as_number((u64)xprt, IN_RECEIVE);
+	c = connection_of(r->xprt);
+	if (!c)
 		return;
-	tcp = (void *)a->sk;
-	r->t_arrive = arrival_match(a, load32(ADDRESS(tcp->copied_seq)));
+	r->connection = c->place;
+	tcp = (void *)c->sk;
+	r->t_arrive = arrival_match(c, load32(ADDRESS(tcp->copied_seq)));
 }
 
 /* Asking mountd (export, client, user): the thread may sleep for seconds before the call is known. It is taken. */
@@ -156,55 +137,6 @@ int PROGRAM(upcall)
 		   bpf_core_field_exists(p->sp_nrthrmax) ? BPF_CORE_READ(p, sp_nrthrmax) : 0);
 }
 
-/* A call that the kernel counted begins to execute. */
-static __always_inline void begin(struct request_record *r, struct svc_rqst *rqst, u64 now)
-{
-	u32 program = READ(rqst, rq_prog), vers = READ(rqst, rq_vers), proc = READ(rqst, rq_proc);
-	struct svc_pool *p;
-
-	/* Not only the end of the request before was skipped, but also that its thread took this one. */
-	if (r->stage >= RUNNING)
-		end_late(r, now);
-	r->compound = 0;
-	if (vers == 3 && program == NFS_PROGRAM && proc < V3_PROCS) {
-		r->version = V3;
-		r->row = ROW_V3 + proc;
-	} else if (vers == 3 && program == NFSACL_PROGRAM && proc < ACL_PROCS) {
-		r->version = V3;
-		r->row = ROW_ACL + proc;
-	} else if (vers == 4 && program == NFS_PROGRAM) {
-		r->version = V4_NONE;
-		r->row = ROW_V4_NULL;
-		r->compound = proc == NFSPROC4_COMPOUND;
-	} else {
-		return;
-	}
-	r->t_run = now;
-	if (r->stage != TAKEN) {
-		r->t_take = now;
-		r->t_arrive = 0;
-	}
-	r->stage = RUNNING;
-	r->rqst = (u64)rqst;
-	r->argp = (u64)READ(rqst, rq_argp);
-	r->resp = (u64)READ(rqst, rq_resp);
-	r->t_op = now;
-	r->ops = 0;
-	r->nops = 0;
-	r->io_done = 0;
-	r->received = READ(rqst, rq_arg.len);
-	p = READ(rqst, rq_pool);
-	r->pool = READ(p, sp_id);
-	busy_begin(r, now, READ(p, sp_nrthreads), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
-}
-
-static __always_inline bool is_nfs(struct svc_rqst *rqst)
-{
-	u32 program = READ(rqst, rq_prog);
-
-	return program == NFS_PROGRAM || program == NFSACL_PROGRAM;
-}
-
 /* The call is read, authenticated, known and counted by the kernel; dispatch comes next. */
 TP(svc_process)
 int PROGRAM(run, struct svc_rqst *rqst)
@@ -222,19 +154,6 @@ int PROGRAM(run, struct svc_rqst *rqst)
 		count(EV_RECORD_FAILED);
 }
 
-/* A COMPOUND's arguments: its minor version and its ops, which are not inline above eight. */
-static __always_inline void compound_args(struct request_record *r)
-{
-#ifndef NFSCOPE_RAW
-	struct nfsd4_compoundargs *args = (void *)r->argp;
-	u32 minor = load32(ADDRESS(args->minorversion));
-
-	if (minor <= 2)
-		r->version = V4_0 + minor;
-	r->ops = load64(ADDRESS(args->ops));
-#endif
-}
-
 /* A COMPOUND is decoded, its minor version is served, its ops come next. */
 TP(nfsd_compound)
 int PROGRAM(compound, struct svc_rqst *rqst)
@@ -247,6 +166,10 @@ int PROGRAM(compound, struct svc_rqst *rqst)
 	if (r->stage != RUNNING && rqst)
 		begin(r, rqst, now); /* run was skipped */
 	compound_args(r);
+	/* Decoding is the COMPOUND's own. */
+	if (r->waited)
+		waits_forget(r);
+	r->t_first = now;
 	r->t_op = now;
 }
 
@@ -280,14 +203,14 @@ int PROGRAM(op_status, u32 asked, u32 done, u32 status, const char *name)
 
 	bpf_probe_read_kernel_str(&key, sizeof(key), name);
 	known = bpf_map_lookup_elem(&op_number, &key);
-	op_done(ROW_V4 + (known ? *known : V4_ILLEGAL), elapsed(r->t_op, now), bpf_ntohl(status));
 	if (r->io_done && known) {
 		struct version_row *v = row_of(&version, r->version);
 
 		if (v)
 			io_done(r, v, *known == OP_WRITE);
-		r->io_done = 0;
 	}
+	op_done(r, ROW_V4 + (known ? *known : V4_ILLEGAL), elapsed(r->t_op, now), bpf_ntohl(status));
+	r->io_done = 0;
 	r->nops++;
 #else
 	u64 ns = elapsed(r->t_op, now);
@@ -328,41 +251,6 @@ int PROGRAM(write_done, void *rqst, void *fh, u64 offset, u32 len)
 }
 #endif
 
-/*
- * Whether the kernel counted this call and executed it, by the reply that it is about to get (net/sunrpc/svc.c,
- * svc_process_common): refused calls carry an authentication status, or one of the accept statuses 1 to 3 (program,
- * version or procedure not there).
- */
-static __always_inline bool was_run(struct svc_rqst *rqst)
-{
-#ifdef NFSCOPE_RAW
-	return false;
-#else
-	u32 accepted;
-
-	if (!bpf_core_field_exists(rqst->rq_accept_statp) || rqst->rq_auth_stat)
-		return false;
-	/* A call of another RPC version has no accept status: that of an earlier request, in its page, stands there. */
-	if ((u64)rqst->rq_accept_statp - (u64)rqst->rq_res.head[0].iov_base >= 4096)
-		return false;
-	accepted = bpf_ntohl(load32(rqst->rq_accept_statp));
-	return accepted == 0 || accepted > 3;
-#endif
-}
-
-/* Begins late what was skipped: see EV_SKIPPED. */
-static __always_inline void begin_late(struct request_record *r, struct svc_rqst *rqst)
-{
-#ifndef NFSCOPE_RAW
-	if (!is_nfs(rqst) || !was_run(rqst))
-		return;
-	begin(r, rqst, rqst->rq_stime);
-	if (r->compound)
-		compound_args(r);
-	count(EV_SKIPPED);
-#endif
-}
-
 /* The reply is encoded; sending it comes next. Of the two tracepoints that stand here, the one that has the request. */
 TP(svc_stats_latency)
 int PROGRAM(reply, struct svc_rqst *rqst)
@@ -375,25 +263,6 @@ int PROGRAM(reply, struct svc_rqst *rqst)
 		begin_late(r, rqst);
 	if (r->stage == RUNNING)
 		executed(r);
-}
-
-static __always_inline void request_end(struct svc_rqst *rqst, int sent)
-{
-	struct request_record *r = request_get();
-	u64 now;
-
-	if (!r || !rqst)
-		return;
-	if (r->stage < RUNNING && sent > 0)
-		begin_late(r, rqst);
-	if (r->stage < RUNNING && !r->t_busy)
-		return;
-	if (r->stage == RUNNING)
-		executed(r);
-	now = bpf_ktime_get_ns();
-	if (r->stage == REPLYING)
-		leave(r, now, sent);
-	busy_end(r, now);
 }
 
 /* The reply was handed to the transport, or failed to be (status < 0). */
@@ -420,15 +289,23 @@ int PROGRAM(defer, struct svc_rqst *rqst)
 }
 
 #ifndef NFSCOPE_RAW
-/* The thread looks for work: it has no request. Loaded only where programs can be skipped, so that none is left over.
+/*
+ * The thread looks for work: it has no request. Loaded only where programs can be skipped, so that none is left over.
  */
 SEC("fentry/svc_recv")
-int PROGRAM(idle)
+int PROGRAM(idle, struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
 
-	if (r && (r->stage >= RUNNING || r->t_busy))
+	if (!r)
+		return;
+	/* The last call that this thread read never began here: its every program was skipped. */
+	if (r->stage < RUNNING && (u64)rqst->rq_stime > r->t_run)
+		begin_late(r, rqst);
+	if (r->stage >= RUNNING || r->t_busy)
 		end_late(r, bpf_ktime_get_ns());
+	/* What it took held no call. If its next taking is skipped, this one is not taken for it. */
+	r->stage = IDLE;
 }
 #endif
 

@@ -3,6 +3,8 @@
 #ifndef NFSCOPE_NFSD_H
 #define NFSCOPE_NFSD_H
 
+#include "waits.h"
+
 /*
  * Index of a version: one NFSv3, one for each NFSv4 minor version, one for NFSv4 requests that carry none which this
  * kernel serves (NULL, minor version mismatch, undecodable header).
@@ -40,6 +42,59 @@ enum phase { QUEUE, RECEIVE, EXECUTE, REPLY, PHASES };
 #define SIZE_BUCKETS 32
 #define COUNT_BUCKETS 12
 
+/* Per row of the operation table and CPU. */
+struct op_times {
+	struct time_hist duration;
+	u64 wait_ns[WAITS]; /* of the same time; the rest was spent on a processor */
+};
+
+/* Who asked for what: an address (IPv4 as mapped into IPv6) and an export (see tally.h). */
+struct tally_key {
+	u64 client[2];
+	u64 export;
+};
+
+/* Per such pair and CPU. */
+struct tally_row {
+	u64 ops;
+	u64 ns;
+	u64 seen_ns; /* of the last request */
+	u64 srtt_us; /* its connection's, times eight; 0: not TCP */
+};
+
+#define HANDLE_BYTES 128
+#define ROW_WORDS ((OP_ROWS + 63) / 64)
+
+/* Which operations are reported one by one. Set by user space, and only while somebody listens. */
+struct slow_want {
+	u64 over_ns; /* longer than that; all ones: none */
+	u64 client[2]; /* this address; zero: any */
+	u64 per_second;
+	u64 rows[ROW_WORDS]; /* bits: which rows of the operation table */
+};
+
+/* How many were reported since, and how many were not for lack of room or because of the limit. */
+struct slow_count {
+	u64 second; /* the running one's beginning */
+	u64 in_second;
+	u64 left_out;
+};
+
+/* One operation that took longer. */
+struct slow_event {
+	u64 end_ns; /* CLOCK_MONOTONIC */
+	u64 ns;
+	u64 wait_ns[WAITS];
+	u64 client[2];
+	u32 row;
+	u32 status;
+	u32 bytes;
+	u32 stability;
+	u32 handle_size; /* of its file handle; 0: none, or not to be had */
+	u32 unused;
+	u8 handle[HANDLE_BYTES];
+};
+
 /* Per version and CPU. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {
 	struct time_hist residence;
@@ -55,6 +110,9 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
+	/* What is in the rows of clients and exports, or found none there: added after it was added to them. */
+	u64 tallied_ops;
+	u64 tallied_ns;
 };
 
 /* Per pool and CPU. */
@@ -92,6 +150,8 @@ enum event {
 	 */
 	EV_SKIPPED,
 	EV_ERROR_FULL, /* no room for another (op, status) pair */
+	EV_TALLY_FULL, /* no room for another pair of client and export */
+	EV_WAIT_OUTSIDE, /* a wait that does not fit into the duration of its operation: its rest belongs to none */
 	EVENTS,
 };
 

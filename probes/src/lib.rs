@@ -9,24 +9,43 @@ pub struct Object {
     pub word: &'static str,
     /// For kernels with BTF of the module that has the hooks.
     pub btf: &'static [u8],
-    /// For kernels without: raw tracepoints and kprobes.
-    pub raw: &'static [u8],
+    /// For kernels without: raw tracepoints and kprobes; `None` where that build makes no sense.
+    pub raw: Option<&'static [u8]>,
 }
 
 macro_rules! object {
     ($word:literal) => {
         Object {
+            raw: Some(include_bytes!(concat!(
+                env!("OUT_DIR"),
+                "/",
+                $word,
+                "_raw.bpf.o"
+            ))),
+            ..object!($word, btf)
+        }
+    };
+    ($word:literal, btf) => {
+        Object {
             word: $word,
             btf: include_bytes!(concat!(env!("OUT_DIR"), "/", $word, ".bpf.o")),
-            raw: include_bytes!(concat!(env!("OUT_DIR"), "/", $word, "_raw.bpf.o")),
+            raw: None,
         }
     };
 }
 
 /// NFS requests and operations.
 pub static NFSD: Object = object!("nfsd");
+/// Context switches of nfsd threads.
+pub static SCHED: Object = object!("sched", btf);
 /// ext4's journal.
 pub static JBD2: Object = object!("jbd2");
+/// XFS's log.
+pub static XFS: Object = object!("xfs", btf);
+/// btrfs's tree log.
+pub static BTRFS: Object = object!("btrfs", btf);
+/// The intent log of OpenZFS.
+pub static ZFS: Object = object!("zfs");
 /// Block requests.
 pub static BLOCK: Object = object!("block");
 
@@ -44,14 +63,21 @@ types! {
     nfsd;
     jbd2;
     block;
+    zfs;
 }
 
 /// Map types as the C headers declare them, by way of the objects' BTF.
 pub mod types {
     pub use crate::block::types::{block_event, block_key, block_row};
-    pub use crate::jbd2::types::{journal_event, journal_row};
+    /// `log.h` is the same for every log.
+    pub use crate::jbd2::types::{log_event, log_row};
     pub use crate::nfsd::types::{
-        error_key, event, op_row, pool_now, pool_row, time_hist, version, version_row,
+        error_key, event, op_row, op_times, pool_now, pool_row, request_record, slow_count,
+        slow_event, slow_want, tally_key, tally_row, time_hist, version, version_row,
+    };
+    pub use crate::zfs::types::{
+        zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key,
+        zfs_pool_now, zfs_pool_row,
     };
 }
 
@@ -71,7 +97,7 @@ macro_rules! time_hist {
     )*};
 }
 
-time_hist!(nfsd, jbd2, block);
+time_hist!(nfsd, jbd2, block, zfs);
 
 unsafe extern "C" {
     fn nfscope_time_bucket(ns: u64) -> u32;

@@ -16,16 +16,18 @@ pub fn edges_ns() -> Vec<u64> {
         .collect()
 }
 
-/// For each power of two of nanoseconds, the first bucket that could hold a duration of at least so many.
-pub fn first_by_power() -> Vec<u8> {
+/// For each sixteenth of each power of two of nanoseconds, the first bucket that could hold a duration in it. A sixteenth
+/// is narrower than a bucket, so that the one behind is the only other that could.
+pub fn first_by_cell() -> Vec<u8> {
     let edges = edges_ns();
     // 2^35 ns is 34 s, the last power of two with an edge above it.
     (0..36u32)
-        .map(|e| {
+        .flat_map(|e| (0..16u64).map(move |m| (1u64 << e) + ((m << e) >> 4)))
+        .map(|least| {
             edges
                 .iter()
-                .position(|&edge| edge >= 1u64 << e)
-                .map_or(BUCKETS as u8 - 5, |i| i as u8)
+                .position(|&edge| edge >= least)
+                .map_or(BUCKETS as u8 - 1, |i| i as u8)
         })
         .collect()
 }

@@ -83,6 +83,21 @@ pub fn assert_same_operations(what: &str, counted: &KernelCounts, seen: &Snapsho
     );
 }
 
+/// Sums of counters by their last label (a phase, a client), where all labels are wanted.
+pub fn by_last_label(
+    seen: &Snapshot,
+    info: &Info,
+    wanted: impl Fn(&[String]) -> bool,
+) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::new();
+    for series in seen.series(info).iter().filter(|s| wanted(&s.labels)) {
+        if let (Sample::Counter(n), Some(label)) = (&series.sample, series.labels.last()) {
+            *sums.entry(label.clone()).or_default() += n;
+        }
+    }
+    sums
+}
+
 /// What an agent says that it has lost, by probe and reason.
 pub fn lost(seen: &Snapshot) -> BTreeMap<String, f64> {
     let series = seen.series(&family::EVENTS_LOST.info).iter();

@@ -3,13 +3,15 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nfscope::model::Snapshot;
 
 use crate::control::{Output, Running};
-use crate::http::{self, Response};
+use crate::http::{self, Lines, Response};
 use crate::machine::Machine;
 use crate::wire::AGENT_PORTS;
 
@@ -20,7 +22,12 @@ pub struct Agent {
     address: SocketAddr,
     log: PathBuf,
     running: Running,
+    /// When the last snapshot was taken, by the machine's CLOCK_MONOTONIC; zero: none, or none yet while it attaches.
+    last: Mutex<Duration>,
 }
+
+/// For an answer that takes no attaching.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Agent {
     pub(crate) fn start(
@@ -50,10 +57,9 @@ impl Agent {
             address,
             log,
             running,
+            last: Mutex::default(),
         };
-        agent.wait_for("an answer at /healthz", Duration::from_secs(60), |status| {
-            status > 0
-        })?;
+        agent.wait_for("an answer at /healthz", PATIENCE, |status| status > 0)?;
         Ok(agent)
     }
 
@@ -117,16 +123,35 @@ impl Agent {
         Ok(response.text())
     }
 
-    /// Everything that it knows now.
-    pub fn snapshot(&self) -> Result<nfscope::model::Snapshot> {
-        let body = self.get("/snapshot")?;
-        serde_json::from_str(&body)
-            .with_context(|| format!("http://{}/snapshot is no snapshot", self.address))
+    /// Everything that it knows now, and not the snapshot before once more: that is what who asks again at once is given,
+    /// and a quarter of a second of a machine that counts instructions may be a whole load. Empty while it attaches.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            let body = self.get("/snapshot")?;
+            let now: Snapshot = serde_json::from_str(&body)
+                .with_context(|| format!("http://{}/snapshot is no snapshot", self.address))?;
+            if now.at.is_zero() || now.at != *last {
+                *last = now.at;
+                return Ok(now);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        bail!(
+            "the agent reads nothing new: its last snapshot is of {:?}",
+            *last
+        )
     }
 
     /// The whole answer at this path to a request with these headers.
     pub fn get_raw(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
         http::get(self.address, path, headers)
+    }
+
+    /// Listens for slow operations that the query of `/slow` describes, from now on.
+    pub fn slow(&self, query: &str) -> Result<Lines> {
+        Lines::open(self.address, &format!("/slow?{query}"))
     }
 
     /// What it has logged so far.

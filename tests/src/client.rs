@@ -1,10 +1,12 @@
 //! An NFS client beside the server: a network namespace, a host name, and mounts.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::control::{Output, Running};
+use crate::load::{Load, LoadReport};
 use crate::server::Server;
 
 /// One client of a [`Server`]. Its mounts live at `/run/c<n>/`, visible to every process of the machine.
@@ -37,6 +39,27 @@ impl<'a> Client<'a> {
     /// Mounts the export over NFSv4.0 if it is not yet, and returns the mount point.
     pub fn mount_v4_0(&self) -> Result<String> {
         self.mount("v4.0", "vers=4.0,proto=tcp,hard", "/")
+    }
+
+    /// Mounts the export over this version (3, 4.0, 4.1 or 4.2) if it is not yet, and returns the mount point.
+    pub fn mount_version(&self, version: &str) -> Result<String> {
+        match version {
+            "3" => self.mount_v3(),
+            "4.0" => self.mount_v4_0(),
+            "4.1" => self.mount_v4_1(),
+            "4.2" => self.mount_v4_2(),
+            other => bail!("no NFS version is called '{other}'; there are 3, 4.0, 4.1 and 4.2"),
+        }
+    }
+
+    /// Its address, as the server sees it.
+    pub fn address(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 9, self.n as u8, 2)
+    }
+
+    /// Runs a load to its end, over mounts of this client alone.
+    pub fn load(&self, load: &Load) -> Result<LoadReport> {
+        self.server.load_over(load, &load.mount(self)?)
     }
 
     /// Mounts `path` of the server at `/run/c<n>/<name>` with these options, unless something is mounted there.

@@ -1,4 +1,4 @@
-//! `lab guard`: keeps a machine from outliving the process that asked for it.
+//! `lab guard`: keeps a machine, or a server beside it, from outliving the process that asked for it.
 //!
 //! The guard holds the read end of a pipe whose write end only its owner has. However the owner ends - returning,
 //! panicking, Ctrl-C, `kill -9` - the pipe closes, and the guard kills the machine's whole process group and
@@ -58,7 +58,9 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
     while !OWNER_GONE.load(Ordering::SeqCst) {
         thread::sleep(Duration::from_millis(20));
     }
-    fs::remove_file(dir.join("disk.img")).ok();
+    for disk in ["disk.img", "log.img"] {
+        fs::remove_file(dir.join(disk)).ok();
+    }
     fs::remove_dir_all(dir.join("programs")).ok();
     if !dir.join(KEEP).exists() {
         fs::remove_dir_all(dir).ok();

@@ -1,10 +1,12 @@
 //! Just enough HTTP to scrape the agent, plain enough to see exactly what it answered.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 
 /// An answer, whole.
 #[derive(Clone, Debug)]
@@ -36,6 +38,10 @@ pub fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<
 }
 
 fn fetch(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+    read_response(&mut ask(address, path, headers)?)
+}
+
+fn ask(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<BufReader<TcpStream>> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
@@ -44,11 +50,56 @@ fn fetch(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Re
     }
     request += "\r\n";
     stream.write_all(request.as_bytes())?;
-    read_response(&mut BufReader::new(stream))
+    Ok(BufReader::new(stream))
 }
 
-/// Reads a status line, headers and the body.
-pub fn read_response(from: &mut impl BufRead) -> Result<Response> {
+/// An answer that goes on and on, line by line. Dropping it hangs up.
+#[derive(Debug)]
+pub struct Lines {
+    stream: TcpStream,
+    text: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Lines {
+    /// Asks, and returns when the answer has begun.
+    pub fn open(address: SocketAddr, path: &str) -> Result<Lines> {
+        let what = || format!("GET http://{address}{path}");
+        let mut from = ask(address, path, &[]).with_context(what)?;
+        let head = read_head(&mut from).with_context(what)?;
+        if head.status != 200 || head.header("transfer-encoding") != Some("chunked") {
+            bail!("{} is no stream: {}", what(), head.status);
+        }
+        let stream = from.get_ref().try_clone()?;
+        stream.set_read_timeout(None)?;
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&text);
+        thread::spawn(move || {
+            let mut chunk = Vec::new();
+            while read_chunk(&mut from, &mut chunk).is_ok_and(|more| more) {
+                let mut text = into.lock().unwrap_or_else(PoisonError::into_inner);
+                text.append(&mut chunk);
+            }
+        });
+        Ok(Lines { stream, text })
+    }
+
+    /// The whole lines that have come so far.
+    pub fn so_far(&self) -> Vec<String> {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
+        let whole = String::from_utf8_lossy(&text[..whole]);
+        whole.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Reads a status line and headers.
+fn read_head(from: &mut impl BufRead) -> Result<Response> {
     let mut line = String::new();
     from.read_line(&mut line)?;
     let status = line
@@ -71,12 +122,18 @@ pub fn read_response(from: &mut impl BufRead) -> Result<Response> {
             .headers
             .push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
+    Ok(response)
+}
+
+/// Reads a status line, headers and the body.
+pub fn read_response(from: &mut impl BufRead) -> Result<Response> {
+    let mut response = read_head(from)?;
     if response.header("transfer-encoding") == Some("chunked") {
-        read_chunks(from, &mut response.body)?;
+        while read_chunk(from, &mut response.body)? {}
     } else if let Some(length) = response.header("content-length") {
         let length: u64 = length.parse().context("content-length")?;
         from.take(length).read_to_end(&mut response.body)?;
-        anyhow::ensure!(
+        ensure!(
             response.body.len() as u64 == length,
             "the body ended after {} of {length} bytes",
             response.body.len()
@@ -87,18 +144,17 @@ pub fn read_response(from: &mut impl BufRead) -> Result<Response> {
     Ok(response)
 }
 
-fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> Result<()> {
-    loop {
-        let mut line = String::new();
-        from.read_line(&mut line)?;
-        let size = u64::from_str_radix(line.trim(), 16)
-            .with_context(|| format!("not a chunk size: {line:?}"))?;
-        from.by_ref().take(size).read_to_end(body)?;
-        from.read_line(&mut line)?;
-        if size == 0 {
-            return Ok(());
-        }
-    }
+/// Adds the next chunk to the body; false at the last one, which is empty.
+fn read_chunk(from: &mut impl BufRead, body: &mut Vec<u8>) -> Result<bool> {
+    let mut line = String::new();
+    from.read_line(&mut line)?;
+    let size = u64::from_str_radix(line.trim(), 16)
+        .with_context(|| format!("not a chunk size: {line:?}"))?;
+    let before = body.len();
+    from.by_ref().take(size).read_to_end(body)?;
+    ensure!((body.len() - before) as u64 == size, "a chunk cut short");
+    from.read_line(&mut line)?;
+    Ok(size > 0)
 }
 
 #[cfg(test)]

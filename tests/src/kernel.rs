@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// A kernel of the test matrix, as unpacked by `deploy/setup.sh lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,9 @@ impl Kernel {
 
     /// The kernels on which every figure must be exact.
     pub const FULL: [Kernel; 3] = [Kernel::V6_1, Kernel::V6_12, Kernel::V7_2];
+
+    /// The kernels that have OpenZFS: 2.1 without BTF of its own, and a later one with it.
+    pub const ZFS: [Kernel; 2] = [Kernel::V6_1, Kernel::V6_12];
 
     /// The kernel called `name` (`6.12`).
     pub fn named(name: &str) -> Result<Kernel> {
@@ -72,6 +75,31 @@ impl Kernel {
         Ok(self.dir().join("lib/modules").join(self.release()?))
     }
 
+    /// OpenZFS for it: `modules/`, and `user/` with the programs and their libraries.
+    pub fn zfs(self) -> Result<PathBuf> {
+        ensure!(
+            Kernel::ZFS.contains(&self),
+            "the lab has no ZFS for kernel {self}, only for {}",
+            Kernel::ZFS.map(Kernel::name).join(" and ")
+        );
+        let dir = cache().join("zfs").join(self.name());
+        let file = dir.join("release");
+        let built = fs::read_to_string(&file).with_context(|| {
+            format!(
+                "ZFS for kernel {self} is not built ({} is missing); run: deploy/setup.sh lab",
+                file.display()
+            )
+        })?;
+        let release = self.release()?;
+        ensure!(
+            built.split_whitespace().last() == Some(release.as_str()),
+            "ZFS for kernel {self} is built for another one than {release} ({} says {}); run: deploy/setup.sh lab",
+            file.display(),
+            built.trim()
+        );
+        Ok(dir)
+    }
+
     fn dir(self) -> PathBuf {
         cache().join("kernels").join(self.name())
     }
@@ -83,7 +111,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Where `deploy/setup.sh lab` put kernels and virtme-ng.
+/// Where `deploy/setup.sh lab` put kernels, ZFS and virtme-ng.
 pub fn cache() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     let root = match (set("NFSCOPE_CACHE"), set("XDG_CACHE_HOME"), set("HOME")) {

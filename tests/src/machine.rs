@@ -32,8 +32,10 @@ pub(crate) struct Spec {
     pub kernel: Kernel,
     pub cpus: u32,
     pub memory: String,
-    /// Made on the host, where mkfs takes no time; `None` for no disk.
+    /// Made on the host, where mkfs takes no time; no words for an empty disk, `None` for no disk.
     pub mkfs: Option<Vec<String>>,
+    /// One more disk, empty.
+    pub log_disk: bool,
     pub icount: bool,
     /// Host port wanted for the first agent.
     pub agent_port: Option<u16>,
@@ -77,7 +79,10 @@ impl Machine {
         fs::create_dir_all(&shared).with_context(|| format!("creating {}", shared.display()))?;
         let lab = install(&dir, &place::lab_program()?, "lab")?;
         if let Some(mkfs) = &spec.mkfs {
-            make_disk(&dir.join("disk.img"), mkfs)?;
+            make_disk(&dir.join("disk.img"), 4 << 30, mkfs)?;
+        }
+        if spec.log_disk {
+            make_disk(&dir.join("log.img"), 256 << 20, &[])?;
         }
         let qemu = dir.join("qemu.sh");
         fs::write(&qemu, QEMU)
@@ -273,11 +278,12 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
     let mut options = format!(
         "-nodefaults -accel tcg,thread={threads} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
     );
-    if spec.mkfs.is_some() {
+    let disks = [(spec.mkfs.is_some(), "disk"), (spec.log_disk, "log")];
+    for (_, disk) in disks.iter().filter(|(wanted, _)| *wanted) {
         // The guest still sees a volatile write cache and sends its flushes; the host need not honour them.
         options += &format!(
-            " -drive file={},if=none,id=disk,format=raw,cache=unsafe -device virtio-blk-pci,drive=disk",
-            dir.join("disk.img").display()
+            " -drive file={}/{disk}.img,if=none,id={disk},format=raw,cache=unsafe -device virtio-blk-pci,drive={disk}",
+            dir.display()
         );
     }
     if spec.icount {
@@ -292,9 +298,9 @@ fn boot_again(error: &str) -> bool {
     error.contains("host forwarding rule") || error.contains("ended while booting")
 }
 
-fn make_disk(path: &Path, mkfs: &[String]) -> Result<()> {
+fn make_disk(path: &Path, size: u64, mkfs: &[String]) -> Result<()> {
     let disk = File::create(path).with_context(|| format!("creating {}", path.display()))?;
-    disk.set_len(4 << 30)
+    disk.set_len(size)
         .with_context(|| format!("sizing {}", path.display()))?;
     let Some((program, arguments)) = mkfs.split_first() else {
         return Ok(());

@@ -24,7 +24,7 @@ enum What {
         /// The machine's kernel: 5.10, 6.1, 6.12 or 7.2
         #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
         kernel: Kernel,
-        /// What the machine exports: ext4, xfs, btrfs or tmpfs
+        /// What the machine exports: ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs
         #[arg(long, default_value = "ext4")]
         export: String,
     },
@@ -33,7 +33,7 @@ enum What {
         /// 5.10, 6.1, 6.12 or 7.2
         #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
         kernel: Kernel,
-        /// ext4, xfs, btrfs or tmpfs
+        /// ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs
         #[arg(long, default_value = "ext4")]
         export: String,
         /// Client namespaces, each with mounts over v3 and v4.2 at /run/c0, /run/c1 and so on
@@ -42,6 +42,9 @@ enum What {
         /// Milliseconds that each write and flush of the exported disk takes longer
         #[arg(long, default_value_t = 0)]
         slow: u64,
+        /// The file system's log (ext4, xfs, zfs) on a disk of its own; disk_delay changes the disks' speed
+        #[arg(long)]
+        external_log: bool,
         /// Count instructions instead of time
         #[arg(long)]
         icount: bool,
@@ -64,6 +67,26 @@ enum What {
         #[arg(long, default_value_t = 15)]
         writes: u32,
     },
+    /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
+    /// as JSON
+    Crowd(lab::raw::crowd::Crowd),
+    /// Take every processor away from everybody else, again and again until killed; wants a real-time priority
+    Spin {
+        /// For so many milliseconds
+        #[arg(long, default_value_t = 30)]
+        busy: u64,
+        /// And leave them for so many
+        #[arg(long, default_value_t = 10)]
+        idle: u64,
+    },
+    /// Let the page cache forget a file again and again until killed, and nothing else
+    Forget {
+        /// The file, not over NFS
+        file: PathBuf,
+        /// Every so many milliseconds
+        #[arg(long, default_value_t = 500)]
+        every: u64,
+    },
     /// Run a load over NFS mounts of the server on this machine; prints what was done, as JSON
     Load {
         /// What the load is made of
@@ -78,12 +101,34 @@ enum What {
         /// Another seed, another sequence of actions
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Milliseconds from one action of a thread to its next one, which comes at once where the last one took longer
+        #[arg(long, default_value_t = 0.0)]
+        every: f64,
         /// Mount points
         #[arg(required = true)]
         mounts: Vec<PathBuf>,
     },
     /// Measure what the probes cost, in counted instructions, beside a bpftrace script that does the same
     Bench(lab::bench::Options),
+    /// Show what a fast log device does for synchronous writes over NFS to a ZFS pool on a slow disk
+    SsdLog(lab::ssd_log::Options),
+    /// Record and compare servers with and without a change, by nfscope's own commands
+    Baselines(lab::baselines::Options),
+    /// Play servers whose bottleneck is known, and see what the diagnosis says of them
+    Scenarios(lab::scenarios::Options),
+    /// Take a window inside a machine (the scenarios start this themselves)
+    #[command(hide = true)]
+    Window {
+        /// The agent's
+        #[arg(long)]
+        port: u16,
+        /// Seconds before it
+        #[arg(long)]
+        settling: f64,
+        /// Seconds of it
+        #[arg(long)]
+        seconds: f64,
+    },
     /// Measure inside a machine (the bench starts this itself)
     #[command(hide = true)]
     BenchGuest {
@@ -125,6 +170,7 @@ fn run(what: What) -> Result<()> {
             export,
             clients,
             slow,
+            external_log,
             icount,
             command,
         } => {
@@ -134,6 +180,9 @@ fn run(what: What) -> Result<()> {
                 .slow(Duration::from_millis(slow));
             if icount {
                 builder = builder.icount();
+            }
+            if external_log {
+                builder = builder.delayed().external_log();
             }
             let what = format!("Booting kernel {kernel} with an NFS server");
             let server = lab::show::during(&what, || builder.start())?;
@@ -164,19 +213,64 @@ fn run(what: What) -> Result<()> {
             let calls = lab::raw::pipeline::run(writers, writes)?;
             println!("{}", serde_json::to_string(&calls)?);
         }
+        What::Crowd(crowd) => {
+            let callers = lab::raw::crowd::run(&crowd)?;
+            println!("{}", serde_json::to_string(&callers)?);
+        }
+        What::Spin { busy, idle } => {
+            lab::spin::run(Duration::from_millis(busy), Duration::from_millis(idle))?;
+        }
+        What::Forget { file, every } => lab::forget::run(&file, Duration::from_millis(every))?,
         What::Load {
             kind,
             ops,
             seconds,
             seed,
+            every,
             mounts,
         } => {
             let duration = seconds.map(Duration::try_from_secs_f64).transpose()?;
-            let report = lab::load::run(kind, ops, duration, seed, &mounts)?;
+            let every = Duration::try_from_secs_f64(every / 1e3)?;
+            let report = lab::load::run(kind, ops, duration, seed, every, &mounts)?;
             println!("{}", serde_json::to_string(&report)?);
         }
         What::Init { dir, modules } => lab::init::run(&dir, &modules)?,
         What::Bench(options) => lab::bench::run(&options)?,
+        What::Baselines(options) => {
+            let done = lab::baselines::run(&options)?;
+            for (name, compared) in done.all() {
+                println!("## {name}\n\n{}", compared.text);
+            }
+            println!("## capacity of one thread\n\n{}", done.capacity);
+        }
+        What::SsdLog(options) => {
+            let halves = lab::ssd_log::run(&options)?;
+            print!("{}", lab::ssd_log::table(&halves));
+            for line in lab::ssd_log::moved(&halves, 2.0) {
+                println!("{line}");
+            }
+        }
+        What::Scenarios(options) => {
+            let verdicts = lab::scenarios::run(&options)?;
+            let wrong = verdicts.iter().filter(|v| !v.wrong.is_empty()).count();
+            anyhow::ensure!(
+                wrong == 0 || options.measure,
+                "{wrong} of {} scenarios are not judged as they are",
+                verdicts.len()
+            );
+        }
+        What::Window {
+            port,
+            settling,
+            seconds,
+        } => {
+            let ends = lab::scenarios::window::take(
+                port,
+                Duration::try_from_secs_f64(settling)?,
+                Duration::try_from_secs_f64(seconds)?,
+            )?;
+            println!("{}", serde_json::to_string(&ends)?);
+        }
         What::BenchGuest { what } => println!("{}", what.run()?),
         What::Guest => lab::guest::serve()?,
         What::Guard { dir, command } => lab::guard::run(&dir, &command)?,

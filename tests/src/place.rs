@@ -49,7 +49,7 @@ pub fn nfscope_program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// A new directory name for one machine's files: `target/lab/<kernel>-<pid>-<n>`.
+/// A new directory name for one machine's files, or a server's: `target/lab/<kernel>-<pid>-<n>`.
 pub fn machine_dir(kernel: &str) -> Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let n = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,136 +1,32 @@
-//! The NFS server in a machine, and the sentence that builds it.
+//! The NFS server in a machine, and what can be done to it.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::agent::Agent;
+use crate::builder::Builder;
 use crate::client::Client;
 use crate::control::{Output, Running};
 use crate::counts::KernelCounts;
+use crate::disk::{Delay, Disk};
 use crate::kernel::Kernel;
 use crate::load::{Load, LoadReport};
-use crate::machine::{Machine, Spec};
+use crate::machine::Machine;
 use crate::place;
+use crate::raw::crowd::Caller;
+use crate::threads::ThreadTimes;
 
 /// What every script in the machine can call.
-const FUNCTIONS: &str = include_str!("../guest/server.sh");
+const FUNCTIONS: &str = concat!(
+    include_str!("../guest/server.sh"),
+    include_str!("../guest/timed.sh")
+);
 /// The bound of [`Server::sh`]: under emulation even a mount takes a second.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How the server is to be; [`Builder::start`] makes it so.
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until start() is called"]
-pub struct Builder {
-    spec: Spec,
-    fs: String,
-    delay: Duration,
-    threads: u32,
-    clients: usize,
-    nfsd: bool,
-}
-
-impl Builder {
-    /// Virtual processors (2).
-    pub fn cpus(mut self, cpus: u32) -> Self {
-        self.spec.cpus = cpus;
-        self
-    }
-
-    /// Memory, in QEMU's words (`2G`).
-    pub fn memory(mut self, memory: &str) -> Self {
-        memory.clone_into(&mut self.spec.memory);
-        self
-    }
-
-    /// The file system to export: `ext4` (the default), `xfs`, `btrfs` or `tmpfs`.
-    pub fn export(mut self, fs: &str) -> Self {
-        fs.clone_into(&mut self.fs);
-        self
-    }
-
-    /// Writes and flushes of the exported disk take this much longer (dm-delay).
-    pub fn slow(mut self, delay: Duration) -> Self {
-        self.delay = delay;
-        self
-    }
-
-    /// nfsd threads (8).
-    pub fn threads(mut self, threads: u32) -> Self {
-        self.threads = threads;
-        self
-    }
-
-    /// Clients (none), each with a network and a host name of its own.
-    pub fn clients(mut self, clients: usize) -> Self {
-        self.clients = clients;
-        self
-    }
-
-    /// Leaves the nfsd and sunrpc modules unloaded until [`Server::nfsd_start`].
-    pub fn without_nfsd(mut self) -> Self {
-        self.nfsd = false;
-        self
-    }
-
-    /// Counts instructions instead of seconds: one processor, and one instruction is one nanosecond of its time.
-    /// A machine that waits for a timer skips to it, so give it loads that never wait.
-    pub fn icount(mut self) -> Self {
-        self.spec.icount = true;
-        self.spec.cpus = 1;
-        self
-    }
-
-    /// The host port to try first for the first agent.
-    pub fn agent_port(mut self, port: u16) -> Self {
-        self.spec.agent_port = Some(port);
-        self
-    }
-
-    /// Boots the machine and brings the server up.
-    pub fn start(mut self) -> Result<Server> {
-        let words = |line: &str| Some(line.split(' ').map(str::to_owned).collect());
-        self.spec.mkfs = match self.fs.as_str() {
-            "ext4" => words("mkfs.ext4 -q -F -E lazy_itable_init=1,nodiscard"),
-            "xfs" => words("mkfs.xfs -q -f -K"),
-            "btrfs" => words("mkfs.btrfs -q -f -K"),
-            "tmpfs" => None,
-            other => bail!("export(\"{other}\"): the lab knows ext4, xfs, btrfs and tmpfs"),
-        };
-        ensure!(
-            self.delay.is_zero() || self.spec.mkfs.is_some(),
-            "slow() needs a disk, and tmpfs has none"
-        );
-        let started = Instant::now();
-        let machine = Machine::boot(&self.spec)?;
-        let booted = started.elapsed();
-        let server = Server {
-            machine,
-            kernel: self.spec.kernel,
-            threads: self.threads,
-            booted,
-            clients: self.clients,
-            agents: std::sync::atomic::AtomicUsize::new(0),
-        };
-        let mut script = format!("export_up {} {}\n", self.fs, self.delay.as_millis());
-        for n in 0..self.clients {
-            script += &format!("client_up {n}\n");
-        }
-        if self.nfsd {
-            script += &format!("nfsd_up {}\n", self.threads);
-        }
-        if let Err(e) = server.sh(&format!("set -e\n{script}")) {
-            server.keep_logs();
-            return Err(e.context(format!(
-                "bringing the server up on {}; logs: {}",
-                self.spec.kernel,
-                server.logs().display()
-            )));
-        }
-        Ok(server)
-    }
-}
+/// How long probes may take to attach: a few seconds, but minutes where the host has other things to do.
+const ATTACHING: Duration = Duration::from_secs(300);
 
 /// A machine that serves NFS from `/run/exp`. Dropping it switches it off.
 #[derive(Debug)]
@@ -140,26 +36,32 @@ pub struct Server {
     threads: u32,
     booted: Duration,
     clients: usize,
+    others: Vec<String>,
     agents: std::sync::atomic::AtomicUsize,
 }
 
 impl Server {
     /// The beginning of the sentence: a server on this kernel, to be described and started.
     pub fn boot(kernel: Kernel) -> Builder {
-        Builder {
-            spec: Spec {
-                kernel,
-                cpus: 2,
-                memory: "2G".to_owned(),
-                mkfs: None,
-                icount: false,
-                agent_port: None,
-            },
-            fs: "ext4".to_owned(),
-            delay: Duration::ZERO,
-            threads: 8,
-            clients: 0,
-            nfsd: true,
+        Builder::new(kernel)
+    }
+
+    pub(crate) fn new(
+        machine: Machine,
+        kernel: Kernel,
+        threads: u32,
+        booted: Duration,
+        clients: usize,
+        others: Vec<String>,
+    ) -> Server {
+        Server {
+            machine,
+            kernel,
+            threads,
+            booted,
+            clients,
+            others,
+            agents: std::sync::atomic::AtomicUsize::new(0),
         }
     }
 
@@ -244,7 +146,7 @@ impl Server {
     pub fn agent(&self, arguments: &[&str]) -> Result<Agent> {
         let agent = self.agent_start(arguments)?;
         agent
-            .wait_until_healthy(Duration::from_secs(60))
+            .wait_until_healthy(ATTACHING)
             .inspect_err(|_| self.keep_logs())?;
         Ok(agent)
     }
@@ -256,6 +158,11 @@ impl Server {
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Agent::start(&self.machine, &place::nfscope_program()?, n, arguments)
             .inspect_err(|_| self.keep_logs())
+    }
+
+    /// The nfscope program, for scripts in the machine.
+    pub fn nfscope_path(&self) -> Result<std::path::PathBuf> {
+        self.machine.install(&place::nfscope_program()?, "nfscope")
     }
 
     /// Where the host reaches the machine's n-th agent port, with or without an agent there.
@@ -297,13 +204,59 @@ impl Server {
 
     /// Starts nfsd, loading its modules if they are not.
     pub fn nfsd_start(&self) -> Result<()> {
-        self.sh(&format!("set -e\nnfsd_up {}", self.threads))?;
+        self.sh(&format!("set -e\n{}", self.nfsd_up()))?;
         Ok(())
     }
 
-    /// Runs a load to its end, over v3 and v4.2 mounts of every client.
+    /// Exports another file system (ext4 or xfs), new and empty, on the disks of a server with an external log. Nobody may
+    /// have the old one mounted, which may be anything but zfs.
+    pub fn export_anew(&self, fs: &str) -> Result<()> {
+        let others = self.others.join(" ");
+        let nfsd_up = self.nfsd_up();
+        self.sh(&format!(
+            "set -e\nexport_anew {fs} {others}\n{nfsd_up}grace_over"
+        ))?;
+        Ok(())
+    }
+
+    /// The same with its log inside it: `ext4`, `ext4-fast` (with fast commits), `xfs` or `btrfs`.
+    pub fn export_inside(&self, fs: &str) -> Result<()> {
+        let others = self.others.join(" ");
+        let nfsd_up = self.nfsd_up();
+        self.sh(&format!(
+            "set -e\nexport_inside {fs} {others}\n{nfsd_up}grace_over"
+        ))?;
+        Ok(())
+    }
+
+    pub(crate) fn nfsd_up(&self) -> String {
+        format!("nfsd_up {} {}\n", self.threads, self.others.join(" "))
+    }
+
+    /// Makes a disk slower or faster from now on. Requests under way are waited for.
+    pub fn delay(&self, disk: Disk, delay: Delay) -> Result<()> {
+        self.sh(&format!("set -e\n{}", self.delay_script(disk, delay)))
+            .with_context(|| format!("making the {} disk wait {delay:?}", disk.name()))?;
+        Ok(())
+    }
+
+    pub(crate) fn delay_script(&self, disk: Disk, delay: Delay) -> String {
+        format!(
+            "disk_delay {} {} {} {}\n",
+            disk.name(),
+            disk.device(),
+            delay.reads.as_millis(),
+            delay.writes.as_millis()
+        )
+    }
+
+    /// Runs a load to its end, over mounts of every client.
     pub fn load(&self, load: Load) -> Result<LoadReport> {
-        let mut running = self.start_load(load.clone())?;
+        self.load_over(&load, &self.mounts(&load)?)
+    }
+
+    pub(crate) fn load_over(&self, load: &Load, mounts: &[String]) -> Result<LoadReport> {
+        let mut running = self.spawn(&self.lab_command(&load.command(mounts)))?;
         let output = running
             .wait(load.patience())
             .and_then(|o| o.ok("lab load"))
@@ -315,19 +268,53 @@ impl Server {
 
     /// Starts a load and lets it run.
     pub fn start_load(&self, load: Load) -> Result<Running> {
+        self.spawn(&self.lab_command(&load.command(&self.mounts(&load)?)))
+    }
+
+    fn mounts(&self, load: &Load) -> Result<Vec<String>> {
         ensure!(
             self.clients > 0,
             "a load needs clients: build the server with .clients(3)"
         );
-        let mut mounts = Vec::new();
-        for client in self.clients() {
-            mounts.push(client.mount_v3()?);
-            mounts.push(client.mount_v4_2()?);
-        }
-        self.spawn(&self.lab_command(&load.command(&mounts)))
+        let mounts = self.clients().map(|client| load.mount(&client));
+        Ok(mounts.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    fn lab_command(&self, arguments: &str) -> String {
+    /// Lets many clients of the lab's own call the server, as `lab crowd --help` describes them.
+    pub fn crowd(&self, arguments: &str) -> Result<Vec<Caller>> {
+        let output = self.lab(&format!("crowd {arguments}"))?;
+        serde_json::from_str(&output.stdout)
+            .with_context(|| format!("lab crowd {arguments} printed {:?}", output.stdout))
+    }
+
+    /// Takes every processor away from everything else for `busy`, leaves it for `idle`, and so on until the returned
+    /// command is killed.
+    pub fn spin(&self, busy: Duration, idle: Duration) -> Result<Running> {
+        self.spawn(&format!(
+            "exec chrt -f 50 {} spin --busy {} --idle {}",
+            self.machine.lab().display(),
+            busy.as_millis(),
+            idle.as_millis()
+        ))
+    }
+
+    /// What the kernel says that the nfsd threads have done with their time.
+    pub fn thread_times(&self) -> Result<ThreadTimes> {
+        ThreadTimes::parse(&self.sh(ThreadTimes::SCRIPT)?.stdout)
+    }
+
+    /// Forgets what the machine, server and clients, keeps of its file systems in memory.
+    pub fn drop_caches(&self) -> Result<()> {
+        self.sh("sync; echo 3 > /proc/sys/vm/drop_caches")?;
+        Ok(())
+    }
+
+    /// The `lab` program as the machine sees it.
+    pub fn lab_path(&self) -> &Path {
+        self.machine.lab()
+    }
+
+    pub(crate) fn lab_command(&self, arguments: &str) -> String {
         format!("exec {} {arguments}", self.machine.lab().display())
     }
 }

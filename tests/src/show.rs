@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::kernel::Kernel;
@@ -151,14 +152,27 @@ fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
         }
         thread::sleep(Duration::from_millis(100));
     };
-    // It may be ending by itself, or not know yet.
-    thread::sleep(Duration::from_millis(200));
-    if top.try_wait()?.is_none() {
-        let _ = top.kill();
-        top.wait()?;
-    }
+    end(&mut top)?;
     println!();
     outcome
+}
+
+/// Ends it so that it gives the terminal back; it may be ending by itself.
+fn end(top: &mut Child) -> Result<()> {
+    for tenth in 0..20 {
+        if top.try_wait()?.is_some() {
+            return Ok(());
+        }
+        if tenth == 2
+            && let Some(pid) = Pid::from_raw(top.id().cast_signed())
+        {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let _ = top.kill();
+    top.wait()?;
+    Ok(())
 }
 
 /// Says what is being done, and for how long already.
@@ -179,7 +193,7 @@ pub fn during<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
             let seconds = started.elapsed().as_secs();
             if terminal {
                 print!("\r{label} ... {seconds} s");
-            } else if ticks % 5 == 0 {
+            } else if ticks.is_multiple_of(5) {
                 print!(" {seconds} s");
             }
         }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// Machines at a time.
 pub const SLOTS: usize = 2;
-/// Longer than the slowest test that may hold both slots.
+/// Longer than the slowest test.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Waits for a slot. The slot is held until every copy of the returned descriptor is closed.

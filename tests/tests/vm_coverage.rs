@@ -80,8 +80,9 @@ fn every_op_is_counted(kernel: Kernel, cpus: u32) -> Result<()> {
         + counted.compounds
         + acl.values().sum::<u64>();
     if kernel == Kernel::V7_2 {
-        // A request whose end the kernel skipped twice (see below) is counted when its thread takes the next one.
-        assert!(rpcs <= calls && calls - rpcs <= 8, "{rpcs} of {calls} RPCs");
+        // A request whose end the kernel skipped three times (see below) is counted when its thread takes the next one:
+        // one a thread before the window, and one at its end.
+        assert!(rpcs.abs_diff(calls) <= 8, "{rpcs} of {calls} RPCs");
     } else {
         assert_eq!(rpcs, calls, "{kernel}: RPCs");
     }
@@ -164,10 +165,10 @@ fn counts(
 ) -> BTreeMap<String, u64> {
     let mut by_key = BTreeMap::new();
     for series in s.series(info) {
-        if let (Some(k), Sample::Histogram(h)) = (key(&series.labels), &series.sample) {
-            if h.count() > 0 {
-                *by_key.entry(k).or_default() += h.count();
-            }
+        if let (Some(k), Sample::Histogram(h)) = (key(&series.labels), &series.sample)
+            && h.count() > 0
+        {
+            *by_key.entry(k).or_default() += h.count();
         }
     }
     by_key
@@ -209,7 +210,10 @@ fn nothing_was_lost(s: &Snapshot, kernel: Kernel) {
         let most = match x.labels[1].as_str() {
             // From 7.x on tracepoints run preemptibly, and the kernel skips a program on a processor where a preempted
             // task is inside the same one. What is skipped is noticed and counted late: see the counts above.
-            "recursion" | "late" | "unmatched" if kernel == Kernel::V7_2 => continue,
+            // A wait that was noted after such an end is outside.
+            "recursion" | "late" | "unmatched" | "wait_outside" if kernel == Kernel::V7_2 => {
+                continue;
+            }
             // A journal commit or a block request under way at attach ends without its beginning.
             "unmatched" => 64.0,
             // Compared with the number of connections.

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use lab::raw::Sent;
-use lab::{Kernel, KernelCounts, Load, Server};
+use lab::{Delay, Disk, Kernel, KernelCounts, Load, Server};
 
 #[test]
 fn vm_5_10_ext4() -> Result<()> {
@@ -22,8 +22,18 @@ fn vm_6_1_btrfs() -> Result<()> {
 }
 
 #[test]
+fn vm_6_1_zfs() -> Result<()> {
+    the_lab_tells_the_truth(Kernel::V6_1, "zfs")
+}
+
+#[test]
 fn vm_6_12_xfs() -> Result<()> {
     the_lab_tells_the_truth(Kernel::V6_12, "xfs")
+}
+
+#[test]
+fn vm_6_12_zfs() -> Result<()> {
+    the_lab_tells_the_truth(Kernel::V6_12, "zfs")
 }
 
 #[test]
@@ -85,23 +95,103 @@ fn assert_agree(what: &str, sent: &Sent, counted: &KernelCounts) {
 }
 
 #[test]
-fn vm_a_slow_device_is_slow() -> Result<()> {
+fn vm_disks_are_as_slow_as_they_are_told_to_be() -> Result<()> {
+    let late = Duration::from_millis(200);
     let server = Server::boot(Kernel::V6_12)
-        .slow(Duration::from_millis(200))
+        .export("xfs")
+        .slow(late)
+        .external_log()
         .clients(1)
         .start()?;
     let mount = server.client(0).mount_v3()?;
-    let took = |script: &str| -> Result<f64> {
-        let script = format!("TIMEFORMAT=%R; time {script}");
-        let output = server.client(0).sh(&script)?;
-        Ok(output.stderr.lines().last().unwrap_or_default().parse()?)
-    };
-    let sync = took(&format!(
-        "dd if=/dev/zero of={mount}/f bs=4k count=5 oflag=sync status=none"
-    ))?;
+    let took = |script: &str| seconds(&server, script);
+    let write = |name: &str| five_sync_writes(&server, &format!("{mount}/{name}"));
+    let sync = write("f")?;
     assert!(sync > 1.0, "5 synchronous writes took {sync} s");
     let stat = took(&format!("stat {mount}/f"))?;
     assert!(stat < 0.5, "stat took {stat} s");
+
+    server.delay(Disk::Data, Delay::reads(late))?;
+    let fast = write("g")?;
+    server.drop_caches()?;
+    let read = took("cat /run/exp/g > /dev/null")?;
+    assert!(read > 0.2, "a cold read took {read} s");
+    server.delay(Disk::Data, Delay::NONE)?;
+    server.delay(Disk::Log, Delay::writes(late))?;
+    let slow = write("h")?;
+    assert!(
+        slow > 1.0 && slow > fast + 0.8,
+        "5 synchronous writes took {slow} s with a slow log, {fast} s without"
+    );
+    Ok(())
+}
+
+fn seconds(server: &Server, script: &str) -> Result<f64> {
+    let script = format!("TIMEFORMAT=%R; time {script}");
+    let output = server.client(0).sh(&script)?;
+    Ok(output.stderr.lines().last().unwrap_or_default().parse()?)
+}
+
+fn five_sync_writes(server: &Server, file: &str) -> Result<f64> {
+    let dd = format!("dd if=/dev/zero of={file} bs=4k count=5 oflag=sync status=none");
+    seconds(server, &dd)
+}
+
+/// Synchronous writes wait for the log's disk and for no other, and a pool takes one while it serves.
+#[test]
+fn vm_6_12_zfs_log_is_as_slow_as_its_disk() -> Result<()> {
+    let late = Duration::from_millis(200);
+    let server = Server::boot(Kernel::V6_12)
+        .export("zfs")
+        .spare_log()
+        .clients(1)
+        .start()?;
+    let mount = server.client(0).mount_v4_2()?;
+    let write = |name: &str| five_sync_writes(&server, &format!("{mount}/{name}"));
+    write("first")?; // makes the log
+
+    server.delay(Disk::Data, Delay::writes(late))?;
+    let alone = write("f")?;
+    assert!(alone > 1.0, "5 synchronous writes took {alone} s");
+    server.sh("zpool add -f tank log /dev/mapper/log")?;
+    write("second")?; // where the log goes on was settled before
+    let separate = write("g")?;
+    assert!(
+        separate < alone / 2.0,
+        "5 synchronous writes took {separate} s with a fast log, {alone} s without"
+    );
+    server.delay(Disk::Data, Delay::NONE)?;
+    server.delay(Disk::Log, Delay::writes(late))?;
+    let slow = write("h")?;
+    println!("no log {alone} s, a fast one {separate} s, a slow one {slow} s");
+    assert!(slow > 1.0, "5 synchronous writes took {slow} s");
+    Ok(())
+}
+
+#[test]
+fn vm_6_1_zfs_comes_and_goes() -> Result<()> {
+    let server = Server::boot(Kernel::V6_1)
+        .export("zfs")
+        .external_log()
+        .clients(1)
+        .start()?;
+    let pool = server.sh("zpool status -P tank")?.stdout;
+    assert!(
+        pool.contains("\n\tlogs") && pool.contains("/dev/mapper/log"),
+        "{pool}"
+    );
+    let mount = server.client(0).mount_v4_2()?;
+    server.client(0).sh(&format!("echo hello > {mount}/f"))?;
+    server.sh("zfs_down")?;
+    let modules = "grep -cE '^(spl|zfs) ' /proc/modules || true";
+    assert_eq!(server.sh(modules)?.stdout, "0\n");
+    server.sh("zfs_up")?;
+    assert_eq!(server.sh(modules)?.stdout, "2\n");
+    server.nfsd_start()?;
+    assert_eq!(
+        server.client(0).sh(&format!("cat {mount}/f"))?.stdout,
+        "hello\n"
+    );
     Ok(())
 }
 
@@ -131,7 +221,10 @@ fn vm_nfsd_comes_and_goes() -> Result<()> {
 
 #[test]
 fn vm_ctrl_c_leaves_nothing_behind() -> Result<()> {
-    let mut shell = Command::new(lab::lab_program()?)
+    // Who runs tests in the background may have them ignore it.
+    let mut shell = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(lab::lab_program()?)
         .args(["shell", "--clients", "0", "--export", "tmpfs", "-c"])
         .arg("echo; sleep 1000")
         .stdout(Stdio::piped())
@@ -143,8 +236,13 @@ fn vm_ctrl_c_leaves_nothing_behind() -> Result<()> {
         .map_while(Result::ok)
         .find(|line| line.contains("is shared"));
     let ready = ready.context("lab shell ended before its machine was up")?;
-    let machine = format!("{}-{}-0", Kernel::V6_12, shell.id());
-    ensure!(ready.contains(&machine), "{machine} is not in: {ready}");
+    // Its name ends with the slot that was free.
+    let owner = format!("{}-{}-", Kernel::V6_12, shell.id());
+    let machine = ready
+        .split(['/', ' '])
+        .find(|part| part.starts_with(&owner))
+        .with_context(|| format!("{owner} is not in: {ready}"))?
+        .to_owned();
 
     // As a terminal does it: to everything in the foreground.
     let killed = Command::new("kill")

@@ -150,6 +150,68 @@ fn leaves_nothing_behind(
     only_what_was_there(server, clean).context("after SIGTERM during attach")
 }
 
+/// A module that probes hold can be replaced once they let go, and the agent goes on.
+#[test]
+fn vm_6_12_lets_go_of_modules_on_request() -> Result<()> {
+    let server = Server::boot(Kernel::V6_12)
+        .export("tmpfs")
+        .clients(1)
+        .start()?;
+    server.sh("modprobe xfs")?;
+    let agent = server.agent(&[])?;
+    let port = agent.port();
+    let change = |what: &str| -> Result<String> {
+        let program = lab::nfscope_program()?;
+        let url = format!("http://127.0.0.1:{port}");
+        let said = server.sh(&format!("{} {what} --url {url}", program.display()))?;
+        println!("{what}: {}", said.stdout.trim());
+        Ok(said.stdout)
+    };
+    let of = |probe: &str, state: &str| -> Result<Option<()>> {
+        let seen = agent.snapshot()?;
+        let mut programs = seen.probes.iter().filter(|p| p.probe == probe);
+        Ok(programs.all(|p| p.state.as_str() == state).then_some(()))
+    };
+    let unload = |module: &str| server.sh(&format!("rmmod {module} && echo gone || true"));
+
+    eventually(|| of("xfs", "attached"))?;
+    assert_eq!(unload("xfs")?.stdout, "", "probes do not hold their module");
+    assert_eq!(change("detach xfs")?, "xfs: detached; module xfs is free\n");
+    eventually(|| of("xfs", "detached"))?;
+    assert_eq!(unload("xfs")?.stdout, "gone\n");
+    eventually(|| of("xfs", "unused")).context("the module is gone")?;
+    server.sh("modprobe xfs")?;
+    eventually(|| of("xfs", "attached")).context("the module is back")?;
+
+    // Detached, it stays so while the module does, and comes back when asked to.
+    change("detach xfs")?;
+    thread::sleep(Duration::from_secs(3));
+    eventually(|| of("xfs", "detached"))?;
+    change("attach xfs")?;
+    eventually(|| of("xfs", "attached")).context("attached on request")?;
+
+    // Without nfsd's probe nothing is timed, and with it everything again.
+    change("detach nfsd")?;
+    let health = agent.get_raw("/healthz", &[])?;
+    assert_eq!(health.status, 503);
+    assert!(
+        health.text().contains("nfscope attach nfsd"),
+        "{}",
+        health.text()
+    );
+    server.load(Load::mixed().ops(200))?;
+    change("attach nfsd")?;
+    agent.wait_until_healthy(PATIENCE)?;
+    let before = settled(&server, &[&agent])?;
+    server.load(Load::mixed().ops(500))?;
+    let after = settled(&server, &[&agent])?;
+    let (counted, seen) = window(&before, &after, 0);
+    assert_same_operations("attached again", &counted, &seen);
+    assert_eq!(seen.value(&family::COVERAGE, ["3"]), Some(1.0));
+    agent.stop()?;
+    Ok(())
+}
+
 /// Programs and links in the kernel, by what stays the same from one look to the next.
 fn attached(server: &Server) -> Result<String> {
     Ok(server.sh("bpftool prog list | grep -oP 'name \\S+' | sort | uniq -c; bpftool link list | grep -c '^[0-9]' || true")?.stdout)

@@ -6,16 +6,47 @@ use serde::{Deserialize, Serialize};
 /// base unit (seconds or bytes). Bucket 0 also holds everything below its edge, the last bucket everything above the
 /// edge before it.
 ///
-/// `schema` and the index arithmetic are those of Prometheus native histograms (standard schemas -4 to 8), so that no
-/// value moves between buckets on its way out.
+/// `schema` and the index arithmetic are those of Prometheus native histograms (of the standard schemas those from one bucket
+/// per power of two on), so that no value moves between buckets on its way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Untrusted")]
 pub struct Scheme {
-    /// Buckets per power of two are `2^schema`.
+    /// Buckets per power of two are `2^schema`; 0 to 8.
     pub schema: i8,
     /// Native bucket index of bucket 0.
     pub first: i32,
     /// Number of buckets, the overflow bucket included.
     pub len: usize,
+}
+
+/// A scheme from a file or from another host.
+#[derive(Deserialize)]
+struct Untrusted {
+    schema: i8,
+    first: i32,
+    len: usize,
+}
+
+/// Edges outside of these are none of a duration or a size, and more buckets than these are none of ours.
+const MOST_POWERS: i64 = 128;
+const MOST_BUCKETS: usize = 4096;
+
+impl TryFrom<Untrusted> for Scheme {
+    type Error = &'static str;
+
+    fn try_from(s: Untrusted) -> Result<Scheme, Self::Error> {
+        let Untrusted { schema, first, len } = s;
+        if !(0..=8).contains(&schema) {
+            return Err("a bucket scheme between whole powers of two, or of an unknown kind");
+        }
+        let last = i64::from(first) + len as i64;
+        let powers = -MOST_POWERS << schema..=MOST_POWERS << schema;
+        let known = powers.contains(&i64::from(first)) && powers.contains(&last);
+        if !(2..=MOST_BUCKETS).contains(&len) || !known {
+            return Err("a bucket scheme out of all bounds");
+        }
+        Ok(Scheme { schema, first, len })
+    }
 }
 
 impl Scheme {
@@ -64,8 +95,12 @@ impl Scheme {
     }
 }
 
+/// Index and count of each bucket that has something, by index.
+pub type Sparse = Vec<(u16, u64)>;
+
 /// Counts per bucket of a [`Scheme`], and the exact sum of the values in base units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Foreign")]
 pub struct Histogram {
     /// Bucket scheme of `counts`.
     pub scheme: Scheme,
@@ -73,6 +108,34 @@ pub struct Histogram {
     pub counts: Vec<u64>,
     /// Sum of all values, in base units.
     pub sum: f64,
+}
+
+/// A histogram from another host.
+#[derive(Deserialize)]
+struct Foreign {
+    scheme: Scheme,
+    counts: Vec<u64>,
+    sum: f64,
+}
+
+impl TryFrom<Foreign> for Histogram {
+    type Error = &'static str;
+
+    fn try_from(h: Foreign) -> Result<Histogram, Self::Error> {
+        let Foreign {
+            scheme,
+            counts,
+            sum,
+        } = h;
+        if counts.len() != scheme.len {
+            return Err("a histogram without a count for each of its buckets");
+        }
+        Ok(Histogram {
+            scheme,
+            counts,
+            sum,
+        })
+    }
 }
 
 impl Histogram {
@@ -103,6 +166,22 @@ impl Histogram {
             *a += b;
         }
         self.sum += other.sum;
+    }
+
+    /// Adds values by bucket, and their sum. What is of no bucket here is left out.
+    pub fn add(&mut self, counts: &[(u16, u64)], sum: f64) {
+        for (i, n) in counts {
+            if let Some(c) = self.counts.get_mut(usize::from(*i)) {
+                *c += n;
+            }
+        }
+        self.sum += sum;
+    }
+
+    /// The buckets that have something.
+    pub fn sparse(&self) -> Sparse {
+        let all = (0..).zip(self.counts.iter().copied());
+        all.filter(|(_, n)| *n > 0).collect()
     }
 
     /// What was added since `earlier`. Where any count went backwards the source started anew, and everything in

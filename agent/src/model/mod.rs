@@ -4,11 +4,16 @@
 //! [`family`]); a [`Window`] is the difference of two. Views are pure functions of the two and never meet a kernel.
 
 pub mod family;
+pub mod finding;
 pub mod histogram;
+pub mod op;
+pub mod phase;
 pub mod probe;
+mod slow;
 mod snapshot;
 
 pub use family::{Family, Info, Kind};
-pub use histogram::{Histogram, Scheme};
+pub use histogram::{Histogram, Scheme, Sparse};
 pub use probe::{ProbeState, ProbeStatus};
+pub use slow::{OpPhases, SlowBatch, SlowFilter, SlowOp};
 pub use snapshot::{Sample, Series, Snapshot, Window};

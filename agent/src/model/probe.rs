@@ -12,17 +12,34 @@ pub enum ProbeState {
     Fallback,
     /// Will attach by itself once the kernel module or the service it observes is there.
     Waiting,
+    /// It observes a kind of filesystem that this host does not use; attaches by itself when it does. Nothing is lacking.
+    Unused,
+    /// Let go of on request, so that its kernel module can be unloaded; attaches again on request, or once the module is
+    /// loaded anew.
+    Detached,
     /// This host cannot offer it; the reason says what is missing and what would help.
     Unsupported,
 }
 
 impl ProbeState {
+    /// True where the program is attached, by whichever hook.
+    pub fn measures(self) -> bool {
+        matches!(self, ProbeState::Attached | ProbeState::Fallback)
+    }
+
+    /// True where it will attach by itself.
+    pub fn may_come(self) -> bool {
+        matches!(self, ProbeState::Waiting | ProbeState::Unused)
+    }
+
     /// The state's name in JSON and in labels.
     pub fn as_str(self) -> &'static str {
         match self {
             ProbeState::Attached => "attached",
             ProbeState::Fallback => "fallback",
             ProbeState::Waiting => "waiting",
+            ProbeState::Unused => "unused",
+            ProbeState::Detached => "detached",
             ProbeState::Unsupported => "unsupported",
         }
     }
@@ -31,7 +48,7 @@ impl ProbeState {
 /// One probe program, its state and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeStatus {
-    /// The probe's one word: `nfsd`, `jbd2`, `block`.
+    /// The probe's one word: `nfsd`, `sched`, `jbd2`, ...
     pub probe: String,
     /// The program inside it, at most 15 characters.
     pub program: String,

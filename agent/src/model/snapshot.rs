@@ -3,6 +3,7 @@
 use super::family::{self, Family, Info, Kind};
 use super::{Histogram, ProbeStatus};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// The value of one series.
@@ -31,6 +32,16 @@ pub struct Series {
 pub struct Snapshot {
     /// CLOCK_MONOTONIC when it was read.
     pub at: Duration,
+    /// CLOCK_MONOTONIC when the source started; zero from an older agent. Another one is another source, whose counters started
+    /// anew.
+    #[serde(default)]
+    pub began: Duration,
+    /// Name of the host that it is of; `None` from an older agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Release of the kernel that it was read from (uname -r); `None` from an older agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// Series by family name, in the order in which the source filled them.
     families: std::collections::BTreeMap<String, Vec<Series>>,
     /// Health of every probe program.
@@ -79,6 +90,28 @@ impl Snapshot {
         self.families.get(info.name).map_or(&[], Vec::as_slice)
     }
 
+    /// The counters or gauges of a family, with their label values.
+    pub fn numbers<'a, const N: usize>(
+        &'a self,
+        f: &Family<N>,
+    ) -> impl Iterator<Item = ([&'a str; N], f64)> + use<'a, N> {
+        self.series(&f.info).iter().filter_map(|s| match &s.sample {
+            Sample::Counter(v) | Sample::Gauge(v) => Some((labels(&s.labels)?, *v)),
+            Sample::Histogram(_) => None,
+        })
+    }
+
+    /// The histograms of a family that have something in them, with their label values.
+    pub fn histograms<'a, const N: usize>(
+        &'a self,
+        f: &Family<N>,
+    ) -> impl Iterator<Item = ([&'a str; N], &'a Histogram)> + use<'a, N> {
+        self.series(&f.info).iter().filter_map(|s| match &s.sample {
+            Sample::Histogram(h) if h.count() > 0 => Some((labels(&s.labels)?, h)),
+            _ => None,
+        })
+    }
+
     /// The one series with these label values.
     pub fn get<const N: usize>(&self, f: &Family<N>, labels: [&str; N]) -> Option<&Sample> {
         self.series(&f.info)
@@ -111,16 +144,22 @@ impl Snapshot {
             .filter(|(_, s)| !s.is_empty())
     }
 
+    /// Every family that has series, those that this version does not know included, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &[Series])> {
+        self.families.iter().map(|(n, s)| (&**n, &**s))
+    }
+
     /// What happened between `earlier` and this snapshot.
     pub fn since(&self, earlier: &Snapshot) -> Window {
         let mut delta = self.clone();
         for (name, series) in &mut delta.families {
             let old = earlier.families.get(name).map_or(&[][..], Vec::as_slice);
+            let old: HashMap<_, _> = old.iter().map(|o| (&o.labels, &o.sample)).collect();
             for s in series {
-                let Some(before) = old.iter().find(|o| o.labels == s.labels) else {
+                let Some(before) = old.get(&s.labels) else {
                     continue;
                 };
-                match (&mut s.sample, &before.sample) {
+                match (&mut s.sample, before) {
                     // A counter below its earlier value started anew: all of it came since.
                     (Sample::Counter(b), Sample::Counter(a)) if *b >= *a => *b -= a,
                     (Sample::Histogram(b), Sample::Histogram(a)) => *b = b.since(a),
@@ -133,6 +172,12 @@ impl Snapshot {
             delta,
         }
     }
+}
+
+/// `None` for a series of another program's making, with too few labels.
+fn labels<const N: usize>(all: &[String]) -> Option<[&str; N]> {
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
+    all.try_into().ok()
 }
 
 /// The difference of two snapshots: counters and histograms hold what was added, gauges the later value.

@@ -1,124 +1,99 @@
-//! `nfscope top`: a table that refreshes.
+//! `nfscope top`: windows on a screen, as plain tables, or as JSON.
 
-mod fetch;
-mod render;
-mod units;
+mod bar;
+mod draw;
+mod help;
+mod live;
+mod look;
+mod panel;
+mod plain;
+mod state;
+mod table;
+mod tables;
+mod terminal;
+mod text;
+mod view;
 
-pub use render::{Screen, render};
+pub use draw::draw;
+pub use look::Look;
+pub use plain::plain;
+pub use state::{App, Extent, Link, Tab, Wish};
+pub use table::{Key, Selection};
+pub use view::{Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc, View};
 
 use crate::cli::TopArgs;
-use crate::model::Snapshot;
-use crate::source::{self, Source};
-use crate::{agent, privileges};
-use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
-use terminal_size::{Height, Width, terminal_size};
+use crate::feed::{Feed, News};
+use crate::fetch;
+use std::io::{self, IsTerminal, Write};
+use terminal_size::{Width, terminal_size};
 
-/// Where snapshots come from: an agent, or probes of this very process.
-enum From {
-    Agent(String),
-    Own(Box<dyn Source>),
-}
+/// Columns where no terminal says how many.
+const WIDTH: usize = 100;
 
-impl From {
-    fn snapshot(&mut self) -> Result<Snapshot, fetch::Error> {
-        match self {
-            From::Agent(url) => fetch::snapshot(url),
-            From::Own(source) => Ok(source.snapshot()),
-        }
-    }
-}
-
-/// Shows windows until interrupted, or one of them.
+/// Shows windows until it is ended, or as many of them as asked for.
 ///
 /// # Errors
-/// When there is no agent and none was found, when it goes away, or when the terminal does.
+/// When there is no agent and none was found, or when the terminal goes away.
 pub fn run(args: &TopArgs) -> anyhow::Result<()> {
-    let (mut from, mut earlier) = open(args)?;
-    let host = match &from {
-        From::Agent(url) if args.url.is_some() => fetch::host(url).to_owned(),
-        _ => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default(),
+    let feed = Feed::open(args.url.as_deref(), args.interval)?;
+    let host = fetch::host(args.url.as_deref());
+    let host = &host[..];
+    let var = |name: &str| std::env::var(name).ok();
+    let tty = io::stdout().is_terminal();
+    let mut look = Look::of(var);
+    look.color &= tty;
+    let count = if args.once { Some(1) } else { args.count };
+    if tty && count.is_none() && !args.json && !look::is_dumb(&var) {
+        // Without a terminal to read keys from there is still one to write to.
+        if let Ok(screen) = terminal::Screen::take() {
+            return live::run(screen, feed, host, look);
+        }
+    }
+    let print = |view: &View| match args.json {
+        true => Ok(serde_json::to_string(view)? + "\n"),
+        false => {
+            let width = match terminal_size() {
+                Some((Width(w), _)) if tty => usize::from(w),
+                _ => WIDTH,
+            };
+            Ok(plain(view, width, look) + if count == Some(1) { "" } else { "\n" })
+        }
     };
-    let mut out = std::io::stdout();
-    let tty = out.is_terminal();
-    let live = tty && !args.once;
-    let color = tty && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    if live {
-        write!(out, "\x1b[2J")?;
-    }
-    let mut next = Instant::now();
-    loop {
-        next = (next + args.interval).max(Instant::now());
-        pause(&mut from, next);
-        let later = from.snapshot()?;
-        // An agent that is still attaching has no clock yet: the window begins when it has.
-        if earlier.at.is_zero() && !later.at.is_zero() {
-            earlier = later;
-            continue;
-        }
-        let (width, height) = match terminal_size() {
-            Some((Width(w), Height(h))) if tty => (usize::from(w), usize::from(h)),
-            _ => (100, usize::MAX),
-        };
-        let screen = Screen {
-            width,
-            // The last line stays free, or the terminal scrolls.
-            height: if live {
-                height.saturating_sub(1)
-            } else {
-                usize::MAX
-            },
-            color,
-        };
-        let text = render(&later.since(&earlier), host.trim(), screen);
-        let done = if live {
-            // Overwrites line by line and clears what is left: no flicker.
-            write!(out, "\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n"))
-        } else {
-            writeln!(out, "{text}")
-        };
-        match done.and_then(|()| out.flush()) {
-            // The reader of a pipe has had enough.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            other => other?,
-        }
-        if args.once {
-            return Ok(());
-        }
-        earlier = later;
-    }
+    stream(feed, host, count, print)
 }
 
-/// The source and its first snapshot.
-fn open(args: &TopArgs) -> anyhow::Result<(From, Snapshot)> {
-    let url = match &args.url {
-        Some(url) => url.clone(),
-        None => format!("http://{}", agent::DEFAULT_ADDRESS),
-    };
-    match fetch::snapshot(&url) {
-        Ok(first) => Ok((From::Agent(url), first)),
-        Err(e @ fetch::Error::NoAgent(_)) if args.url.is_none() => {
-            eprintln!("nfscope: no agent at {url}: measuring with probes of its own");
-            // Without the right to do that, the missing agent is the news.
-            privileges::require().map_err(|why| anyhow::anyhow!("{e}; or {why}"))?;
-            let mut source = source::start(&source::Options::default())?;
-            let first = source.snapshot();
-            Ok((From::Own(source), first))
+/// Prints one window after another.
+fn stream(
+    mut feed: Feed,
+    host: &str,
+    count: Option<u32>,
+    print: impl Fn(&View) -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    let mut left = count;
+    let mut gone = false;
+    while left != Some(0) {
+        match feed.next() {
+            News::Window(window) => {
+                let text = print(&View::of(&window, host))?;
+                let mut out = io::stdout().lock();
+                match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                    // The reader of a pipe has had enough.
+                    Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                    other => other?,
+                }
+                left = left.map(|n| n - 1);
+            }
+            News::Gone { why, .. } if count == Some(1) => anyhow::bail!(why),
+            News::Gone { why, .. } => {
+                if !gone {
+                    eprintln!("nfscope: {why}; trying again");
+                }
+                gone = true;
+                continue;
+            }
+            News::Begun | News::Attaching => {}
         }
-        Err(e) => Err(e.into()),
+        gone = false;
     }
-}
-
-/// Waits, and lets probes of its own follow modules that come and go.
-fn pause(from: &mut From, until: Instant) {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        std::thread::sleep(left.min(Duration::from_secs(1)));
-        if let From::Own(source) = from {
-            source.poll();
-        }
-    }
+    Ok(())
 }

@@ -1,10 +1,12 @@
 //! The HTTP side: who may connect, how long, with how much memory.
 //!
 //! Whatever a peer does, the agent goes on and its memory stays bounded: few connections at a time, a small header, a
-//! time limit on each connection, one request per connection, and bodies that all connections share.
+//! time limit on each connection, one request per connection, and bodies that all connections share. The few answers
+//! that go on and on are cut off when their peer stops reading.
 
 mod page;
 mod route;
+mod stream;
 
 use crate::reader::Reader;
 use anyhow::Context;
@@ -16,6 +18,7 @@ use std::io::ErrorKind;
 use std::net::{TcpListener as StdListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
+use stream::Deadline;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -79,7 +82,11 @@ pub async fn serve(listener: StdListener, reader: Arc<Reader>) -> anyhow::Result
                 let reader = reader.clone();
                 tokio::spawn(async move {
                     // Cut off or not, the peer learns it from its connection; there is nobody else to tell.
-                    let _ = timeout(CONNECTION_TIME, connection(stream, &reader)).await;
+                    let deadline = Deadline::after(CONNECTION_TIME);
+                    tokio::select! {
+                        () = connection(stream, &reader, &deadline) => {}
+                        () = deadline.passed() => {}
+                    }
                     drop(place);
                 });
             }
@@ -89,11 +96,10 @@ pub async fn serve(listener: StdListener, reader: Arc<Reader>) -> anyhow::Result
     }
 }
 
-async fn connection(stream: TcpStream, reader: &Reader) {
-    let answer =
-        service_fn(
-            |request| async move { Ok::<_, Infallible>(route::answer(reader, &request).await) },
-        );
+async fn connection(stream: TcpStream, reader: &Reader, deadline: &Deadline) {
+    let answer = service_fn(|request| async move {
+        Ok::<_, Infallible>(route::answer(reader, deadline, &request).await)
+    });
     let mut http = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)

@@ -34,6 +34,7 @@ pub(super) fn render(host: &str, status: &Status) -> String {
          <li><a href=\"/healthz\">/healthz</a><p class=\"soft\">200 while NFS operations are being timed</p></li>\n\
          <li><a href=\"/probes\">/probes</a><p class=\"soft\">JSON: every probe, its state and why</p></li>\n\
          <li><a href=\"/snapshot\">/snapshot</a><p class=\"soft\">JSON: every value, for <code>nfscope top</code></p></li>\n\
+         <li><a href=\"/slow\">/slow</a><p class=\"soft\">JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code></p></li>\n\
          </ul>\n{probes}</main></body>\n</html>\n"
     )
 }

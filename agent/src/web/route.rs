@@ -1,21 +1,25 @@
 //! What each address answers.
 
 use super::page;
+use super::stream::{Deadline, Stream};
+use crate::fetch;
 use crate::metrics;
 use crate::reader::{Body, Reader};
+use crate::slow::filter;
 use crate::status::Status;
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::header::{
     ACCEPT, ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 
-type Answer = Response<Full<Bytes>>;
+type Answer = Response<Either<Full<Bytes>, Stream>>;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
+const LINES: &str = "application/x-ndjson";
 
 /// `/probes`
 #[derive(Serialize)]
@@ -26,15 +30,19 @@ struct Probes<'a> {
     probes: &'a [crate::model::ProbeStatus],
 }
 
-pub(super) async fn answer<B>(reader: &Reader, request: &Request<B>) -> Answer {
+pub(super) async fn answer<B>(
+    reader: &Reader,
+    deadline: &Deadline,
+    request: &Request<B>,
+) -> Answer {
     let known = matches!(
         request.uri().path(),
-        "/" | "/metrics" | "/snapshot" | "/healthz" | "/probes"
+        "/" | "/metrics" | "/snapshot" | "/healthz" | "/probes" | "/slow" | "/findings"
     );
     if !known {
         return plain(
             StatusCode::NOT_FOUND,
-            "not here; see / /metrics /healthz /probes /snapshot\n".to_owned(),
+            "not here; see / /metrics /healthz /probes /snapshot /findings /slow\n".to_owned(),
         );
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -59,6 +67,11 @@ pub(super) async fn answer<B>(reader: &Reader, request: &Request<B>) -> Answer {
             Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n"),
         },
         "/probes" => probes(&reader.status()),
+        "/findings" => match reader.findings().await {
+            Ok(json) => make(StatusCode::OK, JSON, json),
+            Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e:#}\n")),
+        },
+        "/slow" => slow(reader, deadline, request).await,
         _ => landing(&reader.status()),
     }
 }
@@ -68,6 +81,26 @@ async fn reading(reader: &Reader, body: Body, content_type: &'static str) -> Ans
         Ok(bytes) => make(StatusCode::OK, content_type, bytes),
         Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e:#}\n")),
     }
+}
+
+/// Goes on until the peer hangs up.
+async fn slow<B>(reader: &Reader, deadline: &Deadline, request: &Request<B>) -> Answer {
+    let want = match filter::from_query(request.uri().query().unwrap_or_default()) {
+        Ok(want) => want,
+        Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
+    };
+    if let Err(why) = reader.status().health() {
+        return plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n");
+    }
+    let body = if request.method() == Method::HEAD {
+        Either::Left(Full::default())
+    } else {
+        match reader.slow(want).await {
+            Ok(lines) => Either::Right(Stream::new(lines, deadline.clone())),
+            Err(why) => return plain(StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")),
+        }
+    };
+    with(StatusCode::OK, LINES, body)
 }
 
 fn probes(status: &Status) -> Answer {
@@ -84,8 +117,7 @@ fn probes(status: &Status) -> Answer {
 }
 
 fn landing(status: &Status) -> Answer {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let html = page::render(host.trim(), status);
+    let html = page::render(&fetch::own_name(), status);
     let mut answer = make(StatusCode::OK, "text/html; charset=utf-8", html.into());
     answer.headers_mut().insert(
         CONTENT_SECURITY_POLICY,
@@ -99,7 +131,15 @@ fn plain(status: StatusCode, text: String) -> Answer {
 }
 
 fn make(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer {
-    let mut answer = Response::new(Full::new(body));
+    with(status, content_type, Either::Left(Full::new(body)))
+}
+
+fn with(
+    status: StatusCode,
+    content_type: &'static str,
+    body: Either<Full<Bytes>, Stream>,
+) -> Answer {
+    let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -30,8 +30,15 @@ typedef __s64 s64;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct sched_info {
+	unsigned long long run_delay;
+};
+
 struct task_struct {
 	int pid;
+	char comm[16];
+	unsigned int in_iowait : 1;
+	struct sched_info sched_info;
 };
 
 /* net/sunrpc: one RPC service thread, its request and its pool. */
@@ -54,7 +61,14 @@ struct svc_xprt {
 	unsigned long xpt_flags;
 };
 
+/* An address as user space has it, too: sockaddr_in, sockaddr_in6. */
+struct __kernel_sockaddr_storage {
+	unsigned short ss_family;
+	char __data[126];
+};
+
 struct svc_rqst {
+	struct __kernel_sockaddr_storage rq_addr;
 	struct svc_pool *rq_pool;
 	u32 rq_prog;
 	u32 rq_vers;
@@ -75,6 +89,7 @@ struct sock {
 struct tcp_sock {
 	u32 rcv_nxt;
 	u32 copied_seq;
+	u32 srtt_us; /* eight times the smoothed round-trip time */
 };
 
 /* fs/nfsd: arguments and results. */
@@ -100,6 +115,7 @@ struct knfsd_fh {
 	unsigned int fh_size;
 };
 
+/* The bytes of the handle follow its size. */
 struct svc_fh {
 	struct knfsd_fh fh_handle;
 };
@@ -121,13 +137,75 @@ struct nfsd3_writeres {
 	unsigned long count;
 };
 
-/* fs/jbd2 */
+/* fs */
 struct block_device {
 	u32 bd_dev;
 };
 
+struct super_block {
+	u32 s_dev;
+};
+
+/* fs/jbd2 */
 struct journal_s {
+	struct block_device *j_dev; /* where the journal lies */
 	struct block_device *j_fs_dev;
+	int j_blocksize;
+	unsigned long j_head; /* the next block to be written */
+	unsigned long j_first;
+	unsigned long j_last; /* the first behind the journal's end */
+};
+
+struct transaction_s {
+	unsigned long t_log_start;
+};
+
+/* fs/xfs */
+struct xfs_buftarg {
+	u32 bt_dev;
+};
+
+struct xfs_mount {
+	struct super_block *m_super;
+	struct xfs_buftarg *m_ddev_targp;
+};
+
+struct xlog {
+	struct xfs_mount *l_mp;
+	struct xfs_buftarg *l_targ;
+};
+
+struct xlog_in_core {
+	u32 ic_size;
+};
+
+/* fs/btrfs */
+struct btrfs_device {
+	struct block_device *bdev;
+};
+
+struct btrfs_fs_devices {
+	struct btrfs_device *latest_dev;
+};
+
+/*
+ * Before 5.16 ("btrfs: convert latest_bdev type to btrfs_device and rename"). May go with support for 5.15.
+ */
+struct btrfs_fs_devices___latest_bdev {
+	struct block_device *latest_bdev;
+};
+
+struct btrfs_fs_info {
+	struct btrfs_fs_devices *fs_devices;
+	struct task_struct *transaction_kthread;
+};
+
+struct btrfs_trans_handle {
+	struct btrfs_fs_info *fs_info;
+};
+
+struct btrfs_root {
+	struct btrfs_fs_info *fs_info;
 };
 
 /* block */

@@ -11,10 +11,12 @@
 #define NFSPROC3_WRITE 7
 #define OP_READ 25
 #define OP_READ_PLUS 68
+#define OP_PUTFH 22 /* then PUTPUBFH, PUTROOTFH */
+#define OP_PUTROOTFH 24
 #define OP_SEQUENCE 53
 #define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
 
-TABLE(op, OP_ROWS, enum op_row, struct time_hist);
+TABLE(op, OP_ROWS, enum op_row, struct op_times);
 TABLE(version, VERSIONS, enum version, struct version_row);
 TABLE(pool, 8, u32, struct pool_row); /* the loader sets the number of rows */
 TABLE(event, EVENTS, enum event, u64);
@@ -26,6 +28,10 @@ struct {
 	__type(value, struct pool_now);
 } pool_now SEC(".maps");
 
+/*
+ * Hashes are declared as allocated on demand. The loader clears that flag, and makes them small, where the kernel has
+ * no allocator for tracing programs (struct bpf_mem_alloc, 6.1).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -6,14 +6,52 @@
 #ifndef NFSCOPE_OPS_H
 #define NFSCOPE_OPS_H
 
-static __always_inline void op_done(u32 row, u64 ns, u32 status)
+/*
+ * The waits of an operation that took `ns`. What does not fit stays for the next one, as it does when the ends of
+ * several were skipped and they share their time.
+ */
+static __noinline int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
 {
-	struct time_hist *h = row_of(&op, row);
+	u64 left = ns, rest = 0;
+
+	if (!r || !t)
+		return 0;
+	for (u32 i = 0; i < WAITS; i++) {
+		u64 w = r->wait_ns[i];
+
+		if (w > left)
+			w = left;
+		left -= w;
+		r->wait_ns[i] -= w;
+		rest |= r->wait_ns[i];
+		if (w)
+			add(&t->wait_ns[i], w);
+	}
+	/* A thread that was preempted in here has waited again. */
+	r->waited = rest || r->off_ns;
+	return 0;
+}
+
+static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
+{
+	struct op_times *t = row_of(&op, row);
 	struct error_key key = { .row = row, .status = status };
 	u64 *n, one = 1;
 
-	if (h)
-		time_hist_add(h, ns);
+#ifndef NFSCOPE_RAW
+	if (r->waited && r->off_ns)
+		wait_split(r, run_delay(bpf_get_current_task_btf()));
+#endif
+	if (ns > slow_want.over_ns)
+		slow_report(r, row, ns, status);
+	r->status = status;
+#ifndef NFSCOPE_RAW
+	/* Before the duration, so that a reading in between takes nothing for processor time. */
+	if (t && r->waited)
+		waits_fold(r, t, ns);
+#endif
+	if (t)
+		time_hist_add(&t->duration, ns);
 	if (!status)
 		return;
 	n = bpf_map_lookup_elem(&op_error, &key);
@@ -50,6 +88,7 @@ static __always_inline void io_done(struct request_record *r, struct version_row
 
 static __always_inline void write_asked(struct request_record *r, struct version_row *v, u32 how)
 {
+	r->stability = how;
 	if (how >= STABILITIES)
 		return;
 	add(&v->stable_writes[how], 1);
@@ -58,18 +97,10 @@ static __always_inline void write_asked(struct request_record *r, struct version
 }
 
 #ifndef NFSCOPE_RAW
-/* Component op `i` of a COMPOUND took `ns` and ended with `status` (big-endian). */
-static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u32 status)
+static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, u32 num, u32 status)
 {
-	struct nfsd4_op *o = (void *)(r->ops + (u64)i * bpf_core_type_size(struct nfsd4_op));
-	u32 num = load32(ADDRESS(o->opnum));
-	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
-	struct version_row *v;
+	struct version_row *v = row_of(&version, r->version);
 
-	op_done(row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
-	if (num != OP_WRITE && num != OP_READ && num != OP_READ_PLUS)
-		return;
-	v = row_of(&version, r->version);
 	if (!v)
 		return;
 	if (num == OP_WRITE) {
@@ -79,6 +110,18 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	}
 	if (r->io_done)
 		io_done(r, v, num == OP_WRITE);
+}
+
+/* Component op `i` of a COMPOUND took `ns` and ended with `status` (big-endian). */
+static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u32 status)
+{
+	struct nfsd4_op *o = (void *)(r->ops + (u64)i * bpf_core_type_size(struct nfsd4_op));
+	u32 num = load32(ADDRESS(o->opnum));
+	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
+
+	if (num == OP_WRITE || num == OP_READ || num == OP_READ_PLUS)
+		op_io(r, o, num, status);
+	op_done(r, row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
 	r->io_done = 0;
 }
 
@@ -114,9 +157,24 @@ static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 s
 		bpf_loop(MOST_OPS, op_unseen, &u, 0);
 }
 
+/*
+ * Whether this COMPOUND is the replay of a slot's reply: it has ops, and the kernel executed none (fs/nfsd/nfs4proc.c,
+ * nfsd4_proc_compound). Nothing that is left afterwards says so, but that what comes behind SEQUENCE would have set a
+ * file handle. Of ops that need none (SEQUENCE alone, RECLAIM_COMPLETE, DESTROY_CLIENTID) a replay is taken for the
+ * first call.
+ */
+static __always_inline bool was_replayed(struct nfsd4_compoundres *res, struct nfsd4_op *o)
+{
+	u32 second = load32((void *)ADDRESS(o->opnum) + bpf_core_type_size(struct nfsd4_op));
+
+	return load32(ADDRESS(o->opnum)) == OP_SEQUENCE && second >= OP_PUTFH && second <= OP_PUTROOTFH &&
+	       !load32(ADDRESS(res->cstate.current_fh.fh_handle.fh_size));
+}
+
 /* The last ops' ends, where they were not seen. */
 static __always_inline void ops_complete(struct request_record *r)
 {
+	struct nfsd4_compoundargs *args = (void *)r->argp;
 	struct nfsd4_compoundres *res = (void *)r->resp;
 	struct nfsd4_op *o = (void *)r->ops;
 	u32 done = load32(ADDRESS(res->opcnt));
@@ -124,9 +182,13 @@ static __always_inline void ops_complete(struct request_record *r)
 
 	if (done <= r->nops || done > MOST_OPS || !r->ops)
 		return;
-	/* A slot's replay executes nothing, though it has ops: it never comes to a file handle. */
-	if (!r->nops && load32(ADDRESS(o->opnum)) == OP_SEQUENCE &&
-	    !load32(ADDRESS(res->cstate.current_fh.fh_handle.fh_size)))
+	/* More than eight ops are freed by now: the last ones that were not seen cannot be named. */
+	if (load64(ADDRESS(args->ops)) != r->ops) {
+		if (r->nops)
+			count(EV_SKIPPED);
+		return;
+	}
+	if (!r->nops && done > 1 && was_replayed(res, o))
 		return;
 	now = bpf_ktime_get_ns();
 	ops_unseen(r, done, elapsed(r->t_op, now) / (done - r->nops));
@@ -148,22 +210,10 @@ static __always_inline void compound_executed(struct request_record *r)
 	add(&v->compound_ops_sum, r->nops);
 }
 
-/* An NFSv3 or NFSACL procedure has executed, or an NFSv4 NULL. */
-static __always_inline void procedure_executed(struct request_record *r)
+static __always_inline void procedure_io(struct request_record *r, u32 status)
 {
-	struct version_row *v;
-	u32 status = 0;
+	struct version_row *v = row_of(&version, V3);
 
-	/*
-	 * Every result begins with its status (fs/nfsd/xdr3.h), which the kernel zeroes before it decodes; NULL's has
-	 * no place for one.
-	 */
-	if (r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL)
-		status = bpf_ntohl(load32((void *)r->resp));
-	op_done(r->row, elapsed(r->t_run, r->t_reply), status);
-	if (r->row != NFSPROC3_READ && r->row != NFSPROC3_WRITE)
-		return;
-	v = row_of(&version, V3);
 	if (!v)
 		return;
 #ifndef NFSCOPE_RAW
@@ -179,6 +229,22 @@ static __always_inline void procedure_executed(struct request_record *r)
 #endif
 	if (r->io_done)
 		io_done(r, v, r->row == NFSPROC3_WRITE);
+}
+
+/* An NFSv3 or NFSACL procedure has executed, or an NFSv4 NULL. */
+static __always_inline void procedure_executed(struct request_record *r)
+{
+	u32 status = 0;
+
+	/*
+	 * Every result begins with its status (fs/nfsd/xdr3.h), which the kernel zeroes before it decodes; NULL's has
+	 * no place for one.
+	 */
+	if (r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL)
+		status = bpf_ntohl(load32((void *)r->resp));
+	if (r->row == NFSPROC3_READ || r->row == NFSPROC3_WRITE)
+		procedure_io(r, status);
+	op_done(r, r->row, elapsed(r->t_run, r->t_reply), status);
 }
 
 /*
@@ -197,6 +263,12 @@ static __always_inline void executed(struct request_record *r)
 	} else {
 		r->t_reply = bpf_ktime_get_ns();
 		procedure_executed(r);
+	}
+	if (r->waited) {
+		waits_forget(r);
+		/* A COMPOUND has waited since its last op. */
+		if (!r->compound)
+			count(EV_WAIT_OUTSIDE);
 	}
 }
 

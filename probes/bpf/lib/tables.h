@@ -11,11 +11,6 @@
 		__type(value, row_type);                 \
 	} name SEC(".maps")
 
-/*
- * Hashes are declared as allocated on demand. The loader clears that flag, and makes them small, where the kernel has
- * no allocator for tracing programs (struct bpf_mem_alloc, 6.1).
- */
-
 static __always_inline void *row_of(void *table, u32 i)
 {
 	return bpf_map_lookup_elem(table, &i);

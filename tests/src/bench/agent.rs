@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
+use super::recording::Window;
 use crate::http;
 
 /// The agent may take this long to attach: text patching is slow where it is emulated.
@@ -57,6 +58,8 @@ pub struct Scraped {
     pub resident: u64,
     /// The most it ever was.
     pub peak: u64,
+    /// A window of a recording; a host that times no operations cannot be recorded.
+    pub window: Option<Window>,
 }
 
 /// An agent of this machine, killed when dropped.
@@ -138,7 +141,7 @@ impl OwnAgent {
 }
 
 /// Processor seconds of all threads of a process.
-fn busy(pid: u32) -> Result<f64> {
+pub(super) fn busy(pid: u32) -> Result<f64> {
     let mut total = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let path = task?.path().join("schedstat");
@@ -181,5 +184,6 @@ pub fn scrape(address: SocketAddr, pid: u32) -> Result<Scraped> {
         scrapes,
         resident: kib("VmRSS:")?,
         peak: kib("VmHWM:")?,
+        window: None,
     })
 }

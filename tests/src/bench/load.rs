@@ -205,7 +205,7 @@ fn counts() -> Result<KernelCounts> {
     KernelCounts::parse(&fs::read_to_string("/proc/net/rpc/nfsd")?)
 }
 
-fn running_programs() -> Result<BTreeMap<String, Program>> {
+pub(super) fn running_programs() -> Result<BTreeMap<String, Program>> {
     let output = Command::new("bpftool")
         .args(["-j", "prog", "show"])
         .output()
@@ -224,9 +224,9 @@ fn running_programs() -> Result<BTreeMap<String, Program>> {
         .collect())
 }
 
-type Programs = Option<BTreeMap<String, Program>>;
+pub(super) type Programs = Option<BTreeMap<String, Program>>;
 
-fn difference(before: Programs, after: Programs) -> BTreeMap<String, Program> {
+pub(super) fn difference(before: Programs, after: Programs) -> BTreeMap<String, Program> {
     let before = before.unwrap_or_default();
     let mut programs = after.unwrap_or_default();
     for (name, program) in &mut programs {

@@ -1,16 +1,24 @@
 //! What the agent costs: `lab bench`.
 //!
 //! A machine that counts instructions instead of time (one processor; its clock counts them) runs single NFS
-//! operations, thousands in a row, alone, with the agent attached, and with a bpftrace script that measures about the
-//! same, in turn. Its own clock then tells instructions per operation, client and server together, the same on any
-//! host. The difference is the cost, whole: the programs, the trampolines and tracepoints they hang on, and whatever
-//! the processes do beside.
+//! operations, thousands in a row, alone, with the agent attached, without and with phases, and with bpftrace scripts
+//! that measure about the same, in turn. Its own clock then tells instructions per operation, client and server
+//! together, the same on any host. The difference is the cost, whole: the programs, the trampolines and tracepoints
+//! they hang on, and whatever the processes do beside.
+//!
+//! Phases put a program on every context switch of a host, so two processes that have nothing to do with NFS switch to
+//! and fro, too.
 
 pub mod agent;
+mod attach;
+mod figures;
 pub mod load;
-mod phases;
+mod recording;
 mod report;
+mod resources;
+pub mod switches;
 mod table;
+mod turns;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -21,17 +29,21 @@ use crate::kernel::Kernel;
 use crate::place;
 use agent::{OwnAgent, Scraped, Started};
 use load::{Case, Client};
+use recording::Days;
 
 /// What to measure, and how to show it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Rounds: alone, agent, alone, bpftrace
+    /// Rounds: alone, agent without phases, alone, agent; bpftrace scripts in every other round
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Operations of each kind in each measurement
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 1000)]
     pub ops: u64,
-    /// One round of sync writes, without bpftrace, start, memory and scrapes: to try a change
+    /// Round trips of a byte between two processes in each measurement of context switches
+    #[arg(long, default_value_t = 20_000)]
+    pub trips: u64,
+    /// One round of sync writes and context switches, without bpftrace, start, memory and scrapes: to try a change
     #[arg(long)]
     pub quick: bool,
     /// Also show what each program of the agent and of bpftrace takes
@@ -55,6 +67,10 @@ pub struct Options {
 }
 
 impl Options {
+    fn rounds(&self) -> usize {
+        if self.quick { 1 } else { self.rounds }
+    }
+
     fn clients(&self) -> Vec<Client> {
         match self.client {
             Some(client) => vec![client],
@@ -84,6 +100,17 @@ pub enum Inside {
         /// Mounts over v3 and v4.2
         mounts: Vec<PathBuf>,
     },
+    /// Pass a byte to another process and back
+    Switches {
+        /// How often
+        #[arg(long)]
+        trips: u64,
+        /// With the kernel's figures of each program
+        #[arg(long)]
+        programs: bool,
+    },
+    /// Give back each byte (the other process)
+    Echo,
     /// Start an agent, time it, and stop it
     Start {
         /// nfscope
@@ -95,6 +122,8 @@ pub enum Inside {
         address: SocketAddr,
         /// Its process
         pid: u32,
+        /// nfscope
+        program: PathBuf,
     },
 }
 
@@ -112,13 +141,26 @@ impl Inside {
                 let cases = Case::all(*quick, client);
                 serde_json::to_string(&load::run(&cases, *ops, mounts, *programs)?)?
             }
+            Inside::Switches { trips, programs } => {
+                serde_json::to_string(&switches::run(*trips, *programs)?)?
+            }
+            Inside::Echo => {
+                switches::echo()?;
+                String::new()
+            }
             Inside::Start { program } => {
                 let (agent, started) = OwnAgent::start(program, free_address()?)?;
                 agent.stop()?;
                 serde_json::to_string(&started)?
             }
-            Inside::Scrape { address, pid } => {
-                serde_json::to_string(&agent::scrape(*address, *pid)?)?
+            Inside::Scrape {
+                address,
+                pid,
+                program,
+            } => {
+                let mut scraped = agent::scrape(*address, *pid)?;
+                scraped.window = Some(recording::record(*address, *pid, program)?);
+                serde_json::to_string(&scraped)?
             }
         })
     }
@@ -129,10 +171,12 @@ impl Inside {
 struct Results {
     /// Bytes of the release binary.
     binary: u64,
-    phases: Vec<phases::Phase>,
-    per_program: Vec<phases::Phase>,
+    turns: Vec<turns::Turn>,
+    per_program: Vec<turns::Turn>,
     /// On this host; on Linux without an NFS server that is without its probes.
     native: Option<(Started, Scraped)>,
+    /// Two recordings of a day, compared on this host.
+    days: Option<Days>,
     /// In the machine, its clock counting instructions, with all probes and after a mixed load.
     inside: Option<(Started, Scraped)>,
     /// The memory of the agent's maps in the machine, in bytes.
@@ -144,19 +188,21 @@ pub fn run(options: &Options) -> Result<()> {
     let program = place::nfscope_program()?;
     let mut results = Results {
         binary: std::fs::metadata(&program)?.len(),
-        phases: Vec::new(),
+        turns: Vec::new(),
         per_program: Vec::new(),
         native: None,
+        days: None,
         inside: None,
         maps: 0,
     };
     if !options.quick {
+        results.days = Some(recording::days(&program)?);
         match native(&program) {
             Ok(native) => results.native = Some(native),
             Err(e) => eprintln!("bench: not measured on this host itself: {e:#}"),
         }
     }
-    phases::run(options, &mut results)?;
+    turns::run(options, &mut results)?;
     print!("{}", report::render(options, &results));
     Ok(())
 }

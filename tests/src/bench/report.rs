@@ -1,32 +1,44 @@
 //! What was measured, as tables for a terminal or in Markdown.
 
-use std::collections::BTreeMap;
-
-use super::agent::{Scraped, Started};
-use super::load::{Case, Client, Measure, Program};
-use super::phases::{Phase, With};
+use super::figures::{Figure, Row, Subject, Verdict};
+use super::load::{Case, Client};
 use super::table::{Out, thousands};
-use super::{Options, Results, median};
+use super::{Options, Results, resources};
 
-/// The agent may add so much to a mount's 4 KiB sync write.
+/// The agent without phases may add so much to a mount's 4 KiB sync write.
 const SHARE: f64 = 0.02;
-/// The agent may cost so much of what the bpftrace script costs.
+/// And with them so much.
+const SHARE_PHASES: f64 = 0.03;
+/// The agent, phases included, may cost so much of what the bpftrace script costs.
 const OF_PEER: f64 = 1.0 / 3.0;
-const START: f64 = 0.5;
-const RESIDENT_KIB: u64 = 12 * 1024;
-const BINARY: u64 = 6_000_000;
+/// Phases may add so many instructions to a switch of a task that has nothing to do with NFS.
+const SWITCH: f64 = 60.0;
 
 pub(super) fn render(options: &Options, results: &Results) -> String {
     let mut out = Out::new(options.markdown);
-    let compared = compare(options, results);
+    let row = |subject| Row::new(&results.turns, subject);
+    let case = |client: &Client| {
+        let cases = Case::all(options.quick, &[*client]).into_iter();
+        let rows: Vec<Row> = cases.filter_map(|c| row(Subject::Operation(c))).collect();
+        (*client, rows)
+    };
+    let clients: Vec<(Client, Vec<Row>)> = options.clients().iter().map(case).collect();
+    let switch = row(Subject::Switch);
     out.paragraph(&format!(
-        "Instructions per operation on Linux {}, client and server together; in brackets the lowest and the highest \
-         of {} measurements of {} operations. Over loopback, from and to memory (tmpfs).",
+        "Instructions per operation on Linux {}, client and server together, over loopback, from and to memory (tmpfs): \
+         {}.",
         options.kernel,
-        results.phases.iter().filter(|p| p.with == With::Agent).count(),
-        options.ops
+        rounds(options)
     ));
-    costs(&mut out, &compared);
+    for (client, rows) in &clients {
+        out.paragraph(match client {
+            Client::Mount => "mount: the kernel's client through a mount.",
+            Client::Raw => {
+                "raw: the lab's own client on a TCP connection, hardly more than the server itself."
+            }
+        });
+        costs(&mut out, rows);
+    }
     if !options.quick {
         out.paragraph(if options.without_queue {
             "The bpftrace script here does not time the queue, and so does less than the agent."
@@ -34,321 +46,233 @@ pub(super) fn render(options: &Options, results: &Results) -> String {
             "Most of what the bpftrace script costs is its queue time: svc_xprt_enqueue is traced about eight times a \
              request. Compare --without-queue before quoting the ratio."
         });
+        out.paragraph(
+            "Phases (the agent less the agent without them, round by round) beside a bpftrace script that sums up what \
+             nfsd's threads spend off the processor, by state: instructions added.",
+        );
+        phases(&mut out, &clients, switch.as_ref());
     }
-    targets(&mut out, &compared);
-    for phase in &results.per_program {
-        programs(&mut out, phase);
+    if let Some(switch) = &switch {
+        out.paragraph(&format!(
+            "Two processes pass a byte to and fro {} times: instructions per context switch, with the system calls \
+             around it.",
+            thousands(options.trips as f64)
+        ));
+        switches(&mut out, switch);
     }
-    resources(&mut out, results);
+    targets(&mut out, &clients, switch.as_ref());
+    for turn in &results.per_program {
+        resources::programs(&mut out, turn);
+    }
+    resources::resources(&mut out, results);
     out.text
 }
 
-/// A figure over the rounds.
-struct Figure {
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-impl Figure {
-    fn of(mut numbers: Vec<f64>) -> Option<Figure> {
-        let median = median(&mut numbers);
-        Some(Figure {
-            median,
-            least: *numbers.first()?,
-            most: *numbers.last()?,
-        })
-    }
-
-    fn minus(self, base: f64) -> Figure {
-        Figure {
-            median: self.median - base,
-            least: self.least - base,
-            most: self.most - base,
-        }
-    }
-
-    fn show(&self) -> String {
-        let round = |x: f64| thousands(x.round());
-        format!(
-            "{} [{}..{}]",
-            round(self.median),
-            round(self.least),
-            round(self.most)
-        )
+fn rounds(options: &Options) -> String {
+    let ops = thousands(options.ops as f64);
+    match options.rounds() {
+        1 => format!("one round of {ops} operations"),
+        rounds => format!(
+            "medians of {rounds} rounds of {ops} operations, in brackets the lowest and the highest; scripts in every \
+             other round"
+        ),
     }
 }
 
-struct Row {
-    case: Case,
-    base: Figure,
-    agent: Figure,
-    peer: Option<Figure>,
+fn cell<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
 }
 
-impl Row {
-    fn share(&self, figure: &Figure) -> f64 {
-        figure.median / self.base.median
-    }
-
-    /// Whether a limit holds, and whether the measurements agree about it.
-    fn verdict(met: bool, least: f64, most: f64, limit: f64) -> String {
-        let unsure = least <= limit && limit < most;
-        let word = if met { "met" } else { "MISSED" };
-        format!("{word}{}", if unsure { ", within the spread" } else { "" })
-    }
-
-    fn of_peer(&self) -> Option<f64> {
-        Some(self.agent.median / self.peer.as_ref()?.median)
-    }
-}
-
-fn compare(options: &Options, results: &Results) -> Vec<Row> {
-    let figure = |case: Case, with: With| {
-        let phases = results.phases.iter().filter(|p| p.with == with);
-        let measures = phases.flat_map(|p| &p.measures).filter(|m| m.case == case);
-        Figure::of(measures.map(Measure::per_op).collect())
-    };
-    Case::all(options.quick, &options.clients())
-        .into_iter()
-        .filter_map(|case| {
-            let base = figure(case, With::Nothing)?;
-            Some(Row {
-                agent: figure(case, With::Agent)?.minus(base.median),
-                peer: figure(case, With::Bpftrace).map(|f| f.minus(base.median)),
-                base,
-                case,
-            })
-        })
-        .collect()
+fn ratio(one: Option<&Figure>, other: Option<&Figure>) -> String {
+    cell(one.zip(other), |(one, other)| {
+        format!("{:.2}", one.median / other.median)
+    })
 }
 
 fn costs(out: &mut Out, compared: &[Row]) {
     let mut rows = Vec::new();
     for row in compared {
-        let peer = row.peer.as_ref();
-        let percent = |figure: &Figure| format!("{:.2} %", 100.0 * row.share(figure));
-        let dash = || "-".to_owned();
+        let percent = |f: &Figure| format!("{:.1} %", 100.0 * row.share(f));
         rows.push(vec![
-            row.case.operation().to_owned(),
-            version(row.case).to_owned(),
-            row.case.client.name().to_owned(),
-            row.base.show(),
-            row.agent.show(),
-            percent(&row.agent),
-            peer.map_or_else(dash, Figure::show),
-            peer.map_or_else(dash, percent),
-            row.of_peer().map_or_else(dash, |r| format!("{r:.2}")),
+            row.subject.name(),
+            row.alone.short(),
+            cell(row.no_phases.as_ref(), Figure::show),
+            cell(row.no_phases.as_ref(), percent),
+            cell(row.agent.as_ref(), Figure::show),
+            cell(row.agent.as_ref(), percent),
+            cell(row.peer.as_ref(), Figure::short),
+            cell(row.peer.as_ref(), percent),
+            ratio(row.agent.as_ref(), row.peer.as_ref()),
         ]);
     }
     let head = [
         "operation",
-        "version",
-        "client",
         "alone",
-        "+ agent",
+        "agent, no phases, adds",
         "",
-        "+ bpftrace",
+        "agent adds",
+        "",
+        "bpftrace adds",
         "",
         "agent / bpftrace",
     ];
-    out.table(&head, 3, &rows);
-    out.paragraph(
-        "mount: the kernel's client through a mount. raw: the lab's own client on a TCP connection, hardly more than \
-         the server itself.",
-    );
+    let scripts = compared.iter().any(|row| row.peer.is_some());
+    let columns = if scripts { head.len() } else { 6 };
+    for row in &mut rows {
+        row.truncate(columns);
+    }
+    out.table(&head[..columns], 1, &rows);
 }
 
-fn targets(out: &mut Out, compared: &[Row]) {
+fn phases(out: &mut Out, clients: &[(Client, Vec<Row>)], switch: Option<&Row>) {
+    let operations = clients.iter().flat_map(|(client, rows)| {
+        let named = move |row| (row, format!(", {}", client.name()));
+        rows.iter().map(named)
+    });
+    let named = operations.chain(switch.map(|row| (row, String::new())));
+    let rows: Vec<Vec<String>> = named
+        .map(|(row, client)| {
+            vec![
+                row.subject.name() + &client,
+                cell(row.phases.as_ref(), Figure::show),
+                cell(row.off_cpu.as_ref(), Figure::show),
+                ratio(row.phases.as_ref(), row.off_cpu.as_ref()),
+            ]
+        })
+        .collect();
+    let head = ["", "phases add", "off-CPU script adds", "phases / script"];
+    out.table(&head, 1, &rows);
+}
+
+fn switches(out: &mut Out, row: &Row) {
+    let mut rows = vec![vec![
+        row.subject.name() + ", alone",
+        row.alone.show(),
+        String::new(),
+    ]];
+    for (what, figure) in [
+        ("the agent without phases adds", &row.no_phases),
+        ("the agent adds", &row.agent),
+        ("that is, phases add", &row.phases),
+        (
+            "of that the kernel's own: an empty program adds",
+            &row.empty,
+        ),
+        ("the off-CPU script adds", &row.off_cpu),
+    ] {
+        if let Some(figure) = figure {
+            rows.push(vec![
+                what.to_owned(),
+                figure.show(),
+                format!("{:.1} %", 100.0 * row.share(figure)),
+            ]);
+        }
+    }
+    out.table(&["context switches", "instructions", ""], 1, &rows);
+}
+
+fn targets(out: &mut Out, clients: &[(Client, Vec<Row>)], switch: Option<&Row>) {
     let mut rows = Vec::new();
     let mut target = |what: String, limit: String, measured: String, verdict: String| {
         rows.push(vec![what, limit, measured, verdict]);
     };
-    for row in compared {
-        let what = format!(
-            "{} {}, {}",
-            version(row.case),
-            row.case.operation(),
-            row.case.client.name()
+    for (client, compared) in clients {
+        for row in compared {
+            let Subject::Operation(case) = row.subject else {
+                continue;
+            };
+            let what = format!("{}, {}", row.subject.name(), client.name());
+            if case.write && *client == Client::Mount {
+                for (agent, figure, limit) in [
+                    ("agent without phases adds", &row.no_phases, SHARE),
+                    ("agent, phases included, adds", &row.agent, SHARE_PHASES),
+                ] {
+                    let Some(figure) = figure else { continue };
+                    let verdict = Verdict::of(figure, row.alone.median);
+                    target(
+                        format!("{agent} to {what}"),
+                        format!("{:.0} %", 100.0 * limit),
+                        format!("{:.2} %", 100.0 * verdict.measured),
+                        verdict.show(limit),
+                    );
+                }
+            }
+            if let (Some(agent), Some(peer)) = (&row.agent, &row.peer) {
+                let verdict = Verdict {
+                    measured: agent.median / peer.median,
+                    least: agent.least / peer.most,
+                    most: agent.most / peer.least,
+                };
+                target(
+                    format!("agent / bpftrace, {what}"),
+                    format!("{OF_PEER:.2}"),
+                    format!("{:.2}", verdict.measured),
+                    verdict.show(OF_PEER),
+                );
+            }
+        }
+    }
+    if let Some(phases) = switch.and_then(|row| row.phases.as_ref()) {
+        target(
+            "phases add to a switch of an unrelated task".to_owned(),
+            format!("{SWITCH:.0}"),
+            format!("{:.0}", phases.median),
+            Verdict::of(phases, 1.0).show(SWITCH),
         );
-        if row.case.write && row.case.client == Client::Mount {
-            let share = row.share(&row.agent);
-            target(
-                format!("agent adds to a {what}"),
-                format!("{:.0} %", 100.0 * SHARE),
-                format!("{:.2} %", 100.0 * share),
-                Row::verdict(
-                    share <= SHARE,
-                    row.agent.least / row.base.median,
-                    row.agent.most / row.base.median,
-                    SHARE,
-                ),
-            );
-        }
-        if let (Some(ratio), Some(peer)) = (row.of_peer(), &row.peer) {
-            target(
-                format!("agent / bpftrace, {what}"),
-                format!("{OF_PEER:.2}"),
-                format!("{ratio:.2}"),
-                Row::verdict(
-                    ratio <= OF_PEER,
-                    row.agent.least / peer.most,
-                    row.agent.most / peer.least,
-                    OF_PEER,
-                ),
-            );
-        }
     }
     out.table(&["target", "at most", "measured", ""], 1, &rows);
 }
 
-fn programs(out: &mut Out, phase: &Phase) {
-    out.paragraph(&format!(
-        "Programs, {}: instructions inside the programs only, with what counting them takes (some of each run).",
-        phase.with.name()
-    ));
-    let mut rows = Vec::new();
-    for measure in &phase.measures {
-        let case = measure.case;
-        let name = format!(
-            "{} {}, {}",
-            version(case),
-            case.operation(),
-            case.client.name()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(peer: Option<f64>) -> Row {
+        let figure = |median| Figure {
+            median,
+            least: median - 100.0,
+            most: median + 100.0,
+        };
+        let case = Case {
+            client: Client::Mount,
+            version: 3,
+            write: true,
+        };
+        Row {
+            subject: Subject::Operation(case),
+            alone: figure(100_000.0),
+            no_phases: Some(figure(1_500.0)),
+            agent: Some(figure(2_500.0)),
+            phases: Some(figure(1_000.0)),
+            peer: peer.map(figure),
+            off_cpu: None,
+            empty: None,
+        }
+    }
+
+    fn markdown(show: impl Fn(&mut Out)) -> String {
+        let mut out = Out::new(true);
+        show(&mut out);
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
+        out.text.lines().skip(2).map(words).collect()
+    }
+
+    #[test]
+    fn scripts_have_columns_only_where_they_ran() {
+        let without = markdown(|out| costs(out, &[write(None)]));
+        let row = "| 4 KiB sync write, v3 | 100,000 | 1,500 (1,400 to 1,600) | 1.5 % | 2,500 (2,400 to 2,600) | 2.5 % |";
+        assert_eq!(without.trim(), row);
+        let with = markdown(|out| costs(out, &[write(Some(10_000.0))]));
+        assert_eq!(with.trim(), format!("{row} 10,000 | 10.0 % | 0.25 |"));
+    }
+
+    #[test]
+    fn phases_have_a_target_of_their_own() {
+        let shown = markdown(|out| targets(out, &[(Client::Mount, vec![write(None)])], None));
+        assert_eq!(
+            shown.trim(),
+            "| agent without phases adds to 4 KiB sync write, v3, mount | 2 % | 1.50 % | met |\n\
+             | agent, phases included, adds to 4 KiB sync write, v3, mount | 3 % | 2.50 % | met |"
         );
-        let mut by_cost: Vec<(&str, Program)> = merged(&measure.programs).into_iter().collect();
-        by_cost.sort_by_key(|(_, program)| std::cmp::Reverse(program.ns));
-        let mut total = Program::default();
-        for (_, program) in &by_cost {
-            total.runs += program.runs;
-            total.ns += program.ns;
-        }
-        by_cost.push(("all", total));
-        for (program, cost) in by_cost {
-            let (runs, ns, ops) = (cost.runs as f64, cost.ns as f64, measure.ops as f64);
-            // What ran for something else: a lease, a disk's poll.
-            if runs / ops < 0.02 {
-                continue;
-            }
-            rows.push(vec![
-                name.clone(),
-                program.to_owned(),
-                format!("{:.2}", runs / ops),
-                thousands((ns / runs).round()),
-                thousands((ns / ops).round()),
-            ]);
-        }
     }
-    let head = ["operation", "program", "runs", "each", "per operation"];
-    out.table(&head, 2, &rows);
-}
-
-/// Programs of one name together.
-fn merged(programs: &BTreeMap<String, Program>) -> BTreeMap<&str, Program> {
-    let mut all: BTreeMap<&str, Program> = BTreeMap::new();
-    for (name, program) in programs {
-        let name = name.split('#').next().unwrap_or(name);
-        let entry = all.entry(name).or_default();
-        entry.runs += program.runs;
-        entry.ns += program.ns;
-    }
-    all
-}
-
-fn resources(out: &mut Out, results: &Results) {
-    let mut rows = Vec::new();
-    let megabytes = |bytes: u64| format!("{:.2} MB", bytes as f64 / 1e6);
-    let met = |met: bool| if met { "met" } else { "MISSED" }.to_owned();
-    rows.push(vec![
-        "release binary".to_owned(),
-        megabytes(results.binary),
-        format!(
-            "at most {}: {}",
-            megabytes(BINARY),
-            met(results.binary <= BINARY)
-        ),
-    ]);
-    if let Some((started, scraped)) = &results.native {
-        rows.push(vec![
-            format!("this host: start until attached, {}", attached(started)),
-            milliseconds(started.attached),
-            format!(
-                "at most {}: {}",
-                milliseconds(START),
-                met(started.attached <= START)
-            ),
-        ]);
-        for (format, time) in scrapes(scraped) {
-            rows.push(vec![format!("this host: {format}"), time, String::new()]);
-        }
-    }
-    if let Some((started, scraped)) = &results.inside {
-        rows.push(vec![
-            format!("machine: start until attached, {}", attached(started)),
-            format!("{:.0} million instructions", started.busy * 1e3),
-            String::new(),
-        ]);
-        for scrape in &scraped.scrapes {
-            rows.push(vec![
-                format!(
-                    "machine: a scrape, {}, {} bytes",
-                    scrape.format,
-                    thousands(scrape.bytes as f64)
-                ),
-                format!("{:.2} million instructions", scrape.seconds * 1e3),
-                String::new(),
-            ]);
-        }
-        let mebibytes = |kib: u64| format!("{:.1} MiB", kib as f64 / 1024.0);
-        rows.push(vec![
-            "machine: resident memory after a mixed load and the scrapes".to_owned(),
-            format!(
-                "{} (peak {})",
-                mebibytes(scraped.resident),
-                mebibytes(scraped.peak)
-            ),
-            format!(
-                "at most {}: {}",
-                mebibytes(RESIDENT_KIB),
-                met(scraped.resident <= RESIDENT_KIB)
-            ),
-        ]);
-        rows.push(vec![
-            "machine: kernel memory of the maps, one processor".to_owned(),
-            mebibytes(results.maps / 1024),
-            String::new(),
-        ]);
-    }
-    out.table(&["the agent", "measured", "target"], 1, &rows);
-}
-
-fn attached(started: &Started) -> String {
-    format!(
-        "{} of {} programs ({})",
-        started.programs,
-        started.of,
-        started.probes.join(", ")
-    )
-}
-
-fn scrapes(scraped: &Scraped) -> Vec<(String, String)> {
-    let one = |s: &super::agent::Scrape| {
-        (
-            format!(
-                "a scrape, {}, {} bytes",
-                s.format,
-                thousands(s.bytes as f64)
-            ),
-            format!("{:.2} ms", s.seconds * 1e3),
-        )
-    };
-    scraped.scrapes.iter().map(one).collect()
-}
-
-fn milliseconds(seconds: f64) -> String {
-    format!("{:.0} ms", seconds * 1e3)
-}
-
-fn version(case: Case) -> &'static str {
-    if case.version == 3 { "v3" } else { "v4.2" }
 }

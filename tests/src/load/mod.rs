@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
+use crate::client::Client;
 use crate::counts::KernelCounts;
 use actions::Worker;
 
@@ -21,7 +22,9 @@ pub struct Load {
     operations: u64,
     duration: Option<Duration>,
     seed: u64,
+    every: Duration,
     kind: Kind,
+    versions: Vec<String>,
 }
 
 /// What the load is made of.
@@ -41,7 +44,9 @@ impl Load {
             operations: 20_000,
             duration: None,
             seed: 1,
+            every: Duration::ZERO,
             kind: Kind::Mixed,
+            versions: vec!["3".to_owned(), "4.2".to_owned()],
         }
     }
 
@@ -71,9 +76,21 @@ impl Load {
         self.ops(u64::MAX)
     }
 
+    /// Over mounts of these versions (3 and 4.2).
+    pub fn versions(mut self, versions: &[&str]) -> Load {
+        self.versions = versions.iter().map(|&v| v.to_owned()).collect();
+        self
+    }
+
     /// Another sequence of actions (1).
     pub fn seed(mut self, seed: u64) -> Load {
         self.seed = seed;
+        self
+    }
+
+    /// Leaves so much time from one action of a thread to its next one (none).
+    pub fn every(mut self, every: Duration) -> Load {
+        self.every = every;
         self
     }
 
@@ -85,12 +102,23 @@ impl Load {
         }
     }
 
+    /// Mounts what the load needs of a client.
+    pub(crate) fn mount(&self, client: &Client) -> Result<Vec<String>> {
+        self.versions
+            .iter()
+            .map(|v| client.mount_version(v))
+            .collect()
+    }
+
     pub(crate) fn command(&self, mounts: &[String]) -> String {
         let kind = match self.kind {
             Kind::Mixed => "mixed",
             Kind::SyncWrites => "sync-writes",
         };
         let mut command = format!("load --kind {kind} --seed {}", self.seed);
+        if !self.every.is_zero() {
+            command += &format!(" --every {}", self.every.as_secs_f64() * 1e3);
+        }
         if self.operations != u64::MAX {
             command += &format!(" --ops {}", self.operations);
         }
@@ -120,6 +148,7 @@ pub fn run(
     operations: u64,
     duration: Option<Duration>,
     seed: u64,
+    every: Duration,
     mounts: &[PathBuf],
 ) -> Result<LoadReport> {
     const WORKERS_PER_MOUNT: u64 = 2;
@@ -138,9 +167,11 @@ pub fn run(
                     let mut worker = worker?;
                     while !stop.load(Ordering::Relaxed) {
                         // One worker's trouble ends the load, or the rest would hide it.
+                        let begin = Instant::now();
                         worker
                             .step(kind)
                             .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                        thread::sleep(every.saturating_sub(begin.elapsed()));
                     }
                     Ok(worker)
                 }));

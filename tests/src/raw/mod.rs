@@ -1,6 +1,8 @@
 //! A small NFS client that speaks wrongly on purpose: replays, garbage, illegal operations, broken sessions - what no
 //! kernel client sends and every server gets. It knows what it sent, so that a test can check who counted it right.
 
+pub mod crowd;
+mod deed;
 pub mod pipeline;
 pub mod repeat;
 pub mod rpc;
@@ -8,6 +10,7 @@ mod v3;
 mod v4;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -73,6 +76,13 @@ pub struct Sent {
     pub replies: Vec<(String, String)>,
 }
 
+impl Sent {
+    /// NFSv3 procedures and NFSv4 component operations, as the kernel counts them.
+    pub fn operations(&self) -> u64 {
+        self.proc3.values().sum::<u64>() + self.ops4.values().sum::<u64>()
+    }
+}
+
 /// Plays a scenario (or `all`) against the server on this machine.
 pub fn play(scenario: &str) -> Result<Sent> {
     let mut wire = Wire::default();
@@ -92,6 +102,10 @@ pub fn play(scenario: &str) -> Result<Sent> {
 struct Wire {
     connection: Option<Connection>,
     sent: Sent,
+    /// Before a reply is read.
+    stall: Duration,
+    /// For replies.
+    waited: Duration,
 }
 
 impl Wire {
@@ -122,7 +136,13 @@ impl Wire {
     /// Sends a call that the server counts as a call and nothing more; the caller adds the rest.
     fn exchange(&mut self, what: &str, call: &Call) -> Result<Reply> {
         self.sent.calls += 1;
-        let reply = self.connection()?.call(call)?;
+        let stall = self.stall;
+        let begin = Instant::now();
+        let connection = self.connection()?;
+        connection.send(call)?;
+        std::thread::sleep(stall);
+        let reply = connection.receive()?;
+        self.waited += begin.elapsed();
         self.note(what, &reply);
         Ok(reply)
     }

@@ -1,10 +1,12 @@
 //! ONC RPC by hand (RFC 5531): calls over TCP, right ones and wrong ones.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
 
 /// The RPC program number of NFS.
 pub const NFS: u32 = 100_003;
@@ -190,10 +192,34 @@ impl Connection {
     pub fn open(port: u16) -> Result<Connection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
             .with_context(|| format!("connecting to port {port}; does the server run?"))?;
+        Connection::over(stream)
+    }
+
+    /// Connects to `port` of this machine from one of its addresses (all of 127/8 are), with a receive buffer of so many
+    /// bytes instead of one that grows.
+    pub fn open_from(from: Ipv4Addr, port: u16, buffer: Option<usize>) -> Result<Connection> {
+        let open = || -> rustix::io::Result<TcpStream> {
+            let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+            if let Some(bytes) = buffer {
+                sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+            }
+            bind(&socket, &SocketAddrV4::new(from, 0))?;
+            connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+            Ok(socket.into())
+        };
+        let stream = open().with_context(|| {
+            format!("connecting from {from} to port {port}; does the server run?")
+        })?;
+        Connection::over(stream)
+    }
+
+    fn over(stream: TcpStream) -> Result<Connection> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        // Unlikely to collide with what the duplicate request cache remembers from an earlier run.
-        let next_xid = std::process::id() << 12;
+        // Unlikely to collide with what the duplicate request cache remembers from an earlier run, or another connection.
+        static OPENED: AtomicU32 = AtomicU32::new(0);
+        let opened = OPENED.fetch_add(1, Ordering::Relaxed);
+        let next_xid = (std::process::id() << 12).wrapping_add(opened << 20);
         Ok(Connection { stream, next_xid })
     }
 

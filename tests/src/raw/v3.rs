@@ -12,14 +12,14 @@ fn procedure(name: &str) -> Result<u32> {
 }
 
 impl Wire {
-    fn call3(&mut self, name: &str, body: Xdr) -> Result<Reply> {
+    pub(super) fn call3(&mut self, name: &str, body: Xdr) -> Result<Reply> {
         count(&mut self.sent.proc3, name);
         self.exchange(name, &Call::nfs(3, procedure(name)?, body))
     }
 }
 
 /// Attributes that set nothing but the mode (sattr3).
-fn mode(mode: u32) -> Xdr {
+pub(super) fn mode(mode: u32) -> Xdr {
     Xdr::new().u32s(&[1, mode, 0, 0, 0, 0, 0])
 }
 

@@ -1,5 +1,7 @@
 //! NFSv4 compounds: sessions, replays, and the ways to get them wrong.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use anyhow::{Context, Result, ensure};
 
 use super::rpc::{Call, Cursor, Reply, Xdr};
@@ -24,15 +26,17 @@ pub(super) fn compound(minor: u32, ops: &[Op]) -> Xdr {
 
 /// A compound's answer: how many operations were executed, and the results from the first on.
 pub(super) struct Results {
+    pub(super) status: u32,
     executed: usize,
     pub(super) rest: Vec<u8>,
 }
 
 fn results(reply: &Reply) -> Result<Results> {
     let mut body = Cursor(reply.body()?);
-    let (_status, _tag) = (body.u32()?, body.opaque()?);
+    let (status, _tag) = (body.u32()?, body.opaque()?);
     let executed = body.u32()? as usize;
     Ok(Results {
+        status,
         executed,
         rest: body.0.to_vec(),
     })
@@ -161,7 +165,9 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn open(wire: &mut Wire, minor: u32) -> Result<Session> {
-        let owner = own_name("owner", minor);
+        static OWNERS: AtomicU32 = AtomicU32::new(0);
+        let n = OWNERS.fetch_add(1, Ordering::Relaxed);
+        let owner = format!("{}-{n}", own_name("owner", minor));
         let verifier = u64::from(std::process::id());
         let who = Xdr::new()
             .u64(verifier)
@@ -209,7 +215,7 @@ impl Session {
         self.sequence(self.sequence, 0, cache)
     }
 
-    fn close(self, wire: &mut Wire) -> Result<()> {
+    pub(super) fn close(self, wire: &mut Wire) -> Result<()> {
         let session = op("destroy_session", Xdr::new().fixed(&self.id));
         wire.compound("destroy_session", self.minor, &[session])?;
         let client = op("destroy_clientid", Xdr::new().u64(self.client));

@@ -199,24 +199,35 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
 }
 
 /// The two look at the clock one after the other, so each may see a request a little earlier or later, and where the host
-/// takes the processor away between the two, much later. At every bucket's edge the histogram must still have counted as
-/// many as there were, give or take those so near to the edge, and one in a hundred.
+/// takes the processor away between the two, later by a turn of the host's. At every bucket's edge the histogram must still
+/// have counted as many as there were, give or take those so near to the edge, and one in a hundred; and its sum must be one
+/// of what it has counted.
 fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {
     const APART: f64 = 50e-6;
+    const TURN: f64 = 10e-3;
     let known: Vec<f64> = truth.iter().filter_map(|r| r.seconds).collect();
     let unknown = truth.len() - known.len();
     assert!(
         unknown <= 1 + truth.len() / 50,
         "{what}: bpftrace could not time {unknown}"
     );
+    let torn = (truth.len().div_ceil(100) + unknown) as u64;
     let total = known.iter().sum::<f64>() / known.len().max(1) as f64 * truth.len() as f64;
     let apart = (measured.sum - total).abs();
     assert!(
-        apart <= 0.03 * total + APART * truth.len() as f64,
+        apart <= 0.03 * total + APART * truth.len() as f64 + TURN * torn as f64,
         "{what}: {} s, but {total} s by bpftrace",
         measured.sum
     );
-    let torn = (truth.len().div_ceil(100) + unknown) as u64;
+    let counted = || measured.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+    let sum = |edge: &dyn Fn(usize) -> f64| counted().map(|(i, n)| edge(i) * *n as f64).sum();
+    let least: f64 = sum(&|i| i.checked_sub(1).map_or(0.0, |i| measured.scheme.upper(i)));
+    let most: f64 = sum(&|i| measured.scheme.upper(i));
+    assert!(
+        (least * 0.999..=most * 1.001).contains(&measured.sum),
+        "{what}: {} s, but its buckets hold {least} to {most} s",
+        measured.sum
+    );
     let mut so_far = 0;
     for (i, n) in measured.counts.iter().enumerate() {
         so_far += n;

@@ -22,6 +22,10 @@ pub struct Facts {
     pub preemptible: bool,
     /// CPUs that the kernel could ever bring up: the length of per-CPU values.
     pub possible_cpus: usize,
+    /// The kernel keeps account of how long a task waits for a processor (CONFIG_SCHEDSTATS).
+    pub run_delay: bool,
+    /// Version of OpenZFS; empty where its module is not loaded.
+    pub zfs: String,
     /// nfsd's pool mode: global, auto, percpu, pernode.
     pub pool_mode: String,
     /// NUMA nodes.
@@ -40,7 +44,7 @@ pub fn may_load() -> bool {
         .is_some_and(|have| have & needed == needed)
 }
 
-const MODULES: [&str; 3] = ["sunrpc", "nfsd", "jbd2"];
+const MODULES: [&str; 7] = ["sunrpc", "nfsd", "ext4", "jbd2", "xfs", "btrfs", "zfs"];
 
 impl Facts {
     /// Asks the host.
@@ -71,6 +75,8 @@ impl Facts {
             on_demand: has_name(&btf, "bpf_mem_alloc"),
             preemptible: has_name(&btf, "srcu_ctr"),
             possible_cpus: libbpf_rs::num_possible_cpus().unwrap_or(1),
+            run_delay: exists("/proc/schedstat") || read("/proc/sys/kernel/task_delayacct") == "1",
+            zfs: read(super::zfs::VERSION),
             pool_mode: read("/sys/module/sunrpc/parameters/pool_mode"),
             nodes: fs::read_dir("/sys/devices/system/node")
                 .map(|d| {
@@ -122,6 +128,10 @@ impl Facts {
         for m in MODULES {
             let (value, ok, fix) = match (self.loaded(m), self.btf_of(m)) {
                 (true, true) => ("loaded, with BTF", true, ""),
+                (true, false) if m == "zfs" && super::zfs::layout(&self.zfs).is_some() => {
+                    ("loaded, without BTF; its layout is known", true, "")
+                }
+                (true, false) if m == "zfs" => ("loaded, without BTF", false, super::plan::ZFS_FIX),
                 (true, false) => (
                     "loaded, without BTF",
                     false,
@@ -129,11 +139,20 @@ impl Facts {
                 ),
                 (false, _) => (
                     "not loaded",
-                    m == "jbd2",
+                    !matches!(m, "sunrpc" | "nfsd"),
                     "start the NFS server; probes attach when it appears",
                 ),
             };
             facts.push(fact(&format!("module {m}"), value, ok, fix));
+        }
+        if self.loaded("nfsd") {
+            let readable = fs::File::open(super::handle::LIST).is_ok();
+            facts.push(fact(
+                "names of exports",
+                if readable { "yes" } else { "not readable" },
+                readable,
+                "run as root: only root may read the kernel's list; until then exports are called `unknown`",
+            ));
         }
         facts
     }

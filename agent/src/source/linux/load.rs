@@ -1,12 +1,17 @@
-//! The only code that meets libbpf: loads an object in the chosen build, attaches what the kernel accepts, and keeps file
+//! Loads an object in the chosen build, attaches what the kernel accepts, and keeps file
 //! descriptors of maps and programs. The objects themselves are let go, and with them the copies of the kernel's BTF.
 
 use super::facts::Facts;
-use super::plan::{self, Build, Decision, PROBES, Probe};
-use super::{names, pod};
-use crate::model::{ProbeState, ProbeStatus};
+use super::maps::{self, Shared};
+use super::plan::{self, Decision};
+use super::probe::{Build, Probe, Program};
+use super::proc::KernelCounts;
+use super::programs::PROBES;
+use super::retprobe::{self, Attached};
+use super::{pod, zfs};
+use crate::model::{ProbeState, ProbeStatus, op};
 use libbpf_rs::libbpf_sys;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -18,8 +23,10 @@ pub struct Loaded {
     pub build: Build,
     maps: BTreeMap<String, MapHandle>,
     programs: Vec<(&'static str, OwnedFd)>,
+    /// What the kernel had counted when the last of them attached.
+    pub counted: Option<KernelCounts>,
     /// Dropping a link detaches its program.
-    _links: Vec<Link>,
+    _links: Vec<Attached>,
 }
 
 /// What a program has run, by the kernel's count.
@@ -64,7 +71,11 @@ fn take_log() -> String {
 }
 
 /// Loads and attaches what the plan says of a probe. What does not load is left out and reported; it never stops the rest.
-pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeStatus>) {
+pub fn load(
+    probe: &'static Probe,
+    facts: &Facts,
+    shared: &Shared,
+) -> (Option<Loaded>, Vec<ProbeStatus>) {
     let nothing = |state, reason: &str, fix: &str, build| {
         let states = probe
             .programs_of(build, facts.preemptible)
@@ -76,6 +87,10 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
         Decision::Wait(reason) => {
             let fix = "nothing to do: it attaches when that appears";
             return nothing(ProbeState::Waiting, &reason, fix, Build::Btf);
+        }
+        Decision::Unused(reason) => {
+            let fix = "nothing to do: it attaches when there is one";
+            return nothing(ProbeState::Unused, &reason, fix, Build::Btf);
         }
         Decision::Impossible { reason, fix } => {
             return nothing(ProbeState::Unsupported, &reason, &fix, Build::Btf);
@@ -100,9 +115,12 @@ pub fn load(probe: &'static Probe, facts: &Facts) -> (Option<Loaded>, Vec<ProbeS
             }
         }
     }
+    if refused.len() == probe.programs_of(build, facts.preemptible).count() {
+        return (None, statuses(probe, facts, build, &refused));
+    }
     loop {
         take_log();
-        match attempt(probe, build, facts, &mut refused) {
+        match attempt(probe, build, facts, shared, &mut refused) {
             Ok(loaded) => {
                 let states = statuses(probe, facts, build, &refused);
                 return (Some(loaded), states);
@@ -134,16 +152,12 @@ fn attempt(
     probe: &'static Probe,
     build: Build,
     facts: &Facts,
+    shared: &Shared,
     refused: &mut BTreeMap<String, (String, String)>,
 ) -> libbpf_rs::Result<Loaded> {
-    let object = match probe.word {
-        "nfsd" => &nfscope_probes::NFSD,
-        "jbd2" => &nfscope_probes::JBD2,
-        _ => &nfscope_probes::BLOCK,
-    };
     let image = match build {
-        Build::Btf => object.btf,
-        Build::Raw => object.raw,
+        Build::Btf => probe.object.btf,
+        Build::Raw => probe.object.raw.unwrap_or(probe.object.btf),
     };
     let mut open = ObjectBuilder::default().open_memory(image)?;
     for mut p in open.progs_mut() {
@@ -158,6 +172,15 @@ fn attempt(
     for mut m in open.maps_mut() {
         if matches!(m.name().to_str(), Some("pool" | "pool_now")) {
             m.set_max_entries(facts.pools())?;
+        }
+        if let (Some("request"), Some(requests)) = (m.name().to_str(), &shared.requests) {
+            m.reuse_fd(requests.as_fd())?;
+            continue;
+        }
+        if m.name() == ".rodata.layout"
+            && let Some(layout) = zfs::layout(&facts.zfs)
+        {
+            m.set_initial_value(pod::bytes_of(&layout))?;
         }
         if !facts.on_demand && m.map_type() == MapType::PercpuHash {
             let entries = m.max_entries().min(SMALL);
@@ -176,7 +199,13 @@ fn attempt(
     if let Some(m) = maps.get("op_number") {
         fill_op_numbers(m)?;
     }
-    let (mut links, mut programs) = (Vec::new(), Vec::new());
+    if let (Some(rows), Some(free)) = (maps.get("tally"), maps.get("tally_free")) {
+        maps::queue_rows(rows, free);
+    }
+    let (mut links, mut programs, mut counted) = (Vec::new(), Vec::new(), None);
+    let wanted = probe.programs_of(build, facts.preemptible);
+    let last = wanted.filter(|p| !refused.contains_key(p.name)).last();
+    let last = last.map(|p| p.name);
     for p in probe.programs_of(build, facts.preemptible) {
         if refused.contains_key(p.name) {
             continue;
@@ -184,14 +213,24 @@ fn attempt(
         let Some(found) = loaded.progs_mut().find(|x| x.name() == p.name) else {
             continue;
         };
-        match found.attach() {
+        // Operations are timed from the last program on.
+        if Some(p.name) == last {
+            counted = KernelCounts::read();
+        }
+        let attached = match p.hook(build).strip_prefix("kretprobe/") {
+            Some(function) => retprobe::attach(&found, function),
+            None => found.attach().map(Attached::from).map_err(|e| {
+                let log = take_log();
+                (explain(&log, &e), fix_for(&log))
+            }),
+        };
+        match attached {
             Ok(link) => {
                 links.push(link);
                 programs.push((p.name, found.as_fd().try_clone_to_owned()?));
             }
-            Err(e) => {
-                let log = take_log();
-                refused.insert(p.name.into(), (explain(&log, &e), fix_for(&log)));
+            Err(why) => {
+                refused.insert(p.name.into(), why);
             }
         }
     }
@@ -199,17 +238,18 @@ fn attempt(
         build,
         maps,
         programs,
+        counted,
         _links: links,
     })
 }
 
 /// Without BTF of nfsd an operation is known by the name that the tracepoint carries (`OP_WRITE`).
 fn fill_op_numbers(map: &MapHandle) -> libbpf_rs::Result<()> {
-    for (i, name) in names::V4_OPS.iter().enumerate() {
+    for (i, name) in op::V4_OPS.iter().enumerate() {
         let mut key = [0u8; 32];
         let text = format!("OP_{}", name.to_ascii_uppercase());
         key[..text.len()].copy_from_slice(text.as_bytes());
-        let number = (names::FIRST_V4_OP + i) as u32;
+        let number = (op::FIRST_V4_OP + i) as u32;
         map.update(&key, &number.to_ne_bytes(), MapFlags::ANY)?;
     }
     Ok(())
@@ -227,7 +267,7 @@ fn statuses(
             let (state, reason, fix) = match refused.get(p.name) {
                 Some((why, fix)) => (ProbeState::Unsupported, why.clone(), fix.clone()),
                 None => {
-                    let (state, reason) = plan::attached(probe, p, build);
+                    let (state, reason) = plan::attached(probe, p, build, facts);
                     (state, reason, String::new())
                 }
             };
@@ -238,7 +278,7 @@ fn statuses(
 
 fn status(
     probe: &Probe,
-    p: &plan::Program,
+    p: &Program,
     state: ProbeState,
     reason: &str,
     fix: &str,
@@ -304,19 +344,30 @@ fn fix_for(log: &str) -> String {
     }
 }
 
-/// All probes: what loaded, and the status of every program.
-pub fn load_all(facts: &Facts) -> (BTreeMap<&'static str, Loaded>, Vec<ProbeStatus>) {
+/// All probes but those left out: what loaded, and the status of every program.
+pub fn load_all(
+    facts: &Facts,
+    shared: &Shared,
+    without: &[&str],
+) -> (BTreeMap<&'static str, Loaded>, Vec<ProbeStatus>) {
     let (mut loaded, mut states) = (BTreeMap::new(), Vec::new());
-    for probe in &PROBES {
-        let (l, s) = load(probe, facts);
+    // The first comes last: operations are timed when all that tells what they wait for is there.
+    for probe in PROBES.iter().filter(|p| !without.contains(&p.word)).rev() {
+        let (l, mut s) = load(probe, facts, shared);
         if let Some(l) = l {
             loaded.insert(probe.word, l);
         }
-        states.extend(s);
+        s.append(&mut states);
+        states = s;
     }
-    // SAFETY: glibc's malloc_trim only returns free memory to the kernel.
-    unsafe { libc::malloc_trim(0) };
+    give_back();
     (loaded, states)
+}
+
+/// Returns to the kernel what copies of its BTF took, which the allocator would keep.
+pub fn give_back() {
+    // SAFETY: malloc_trim touches free memory only.
+    unsafe { libc::malloc_trim(0) };
 }
 
 /// What the kernel says of a program's runs.
@@ -348,25 +399,10 @@ pub fn enable_statistics() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Row `i` of a per-CPU table, one value for each CPU.
-pub fn per_cpu<T: pod::Pod>(map: &MapHandle, key: &[u8]) -> Vec<T> {
-    map.lookup_percpu(key, MapFlags::ANY)
-        .ok()
-        .flatten()
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|b| pod::from_bytes(b))
-        .collect()
-}
-
-/// Every key of a hash.
-pub fn keys<T: pod::Pod>(map: &MapHandle) -> Vec<T> {
-    map.keys().filter_map(|k| pod::from_bytes(&k)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nfscope_probes::types as t;
 
     #[test]
     fn the_log_names_the_program_and_the_verifiers_last_word() {
@@ -381,13 +417,12 @@ mod tests {
 
     #[test]
     fn every_program_of_the_plan_is_in_its_objects_and_none_is_missing() {
-        for (probe, object) in PROBES.iter().zip([
-            &nfscope_probes::NFSD,
-            &nfscope_probes::JBD2,
-            &nfscope_probes::BLOCK,
-        ]) {
+        for probe in &PROBES {
+            let object = probe.object;
             assert_eq!(probe.word, object.word);
-            for (build, image) in [(Build::Btf, object.btf), (Build::Raw, object.raw)] {
+            let raw = object.raw.map(|image| (Build::Raw, image));
+            assert!(raw.is_some() || probe.programs.iter().all(|p| p.raw.is_err()));
+            for (build, image) in [(Build::Btf, object.btf)].into_iter().chain(raw) {
                 let open = ObjectBuilder::default().open_memory(image).unwrap();
                 let mut have: Vec<_> = open
                     .progs()
@@ -406,6 +441,10 @@ mod tests {
                 have.sort();
                 want.sort();
                 assert_eq!(have, want);
+                for m in open.maps().filter(|m| m.name() == "request") {
+                    assert_eq!(m.max_entries(), maps::REQUESTS);
+                    assert_eq!(m.value_size() as usize, size_of::<t::request_record>());
+                }
             }
         }
     }

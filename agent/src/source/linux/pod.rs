@@ -23,12 +23,32 @@ pod!(
     t::block_key,
     t::block_row,
     t::error_key,
-    t::journal_row,
+    t::op_times,
+    t::slow_count,
+    t::slow_event,
+    t::slow_want,
+    t::tally_key,
+    t::tally_row,
+    t::log_row,
     t::pool_now,
     t::pool_row,
     t::time_hist,
-    t::version_row
+    t::version_row,
+    t::zfs_dataset_key,
+    t::zfs_dataset_now,
+    t::zfs_device_key,
+    t::zfs_layout,
+    t::zfs_pool_key,
+    t::zfs_pool_now,
+    t::zfs_pool_row
 );
+
+/// A value's bytes as a map stores them.
+pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
+    // SAFETY: integers, in the layout of the probes' C compiler; padding, where a type has some, is initialised by
+    // whoever made the value as a whole, and the kernel ignores it.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
 
 /// Reads a value; `None` where the length is another type's.
 pub fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<T> {

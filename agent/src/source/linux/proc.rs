@@ -74,9 +74,22 @@ pub fn pool_threads() -> Option<Vec<u32>> {
     )
 }
 
-/// True where the module is loaded or built in with parameters.
+/// True where the module is loaded or built in. While one begins or ends, its files come and go one by one: then it is not
+/// there. What is built in stands under /sys/module only if it has parameters, and has no `initstate`; filesystems have a
+/// place of their own.
 pub fn module_present(name: &str) -> bool {
-    Path::new("/sys/module").join(name).exists()
+    let exists = |dir: &str| Path::new(dir).join(name).exists();
+    match fs::read_to_string(Path::new("/sys/module").join(name).join("initstate")) {
+        Ok(state) => state.trim() == "live",
+        Err(_) => {
+            exists("/sys/module")
+                || match name {
+                    "ext4" | "xfs" | "btrfs" => exists("/sys/fs"),
+                    "jbd2" => exists("/proc/fs"),
+                    _ => false,
+                }
+        }
+    }
 }
 
 /// Names of block devices by their kernel `dev_t`, remembered: a device's name does not change while it lives.
@@ -84,7 +97,7 @@ pub fn module_present(name: &str) -> bool {
 pub struct DeviceNames(HashMap<u32, String>);
 
 impl DeviceNames {
-    /// `sda`, `dm-0`; `major:minor` where the device is gone.
+    /// `sda`, `dm-0`; `major:minor` where the device is gone, or is none.
     pub fn name(&mut self, dev: u32) -> String {
         if let Some(n) = self.0.get(&dev) {
             return n.clone();
@@ -101,20 +114,14 @@ impl DeviceNames {
             None => id,
         }
     }
-}
 
-/// The type of the filesystem mounted from a device, by `/proc/self/mountinfo`.
-pub fn filesystem_of(dev: u32) -> Option<String> {
-    let id = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
-    fs::read_to_string("/proc/self/mountinfo")
-        .ok()?
-        .lines()
-        .find_map(|l| {
-            let (mount, source) = l.split_once(" - ")?;
-            (mount.split(' ').nth(2)? == id)
-                .then(|| source.split(' ').next().map(str::to_owned))
-                .flatten()
-        })
+    /// The name of the block device that this file is.
+    pub fn of_file(&mut self, path: &str) -> Option<String> {
+        use std::os::unix::fs::{FileTypeExt, MetadataExt};
+        let file = fs::metadata(path).ok()?;
+        let device = file.file_type().is_block_device().then(|| file.rdev())?;
+        Some(self.name(libc::major(device) << 20 | libc::minor(device)))
+    }
 }
 
 #[cfg(test)]

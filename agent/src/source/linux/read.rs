@@ -1,17 +1,18 @@
 //! Maps and kernel counters into a snapshot. Nothing here meets libbpf but through [`load`](super::load)'s readers.
 
-use super::load::{self, Loaded};
+use super::load::Loaded;
+use super::maps;
 use super::names;
-use super::plan::Build;
+use super::pod;
+use super::probe::Build;
 use super::proc::{self, DeviceNames, KernelCounts};
 use crate::model::family as f;
-use crate::model::{Histogram, Scheme, Snapshot};
+use crate::model::{Histogram, Scheme, Snapshot, op, phase};
 use nfscope_probes::{TimeHist, types as t};
 use std::collections::BTreeMap;
 
 const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
-const STABILITIES: [&str; 3] = ["unstable", "data_sync", "file_sync"];
-const PHASES: [&str; 4] = ["queue", "receive", "execute", "reply"];
+pub const STABILITIES: [&str; 3] = ["unstable", "data_sync", "file_sync"];
 const BLOCK_OPS: [&str; 5] = ["read", "write", "flush", "discard", "other"];
 
 /// Operations that the probes timed, to compare with what the kernel counted.
@@ -24,7 +25,7 @@ pub struct Timed {
 }
 
 /// Durations, summed over CPUs.
-fn time<'a, T: TimeHist + 'a>(rows: impl Iterator<Item = &'a T>) -> Histogram {
+pub fn time<'a, T: TimeHist + 'a>(rows: impl Iterator<Item = &'a T>) -> Histogram {
     let mut h = Histogram::new(Scheme::TIME);
     let mut ns = 0u64;
     for r in rows {
@@ -54,8 +55,38 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
+/// What of a wait the probes can tell here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phases {
+    /// The wait for a processor apart from sleep.
+    pub runqueue: bool,
+    /// The wait for a log apart from other sleep.
+    pub log: bool,
+}
+
+/// Counters that are made of more than one value, not read at one moment, so that they could seem to fall. From one
+/// reading to the next.
+#[derive(Debug, Default)]
+pub struct NeverLess(BTreeMap<Counted, f64>);
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counted {
+    /// Processor time of a row of the operation table.
+    Cpu(u32),
+    /// Time in which all threads of a pool were busy.
+    Saturated(u32),
+}
+
+impl NeverLess {
+    fn of(&mut self, what: Counted, seconds: f64) -> f64 {
+        let known = self.0.entry(what).or_default();
+        *known = known.max(seconds);
+        *known
+    }
+}
+
 /// Version and name of a row of the operation table; `None` for rows between the tables.
-fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
+pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
     use t::op_row as R;
     let (acl, v4, per, illegal, null) = (
         R::ROW_ACL.0,
@@ -64,11 +95,11 @@ fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
         R::V4_ILLEGAL.0,
         R::ROW_V4_NULL.0,
     );
-    if let Some(name) = names::V3_PROCS.get(row as usize) {
+    if let Some(name) = op::V3_PROCS.get(row as usize) {
         return Some(("3", name));
     }
     if (acl..acl + R::ACL_PROCS.0).contains(&row) {
-        return Some(("3", names::ACL_PROCS[(row - acl) as usize]));
+        return Some(("3", op::ACL_PROCS[(row - acl) as usize]));
     }
     if row == null {
         return Some(("4", "null"));
@@ -78,7 +109,7 @@ fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
         let name = if num == illegal {
             "illegal"
         } else {
-            names::v4_op(num as usize)?
+            op::v4_op(num as usize)?
         };
         let version = match build {
             // That build cannot read the minor version.
@@ -90,50 +121,69 @@ fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// NFS operations, requests and threads.
-pub fn nfsd(l: &Loaded, s: &mut Snapshot) -> Timed {
+/// NFS operations, requests and threads; operations with their phases where these are told.
+pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut NeverLess) -> Timed {
     let mut timed = Timed::default();
     if let Some(map) = l.map("op") {
         for row in 0..t::op_row::OP_ROWS.0 {
             let Some((version, op)) = op_name(row, l.build) else {
                 continue;
             };
-            let rows = load::per_cpu::<t::time_hist>(map, &row.to_ne_bytes());
-            let h = time(rows.iter());
+            let rows = maps::per_cpu::<t::op_times>(map, &row.to_ne_bytes());
+            let h = time(rows.iter().map(|r| &r.duration));
             let n = h.count();
             // 250 histograms, of which a server uses thirty: one appears with its first operation.
             if n == 0 {
                 continue;
             }
             match (version, op) {
-                ("3", o) if !names::ACL_PROCS.contains(&o) => timed.v3 += n,
+                ("3", o) if !op::ACL_PROCS.contains(&o) => timed.v3 += n,
                 ("3", _) | (_, "null" | "illegal") => {}
                 _ => timed.v4 += n,
+            }
+            if let Some(p) = phases {
+                let wait = |i: usize| seconds(rows.iter().map(|r| r.wait_ns[i]).sum());
+                let [runqueue, log, disk, lock] = [0, 1, 2, 3].map(wait);
+                let on = h.sum - (runqueue + log + disk + lock);
+                let on = never.of(Counted::Cpu(row), on);
+                // What is not told apart is a sleep like others.
+                let apart = |told: bool, v: f64| if told { 0.0 } else { v };
+                let lock = lock + apart(p.runqueue, runqueue) + apart(p.log, log);
+                let told = [
+                    ("cpu", on, true),
+                    ("runqueue", runqueue, p.runqueue),
+                    ("log", log, p.log),
+                    ("disk", disk, true),
+                    ("lock", lock, true),
+                ];
+                for (phase, v, _) in told.iter().filter(|(_, _, told)| *told) {
+                    s.counter(&f::OP_PHASE, [version, op, phase], *v);
+                }
             }
             s.histogram(&f::OP_DURATION, [version, op], h);
         }
     }
     if let Some(map) = l.map("op_error") {
-        for key in load::keys::<t::error_key>(map) {
+        for key in maps::keys::<t::error_key>(map) {
             let Some((version, op)) = op_name(key.row, l.build) else {
                 continue;
             };
-            let n: u64 = load::per_cpu::<u64>(map, bytes_of(&key)).iter().sum();
+            let n: u64 = maps::per_cpu::<u64>(map, pod::bytes_of(&key)).iter().sum();
             let status = names::status(version == "3", key.status);
             s.counter(&f::OP_ERRORS, [version, op, &status], n as f64);
         }
     }
     if let Some(map) = l.map("version") {
         for (i, version) in VERSIONS.iter().enumerate() {
-            let rows = load::per_cpu::<t::version_row>(map, &(i as u32).to_ne_bytes());
+            let rows = maps::per_cpu::<t::version_row>(map, &(i as u32).to_ne_bytes());
             self::version(s, version, &rows, l.build);
         }
     }
-    pools(l, s);
+    pools(l, s, never);
     if let Some(map) = l.map("event") {
         use t::event as E;
         let count = |e: E| -> f64 {
-            load::per_cpu::<u64>(map, &e.0.to_ne_bytes())
+            maps::per_cpu::<u64>(map, &e.0.to_ne_bytes())
                 .iter()
                 .sum::<u64>() as f64
         };
@@ -146,6 +196,8 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot) -> Timed {
             ("pool_outside", E::EV_POOL_OUTSIDE),
             ("late", E::EV_SKIPPED),
             ("map_full", E::EV_ERROR_FULL),
+            ("tally_full", E::EV_TALLY_FULL),
+            ("wait_outside", E::EV_WAIT_OUTSIDE),
         ] {
             s.counter(&f::EVENTS_LOST, ["nfsd", reason], count(e));
         }
@@ -165,7 +217,7 @@ fn version(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Buil
         return;
     }
     s.histogram(&f::RPC_DURATION, [version], residence);
-    for (i, phase) in PHASES.iter().enumerate() {
+    for (i, phase) in phase::OF_RPC.iter().enumerate() {
         let ns: u64 = rows.iter().map(|r| r.phase_ns[i]).sum();
         s.counter(&f::RPC_PHASE, [version, phase], seconds(ns));
     }
@@ -214,7 +266,7 @@ fn version(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Buil
     }
 }
 
-fn pools(l: &Loaded, s: &mut Snapshot) {
+fn pools(l: &Loaded, s: &mut Snapshot, never: &mut NeverLess) {
     let listed = proc::pool_threads();
     let (Some(rows), Some(now)) = (l.map("pool"), l.map("pool_now")) else {
         return;
@@ -222,14 +274,9 @@ fn pools(l: &Loaded, s: &mut Snapshot) {
     use libbpf_rs::MapCore;
     for i in 0..rows.max_entries() {
         let key = i.to_ne_bytes();
-        let per_cpu = load::per_cpu::<t::pool_row>(rows, &key);
+        let per_cpu = maps::per_cpu::<t::pool_row>(rows, &key);
         let queue = time(per_cpu.iter().map(|r| &r.queue));
-        let state = now
-            .lookup(&key, libbpf_rs::MapFlags::ANY)
-            .ok()
-            .flatten()
-            .and_then(|b| super::pod::from_bytes::<t::pool_now>(&b))
-            .unwrap_or_default();
+        let state = maps::value::<t::pool_now>(now, &key).unwrap_or_default();
         let running = match &listed {
             Some(l) => l.get(i as usize).copied(),
             None => (state.threads > 0).then_some(state.threads),
@@ -253,7 +300,8 @@ fn pools(l: &Loaded, s: &mut Snapshot) {
             }
             s.gauge(&f::THREADS_BUSY, [&pool], (state.busy as i64).max(0) as f64);
             s.counter(&f::THREAD_BUSY, [&pool], seconds(busy_ns));
-            s.counter(&f::THREADS_SATURATED, [&pool], seconds(saturated));
+            let saturated = never.of(Counted::Saturated(i), seconds(saturated));
+            s.counter(&f::THREADS_SATURATED, [&pool], saturated);
         }
     }
 }
@@ -267,42 +315,13 @@ pub fn kernel(k: &KernelCounts, s: &mut Snapshot) {
     s.counter(&f::RPC_DROPPED, ["auth"], (k.rpc[3] + k.rpc[4]) as f64);
 }
 
-/// ext4's journal.
-pub fn jbd2(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames, waits: bool) {
-    let Some(map) = l.map("journal") else { return };
-    let keys = load::keys::<u32>(map);
-    for dev in &keys {
-        let rows = load::per_cpu::<t::journal_row>(map, &dev.to_ne_bytes());
-        let volume = devices.name(*dev);
-        let fs = proc::filesystem_of(*dev).unwrap_or_else(|| "ext4".into());
-        if waits {
-            let h = time(rows.iter().map(|r| &r.wait));
-            s.histogram(&f::LOG_WAIT, [&fs, &volume], h);
-        }
-        let h = time(rows.iter().map(|r| &r.commit));
-        s.histogram(&f::LOG_COMMIT, [&fs, &volume], h);
-    }
-    fill(map, keys.len(), "journal", s);
-    use t::journal_event as E;
-    lost(
-        l,
-        "journal_event",
-        "jbd2",
-        s,
-        &[
-            ("map_full", E::EV_JOURNAL_FULL.0),
-            ("unmatched", E::EV_JOURNAL_UNMATCHED.0),
-        ],
-    );
-}
-
 /// Block devices.
 pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
     let Some(map) = l.map("block") else { return };
-    let keys = load::keys::<t::block_key>(map);
+    let keys = maps::keys::<t::block_key>(map);
     let mut by_device: BTreeMap<u32, (i64, u64)> = BTreeMap::new();
     for key in &keys {
-        let rows = load::per_cpu::<t::block_row>(map, bytes_of(key));
+        let rows = maps::per_cpu::<t::block_row>(map, pod::bytes_of(key));
         let (device, op) = (
             devices.name(key.dev),
             BLOCK_OPS.get(key.op as usize).copied().unwrap_or("other"),
@@ -337,24 +356,18 @@ pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
     );
 }
 
-fn lost(l: &Loaded, map: &str, probe: &str, s: &mut Snapshot, events: &[(&str, u32)]) {
+pub fn lost(l: &Loaded, map: &str, probe: &str, s: &mut Snapshot, events: &[(&str, u32)]) {
     let Some(map) = l.map(map) else { return };
     for (reason, e) in events {
-        let n: u64 = load::per_cpu::<u64>(map, &e.to_ne_bytes()).iter().sum();
+        let n: u64 = maps::per_cpu::<u64>(map, &e.to_ne_bytes()).iter().sum();
         s.counter(&f::EVENTS_LOST, [probe, reason], n as f64);
     }
 }
 
-fn fill(map: &libbpf_rs::MapHandle, entries: usize, name: &str, s: &mut Snapshot) {
+pub fn fill(map: &libbpf_rs::MapHandle, entries: usize, name: &str, s: &mut Snapshot) {
     use libbpf_rs::MapCore;
     s.gauge(&f::MAP_ENTRIES, [name], entries as f64);
     s.gauge(&f::MAP_CAPACITY, [name], f64::from(map.max_entries()));
-}
-
-/// A key's bytes as the map stores them.
-fn bytes_of<T: super::pod::Pod>(key: &T) -> &[u8] {
-    // SAFETY: a Pod has no padding that matters here: the keys are pairs of u32.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(key).cast(), size_of::<T>()) }
 }
 
 /// CLOCK_MONOTONIC, the clock of the probes.

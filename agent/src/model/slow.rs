@@ -1,0 +1,70 @@
+//! Slow operations: single events, unlike everything else that a source tells.
+
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+/// Which operations to report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlowFilter {
+    /// Only those that took longer.
+    pub over: Duration,
+    /// Only these, by the names of the label `op`; empty for all.
+    pub ops: Vec<String>,
+    /// Only this client's.
+    pub client: Option<IpAddr>,
+    /// At most so many a second; the rest is counted as left out.
+    pub per_second: u32,
+}
+
+/// One operation that took longer than asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowOp {
+    /// When it ended.
+    pub at: SystemTime,
+    /// Address without port; `None` where it has none that is known here (a local socket).
+    pub client: Option<IpAddr>,
+    /// As in the label `version`.
+    pub version: String,
+    /// As in the label `op`.
+    pub op: String,
+    /// Path of the export; `None` without a file handle, and where the handle belongs to no export known now.
+    pub export: Option<String>,
+    /// Dataset that the export is on, where that is ZFS.
+    pub dataset: Option<String>,
+    /// Inode number from the file handle, where its type is known.
+    pub inode: Option<u64>,
+    /// Bytes read or written; `None` for other operations.
+    pub bytes: Option<u64>,
+    /// What a WRITE asked for, as in the label `stability`.
+    pub stability: Option<String>,
+    /// `ok`, or as in the label `status`.
+    pub status: String,
+    /// Execution time.
+    pub duration: Duration,
+    /// The same time by where it went; `None` where this host cannot tell.
+    pub phases: Option<OpPhases>,
+}
+
+/// The phases of one operation; they add up to its duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpPhases {
+    /// On a processor.
+    pub cpu: Duration,
+    /// Runnable, waiting for a processor.
+    pub runqueue: Duration,
+    /// Asleep until the journal or intent log was durable.
+    pub log: Duration,
+    /// Asleep for block I/O outside the log.
+    pub disk: Duration,
+    /// Any other sleep.
+    pub lock: Duration,
+}
+
+/// What was reported since the last look.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SlowBatch {
+    /// In the order in which they ended on each processor.
+    pub ops: Vec<SlowOp>,
+    /// Operations that the filter describes and that are missing: the limit was reached, or nobody read for too long.
+    pub left_out: u64,
+}

@@ -1,0 +1,125 @@
+//! The mount table of the agent's own mount namespace: proc_pid_mountinfo(5).
+
+use std::fs;
+use std::path::Path;
+
+/// A mounted filesystem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Its device number as the kernel has it: `major << 20 | minor`.
+    pub dev: u32,
+    /// Where it is mounted.
+    pub point: String,
+    /// Its type.
+    pub fs: String,
+    /// What it is mounted from: a device's path, a dataset, or any word.
+    pub source: String,
+    /// Of the filesystem, not of this mount; see [`Mount::option`].
+    options: String,
+}
+
+impl Mount {
+    /// An option's value; `None` without the option, or where it has no value.
+    pub fn option(&self, name: &str) -> Option<String> {
+        let mut values = self.options.split(',').filter_map(|o| o.split_once('='));
+        Some(unescape(values.find(|(n, _)| *n == name)?.1))
+    }
+}
+
+/// What is mounted, in the table's order: later mounts cover earlier ones.
+#[derive(Debug, Default)]
+pub struct Mounts(Vec<Mount>);
+
+impl Mounts {
+    /// Nothing where the table cannot be read.
+    pub fn read() -> Self {
+        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    /// Leaves out lines that are none of the table's.
+    pub fn parse(mountinfo: &str) -> Self {
+        let line = |l: &str| {
+            let (mount, about) = l.split_once(" - ")?;
+            let mut mount = mount.split(' ').skip(2);
+            let (major, minor) = mount.next()?.split_once(':')?;
+            let mut about = about.split(' ');
+            Some(Mount {
+                dev: major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?,
+                point: unescape(mount.nth(1)?),
+                fs: about.next()?.to_owned(),
+                source: unescape(about.next()?),
+                options: about.next().unwrap_or_default().to_owned(),
+            })
+        };
+        Mounts(mountinfo.lines().filter_map(line).collect())
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Mount> {
+        self.0.iter()
+    }
+
+    /// The one that a path lies on: the deepest, and of several at one place the last.
+    pub fn on(&self, path: &str) -> Option<&Mount> {
+        self.iter()
+            .filter(|m| Path::new(path).starts_with(&m.point))
+            .max_by_key(|m| m.point.len())
+    }
+}
+
+/// Blanks, backslashes and the like stand as `\040` in the kernel's lists (mangle_path(), qword_add()).
+pub fn unescape(word: &str) -> String {
+    let mut out = Vec::new();
+    let mut rest = word.as_bytes();
+    while let Some((&b, after)) = rest.split_first() {
+        let code = (b == b'\\')
+            .then(|| std::str::from_utf8(after.get(..3)?).ok())
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        out.push(code.unwrap_or(b));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+        27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
+        39 27 253:1 / /srv rw,relatime shared:1 - xfs /dev/mapper/data rw,attr2,logdev=/dev/my\\040log,noquota\n\
+        40 39 0:45 /sub /srv/a\\040b rw shared:3 master:2 - btrfs /dev/vdc rw,subvol=/sub\n\
+        41 27 0:46 / /tank rw - zfs tank rw\n\
+        42 41 0:47 / /tank/my\\040home rw - zfs tank/my\\040home rw,xattr\n\
+        43 27 8:1 / /over rw - ext4 /dev/sda1 rw\n\
+        44 43 8:2 / /over rw - ext4 /dev/sda2\n\
+        nonsense\n";
+
+    #[test]
+    fn a_line_tells_device_place_type_source_and_options() {
+        let m = Mounts::parse(TABLE);
+        assert_eq!(m.iter().count(), 7);
+        let srv = m.iter().find(|m| m.dev == 253 << 20 | 1).unwrap();
+        assert_eq!((srv.point.as_str(), srv.fs.as_str()), ("/srv", "xfs"));
+        assert_eq!(srv.source, "/dev/mapper/data");
+        assert_eq!(srv.option("logdev").unwrap(), "/dev/my log");
+        assert_eq!(srv.option("attr2"), None);
+        assert_eq!(m.iter().last().unwrap().option("logdev"), None);
+    }
+
+    #[test]
+    fn a_path_lies_on_the_deepest_and_latest_mount() {
+        let m = Mounts::parse(TABLE);
+        let on = |path: &str| m.on(path).unwrap().source.as_str();
+        assert_eq!(on("/home"), "/dev/vda");
+        assert_eq!(on("/srv"), "/dev/mapper/data");
+        assert_eq!(on("/srv/x/y"), "/dev/mapper/data");
+        assert_eq!(on("/srvx"), "/dev/vda");
+        assert_eq!(on("/srv/a b/c"), "/dev/vdc");
+        assert_eq!(on("/tank/my home/u"), "tank/my home");
+        assert_eq!(on("/tank/my"), "tank");
+        assert_eq!(on("/over"), "/dev/sda2");
+        assert_eq!(Mounts::default().on("/x"), None);
+    }
+}

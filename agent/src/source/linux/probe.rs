@@ -1,0 +1,108 @@
+//! A probe and its programs: which of them belong to a build, and what they hook there.
+
+/// One program of a probe.
+#[derive(Debug)]
+pub struct Program {
+    /// Name in the object, at most 15 characters.
+    pub name: &'static str,
+    /// Its hook where the module has BTF.
+    pub btf: &'static str,
+    /// Its hook where it has not, or why there is none.
+    pub raw: Result<&'static str, &'static str>,
+    /// What it gives.
+    pub gives: &'static str,
+    /// NFS operations cannot be timed without it.
+    pub required: bool,
+    /// Where it is loaded at all.
+    pub when: When,
+}
+
+/// Where a program is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Everywhere.
+    Always,
+    /// In the raw build; the other gets the same elsewhere.
+    Raw,
+    /// Where the kernel may run tracepoints preemptibly, and then skips programs at times.
+    Preemptible,
+}
+
+/// One probe: an object, the modules that it looks into, and its programs in the order in which they attach: ends before
+/// beginnings, so that no half of a request is counted.
+#[derive(Debug)]
+pub struct Probe {
+    /// Its word.
+    pub word: &'static str,
+    /// What is loaded.
+    pub object: &'static nfscope_probes::Object,
+    /// Modules that must be loaded.
+    pub modules: &'static [&'static str],
+    /// Programs.
+    pub programs: &'static [Program],
+}
+
+/// Which of an object's two builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Build {
+    /// Typed tracepoints, fentry and fexit.
+    Btf,
+    /// Raw tracepoints and kprobes.
+    Raw,
+}
+
+/// The same hook where the module has no BTF, without types.
+pub const SAME: &str = "";
+
+/// One that is loaded always.
+pub const fn program(
+    name: &'static str,
+    btf: &'static str,
+    raw: Result<&'static str, &'static str>,
+    gives: &'static str,
+    required: bool,
+) -> Program {
+    Program {
+        name,
+        btf,
+        raw,
+        gives,
+        required,
+        when: When::Always,
+    }
+}
+
+impl Probe {
+    /// The modules that cannot be unloaded while it is attached.
+    pub fn holds(&self) -> &'static [&'static str] {
+        match self.word {
+            // Its hook is in the kernel itself; it only waits for nfsd.
+            "sched" => &[],
+            _ => self.modules,
+        }
+    }
+
+    /// The programs that belong to a build.
+    pub fn programs_of(
+        &self,
+        build: Build,
+        preemptible: bool,
+    ) -> impl Iterator<Item = &'static Program> {
+        self.programs.iter().filter(move |p| match p.when {
+            When::Always => true,
+            When::Raw => build == Build::Raw,
+            When::Preemptible => build == Build::Btf && preemptible,
+        })
+    }
+}
+
+impl Program {
+    /// The hook in the chosen build.
+    pub fn hook(&self, build: Build) -> String {
+        match (build, self.raw) {
+            (Build::Raw, Ok(SAME)) => self.btf.replace("tp_btf/", "raw_tp/"),
+            (Build::Raw, Ok(hook)) => hook.to_owned(),
+            _ => self.btf.to_owned(),
+        }
+    }
+}

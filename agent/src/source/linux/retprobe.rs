@@ -1,0 +1,164 @@
+//! Return probes on functions that sleep.
+//!
+//! The kernel has a fixed number of places for returns that are under way, by default as few as two for each processor,
+//! and skips those for which none is free: with a function in which dozens of threads sleep, most. Only tracefs lets one
+//! ask for more places (Documentation/trace/kprobetrace.rst, `rMAXACTIVE`), so such a probe is made there.
+
+use libbpf_rs::{Link, ProgramMut};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::path::Path;
+
+/// Places: more than nfsd ever has threads in one function; the kernel allows 4096.
+const PLACES: u32 = 2048;
+
+const GROUP: &str = "nfscope";
+
+/// Where tracefs is mounted.
+const PLACES_OF_TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// An attached program; dropping it detaches it.
+pub struct Attached {
+    _link: Link,
+    /// Behind the link, which uses it.
+    _event: Option<Event>,
+}
+
+impl From<Link> for Attached {
+    fn from(link: Link) -> Self {
+        Attached {
+            _link: link,
+            _event: None,
+        }
+    }
+}
+
+/// A probe in tracefs, as long as this lives.
+struct Event {
+    tracefs: &'static str,
+    name: String,
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // What stays is found and removed by the next agent, and costs nothing until then.
+        let _ = remove(self.tracefs, &self.name);
+    }
+}
+
+/// Attaches a program to all returns of a function.
+///
+/// # Errors
+/// Why not, and what would help.
+pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, (String, String)> {
+    let Some(tracefs) = PLACES_OF_TRACEFS
+        .into_iter()
+        .find(|t| Path::new(t).join("kprobe_events").exists())
+    else {
+        return Err((
+            format!("{function} sleeps, and without tracefs a return probe on it loses returns"),
+            format!("mount -t tracefs tracefs {}", PLACES_OF_TRACEFS[0]),
+        ));
+    };
+    make(tracefs, function)
+        .and_then(|event| {
+            let fd = open(tracefs, &event.name)?;
+            // The link owns the descriptor once there is one.
+            let fd = fd.into_raw_fd();
+            let link = program.attach_perf_event(fd).map_err(|e| {
+                // SAFETY: nobody took it.
+                drop(unsafe { OwnedFd::from_raw_fd(fd) });
+                io::Error::other(format!("{e:#}"))
+            })?;
+            Ok(Attached {
+                _link: link,
+                _event: Some(event),
+            })
+        })
+        .map_err(|e| {
+            let fix = match e.kind() {
+                io::ErrorKind::PermissionDenied => "run as root: return probes are made in tracefs",
+                _ => "",
+            };
+            (
+                format!("a return probe on {function} by way of {tracefs}: {e}"),
+                fix.to_owned(),
+            )
+        })
+}
+
+fn make(tracefs: &'static str, function: &str) -> io::Result<Event> {
+    remove_old(tracefs);
+    // An agent in another process namespace may have our number.
+    for n in 0..8 {
+        let name = format!("{function}_{}_{n}", std::process::id());
+        let line = format!("r{PLACES}:{GROUP}/{name} {function}");
+        match write(tracefs, &line) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|()| Event { tracefs, name }),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Removes what agents left that were killed. The kernel refuses to remove what is in use.
+fn remove_old(tracefs: &str) {
+    let path = Path::new(tracefs).join("kprobe_events");
+    for line in std::fs::read_to_string(path).unwrap_or_default().lines() {
+        let name = line
+            .split_once(&format!(":{GROUP}/"))
+            .and_then(|(_, rest)| rest.split(' ').next());
+        if let Some(name) = name {
+            let _ = remove(tracefs, name);
+        }
+    }
+}
+
+fn remove(tracefs: &str, name: &str) -> io::Result<()> {
+    write(tracefs, &format!("-:{GROUP}/{name}"))
+}
+
+/// Adds a line: truncating the file would remove everybody's probes.
+fn write(tracefs: &str, line: &str) -> io::Result<()> {
+    let path = Path::new(tracefs).join("kprobe_events");
+    let mut file: File = OpenOptions::new().append(true).open(path)?;
+    file.write_all(line.as_bytes())
+}
+
+/// The probe as a perf event of all processors.
+fn open(tracefs: &str, name: &str) -> io::Result<OwnedFd> {
+    let path = Path::new(tracefs).join(format!("events/{GROUP}/{name}/id"));
+    let id = std::fs::read_to_string(path)?;
+    let id: u64 = id.trim().parse().map_err(io::Error::other)?;
+    const PERF_TYPE_TRACEPOINT: u64 = 2;
+    const PERF_ATTR_SIZE_VER0: u64 = 64;
+    const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+    // struct perf_event_attr begins with two numbers of four bytes, type and size, and one of eight, config.
+    let attr: [u64; 8] = [
+        PERF_TYPE_TRACEPOINT | PERF_ATTR_SIZE_VER0 << 32,
+        id,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads the 64 bytes of `attr` that it says it has.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attr.as_ptr(),
+            -1,
+            0,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}

@@ -1,0 +1,1 @@
+"""The dashboards of nfscope, one module each, and what they share."""

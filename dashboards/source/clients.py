@@ -1,0 +1,67 @@
+"""Who asks, and for what."""
+
+from . import queries as q
+from .panels import graph, page, rows
+
+
+def seconds_each(kind: str) -> str:
+    """The average operation's time."""
+    return f"{q.rate(f'nfscope_{kind}_op_seconds_total', kind)} / {q.rate(f'nfscope_{kind}_ops_total', kind)}"
+
+
+def busiest(kind: str, noun: str) -> list:
+    """The panels that clients and exports have in common."""
+    named = f"{{{{{kind}}}}}"
+    return [
+        rows(
+            f"{noun} now",
+            f"One row a {kind}: operations a second, their average time, and the time of all of them (100 % keeps one thread). "
+            "What rises to the top of the first column asks most.",
+            "none",
+            [
+                ("rate", "ops", q.rate(f"nfscope_{kind}_ops_total", kind)),
+                ("mean", "s", seconds_each(kind)),
+                ("time in all", "percentunit", q.rate(f"nfscope_{kind}_op_seconds_total", kind)),
+            ],
+        ),
+        graph(
+            f"{noun} by operations", f"Operations a second, the ten with most. A {kind} that rises alone is who to ask.",
+            "ops", (q.busiest(10, q.rate(f"nfscope_{kind}_ops_total", kind)), named),
+        ),
+        graph(
+            f"{noun} by time",
+            f"Time of their operations on the server, the ten with most; 100 % keeps one thread. A {kind} that rises here "
+            "and not in operations asks for something expensive.",
+            "percentunit", (q.busiest(10, q.rate(f"nfscope_{kind}_op_seconds_total", kind)), named),
+        ),
+        graph(
+            f"{noun} by average operation",
+            f"Average time of an operation, the ten longest. A {kind} that rises alone has slower work, not a slower server.",
+            "s", (q.busiest(10, seconds_each(kind)), named),
+        ),
+        graph(
+            f"{noun} that lost their series",
+            f"Each of the busiest has series of its own, the others are counted as other. A rise means that there are more "
+            f"active ones than --max-{kind}s allows.",
+            "ops", (q.rate(f"nfscope_{kind}_evictions_total", "instance"), "{{instance}}"),
+        ),
+    ]
+
+
+PAGE = page(
+    "clients",
+    "clients and exports",
+    "The busiest clients and exports: what they ask, and what it costs the server.",
+    content=[
+        ("nfsd: clients", [
+            *busiest("client", "Clients"),
+            graph(
+                "Round-trip time",
+                "Smoothed round-trip time of each client's TCP connection, the ten longest. Where it rises, the network or the "
+                "client is slow, not the server.",
+                "s", (q.busiest(10, q.by("client", q.of("nfscope_client_rtt_seconds"), "max")), "{{client}}"),
+            ),
+        ]),
+        ("nfsd: exports", busiest("export", "Exports")),
+    ],
+)

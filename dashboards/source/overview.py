@@ -1,0 +1,109 @@
+"""The first page: is there a bottleneck, and which of the other pages has more."""
+
+from . import queries as q
+from .panels import graph, number, page, states
+
+PAGE = page(
+    "overview",
+    "overview",
+    "What limits the NFS server, if anything does, and how it fares.",
+    content=[
+        ("nfscope: findings", [
+            states(
+                "Findings",
+                "What nfscope finds to be the bottleneck; red while it does. A red bar says which section of "
+                "dashboards/README.md to read.",
+                (q.by("instance, kind", q.of("nfscope_bottleneck_active"), "max"), "{{instance}} {{kind}}"),
+                off="no", on="found",
+            ),
+            graph(
+                "What the causes explain",
+                "Share of the requests' time on the server that each cause explains. A cause that rises above a quarter "
+                "and stays there becomes a finding.",
+                "percentunit",
+                (q.by("kind", q.of("nfscope_bottleneck_score_ratio"), "max"), "{{kind}}"),
+                width=24,
+            ),
+        ]),
+        ("nfsd: requests", [
+            number(
+                "Operations", "NFSv3 procedures and NFSv4 component operations a second. Where it rises, so does the demand.",
+                "ops", q.count("nfscope_op_duration_seconds"),
+            ),
+            number(
+                "Residence p99",
+                "99 of 100 requests stay on the server for less than this, from their arrival to their reply. Where it rises, "
+                "clients wait longer; the panels below say for what.",
+                "s", q.quantile(0.99, "nfscope_rpc_duration_seconds"),
+            ),
+            number(
+                "Queue p99",
+                "99 of 100 requests find a thread within this time. Where it rises, all threads are busy: with work, or waiting.",
+                "s", q.quantile(0.99, "nfscope_rpc_queue_seconds"), limits=(0.01, 0.1),
+            ),
+            number(
+                "Thread utilisation",
+                "Share of the nfsd threads' time with a request in hand, of the server with most. Near 1 requests queue.",
+                "percentunit",
+                q.by("", f"{q.rate('nfscope_thread_busy_seconds_total', 'instance')} / "
+                         f"{q.by('instance', q.of('nfscope_threads'))}", "max"),
+                limits=(0.8, 0.95),
+            ),
+            number(
+                "Errors", "Operations that answered with a status other than OK. Some are everyday (noent); see operations.",
+                "ops", q.rate("nfscope_op_errors_total"),
+            ),
+            number(
+                "Coverage",
+                "Operations that were timed over operations that the kernel counted. 1 is exact; below it the other figures "
+                "leave something out.",
+                "percentunit", q.by("", q.of("nfscope_coverage_ratio"), "min"), limits=(0.999, 0.99), rising=False,
+            ),
+            graph(
+                "Operations by version", "Operations a second by NFS version. A rise is more demand.",
+                "ops", (q.count("nfscope_op_duration_seconds", "version"), "v{{version}}"), stacked=True,
+            ),
+            graph(
+                "Residence",
+                "Time that requests stay on the server. Where p99 rises and p50 does not, only some requests wait.",
+                "s",
+                (q.quantile(0.5, "nfscope_rpc_duration_seconds"), "p50"),
+                (q.quantile(0.99, "nfscope_rpc_duration_seconds"), "p99"),
+            ),
+            graph(
+                "Residence by phase",
+                "Where requests spend their time on the server, as shares: waiting for a thread (queue), being read (receive), "
+                "executing, replying. A queue that rises means too few threads or threads that wait; a reply that rises, "
+                "clients or a network that do not drain.",
+                "percentunit",
+                (q.share("nfscope_rpc_phase_seconds_total", "phase"), "{{phase}}"), stacked=True, top=1,
+            ),
+        ]),
+        ("sched: where operations' time goes", [
+            graph(
+                "Operations by phase",
+                "What the threads do in operations, as shares: on a processor (cpu), waiting for one (runqueue), for the log, "
+                "for other disk I/O (disk), for anything else (lock). The one that rises is where to look.",
+                "percentunit",
+                (q.share("nfscope_op_phase_seconds_total", "phase"), "{{phase}}"), stacked=True, top=1,
+            ),
+        ]),
+        ("jbd2, xfs, btrfs, zfs: logs", [
+            graph(
+                "Log wait p99",
+                "99 of 100 waits of a thread for the journal or intent log are shorter. Where it rises, synchronous writes, "
+                "creates and removes become slower.",
+                "s",
+                (q.quantile(0.99, "nfscope_log_wait_seconds", "fs, volume"), "{{fs}} {{volume}}"),
+            ),
+        ]),
+        ("block: disks", [
+            graph(
+                "Device p99",
+                "99 of 100 requests to a disk are done in less. Where it rises without more demand, the disk itself is slow.",
+                "s",
+                (q.quantile(0.99, "nfscope_block_device_seconds", "device, op"), "{{device}} {{op}}"),
+            ),
+        ]),
+    ],
+)

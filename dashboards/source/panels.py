@@ -1,0 +1,139 @@
+"""Panels and pages as all dashboards of nfscope build them.
+
+Every panel has a title, a description that says what it shows and what it means, and a unit: the functions here ask for
+all three.
+"""
+
+import itertools
+
+from grafana_foundation_sdk.builders import common, dashboard, heatmap, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.builders.prometheus import Dataquery
+from grafana_foundation_sdk.models import common as c
+from grafana_foundation_sdk.models import dashboard as d
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+SOURCE = d.DataSourceRef(type_val="prometheus", uid="${datasource}")
+TAG = "nfscope"
+
+# A query, and how its series are called.
+Query = tuple[str, str]
+
+
+def _query(n: int, expr: str, legend: str = "") -> Dataquery:
+    query = Dataquery().expr(expr).ref_id(chr(ord("A") + n)).datasource(SOURCE)
+    return query.legend_format(legend) if legend else query
+
+
+def _described(panel, title: str, description: str, unit: str, width: int, height: int):
+    return panel.title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
+
+
+def graph(title: str, description: str, unit: str, *queries: Query, stacked: bool = False, top: float | None = None, width: int = 12):
+    """Lines over time; stacked where they are parts of a whole."""
+    panel = _described(timeseries.Panel(), title, description, unit, width, 8)
+    panel = panel.min(0).line_width(1).show_points(c.VisibilityMode.NEVER).fill_opacity(60 if stacked else 8)
+    if stacked:
+        panel = panel.stacking(common.StackingConfig().mode(c.StackingMode.NORMAL).group("A"))
+    if top is not None:
+        panel = panel.max(top)
+    legend = common.VizLegendOptions().display_mode(c.LegendDisplayMode.TABLE).placement(c.LegendPlacement.RIGHT)
+    panel = panel.legend(legend.show_legend(True).calcs(["mean", "max"]))
+    panel = panel.tooltip(common.VizTooltipOptions().mode(c.TooltipDisplayMode.MULTI).sort(c.SortOrder.DESCENDING))
+    for n, (expr, name) in enumerate(queries):
+        panel = panel.with_target(_query(n, expr, name).range())
+    return panel
+
+
+def number(title: str, description: str, unit: str, expr: str, limits: tuple[float, float] | None = None, rising: bool = True):
+    """One number now, over its recent course. Limits colour it: amber and red as it rises, or as it falls."""
+    panel = _described(stat.Panel(), title, description, unit, 4, 4)
+    panel = panel.graph_mode(c.BigValueGraphMode.AREA).color_mode(c.BigValueColorMode.VALUE)
+    steps = [d.Threshold(value=None, color="green")]
+    if limits:
+        amber, red = limits
+        colours = ["green", "orange", "red"] if rising else ["red", "orange", "green"]
+        bounds = [None, amber, red] if rising else [None, red, amber]
+        steps = [d.Threshold(value=v, color=colour) for v, colour in zip(bounds, colours)]
+    panel = panel.thresholds(dashboard.ThresholdsConfig().mode(d.ThresholdsMode.ABSOLUTE).steps(steps))
+    panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+    return panel.with_target(_query(0, expr).range())
+
+
+def map_of_heat(title: str, description: str, unit: str, queries: tuple[str, str], width: int = 12):
+    """How values spread, over time. Grafana draws the native histogram if the server has one, else the classic buckets.
+
+    It does so because of the two formats: a native histogram comes as cells, and the panel takes cells first.
+    """
+    native, classic = queries
+    panel = _described(heatmap.Panel(), title, description, unit, width, 8)
+    colour = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64)
+    panel = panel.color(colour.scale(HeatmapColorScale.EXPONENTIAL).exponent(0.5).fill("dark-orange"))
+    panel = panel.calculate(False).y_axis(heatmap.YAxisConfig().unit(unit)).cell_gap(0)
+    panel = panel.filter_values(heatmap.FilterValueRange().le(1e-9))
+    panel = panel.with_target(_query(0, native).range().format(PromQueryFormat.TIME_SERIES))
+    return panel.with_target(_query(1, classic, "{{le}}").range().format(PromQueryFormat.HEATMAP))
+
+
+def states(title: str, description: str, query: Query, off: str, on: str, width: int = 24):
+    """A bar for each series that says when it was 1."""
+    panel = _described(statetimeline.Panel(), title, description, "none", width, 8)
+    results = {
+        "0": d.ValueMappingResult(text=off, color="green", index=0),
+        "1": d.ValueMappingResult(text=on, color="red", index=1),
+    }
+    panel = panel.mappings([d.ValueMap(options=results)]).show_value(c.VisibilityMode.NEVER).fill_opacity(80)
+    panel = panel.merge_values(True).legend(common.VizLegendOptions().show_legend(True))
+    return panel.with_target(_query(0, *query).range())
+
+
+def rows(title: str, description: str, unit: str, columns: list[tuple[str, str, str]], width: int = 24, hide: tuple[str, ...] = ()):
+    """A table of what is now: a column for each name, unit and expression, beside the labels that they share."""
+    panel = _described(table.Panel(), title, description, unit, width, 9)
+    names = {}
+    for n, (name, column_unit, expr) in enumerate(columns):
+        query = _query(n, expr).instant().format(PromQueryFormat.TABLE)
+        panel = panel.with_target(query)
+        names["Value" if len(columns) == 1 else f"Value #{chr(ord('A') + n)}"] = name
+        panel = panel.override_by_name(name, [d.DynamicConfigValue(id_val="unit", value=column_unit)])
+    panel = panel.with_transformation(d.DataTransformerConfig(id_val="merge", options={}))
+    hidden = {name: True for name in ("Time", "__name__", *hide)}
+    organize = {"excludeByName": hidden, "renameByName": names, "indexByName": {}}
+    panel = panel.with_transformation(d.DataTransformerConfig(id_val="organize", options=organize))
+    return panel.sort_by([common.TableSortByFieldState().display_name(columns[0][0]).desc(True)])
+
+
+def choice(name: str, metric: str, label: str = "", where: str = 'job=~"$job",instance=~"$instance"'):
+    """A variable with the values that a label of that metric has; several may be chosen, or all."""
+    label = label or name
+    selector = f"{metric}{{{where}}}" if where else metric
+    everything = d.VariableOption(selected=True, text="All", value="$__all")
+    query = {"query": f"label_values({selector}, {label})", "refId": name}
+    variable = dashboard.QueryVariable(name).label(name).query(query).datasource(SOURCE).current(everything)
+    variable = variable.refresh(d.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(d.VariableSort.NATURAL_ASC)
+    return variable.multi(True).include_all(True)
+
+
+def histogram(metric: str) -> str:
+    """For the variables: a selector of the metric's series, however the server stores histograms."""
+    return f'{{__name__=~"{metric}(_count)?",job=~"$job",instance=~"$instance"}}'
+
+
+def page(word: str, title: str, description: str, variables=(), content=()):
+    """A dashboard: rows, each with its title and its panels. A row's title begins with the words of its probes."""
+    built = dashboard.Dashboard(f"nfscope: {title}").uid(f"nfscope-{word}").description(description).tags([TAG])
+    built = built.time("now-1h", "now").refresh("30s").timezone("browser").editable()
+    built = built.tooltip(d.DashboardCursorSync.CROSSHAIR)
+    links = dashboard.DashboardLink("nfscope").type(d.DashboardLinkType.DASHBOARDS).tags([TAG])
+    built = built.link(links.as_dropdown(False).include_vars(True).keep_time(True))
+    built = built.with_variable(dashboard.DatasourceVariable("datasource").label("data source").type("prometheus"))
+    built = built.with_variable(choice("job", "nfscope_build_info", where=""))
+    built = built.with_variable(choice("instance", "nfscope_build_info", where='job=~"$job"'))
+    for variable in variables:
+        built = built.with_variable(variable)
+    number_of = itertools.count(1)
+    for name, panels in content:
+        built = built.with_row(dashboard.Row(name).id(next(number_of)))
+        for panel in panels:
+            built = built.with_panel(panel.id(next(number_of)))
+    return built.build()

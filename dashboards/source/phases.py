@@ -1,0 +1,75 @@
+"""Where the time of operations and of requests goes."""
+
+from . import queries as q
+from .panels import choice, graph, page
+
+CHOSEN = 'version=~"$version",op=~"$op"'
+PHASES = "nfscope_op_phase_seconds_total"
+
+# What a rise of each phase means.
+MEANING = {
+    "cpu": "work: encryption, checksums, large directories, or simply more operations",
+    "runqueue": "processors that others use, or too few of them",
+    "log": "a journal or intent log that is slow, or asked too often",
+    "disk": "reads that memory does not hold, or writes that must wait for the disk",
+    "lock": "threads that wait for each other: the same directory or file, delegations, upcalls, or other sleeps of the kernel",
+}
+
+
+def phase(name: str):
+    """The operations that spend most time in a phase."""
+    chosen = f'{CHOSEN},phase="{name}"'
+    return graph(
+        f"Phase {name}",
+        f"Time of operations in the phase {name}, the eight with most; 100 % keeps one thread. A rise means {MEANING[name]}.",
+        "percentunit", (q.busiest(8, q.rate(PHASES, "version, op", chosen)), "v{{version}} {{op}}"),
+    )
+
+
+PAGE = page(
+    "phases",
+    "phases",
+    "What operations wait for, and where requests spend their time on the server.",
+    variables=[choice("version", PHASES), choice("op", PHASES)],
+    content=[
+        ("sched: where operations' time goes", [
+            graph(
+                "Shares of the chosen operations' time",
+                "On a processor (cpu), waiting for one (runqueue), asleep until the log is durable (log), for other disk I/O "
+                "(disk), for anything else (lock). They add up to the duration; the one that rises is the cause.",
+                "percentunit", (q.share(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True, top=1,
+            ),
+            graph(
+                "Time of the chosen operations",
+                "The same in threads: 100 % keeps one thread. Where it rises to the number of threads, requests queue.",
+                "percentunit", (q.rate(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True,
+            ),
+            *(phase(name) for name in MEANING),
+            graph(
+                "Processors in use",
+                "Of all processors of the host, whoever uses them. Near 100 % threads wait for one: see the phase runqueue.",
+                "percentunit",
+                (
+                    f"1 - {q.rate('nfscope_processor_idle_seconds_total', 'instance')} / "
+                    f"{q.by('instance', q.of('nfscope_processors'))}",
+                    "{{instance}}",
+                ),
+                top=1,
+            ),
+        ]),
+        ("nfsd: where requests' time goes", [
+            graph(
+                "Shares of the requests' time",
+                "Waiting for a thread (queue), being read and checked (receive), executing, replying. Where the queue rises, "
+                "look at the threads; where the reply rises, at clients and network.",
+                "percentunit", (q.share("nfscope_rpc_phase_seconds_total", "phase"), "{{phase}}"), stacked=True, top=1,
+            ),
+            graph(
+                "Time of requests by version and phase",
+                "The same in requests: 100 % is one request on the server at any moment. A rise is more demand or slower answers.",
+                "percentunit",
+                (q.rate("nfscope_rpc_phase_seconds_total", "version, phase"), "v{{version}} {{phase}}"), stacked=True,
+            ),
+        ]),
+    ],
+)

@@ -1,0 +1,88 @@
+"""The nfsd threads, and the requests that wait for them."""
+
+from . import queries as q
+from .panels import graph, map_of_heat, page
+
+POOL = "instance, pool"
+NAMED = "{{instance}} pool {{pool}}"
+
+PAGE = page(
+    "threads",
+    "threads and RPC",
+    "Whether there are enough nfsd threads, how long requests wait for one, and what comes in and goes out.",
+    content=[
+        ("nfsd: threads", [
+            graph(
+                "Threads",
+                "nfsd threads that run, that have a request in hand, and the most that the pool may have. Busy ones that rise "
+                "to those that run make requests queue.",
+                "none",
+                (q.by(POOL, q.of("nfscope_threads")), f"{NAMED} running"),
+                (q.by(POOL, q.of("nfscope_threads_busy")), f"{NAMED} busy"),
+                (q.by(POOL, q.of("nfscope_threads_limit")), f"{NAMED} limit"),
+            ),
+            graph(
+                "Utilisation",
+                "Share of the threads' time with a request in hand. Above 0.8 requests begin to queue; whether more threads "
+                "would help depends on what the threads wait for: see phases.",
+                "percentunit",
+                (f"{q.rate('nfscope_thread_busy_seconds_total', POOL)} / {q.by(POOL, q.of('nfscope_threads'))}", NAMED), top=1,
+            ),
+            graph(
+                "Every thread busy",
+                "Share of the time during which every thread that runs had a request in hand: a request that came then had to "
+                "wait. A rise is thread starvation, or threads that wait for something slow.",
+                "percentunit", (q.rate("nfscope_threads_saturated_seconds_total", POOL), NAMED), top=1,
+            ),
+            graph(
+                "Queue",
+                "From a request's arrival on its socket until a thread took it. Where it rises, all threads are busy.",
+                "s",
+                (q.quantile(0.5, "nfscope_rpc_queue_seconds", POOL), f"{NAMED} p50"),
+                (q.quantile(0.99, "nfscope_rpc_queue_seconds", POOL), f"{NAMED} p99"),
+            ),
+            map_of_heat(
+                "Queue time",
+                "How the waits for a thread spread: each column is a moment, darker is more. A band that rises is a queue that "
+                "builds up.",
+                "s", q.cells("nfscope_rpc_queue_seconds"),
+            ),
+            map_of_heat(
+                "Residence",
+                "How long requests stay on the server, from arrival to reply. A second band that appears above the first is a "
+                "group of requests that wait.",
+                "s", q.cells("nfscope_rpc_duration_seconds"),
+            ),
+        ]),
+        ("nfsd: RPC", [
+            graph(
+                "Requests", "RPC requests a second by NFS version. A rise is more demand.",
+                "reqps", (q.count("nfscope_rpc_duration_seconds", "version"), "v{{version}}"), stacked=True,
+            ),
+            graph(
+                "Residence by version", "99 of 100 requests stay for less. Where one version rises alone, so do its operations.",
+                "s", (q.quantile(0.99, "nfscope_rpc_duration_seconds", "version"), "v{{version}} p99"),
+            ),
+            graph(
+                "Bytes received", "Bytes of RPC calls over TCP. A rise is mostly more WRITEs.",
+                "Bps", (q.rate("nfscope_rpc_received_bytes_total", "version"), "v{{version}}"), stacked=True,
+            ),
+            graph(
+                "Bytes sent", "Bytes of RPC replies. A rise is mostly more READs, or larger directories.",
+                "Bps", (q.rate("nfscope_rpc_sent_bytes_total", "version"), "v{{version}}"), stacked=True,
+            ),
+            graph(
+                "Calls without a proper answer",
+                "dropped, deferred for an upcall, malformed (garbage), refused (auth). Where it rises, look at rpc.mountd, at "
+                "exports and at clients.",
+                "reqps", (q.rate("nfscope_rpc_dropped_total", "reason"), "{{reason}}"),
+            ),
+            graph(
+                "Duplicate request cache",
+                "Look-ups: hit (a repeated call was answered from the cache), miss, nocache (repeating does no harm). Hits that "
+                "rise are clients that repeat calls: slow answers, or a network that loses packets.",
+                "reqps", (q.rate("nfscope_reply_cache_total", "result"), "{{result}}"),
+            ),
+        ]),
+    ],
+)

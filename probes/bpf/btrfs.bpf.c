@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * btrfs: how long threads wait for its tree log, or for a whole transaction where the log cannot serve, how long the
+ * tree log takes to be written, and which of an NFS operation's waits are for these.
+ *
+ * Cost: two short programs a sync of the log, three more if it writes the log; nothing on operations that sync none.
+ *
+ * How many bytes that are is told by nothing that would not look at every block written: btrfs has no series of bytes.
+ */
+#include "lib/kernel.h"
+#define LOG_MAP(part) btrfs##part
+#include "lib/log.h"
+#include "lib/waits.h"
+
+/* The functions in which threads wait; neither lies in the other. */
+enum { TREE_LOG, TRANSACTION };
+
+/* The device that is named as what the filesystem is mounted from; its own s_dev is no device's. */
+static __always_inline u32 device_of(struct btrfs_fs_info *fs)
+{
+	struct btrfs_fs_devices *all = READ(fs, fs_devices);
+	struct btrfs_fs_devices___latest_bdev *old = (void *)all;
+
+	if (bpf_core_field_exists(old->latest_bdev))
+		return READ(old, latest_bdev, bd_dev);
+	/* The compiler must not compute the field's address before the branch: without one, that is fatal. */
+	barrier_var(all);
+	struct btrfs_device *latest = READ(all, latest_dev);
+	return READ(latest, bdev, bd_dev);
+}
+
+SEC("fentry/btrfs_sync_log")
+int PROGRAM(sync_begin, struct btrfs_trans_handle *trans, struct btrfs_root *root)
+{
+	struct log_thread *t;
+
+	log_wait_begin(device_of(READ(root, fs_info)), TREE_LOG, ALONE);
+	log_enter();
+	t = log_thread();
+	if (t)
+		t->t_write = 0;
+}
+
+SEC("fexit/btrfs_sync_log")
+int PROGRAM(sync_end)
+{
+	log_leave();
+	log_wait_end(TREE_LOG, ALONE);
+}
+
+/* The filesystem's own thread commits every 30 seconds: nobody waits for that. */
+SEC("fentry/btrfs_commit_transaction")
+int PROGRAM(whole_begin, struct btrfs_trans_handle *trans)
+{
+	struct btrfs_fs_info *fs = READ(trans, fs_info);
+	bool own = READ(fs, transaction_kthread, pid) == (u32)bpf_get_current_pid_tgid();
+
+	log_wait_begin(own ? 0 : device_of(fs), TRANSACTION, ALONE);
+	log_enter();
+}
+
+SEC("fexit/btrfs_commit_transaction")
+int PROGRAM(whole_end)
+{
+	log_leave();
+	log_wait_end(TRANSACTION, ALONE);
+}
+
+/* What a thread does to the log in hand; 0 for one that writes something else. */
+static __always_inline struct log_thread *writer(void)
+{
+	struct log_thread *t = log_thread();
+
+	return t && t->t_wait && t->in == TREE_LOG ? t : 0;
+}
+
+/* Of the threads that sync one log together, one writes it: its blocks, those of the tree of logs, ... */
+SEC("fentry/btrfs_write_marked_extents")
+int PROGRAM(blocks_begin)
+{
+	struct log_thread *t = writer();
+
+	if (t && !t->t_write)
+		t->t_write = bpf_ktime_get_ns();
+}
+
+/* ... and, when all these are durable, the superblocks that name it. */
+SEC("fexit/write_all_supers")
+int PROGRAM(supers_end)
+{
+	struct log_thread *t = writer();
+	u64 ns;
+
+	if (!t)
+		return;
+	ns = log_write_end();
+	if (ns)
+		log_committed(t->dev, ns);
+}
+
+char LICENSE[] SEC("license") = "GPL";

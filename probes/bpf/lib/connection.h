@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is known of a TCP connection: when the requests that wait on it arrived, and where its client is counted.
+ *
+ * The transport's own clocks do not know a request's arrival: a connection is enqueued once for many requests, and
+ * `wakeup-us` is stale under load. But TCP's sequence numbers do. Each time data is ready, the connection's ring keeps
+ * (rcv_nxt, time); once a record is read, copied_seq is its end, and the first entry that reaches it tells when its
+ * last byte was ready. Requests are read in order under XPT_BUSY, so entries before copied_seq never matter again: O(1)
+ * a request, amortised.
+ *
+ * Connections stand in one array, at a place that their transport's address names or one of the seven behind, because
+ * two look-ups in a hash cost each request some 200 instructions more. Where all eight are taken, the one that was
+ * longest silent gives way.
+ */
+#ifndef NFSCOPE_CONNECTION_H
+#define NFSCOPE_CONNECTION_H
+
+#define RING 128 /* segments that wait unread on one connection; more share an entry, see below */
+#define TALLIES 4 /* exports of one connection whose rows it knows by heart */
+
+/*
+ * An address as a number to reckon with. To verifiers what a hook gives is a pointer, with which they allow little;
+ * what was in memory is not. A slot a program, because one may interrupt another.
+ */
+enum number { IN_ARRIVE, IN_RECEIVE, IN_XPRT_FREE, NUMBERS };
+
+TABLE(number, NUMBERS, enum number, u64);
+
+static __always_inline u64 as_number(u64 pointer, enum number slot)
+{
+#ifdef NFSCOPE_RAW
+	return pointer;
+#else
+	volatile u64 *n = row_of(&number, slot);
+
+	if (!n)
+		return 0;
+	*n = pointer;
+	return *n;
+#endif
+}
+
+struct connection {
+	u64 xprt; /* struct svc_xprt; 0: free */
+	u64 sk;
+	u64 ready; /* data came last */
+	u32 head; /* next entry to write */
+	u32 tail; /* first entry that may still matter */
+	u32 srtt_us; /* smoothed round-trip time, times eight */
+	u32 place; /* its own, plus one */
+	u32 epoch; /* of what follows */
+	u32 unused;
+	u64 client[2]; /* whose rows they are: this may be another one's connection, the end of which was skipped */
+	u64 known[TALLIES]; /* see tally.h */
+	u64 ready_ns[RING];
+	u32 end_seq[RING];
+};
+
+#define CONNECTIONS 2048
+#define CONNECTION_BITS 11
+#define CONNECTION_PLACES 8
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CONNECTIONS);
+	__type(key, u32);
+	__type(value, struct connection);
+} connection SEC(".maps");
+
+static __always_inline u32 connection_place(u64 xprt)
+{
+	return (u32)(xprt >> 6) * 0x9e3779b1U >> (32 - CONNECTION_BITS);
+}
+
+static __always_inline struct connection *connection_at(u32 i)
+{
+	i %= CONNECTIONS;
+	return bpf_map_lookup_elem(&connection, &i);
+}
+
+/* Not at its first place. */
+static __noinline struct connection *connection_elsewhere(u64 xprt)
+{
+	u32 i = connection_place(xprt);
+
+	for (u32 n = 1; n < CONNECTION_PLACES; n++) {
+		struct connection *c = connection_at(i + n);
+
+		if (c && c->xprt == xprt)
+			return c;
+	}
+	return 0;
+}
+
+static __always_inline struct connection *connection_of(u64 xprt)
+{
+	struct connection *c = connection_at(connection_place(xprt));
+
+	return c && c->xprt == xprt ? c : connection_elsewhere(xprt);
+}
+
+static __always_inline void connection_clear(struct connection *c)
+{
+	c->head = c->tail = 0;
+	c->srtt_us = 0;
+	for (int i = 0; i < TALLIES; i++)
+		c->known[i] = 0;
+}
+
+/* A place for a new one: a free one, or else that of whichever was silent the longest. */
+static __noinline struct connection *connection_make(u64 xprt)
+{
+	u32 i = connection_place(xprt);
+	struct connection *best = 0;
+	u32 place = 0;
+
+	for (u32 n = 0; n < CONNECTION_PLACES; n++) {
+		struct connection *c = connection_at(i + n);
+
+		if (!c)
+			continue;
+		if (!best || !c->xprt || (best->xprt && c->ready < best->ready)) {
+			best = c;
+			place = (i + n) % CONNECTIONS + 1;
+		}
+		if (!c->xprt)
+			break;
+	}
+	if (!best)
+		return 0;
+#ifdef NFSCOPE_RAW
+	best->xprt = xprt;
+#else
+	u64 owner = best->xprt;
+
+	if (__sync_val_compare_and_swap(&best->xprt, owner, xprt) != owner)
+		return 0;
+#endif
+	connection_clear(best);
+	best->place = place;
+	return best;
+}
+
+/*
+ * Notes that everything up to `end_seq` is ready. A full ring widens its last entry: the requests in it keep the time
+ * of the earlier segment, so their wait can read too long by less than the time between two of 128 waiting segments.
+ *
+ * Returns false where it had to.
+ */
+static __always_inline bool arrival_note(struct connection *c, u32 end_seq, u64 now)
+{
+	u32 i = c->head;
+	bool full = i - c->tail >= RING;
+
+	if (full)
+		i--;
+	else
+		c->ready_ns[i % RING] = now;
+	c->end_seq[i % RING] = end_seq;
+	if (!full)
+		c->head = i + 1;
+	return !full;
+}
+
+/* When the byte before `copied_seq` was ready; 0 where that was not seen. */
+static __always_inline u64 arrival_match(struct connection *c, u32 copied_seq)
+{
+	u32 i = c->tail, head = c->head;
+
+	for (int n = 0; n < RING && i != head; n++, i++) {
+		if ((s32)(c->end_seq[i % RING] - copied_seq) >= 0) {
+			c->tail = i;
+			return c->ready_ns[i % RING];
+		}
+	}
+	c->tail = i;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How a request begins and ends, and how a beginning or an end that the kernel skipped (EV_SKIPPED) is made up for by
+ * what comes later.
+ */
+#ifndef NFSCOPE_STAGES_H
+#define NFSCOPE_STAGES_H
+
+/* The request leaves: replied, or dropped. */
+static __always_inline void leave(struct request_record *r, u64 now, int sent)
+{
+	struct version_row *v = row_of(&version, r->version);
+	struct pool_row *p = row_of(&pool, r->pool);
+	u64 from = r->t_arrive && r->t_arrive < r->t_take ? r->t_arrive : r->t_take;
+
+	r->stage = IDLE;
+	if (!v)
+		return;
+	if (!r->t_arrive)
+		count(EV_ARRIVAL_UNKNOWN);
+	else if (p)
+		time_hist_add(&p->queue, r->t_take - from);
+	else
+		count(EV_POOL_OUTSIDE);
+	time_hist_add(&v->residence, elapsed(from, now));
+	add(&v->phase_ns[QUEUE], r->t_take - from);
+	add(&v->phase_ns[RECEIVE], elapsed(r->t_take, r->t_run));
+	add(&v->phase_ns[EXECUTE], elapsed(r->t_run, r->t_reply));
+	add(&v->phase_ns[REPLY], elapsed(r->t_reply, now));
+	add(&v->received_bytes, r->received);
+	if (sent > 0)
+		add(&v->sent_bytes, sent);
+	tally_add(r, v, now);
+}
+
+/* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
+static __noinline int end_late(struct request_record *r, u64 now)
+{
+	if (!r)
+		return 0;
+	if (r->stage == RUNNING)
+		executed(r);
+	if (r->stage == REPLYING) {
+		leave(r, r->t_reply, 0);
+		count(EV_SKIPPED);
+	}
+	busy_end(r, now);
+	return 0;
+}
+
+/* A call that the kernel counted begins to execute. */
+static __always_inline void begin(struct request_record *r, struct svc_rqst *rqst, u64 now)
+{
+	u32 program = READ(rqst, rq_prog), vers = READ(rqst, rq_vers), proc = READ(rqst, rq_proc);
+	struct svc_pool *p;
+
+	/* Not only the end of the request before was skipped, but also that its thread took this one. */
+	if (r->stage >= RUNNING)
+		end_late(r, now);
+	r->compound = 0;
+	if (vers == 3 && program == NFS_PROGRAM && proc < V3_PROCS) {
+		r->version = V3;
+		r->row = ROW_V3 + proc;
+	} else if (vers == 3 && program == NFSACL_PROGRAM && proc < ACL_PROCS) {
+		r->version = V3;
+		r->row = ROW_ACL + proc;
+	} else if (vers == 4 && program == NFS_PROGRAM) {
+		r->version = V4_NONE;
+		r->row = ROW_V4_NULL;
+		r->compound = proc == NFSPROC4_COMPOUND;
+	} else {
+		return;
+	}
+	r->t_run = now;
+	/* Its taking was skipped; or what was taken since is not it: see idle. */
+	if (r->stage != TAKEN || r->t_take > now) {
+		r->t_take = now;
+		r->t_arrive = 0;
+		r->connection = 0;
+	}
+	if (r->waited)
+		waits_forget(r);
+	r->log_depth = 0;
+	client_of(rqst, r->client);
+	r->stage = RUNNING;
+	r->rqst = (u64)rqst;
+	r->argp = (u64)READ(rqst, rq_argp);
+	r->resp = (u64)READ(rqst, rq_resp);
+	r->t_first = now;
+	r->t_op = now;
+	r->ops = 0;
+	r->nops = 0;
+	r->io_done = 0;
+	r->received = READ(rqst, rq_arg.len);
+	p = READ(rqst, rq_pool);
+	r->pool = READ(p, sp_id);
+	busy_begin(r, now, READ(p, sp_nrthreads), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
+}
+
+static __always_inline bool is_nfs(struct svc_rqst *rqst)
+{
+	u32 program = READ(rqst, rq_prog);
+
+	return program == NFS_PROGRAM || program == NFSACL_PROGRAM;
+}
+
+/* A COMPOUND's arguments: its minor version and its ops, which are not inline above eight. */
+static __always_inline void compound_args(struct request_record *r)
+{
+#ifndef NFSCOPE_RAW
+	struct nfsd4_compoundargs *args = (void *)r->argp;
+	u32 minor = load32(ADDRESS(args->minorversion));
+
+	if (minor <= 2)
+		r->version = V4_0 + minor;
+	r->ops = load64(ADDRESS(args->ops));
+#endif
+}
+
+/*
+ * Whether the kernel counted this call and executed it, by the reply that it is about to get (net/sunrpc/svc.c,
+ * svc_process_common): refused calls carry an authentication status, or one of the accept statuses 1 to 3 (program,
+ * version or procedure not there).
+ */
+static __always_inline bool was_run(struct svc_rqst *rqst)
+{
+#ifdef NFSCOPE_RAW
+	return false;
+#else
+	u32 accepted;
+
+	if (!bpf_core_field_exists(rqst->rq_accept_statp) || rqst->rq_auth_stat)
+		return false;
+	/* A call of another RPC version has no accept status: that of an earlier request, in its page, stands there. */
+	if ((u64)rqst->rq_accept_statp - (u64)rqst->rq_res.head[0].iov_base >= 4096)
+		return false;
+	accepted = bpf_ntohl(load32(rqst->rq_accept_statp));
+	return accepted == 0 || accepted > 3;
+#endif
+}
+
+/* Begins late what was skipped: see EV_SKIPPED. */
+static __always_inline void begin_late(struct request_record *r, struct svc_rqst *rqst)
+{
+#ifndef NFSCOPE_RAW
+	if (!is_nfs(rqst) || !was_run(rqst))
+		return;
+	begin(r, rqst, rqst->rq_stime);
+	/* Not a version that is timed here. */
+	if (r->stage != RUNNING)
+		return;
+	if (r->compound)
+		compound_args(r);
+	count(EV_SKIPPED);
+#endif
+}
+
+static __always_inline void request_end(struct svc_rqst *rqst, int sent)
+{
+	struct request_record *r = request_get();
+	u64 now;
+
+	if (!r || !rqst)
+		return;
+	if (r->stage < RUNNING && sent > 0)
+		begin_late(r, rqst);
+	if (r->stage < RUNNING && !r->t_busy)
+		return;
+	if (r->stage == RUNNING)
+		executed(r);
+	now = bpf_ktime_get_ns();
+	if (r->stage == REPLYING)
+		leave(r, now, sent);
+	busy_end(r, now);
+}
+
+#endif

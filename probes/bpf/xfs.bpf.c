@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * xfs: how long threads wait for the XFS log, how long its buffers (iclogs) take to be written, how many bytes they
+ * have, and which of an NFS operation's waits are for the log: for a checkpoint to be durable, or for room.
+ *
+ * Cost: two short programs a log force, two a written iclog; nothing on operations that force none.
+ *
+ * A log force without XFS_LOG_SYNC only sets the write in motion: the kernel's own threads do that, and wait for
+ * nothing.
+ */
+#include "lib/kernel.h"
+#define LOG_MAP(part) xfs##part
+#include "lib/log.h"
+#include "lib/waits.h"
+
+#define XFS_LOG_SYNC 0x1 /* fs/xfs/xfs_log.h: the same on every kernel */
+
+enum { FORCE };
+
+/* A log has eight iclogs at most and writes them again and again: an entry stays. */
+struct iclog_write {
+	u64 since; /* 0: not being written */
+	u32 dev;
+	u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 2048);
+	__type(key, u64); /* struct xlog_in_core */
+	__type(value, struct iclog_write);
+} xfs_iclog SEC(".maps");
+
+static __always_inline u32 device_of(struct xfs_mount *mp)
+{
+	return READ(mp, m_super, s_dev);
+}
+
+static __always_inline void begin(struct xfs_mount *mp, u32 flags)
+{
+	if (flags & XFS_LOG_SYNC)
+		log_wait_begin(device_of(mp), FORCE, ALONE);
+	log_enter();
+}
+
+static __always_inline void end(u32 flags)
+{
+	log_leave();
+	if (flags & XFS_LOG_SYNC)
+		log_wait_end(FORCE, ALONE);
+}
+
+SEC("fentry/xfs_log_force_seq")
+int PROGRAM(seq_begin, struct xfs_mount *mp, s64 seq, u32 flags)
+{
+	begin(mp, flags);
+}
+
+SEC("fexit/xfs_log_force_seq")
+int PROGRAM(seq_end, struct xfs_mount *mp, s64 seq, u32 flags)
+{
+	end(flags);
+}
+
+SEC("fentry/xfs_log_force")
+int PROGRAM(force_begin, struct xfs_mount *mp, u32 flags)
+{
+	begin(mp, flags);
+}
+
+SEC("fexit/xfs_log_force")
+int PROGRAM(force_end, struct xfs_mount *mp, u32 flags)
+{
+	end(flags);
+}
+
+SEC("fentry/xlog_grant_head_wait")
+int PROGRAM(room_begin)
+{
+	log_enter();
+}
+
+SEC("fexit/xlog_grant_head_wait")
+int PROGRAM(room_end)
+{
+	log_leave();
+}
+
+SEC("fentry/xlog_write_iclog")
+int PROGRAM(write_begin, struct xlog *log, struct xlog_in_core *iclog, u64 block, u32 bytes)
+{
+	struct xfs_mount *mp = READ(log, l_mp);
+	struct iclog_write w = { .since = bpf_ktime_get_ns(), .dev = device_of(mp) };
+	u64 key = (u64)iclog;
+
+	bpf_map_update_elem(&xfs_iclog, &key, &w, BPF_ANY);
+	log_written(w.dev, READ(log, l_targ, bt_dev) != READ(mp, m_ddev_targp, bt_dev), bytes);
+}
+
+/* Durable; those that wait for it are about to be told. */
+SEC("fentry/xlog_state_done_syncing")
+int PROGRAM(write_end, struct xlog_in_core *iclog)
+{
+	u64 key = (u64)iclog;
+	struct iclog_write *w = bpf_map_lookup_elem(&xfs_iclog, &key);
+
+	if (!w || !w->since) {
+		log_count(EV_LOG_UNMATCHED);
+		return;
+	}
+	log_committed(w->dev, elapsed(w->since, bpf_ktime_get_ns()));
+	w->since = 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,66 @@
+# Disks whose every request takes a time that is known, and servers on them. After server.sh.
+
+# null_disk <name> <ms> [<MiB>]: /dev/mapper/<name>, a disk in memory (1024 MiB) whose every request a timer completes after
+# that time.
+null_disk() {
+  local dir=/sys/kernel/config/nullb/$1 size=${3:-1024} throttle
+  modprobe null_blk nr_devices=0 && modprobe dm_mod || return
+  mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
+  mkdir "$dir"
+  echo "$size" >"$dir/size"
+  echo 1 >"$dir/memory_backed"
+  echo 2 >"$dir/irqmode"
+  awk -v ms="$2" 'BEGIN { printf "%d\n", ms * 1000000 }' >"$dir/completion_nsec"
+  echo 1 >"$dir/power"
+  # Where reads take longer than a disk is expected to, the kernel would hold writes back for their sake.
+  throttle=$(null_device "$1")
+  throttle=/sys/block/${throttle#/dev/}/queue/wbt_lat_usec
+  [ ! -e "$throttle" ] || echo 0 >"$throttle"
+  # Mapped, because zpool takes a mapped one as it is, and waits for udev to partition others.
+  dmsetup create "$1" --noudevsync --table "0 $((size * 2048)) linear $(null_device "$1") 0" && dmsetup mknodes
+}
+
+# null_device <name>: newer kernels name it as its directory.
+null_device() {
+  local device=/dev/$1
+  [ -e "$device" ] || device=/dev/nullb$(cat "/sys/kernel/config/nullb/$1/index")
+  echo "$device"
+}
+
+# null_delay <name> <ms for reads> <ms for writes and flushes>: what they take longer from now on, while it is in use.
+null_delay() {
+  modprobe dm_delay && disk_delay "$1" "$(null_device "$1")" "$2" "$3"
+}
+
+# null_gone <name>: the disk and what was on it, if there is one.
+null_gone() {
+  local dir=/sys/kernel/config/nullb/$1
+  [ -e "$dir" ] || return 0
+  { dmsetup remove "$1" --noudevsync && dmsetup mknodes; } || return
+  echo 0 >"$dir/power"
+  rmdir "$dir"
+}
+
+# scene_up <file system> <ms of its disk> [<ms of its log's own disk>]: exports it, new and empty, in place of what was
+# exported. zfs needs its modules: zfs_load.
+scene_up() {
+  local fs=$1 log=
+  scene_down || return
+  if [ "$fs" != tmpfs ]; then
+    null_disk data "$2" || return
+    [ -z "${3:-}" ] || { null_disk log "$3" 64 && log=/dev/mapper/log; } || return
+  fi
+  case $fs$log in
+  ext4 | ext4-fast | xfs | btrfs) inside_up "$fs" /dev/mapper/data ;;
+  *) export_up "$fs" /dev/mapper/data ${log:+"$log"} ;;
+  esac
+}
+
+# scene_down: nothing is exported, and no disk of scene_up is left.
+scene_down() {
+  local name
+  export_down
+  ! mountpoint -q /run/exp || umount -R /run/exp || return
+  ! grep -q '^zfs ' /proc/modules || ! zpool list -H tank >/dev/null 2>&1 || zpool destroy tank || return
+  for name in data log; do null_gone "$name" || return; done
+}

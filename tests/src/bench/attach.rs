@@ -1,0 +1,172 @@
+//! What is attached in the machine while it measures, from the host's side.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nfscope::model::ProbeState;
+
+use crate::Agent;
+use crate::control::Running;
+use crate::server::Server;
+
+const PEER: &str = include_str!("../../guest/peer.bt");
+const OFF_CPU: &str = include_str!("../../guest/offcpu.bt");
+const EMPTY: &str = include_str!("../../guest/empty.py");
+/// For one measurement, or for bpftrace to attach: emulated, and beside another machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    /// Nothing.
+    Nothing,
+    /// The agent, which does not split operations into phases, nobody scraping.
+    NoPhases,
+    /// The agent, all its probes on, nobody scraping.
+    Agent,
+    /// The bpftrace script that asks what the agent without phases answers.
+    Bpftrace,
+    /// The bpftrace script that asks what the phases answer.
+    OffCpu,
+    /// A program at every context switch that does nothing.
+    Empty,
+}
+
+impl With {
+    pub fn name(self) -> &'static str {
+        match self {
+            With::Nothing => "alone",
+            With::NoPhases => "with the agent without phases",
+            With::Agent => "with the agent",
+            With::Bpftrace => "with bpftrace",
+            With::OffCpu => "with the off-CPU script",
+            With::Empty => "with an empty program",
+        }
+    }
+
+    /// Whether it concerns NFS operations.
+    pub fn operations(self) -> bool {
+        self != With::Empty
+    }
+
+    /// Whether it concerns context switches.
+    pub fn switches(self) -> bool {
+        self != With::Bpftrace
+    }
+}
+
+/// Attached; dropping it detaches, but [`Attached::detach`] also looks whether it saw anything.
+pub(super) enum Attached {
+    Nothing,
+    Agent(Agent),
+    /// With what the script must have printed.
+    Script(Running, Vec<&'static str>),
+}
+
+impl Attached {
+    /// Attaches it, the script perhaps without its queue.
+    pub fn attach(server: &Server, with: With, without_queue: bool) -> Result<Attached> {
+        Ok(match with {
+            With::Nothing => Attached::Nothing,
+            With::NoPhases => Attached::Agent(agent(server, false)?),
+            With::Agent => Attached::Agent(agent(server, true)?),
+            With::Bpftrace => {
+                let mut prints = vec!["@dispatch_ns:", "@reply_ns:"];
+                if !without_queue {
+                    prints.push("@queue_ns:");
+                }
+                Attached::Script(script(server, "bpftrace", &peer(without_queue)?)?, prints)
+            }
+            With::OffCpu => {
+                Attached::Script(script(server, "bpftrace", OFF_CPU)?, vec!["@off_ns["])
+            }
+            With::Empty => Attached::Script(script(server, "python3", EMPTY)?, Vec::new()),
+        })
+    }
+
+    /// Detaches it.
+    pub fn detach(self) -> Result<()> {
+        match self {
+            Attached::Nothing => {}
+            Attached::Agent(agent) => drop(agent.stop()?),
+            Attached::Script(mut running, prints) => {
+                running.signal(2)?;
+                let said = running.wait(PATIENCE)?.ok("the script")?;
+                // A script that sees nothing costs nothing.
+                for name in prints {
+                    if !said.stdout.contains(name) {
+                        bail!(
+                            "the script measured no {name} {}{}",
+                            said.stdout,
+                            said.stderr
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The agent, attached.
+pub(super) fn agent(server: &Server, phases: bool) -> Result<Agent> {
+    let arguments: &[&str] = if phases { &[] } else { &["--no-phases"] };
+    let agent = server.agent_start(arguments)?;
+    agent.wait_until_healthy(PATIENCE)?;
+    let probes = agent.snapshot()?.probes;
+    let mut switched = probes.iter().filter(|p| p.probe == "sched");
+    let there = switched.any(|p| p.state == ProbeState::Attached);
+    ensure!(
+        there == phases,
+        "the agent {arguments:?} splits operations into phases: {there}"
+    );
+    Ok(agent)
+}
+
+/// Runs a script, which says so when it is attached.
+fn script(server: &Server, interpreter: &str, text: &str) -> Result<Running> {
+    let path = server.dir().join("script");
+    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    let running = server.spawn(&format!("exec {interpreter} {}", path.display()))?;
+    let begun = Instant::now();
+    loop {
+        let (out, err) = running.output_so_far();
+        if out.contains("attached") {
+            return Ok(running);
+        }
+        if running.has_ended() || begun.elapsed() > PATIENCE {
+            bail!("{interpreter} did not attach: {out}{err}");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The script, if so wished without the section that times the queue.
+fn peer(without_queue: bool) -> Result<String> {
+    if !without_queue {
+        return Ok(PEER.to_owned());
+    }
+    let (before, rest) = PEER
+        .split_once("/* Queue:")
+        .context("no queue in the script")?;
+    let (_, after) = rest.split_once("/* Reply:").context("no reply after it")?;
+    Ok(format!("{before}/* Reply:{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_can_do_without_its_queue() -> Result<()> {
+        let script = peer(true)?;
+        for (part, there) in [
+            ("svc_xprt_", false),
+            ("nfsd_dispatch", true),
+            ("svc_send", true),
+        ] {
+            assert_eq!(script.contains(part), there, "{part}");
+        }
+        Ok(())
+    }
+}

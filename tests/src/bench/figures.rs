@@ -1,0 +1,219 @@
+//! Measurements over the rounds, compared.
+
+use super::attach::With;
+use super::load::{Case, Measure};
+use super::median;
+use super::switches::Switches;
+use super::table::thousands;
+use super::turns::Turn;
+
+/// A figure over the rounds.
+#[derive(Debug, PartialEq)]
+pub(super) struct Figure {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Figure {
+    pub fn of(mut numbers: Vec<f64>) -> Option<Figure> {
+        let median = median(&mut numbers);
+        Some(Figure {
+            median,
+            least: *numbers.first()?,
+            most: *numbers.last()?,
+        })
+    }
+
+    fn minus(self, base: f64) -> Figure {
+        Figure {
+            median: self.median - base,
+            least: self.least - base,
+            most: self.most - base,
+        }
+    }
+
+    /// With the lowest and the highest, where there are more than one.
+    pub fn show(&self) -> String {
+        let round = |x: f64| thousands(x.round());
+        let (least, most) = (round(self.least), round(self.most));
+        if least == most {
+            return round(self.median);
+        }
+        format!("{} ({least} to {most})", round(self.median))
+    }
+
+    /// The median alone.
+    pub fn short(&self) -> String {
+        thousands(self.median.round())
+    }
+}
+
+/// What was measured again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Operation(Case),
+    Switch,
+}
+
+impl Subject {
+    pub fn name(self) -> String {
+        match self {
+            Subject::Operation(case) => {
+                let version = if case.version == 3 { "v3" } else { "v4.2" };
+                format!("{}, {version}", case.operation())
+            }
+            Subject::Switch => "switch of an unrelated task".to_owned(),
+        }
+    }
+
+    fn samples(self, turns: &[Turn], with: With) -> Vec<f64> {
+        let turns = turns.iter().filter(|turn| turn.with == with);
+        match self {
+            Subject::Operation(case) => turns
+                .flat_map(|turn| &turn.measures)
+                .filter(|measure| measure.case == case)
+                .map(Measure::per_op)
+                .collect(),
+            Subject::Switch => turns
+                .filter_map(|turn| turn.switches.as_ref())
+                .map(Switches::per_switch)
+                .collect(),
+        }
+    }
+}
+
+/// In instructions: what one of them takes alone, and what is added to that.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub subject: Subject,
+    pub alone: Figure,
+    pub no_phases: Option<Figure>,
+    pub agent: Option<Figure>,
+    /// What phases add to the agent without them, round by round.
+    pub phases: Option<Figure>,
+    pub peer: Option<Figure>,
+    pub off_cpu: Option<Figure>,
+    pub empty: Option<Figure>,
+}
+
+impl Row {
+    pub fn new(turns: &[Turn], subject: Subject) -> Option<Row> {
+        let samples = |with| subject.samples(turns, with);
+        let alone = Figure::of(samples(With::Nothing))?;
+        let added = |with| Figure::of(samples(with)).map(|f| f.minus(alone.median));
+        let without = samples(With::NoPhases);
+        let with = samples(With::Agent).into_iter();
+        let phases = with.zip(without).map(|(with, without)| with - without);
+        Some(Row {
+            subject,
+            no_phases: added(With::NoPhases),
+            agent: added(With::Agent),
+            phases: Figure::of(phases.collect()),
+            peer: added(With::Bpftrace),
+            off_cpu: added(With::OffCpu),
+            empty: added(With::Empty),
+            alone,
+        })
+    }
+
+    /// Beside the whole.
+    pub fn share(&self, figure: &Figure) -> f64 {
+        figure.median / self.alone.median
+    }
+}
+
+/// How a limit stands.
+pub(super) struct Verdict {
+    pub measured: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Verdict {
+    /// A figure and what it is a share of.
+    pub fn of(figure: &Figure, whole: f64) -> Verdict {
+        Verdict {
+            measured: figure.median / whole,
+            least: figure.least / whole,
+            most: figure.most / whole,
+        }
+    }
+
+    /// Whether the limit holds, and whether the measurements agree about it.
+    pub fn show(&self, limit: f64) -> String {
+        let unsure = self.least <= limit && limit < self.most;
+        let word = if self.measured <= limit {
+            "met"
+        } else {
+            "MISSED"
+        };
+        format!("{word}{}", if unsure { ", within the spread" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn turn(with: With, per_switch: u64) -> Turn {
+        Turn {
+            with,
+            measures: Vec::new(),
+            switches: Some(Switches {
+                switches: 10,
+                ns: 10 * per_switch,
+                tenths: vec![per_switch as f64; 10],
+                programs: BTreeMap::new(),
+            }),
+        }
+    }
+
+    #[test]
+    fn phases_are_what_they_add_round_by_round() {
+        let turns = [
+            turn(With::Nothing, 1000),
+            turn(With::NoPhases, 1005),
+            turn(With::Agent, 1100),
+            turn(With::Nothing, 1002),
+            turn(With::NoPhases, 1025),
+            turn(With::Agent, 1122),
+        ];
+        let row = Row::new(&turns, Subject::Switch).expect("it was measured alone");
+        let figure = |median, least, most| {
+            Some(Figure {
+                median,
+                least,
+                most,
+            })
+        };
+        assert_eq!(row.alone.median, 1001.0);
+        assert_eq!(row.no_phases, figure(14.0, 4.0, 24.0));
+        assert_eq!(row.agent, figure(110.0, 99.0, 121.0));
+        assert_eq!(row.phases, figure(96.0, 95.0, 97.0));
+        assert_eq!(row.off_cpu, None);
+        assert_eq!(Row::new(&[], Subject::Switch).map(|row| row.alone), None);
+    }
+
+    #[test]
+    fn a_spread_is_shown_where_there_is_one() {
+        let show = |numbers: &[f64]| Figure::of(numbers.to_vec()).map(|f| f.show());
+        assert_eq!(show(&[1234.4]).as_deref(), Some("1,234"));
+        assert_eq!(show(&[3.0, 1.0, 2.0]).as_deref(), Some("2 (1 to 3)"));
+        assert_eq!(show(&[]), None);
+    }
+
+    #[test]
+    fn a_verdict_says_where_the_spread_disagrees() {
+        let verdict = Verdict {
+            measured: 0.021,
+            least: 0.018,
+            most: 0.024,
+        };
+        assert_eq!(verdict.show(0.02), "MISSED, within the spread");
+        assert_eq!(verdict.show(0.03), "met");
+        assert_eq!(verdict.show(0.01), "MISSED");
+    }
+}

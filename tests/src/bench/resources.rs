@@ -1,0 +1,205 @@
+//! What was measured beside the cost of operations, as tables: programs one by one, and the agent's resources.
+
+use std::collections::BTreeMap;
+
+use super::Results;
+use super::agent::{Scraped, Started};
+use super::figures::Subject;
+use super::load::Program;
+use super::table::{Out, thousands};
+use super::turns::Turn;
+
+const START: f64 = 0.5;
+const RESIDENT_KIB: u64 = 12 * 1024;
+const DAY: u64 = 64 << 20;
+const COMPARE: f64 = 2.0;
+const BINARY: u64 = 6_000_000;
+
+/// What each program took.
+pub(super) fn programs(out: &mut Out, turn: &Turn) {
+    out.paragraph(&format!(
+        "Programs {}: instructions inside the programs only, with what counting them takes (some of each run).",
+        turn.with.name()
+    ));
+    let mut rows = Vec::new();
+    for measure in &turn.measures {
+        let row = Subject::Operation(measure.case).name();
+        let name = format!("{row}, {}", measure.case.client.name());
+        ranked(&mut rows, &name, &measure.programs, measure.ops);
+    }
+    if let Some(switches) = &turn.switches {
+        ranked(
+            &mut rows,
+            &Subject::Switch.name(),
+            &switches.programs,
+            switches.switches,
+        );
+    }
+    let head = ["", "program", "runs", "each", "in all"];
+    out.table(&head, 2, &rows);
+}
+
+/// The programs, the dearest first, and their sum.
+fn ranked(
+    rows: &mut Vec<Vec<String>>,
+    name: &str,
+    programs: &BTreeMap<String, Program>,
+    times: u64,
+) {
+    let mut by_cost: Vec<(&str, Program)> = merged(programs).into_iter().collect();
+    by_cost.sort_by_key(|(_, program)| std::cmp::Reverse(program.ns));
+    let mut total = Program::default();
+    for (_, program) in &by_cost {
+        total.runs += program.runs;
+        total.ns += program.ns;
+    }
+    by_cost.push(("all", total));
+    for (program, cost) in by_cost {
+        let (runs, ns, times) = (cost.runs as f64, cost.ns as f64, times as f64);
+        // What ran for something else: a lease, a disk's poll.
+        if runs / times < 0.02 {
+            continue;
+        }
+        rows.push(vec![
+            name.to_owned(),
+            program.to_owned(),
+            format!("{:.2}", runs / times),
+            thousands((ns / runs).round()),
+            thousands((ns / times).round()),
+        ]);
+    }
+}
+
+/// Programs of one name together.
+fn merged(programs: &BTreeMap<String, Program>) -> BTreeMap<&str, Program> {
+    let mut all: BTreeMap<&str, Program> = BTreeMap::new();
+    for (name, program) in programs {
+        let name = name.split('#').next().unwrap_or(name);
+        let entry = all.entry(name).or_default();
+        entry.runs += program.runs;
+        entry.ns += program.ns;
+    }
+    all
+}
+
+/// Size, start, memory, scrapes.
+pub(super) fn resources(out: &mut Out, results: &Results) {
+    let mut rows = Vec::new();
+    let megabytes = |bytes: u64| format!("{:.2} MB", bytes as f64 / 1e6);
+    let met = |met: bool| if met { "met" } else { "MISSED" }.to_owned();
+    rows.push(vec![
+        "release binary".to_owned(),
+        megabytes(results.binary),
+        format!(
+            "at most {}: {}",
+            megabytes(BINARY),
+            met(results.binary <= BINARY)
+        ),
+    ]);
+    if let Some((started, scraped)) = &results.native {
+        rows.push(vec![
+            format!("this host: start until attached, {}", attached(started)),
+            milliseconds(started.attached),
+            format!(
+                "at most {}: {}",
+                milliseconds(START),
+                met(started.attached <= START)
+            ),
+        ]);
+        for (format, time) in scrapes(scraped) {
+            rows.push(vec![format!("this host: {format}"), time, String::new()]);
+        }
+    }
+    if let Some(days) = &results.days {
+        rows.push(vec![
+            "this host: 24 hours of a busy server in windows of 10 s, in the store".to_owned(),
+            megabytes(days.bytes),
+            format!("at most {}: {}", megabytes(DAY), met(days.bytes <= DAY)),
+        ]);
+        rows.push(vec![
+            "this host: comparing two such recordings".to_owned(),
+            milliseconds(days.seconds),
+            format!(
+                "at most {}: {}",
+                milliseconds(COMPARE),
+                met(days.seconds <= COMPARE)
+            ),
+        ]);
+    }
+    if let Some((started, scraped)) = &results.inside {
+        rows.push(vec![
+            format!("machine: start until attached, {}", attached(started)),
+            format!("{:.0} million instructions", started.busy * 1e3),
+            String::new(),
+        ]);
+        for scrape in &scraped.scrapes {
+            rows.push(vec![
+                format!(
+                    "machine: a scrape, {}, {} bytes",
+                    scrape.format,
+                    thousands(scrape.bytes as f64)
+                ),
+                format!("{:.2} million instructions", scrape.seconds * 1e3),
+                String::new(),
+            ]);
+        }
+        if let Some(window) = &scraped.window {
+            rows.push(vec![
+                "machine: a window of a recording, in the agent and in the recorder".to_owned(),
+                format!(
+                    "{:.1} and {:.1} million instructions",
+                    window.agent * 1e3,
+                    window.recorder * 1e3
+                ),
+                String::new(),
+            ]);
+        }
+        let mebibytes = |kib: u64| format!("{:.1} MiB", kib as f64 / 1024.0);
+        rows.push(vec![
+            "machine: resident memory after a mixed load and the scrapes".to_owned(),
+            format!(
+                "{} (peak {})",
+                mebibytes(scraped.resident),
+                mebibytes(scraped.peak)
+            ),
+            format!(
+                "at most {}: {}",
+                mebibytes(RESIDENT_KIB),
+                met(scraped.resident <= RESIDENT_KIB)
+            ),
+        ]);
+        rows.push(vec![
+            "machine: kernel memory of the maps, one processor".to_owned(),
+            mebibytes(results.maps / 1024),
+            String::new(),
+        ]);
+    }
+    out.table(&["the agent", "measured", "target"], 1, &rows);
+}
+
+fn attached(started: &Started) -> String {
+    format!(
+        "{} of {} programs ({})",
+        started.programs,
+        started.of,
+        started.probes.join(", ")
+    )
+}
+
+fn scrapes(scraped: &Scraped) -> Vec<(String, String)> {
+    let one = |s: &super::agent::Scrape| {
+        (
+            format!(
+                "a scrape, {}, {} bytes",
+                s.format,
+                thousands(s.bytes as f64)
+            ),
+            format!("{:.2} ms", s.seconds * 1e3),
+        )
+    };
+    scraped.scrapes.iter().map(one).collect()
+}
+
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.0} ms", seconds * 1e3)
+}

@@ -1,0 +1,128 @@
+//! In the machine: two processes that have nothing to do with NFS hand the processor to each other.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::load::{Program, difference, running_programs};
+
+/// What switches cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Switches {
+    /// Context switches of the whole machine meanwhile.
+    pub switches: u64,
+    /// The whole time.
+    pub ns: u64,
+    /// Nanoseconds per switch in each tenth of them, each between two new processes.
+    pub tenths: Vec<f64>,
+    /// The kernel's programs that ran meanwhile, as in [`super::load::Measure`].
+    pub programs: BTreeMap<String, Program>,
+}
+
+impl Switches {
+    /// Time, or counted instructions, per switch, with the system calls around it: the median of the tenths, since
+    /// what an agent does once in some seconds, millions of instructions at times, is no cost of switches.
+    pub fn per_switch(&self) -> f64 {
+        super::median(&mut self.tenths.clone())
+    }
+}
+
+/// Passes a byte to another process and back, so many times.
+pub fn run(trips: u64, programs: bool) -> Result<Switches> {
+    let before = programs.then(running_programs).transpose()?;
+    let (mut switches, mut ns, mut tenths) = (0, 0, Vec::with_capacity(10));
+    for n in 0..10 {
+        let mut partner = Partner::start()?;
+        partner.pass(100)?;
+        let trips = trips * (n + 1) / 10 - trips * n / 10;
+        let before = switched()?;
+        let started = Instant::now();
+        partner.pass(trips)?;
+        let took = u64::try_from(started.elapsed().as_nanos())?;
+        let switched = switched()? - before;
+        partner.end()?;
+        // There and back; now and then somebody else runs.
+        ensure!(
+            (2 * trips..2 * trips + trips / 10 + 50).contains(&switched),
+            "{trips} round trips took {switched} switches"
+        );
+        tenths.push(took as f64 / switched as f64);
+        switches += switched;
+        ns += took;
+    }
+    let after = programs.then(running_programs).transpose()?;
+    Ok(Switches {
+        switches,
+        ns,
+        tenths,
+        programs: difference(before, after),
+    })
+}
+
+/// The other process, and the pipes to and from it.
+struct Partner {
+    process: Child,
+    there: ChildStdin,
+    back: ChildStdout,
+}
+
+impl Partner {
+    fn start() -> Result<Partner> {
+        let program = std::env::current_exe().context("finding the running program")?;
+        let mut process = Command::new(&program)
+            .args(["bench-guest", "echo"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let there = process.stdin.take().context("the partner's input")?;
+        let back = process.stdout.take().context("the partner's output")?;
+        Ok(Partner {
+            process,
+            there,
+            back,
+        })
+    }
+
+    fn pass(&mut self, trips: u64) -> Result<()> {
+        let mut byte = [1];
+        for _ in 0..trips {
+            self.there.write_all(&byte)?;
+            self.back.read_exact(&mut byte)?;
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<()> {
+        drop(self.there);
+        let status = self.process.wait()?;
+        ensure!(status.success(), "the partner said {status}");
+        Ok(())
+    }
+}
+
+/// The other process: gives back each byte until there are no more.
+pub fn echo() -> Result<()> {
+    // Nothing between the pipes and the system calls.
+    let mut from = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let mut to = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    let mut byte = [0];
+    while from.read(&mut byte)? > 0 {
+        to.write_all(&byte)?;
+    }
+    Ok(())
+}
+
+fn switched() -> Result<u64> {
+    let stat = fs::read_to_string("/proc/stat").context("reading /proc/stat")?;
+    let number = stat.lines().find_map(|line| line.strip_prefix("ctxt "));
+    number
+        .and_then(|n| n.trim().parse().ok())
+        .context("no ctxt in /proc/stat")
+}

@@ -1,0 +1,174 @@
+//! The host's side: a machine, and measurements in it in turn.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::attach::{self, Attached, With};
+use super::load::Measure;
+use super::switches::Switches;
+use super::{Options, Results};
+use crate::load::Load;
+use crate::place;
+use crate::server::Server;
+
+/// Mixed operations before the agent's memory and scrapes are measured.
+const MIXED: u64 = 3000;
+
+/// One measurement of each case, and of context switches, as far as what was attached concerns them.
+#[derive(Debug)]
+pub struct Turn {
+    pub with: With,
+    pub measures: Vec<Measure>,
+    pub switches: Option<Switches>,
+}
+
+/// Alone twice: everything is compared with that.
+const TURNS: &[With] = &[With::Nothing, With::NoPhases, With::Nothing, With::Agent];
+/// In every other round only. bpftrace takes as long to start as all else in a round, and the scripts cost so much more
+/// than the agent that fewer measurements tell how much.
+const SCRIPTS: &[With] = &[With::Bpftrace, With::OffCpu, With::Empty];
+const QUICK: &[With] = &[With::Nothing, With::NoPhases, With::Agent];
+
+pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
+    let begun = Instant::now();
+    let say = |what: &str| eprintln!("bench: [{:4.0} s] {what}", begun.elapsed().as_secs_f64());
+    say(&format!("booting kernel {}", options.kernel));
+    let bench = Bench::boot(options)?;
+    // The first measurement would warm caches for the others.
+    bench.measure(100, false)?;
+    let rounds = options.rounds();
+    for round in 1..=rounds {
+        let (turns, scripts) = match (options.quick, round % 2) {
+            (true, _) => (QUICK, [].as_slice()),
+            (false, 0) => (TURNS, [].as_slice()),
+            (false, _) => (TURNS, SCRIPTS),
+        };
+        for with in turns.iter().chain(scripts) {
+            say(&format!("round {round} of {rounds}: {}", with.name()));
+            let turn = bench.turn(*with, false)?;
+            if let Some(path) = &options.raw {
+                let line = serde_json::to_string(&(with.name(), &turn.measures, &turn.switches))?;
+                let mut file = File::options().create(true).append(true).open(path)?;
+                writeln!(file, "{line}").with_context(|| format!("writing {}", path.display()))?;
+            }
+            results.turns.push(turn);
+        }
+    }
+    if options.per_program {
+        for with in [With::Agent, With::Bpftrace, With::OffCpu] {
+            if options.quick && with != With::Agent {
+                continue;
+            }
+            say(&format!("the programs {}", with.name()));
+            bench.server.sh("sysctl -q kernel.bpf_stats_enabled=1")?;
+            results.per_program.push(bench.turn(with, true)?);
+            bench.server.sh("sysctl -q kernel.bpf_stats_enabled=0")?;
+        }
+    }
+    if !options.quick {
+        say("start, memory and scrapes");
+        bench.resources(results)?;
+    }
+    say("done");
+    Ok(())
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    server: Server,
+}
+
+impl Bench<'_> {
+    fn boot(options: &Options) -> Result<Bench<'_>> {
+        let server = Server::boot(options.kernel)
+            .export("tmpfs")
+            .clients(1)
+            .icount()
+            .start()?;
+        // ext4 for its journal, which the probes and the script attach to although tmpfs has none.
+        server.sh("set -e
+             modprobe -a ext4 nfs nfsv3 nfsv4; mkdir -p /run/bench/{3,4}
+             mount -t nfs -o vers=3,nolock,proto=tcp 127.0.0.1:/run/exp /run/bench/3
+             mount -t nfs -o vers=4.2,proto=tcp 127.0.0.1:/ /run/bench/4")?;
+        Ok(Bench { options, server })
+    }
+
+    fn turn(&self, with: With, programs: bool) -> Result<Turn> {
+        let attached = Attached::attach(&self.server, with, self.options.without_queue)?;
+        let measures = match with.operations() {
+            true => self.measure(self.options.ops, programs)?,
+            false => Vec::new(),
+        };
+        let switches = match with.switches() {
+            true => Some(self.switches(programs)?),
+            false => None,
+        };
+        attached.detach()?;
+        Ok(Turn {
+            with,
+            measures,
+            switches,
+        })
+    }
+
+    fn measure(&self, ops: u64, programs: bool) -> Result<Vec<Measure>> {
+        let mut arguments = format!("load --ops {ops}");
+        for client in self.options.clients() {
+            arguments += &format!(" --client {}", client.name());
+        }
+        for (flag, on) in [
+            (" --quick", self.options.quick),
+            (" --programs", programs),
+            (" /run/bench/3 /run/bench/4", true),
+        ] {
+            if on {
+                arguments += flag;
+            }
+        }
+        self.inside(&arguments)
+    }
+
+    fn switches(&self, programs: bool) -> Result<Switches> {
+        let flag = if programs { " --programs" } else { "" };
+        self.inside(&format!("switches --trips {}{flag}", self.options.trips))
+    }
+
+    fn inside<T: serde::de::DeserializeOwned>(&self, arguments: &str) -> Result<T> {
+        let output = self.server.lab(&format!("bench-guest {arguments}"))?;
+        serde_json::from_str(&output.stdout)
+            .with_context(|| format!("lab bench-guest {arguments} printed {:?}", output.stdout))
+    }
+
+    /// The agent's start, and after a mixed load its memory and scrapes.
+    fn resources(&self, results: &mut Results) -> Result<()> {
+        let program = place::nfscope_program()?;
+        let started = self.inside(&format!("start {}", program.display()))?;
+        let before = self.maps()?;
+        let agent = attach::agent(&self.server, true)?;
+        results.maps = self.maps()?.saturating_sub(before);
+        self.server.load(Load::mixed().ops(MIXED))?;
+        let pid = self.server.sh(&format!("pidof -s {}", agent.process()))?;
+        let (port, pid) = (agent.port(), pid.stdout);
+        let scraped = self.inside(&format!(
+            "scrape 127.0.0.1:{port} {} {}",
+            pid.trim(),
+            program.display()
+        ))?;
+        agent.stop()?;
+        results.inside = Some((started, scraped));
+        Ok(())
+    }
+
+    /// Bytes of all maps in the kernel.
+    fn maps(&self) -> Result<u64> {
+        let listed = self.server.sh("bpftool -j map show")?.stdout;
+        let maps: Vec<serde_json::Value> = serde_json::from_str(&listed)?;
+        Ok(maps
+            .iter()
+            .filter_map(|m| m["bytes_memlock"].as_u64())
+            .sum())
+    }
+}

@@ -1,0 +1,208 @@
+//! The sentence that builds a server.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::disk::{Delay, Disk};
+use crate::kernel::Kernel;
+use crate::machine::{Machine, Spec};
+use crate::server::Server;
+
+/// How the server is to be; [`Builder::start`] makes it so.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until start() is called"]
+pub struct Builder {
+    spec: Spec,
+    fs: String,
+    delay: Delay,
+    delayed: bool,
+    spare_log: bool,
+    threads: u32,
+    clients: usize,
+    others: Vec<String>,
+    nfsd: bool,
+}
+
+impl Builder {
+    pub(crate) fn new(kernel: Kernel) -> Builder {
+        Builder {
+            spec: Spec {
+                kernel,
+                cpus: 2,
+                memory: "2G".to_owned(),
+                mkfs: None,
+                log_disk: false,
+                icount: false,
+                agent_port: None,
+            },
+            fs: "ext4".to_owned(),
+            delay: Delay::NONE,
+            delayed: false,
+            spare_log: false,
+            threads: 8,
+            clients: 0,
+            others: Vec::new(),
+            nfsd: true,
+        }
+    }
+
+    /// Virtual processors (2).
+    pub fn cpus(mut self, cpus: u32) -> Self {
+        self.spec.cpus = cpus;
+        self
+    }
+
+    /// Memory, in QEMU's words (`2G`).
+    pub fn memory(mut self, memory: &str) -> Self {
+        memory.clone_into(&mut self.spec.memory);
+        self
+    }
+
+    /// The file system to export: `ext4` (the default), `xfs`, `btrfs`, `tmpfs`, or `zfs` (6.1 and 6.12): the
+    /// dataset `tank/export` of the pool `tank`.
+    pub fn export(mut self, fs: &str) -> Self {
+        fs.clone_into(&mut self.fs);
+        self
+    }
+
+    /// Writes and flushes of the exported disk take this much longer, until [`Server::delay`] says otherwise.
+    pub fn slow(mut self, delay: Duration) -> Self {
+        self.delay = Delay::writes(delay);
+        self.delayed |= !delay.is_zero();
+        self
+    }
+
+    /// The exported disk can be made slower and faster while the machine runs: [`Server::delay`].
+    pub fn delayed(mut self) -> Self {
+        self.delayed = true;
+        self
+    }
+
+    /// The exported file system (ext4, xfs or zfs) keeps its log on a disk of its own, which can be made slower and faster
+    /// while the machine runs: [`Server::delay`].
+    pub fn external_log(mut self) -> Self {
+        self.spec.log_disk = true;
+        self.spare_log = false;
+        self
+    }
+
+    /// The disk of [`Builder::external_log`] is there, as `/dev/mapper/log`, but nothing uses it yet:
+    /// `zpool add -f tank log /dev/mapper/log`.
+    pub fn spare_log(mut self) -> Self {
+        self.spec.log_disk = true;
+        self.spare_log = true;
+        self
+    }
+
+    /// One more export, at `/run/exp/<name>` over v3 and `/<name>` over v4: a file system of its own, in memory.
+    pub fn also_export(mut self, name: &str) -> Self {
+        self.others.push(name.to_owned());
+        self
+    }
+
+    /// nfsd threads (8).
+    pub fn threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Clients (none), each with a network and a host name of its own.
+    pub fn clients(mut self, clients: usize) -> Self {
+        self.clients = clients;
+        self
+    }
+
+    /// Leaves the nfsd and sunrpc modules unloaded until [`Server::nfsd_start`].
+    pub fn without_nfsd(mut self) -> Self {
+        self.nfsd = false;
+        self
+    }
+
+    /// Counts instructions instead of seconds: one processor, and one instruction is one nanosecond of its time.
+    /// A machine that waits for a timer skips to it, so give it loads that never wait.
+    pub fn icount(mut self) -> Self {
+        self.spec.icount = true;
+        self.spec.cpus = 1;
+        self
+    }
+
+    /// The host port to try first for the first agent.
+    pub fn agent_port(mut self, port: u16) -> Self {
+        self.spec.agent_port = Some(port);
+        self
+    }
+
+    /// Boots the machine and brings the server up.
+    pub fn start(mut self) -> Result<Server> {
+        let words = |line: &str| Some(line.split(' ').map(str::to_owned).collect());
+        self.spec.mkfs = match self.fs.as_str() {
+            "ext4" => words("mkfs.ext4 -q -F -E lazy_itable_init=1,nodiscard"),
+            "xfs" => words("mkfs.xfs -q -f -K"),
+            "btrfs" => words("mkfs.btrfs -q -f -K"),
+            // Pools are made in the machine.
+            "zfs" => Some(Vec::new()),
+            "tmpfs" => None,
+            other => bail!("export(\"{other}\"): the lab knows ext4, xfs, btrfs, zfs and tmpfs"),
+        };
+        ensure!(
+            self.spec.mkfs.is_some() || !(self.delayed || self.spec.log_disk),
+            "slow(), delayed(), external_log() and spare_log() need a disk, and tmpfs has none"
+        );
+        let mut script = String::new();
+        if self.fs == "zfs" {
+            script += &format!("zfs_load {}\n", self.spec.kernel.zfs()?.display());
+            // zpool partitions a whole disk and waits for udev to see it; a mapped one it takes as it is.
+            self.delayed = true;
+        }
+        let started = Instant::now();
+        let machine = Machine::boot(&self.spec)?;
+        let booted = started.elapsed();
+        let server = Server::new(
+            machine,
+            self.spec.kernel,
+            self.threads,
+            booted,
+            self.clients,
+            self.others.clone(),
+        );
+        let mut export = vec![self.fs.clone()];
+        if self.spec.mkfs.is_some() {
+            let plain = Disk::Data.device().to_owned();
+            export.push(if self.delayed {
+                Disk::Data.mapped()
+            } else {
+                plain
+            });
+        }
+        let logs = self.spec.log_disk.then_some(Disk::Log);
+        for disk in self.delayed.then_some(Disk::Data).into_iter().chain(logs) {
+            script += &format!("disk_up {} {}\n", disk.name(), disk.device());
+        }
+        if let Some(log) = logs.filter(|_| !self.spare_log) {
+            export.push(log.mapped());
+        }
+        script += &format!("export_up {}\n", export.join(" "));
+        for name in &self.others {
+            script += &format!("also_export_up {name}\n");
+        }
+        for n in 0..self.clients {
+            script += &format!("client_up {n}\n");
+        }
+        if self.nfsd {
+            script += &server.nfsd_up();
+        }
+        if self.delay != Delay::NONE {
+            script += &server.delay_script(Disk::Data, self.delay);
+        }
+        if let Err(e) = server.sh(&format!("set -e\n{script}")) {
+            server.keep_logs();
+            return Err(e.context(format!(
+                "bringing the server up on {}; logs: {}",
+                self.spec.kernel,
+                server.logs().display()
+            )));
+        }
+        Ok(server)
+    }
+}

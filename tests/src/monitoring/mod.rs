@@ -1,0 +1,45 @@
+//! Dashboards, rules and a real Prometheus: what tests ask of `dashboards/`.
+//!
+//! Nothing here understands PromQL: expressions are parsed, checked and evaluated by Prometheus itself.
+
+mod pages;
+mod prometheus;
+mod promql;
+
+pub use pages::{Format, Page, Panel, Target, Variable, substituted};
+pub use prometheus::{Prometheus, Release, Rule, Sample};
+pub use promql::{Wants, base_name};
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::kernel::cache;
+
+/// `dashboards/` of this workspace.
+pub fn dashboards() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../dashboards")
+}
+
+/// Has the generator write every dashboard into this directory.
+pub fn generate(into: &Path) -> Result<()> {
+    let python = cache().join("dashboards/bin/python");
+    ensure!(
+        python.is_file(),
+        "{} is missing; run: deploy/setup.sh monitoring",
+        python.display()
+    );
+    let output = Command::new(&python)
+        .arg("-B")
+        .arg(dashboards().join("generate.py"))
+        .arg(into)
+        .output()
+        .with_context(|| format!("running {}", python.display()))?;
+    ensure!(
+        output.status.success(),
+        "dashboards/generate.py failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}

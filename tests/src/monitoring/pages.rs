@@ -1,0 +1,210 @@
+//! Dashboards as Grafana reads them, and what it makes of their variables.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{Prometheus, dashboards};
+
+/// One dashboard.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The file's name without its ending.
+    pub name: String,
+    /// All of it.
+    pub json: Value,
+    /// Titles of its rows.
+    pub rows: Vec<String>,
+    /// Its panels, rows left out.
+    pub panels: Vec<Panel>,
+    /// Variables that Prometheus is asked for, in the order in which they stand.
+    pub variables: Vec<Variable>,
+}
+
+/// One panel.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What stands above it.
+    pub title: String,
+    /// All of it.
+    pub json: Value,
+    /// What it asks.
+    pub targets: Vec<Target>,
+}
+
+/// What becomes of a query's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Lines, numbers, or a native histogram.
+    Series,
+    /// Columns.
+    Table,
+    /// Classic buckets.
+    Buckets,
+}
+
+/// One query of a panel.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// In PromQL, with Grafana's variables.
+    pub expression: String,
+    /// How series are named.
+    pub legend: String,
+    /// Only the newest value.
+    pub instant: bool,
+    /// What becomes of it.
+    pub format: Format,
+}
+
+/// A variable whose values are those of a label.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// `$name` in expressions.
+    pub name: String,
+    /// The series that are asked, with variables of before.
+    pub selector: String,
+    /// The label.
+    pub label: String,
+}
+
+impl Page {
+    /// Every dashboard of the workspace, by name.
+    pub fn all() -> Result<Vec<Page>> {
+        let dir = dashboards().join("grafana");
+        let mut pages = Vec::new();
+        for entry in fs::read_dir(&dir).with_context(|| format!("listing {}", dir.display()))? {
+            pages.push(Page::read(&entry?.path())?);
+        }
+        pages.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(pages)
+    }
+
+    fn read(path: &Path) -> Result<Page> {
+        let text = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        let json: Value =
+            serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+        let (rows, panels): (Vec<_>, Vec<_>) =
+            list(&json["panels"]).partition(|p| p["type"] == "row");
+        Ok(Page {
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            rows: rows.iter().map(|row| text_of(&row["title"])).collect(),
+            panels: panels.iter().map(|p| Panel::read(p)).collect(),
+            variables: list(&json["templating"]["list"])
+                .filter_map(Variable::read)
+                .collect(),
+            json,
+        })
+    }
+
+    /// What Grafana puts in place of the variables when everything of this job is chosen.
+    pub fn values(&self, of: &Prometheus, job: &str, rate: &str) -> Result<Vec<(String, String)>> {
+        let mut values = vec![
+            ("__rate_interval".to_owned(), rate.to_owned()),
+            ("job".to_owned(), job.to_owned()),
+        ];
+        for variable in self.variables.iter().filter(|v| v.name != "job") {
+            let found = of
+                .label_values(&substituted(&variable.selector, &values), &variable.label)
+                .with_context(|| format!("{}: variable {}", self.name, variable.name))?;
+            let quoted: Vec<_> = found.iter().map(|v| quoted(v)).collect();
+            values.push((variable.name.clone(), format!("({})", quoted.join("|"))));
+        }
+        Ok(values)
+    }
+}
+
+/// An expression with these in place of its variables.
+pub fn substituted(expression: &str, values: &[(String, String)]) -> String {
+    // The longest names first: $op is no beginning of $operation.
+    let mut values: Vec<_> = values.iter().collect();
+    values.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    let mut text = expression.to_owned();
+    for (name, value) in values {
+        text = text.replace(&format!("${name}"), value);
+    }
+    text
+}
+
+/// Grafana quotes a value for a regular expression, and that for a string.
+fn quoted(value: &str) -> String {
+    let mut out = String::new();
+    for c in value.chars() {
+        if r"\^$.|?*+()[]{}".contains(c) {
+            out.push_str(r"\\");
+        }
+        out.push(c);
+    }
+    out
+}
+
+impl Panel {
+    fn read(json: &Value) -> Panel {
+        Panel {
+            title: text_of(&json["title"]),
+            targets: list(&json["targets"]).map(Target::read).collect(),
+            json: json.clone(),
+        }
+    }
+
+    /// True where native histograms are asked for beside classic ones.
+    pub fn is_heat_map(&self) -> bool {
+        self.json["type"] == "heatmap"
+    }
+}
+
+impl Target {
+    fn read(json: &Value) -> Target {
+        Target {
+            expression: text_of(&json["expr"]),
+            legend: text_of(&json["legendFormat"]),
+            instant: json["instant"] == true,
+            format: match json["format"].as_str() {
+                Some("table") => Format::Table,
+                Some("heatmap") => Format::Buckets,
+                _ => Format::Series,
+            },
+        }
+    }
+}
+
+impl Variable {
+    fn read(json: &Value) -> Option<Variable> {
+        let query = json["query"]["query"].as_str()?;
+        let inside = query.strip_prefix("label_values(")?.strip_suffix(')')?;
+        let (selector, label) = inside.rsplit_once(", ")?;
+        Some(Variable {
+            name: text_of(&json["name"]),
+            selector: selector.to_owned(),
+            label: label.to_owned(),
+        })
+    }
+}
+
+fn list(json: &Value) -> impl Iterator<Item = &Value> {
+    json.as_array().into_iter().flatten()
+}
+
+fn text_of(json: &Value) -> String {
+    json.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_become_what_grafana_makes_of_them() {
+        let values = [("op", "read"), ("open", "x")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        assert_eq!(
+            substituted("a{b=~\"$op\",c=~\"$open\"}", &values),
+            "a{b=~\"read\",c=~\"x\"}"
+        );
+        assert_eq!(quoted("10.9.0.2:1"), r"10\\.9\\.0\\.2:1");
+    }
+}

@@ -1,0 +1,95 @@
+//! `lab scenarios`: servers whose bottleneck is known, because the lab has made it, to judge the diagnosis by.
+//!
+//! Each file of `tests/scenarios/` is one: a server, a load, a fault, and what a diagnosis must say of it. They are played
+//! one after the other in one machine, whose disks are null_blk with a timer: a request takes the time that the file says,
+//! and costs no processor.
+
+mod figures;
+mod scenario;
+mod stage;
+mod verdict;
+pub mod window;
+
+use anyhow::{Context, Result, ensure};
+
+pub use figures::{Figures, ProcessorTimes};
+pub use scenario::{Expected, Fault, Place, Scenario, all_scenarios};
+pub use stage::{Followed, Seen, Stage};
+pub use verdict::{Verdict, judge, matrix};
+
+use crate::kernel::Kernel;
+
+/// Which scenarios, and what of them.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The machine's kernel: 6.1 or 6.12
+    #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+    pub kernel: Kernel,
+    /// Only those whose name contains this; may be given more than once
+    #[arg(long)]
+    pub only: Vec<String>,
+    /// The raw accounting of each instead of the diagnosis
+    #[arg(long)]
+    pub measure: bool,
+    /// One JSON object a scenario
+    #[arg(long)]
+    pub json: bool,
+    /// What `nfscope diagnose` says of each, too
+    #[arg(long)]
+    pub page: bool,
+}
+
+/// Plays them, prints what was asked for as it comes, and returns what the diagnosis said.
+pub fn run(options: &Options) -> Result<Vec<Verdict>> {
+    let scenarios = chosen(options)?;
+    let stage = Stage::boot(options.kernel)?;
+    if options.measure && !options.json {
+        println!("{}", Figures::HEADINGS);
+    }
+    let mut verdicts = Vec::new();
+    for scenario in &scenarios {
+        let seen = stage
+            .play(scenario)
+            .with_context(|| scenario.name.clone())?;
+        let verdict = Verdict::of(scenario, judge(&seen.window));
+        if options.page {
+            let page = nfscope::diagnose::judge(&seen.window, &[]);
+            println!(
+                "{}",
+                nfscope::diagnose::render(&page, &scenario.name, false)
+            );
+        }
+        if options.json {
+            let line = serde_json::json!({"verdict": verdict, "figures": seen.figures});
+            println!("{line}");
+        } else if options.measure {
+            println!("{}", seen.figures.line(&scenario.name));
+        } else {
+            println!("{}", verdict.line());
+        }
+        verdicts.push(verdict);
+    }
+    stage.close()?;
+    if !options.json && !options.measure {
+        println!("\n{}", matrix(&verdicts));
+    }
+    Ok(verdicts)
+}
+
+fn chosen(options: &Options) -> Result<Vec<Scenario>> {
+    let wanted = |s: &Scenario| {
+        let named = options.only.is_empty() || options.only.iter().any(|o| s.name.contains(o));
+        named && s.runs_on(options.kernel)
+    };
+    let mut scenarios = all_scenarios()?;
+    let names: Vec<_> = scenarios.iter().map(|s| s.name.clone()).collect();
+    scenarios.retain(wanted);
+    ensure!(
+        !scenarios.is_empty(),
+        "no scenario of {} is called {:?}; there are {}",
+        options.kernel,
+        options.only,
+        names.join(", ")
+    );
+    Ok(scenarios)
+}

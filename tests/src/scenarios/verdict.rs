@@ -1,0 +1,202 @@
+//! What a diagnosis said of a scenario, beside the truth.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use nfscope::model::Window;
+use nfscope::model::finding::Verdict as Told;
+use serde::Serialize;
+
+use super::scenario::Scenario;
+
+/// No finding.
+pub const HEALTHY: &str = "healthy";
+
+/// A diagnosis that could not tell.
+const UNKNOWN: &str = "unknown";
+
+/// The kinds that a diagnosis finds in a window, the strongest first, with their shares of residence.
+pub fn judge(window: &Window) -> Vec<(String, f64)> {
+    let diagnosis = nfscope::diagnose::judge(window, &[]);
+    if diagnosis.verdict == Told::Unknown {
+        return vec![(UNKNOWN.to_owned(), 0.0)];
+    }
+    let findings = diagnosis.findings.into_iter();
+    findings
+        .map(|f| (f.kind.as_str().to_owned(), f.share))
+        .collect()
+}
+
+/// One scenario's end.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// The scenario.
+    pub scenario: String,
+    /// What had to be found first.
+    pub truth: String,
+    /// What was found.
+    pub found: Vec<(String, f64)>,
+    /// What of that is wrong, in sentences; nothing where the diagnosis is right.
+    pub wrong: Vec<String>,
+}
+
+impl Verdict {
+    /// Compares what was found with what is true.
+    pub fn of(scenario: &Scenario, found: Vec<(String, f64)>) -> Verdict {
+        let mut verdict = Verdict {
+            scenario: scenario.name.clone(),
+            truth: scenario.truth().to_owned(),
+            found,
+            wrong: Vec::new(),
+        };
+        let (first, truth) = (verdict.first().to_owned(), verdict.truth.clone());
+        if first != truth {
+            verdict.wrong.push(format!("{first} is first, not {truth}"));
+        }
+        let place = |kind: &String| verdict.found.iter().position(|(k, _)| k == kind);
+        let said = &scenario.diagnosis;
+        let mut wrong = Vec::new();
+        for pair in said.findings.windows(2) {
+            match (place(&pair[0]), place(&pair[1])) {
+                (_, None) => wrong.push(format!("{} is missing", pair[1])),
+                (Some(a), Some(b)) if a > b => {
+                    wrong.push(format!("{} is before {}", pair[1], pair[0]));
+                }
+                _ => {}
+            }
+        }
+        for kind in said.must_not.iter().filter(|k| place(k).is_some()) {
+            wrong.push(format!("{kind} is found"));
+        }
+        verdict.wrong.extend(wrong);
+        verdict
+    }
+
+    /// What was found first.
+    pub fn first(&self) -> &str {
+        self.found.first().map_or(HEALTHY, |(kind, _)| kind)
+    }
+
+    /// One line.
+    pub fn line(&self) -> String {
+        let found: Vec<_> = self
+            .found
+            .iter()
+            .map(|(kind, share)| format!("{kind} {:.0} %", share * 100.0))
+            .collect();
+        let found = match found.is_empty() {
+            true => HEALTHY.to_owned(),
+            false => found.join(", "),
+        };
+        let (mark, why) = match self.wrong.is_empty() {
+            true => ("pass", String::new()),
+            false => ("FAIL", format!("  <- {}", self.wrong.join("; "))),
+        };
+        format!("{mark}  {:28} {found}{why}", self.scenario)
+    }
+}
+
+/// How often each truth was called what: rows are true, columns are what was found first.
+pub fn matrix(verdicts: &[Verdict]) -> String {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut names: Vec<&str> = Vec::new();
+    for v in verdicts {
+        for name in [v.truth.as_str(), v.first()] {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        *counts.entry((&v.truth, v.first())).or_default() += 1;
+    }
+    names.sort_unstable();
+    let mut out = format!("{:28}", "true \\ found first");
+    for n in 0..names.len() {
+        let _ = write!(out, " {:>3}", letter(n));
+    }
+    out.push('\n');
+    for (n, truth) in names.iter().enumerate() {
+        let _ = write!(out, "{} {truth:26}", letter(n));
+        for found in &names {
+            match counts.get(&(*truth, *found)) {
+                Some(count) => {
+                    let _ = write!(out, " {count:>3}");
+                }
+                None => out.push_str("   ."),
+            }
+        }
+        out.push('\n');
+    }
+    let right = verdicts.iter().filter(|v| v.wrong.is_empty()).count();
+    let _ = writeln!(out, "{right} of {} are right", verdicts.len());
+    out
+}
+
+fn letter(n: usize) -> char {
+    u8::try_from(n).map_or('?', |n| char::from(b'a'.saturating_add(n)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(findings: &[&str], must_not: &[&str], found: &[(&str, f64)]) -> Verdict {
+        let list = |kinds: &[&str]| format!("{kinds:?}");
+        let scenario: Scenario = toml::from_str(&format!(
+            "title = 'a'\nload = []\n[server]\n[diagnosis]\nfindings = {}\nmust_not = {}",
+            list(findings),
+            list(must_not)
+        ))
+        .unwrap();
+        let found = found.iter().map(|(k, s)| ((*k).to_owned(), *s)).collect();
+        Verdict::of(&scenario, found)
+    }
+
+    #[test]
+    fn the_truth_must_be_first() {
+        let found = [("slow_disk", 0.6), ("slow_reply", 0.3)];
+        assert!(verdict(&["slow_disk"], &[], &found).wrong.is_empty());
+        assert_eq!(
+            verdict(&["slow_reply"], &[], &found).wrong,
+            ["slow_disk is first, not slow_reply"]
+        );
+        assert_eq!(
+            verdict(&["slow_disk"], &[], &[]).wrong,
+            ["healthy is first, not slow_disk"]
+        );
+        assert_eq!(
+            verdict(&[], &[], &found).wrong,
+            ["slow_disk is first, not healthy"]
+        );
+    }
+
+    #[test]
+    fn two_truths_have_an_order_and_lies_are_named() {
+        let truths = ["slow_disk", "slow_reply"];
+        let found = [("slow_disk", 0.6), ("slow_reply", 0.3)];
+        assert!(verdict(&truths, &[], &found).wrong.is_empty());
+        assert_eq!(
+            verdict(&truths, &[], &found[..1]).wrong,
+            ["slow_reply is missing"]
+        );
+        assert_eq!(
+            verdict(&["slow_disk"], &["slow_reply"], &found).wrong,
+            ["slow_reply is found"]
+        );
+    }
+
+    #[test]
+    fn the_matrix_counts() {
+        let all = [
+            verdict(&["slow_disk"], &[], &[("slow_disk", 0.6)]),
+            verdict(&["slow_disk"], &[], &[]),
+            verdict(&[], &[], &[]),
+        ];
+        assert_eq!(
+            matrix(&all),
+            "true \\ found first             a   b\n\
+             a healthy                      1   .\n\
+             b slow_disk                    1   1\n\
+             2 of 3 are right\n"
+        );
+    }
+}

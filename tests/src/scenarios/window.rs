@@ -1,0 +1,52 @@
+//! `lab window`: a window as the machine itself takes it, by its own clock.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nfscope::model::Snapshot;
+use serde::{Deserialize, Serialize};
+
+use super::figures::ProcessorTimes;
+use crate::http;
+
+/// What is known at one moment.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Moment {
+    /// The kernel's account of its processors.
+    pub processors: ProcessorTimes,
+    /// The agent's of the rest.
+    pub seen: Snapshot,
+}
+
+/// Both ends of a window of this length that begins after a while.
+pub fn take(port: u16, settling: Duration, length: Duration) -> Result<[Moment; 2]> {
+    // The first answer brings pages of the agent from the host, which takes no time that this clock knows.
+    moment(port)?;
+    thread::sleep(settling);
+    let before = moment(port)?;
+    thread::sleep(length);
+    Ok([before, moment(port)?])
+}
+
+fn moment(port: u16) -> Result<Moment> {
+    let answer = http::get(
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        "/snapshot",
+        &[],
+    )?;
+    ensure!(
+        answer.status == 200,
+        "the agent answered {}: {}",
+        answer.status,
+        answer.text()
+    );
+    let path = "/proc/stat";
+    let text = fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
+    Ok(Moment {
+        processors: ProcessorTimes::parse(&text)?,
+        seen: serde_json::from_slice(&answer.body).context("/snapshot is no snapshot")?,
+    })
+}

@@ -1,0 +1,205 @@
+//! The dashboards: as generated, by the house rules, and asking for nothing that the agent does not have.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use lab::monitoring::{Page, Panel, Wants, base_name, dashboards, generate, substituted};
+use nfscope::model::family;
+
+use crate::with_rules;
+
+/// Every selector names the servers that are chosen at the top of the page.
+const CHOSEN: &str = r#"{job=~"$job",instance=~"$instance""#;
+
+#[test]
+fn the_dashboards_are_what_the_generator_writes() {
+    let committed = dashboards().join("grafana");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        generate(&committed).unwrap();
+    }
+    let into = lab::target_dir()
+        .unwrap()
+        .join(format!("dashboards-{}", std::process::id()));
+    fs::create_dir_all(&into).unwrap();
+    generate(&into).unwrap();
+    let files = |dir| -> Vec<(String, String)> {
+        let mut files: Vec<_> = fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let name = entry.file_name().into_string().unwrap();
+                (name, fs::read_to_string(entry.path()).unwrap())
+            })
+            .collect();
+        files.sort();
+        files
+    };
+    let (generated, committed) = (files(&into), files(&committed));
+    fs::remove_dir_all(&into).unwrap();
+    let names = |files: &[(String, String)]| files.iter().map(|f| f.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&generated), names(&committed));
+    for (new, old) in generated.iter().zip(&committed) {
+        assert!(
+            new == old,
+            "dashboards/grafana/{} is not what dashboards/generate.py writes; UPDATE_GOLDEN=1 rewrites it",
+            new.0
+        );
+    }
+}
+
+#[test]
+fn every_dashboard_follows_the_house_rules() {
+    let probes = family::PROBE_ATTACHED.info.labels[0].values;
+    let words: BTreeSet<&str> = probes.split(", ").chain(["nfscope"]).collect();
+    let pages = Page::all().unwrap();
+    assert!(pages.len() >= 8);
+    for page in &pages {
+        let name = &page.name;
+        assert_eq!(page.json["uid"], format!("nfscope-{name}"));
+        for field in ["title", "description"] {
+            assert!(
+                page.json[field].as_str().is_some_and(|t| !t.is_empty()),
+                "{name}: {field}"
+            );
+        }
+        let all = page.json["templating"]["list"].as_array().unwrap();
+        let variables: Vec<_> = all.iter().map(|v| v["name"].as_str().unwrap()).collect();
+        assert_eq!(variables[..3], ["datasource", "job", "instance"], "{name}");
+        assert_eq!(
+            all.len() - 1,
+            page.variables.len(),
+            "{name}: variables that cannot be read"
+        );
+        for variable in &all[1..] {
+            assert_eq!(variable["datasource"]["uid"], "${datasource}", "{name}");
+            assert!(
+                variable["multi"] == true && variable["includeAll"] == true,
+                "{name}"
+            );
+        }
+        let mut ids = BTreeSet::new();
+        for panel in page.json["panels"].as_array().unwrap() {
+            assert!(
+                ids.insert(panel["id"].as_u64().unwrap()),
+                "{name}: two panels with one id"
+            );
+        }
+        assert!(
+            !page.rows.is_empty() && page.json["panels"][0]["type"] == "row",
+            "{name}"
+        );
+        for row in &page.rows {
+            // `git grep <word>` walks from the probe to its row.
+            let (named, _) = row
+                .split_once(": ")
+                .expect("a row's title is <probes>: <what>");
+            assert!(
+                named.split(", ").all(|word| words.contains(word)),
+                "{name}: row {row:?}"
+            );
+        }
+        for panel in &page.panels {
+            check(name, panel);
+        }
+    }
+}
+
+fn check(page: &str, panel: &Panel) {
+    let what = format!("{page}: panel {:?}", panel.title);
+    assert!(!panel.title.is_empty(), "{what}: no title");
+    let description = panel.json["description"].as_str().unwrap_or_default();
+    let sentences = description.split_inclusive(['.', ':', ';', '?']).count();
+    assert!(
+        sentences >= 2,
+        "{what}: a description says what it shows and what a rise means"
+    );
+    assert!(description.ends_with('.'), "{what}: {description:?}");
+    let unit = panel.json["fieldConfig"]["defaults"]["unit"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(!unit.is_empty(), "{what}: no unit");
+    assert_eq!(panel.json["datasource"]["uid"], "${datasource}", "{what}");
+    assert!(!panel.targets.is_empty(), "{what}: asks nothing");
+    let mut names = BTreeSet::new();
+    for (target, json) in panel
+        .targets
+        .iter()
+        .zip(panel.json["targets"].as_array().unwrap())
+    {
+        let expression = &target.expression;
+        assert!(
+            names.insert(json["refId"].as_str().unwrap()),
+            "{what}: two queries of one name"
+        );
+        assert_eq!(json["datasource"]["uid"], "${datasource}", "{what}");
+        let metrics = expression.matches("nfscope_").count();
+        assert!(metrics > 0, "{what}: {expression}");
+        assert_eq!(
+            expression.matches(CHOSEN).count(),
+            metrics,
+            "{what}: {expression}"
+        );
+        let ranges = expression.matches('[').count();
+        assert_eq!(
+            expression.matches("[$__rate_interval]").count(),
+            ranges,
+            "{what}: {expression}"
+        );
+        assert_eq!(
+            expression.matches("rate(").count(),
+            ranges,
+            "{what}: {expression}"
+        );
+    }
+}
+
+#[test]
+fn dashboards_ask_for_what_the_metric_table_has() {
+    let prometheus = with_rules();
+    let mut asked = BTreeSet::new();
+    for page in Page::all().unwrap() {
+        let mut values = vec![("__rate_interval".to_owned(), "1m".to_owned())];
+        for variable in &page.variables {
+            let selector = substituted(&variable.selector, &values);
+            let wants = Wants::of(&prometheus.parse(&selector).unwrap());
+            assert_eq!(wants.wrong, [""; 0], "{}: ${}", page.name, variable.name);
+            assert!(
+                wants.has_label(&variable.label),
+                "{}: ${}",
+                page.name,
+                variable.name
+            );
+            values.push((variable.name.clone(), ".+".to_owned()));
+        }
+        for panel in &page.panels {
+            let what = format!("{}: {}", page.name, panel.title);
+            for target in &panel.targets {
+                let expression = substituted(&target.expression, &values);
+                assert!(
+                    !expression.contains('$'),
+                    "{what}: an unknown variable in {expression}"
+                );
+                let wants = Wants::of(&prometheus.parse(&expression).unwrap());
+                assert_eq!(wants.wrong, [""; 0], "{what}: {expression}");
+                for label in target
+                    .legend
+                    .split("{{")
+                    .skip(1)
+                    .filter_map(|l| l.split_once("}}"))
+                {
+                    assert!(wants.has_label(label.0), "{what}: {{{{{}}}}}", label.0);
+                }
+                asked.extend(wants.metrics.iter().map(|m| base_name(m).to_owned()));
+            }
+        }
+    }
+    let unseen = family::ALL
+        .iter()
+        .filter(|f| !asked.contains(f.name))
+        .map(|f| f.name);
+    assert_eq!(
+        unseen.collect::<Vec<_>>(),
+        [""; 0],
+        "families that no dashboard shows"
+    );
+}

@@ -1,0 +1,217 @@
+//! One cause at a time, the same load without it and with it: what it adds is in its phase.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use lab::{Delay, Disk};
+use nfscope::model::family;
+
+use crate::added::{self, Cause, Of};
+use crate::{DELAY, Watch};
+
+pub fn are_found(watch: &mut Watch, done: impl Fn(&str)) -> Result<()> {
+    // What READs are from, and what a directory is full of.
+    watch.server.sh("set -e
+         dd if=/dev/urandom of=/run/exp/shared bs=1M count=64 status=none
+         cd /run/exp; touch $(seq -f entry%g 600); sync")?;
+    a_cold_read_waits_for_the_disk(watch).context("disk")?;
+    done("disk checked");
+    a_sync_write_waits_for_the_log(watch, "ext4").context("log")?;
+    done("log checked");
+    a_create_waits_for_the_directory(watch).context("lock")?;
+    done("lock checked");
+    a_request_waits_for_a_thread(watch).context("queue")?;
+    done("queue checked");
+    an_operation_waits_for_a_processor(watch).context("runqueue")?;
+    done("runqueue checked");
+    a_reply_waits_for_its_reader(watch).context("reply")?;
+    done("reply checked");
+    Ok(())
+}
+
+/// The log of another file system, whose probe attaches when its module appears.
+pub fn are_found_on_xfs(watch: &mut Watch) -> Result<()> {
+    watch.server.export_anew("xfs")?;
+    attached(watch, "xfs")?;
+    a_sync_write_waits_for_the_log(watch, "xfs")
+}
+
+/// The log lies on the data's disk, which is slow: a write waits for its data, then for its log.
+pub fn are_found_on_btrfs(watch: &mut Watch) -> Result<()> {
+    watch.server.export_inside("btrfs")?;
+    attached(watch, "btrfs")?;
+    for (version, op) in [("3", "write"), ("4.2", "commit")] {
+        let of = Of::Op(version, op);
+        added::is_in_both(("log", "disk"), "a slow disk of btrfs", of, |cause| {
+            let delay = cause.choose(Delay::writes(DELAY), Delay::NONE);
+            watch.server.delay(Disk::Data, delay)?;
+            watch.crowd(&format!("write --nfs {version} --times 10"))
+        })?;
+    }
+    watch.server.delay(Disk::Data, Delay::NONE)
+}
+
+fn attached(watch: &Watch, probe: &str) -> Result<()> {
+    let started = Instant::now();
+    let waits = || -> Result<bool> {
+        let probes = watch.agent.snapshot()?.probes;
+        Ok(probes
+            .iter()
+            .any(|p| p.probe == probe && p.state.may_come()))
+    };
+    while waits()? {
+        ensure!(
+            started.elapsed() < Duration::from_secs(30),
+            "the probe of {probe} still waits"
+        );
+        thread::sleep(Duration::from_millis(500));
+    }
+    Ok(())
+}
+
+fn a_cold_read_waits_for_the_disk(watch: &mut Watch) -> Result<()> {
+    for version in ["3", "4.2"] {
+        let of = Of::Op(version, "read");
+        added::is_in("disk", "a slow disk", of, |cause| {
+            let delay = cause.choose(Delay::reads(DELAY), Delay::NONE);
+            watch.server.delay(Disk::Data, delay)?;
+            watch.server.drop_caches()?;
+            watch.crowd(&format!("read --nfs {version} --times 15"))
+        })?;
+    }
+    watch.server.delay(Disk::Data, Delay::NONE)
+}
+
+fn a_sync_write_waits_for_the_log(watch: &mut Watch, fs: &str) -> Result<()> {
+    for (version, op) in [("3", "write"), ("4.2", "commit")] {
+        let what = format!("a slow log of {fs}");
+        added::is_in("log", &what, Of::Op(version, op), |cause| {
+            let delay = cause.choose(Delay::writes(DELAY), Delay::NONE);
+            watch.server.delay(Disk::Log, delay)?;
+            watch.crowd(&format!("write --nfs {version} --times 10"))
+        })?;
+    }
+    watch.server.delay(Disk::Log, Delay::NONE)
+}
+
+/// The directory stays locked while its change is made durable: those that come next wait for the lock, not for the log.
+fn a_create_waits_for_the_directory(watch: &mut Watch) -> Result<()> {
+    watch.server.delay(Disk::Log, Delay::writes(DELAY))?;
+    let of = Of::Op("3", "create");
+    added::is_in("lock", "eight in one directory", of, |cause| {
+        let callers = cause.choose(8, 1);
+        let times = 16 / callers;
+        watch.crowd(&format!("create --callers {callers} --times {times}"))
+    })?;
+    watch.server.delay(Disk::Log, Delay::NONE)
+}
+
+/// The callers have their own account of how long they waited.
+fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
+    let server = watch.server;
+    server.delay(Disk::Data, Delay::reads(DELAY))?;
+    let of = Of::Rpc("3");
+    added::is_in("queue", "one thread for sixteen", of, |cause| {
+        server.set_threads(cause.choose(1, 16))?;
+        server.drop_caches()?;
+        let mut waited = 0.0;
+        let (_, seen) = watch.during(|| {
+            let callers = server.crowd("read --callers 16 --times 2")?;
+            waited = callers.iter().map(|c| c.seconds).sum();
+            Ok(())
+        })?;
+        let residence = seen.hist(&family::RPC_DURATION, ["3"]);
+        let residence = residence.map_or(0.0, |h| h.sum);
+        println!("residence {residence:.3} s, by the callers' clocks {waited:.3} s");
+        // A call may lie on its socket before the server takes the connection, and the callers wait for processors, too.
+        ensure!(
+            residence <= waited && residence > 0.7 * waited,
+            "a residence of {residence} s, but the callers waited {waited} s"
+        );
+        Ok(seen)
+    })?;
+    server.set_threads(8)?;
+    server.delay(Disk::Data, Delay::NONE)
+}
+
+/// On one processor: where one thread of the emulator plays two, one that spins keeps the other from hearing of time.
+fn an_operation_waits_for_a_processor(watch: &mut Watch) -> Result<()> {
+    let server = watch.server;
+    let second = "/sys/devices/system/cpu/cpu1/online";
+    server.sh(&format!("echo 0 > {second}"))?;
+    let list = "readdir --times 60";
+    // Once for what is not in memory yet.
+    watch.crowd(list)?;
+    let of = Of::Op("3", "readdirplus");
+    added::is_in("runqueue", "others with priority", of, |cause| {
+        let (busy, idle) = (Duration::from_millis(60), Duration::from_millis(20));
+        let spinner = match cause {
+            Cause::On => Some(server.spin(busy, idle)?),
+            Cause::Off => None,
+        };
+        let threads = server.thread_times()?;
+        let seen = watch.crowd(list)?;
+        if let Some(spinner) = spinner {
+            spinner.kill()?;
+        }
+        let threads = server.thread_times()?.since(&threads)?;
+        let op = lab::account::by_last_label(&seen, &family::OP_PHASE.info, |_| true);
+        let (ran, waited) = (threads.ran().as_secs_f64(), threads.waited().as_secs_f64());
+        println!("{op:.3?}; the threads ran {ran:.3} s, waited {waited:.3} s");
+        // Next to nothing else than these operations.
+        ensure!(op["cpu"] <= ran, "{op:?}, but the threads ran {ran} s");
+        ensure!(
+            op["cpu"] >= ran / 2.0,
+            "{op:?}, but the threads ran {ran} s"
+        );
+        ensure!(
+            op["runqueue"] <= waited,
+            "{op:?}, but the threads waited {waited} s"
+        );
+        Ok(seen)
+    })?;
+    server.sh(&format!("echo 1 > {second}"))?;
+    Ok(())
+}
+
+/// An operation is over before its reply is. Whoever asks in between must not be told of it once as somebody's that is
+/// not known yet and then as its client's.
+fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
+    let (server, agent) = (watch.server, watch.agent);
+    let mut asked = 0;
+    let (_, seen) = watch.during(|| {
+        thread::scope(|scope| {
+            let load = scope.spawn(|| server.crowd(load));
+            while !load.is_finished() {
+                agent.snapshot()?;
+                asked += 1;
+            }
+            load.join().expect("the load does not panic").map(drop)
+        })
+    })?;
+    let all = lab::account::merged(&seen, &family::OP_DURATION.info, |_| true);
+    let clients = lab::account::by_last_label(&seen, &family::CLIENT_OPS.info, |_| true);
+    println!("{clients:?} while the agent was asked {asked} times");
+    let told: f64 = clients.values().sum();
+    ensure!(
+        all.map_or(0.0, |h| h.count() as f64) == told,
+        "{clients:?}, but not as many operations"
+    );
+    Ok(())
+}
+
+fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {
+    // A reply is larger than what the socket takes, so that the thread that sends it must wait for the reader.
+    let wmem = "/proc/sys/net/ipv4/tcp_wmem";
+    let server = watch.server;
+    let usual = server.sh(&format!("cat {wmem}; echo 4096 16384 65536 > {wmem}"))?;
+    let read = "read --size 262144 --times 8 --buffer 65536";
+    watch.crowd(read)?;
+    added::is_in("reply", "a slow reader", Of::Rpc("3"), |cause| {
+        watch.crowd(&format!("{read} --stall {}", cause.choose(300, 0)))
+    })?;
+    each_is_told_once(watch, &format!("{read} --stall 1500"))?;
+    server.sh(&format!("echo {} > {wmem}", usual.stdout.trim()))?;
+    Ok(())
+}

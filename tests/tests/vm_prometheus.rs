@@ -1,0 +1,353 @@
+//! Every query of every dashboard and every rule, asked of real Prometheus servers that scrape a busy agent: they must
+//! answer, and have something to say.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::monitoring::{
+    Format, Page, Prometheus, Release, Rule, Sample, Wants, base_name, dashboards, substituted,
+};
+use lab::{Agent, Kernel, Load, Running, Server};
+use nfscope::model::{Info, Kind};
+
+/// What is exported beside ZFS, for each client one.
+const JOURNALS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+
+/// Seconds between two scrapes; emulated, one takes a good part of a second.
+const INTERVAL: u64 = 3;
+/// What Grafana makes of $__rate_interval with it.
+const RATE_INTERVAL: &str = "12s";
+/// So many scrapes of each job before anything is asked.
+const SCRAPES: f64 = 8.0;
+/// What a dashboard is to show: the time of those scrapes.
+const SHOWN: u64 = 24;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// As the example configuration calls it: native histograms where the server stores them.
+const JOB: &str = "nfscope";
+/// The newer server's second job, which stores both kinds.
+const BOTH: &str = "nfscope-both";
+
+#[test]
+fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
+    let started = Instant::now();
+    let done = |what: &str| println!("{what} after {:.0?}", started.elapsed());
+    // One processor: a second would be emulated by the same thread, and the two would wait for each other.
+    let server = Server::boot(Kernel::V6_12)
+        .export("zfs")
+        .external_log()
+        .cpus(1)
+        .clients(3)
+        .start()?;
+    done("booted");
+    // First of all, so that it need not attach to everything at once.
+    let agent = server.agent(&[])?;
+    // One emulated machine has to be server, clients and agent: without this a scrape waits its turn for seconds.
+    server.sh(&format!("renice -n -15 -p $(pidof {})", agent.process()))?;
+    done("agent");
+    export_journals(&server)?;
+    done("exported");
+    let journals = mount(&server)?;
+    done("mounted");
+    let _load = load(&server, &journals)?;
+    done("under load");
+    let older = Prometheus::start(Release::Older, &configuration(Release::Older, &agent)?)?;
+    let newer = Prometheus::start(Release::Newer, &configuration(Release::Newer, &agent)?)?;
+    let asked = [(&older, JOB), (&newer, JOB), (&newer, BOTH)];
+    for (prometheus, job) in asked {
+        wait_for_scrapes(prometheus, job)?;
+    }
+    done("scraped");
+
+    let mut wrong = Vec::new();
+    for (prometheus, job) in asked {
+        let mut answers = 0;
+        for page in Page::all()? {
+            answers += ask_page(prometheus, job, &page, &mut wrong)?;
+        }
+        done(&format!(
+            "{answers} queries by {} of {job}",
+            prometheus.release().name()
+        ));
+    }
+    for prometheus in [&older, &newer] {
+        for rule in prometheus.rules()? {
+            ask_rule(prometheus, &newer, &rule, &mut wrong)?;
+        }
+    }
+    done("rules");
+    ensure!(
+        wrong.is_empty(),
+        "{} without an answer:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+
+    histograms_are_stored_as_asked(&older, &newer, &agent)?;
+    probes_missing_knows_what_is_required(&newer, &agent)?;
+    promtool_accepts_what_the_agent_says(&server, &agent)?;
+    done("all");
+    Ok(())
+}
+
+/// The other filesystems whose logs nfscope knows, in memory, below the export.
+fn export_journals(server: &Server) -> Result<()> {
+    server.sh("set -e
+        sysctl -qw kernel.bpf_stats_enabled=1
+        modprobe -a loop ext4 xfs btrfs
+        mkdir /run/disks
+        mount -t tmpfs -o size=50% disks /run/disks
+        export_journal() { # <file system> <id> <mkfs>...
+          fs=$1 id=$2; shift 2
+          truncate -s 512M /run/disks/$fs
+          \"$@\" /run/disks/$fs
+          mkdir -p /run/exp/$fs
+          mount -t $fs -o loop /run/disks/$fs /run/exp/$fs
+          exportfs -o rw,sync,no_root_squash,insecure,no_subtree_check,fsid=$id \"*:/run/exp/$fs\"
+        }
+        export_journal ext4 11 mkfs.ext4 -q -F -E lazy_itable_init=1,nodiscard
+        export_journal xfs 12 mkfs.xfs -q -f -K
+        export_journal btrfs 13 mkfs.btrfs -q -f -K")?;
+    Ok(())
+}
+
+/// Where each client has the whole export, and one of the journals. Before there is a load, because a mount under one takes
+/// long.
+fn mount(server: &Server) -> Result<Vec<String>> {
+    let mut journals = Vec::new();
+    for (client, fs) in server.clients().zip(JOURNALS) {
+        client.mount_v4_2()?;
+        let options = "vers=3,nolock,proto=tcp,hard";
+        journals.push(client.mount(fs, options, &format!("/run/exp/{fs}"))?);
+    }
+    Ok(journals)
+}
+
+/// The mixed load on ZFS, and on each of the others, by a client of its own, writes that must be durable and reads that
+/// the client has not in memory.
+fn load(server: &Server, journals: &[String]) -> Result<Vec<Running>> {
+    let mixed = Load::mixed().versions(&["4.2"]).endless();
+    let mut running = vec![server.start_load(mixed)?];
+    for (client, at) in server.clients().zip(journals) {
+        running.push(client.spawn(&format!(
+            "while :; do
+               dd if=/dev/zero of={at}/f bs=4k count=8 oflag=dsync status=none
+               dd if={at}/f of=/dev/null bs=4k iflag=direct status=none
+               stat {at}/missing 2>/dev/null
+               rm {at}/f
+               sleep 0.2
+             done"
+        ))?);
+    }
+    Ok(running)
+}
+
+/// The example configuration, with this agent and the rules of this workspace.
+fn configuration(release: Release, agent: &Agent) -> Result<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/prometheus.yml");
+    let mut text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let rules = dashboards().join("rules/*.yml").display().to_string();
+    let agent = agent.address().to_string();
+    let interval = format!("_interval: {INTERVAL}s");
+    for (of_the_example, times, here) in [
+        ("/etc/prometheus/nfscope/*.yml", 1, &rules),
+        ("localhost:9943", 1, &agent),
+        ("_interval: 10s", 2, &interval),
+    ] {
+        ensure!(
+            text.matches(of_the_example).count() == times,
+            "{} has not {times} times {of_the_example:?}",
+            file.display()
+        );
+        text = text.replace(of_the_example, here);
+    }
+    if release == Release::Newer {
+        text += &format!(
+            "  - job_name: {BOTH}
+    always_scrape_classic_histograms: true
+    static_configs:
+      - targets: [\"{agent}\"]
+"
+        );
+    }
+    Ok(text)
+}
+
+fn wait_for_scrapes(prometheus: &Prometheus, job: &str) -> Result<()> {
+    let started = Instant::now();
+    let enough = format!("sum_over_time(up{{job=\"{job}\"}}[1h]) >= {SCRAPES}");
+    while prometheus.query(&enough)?.is_empty() {
+        if started.elapsed() > PATIENCE {
+            let targets = prometheus.query("up")?;
+            bail!(
+                "Prometheus {} does not scrape {job}: {targets:?}",
+                prometheus.release().name()
+            );
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    Ok(())
+}
+
+/// Asks everything that a dashboard asks, as Grafana would, and says how much that was.
+fn ask_page(
+    prometheus: &Prometheus,
+    job: &str,
+    page: &Page,
+    wrong: &mut Vec<String>,
+) -> Result<usize> {
+    let values = page.values(prometheus, job, RATE_INTERVAL)?;
+    let stores_native = prometheus.release() == Release::Newer;
+    let stores_classic = !stores_native || job == BOTH;
+    let mut answers = 0;
+    for panel in &page.panels {
+        for target in &panel.targets {
+            let expression = substituted(&target.expression, &values);
+            let answer = if target.instant {
+                prometheus.query(&expression)
+            } else {
+                prometheus.query_range(&expression, SHOWN, INTERVAL)
+            };
+            // Of a heat map's two queries, one is for each kind of histogram.
+            let expected = match target.format {
+                Format::Buckets => stores_classic,
+                Format::Series if panel.is_heat_map() => stores_native,
+                Format::Series | Format::Table => true,
+            };
+            answers += 1;
+            let what = format!("{}: {}", page.name, panel.title);
+            judge(prometheus, &what, &expression, answer, expected, wrong);
+        }
+    }
+    Ok(answers)
+}
+
+/// A rule has been evaluated, and what it looks at is there: alerts mostly find nothing, so each comparison is made to
+/// tell its result instead of choosing by it.
+fn ask_rule(
+    prometheus: &Prometheus,
+    parser: &Prometheus,
+    rule: &Rule,
+    wrong: &mut Vec<String>,
+) -> Result<()> {
+    ensure!(
+        rule.health == "ok",
+        "{}: {} {}",
+        rule.name,
+        rule.health,
+        rule.error
+    );
+    let mut expression = rule.query.clone();
+    if rule.kind == "recording" {
+        expression.clone_from(&rule.name);
+        let wants = Wants::of(&parser.parse(&rule.query)?);
+        ensure!(!wants.metrics.is_empty(), "{}: {}", rule.name, rule.query);
+    } else {
+        for comparison in [" == ", " < ", " > "] {
+            expression = expression.replace(comparison, &format!("{comparison}bool "));
+        }
+        ensure!(expression.contains(" bool "), "{}: {expression}", rule.name);
+    }
+    let answer = prometheus.query(&expression);
+    judge(prometheus, &rule.name, &expression, answer, true, wrong);
+    Ok(())
+}
+
+fn judge(
+    prometheus: &Prometheus,
+    what: &str,
+    expression: &str,
+    answer: Result<Vec<Sample>>,
+    expected: bool,
+    wrong: &mut Vec<String>,
+) {
+    let problem = match answer {
+        Err(e) => format!("{e:#}"),
+        Ok(found) if found.iter().any(Sample::says_something) || !expected => return,
+        Ok(found) => format!("{} series, and nothing in them", found.len()),
+    };
+    let name = prometheus.release().name();
+    wrong.push(format!(
+        "Prometheus {name}: {what}: {expression}\n  {problem}"
+    ));
+}
+
+/// The older server has classic histograms, the newer one native ones, or both where it is told to: and both count alike.
+fn histograms_are_stored_as_asked(
+    older: &Prometheus,
+    newer: &Prometheus,
+    agent: &Agent,
+) -> Result<()> {
+    let snapshot = agent.snapshot()?;
+    let mut seen = 0;
+    for (f, series) in snapshot.filled() {
+        if !matches!(f.kind, Kind::Histogram(_)) || series.is_empty() {
+            continue;
+        }
+        let name = f.name;
+        seen += 1;
+        ensure!(
+            !older.query(&format!("{name}_bucket"))?.is_empty(),
+            "{name}: no classic buckets"
+        );
+        for job in [JOB, BOTH] {
+            let native = newer.query(&format!("{name}{{job=\"{job}\"}}"))?;
+            ensure!(
+                !native.is_empty() && native.iter().all(Sample::is_native),
+                "{name} of {job} is no native histogram"
+            );
+        }
+        let classic = newer.query(&format!("{name}_bucket{{job=\"{JOB}\"}}"))?;
+        ensure!(
+            classic.is_empty(),
+            "{name} of {JOB} has classic buckets, too"
+        );
+        same_in_both(newer, f)?;
+    }
+    ensure!(seen > 10, "only {seen} histograms were scraped");
+    Ok(())
+}
+
+fn same_in_both(newer: &Prometheus, f: &Info) -> Result<()> {
+    let name = base_name(f.name);
+    for part in ["count", "sum"] {
+        let of = |series: &str| format!("{name}{series}{{job=\"{BOTH}\"}}");
+        let (native, classic) = (of(""), of(&format!("_{part}")));
+        let differ = newer.query(&format!("histogram_{part}({native}) != {classic}"))?;
+        ensure!(differ.is_empty(), "{name}: {part}s differ: {differ:?}");
+        let both = newer.query(&format!("histogram_{part}({native}) == {classic}"))?;
+        ensure!(!both.is_empty(), "{name}: {part}s cannot be compared");
+    }
+    Ok(())
+}
+
+/// The alert names the programs that the agent itself calls required.
+fn probes_missing_knows_what_is_required(newer: &Prometheus, agent: &Agent) -> Result<()> {
+    let snapshot = agent.snapshot()?;
+    let required = snapshot.probes.iter().filter(|p| p.required);
+    let mut required: Vec<_> = required.map(|p| p.program.as_str()).collect();
+    required.sort_unstable();
+    let rules = newer.rules()?;
+    let rule = rules.iter().find(|r| r.name == "NfscopeProbesMissing");
+    let query = &rule.context("no alert NfscopeProbesMissing")?.query;
+    for part in [
+        format!("program=~\"{}\"", required.join("|")),
+        format!("< {}", required.len()),
+    ] {
+        ensure!(query.contains(&part), "{query} has not {part:?}");
+    }
+    Ok(())
+}
+
+fn promtool_accepts_what_the_agent_says(server: &Server, agent: &Agent) -> Result<()> {
+    let file = server.dir().join("metrics.txt");
+    fs::write(&file, agent.get("/metrics")?)?;
+    for release in Release::ALL {
+        let (content, said) = release.promtool(&["check", "metrics"], Some(&file))?;
+        ensure!(content, "promtool {}: {said}", release.name());
+    }
+    Ok(())
+}
