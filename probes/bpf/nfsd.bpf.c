@@ -259,6 +259,9 @@ int PROGRAM(reply, struct svc_rqst *rqst)
 
 	if (!r || !rqst)
 		return;
+	/* Of the request before: all from its sending to this one's beginning was skipped. */
+	if (r->stage == REPLYING)
+		end_late(r, bpf_ktime_get_ns());
 	if (r->stage < RUNNING)
 		begin_late(r, rqst);
 	if (r->stage == RUNNING)

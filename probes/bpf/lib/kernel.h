@@ -108,7 +108,9 @@ struct nfsd4_op {
 
 struct nfsd4_compoundargs {
 	u32 minorversion;
+	u32 opcnt;
 	struct nfsd4_op *ops;
+	struct nfsd4_op iops[8];
 };
 
 struct knfsd_fh {

@@ -14,6 +14,7 @@
 #define OP_PUTFH 22 /* then PUTPUBFH, PUTROOTFH */
 #define OP_PUTROOTFH 24
 #define OP_SEQUENCE 53
+#define INLINE_OPS 8 /* struct nfsd4_compoundargs, iops */
 #define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
 
 TABLE(op, OP_ROWS, enum op_row, struct op_times);

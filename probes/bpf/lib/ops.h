@@ -96,6 +96,25 @@ static __always_inline void write_asked(struct request_record *r, struct version
 		add(&v->stable_bytes[how], r->io_bytes);
 }
 
+/*
+ * A COMPOUND's arguments: its minor version and its ops. More than INLINE_OPS stand apart, and once those are freed
+ * (nfsd4_release_compoundargs(), before the reply is sent) what `ops` points to belongs to other requests.
+ */
+static __always_inline void compound_args(struct request_record *r)
+{
+#ifndef NFSCOPE_RAW
+	struct nfsd4_compoundargs *args = (void *)r->argp;
+	u32 minor = load32(ADDRESS(args->minorversion));
+	u64 ops = load64(ADDRESS(args->ops));
+
+	if (minor <= 2)
+		r->version = V4_0 + minor;
+	if (ops == (u64)ADDRESS(args->iops) && load32(ADDRESS(args->opcnt)) > INLINE_OPS)
+		ops = 0;
+	r->ops = ops;
+#endif
+}
+
 #ifndef NFSCOPE_RAW
 static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, u32 num, u32 status)
 {
@@ -176,18 +195,22 @@ static __always_inline void ops_complete(struct request_record *r)
 {
 	struct nfsd4_compoundargs *args = (void *)r->argp;
 	struct nfsd4_compoundres *res = (void *)r->resp;
-	struct nfsd4_op *o = (void *)r->ops;
 	u32 done = load32(ADDRESS(res->opcnt));
+	struct nfsd4_op *o;
 	u64 now;
 
-	if (done <= r->nops || done > MOST_OPS || !r->ops)
+	if (done <= r->nops || done > MOST_OPS)
 		return;
-	/* More than eight ops are freed by now: the last ones that were not seen cannot be named. */
-	if (load64(ADDRESS(args->ops)) != r->ops) {
+	/* Its beginning was skipped, too. */
+	if (!r->ops)
+		compound_args(r);
+	/* More than INLINE_OPS are freed by now: the last ones that were not seen cannot be named. */
+	if (!r->ops || load64(ADDRESS(args->ops)) != r->ops) {
 		if (r->nops)
 			count(EV_SKIPPED);
 		return;
 	}
+	o = (void *)r->ops;
 	if (!r->nops && done > 1 && was_replayed(res, o))
 		return;
 	now = bpf_ktime_get_ns();

@@ -104,19 +104,6 @@ static __always_inline bool is_nfs(struct svc_rqst *rqst)
 	return program == NFS_PROGRAM || program == NFSACL_PROGRAM;
 }
 
-/* A COMPOUND's arguments: its minor version and its ops, which are not inline above eight. */
-static __always_inline void compound_args(struct request_record *r)
-{
-#ifndef NFSCOPE_RAW
-	struct nfsd4_compoundargs *args = (void *)r->argp;
-	u32 minor = load32(ADDRESS(args->minorversion));
-
-	if (minor <= 2)
-		r->version = V4_0 + minor;
-	r->ops = load64(ADDRESS(args->ops));
-#endif
-}
-
 /*
  * Whether the kernel counted this call and executed it, by the reply that it is about to get (net/sunrpc/svc.c,
  * svc_process_common): refused calls carry an authentication status, or one of the accept statuses 1 to 3 (program,

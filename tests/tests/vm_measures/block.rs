@@ -1,83 +1,53 @@
-//! Block requests, one by one: bpftrace runs beside the agent and sees what it sees.
+//! Block requests, one by one, against the kernel's own trace of them.
 
 use std::collections::BTreeMap;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use lab::{Agent, Running, Server};
+use lab::{Agent, Server};
 use nfscope::model::family;
 use nfscope::model::{Histogram, Sample, Snapshot};
 
 use crate::{FAST, SLOW};
 
-/// A flush has no sector: -1 at its end, and 0 at its beginning, where the kernel shows it as a request without one.
+/// Where the kernel writes down what its tracepoints see, for this test alone (Documentation/trace/ftrace.rst, Instances).
+const TRACE: &str = "/sys/kernel/tracing/instances/witness";
+
+/// The kernel's own trace and the agent at one moment.
 ///
-/// The kernel skips a bpftrace program that interrupts another one on its processor. A request whose beginning was
-/// skipped ends with 0 ns; one whose end was skipped is left in the map, which bpftrace prints when it ends. Both are
-/// requests, but took nobody knows how long.
-const SCRIPT: &str = r#"
-BEGIN { printf("ready\n"); }
-tracepoint:block:block_rq_issue {
-  @since[args->dev, args->nr_sector ? args->sector : 0, args->nr_sector, args->rwbs] = nsecs;
-}
-tracepoint:block:block_rq_complete {
-  $now = nsecs;
-  $sector = args->nr_sector ? args->sector : 0;
-  $since = @since[args->dev, $sector, args->nr_sector, args->rwbs];
-  printf("%d %s %d %llu %llu\n", args->dev, args->rwbs, args->nr_sector, $now, $since ? $now - $since : 0);
-  delete(@since[args->dev, $sector, args->nr_sector, args->rwbs]);
-}
-"#;
-
-/// bpftrace, starting.
-pub struct Witness {
-    bpftrace: Running,
-}
-
-/// bpftrace and the agent at one moment.
+/// No BPF program is a witness for every request: where the host takes the processor away from a task that looks something
+/// up in a map, the kernel skips such programs at tracepoints until that task goes on (bpf_disable_instrumentation()).
 pub struct Watched {
-    bpftrace: Running,
     seen: Snapshot,
 }
 
-/// One request, as bpftrace saw it.
+/// One request, as the kernel traced it.
 #[derive(Debug)]
 struct Request {
     device: String,
-    /// When it ended, or when it began if its end was not seen.
+    /// When it ended, by the monotonic clock.
     at: Duration,
     op: &'static str,
     fua: bool,
     bytes: u64,
-    seconds: Option<f64>,
+    seconds: f64,
 }
 
-impl Witness {
-    pub fn start(server: &Server) -> Result<Witness> {
-        let script = server.dir().join("witness.bt");
-        std::fs::write(&script, SCRIPT)?;
-        Ok(Witness {
-            bpftrace: server.spawn(&format!("exec bpftrace -B line {}", script.display()))?,
-        })
-    }
-
+impl Watched {
     /// From here on both must see the same.
-    pub fn begin(self, server: &Server, agent: &Agent) -> Result<Watched> {
-        let started = Instant::now();
-        while !self.bpftrace.output_so_far().0.contains("ready\n") {
-            if self.bpftrace.has_ended() || started.elapsed() > Duration::from_secs(90) {
-                bail!(
-                    "bpftrace did not start: {:?}",
-                    self.bpftrace.output_so_far()
-                );
-            }
-            thread::sleep(Duration::from_millis(200));
-        }
-        let seen = quiet(server, agent)?;
+    pub fn begin(server: &Server, agent: &Agent) -> Result<Watched> {
+        server.sh(&format!(
+            "set -e
+             mkdir {TRACE}
+             cd {TRACE}
+             echo mono > trace_clock
+             echo 8192 > buffer_size_kb
+             echo 1 > events/block/block_rq_issue/enable
+             echo 1 > events/block/block_rq_complete/enable"
+        ))?;
         Ok(Watched {
-            bpftrace: self.bpftrace,
-            seen,
+            seen: quiet(server, agent)?,
         })
     }
 }
@@ -127,18 +97,21 @@ fn quiet(server: &Server, agent: &Agent) -> Result<Snapshot> {
 }
 
 impl Watched {
-    pub fn agrees_with(mut self, server: &Server, agent: &Agent) -> Result<()> {
+    pub fn agrees_with(self, server: &Server, agent: &Agent) -> Result<()> {
         let seen = quiet(server, agent)?.since(&self.seen).delta;
-        self.bpftrace.signal(2)?;
-        let output = self.bpftrace.wait(Duration::from_secs(120))?;
-        assert!(
-            !output.stderr.contains("Lost"),
-            "bpftrace lost events: {}",
-            output.stderr
-        );
-        let all = output.stdout.lines().filter_map(|l| parse(l).transpose());
-        let mut all: Vec<Request> = all.collect::<Result<_>>()?;
-        // Both use the monotonic clock. bpftrace attached while requests were under way.
+        let trace = server.sh(&format!(
+            "set -e
+             cd {TRACE}
+             echo 0 > tracing_on
+             cat per_cpu/cpu*/stats
+             cat trace"
+        ))?;
+        let counters = ["overrun: ", "commit overrun: ", "dropped events: "];
+        for lost in trace.stdout.lines().filter(|l| counters.iter().any(|c| l.starts_with(c))) {
+            assert!(lost.ends_with(": 0"), "the trace is not whole: {lost}");
+        }
+        let mut all = requests(&trace.stdout)?;
+        // What was under way when the trace began.
         all.retain(|r| r.at > self.seen.at);
         let devices = devices(server)?;
         for device in [SLOW, FAST] {
@@ -155,12 +128,7 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
         let truth: Vec<&Request> = requests.iter().copied().filter(|r| r.op == op).collect();
         let measured = seen.hist(&family::BLOCK_DEVICE, [device, op]);
         let count = measured.map_or(0, Histogram::count);
-        let untimed: Vec<_> = truth.iter().filter(|r| r.seconds.is_none()).collect();
-        assert_eq!(
-            count,
-            truth.len() as u64,
-            "{device}: {op} requests; not timed by bpftrace: {untimed:?}"
-        );
+        assert_eq!(count, truth.len() as u64, "{device}: {op} requests");
         let Some(measured) = measured.filter(|_| count > 0) else {
             continue;
         };
@@ -170,9 +138,9 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
             Some(bytes as f64),
             "{device}: bytes of {op}"
         );
-        let total: f64 = truth.iter().filter_map(|r| r.seconds).sum();
+        let total: f64 = truth.iter().map(|r| r.seconds).sum();
         println!(
-            "{device} {op}: {count} requests, {bytes} bytes, {:.3} ms, bpftrace {:.3} ms ({:+.2} %); p50 {:.3} ms, p99 {:.3} ms",
+            "{device} {op}: {count} requests, {bytes} bytes, {:.3} ms, traced {:.3} ms ({:+.2} %); p50 {:.3} ms, p99 {:.3} ms",
             measured.sum * 1e3,
             total * 1e3,
             (measured.sum / total - 1.0) * 100.0,
@@ -205,18 +173,12 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
 fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {
     const APART: f64 = 50e-6;
     const TURN: f64 = 10e-3;
-    let known: Vec<f64> = truth.iter().filter_map(|r| r.seconds).collect();
-    let unknown = truth.len() - known.len();
-    assert!(
-        unknown <= 1 + truth.len() / 50,
-        "{what}: bpftrace could not time {unknown}"
-    );
-    let torn = (truth.len().div_ceil(100) + unknown) as u64;
-    let total = known.iter().sum::<f64>() / known.len().max(1) as f64 * truth.len() as f64;
+    let torn = truth.len().div_ceil(100) as u64;
+    let total: f64 = truth.iter().map(|r| r.seconds).sum();
     let apart = (measured.sum - total).abs();
     assert!(
         apart <= 0.03 * total + APART * truth.len() as f64 + TURN * torn as f64,
-        "{what}: {} s, but {total} s by bpftrace",
+        "{what}: {} s, but {total} s as traced",
         measured.sum
     );
     let counted = || measured.counts.iter().enumerate().filter(|(_, n)| **n > 0);
@@ -232,17 +194,17 @@ fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {
     for (i, n) in measured.counts.iter().enumerate() {
         so_far += n;
         let edge = measured.scheme.upper(i);
-        let up_to = |limit: f64| known.iter().filter(|s| **s <= limit).count() as u64;
+        let up_to = |limit: f64| truth.iter().filter(|r| r.seconds <= limit).count() as u64;
         let least = up_to(edge * 0.97 - APART).saturating_sub(torn);
         let most = up_to(edge * 1.03 + APART) + torn;
         assert!(
             (least..=most).contains(&so_far),
-            "{what}: {so_far} took up to {edge} s, but {least} to {most} by bpftrace"
+            "{what}: {so_far} took up to {edge} s, but {least} to {most} as traced"
         );
     }
 }
 
-/// Names of block devices by the number that tracepoints carry.
+/// Names of block devices by their numbers as a trace shows them: `<major>,<minor>`.
 fn devices(server: &Server) -> Result<BTreeMap<String, String>> {
     let listed = server
         .sh("cd /sys/block; for d in *; do echo $(cat $d/dev) $d; done")?
@@ -251,60 +213,73 @@ fn devices(server: &Server) -> Result<BTreeMap<String, String>> {
         .lines()
         .map(|line| {
             let (number, name) = line.split_once(' ').context("a device without a number")?;
-            let (major, minor) = number.split_once(':').context("a number without a colon")?;
-            let number = major.parse::<u64>()? << 20 | minor.parse::<u64>()?;
-            Ok((number.to_string(), name.to_owned()))
+            Ok((number.replace(':', ","), name.to_owned()))
         })
         .collect()
 }
 
-/// `<device> <rwbs> <sectors> <end> <ns>`, or what is left: `@since[<device>, <sector>, <sectors>, <rwbs>]: <begin>`. `None`
-/// for what is no request: bpftrace's own words, and the second end of a request that carried a flush, without bytes.
-///
-/// The letters (blk_fill_rwbs() in the kernel): F for a flush before, the operation, F for FUA, and hints.
-fn parse(line: &str) -> Result<Option<Request>> {
-    let (device, rwbs, sectors, at, ns) = match line.strip_prefix("@since[") {
-        Some(left) => {
-            let (key, at) = left.split_once("]: ").context("a key without a value")?;
-            let words: Vec<&str> = key.split(", ").collect();
-            let [device, _, sectors, rwbs] = words[..] else {
-                bail!("not understood: {line}")
-            };
-            (device, rwbs, sectors, at.parse()?, 0)
+/// What a request is known by: device, letters, first sector and number of sectors. A flush has no sector: -1 at its end,
+/// and 0 at its beginning, where the kernel shows it as a request without one.
+type Key<'a> = (&'a str, &'a str, u64, u64);
+
+/// The requests of a trace, in the order of their ends.
+fn requests(trace: &str) -> Result<Vec<Request>> {
+    let mut since: BTreeMap<Key, Duration> = BTreeMap::new();
+    let mut all = Vec::new();
+    for line in trace.lines() {
+        let Some((before, event)) = line.split_once(": block_rq_") else {
+            continue;
+        };
+        let (kind, key) = event.split_once(": ").context("an event without fields")?;
+        let key = key_of(key).with_context(|| format!("not understood: {line}"))?;
+        let at = before.rsplit(' ').next().context("no time")?;
+        let at = Duration::try_from_secs_f64(at.parse()?)?;
+        match kind {
+            "issue" => {
+                since.insert(key, at);
+            }
+            // Without bytes and without an issue: the second end of a request that carried a flush.
+            _ => all.extend(since.remove(&key).map(|since| request(key, at, at - since))),
         }
-        None => {
-            let words: Vec<&str> = line.split(' ').collect();
-            let [device, rwbs, sectors, at, ns] = words[..] else {
-                return Ok(None);
-            };
-            let (Ok(at), Ok(ns)) = (at.parse(), ns.parse::<u64>()) else {
-                return Ok(None);
-            };
-            (device, rwbs, sectors, at, ns)
-        }
-    };
-    let mut letters = rwbs.chars().peekable();
-    let first = letters.next().context("no letters")?;
-    let op = match (first, letters.peek()) {
-        ('F', Some('W' | 'R' | 'D' | 'F' | 'N')) => letters.next().unwrap_or(first),
-        _ => first,
-    };
-    let bytes = sectors.parse::<u64>()? * 512;
-    if bytes == 0 && ns == 0 && op != 'F' {
-        return Ok(None);
     }
-    Ok(Some(Request {
+    Ok(all)
+}
+
+/// `8,0 W 4096 () 2048 + 8 [dd]` at the beginning, `8,0 W () 2048 + 8 [0]` at the end, with the priority before the
+/// brackets since Linux 6.7.
+fn key_of(fields: &str) -> Option<Key<'_>> {
+    let (before, after) = fields.split_once('(')?;
+    let (device, rest) = before.split_once(' ')?;
+    let mut after = after.split_once(") ")?.1.split(' ');
+    let sector = after.next()?.parse().ok()?;
+    let sectors = after.nth(1)?.parse().ok()?;
+    Some((
+        device,
+        rest.split(' ').next()?,
+        if sectors == 0 { 0 } else { sector },
+        sectors,
+    ))
+}
+
+/// The letters (blk_fill_rwbs() in the kernel): F for a flush before, the operation, F for FUA, and hints.
+fn request((device, rwbs, _, sectors): Key, at: Duration, took: Duration) -> Request {
+    let (op, hints) = match rwbs.split_at_checked(1) {
+        Some(("F", rest)) if rest.starts_with(['W', 'R', 'D', 'F', 'N']) => rest.split_at(1),
+        Some(split) => split,
+        None => (rwbs, ""),
+    };
+    Request {
         device: device.to_owned(),
-        at: Duration::from_nanos(at),
+        at,
         op: match op {
-            'R' => "read",
-            'W' => "write",
-            'F' => "flush",
-            'D' => "discard",
+            "R" => "read",
+            "W" => "write",
+            "F" => "flush",
+            "D" => "discard",
             _ => "other",
         },
-        fua: letters.any(|l| l == 'F'),
-        bytes,
-        seconds: (ns > 0).then_some(ns as f64 / 1e9),
-    }))
+        fua: hints.contains('F'),
+        bytes: sectors * 512,
+        seconds: took.as_secs_f64(),
+    }
 }

@@ -1,5 +1,5 @@
 //! What is measured is true: durations against a device whose delay is known, queue time against the client's clock and
-//! the kernel's, block requests against bpftrace. One machine for each kernel, because machines cost more than checks.
+//! the kernel's, block requests against the kernel's trace. One machine for each kernel, because machines cost more than checks.
 
 mod block;
 mod durations;
@@ -55,15 +55,13 @@ fn measures_the_truth(kernel: Kernel) -> Result<()> {
     server.nfsd_start()?;
     let agent = server.agent(&[])?;
     done("serving and attached");
-    // It takes long to start. After the agent, so that the agent does not measure how long it prints.
-    let witness = block::Witness::start(&server)?;
     everything_is_offered(&server)?;
     durations::hold_the_delay(&server, &agent).context("durations")?;
     done("durations checked");
     queue::is_what_the_client_waited(&server, &agent).context("queue time")?;
     done("queue time checked");
-    let watched = witness.begin(&server, &agent)?;
-    done("bpftrace watching");
+    let watched = block::Watched::begin(&server, &agent)?;
+    done("the kernel's trace begun");
     block::traffic(&server)?;
     watched.agrees_with(&server, &agent).context("block")?;
     done("block requests checked");
