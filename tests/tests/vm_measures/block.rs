@@ -107,7 +107,11 @@ impl Watched {
              cat trace"
         ))?;
         let counters = ["overrun: ", "commit overrun: ", "dropped events: "];
-        for lost in trace.stdout.lines().filter(|l| counters.iter().any(|c| l.starts_with(c))) {
+        for lost in trace
+            .stdout
+            .lines()
+            .filter(|l| counters.iter().any(|c| l.starts_with(c)))
+        {
             assert!(lost.ends_with(": 0"), "the trace is not whole: {lost}");
         }
         let mut all = requests(&trace.stdout)?;
