@@ -127,21 +127,28 @@ impl Watched {
     }
 }
 
+/// From 7.x on the kernel may skip a program, and with it a request; it says how often. Where it did not, all must be there.
 fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
+    let skipped = seen.value(&family::EVENTS_LOST, ["block", "recursion"]);
+    let skipped = skipped.unwrap_or(0.0) as u64;
     for op in ["read", "write", "flush", "discard", "other"] {
         let truth: Vec<&Request> = requests.iter().copied().filter(|r| r.op == op).collect();
         let measured = seen.hist(&family::BLOCK_DEVICE, [device, op]);
         let count = measured.map_or(0, Histogram::count);
-        assert_eq!(count, truth.len() as u64, "{device}: {op} requests");
+        let all = truth.len() as u64;
+        assert!(
+            (all.saturating_sub(skipped)..=all).contains(&count),
+            "{device}: {count} {op} requests, but {all} as traced, and {skipped} programs skipped"
+        );
         let Some(measured) = measured.filter(|_| count > 0) else {
             continue;
         };
         let bytes: u64 = truth.iter().map(|r| r.bytes).sum();
-        assert_eq!(
-            seen.value(&family::BLOCK_BYTES, [device, op]),
-            Some(bytes as f64),
-            "{device}: bytes of {op}"
-        );
+        let told = seen.value(&family::BLOCK_BYTES, [device, op]);
+        match count == all {
+            true => assert_eq!(told, Some(bytes as f64), "{device}: bytes of {op}"),
+            false => assert!(told < Some(bytes as f64), "{device}: bytes of {op}"),
+        }
         let total: f64 = truth.iter().map(|r| r.seconds).sum();
         println!(
             "{device} {op}: {count} requests, {bytes} bytes, {:.3} ms, traced {:.3} ms ({:+.2} %); p50 {:.3} ms, p99 {:.3} ms",
@@ -155,10 +162,10 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
     }
     let fua = requests.iter().filter(|r| r.fua).count() as f64;
     println!("{device}: {fua} with FUA");
-    assert_eq!(
-        seen.value(&family::BLOCK_FUA, [device]).unwrap_or(0.0),
-        fua,
-        "{device}: FUA"
+    let told = seen.value(&family::BLOCK_FUA, [device]).unwrap_or(0.0);
+    assert!(
+        (fua - skipped as f64..=fua).contains(&told),
+        "{device}: {told} with FUA"
     );
     // Or the load was too small to prove anything.
     for op in ["write", "flush"] {
@@ -178,10 +185,13 @@ fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {
     const APART: f64 = 50e-6;
     const TURN: f64 = 10e-3;
     let torn = truth.len().div_ceil(100) as u64;
+    let skipped = truth.len() as u64 - measured.count();
     let total: f64 = truth.iter().map(|r| r.seconds).sum();
+    let longest = truth.iter().map(|r| r.seconds).fold(0.0, f64::max);
     let apart = (measured.sum - total).abs();
+    let differ = APART * truth.len() as f64 + TURN * torn as f64 + longest * skipped as f64;
     assert!(
-        apart <= 0.03 * total + APART * truth.len() as f64 + TURN * torn as f64,
+        apart <= 0.03 * total + differ,
         "{what}: {} s, but {total} s as traced",
         measured.sum
     );
@@ -199,7 +209,7 @@ fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {
         so_far += n;
         let edge = measured.scheme.upper(i);
         let up_to = |limit: f64| truth.iter().filter(|r| r.seconds <= limit).count() as u64;
-        let least = up_to(edge * 0.97 - APART).saturating_sub(torn);
+        let least = up_to(edge * 0.97 - APART).saturating_sub(torn + skipped);
         let most = up_to(edge * 1.03 + APART) + torn;
         assert!(
             (least..=most).contains(&so_far),

@@ -124,9 +124,10 @@ fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
         let residence = seen.hist(&family::RPC_DURATION, ["3"]);
         let residence = residence.map_or(0.0, |h| h.sum);
         println!("residence {residence:.3} s, by the callers' clocks {waited:.3} s");
-        // A call may lie on its socket before the server takes the connection, and the callers wait for processors, too.
+        // A call may lie on its socket before the server takes the connection, and the callers wait for processors, too. A
+        // reply may be read before the thread that sent it goes on, and until then it has the request.
         ensure!(
-            residence <= waited && residence > 0.7 * waited,
+            residence < 1.1 * waited && residence > 0.7 * waited,
             "a residence of {residence} s, but the callers waited {waited} s"
         );
         Ok(seen)
