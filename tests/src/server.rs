@@ -211,20 +211,19 @@ impl Server {
     /// Exports another file system (ext4 or xfs), new and empty, on the disks of a server with an external log. Nobody may
     /// have the old one mounted, which may be anything but zfs.
     pub fn export_anew(&self, fs: &str) -> Result<()> {
-        let others = self.others.join(" ");
-        let nfsd_up = self.nfsd_up();
-        self.sh(&format!(
-            "set -e\nexport_anew {fs} {others}\n{nfsd_up}grace_over"
-        ))?;
-        Ok(())
+        self.export_other("export_anew", fs)
     }
 
     /// The same with its log inside it: `ext4`, `ext4-fast` (with fast commits), `xfs` or `btrfs`.
     pub fn export_inside(&self, fs: &str) -> Result<()> {
+        self.export_other("export_inside", fs)
+    }
+
+    fn export_other(&self, function: &str, fs: &str) -> Result<()> {
         let others = self.others.join(" ");
         let nfsd_up = self.nfsd_up();
         self.sh(&format!(
-            "set -e\nexport_inside {fs} {others}\n{nfsd_up}grace_over"
+            "set -e\n{function} {fs} {others}\n{nfsd_up}grace_over"
         ))?;
         Ok(())
     }
