@@ -96,22 +96,31 @@ static __always_inline void write_asked(struct request_record *r, struct version
 		add(&v->stable_bytes[how], r->io_bytes);
 }
 
-/*
- * A COMPOUND's arguments: its minor version and its ops. More than INLINE_OPS stand apart, and once those are freed
- * (nfsd4_release_compoundargs(), before the reply is sent) what `ops` points to belongs to other requests.
- */
+/* A COMPOUND's arguments: its minor version and its ops. */
 static __always_inline void compound_args(struct request_record *r)
 {
 #ifndef NFSCOPE_RAW
 	struct nfsd4_compoundargs *args = (void *)r->argp;
 	u32 minor = load32(ADDRESS(args->minorversion));
-	u64 ops = load64(ADDRESS(args->ops));
 
 	if (minor <= 2)
 		r->version = V4_0 + minor;
-	if (ops == (u64)ADDRESS(args->iops) && load32(ADDRESS(args->opcnt)) > INLINE_OPS)
-		ops = 0;
-	r->ops = ops;
+	r->ops = load64(ADDRESS(args->ops));
+#endif
+}
+
+/*
+ * The same when it has executed. More than INLINE_OPS stand apart and are freed by then (nfsd4_release_compoundargs());
+ * `ops` points to what stands in the arguments again, which is of other requests.
+ */
+static __always_inline void compound_args_late(struct request_record *r)
+{
+#ifndef NFSCOPE_RAW
+	struct nfsd4_compoundargs *args = (void *)r->argp;
+
+	compound_args(r);
+	if (r->ops == (u64)ADDRESS(args->iops) && load32(ADDRESS(args->opcnt)) > INLINE_OPS)
+		r->ops = 0;
 #endif
 }
 
@@ -203,7 +212,7 @@ static __always_inline void ops_complete(struct request_record *r)
 		return;
 	/* Its beginning was skipped, too. */
 	if (!r->ops)
-		compound_args(r);
+		compound_args_late(r);
 	/* More than INLINE_OPS are freed by now: the last ones that were not seen cannot be named. */
 	if (!r->ops || load64(ADDRESS(args->ops)) != r->ops) {
 		if (r->nops)

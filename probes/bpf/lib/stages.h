@@ -137,7 +137,7 @@ static __always_inline void begin_late(struct request_record *r, struct svc_rqst
 	if (r->stage != RUNNING)
 		return;
 	if (r->compound)
-		compound_args(r);
+		compound_args_late(r);
 	count(EV_SKIPPED);
 #endif
 }
