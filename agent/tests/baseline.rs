@@ -8,9 +8,10 @@ mod live;
 #[path = "fixture/recorder.rs"]
 mod recorder;
 
+use fixture::said;
 use fixture::serve::serve;
 use live::{KERNEL, Live, OPERATIONS, door};
-use recorder::{Place, agent, good, record, record_by, refused, said, show, signal, wait};
+use recorder::{Place, agent, good, record, record_by, refused, show, signal, wait};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;

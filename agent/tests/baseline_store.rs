@@ -8,7 +8,8 @@ mod live;
 #[path = "fixture/recorder.rs"]
 mod recorder;
 
-use recorder::{Place, agent, good, record, refused, said, show, signal, wait};
+use fixture::said;
+use recorder::{Place, agent, good, record, refused, show, signal, wait};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -4,14 +4,14 @@
 mod fixture;
 
 use fixture::Fake;
-use fixture::serve::{fake, serve};
+use fixture::serve::{attached, serve};
 use nfscope::control::ask;
 use nfscope::reader::Change;
 use std::process::Command;
 
 #[test]
 fn the_agent_does_as_it_is_told_and_says_what_became_of_it() {
-    let url = format!("http://{}", fake(Fake::new()));
+    let url = format!("http://{}", attached(Fake::new()));
     let said = ask(Change::Detach, &["xfs", "btrfs"], &url).unwrap();
     assert_eq!(said, "xfs: detached\nbtrfs: detached\n");
     let said = ask(Change::Attach, &["xfs"], &url).unwrap();
@@ -24,7 +24,7 @@ fn the_agent_does_as_it_is_told_and_says_what_became_of_it() {
 
 #[test]
 fn the_command_line_reaches_it() {
-    let url = format!("http://{}", fake(Fake::new()));
+    let url = format!("http://{}", attached(Fake::new()));
     let run = |args: &[&str]| {
         let o = Command::new(env!("CARGO_BIN_EXE_nfscope"))
             .args(args)

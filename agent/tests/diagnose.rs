@@ -6,14 +6,11 @@ mod fixture;
 #[path = "fixture/tale.rs"]
 mod tale;
 
-use fixture::serve::{get, serve};
 use fixture::{golden, histogram};
 use nfscope::diagnose::active::{Change, Watch};
 use nfscope::diagnose::{judge, render};
 use nfscope::model::finding::{Diagnosis, Kind, Verdict};
-use nfscope::model::{ProbeStatus, Scheme, SlowBatch, SlowFilter, Snapshot, family as f};
-use nfscope::source::Source;
-use std::process::Command;
+use nfscope::model::{Scheme, Snapshot, family as f};
 use std::time::{Duration, SystemTime};
 use tale::{QUIET, Tale, added, slow_log};
 
@@ -400,123 +397,4 @@ fn what_is_said_of_it() {
     );
     let json = serde_json::to_string_pretty(&judge(&slow_log().window(), &[])).unwrap();
     golden("diagnose.json", &(json + "\n"));
-}
-
-/// A server on which one tale goes on and on.
-struct Told {
-    tale: Tale,
-    times: u64,
-    slow: SlowBatch,
-}
-
-impl Source for Told {
-    fn snapshot(&mut self) -> Snapshot {
-        self.times += 1;
-        let mut s = self.tale.snapshot(self.times);
-        s.probes = self.probes();
-        s
-    }
-
-    fn probes(&self) -> Vec<ProbeStatus> {
-        vec![fixture::status("op_status", true, self.tale.state(), "")]
-    }
-
-    fn poll(&mut self) {}
-
-    fn watch_slow(&mut self, _: Option<&SlowFilter>) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn take_slow(&mut self) -> SlowBatch {
-        std::mem::take(&mut self.slow)
-    }
-}
-
-/// `nfscope diagnose` against an agent in this process: exit code, stdout, stderr.
-fn program(tale: Tale, arguments: &[&str]) -> (i32, String, String) {
-    let ops = vec![fixture::slow_op("write", 12); 20];
-    let slow = SlowBatch { ops, left_out: 0 };
-    let agent = serve(move || {
-        Ok(Box::new(Told {
-            tale,
-            times: 0,
-            slow,
-        }))
-    });
-    while get(agent, "/healthz", "").contains("attaching") {
-        std::thread::yield_now();
-    }
-    let output = Command::new(env!("CARGO_BIN_EXE_nfscope"))
-        .args([
-            "diagnose",
-            "--for",
-            "300ms",
-            "--url",
-            &format!("http://{agent}"),
-        ])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (
-        output.status.code().unwrap(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
-}
-
-#[test]
-fn the_program_says_it_with_its_exit_code_too() {
-    let (code, out, err) = program(slow_log(), &[]);
-    assert_eq!((code, &*err), (2, ""), "{out}");
-    assert!(out.contains("1. CRITICAL  The log is slow"), "{out}");
-    assert!(
-        out.replace("\n     ", " ")
-            .contains("20 operations looked at one by one, 100 % were 192.0.2.7's"),
-        "{out}"
-    );
-    let (code, out, _) = program(slow_log(), &["--json"]);
-    let d: Diagnosis = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, d.findings[0].kind), (2, Kind::SlowIntentLog));
-    let (code, out, _) = program(QUIET, &[]);
-    assert_eq!(code, 0, "{out}");
-    // Nothing is timed: nothing can be told.
-    let (code, out, err) = program(
-        Tale {
-            threads: 0.0,
-            ..QUIET
-        },
-        &[],
-    );
-    assert_eq!((code, &*out), (1, ""));
-    assert!(err.contains("NFS operations are not timed"), "{err}");
-}
-
-#[test]
-fn an_agent_tells_its_findings() {
-    let agent = serve(|| {
-        Ok(Box::new(Told {
-            tale: slow_log(),
-            times: 0,
-            slow: SlowBatch::default(),
-        }))
-    });
-    while get(agent, "/healthz", "").contains("attaching") {
-        std::thread::yield_now();
-    }
-    let answer = get(agent, "/findings", "");
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-    assert!(answer.contains("application/json"), "{answer}");
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    let json: serde_json::Value = serde_json::from_str(body).unwrap();
-    // Its first window has not ended.
-    assert_eq!(
-        json,
-        serde_json::json!({"active": [], "history": [], "last_window": null})
-    );
-    let metrics = get(agent, "/metrics", "");
-    for kind in Kind::ALL {
-        let line = format!("nfscope_bottleneck_active{{kind=\"{}\"}} 0", kind.as_str());
-        assert!(metrics.contains(&line), "{line}");
-    }
 }

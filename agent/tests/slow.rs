@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use fixture::serve::{HANG, fake, get, receive, resident, send, serve};
+use fixture::serve::{HANG, attached, get, receive, resident, send, serve};
 use fixture::{Fake, Slow, slow_op, status};
 use nfscope::model::{ProbeState, SlowFilter};
 use nfscope::slow::{LISTENERS, Line, filter};
@@ -50,7 +50,7 @@ impl Listener {
 fn server() -> (SocketAddr, Arc<Mutex<Slow>>) {
     let source = Fake::new();
     let slow = source.slow.clone();
-    (fake(source), slow)
+    (attached(source), slow)
 }
 
 /// Waits until the last thing that the source was asked for is this.
@@ -182,7 +182,7 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
     });
     refused(attaching, 503, "attaching\n");
 
-    let untimed = fake(Fake {
+    let untimed = attached(Fake {
         probes: vec![status("dispatch", true, ProbeState::Waiting, "no nfsd")],
         ..Fake::new()
     });

@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use fixture::serve::{fake, serve};
+use fixture::serve::{attached, serve};
 use fixture::{Fake, Slow, golden, slow_op};
 use nfscope::model::{OpPhases, SlowOp};
 use nfscope::slow::{Line, Style, Table};
@@ -118,7 +118,7 @@ fn stderr(o: &Output) -> String {
 fn agent() -> (String, Arc<Mutex<Slow>>) {
     let source = Fake::new();
     let slow = source.slow.clone();
-    (format!("http://{}", fake(source)), slow)
+    (format!("http://{}", attached(source)), slow)
 }
 
 /// Has these happen once somebody listens.
@@ -252,7 +252,7 @@ fn nobody_who_reads_the_output_keeps_it_from_ending() {
 fn an_agent_that_refuses_is_quoted_and_one_that_ends_is_an_error() {
     let refusing = Fake::new();
     refusing.slow.lock().unwrap().refuses = Some("no room for a ring");
-    let url = format!("http://{}", fake(refusing));
+    let url = format!("http://{}", attached(refusing));
     let o = nfscope(&["--url", &url]).output().unwrap();
     assert_eq!(o.status.code(), Some(1));
     assert_eq!(

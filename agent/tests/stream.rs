@@ -4,11 +4,11 @@
 mod fixture;
 
 use fixture::Fake;
-use fixture::serve::fake;
+use fixture::serve::attached;
 use std::process::{Command, Output, Stdio};
 
 fn top(args: &[&str]) -> Output {
-    let url = format!("http://{}", fake(Fake::new()));
+    let url = format!("http://{}", attached(Fake::new()));
     Command::new(env!("CARGO_BIN_EXE_nfscope"))
         .args(["top", "--interval", "150ms", "--url", &url])
         .args(args)

@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use fixture::serve::{fake, get, receive, resident, send, serve};
+use fixture::serve::{attached, get, receive, resident, send, serve};
 use fixture::{Fake, status};
 use nfscope::model::ProbeState;
 use std::io::Read;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 #[test]
 fn every_address_answers() {
-    let a = fake(Fake::new());
+    let a = attached(Fake::new());
     for (path, code, kind, text) in [
         ("/", 200, "text/html; charset=utf-8", "<title>nfscope on"),
         (
@@ -75,7 +75,7 @@ fn every_address_answers() {
 
 #[test]
 fn the_accept_header_chooses_the_format() {
-    let a = fake(Fake::new());
+    let a = attached(Fake::new());
     let answer = get(
         a,
         "/metrics",
@@ -96,7 +96,7 @@ fn the_accept_header_chooses_the_format() {
 
 #[test]
 fn a_snapshot_survives_the_wire() {
-    let a = fake(Fake::new());
+    let a = attached(Fake::new());
     let answer = get(a, "/snapshot", "");
     let json = answer.split_once("\r\n\r\n").unwrap().1;
     let s: nfscope::model::Snapshot = serde_json::from_str(json).unwrap();
@@ -135,7 +135,7 @@ fn while_attaching_it_answers_and_says_so() {
 
 #[test]
 fn health_names_what_it_waits_for() {
-    let a = fake(Fake {
+    let a = attached(Fake {
         probes: vec![status(
             "dispatch",
             true,
@@ -159,7 +159,7 @@ fn two_hundred_scrapes_at_once_are_all_answered_by_few_readings() {
         ..Fake::new()
     };
     let read = source.read.clone();
-    let a = fake(source);
+    let a = attached(source);
     let start = Arc::new(Barrier::new(200));
     let scrapers: Vec<_> = (0..200)
         .map(|_| {
@@ -181,7 +181,7 @@ fn two_hundred_scrapes_at_once_are_all_answered_by_few_readings() {
 
 #[test]
 fn a_scraper_that_reads_a_byte_a_second_stops_nobody() {
-    let a = fake(Fake::new());
+    let a = attached(Fake::new());
     let mut slow: Vec<_> = (0..8)
         .map(|_| send(a, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))
         .collect();
@@ -196,7 +196,7 @@ fn a_scraper_that_reads_a_byte_a_second_stops_nobody() {
 
 #[test]
 fn a_header_that_never_ends_is_cut_off() {
-    let a = fake(Fake::new());
+    let a = attached(Fake::new());
     // No answer, or one that says so; the point is that it ends.
     let answer = receive(send(a, b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: "));
     assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -204,7 +204,7 @@ fn a_header_that_never_ends_is_cut_off() {
 
 #[test]
 fn a_megabyte_of_header_is_refused_and_costs_no_memory() {
-    let a = fake(Fake::new());
+    let a = attached(Fake::new());
     let mut request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Large: ".to_vec();
     request.resize(request.len() + (1 << 20), b'a');
     request.extend_from_slice(b"\r\n\r\n");

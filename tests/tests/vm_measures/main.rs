@@ -1,5 +1,6 @@
 //! What is measured is true: durations against a device whose delay is known, queue time against the client's clock and
-//! the kernel's, block requests against the kernel's trace. One machine for each kernel, because machines cost more than checks.
+//! the kernel's, block requests against the kernel's trace. One machine for each kernel, because machines cost more than
+//! checks.
 
 mod block;
 mod durations;
