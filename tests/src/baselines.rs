@@ -142,10 +142,8 @@ fn threads(bench: &Bench) -> Result<(Compared, String)> {
          dd if=/dev/zero of=/run/exp/shared bs=1M count=128 status=none
          sync")?;
     // What has been read is forgotten, so that the last second is as the first.
-    let lab = bench.server.lab_path().display();
-    let cold = bench
-        .server
-        .spawn(&format!("exec {lab} forget /run/exp/shared"))?;
+    let forget = bench.server.lab_command("forget /run/exp/shared");
+    let cold = bench.server.spawn(&forget)?;
     let load = bench.load("crowd read --callers 16 --within 128 --every 40 --scatter")?;
     bench.record("one-thread")?;
     bench.server.sh("echo 16 >/proc/fs/nfsd/threads")?;
@@ -158,8 +156,7 @@ fn threads(bench: &Bench) -> Result<(Compared, String)> {
 
 impl Bench<'_> {
     fn load(&self, what: &str) -> Result<Running> {
-        let lab = self.server.lab_path();
-        let line = format!("exec {} {what} --seconds 36000", lab.display());
+        let line = self.server.lab_command(&format!("{what} --seconds 36000"));
         let load = self.server.spawn(&line)?;
         // What a load does first is not what it does then.
         self.server.sh("sleep 5")?;

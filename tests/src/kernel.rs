@@ -23,9 +23,6 @@ impl Kernel {
     /// Every kernel of the matrix, oldest first.
     pub const ALL: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::V7_2];
 
-    /// The kernels on which every figure must be exact.
-    pub const FULL: [Kernel; 3] = [Kernel::V6_1, Kernel::V6_12, Kernel::V7_2];
-
     /// The kernels that have OpenZFS: 2.1 without BTF of its own, and a later one with it.
     pub const ZFS: [Kernel; 2] = [Kernel::V6_1, Kernel::V6_12];
 

@@ -165,11 +165,6 @@ impl Server {
         self.machine.install(&place::nfscope_program()?, "nfscope")
     }
 
-    /// Where the host reaches the machine's n-th agent port, with or without an agent there.
-    pub fn agent_address(&self, n: usize) -> Option<std::net::SocketAddr> {
-        self.machine.agent(n)
-    }
-
     /// What the kernel itself has counted.
     pub fn kernel_counts(&self) -> Result<KernelCounts> {
         KernelCounts::parse(&self.sh("cat /proc/net/rpc/nfsd")?.stdout)
@@ -309,7 +304,7 @@ impl Server {
     }
 
     /// The `lab` program as the machine sees it.
-    pub fn lab_path(&self) -> &Path {
+    pub(crate) fn lab_path(&self) -> &Path {
         self.machine.lab()
     }
 

@@ -25,7 +25,8 @@ pub struct About {
     pub labels: BTreeMap<String, String>,
 }
 
-fn seconds<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
+/// For JSON.
+pub(super) fn seconds<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_f64(d.as_secs_f64())
 }
 

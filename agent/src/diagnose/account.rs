@@ -1,7 +1,7 @@
 //! Where the time of a window's requests went, and what was used meanwhile: what every rule argues from.
 
 use crate::model::{Family, Histogram, Window, family as f, phase};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// One operation of one version.
 #[derive(Debug, Clone, Default)]
@@ -326,13 +326,16 @@ fn logs(w: &Window) -> Vec<Log> {
 }
 
 fn clients(w: &Window) -> Vec<Client> {
+    // There may be thousands of them.
+    let seconds: HashMap<_, _> = numbers(w, &f::CLIENT_OP_SECONDS).collect();
+    let rtt: HashMap<_, _> = numbers(w, &f::CLIENT_RTT).collect();
     let named = numbers(w, &f::CLIENT_OPS).filter(|([name], n)| *name != "other" && *n > 0.0);
     let mut all: Vec<_> = named
         .map(|([name], ops)| Client {
             name: name.to_owned(),
             ops,
-            seconds: w.delta.value(&f::CLIENT_OP_SECONDS, [name]).unwrap_or(0.0),
-            rtt: w.delta.value(&f::CLIENT_RTT, [name]),
+            seconds: seconds.get(&[name]).copied().unwrap_or(0.0),
+            rtt: rtt.get(&[name]).copied(),
         })
         .collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

@@ -19,10 +19,10 @@ use crate::model::{SlowFilter, SlowOp};
 use feed::{Event, Feed};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
-use terminal_size::{Width, terminal_size};
+use terminal_size::{Width, terminal_size_of};
 
 /// Events that wait to be printed; behind them the agent waits, and counts what it must leave out.
 const WAITING: usize = 1024;
@@ -67,7 +67,6 @@ fn is_broken_pipe(e: &anyhow::Error) -> bool {
 struct Printer<'a> {
     args: &'a SlowArgs,
     table: Table,
-    tty: bool,
     color: bool,
     shown: u64,
     left_out: u64,
@@ -78,11 +77,9 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(args: &'a SlowArgs) -> Self {
-        let tty = std::io::stdout().is_terminal();
         Printer {
             args,
             table: Table::default(),
-            tty,
             color: colors(),
             shown: 0,
             left_out: 0,
@@ -93,10 +90,7 @@ impl<'a> Printer<'a> {
 
     fn style(&self, at: SystemTime) -> Style {
         Style {
-            width: match terminal_size() {
-                Some((Width(w), _)) if self.tty => w.into(),
-                _ => usize::MAX,
-            },
+            width: terminal_size_of(std::io::stdout()).map_or(usize::MAX, |(Width(w), _)| w.into()),
             color: self.color,
             offset: clock::local_offset(at),
         }

@@ -22,6 +22,7 @@ pub use table::{Key, Selection};
 pub use view::{Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc, View};
 
 use crate::cli::TopArgs;
+use crate::console;
 use crate::feed::{Feed, News};
 use crate::fetch;
 use std::io::{self, IsTerminal, Write};
@@ -86,7 +87,7 @@ fn stream(
             News::Gone { why, .. } if count == Some(1) => anyhow::bail!(why),
             News::Gone { why, .. } => {
                 if !gone {
-                    eprintln!("nfscope: {why}; trying again");
+                    console::say(&format!("{why}; trying again"));
                 }
                 gone = true;
                 continue;

@@ -41,19 +41,6 @@ impl Key {
         Key::Errors,
         Key::Name,
     ];
-
-    /// For people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Key::Time => "time",
-            Key::Rate => "rate",
-            Key::P50 => "p50",
-            Key::P99 => "p99",
-            Key::Max => "max",
-            Key::Errors => "errors",
-            Key::Name => "name",
-        }
-    }
 }
 
 /// One column.

@@ -3,7 +3,7 @@
 use super::interval::Interval;
 use super::result::{Intervals, Summary};
 use crate::table::widths;
-use crate::units::{percent, rate, seconds};
+use crate::units::{self, percent, rate, seconds};
 use std::fmt::Write;
 
 const HEAD: [&str; 6] = ["JOB", "OP", "OPS/S", "MiB/S", "MEAN", "P99"];
@@ -22,11 +22,10 @@ pub fn text(s: &Summary) -> String {
         s.fio
     );
     let long = s.runtime_seconds.map(|t| format!(" of {t} s"));
-    let plural = if s.repeats == 1 { "" } else { "s" };
     let _ = writeln!(
         out,
-        "{} repeat{plural}{} after one to warm up; mean and its 95 % interval\n",
-        s.repeats,
+        "{}{} after one to warm up; mean and its 95 % interval\n",
+        units::many(s.repeats as f64, "repeat"),
         long.unwrap_or_default()
     );
     let mut rows = vec![HEAD.map(str::to_owned)];

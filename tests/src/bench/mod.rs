@@ -20,12 +20,13 @@ pub mod switches;
 mod table;
 mod turns;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
 
 use crate::kernel::Kernel;
+use crate::machine;
 use crate::place;
 use agent::{OwnAgent, Scraped, Started};
 use load::{Case, Client};
@@ -149,7 +150,7 @@ impl Inside {
                 String::new()
             }
             Inside::Start { program } => {
-                let (agent, started) = OwnAgent::start(program, free_address()?)?;
+                let (agent, started) = OwnAgent::start(program, machine::free_port(None)?)?;
                 agent.stop()?;
                 serde_json::to_string(&started)?
             }
@@ -209,16 +210,12 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn native(program: &std::path::Path) -> Result<(Started, Scraped)> {
     // The first start reads the program from the disk.
-    let (agent, _) = OwnAgent::start(program, free_address()?)?;
+    let (agent, _) = OwnAgent::start(program, machine::free_port(None)?)?;
     agent.stop()?;
-    let (agent, started) = OwnAgent::start(program, free_address()?)?;
+    let (agent, started) = OwnAgent::start(program, machine::free_port(None)?)?;
     let scraped = agent.scrape()?;
     agent.stop()?;
     Ok((started, scraped))
-}
-
-fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
 fn median(numbers: &mut [f64]) -> f64 {

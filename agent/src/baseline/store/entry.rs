@@ -1,9 +1,9 @@
 //! What a list of baselines says of each.
 
 use super::{process, read};
-use crate::baseline::take::About;
+use crate::baseline::take::{self, About};
 use rusqlite::Row;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::time::Duration;
 
 /// How a recording stands.
@@ -57,16 +57,12 @@ pub struct Entry {
     /// Windows in it.
     pub windows: u64,
     /// Time that they cover.
-    #[serde(rename = "seconds", serialize_with = "seconds")]
+    #[serde(rename = "seconds", serialize_with = "take::seconds")]
     pub length: Duration,
     #[serde(skip)]
     pub(super) id: i64,
     #[serde(skip)]
     pub(super) recorder: Option<String>,
-}
-
-fn seconds<S: Serializer>(d: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(d.as_secs_f64())
 }
 
 /// What [`entry`] reads, to be grouped by b.id.

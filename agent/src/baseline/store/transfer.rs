@@ -2,7 +2,6 @@
 
 use super::schema::{Journal, PATIENCE};
 use super::{Entry, Error, Store, beside, write};
-use crate::baseline::codec;
 use crate::baseline::name;
 use crate::baseline::scratch::Scratch;
 use crate::baseline::take::About;
@@ -156,17 +155,9 @@ impl Store {
             name::check(&entry.about.name).map_err(damaged)?;
             let lines = self.lines(&entry)?;
             let known: HashSet<u32> = lines.iter().map(|l| l.id).collect();
-            let mut next = 0;
-            loop {
-                let some = self.some(entry.id, next)?;
-                let Some(last) = some.back() else { break };
-                next = last.seq + 1;
-                for w in &some {
-                    let points = codec::decode(&w.data, |_| true)
-                        .map_err(|e| Error::garbled(&self.path, &e))?;
-                    if !points.iter().all(|(id, _)| known.contains(id)) {
-                        return Err(damaged("a window has a series without a name".to_owned()));
-                    }
+            for w in self.windows(&entry, |_| true) {
+                if !w?.points.iter().all(|(id, _)| known.contains(id)) {
+                    return Err(damaged("a window has a series without a name".to_owned()));
                 }
             }
         }

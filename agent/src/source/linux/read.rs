@@ -189,18 +189,17 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
         };
         s.counter(&f::RPC_DROPPED, ["dropped"], count(E::EV_DROPPED));
         s.counter(&f::RPC_DROPPED, ["deferred"], count(E::EV_DEFERRED));
-        for (reason, e) in [
-            ("record", E::EV_RECORD_FAILED),
-            ("arrival_merged", E::EV_ARRIVAL_MERGED),
-            ("arrival_unknown", E::EV_ARRIVAL_UNKNOWN),
-            ("pool_outside", E::EV_POOL_OUTSIDE),
-            ("late", E::EV_SKIPPED),
-            ("map_full", E::EV_ERROR_FULL),
-            ("tally_full", E::EV_TALLY_FULL),
-            ("wait_outside", E::EV_WAIT_OUTSIDE),
-        ] {
-            s.counter(&f::EVENTS_LOST, ["nfsd", reason], count(e));
-        }
+        let events = [
+            ("record", E::EV_RECORD_FAILED.0),
+            ("arrival_merged", E::EV_ARRIVAL_MERGED.0),
+            ("arrival_unknown", E::EV_ARRIVAL_UNKNOWN.0),
+            ("pool_outside", E::EV_POOL_OUTSIDE.0),
+            ("late", E::EV_SKIPPED.0),
+            ("map_full", E::EV_ERROR_FULL.0),
+            ("tally_full", E::EV_TALLY_FULL.0),
+            ("wait_outside", E::EV_WAIT_OUTSIDE.0),
+        ];
+        lost(l, "event", "nfsd", s, &events);
     }
     timed
 }

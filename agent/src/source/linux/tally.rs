@@ -223,14 +223,6 @@ impl Tally {
                 ns: ns.saturating_sub(n),
             };
             let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
-            let export = match key.export {
-                handle::NO_EXPORT => "none".to_owned(),
-                k => exports
-                    // One name for all, because clients can make them up.
-                    .path(k)
-                    .unwrap_or("unknown")
-                    .to_owned(),
-            };
             if let Some(last) = cpus
                 .iter()
                 .max_by_key(|c| c.seen_ns)
@@ -240,7 +232,13 @@ impl Tally {
                 let known = rtt.entry(client.clone()).or_default();
                 *known = (*known).max((last.seen_ns, last.srtt_us));
             }
+            // Not for a row that stands still: the kernel's list is read again for an export that is not in it.
             if delta.ops > 0 {
+                let export = match key.export {
+                    handle::NO_EXPORT => "none".to_owned(),
+                    // One name for all that have none, because clients can make them up.
+                    k => exports.path(k).unwrap_or("unknown").to_owned(),
+                };
                 by_client.entry(client).or_insert(Sum::default()).add(delta);
                 by_export.entry(export).or_insert(Sum::default()).add(delta);
             }
