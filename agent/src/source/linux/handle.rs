@@ -20,7 +20,7 @@ fn fsid_len(kind: u8) -> Option<usize> {
 /// Requests without a file handle.
 pub const NO_EXPORT: u64 = 1 << 12;
 
-/// The number by which the probes know an export: `export_of()` in probes/bpf/lib/tally.h does the same.
+/// The number by which the probes know an export: `export_of()` in probes/bpf/lib/client_accounting.h does the same.
 pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let word = |i: usize| {

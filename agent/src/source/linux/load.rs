@@ -170,14 +170,14 @@ fn attempt(
         }
     }
     for mut m in open.maps_mut() {
-        if matches!(m.name().to_str(), Some("pool" | "pool_now")) {
+        if matches!(m.name().to_str(), Some("nfsd_pool" | "nfsd_pool_now")) {
             m.set_max_entries(facts.pools())?;
         }
-        if let (Some("request"), Some(requests)) = (m.name().to_str(), &shared.requests) {
+        if let (Some("nfsd_request"), Some(requests)) = (m.name().to_str(), &shared.requests) {
             m.reuse_fd(requests.as_fd())?;
             continue;
         }
-        if m.name() == ".rodata.layout"
+        if m.name() == ".rodata.zfs_layout"
             && let Some(layout) = zfs::layout(&facts.zfs)
         {
             m.set_initial_value(pod::bytes_of(&layout))?;
@@ -196,10 +196,10 @@ fn attempt(
             maps.insert(m.name().to_string_lossy().into_owned(), handle);
         }
     }
-    if let Some(m) = maps.get("op_number") {
+    if let Some(m) = maps.get("nfsd_op_number") {
         fill_op_numbers(m)?;
     }
-    if let (Some(rows), Some(free)) = (maps.get("tally"), maps.get("tally_free")) {
+    if let (Some(rows), Some(free)) = (maps.get("nfsd_client_row"), maps.get("nfsd_free_rows")) {
         maps::queue_rows(rows, free);
     }
     let (mut links, mut programs, mut counted) = (Vec::new(), Vec::new(), None);
@@ -406,10 +406,10 @@ mod tests {
 
     #[test]
     fn the_log_names_the_program_and_the_verifiers_last_word() {
-        let log = "libbpf: prog 'arrive': BPF program load failed: -EPERM\n\
-                   libbpf: prog 'arrive': -- BEGIN PROG LOAD LOG --\n0: (85) call 1\nunknown func bpf_x#1\nprocessed 3 insns\n\
-                   -- END PROG LOAD LOG --\nlibbpf: prog 'arrive': failed to load: -1\n";
-        assert_eq!(refused_program(log).as_deref(), Some("arrive"));
+        let log = "libbpf: prog 'nfsd_arrive': BPF program load failed: -EPERM\n\
+                   libbpf: prog 'nfsd_arrive': -- BEGIN PROG LOAD LOG --\n0: (85) call 1\nunknown func bpf_x#1\nprocessed 3 insns\n\
+                   -- END PROG LOAD LOG --\nlibbpf: prog 'nfsd_arrive': failed to load: -1\n";
+        assert_eq!(refused_program(log).as_deref(), Some("nfsd_arrive"));
         let e = libbpf_rs::Error::from_raw_os_error(libc::EPERM);
         let why = explain(log, &e);
         assert_eq!(why, "BPF program load failed: -EPERM: unknown func bpf_x#1");
@@ -441,7 +441,7 @@ mod tests {
                 have.sort();
                 want.sort();
                 assert_eq!(have, want);
-                for m in open.maps().filter(|m| m.name() == "request") {
+                for m in open.maps().filter(|m| m.name() == "nfsd_request") {
                     assert_eq!(m.max_entries(), maps::REQUESTS);
                     assert_eq!(m.value_size() as usize, size_of::<t::request_record>());
                 }

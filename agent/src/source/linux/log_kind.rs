@@ -6,7 +6,7 @@ use super::proc::DeviceNames;
 
 /// What filesystems with one kind of log have in common.
 pub struct Kind {
-    /// The probe's word, and its map's name.
+    /// The probe's word.
     pub probe: &'static str,
     /// The filesystem, as /sys/fs calls it.
     pub fs: &'static str,
@@ -27,29 +27,29 @@ pub static KINDS: [Kind; 3] = [
         fs: "ext4",
         types: &["ext4", "ext3", "ocfs2"],
         wait: &[
-            "wait_begin",
-            "wait_end",
-            "fast_begin",
-            "fast_end",
-            "fast_start",
+            "jbd2_wait_begin",
+            "jbd2_wait_end",
+            "jbd2_fast_begin",
+            "jbd2_fast_end",
+            "jbd2_fast_start",
         ],
-        commit: &["commit_begin", "commit_end", "fast_start", "fast_stop"],
-        bytes: Some(&["written", "fast_stop", "fast_end"]),
+        commit: &["jbd2_commit", "jbd2_committed", "jbd2_fast_start", "jbd2_fast_stop"],
+        bytes: Some(&["jbd2_written", "jbd2_fast_stop", "jbd2_fast_end"]),
     },
     Kind {
         probe: "xfs",
         fs: "xfs",
         types: &["xfs"],
-        wait: &["seq_begin", "seq_end", "force_begin", "force_end"],
-        commit: &["write_begin", "write_end"],
-        bytes: Some(&["write_begin"]),
+        wait: &["xfs_seq_begin", "xfs_seq_end", "xfs_force_begin", "xfs_force_end"],
+        commit: &["xfs_write_begin", "xfs_write_end"],
+        bytes: Some(&["xfs_write_begin"]),
     },
     Kind {
         probe: "btrfs",
         fs: "btrfs",
         types: &["btrfs"],
-        wait: &["sync_begin", "sync_end", "whole_begin", "whole_end"],
-        commit: &["sync_begin", "blocks_begin", "supers_end"],
+        wait: &["btrfs_log_begin", "btrfs_log_end", "btrfs_txn_begin", "btrfs_txn_end"],
+        commit: &["btrfs_log_begin", "btrfs_write", "btrfs_written"],
         bytes: None,
     },
 ];

@@ -91,7 +91,7 @@ fn rows(
     s: &mut Snapshot,
 ) -> BTreeMap<String, Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    let Some(map) = l.map(log.probe) else {
+    let Some(map) = l.map(&format!("{}_log", log.probe)) else {
         return rows;
     };
     // First the rows, then what is mounted: a filesystem that was mounted in between is not taken for gone.
@@ -122,7 +122,7 @@ fn rows(
         };
         rows.insert(name, row);
     }
-    fill(map, kept, log.probe, s);
+    fill(map, kept, &format!("{}_log", log.probe), s);
     for m in mounted.into_iter().flatten() {
         let Some(volume) = m.volume else { continue };
         if !m.devices.iter().any(|d| rows.contains_key(d)) {

@@ -20,7 +20,7 @@ impl Shared {
         let options = map_options();
         let requests = MapHandle::create(
             MapType::Array,
-            Some("request"),
+            Some("nfsd_request"),
             size_of::<u32>() as u32,
             size_of::<t::request_record>() as u32,
             REQUESTS,
@@ -71,7 +71,7 @@ impl Loaded {
     /// Makes a ring of so many bytes (a power of two) and puts it into the first place of a map of rings.
     pub fn open_ring(&self, map: &str, bytes: u32) -> anyhow::Result<Ring> {
         let options = map_options();
-        let ring = MapHandle::create(MapType::RingBuf, Some("ring"), 0, 0, bytes, &options)?;
+        let ring = MapHandle::create(MapType::RingBuf, Some("nfsd_ring"), 0, 0, bytes, &options)?;
         let came = Arc::new(Mutex::new(Vec::new()));
         let keep = came.clone();
         let mut builder = RingBufferBuilder::new();

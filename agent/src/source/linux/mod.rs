@@ -227,7 +227,7 @@ impl Linux {
 
     /// What of operations' waits is told here; `None` where nothing is.
     fn phases(&self) -> Option<Phases> {
-        if !self.attached("switched") {
+        if !self.attached("sched_switched") {
             return None;
         }
         let refused = |p: &ProbeStatus| p.state == ProbeState::Unsupported;

@@ -78,10 +78,10 @@ pub fn attached(
         return (ProbeState::Attached, String::new());
     }
     let lost = match (probe.word, program.name) {
-        ("nfsd", "op_status" | "compound") => {
+        ("nfsd", "nfsd_op_end" | "nfsd_ops_begin") => {
             "; the NFSv4 minor version, the stability of WRITEs and the file handle cannot be read: ops count under version 4 and for no export"
         }
-        ("nfsd", "run") => "; busy threads cannot be counted",
+        ("nfsd", "nfsd_run") => "; busy threads cannot be counted",
         _ => "",
     };
     (

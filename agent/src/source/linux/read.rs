@@ -124,7 +124,7 @@ pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
 /// NFS operations, requests and threads; operations with their phases where these are told.
 pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut NeverLess) -> Timed {
     let mut timed = Timed::default();
-    if let Some(map) = l.map("op") {
+    if let Some(map) = l.map("nfsd_op") {
         for row in 0..t::op_row::OP_ROWS.0 {
             let Some((version, op)) = op_name(row, l.build) else {
                 continue;
@@ -163,7 +163,7 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
             s.histogram(&f::OP_DURATION, [version, op], h);
         }
     }
-    if let Some(map) = l.map("op_error") {
+    if let Some(map) = l.map("nfsd_op_error") {
         for key in maps::keys::<t::error_key>(map) {
             let Some((version, op)) = op_name(key.row, l.build) else {
                 continue;
@@ -173,14 +173,14 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
             s.counter(&f::OP_ERRORS, [version, op, &status], n as f64);
         }
     }
-    if let Some(map) = l.map("version") {
+    if let Some(map) = l.map("nfsd_version") {
         for (i, version) in VERSIONS.iter().enumerate() {
             let rows = maps::per_cpu::<t::version_row>(map, &(i as u32).to_ne_bytes());
             self::version(s, version, &rows, l.build);
         }
     }
     pools(l, s, never);
-    if let Some(map) = l.map("event") {
+    if let Some(map) = l.map("nfsd_event") {
         use t::event as E;
         let count = |e: E| -> f64 {
             maps::per_cpu::<u64>(map, &e.0.to_ne_bytes())
@@ -196,10 +196,10 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
             ("pool_outside", E::EV_POOL_OUTSIDE.0),
             ("late", E::EV_SKIPPED.0),
             ("map_full", E::EV_ERROR_FULL.0),
-            ("tally_full", E::EV_TALLY_FULL.0),
+            ("tally_full", E::EV_CLIENT_FULL.0),
             ("wait_outside", E::EV_WAIT_OUTSIDE.0),
         ];
-        lost(l, "event", "nfsd", s, &events);
+        lost(l, "nfsd_event", "nfsd", s, &events);
     }
     timed
 }
@@ -267,7 +267,7 @@ fn version(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Buil
 
 fn pools(l: &Loaded, s: &mut Snapshot, never: &mut NeverLess) {
     let listed = proc::pool_threads();
-    let (Some(rows), Some(now)) = (l.map("pool"), l.map("pool_now")) else {
+    let (Some(rows), Some(now)) = (l.map("nfsd_pool"), l.map("nfsd_pool_now")) else {
         return;
     };
     use libbpf_rs::MapCore;
@@ -316,7 +316,7 @@ pub fn kernel(k: &KernelCounts, s: &mut Snapshot) {
 
 /// Block devices.
 pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
-    let Some(map) = l.map("block") else { return };
+    let Some(map) = l.map("block_device_op") else { return };
     let keys = maps::keys::<t::block_key>(map);
     let mut by_device: BTreeMap<u32, (i64, u64)> = BTreeMap::new();
     for key in &keys {
@@ -341,7 +341,7 @@ pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
         s.gauge(&f::BLOCK_INFLIGHT, [&device], inflight.max(0) as f64);
         s.counter(&f::BLOCK_FUA, [&device], fua as f64);
     }
-    fill(map, keys.len(), "block", s);
+    fill(map, keys.len(), "block_device_op", s);
     use t::block_event as E;
     lost(
         l,

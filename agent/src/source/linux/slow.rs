@@ -79,15 +79,15 @@ impl Listening {
     /// Where the kernel refuses a map, or the filter names an unknown operation.
     pub fn start(l: &Loaded, filter: &SlowFilter) -> anyhow::Result<Self> {
         let want = wanted(filter, l)?;
-        let ring = l.open_ring("slow_ring", RING_BYTES).context(
+        let ring = l.open_ring("nfsd_slow_ring", RING_BYTES).context(
             "cannot make a ring for slow operations; an agent with --no-late-attach has given up the right to",
         )?;
         let mut listening = Listening { ring, left_out: 0 };
         listening.left_out = left_out(l);
-        match l.set(".data.slow_want", &want) {
+        match l.set(".data.nfsd_slow_want", &want) {
             Ok(()) => Ok(listening),
             Err(e) => {
-                l.close_ring("slow_ring");
+                l.close_ring("nfsd_slow_ring");
                 Err(e)
             }
         }
@@ -98,14 +98,14 @@ impl Listening {
     /// # Errors
     /// As [`Listening::start`].
     pub fn change(&self, l: &Loaded, filter: &SlowFilter) -> anyhow::Result<()> {
-        l.set(".data.slow_want", &wanted(filter, l)?)
+        l.set(".data.nfsd_slow_want", &wanted(filter, l)?)
     }
 
     /// No more events, and no ring.
     pub fn stop(self, l: &Loaded) {
         // The table exists as long as the probe does; what cannot be written then concerns nobody.
-        let _ = l.set(".data.slow_want", &NONE);
-        l.close_ring("slow_ring");
+        let _ = l.set(".data.nfsd_slow_want", &NONE);
+        l.close_ring("nfsd_slow_ring");
     }
 
     /// What has come since the last look. `phases` where waits are split here.
@@ -131,7 +131,7 @@ impl Listening {
 }
 
 fn left_out(l: &Loaded) -> u64 {
-    l.get::<t::slow_count>(".data.slow_count")
+    l.get::<t::slow_count>(".data.nfsd_slow_count")
         .map_or(0, |c| c.left_out)
 }
 

@@ -197,16 +197,16 @@ impl Tally {
 
     /// Reads the probes' tables.
     pub fn read(&mut self, l: &Loaded, exports: &mut Exports, s: &mut Snapshot) {
-        let maps = ["version", "tally_index", "tally"].map(|name| l.map(name));
+        let maps = ["nfsd_version", "nfsd_client", "nfsd_client_row"].map(|name| l.map(name));
         let [Some(versions), Some(index), Some(map)] = maps else {
             return;
         };
         let total = total(versions);
-        let rows: Vec<_> = maps::keys::<t::tally_key>(index)
+        let rows: Vec<_> = maps::keys::<t::client_key>(index)
             .into_iter()
             .filter_map(|k| {
                 let row = maps::value::<u32>(index, pod::bytes_of(&k))?;
-                Some((k, maps::per_cpu::<t::tally_row>(map, &row.to_ne_bytes())))
+                Some((k, maps::per_cpu::<t::client_row>(map, &row.to_ne_bytes())))
             })
             .collect();
         let (mut by_client, mut by_export) = (BTreeMap::new(), BTreeMap::new());
@@ -271,7 +271,7 @@ impl Tally {
                 s.gauge(&f::CLIENT_RTT, [name], *srtt as f64 / 8.0 / 1e6);
             }
         }
-        read::fill(index, rows.len(), "tally", s);
+        read::fill(index, rows.len(), "nfsd_client", s);
         let full = s
             .value(&f::EVENTS_LOST, ["nfsd", "tally_full"])
             .unwrap_or_default();
@@ -285,7 +285,7 @@ impl Tally {
     /// `other`.
     fn begin_epoch(&mut self, l: &Loaded) {
         let (Some(index), Some(map), Some(free)) =
-            (l.map("tally_index"), l.map("tally"), l.map("tally_free"))
+            (l.map("nfsd_client"), l.map("nfsd_client_row"), l.map("nfsd_free_rows"))
         else {
             return;
         };
@@ -295,7 +295,7 @@ impl Tally {
         maps::empty(index);
         // The probes begin with 1. The section exists as long as they do: what cannot be written could not be read.
         self.epoch += 1;
-        let _ = l.set(".data.tally_epoch", &self.epoch);
+        let _ = l.set(".data.nfsd_client_epoch", &self.epoch);
         maps::zero(map);
         maps::queue_rows(map, free);
     }
@@ -308,8 +308,8 @@ fn total(versions: &MapHandle) -> Sum {
     for version in 0..t::version::VERSIONS.0 {
         for cpu in maps::per_cpu::<t::version_row>(versions, &version.to_ne_bytes()) {
             sum.add(Sum {
-                ops: cpu.tallied_ops,
-                ns: cpu.tallied_ns,
+                ops: cpu.accounted_ops,
+                ns: cpu.accounted_ns,
             });
         }
     }

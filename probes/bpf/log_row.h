@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef NFSCOPE_LOG_H
-#define NFSCOPE_LOG_H
+#ifndef NFSCOPE_LOG_ROW_H
+#define NFSCOPE_LOG_ROW_H
 
 enum log_target {
 	LOG_MAIN, /* in the filesystem's own device */

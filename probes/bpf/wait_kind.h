@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef NFSCOPE_WAITS_H
-#define NFSCOPE_WAITS_H
+#ifndef NFSCOPE_WAIT_KIND_H
+#define NFSCOPE_WAIT_KIND_H
 
 /* What an nfsd thread does while it is not on a processor. */
 enum wait {

@@ -9,29 +9,29 @@
  * An export is known by the part of the file handle that names it (fsid type and fsid, fs/nfsd/nfsfh.h, which has been
  * the same since Linux 2.5), mixed into one number. User space does the same with the kernel's list of fsids.
  */
-#ifndef NFSCOPE_TALLY_H
-#define NFSCOPE_TALLY_H
+#ifndef NFSCOPE_CLIENT_ACCOUNTING_H
+#define NFSCOPE_CLIENT_ACCOUNTING_H
 
-#define TALLY_ROWS 4096 /* a power of two; the first for pairs that found no room */
+#define CLIENT_ROWS 4096 /* a power of two; the first for pairs that found no room */
 
-TABLE(tally, TALLY_ROWS, u32, struct tally_row);
+TABLE(nfsd_client_row, CLIENT_ROWS, u32, struct client_row);
 
 /* The row of each pair. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, TALLY_ROWS);
-	__type(key, struct tally_key);
+	__uint(max_entries, CLIENT_ROWS);
+	__type(key, struct client_key);
 	__type(value, u32);
-} tally_index SEC(".maps");
+} nfsd_client SEC(".maps");
 
 /* Rows that no pair has. Filled by user space, which takes all rows back when few are left, and begins a new epoch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, TALLY_ROWS);
+	__uint(max_entries, CLIENT_ROWS);
 	__type(value, u32);
-} tally_free SEC(".maps");
+} nfsd_free_rows SEC(".maps");
 
-volatile const u32 tally_epoch SEC(".data.tally_epoch") = 1;
+volatile const u32 client_epoch SEC(".data.nfsd_client_epoch") = 1;
 
 #define AF_INET 2
 #define AF_INET6 10
@@ -120,84 +120,84 @@ static __always_inline u64 export_of(u64 handle)
  * What a connection knows: the export's number with the row in place of its low bits, in one word, because threads that
  * serve one connection write and read it at once. Zero: nothing.
  */
-#define ROW_MASK (TALLY_ROWS - 1ULL)
+#define ROW_MASK (CLIENT_ROWS - 1ULL)
 
-static __always_inline bool tally_knows(struct connection *c, struct request_record *r, u32 epoch)
+static __always_inline bool client_known(struct connection *c, struct request_record *r, u32 epoch)
 {
 	return c->epoch == epoch && c->client[1] == r->client[1] && c->client[0] == r->client[0];
 }
 
 /* The row of a pair that its connection does not know (any more). */
-static __noinline struct tally_row *tally_find(struct request_record *r, struct connection *c, u64 export)
+static __noinline struct client_row *client_find(struct request_record *r, struct connection *c, u64 export)
 {
-	struct tally_key key = { .export = export };
-	u32 row = 0, *known, epoch = tally_epoch, place;
+	struct client_key key = { .export = export };
+	u32 row = 0, *known, epoch = client_epoch, place;
 
 	if (!r)
 		return 0;
 	key.client[0] = r->client[0];
 	key.client[1] = r->client[1];
-	known = bpf_map_lookup_elem(&tally_index, &key);
+	known = bpf_map_lookup_elem(&nfsd_client, &key);
 	if (known) {
 		row = *known;
-	} else if (!bpf_map_pop_elem(&tally_free, &row)) {
-		if (bpf_map_update_elem(&tally_index, &key, &row, BPF_NOEXIST))
-			bpf_map_push_elem(&tally_free, &row, 0);
+	} else if (!bpf_map_pop_elem(&nfsd_free_rows, &row)) {
+		if (bpf_map_update_elem(&nfsd_client, &key, &row, BPF_NOEXIST))
+			bpf_map_push_elem(&nfsd_free_rows, &row, 0);
 		/* Another thread may have been first. */
-		known = bpf_map_lookup_elem(&tally_index, &key);
+		known = bpf_map_lookup_elem(&nfsd_client, &key);
 		row = known ? *known : 0;
 	}
 	if (!row)
-		count(EV_TALLY_FULL);
+		count(EV_CLIENT_FULL);
 	if (c) {
-		if (!tally_knows(c, r, epoch)) {
-			for (int i = 0; i < TALLIES; i++)
+		if (!client_known(c, r, epoch)) {
+			for (int i = 0; i < KNOWN_EXPORTS; i++)
 				c->known[i] = 0;
 			c->client[0] = r->client[0];
 			c->client[1] = r->client[1];
 			c->epoch = epoch;
 		}
-		place = export >> 12 & (TALLIES - 1);
-		for (int i = 0; i < TALLIES; i++)
+		place = export >> 12 & (KNOWN_EXPORTS - 1);
+		for (int i = 0; i < KNOWN_EXPORTS; i++)
 			if (!c->known[i])
 				place = i;
 		barrier_var(place);
-		if (place < TALLIES)
+		if (place < KNOWN_EXPORTS)
 			c->known[place] = (export & ~ROW_MASK) | (row & ROW_MASK);
 	}
-	return row_of(&tally, row);
+	return row_of(&nfsd_client_row, row);
 }
 
 /* A request is over. */
-static __always_inline void tally_add(struct request_record *r, struct version_row *v, u64 now)
+static __always_inline void client_add(struct request_record *r, struct version_row *v, u64 now)
 {
 	struct connection *c = r->connection ? connection_at(r->connection - 1) : 0;
 	u64 export = r->status == ERR_STALE || r->status == ERR_BADHANDLE ? NO_EXPORT : export_of(handle_of(r));
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
-	struct tally_row *t = 0;
+	struct client_row *t = 0;
 
 	/* Its place may have been given to a connection that was not silent. */
 	if (c && c->xprt != r->xprt)
 		c = 0;
-	if (c && tally_knows(c, r, tally_epoch))
-		for (int i = 0; i < TALLIES; i++) {
+	if (c && client_known(c, r, client_epoch))
+		for (int i = 0; i < KNOWN_EXPORTS; i++) {
 			u64 known = c->known[i];
 
 			if ((known ^ export) <= ROW_MASK) {
-				t = row_of(&tally, known & ROW_MASK);
+				t = row_of(&nfsd_client_row, known & ROW_MASK);
 				break;
 			}
 		}
 	if (!t)
-		t = tally_find(r, c, export);
+		t = client_find(r, c, export);
 	if (t) {
 		add(&t->ops, ops);
 		add(&t->ns, ns);
 		t->seen_ns = now;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
-	add(&v->tallied_ops, ops);
-	add(&v->tallied_ns, ns);
+	add(&v->accounted_ops, ops);
+	add(&v->accounted_ns, ns);
 }
 
 #endif
