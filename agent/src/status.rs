@@ -112,15 +112,15 @@ mod tests {
     fn one_reason_is_said_once() {
         use ProbeState::{Attached, Unsupported, Waiting};
         let status = Status::Running(Arc::new([
-            program("send", Waiting, "no nfsd"),
+            program("nfsd_send", Waiting, "no nfsd"),
             program("ok", Attached, ""),
             program("extra", Waiting, "no nfsd"),
             program("old", Unsupported, "no BTF"),
-            program("run", Waiting, "no nfsd"),
+            program("nfsd_run", Waiting, "no nfsd"),
         ]));
         assert_eq!(
             status.health().unwrap_err(),
-            "NFS operations are not timed: nfsd waiting: no nfsd (send, run); nfsd unsupported: no BTF (old)"
+            "NFS operations are not timed: nfsd waiting: no nfsd (nfsd_send, nfsd_run); nfsd unsupported: no BTF (old)"
         );
         assert_eq!(Status::Attaching.health().unwrap_err(), "attaching");
         let fine = Status::Running(Arc::new([program("ok", Attached, "")]));

@@ -120,7 +120,7 @@ fn what_cannot_be_recorded_says_why() {
     let blind = serve(|| {
         let mut live = Live::new();
         live.probes = vec![fixture::status(
-            "op_status",
+            "nfsd_op_end",
             true,
             nfscope::model::ProbeState::Unsupported,
             "no BTF",

@@ -269,7 +269,7 @@ fn a_finding_neither_flaps_nor_lingers() {
     let mut step = |watch: &mut Watch, tale: &Tale| {
         at += Duration::from_secs(10);
         sum = added(&sum, tale);
-        sum.probes = vec![fixture::status("op_status", true, tale.state(), "")];
+        sum.probes = vec![fixture::status("nfsd_op_end", true, tale.state(), "")];
         watch.step(sum.clone(), at)
     };
     let sick = slow_log();

@@ -31,7 +31,7 @@ impl Source for Told {
     }
 
     fn probes(&self) -> Vec<ProbeStatus> {
-        vec![fixture::status("op_status", true, self.tale.state(), "")]
+        vec![fixture::status("nfsd_op_end", true, self.tale.state(), "")]
     }
 
     fn poll(&mut self) {}

@@ -117,7 +117,7 @@ fn leaves_nothing_behind(
 ) -> Result<()> {
     let two = attached(server)?;
     println!("attached by two agents:\n{two}");
-    for program in ["run", "send", "op_status", "issue"] {
+    for program in ["nfsd_run", "nfsd_send", "nfsd_op_end", "block_issue"] {
         assert!(two.contains(&format!("2 name {program}")), "{two}");
     }
 

@@ -65,7 +65,7 @@ impl Source for Script {
 pub(crate) fn probe(word: &str, state: ProbeState, reason: &str) -> ProbeStatus {
     ProbeStatus {
         probe: word.into(),
-        program: "switched".into(),
+        program: "sched_switched".into(),
         hook: String::new(),
         gives: String::new(),
         required: false,
