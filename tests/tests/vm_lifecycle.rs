@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lab::account::{assert_same_operations, settled, window};
 use lab::{Agent, Kernel, Load, Server};
-use nfscope::model::Snapshot;
-use nfscope::model::family;
+use nfscope_model::Snapshot;
+use nfscope_model::family;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
