@@ -169,7 +169,9 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
         sent,
         "operations of six clients afterwards"
     );
-    let rows = seen.value(&family::MAP_ENTRIES, ["nfsd_client"]).unwrap_or(0.0);
+    let rows = seen
+        .value(&family::MAP_ENTRIES, ["nfsd_client"])
+        .unwrap_or(0.0);
     assert!(
         rows < 100.0,
         "{rows} rows are in use: they were not given back"

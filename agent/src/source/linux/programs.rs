@@ -178,9 +178,21 @@ pub static PROBES: [Probe; 7] = [
             half("jbd2_fast_end", "fexit/ext4_fc_commit", LOG_WAITS),
             half("jbd2_fast_begin", "fentry/ext4_fc_commit", LOG_WAITS),
             half("jbd2_lock_end", "fexit/wait_transaction_locked", ROOM_WAITS),
-            half("jbd2_lock_begin", "fentry/wait_transaction_locked", ROOM_WAITS),
-            half("jbd2_room_end", "fexit/__jbd2_log_wait_for_space", ROOM_WAITS),
-            half("jbd2_room_begin", "fentry/__jbd2_log_wait_for_space", ROOM_WAITS),
+            half(
+                "jbd2_lock_begin",
+                "fentry/wait_transaction_locked",
+                ROOM_WAITS,
+            ),
+            half(
+                "jbd2_room_end",
+                "fexit/__jbd2_log_wait_for_space",
+                ROOM_WAITS,
+            ),
+            half(
+                "jbd2_room_begin",
+                "fentry/__jbd2_log_wait_for_space",
+                ROOM_WAITS,
+            ),
             program(
                 "jbd2_written",
                 "tp_btf/jbd2_end_commit",
@@ -253,7 +265,11 @@ pub static PROBES: [Probe; 7] = [
             half("btrfs_log_end", "fexit/btrfs_sync_log", LOG_WAITS),
             half("btrfs_log_begin", "fentry/btrfs_sync_log", LOG_WAITS),
             half("btrfs_txn_end", "fexit/btrfs_commit_transaction", LOG_WAITS),
-            half("btrfs_txn_begin", "fentry/btrfs_commit_transaction", LOG_WAITS),
+            half(
+                "btrfs_txn_begin",
+                "fentry/btrfs_commit_transaction",
+                LOG_WAITS,
+            ),
             half(
                 "btrfs_written",
                 "fexit/write_all_supers",

@@ -316,7 +316,9 @@ pub fn kernel(k: &KernelCounts, s: &mut Snapshot) {
 
 /// Block devices.
 pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
-    let Some(map) = l.map("block_device_op") else { return };
+    let Some(map) = l.map("block_device_op") else {
+        return;
+    };
     let keys = maps::keys::<t::block_key>(map);
     let mut by_device: BTreeMap<u32, (i64, u64)> = BTreeMap::new();
     for key in &keys {

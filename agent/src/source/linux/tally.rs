@@ -284,9 +284,11 @@ impl Tally {
     /// Gives every row back: connections then ask anew for theirs. What is added meanwhile has no name and counts for
     /// `other`.
     fn begin_epoch(&mut self, l: &Loaded) {
-        let (Some(index), Some(map), Some(free)) =
-            (l.map("nfsd_client"), l.map("nfsd_client_row"), l.map("nfsd_free_rows"))
-        else {
+        let (Some(index), Some(map), Some(free)) = (
+            l.map("nfsd_client"),
+            l.map("nfsd_client_row"),
+            l.map("nfsd_free_rows"),
+        ) else {
             return;
         };
         self.before.clear();
