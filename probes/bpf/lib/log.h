@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every log is asked: how long threads wait for it, how long its own writes take, and how many bytes they have.
+ * The log of a file system, whichever it is: how long threads wait for it, how long its own writes take, and how many
+ * bytes they have.
  *
- * Who includes this names its maps: `#define LOG_MAP(part) xfs##part`.
+ * Who includes this names its maps: `#define LOG_MAP(part) xfs##part` makes xfs_log, xfs_event and xfs_thread.
  *
  * A function that waits for a log may call another one that does. Only the outer one is a wait: an inner one is told by
  * the function in which it can lie. All others find nothing begun; what they find is what the kernel left over when it
@@ -29,7 +30,7 @@ TABLE(LOG_MAP(_event), LOG_EVENTS, enum log_event, u64);
 struct log_thread {
 	u64 t_wait; /* waits since; 0: does not */
 	u64 t_write; /* writes the log since; 0: does not */
-	u32 dev; /* of the filesystem whose log it waits for */
+	u32 dev; /* of the file system whose log it waits for */
 	u32 in; /* the function in which it waits */
 	u32 blocks; /* that it has written */
 	u32 unused;
