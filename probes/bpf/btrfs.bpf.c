@@ -8,7 +8,9 @@
  * btrfs has no series of bytes: only a program at every block written could count them.
  */
 #include "lib/kernel.h"
-#define LOG_MAP(part) btrfs##part
+#define LOG_MAP btrfs_log
+#define LOG_EVENT_MAP btrfs_event
+#define LOG_THREAD_MAP btrfs_thread
 #include "lib/log.h"
 #include "lib/waits.h"
 
