@@ -1,4 +1,4 @@
-//! What attaches how on which kernel: the README's table is what `nfscope check` says in machines with these kernels.
+//! What attaches how on which kernel: the table of docs/kernels.md is what `nfscope check` says in machines with these kernels.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ const BEGIN: &str =
 const END: &str = "<!-- end of kernel matrix -->\n";
 
 #[test]
-fn vm_every_kernel_attaches_what_the_readme_says() -> Result<()> {
+fn vm_every_kernel_attaches_what_the_page_says() -> Result<()> {
     let reports = thread::scope(|scope| {
         let asked = Kernel::ALL.map(|kernel| (kernel, scope.spawn(move || ask(kernel))));
         asked
@@ -65,17 +65,19 @@ fn vm_every_kernel_attaches_what_the_readme_says() -> Result<()> {
         }
     }
     let table = table(&reports)?;
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let text = fs::read_to_string(&readme)?;
-    let (head, rest) = text.split_once(BEGIN).context("the README has no matrix")?;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/kernels.md");
+    let text = fs::read_to_string(&page)?;
+    let (head, rest) = text
+        .split_once(BEGIN)
+        .context("docs/kernels.md has no matrix")?;
     let (old, tail) = rest.split_once(END).context("the matrix has no end")?;
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        fs::write(&readme, format!("{head}{BEGIN}{table}{END}{tail}"))?;
+        fs::write(&page, format!("{head}{BEGIN}{table}{END}{tail}"))?;
         return Ok(());
     }
     assert_eq!(
         old, table,
-        "the README's matrix; UPDATE_GOLDEN=1 writes it anew"
+        "the matrix of docs/kernels.md; UPDATE_GOLDEN=1 writes it anew"
     );
     Ok(())
 }
