@@ -14,33 +14,33 @@ help:
 	@echo "make lint       what make test checks before it tests"
 
 run:
-	@deploy/run.sh
+	@tests/demo.sh
 
 test:
 	@tests/run.sh
 
 bench:
-	@deploy/setup.sh build machines
+	@tests/setup/setup.sh build machines
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab bench
 
 ssd-log:
-	@deploy/setup.sh
+	@tests/setup/setup.sh
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab ssd-log
 
 scenarios:
-	@deploy/setup.sh
+	@tests/setup/setup.sh
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab scenarios $(SCENARIOS)
 
 baselines:
-	@deploy/setup.sh
+	@tests/setup/setup.sh
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab baselines --keep target/baselines
 
 lab:
-	@deploy/setup.sh lab
+	@tests/setup/setup.sh lab
 	@cargo build -p lab
 	@target/debug/lab shell
 

@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 started=$SECONDS
 
-deploy/setup.sh all || exit 1
+tests/setup/setup.sh all || exit 1
 if [ "$(id -u)" != 0 ]; then
   echo "error: tests load BPF programs and boot machines as root" >&2
   echo "  fix: sudo make test" >&2

@@ -40,7 +40,9 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
         .stderr(console()?)
         .process_group(0)
         .spawn()
-        .with_context(|| format!("starting {program}; is it set up? run: deploy/setup.sh lab"))?;
+        .with_context(|| {
+            format!("starting {program}; is it set up? run: tests/setup/setup.sh lab")
+        })?;
     let group = i32::try_from(machine.id()).ok().and_then(Pid::from_raw);
     static OWNER_GONE: AtomicBool = AtomicBool::new(false);
     thread::spawn(move || {
