@@ -122,14 +122,23 @@ set_up_rust() {
   fi
   cargo clippy --version >/dev/null 2>&1 || add_component clippy rust-web-clippy
   cargo fmt --version >/dev/null 2>&1 || add_component rustfmt rustfmt-web
+  add_illumos
+}
+
+# Its standard library is enough to check what is meant for illumos. Only rustup has it.
+add_illumos() {
+  local target=x86_64-unknown-illumos
+  command -v rustup >/dev/null && ! rustup target list --installed 2>/dev/null | grep -qx $target || return 0
+  (run "adding Rust's standard library for illumos" "rustup target add $target" rustup target add $target) ||
+    warn "Rust's standard library for illumos is missing" "rustup target add $target; 'make lint' reports the check as skipped"
 }
 
 # The linters come with the tool chain that is in use: rustup's, or Debian's.
 add_component() {
   local component=$1 package=$2
   if command -v rustup >/dev/null; then
-    run "adding $component to the rustup tool chain" "rustup component add $component" rustup component add "$component" ||
-      true
+    (run "adding $component to the rustup tool chain" "rustup component add $component" rustup component add "$component") ||
+      warn "$component is missing" "rustup component add $component; 'make lint' reports it as skipped"
   elif [ -n "$(missing_packages rustc-web)" ]; then
     warn "$component is missing" "install it for $(command -v cargo); 'make test' will report it as skipped"
   else
