@@ -22,6 +22,7 @@ mod agent;
 pub mod baselines;
 pub mod bench;
 mod builder;
+mod checks;
 mod client;
 mod control;
 mod counts;
@@ -50,6 +51,7 @@ mod wire;
 
 pub use agent::Agent;
 pub use builder::Builder;
+pub use checks::Checks;
 pub use client::Client;
 pub use control::{Output, Running};
 pub use counts::KernelCounts;

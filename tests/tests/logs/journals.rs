@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::{Agent, Kernel, Server};
+use lab::{Agent, Checks, Kernel, Server};
 use nfscope::model::{Histogram, ProbeState, Snapshot, family};
 
 /// The disk that is exported; the one for its log lies on vdb.
@@ -42,58 +42,66 @@ const CASES: [Case; 6] = [
     case("ext4", "ext4-fast", false, 5),
 ];
 
-/// Sync writes over v3, and as many COMMITs over v4.2, on each filesystem.
-pub fn are_counted(kernel: Kernel, writes: u64) -> Result<()> {
-    let started = Instant::now();
-    let done = |what: &str| println!("{kernel}: {what} after {:.0?}", started.elapsed());
-    let server = Server::boot(kernel)
-        .export("ext4")
-        .delayed()
-        .external_log()
-        .start()?;
-    server.sh(&format!("set -e\nmodprobe -a xfs btrfs\n{WITNESS}"))?;
-    // Logs are looked at without phases, too.
-    let agent = server.agent_start(match kernel {
-        Kernel::V6_1 => &["--no-phases"],
-        _ => &[],
-    })?;
-    // Every probe but that of ZFS, which has a test of its own.
-    agent.wait_until_healthy(Duration::from_secs(180))?;
-    for p in agent.snapshot()?.probes {
-        ensure!(p.state == ProbeState::Attached || p.probe == "zfs", "{p:?}");
+impl Case {
+    fn name(&self) -> String {
+        let log = if self.separate {
+            " with a log disk"
+        } else {
+            ""
+        };
+        format!("{}{log}", self.kind)
     }
-    done("serving and attached");
+}
+
+/// Sync writes over v3, and as many COMMITs over v4.2, on each filesystem, one after the other in place of the ext4 with a log
+/// disk that the machine exports. `beside` is called while each is exported, with what it is called.
+pub fn are_counted(
+    server: &Server,
+    agent: &Agent,
+    writes: u64,
+    checks: &mut Checks,
+    mut beside: impl FnMut(&mut Checks, &str),
+) -> Result<()> {
+    server.sh(&format!("set -e\nmodprobe -a xfs btrfs\n{WITNESS}"))?;
+    checks.run("every log's probes attach", || all_attach(agent));
     for (i, case) in CASES.into_iter().enumerate() {
         match (i, case.separate) {
             (0, _) => {}
             (_, true) => server.export_anew(case.kind)?,
             (_, false) => server.export_inside(case.kind)?,
         }
-        let what = format!(
-            "{}{}",
-            case.kind,
-            if case.separate {
-                " with a log disk"
-            } else {
-                ""
-            }
-        );
+        let what = case.name();
         let log = Watched {
-            server: &server,
-            agent: &agent,
+            server,
+            agent,
             case,
-            kernel,
-            what,
+            kernel: server.kernel(),
+            what: what.clone(),
         };
-        log.is_counted(writes).with_context(|| log.what.clone())?;
+        checks.run(&format!("log of {what}"), || log.is_counted(writes));
+        beside(checks, &what);
         if i + 1 == CASES.len() {
-            log.ends_with_the_mount()
-                .with_context(|| log.what.clone())?;
+            checks.run("series end with the mount", || log.ends_with_the_mount());
         }
-        done(&log.what);
     }
-    agent.stop()?;
     Ok(())
+}
+
+/// Every probe but that of ZFS, which has a test of its own, and within a second or two of its module.
+fn all_attach(agent: &Agent) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let probes = agent.snapshot()?.probes;
+        let mut others = probes.iter().filter(|p| p.probe != "zfs");
+        let Some(missing) = others.find(|p| p.state != ProbeState::Attached) else {
+            return Ok(());
+        };
+        ensure!(
+            missing.state.may_come() && started.elapsed() < Duration::from_secs(60),
+            "{missing:?}"
+        );
+        thread::sleep(Duration::from_millis(500));
+    }
 }
 
 /// Functions and tracepoints, counted by the tracing system: by caller, by flags, by thread.

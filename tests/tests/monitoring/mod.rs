@@ -1,6 +1,5 @@
 //! Dashboards, rules and their page, against the metric table and by Prometheus's own parser. Needs no machine, only what
 //! `deploy/setup.sh monitoring` brings.
-#![allow(clippy::unwrap_used)]
 
 mod pages;
 mod rules;

@@ -4,18 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use lab::account::{by_last_label, operations, settled, window};
-use lab::{Kernel, Server};
+use lab::{Agent, Server};
 use nfscope::model::family;
 
 type Counts = BTreeMap<String, u64>;
 
-#[test]
-fn vm_6_12_workloads_run_over_nfs() -> Result<()> {
-    let server = Server::boot(Kernel::V6_12)
-        .export("ext4")
-        .clients(1)
-        .start()?;
-    let agent = server.agent(&[])?;
+pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
     let nfscope = server.nfscope_path()?;
     for version in ["3", "4.2"] {
         let client = server.client(0);
@@ -24,12 +18,12 @@ fn vm_6_12_workloads_run_over_nfs() -> Result<()> {
         let others = ["webhosting", "database", "metadata"];
         let names = nfscope::workload::all().map(|w| w.name);
         for name in names.filter(|n| version != "3" || others.contains(n)) {
-            let before = settled(&server, &[&agent])?;
+            let before = settled(server, &[agent])?;
             let output = client.sh(&format!(
                 "{} workload run {name} --dir {mount} --size small --runtime 2s --repeats 1 --json",
                 nfscope.display()
             ))?;
-            let after = settled(&server, &[&agent])?;
+            let after = settled(server, &[agent])?;
             let (_, seen) = window(&before, &after, 0);
             let result: serde_json::Value = serde_json::from_str(&output.stdout)
                 .with_context(|| format!("{name}: {}", output.stdout))?;

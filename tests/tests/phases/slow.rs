@@ -9,7 +9,7 @@ use nfscope::model::family;
 use nfscope::model::{SlowOp, Snapshot};
 use nfscope::slow::Line;
 
-use crate::{DELAY, Watch};
+use super::{DELAY, Watch};
 
 /// An edge of the histogram's buckets, so that it counts the same: 2^-4 s. Less than a write to the slow log takes, more than
 /// anything else does.

@@ -5,7 +5,7 @@ use lab::{Agent, Server};
 use nfscope::model::family::{self, Info};
 use nfscope::model::{Histogram, Snapshot};
 
-use crate::{DELAY, SLOW};
+use super::{DELAY, SLOW};
 
 const WRITES: u64 = 12;
 const COMMITS: u64 = 6;
