@@ -6,9 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::{Agent, Checks, Delay, Disk, Kernel, Server};
+use lab::{Agent, Checks, Delay, Disk, Kernel, Server, SlowLine};
 use nfscope::model::{Histogram, ProbeState, ProbeStatus, Snapshot, family};
-use nfscope::slow::Line;
 
 /// What a slow log takes longer. Not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);
@@ -290,7 +289,7 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
         thread::sleep(Duration::from_millis(200));
     }
     for line in listener.so_far() {
-        if let Line::Op(op) = serde_json::from_str(&line)? {
+        if let SlowLine::Op(op) = SlowLine::parse(&line)? {
             ensure!(op.dataset.as_deref() == Some("tank/export"), "{op:?}");
         }
     }

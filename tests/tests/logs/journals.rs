@@ -254,10 +254,10 @@ struct Watched<'a> {
 
 impl Watched<'_> {
     fn is_counted(&self, writes: u64) -> Result<()> {
-        self.has_series_alone()?;
+        let mut before = self.moment()?;
+        self.has_series_alone(&before.1)?;
         let times = writes / self.case.part / CALLERS;
         for (version, op) in [("3", "write"), ("4.2", "commit")] {
-            let before = self.moment()?;
             self.server.crowd(&format!(
                 "write --nfs {version} --callers {CALLERS} --times {times}"
             ))?;
@@ -267,8 +267,9 @@ impl Watched<'_> {
             let op = seen.hist(&family::OP_DURATION, [version, op]);
             ensure!(op.map_or(0, Histogram::count) == times * CALLERS, "{op:?}");
             self.agrees(version, &seen, &says)?;
+            before = after;
         }
-        self.reads_wait_for_nothing()
+        self.reads_wait_for_nothing(before.1)
     }
 
     /// The agent's word and the witnesses' of one moment at which nothing moves.
@@ -411,8 +412,7 @@ impl Watched<'_> {
     }
 
     /// What was mounted before has none left.
-    fn has_series_alone(&self) -> Result<()> {
-        let seen = self.moment()?.1;
+    fn has_series_alone(&self, seen: &Snapshot) -> Result<()> {
         let Case { fs, separate, .. } = self.case;
         let own = vec![fs.to_owned(), DATA.to_owned()];
         for info in [
@@ -436,16 +436,17 @@ impl Watched<'_> {
 
     /// A filesystem's own workers wait for its log, too: XFS's every half a minute while something is not written. They are not
     /// always there.
-    fn reads_wait_for_nothing(&self) -> Result<()> {
+    fn reads_wait_for_nothing(&self, mut before: Snapshot) -> Result<()> {
         let mut waits = Vec::new();
         while waits.len() < 3 && !waits.contains(&0) {
-            let before = self.moment()?.1;
             self.server.crowd("getattr --times 100")?;
-            let seen = self.moment()?.1.since(&before).delta;
+            let after = self.moment()?.1;
+            let seen = after.since(&before).delta;
             let log = lab::account::by_last_label(&seen, &family::OP_PHASE.info, |l| l[2] == "log");
             ensure!(log.values().all(|s| *s == 0.0), "{log:?}");
             let told = seen.hist(&family::LOG_WAIT, [self.case.fs, DATA]);
             waits.push(told.context("no waits")?.count());
+            before = after;
         }
         ensure!(waits.contains(&0), "waits beside reads: {waits:?}");
         Ok(())

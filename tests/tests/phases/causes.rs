@@ -4,37 +4,38 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use lab::{Agent, Checks, Delay, Disk, Server};
+use lab::{Delay, Disk, Server};
 use nfscope::model::family;
 
 use super::added::{self, Cause, Of};
 use super::{DELAY, Watch};
 
-pub fn are_found(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
-    // What READs are from, and what a directory is full of.
+/// Every cause on ext4, with its name.
+pub const ON_EXT4: [(&str, fn(&mut Watch) -> Result<()>); 6] = [
+    (
+        "a cold read waits for the disk",
+        a_cold_read_waits_for_the_disk,
+    ),
+    ("a sync write waits for the log", |watch| {
+        a_sync_write_waits_for_the_log(watch, "ext4")
+    }),
+    (
+        "a create waits for the directory",
+        a_create_waits_for_the_directory,
+    ),
+    ("a request waits for a thread", a_request_waits_for_a_thread),
+    (
+        "an operation waits for a processor",
+        an_operation_waits_for_a_processor,
+    ),
+    ("a reply waits for its reader", a_reply_waits_for_its_reader),
+];
+
+/// What READs are from, and what a directory is full of.
+pub fn make_files(server: &Server) -> Result<()> {
     server.sh("set -e
          dd if=/dev/urandom of=/run/exp/shared bs=1M count=64 status=none
          cd /run/exp; touch $(seq -f entry%g 600); sync")?;
-    let mut run = |name: &str, check: fn(&mut Watch) -> Result<()>| {
-        checks.run(name, || check(&mut Watch::begin(server, agent)?));
-    };
-    run(
-        "a cold read waits for the disk",
-        a_cold_read_waits_for_the_disk,
-    );
-    run("a sync write waits for the log", |w| {
-        a_sync_write_waits_for_the_log(w, "ext4")
-    });
-    run(
-        "a create waits for the directory",
-        a_create_waits_for_the_directory,
-    );
-    run("a request waits for a thread", a_request_waits_for_a_thread);
-    run(
-        "an operation waits for a processor",
-        an_operation_waits_for_a_processor,
-    );
-    run("a reply waits for its reader", a_reply_waits_for_its_reader);
     Ok(())
 }
 
@@ -127,7 +128,7 @@ fn an_operation_waits_for_a_processor(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     let second = "/sys/devices/system/cpu/cpu1/online";
     server.sh(&format!("echo 0 > {second}"))?;
-    let list = "readdir --times 60";
+    let list = "readdir --times 25";
     // Once for what is not in memory yet.
     watch.crowd(list)?;
     let of = Of::Op("3", "readdirplus");
@@ -193,12 +194,16 @@ fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {
     let wmem = "/proc/sys/net/ipv4/tcp_wmem";
     let server = watch.server;
     let usual = server.sh(&format!("cat {wmem}; echo 4096 16384 65536 > {wmem}"))?;
-    let read = "read --size 262144 --times 8 --buffer 65536";
-    watch.crowd(read)?;
+    let read = "read --size 262144 --buffer 65536";
+    watch.crowd(&format!("{read} --times 8"))?;
     added::is_in("reply", "a slow reader", Of::Rpc("3"), |cause| {
-        watch.crowd(&format!("{read} --stall {}", cause.choose(300, 0)))
+        watch.crowd(&format!(
+            "{read} --times 8 --stall {}",
+            cause.choose(300, 0)
+        ))
     })?;
-    each_is_told_once(watch, &format!("{read} --stall 1500"))?;
+    // Each stalls for longer than an answer of the agent takes.
+    each_is_told_once(watch, &format!("{read} --times 4 --stall 1500"))?;
     server.sh(&format!("echo {} > {wmem}", usual.stdout.trim()))?;
     Ok(())
 }
