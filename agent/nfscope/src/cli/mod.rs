@@ -9,9 +9,9 @@ pub use baseline::{
     RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
 
-use crate::api::slow_filter as filter;
+use crate::api::slow_filter;
 use clap::{Args, Parser, Subcommand};
-use nfscope_source as source;
+use nfscope_text::parse;
 use nfscope_text::suggest::nearest;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -70,8 +70,9 @@ Served:
                the client hangs up; 8 clients at most
   /            a page for people
 
-/slow takes over=10ms, op=write,commit, client=192.0.2.7 and limit=1000 (a second):
-  curl -N 'http://127.0.0.1:9943/slow?over=50ms&op=write,commit'
+/slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
+(a second):
+  curl -N 'http://127.0.0.1:9943/slow?min_latency=50ms&op=write,commit'
 Among its lines, {\"left_out\":N} says that N more happened since the last such
 line; N is 0 where it is only a sign of life.
 
@@ -125,7 +126,7 @@ Examples:
   nfscope slow                           every operation over 10 ms on this
                                          host's agent; where none runs, probes
                                          of its own (needs root)
-  nfscope slow --op write,commit --over 100ms
+  nfscope slow --op write,commit --min-latency 100ms
   nfscope slow --client 192.0.2.7        what this client waits for
   nfscope slow --url http://nfs1:9943 --count 20
   nfscope slow --json | jq 'select(.phases_seconds.log > 0.01)'
@@ -153,7 +154,7 @@ Exit code:
 Examples:
   nfscope diagnose                       this host's agent; where none runs,
                                          probes of its own (needs root)
-  nfscope diagnose --for 10m --url http://nfs1:9943
+  nfscope diagnose --duration 10m --url http://nfs1:9943
   nfscope diagnose --json | jq '.findings[0]'
 
 Findings, the strongest first, by the part of the requests' time in the server
@@ -287,16 +288,16 @@ pub struct TopArgs {
 #[command(after_help = SLOW_EXAMPLES)]
 pub struct SlowArgs {
     /// Only operations that took longer: 10ms, 1.5s, 200us
-    #[arg(long, value_name = "TIME", default_value = filter::OVER, value_parser = filter::time)]
-    pub over: Duration,
+    #[arg(long, alias = "over", value_name = "TIME", default_value = slow_filter::MIN_LATENCY, value_parser = slow_filter::min_latency)]
+    pub min_latency: Duration,
     /// Only these operations: write,commit
-    #[arg(long, value_name = "OP", value_delimiter = ',', value_parser = filter::operation)]
+    #[arg(long, value_name = "OP", value_delimiter = ',', value_parser = parse::operation)]
     pub op: Vec<String>,
     /// Only this client's
-    #[arg(long, value_name = "ADDR", value_parser = filter::client)]
+    #[arg(long, value_name = "ADDR", value_parser = parse::client)]
     pub client: Option<IpAddr>,
     /// Most operations in a second; how many more there were is said
-    #[arg(long, value_name = "N", default_value_t = filter::LIMIT, value_parser = filter::limit)]
+    #[arg(long, value_name = "N", default_value_t = slow_filter::LIMIT, value_parser = parse::events_per_second)]
     pub limit: u32,
     /// Stop after so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -314,7 +315,7 @@ pub struct SlowArgs {
 #[command(after_help = DIAGNOSE_EXAMPLES)]
 pub struct DiagnoseArgs {
     /// How long to watch: 10s, 1m
-    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = interval)]
+    #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "60s", value_parser = interval)]
     pub length: Duration,
     /// Print one JSON object
     #[arg(long)]
@@ -353,7 +354,7 @@ pub struct AttachArgs {
 pub struct Probes(pub Vec<&'static str>);
 
 fn probe(text: &str) -> Result<Probes, String> {
-    let all: Vec<_> = source::words().collect();
+    let all: Vec<_> = nfscope_source::words().collect();
     if text == "all" {
         return Ok(Probes(all));
     }
@@ -374,20 +375,12 @@ pub struct MetricsArgs {
     pub markdown: bool,
 }
 
-/// `2s`, `500ms`, `1m` or a bare number of seconds, between 100 ms and one hour.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// Length of a window.
 fn interval(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "s" | "" => 1.0,
-        "m" => 60.0,
-        _ => return Err("give a time as 500ms, 2s or 1m".into()),
-    };
-    match digits.parse::<f64>() {
-        Ok(n) if (0.1..=3600.0).contains(&(n * factor)) => Ok(Duration::from_secs_f64(n * factor)),
-        Ok(_) => Err("give a time between 100ms and 60m".into()),
-        Err(_) => Err("give a time as 500ms, 2s or 1m".into()),
-    }
+    parse::duration(text, MIN_INTERVAL..=MAX_INTERVAL)
 }
 
 #[cfg(test)]
@@ -401,18 +394,54 @@ mod tests {
     }
 
     #[test]
-    fn intervals() {
-        for (text, ms) in [
-            ("1s", 1000),
-            ("500ms", 500),
-            ("2", 2000),
-            ("1.5s", 1500),
-            ("1m", 60_000),
+    fn old_flags_are_aliases_that_help_does_not_show() {
+        let command = |args: &[&str]| {
+            let args = ["nfscope"].iter().chain(args);
+            format!("{:?}", Cli::try_parse_from(args).unwrap().command)
+        };
+        for (before, old, new, value) in [
+            (&["slow"][..], "--over", "--min-latency", "5"),
+            (&["diagnose"], "--for", "--duration", "2m"),
+            (&["baseline", "record", "a"], "--for", "--duration", "2h"),
+            (
+                &["baseline", "record", "a", "--until-ci", "5%"],
+                "--at-most",
+                "--max-duration",
+                "1d",
+            ),
+            (
+                &["baseline", "compare", "a", "b"],
+                "--least",
+                "--min-change",
+                "0",
+            ),
+            (&["baseline", "import", "f"], "--as", "--name", "b"),
+            (
+                &[
+                    "workload",
+                    "run",
+                    "mail",
+                    "--dir",
+                    "/mnt",
+                    "--until-ci",
+                    "5",
+                ],
+                "--at-most",
+                "--max-duration",
+                "90",
+            ),
         ] {
-            assert_eq!(interval(text), Ok(Duration::from_millis(ms)), "{text}");
+            let with = |flag| command(&[before, &[flag, value]].concat());
+            assert_eq!(with(old), with(new));
+            assert_ne!(with(new), command(before), "{new}");
         }
-        for text in ["", "s", "0s", "2h", "-1s", "99ms", "1e9s", "NaN"] {
-            assert!(interval(text).is_err(), "{text}");
+        let mut all = vec![Cli::command()];
+        while let Some(mut command) = all.pop() {
+            let help = command.render_long_help().to_string();
+            for old in ["--over", "--for ", "--at-most", "--least", "--as "] {
+                assert!(!help.contains(old), "{}: {old}", command.get_name());
+            }
+            all.extend(command.get_subcommands().cloned());
         }
     }
 }

@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// When there is no agent and none was found, when it refuses or goes away, or when the output does.
 pub fn run(args: &SlowArgs) -> anyhow::Result<()> {
     let filter = SlowFilter {
-        over: args.over,
+        over: args.min_latency,
         ops: args.op.clone(),
         client: args.client,
         per_second: args.limit,

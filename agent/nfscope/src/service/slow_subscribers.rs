@@ -284,7 +284,7 @@ mod tests {
     fn a_listener_that_takes_nothing_is_bounded_and_told() {
         let (mut hub, mut source) = (Hub::default(), Script::default());
         let start = Instant::now();
-        let filter = only("write", filter::HIGHEST_LIMIT);
+        let filter = only("write", nfscope_text::parse::MAX_EVENTS_PER_SECOND);
         let mut stalled = hub.listen(&mut source, filter, start).unwrap();
         source.batch = writes(LINES + 100, 0);
         hub.look(&mut source, start);

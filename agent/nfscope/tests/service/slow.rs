@@ -100,9 +100,9 @@ fn newer_clients_get_chunks() {
 fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
     let (a, slow) = server();
     assert!(slow.lock().unwrap().asked.is_empty());
-    let mut writes = Listener::new(a, "?op=write&over=50ms&limit=10");
-    let mut all = Listener::new(a, "?over=100ms&limit=20");
-    let union = filter::from_query("over=50ms&limit=20").unwrap();
+    let mut writes = Listener::new(a, "?op=write&min_latency=50ms&limit=10");
+    let mut all = Listener::new(a, "?min_latency=100ms&limit=20");
+    let union = filter::from_query("min_latency=50ms&limit=20").unwrap();
     asked(&slow, Some(&union));
     happen(
         &slow,
@@ -121,7 +121,7 @@ fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
         assert_eq!(listener.line(), Line::LeftOut { left_out: 3 });
     }
     drop(all);
-    let alone = filter::from_query("op=write&over=50ms&limit=10").unwrap();
+    let alone = filter::from_query("op=write&min_latency=50ms&limit=10").unwrap();
     asked(&slow, Some(&alone));
     drop(writes);
     asked(&slow, None);
