@@ -1,7 +1,6 @@
 //! The command line.
 
 mod baseline;
-pub mod config;
 pub mod workload;
 
 pub use baseline::{
