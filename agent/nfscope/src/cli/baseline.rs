@@ -143,7 +143,7 @@ pub struct RecordArgs {
     #[arg(long = "max-duration", alias = "at-most", value_name = "TIME", default_value = "2h", value_parser = duration, requires = "until_ci")]
     pub at_most: Duration,
     /// Length of one window: 500ms, 10s, 1m
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::interval)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
     pub interval: Duration,
     /// What to watch: OP, or OP:p50, p90, p99, mean, rate, over all versions [default: p99 of the operation that takes
     /// the most time]

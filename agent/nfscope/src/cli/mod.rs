@@ -1,20 +1,24 @@
 //! The command line.
 
 mod baseline;
+#[cfg(test)]
+mod tests;
+mod values;
 pub mod workload;
 
 pub use baseline::{
     BaselineArgs, BaselineCommand, CapacityArgs, CompareArgs, ExportArgs, ImportArgs, ListArgs,
     RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
+pub use values::Probes;
 
 use crate::api::slow_filter;
 use clap::{Args, Parser, Subcommand};
 use nfscope_text::parse;
-use nfscope_text::suggest::nearest;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use values::{interval, probe};
 
 const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
@@ -348,99 +352,10 @@ pub struct AttachArgs {
     pub url: Option<String>,
 }
 
-/// A word for probes, and those that it means.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probes(pub Vec<&'static str>);
-
-fn probe(text: &str) -> Result<Probes, String> {
-    let all: Vec<_> = nfscope_source::words().collect();
-    if text == "all" {
-        return Ok(Probes(all));
-    }
-    match all.iter().find(|w| **w == text) {
-        Some(word) => Ok(Probes(vec![word])),
-        None => Err(format!(
-            "no probe has that name{}",
-            nearest(text, all.into_iter().chain(["all"]), |w| format!("`{w}`"))
-        )),
-    }
-}
-
 /// `nfscope metrics`
 #[derive(Debug, Args)]
 pub struct MetricsArgs {
     /// Print a Markdown page
     #[arg(long)]
     pub markdown: bool,
-}
-
-const MIN_INTERVAL: Duration = Duration::from_millis(100);
-const MAX_INTERVAL: Duration = Duration::from_secs(3600);
-
-/// Length of a window.
-fn interval(text: &str) -> Result<Duration, String> {
-    parse::duration(text, MIN_INTERVAL..=MAX_INTERVAL)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn clap_finds_no_fault_with_it() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn old_flags_are_aliases_that_help_does_not_show() {
-        let command = |args: &[&str]| {
-            let args = ["nfscope"].iter().chain(args);
-            format!("{:?}", Cli::try_parse_from(args).unwrap().command)
-        };
-        for (before, old, new, value) in [
-            (&["slow"][..], "--over", "--min-latency", "5"),
-            (&["diagnose"], "--for", "--duration", "2m"),
-            (&["baseline", "record", "a"], "--for", "--duration", "2h"),
-            (
-                &["baseline", "record", "a", "--until-ci", "5%"],
-                "--at-most",
-                "--max-duration",
-                "1d",
-            ),
-            (
-                &["baseline", "compare", "a", "b"],
-                "--least",
-                "--min-change",
-                "0",
-            ),
-            (&["baseline", "import", "f"], "--as", "--name", "b"),
-            (
-                &[
-                    "workload",
-                    "run",
-                    "mail",
-                    "--dir",
-                    "/mnt",
-                    "--until-ci",
-                    "5",
-                ],
-                "--at-most",
-                "--max-duration",
-                "90",
-            ),
-        ] {
-            let with = |flag| command(&[before, &[flag, value]].concat());
-            assert_eq!(with(old), with(new));
-            assert_ne!(with(new), command(before), "{new}");
-        }
-        let mut all = vec![Cli::command()];
-        while let Some(mut command) = all.pop() {
-            let help = command.render_long_help().to_string();
-            for old in ["--over", "--for ", "--at-most", "--least", "--as "] {
-                assert!(!help.contains(old), "{}: {old}", command.get_name());
-            }
-            all.extend(command.get_subcommands().cloned());
-        }
-    }
 }

@@ -1,7 +1,6 @@
 //! Runs again and again, until enough is known.
 
 use crate::workload::fio_report::{Figures, RunReport};
-use clap::ValueEnum;
 use nfscope_stats::mean_interval::Interval;
 use nfscope_text::units::{percent, rate, seconds};
 use serde::Serialize;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 const MIN_REPEATS: usize = 5;
 
 /// A figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
     /// Operations per second
@@ -23,6 +22,9 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 3] = [Metric::Iops, Metric::Latency, Metric::P99];
+
     /// Its value in a run; not a number where the run does not tell.
     pub fn of(self, figures: &Figures) -> f64 {
         match self {
