@@ -3,7 +3,7 @@
 #ifndef NFSCOPE_NFSD_H
 #define NFSCOPE_NFSD_H
 
-#include "waits.h"
+#include "wait_kind.h"
 
 /*
  * Index of a version: one NFSv3, one for each NFSv4 minor version, one for NFSv4 requests that carry none which this
@@ -48,14 +48,14 @@ struct op_times {
 	u64 wait_ns[WAITS]; /* of the same time; the rest was spent on a processor */
 };
 
-/* Who asked for what: an address (IPv4 as mapped into IPv6) and an export (see tally.h). */
-struct tally_key {
+/* Who asked for what: an address (IPv4 as mapped into IPv6) and an export (see client_accounting.h). */
+struct client_key {
 	u64 client[2];
 	u64 export;
 };
 
 /* Per such pair and CPU. */
-struct tally_row {
+struct client_row {
 	u64 ops;
 	u64 ns;
 	u64 seen_ns; /* of the last request */
@@ -111,8 +111,8 @@ struct version_row {
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
 	/* What is in the rows of clients and exports, or found none there: added after it was added to them. */
-	u64 tallied_ops;
-	u64 tallied_ns;
+	u64 accounted_ops;
+	u64 accounted_ns;
 };
 
 /* Per pool and CPU. */
@@ -150,7 +150,7 @@ enum event {
 	 */
 	EV_SKIPPED,
 	EV_ERROR_FULL, /* no room for another (op, status) pair */
-	EV_TALLY_FULL, /* no room for another pair of client and export */
+	EV_CLIENT_FULL, /* no room for another pair of client and export */
 	EV_WAIT_OUTSIDE, /* a wait that does not fit into the duration of its operation: its rest belongs to none */
 	EVENTS,
 };

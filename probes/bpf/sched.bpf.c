@@ -16,7 +16,7 @@ static __always_inline bool maybe_nfsd(struct task_struct *t)
 }
 
 TP(sched_switch)
-int PROGRAM(switched, bool preempt, struct task_struct *prev, struct task_struct *next)
+int PROGRAM(sched_switched, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct request_record *r;
 

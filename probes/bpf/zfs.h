@@ -66,7 +66,7 @@ struct zfs_since {
 };
 
 /* A log block (struct lwb) under way. */
-struct zfs_block {
+struct zfs_lwb {
 	u64 issued;
 	u64 written; /* 0: not yet */
 	u64 target;

@@ -69,11 +69,11 @@ types! {
 /// Map types as the C headers declare them, by way of the objects' BTF.
 pub mod types {
     pub use crate::block::types::{block_event, block_key, block_row};
-    /// `log.h` is the same for every log.
+    /// `log_row.h` is the same for every log.
     pub use crate::jbd2::types::{log_event, log_row};
     pub use crate::nfsd::types::{
-        error_key, event, op_row, op_times, pool_now, pool_row, request_record, slow_count,
-        slow_event, slow_want, tally_key, tally_row, time_hist, version, version_row,
+        client_key, client_row, error_key, event, op_row, op_times, pool_now, pool_row,
+        request_record, slow_count, slow_event, slow_want, time_hist, version, version_row,
     };
     pub use crate::zfs::types::{
         zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key,

@@ -6,8 +6,8 @@ use anyhow::Result;
 use lab::account::settled;
 use lab::raw::Sent;
 use lab::{Agent, Kernel, KernelCounts, Load, Server, ThreadTimes};
-use nfscope::model::family::{self, Info};
-use nfscope::model::{Sample, Snapshot};
+use nfscope_model::family::{self, Info};
+use nfscope_model::{Sample, Snapshot};
 
 pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use lab::{Kernel, Server};
-use nfscope::model::{ProbeState, ProbeStatus};
+use nfscope_model::{ProbeState, ProbeStatus};
 use serde::Deserialize;
 
 /// The page that has the table, from this crate.

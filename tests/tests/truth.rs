@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use lab::account::{assert_same_operations, lost, settled, window};
 use lab::raw::Sent;
 use lab::{Agent, Kernel, KernelCounts, Load, Server};
-use nfscope::model::family;
+use nfscope_model::family;
 
 /// Each of the raw client's scenarios, one by one. Nobody may have the server mounted: kernel clients call when they like.
 pub fn raw_calls_are_counted(server: &Server, agent: &Agent) -> Result<()> {

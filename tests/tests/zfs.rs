@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::{Agent, Checks, Delay, Disk, Kernel, Server, SlowLine};
-use nfscope::model::{Histogram, ProbeState, ProbeStatus, Snapshot, family};
+use nfscope_model::{Histogram, ProbeState, ProbeStatus, Snapshot, family};
 
 /// What a slow log takes longer. Not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);

@@ -8,11 +8,11 @@
  * the function in which it can lie. All others find nothing begun; what they find is what the kernel left over when it
  * skipped an end, counts as unmatched, and goes.
  */
-#ifndef NFSCOPE_LIB_LOG_H
-#define NFSCOPE_LIB_LOG_H
+#ifndef NFSCOPE_LOG_H
+#define NFSCOPE_LOG_H
 
 #include "histogram.h"
-#include "../log.h"
+#include "../log_row.h"
 #include "tables.h"
 
 struct {
@@ -21,7 +21,7 @@ struct {
 	__uint(max_entries, 256);
 	__type(key, u32);
 	__type(value, struct log_row);
-} LOG_MAP() SEC(".maps");
+} LOG_MAP(_log) SEC(".maps");
 
 TABLE(LOG_MAP(_event), LOG_EVENTS, enum log_event, u64);
 
@@ -91,12 +91,12 @@ static const struct log_row no_log;
 
 static __always_inline struct log_row *log_row_of(u32 dev)
 {
-	struct log_row *row = bpf_map_lookup_elem(&LOG_MAP(), &dev);
+	struct log_row *row = bpf_map_lookup_elem(&LOG_MAP(_log), &dev);
 
 	if (row)
 		return row;
-	bpf_map_update_elem(&LOG_MAP(), &dev, &no_log, BPF_NOEXIST);
-	row = bpf_map_lookup_elem(&LOG_MAP(), &dev);
+	bpf_map_update_elem(&LOG_MAP(_log), &dev, &no_log, BPF_NOEXIST);
+	row = bpf_map_lookup_elem(&LOG_MAP(_log), &dev);
 	if (!row)
 		log_count(EV_LOG_FULL);
 	return row;

@@ -13,7 +13,7 @@
 #ifndef NFSCOPE_REQUEST_H
 #define NFSCOPE_REQUEST_H
 
-#include "../waits.h"
+#include "../wait_kind.h"
 
 enum stage {
 	IDLE,
@@ -68,13 +68,13 @@ struct {
 	__uint(max_entries, REQUESTS);
 	__type(key, u32);
 	__type(value, struct request_record);
-} request SEC(".maps");
+} nfsd_request SEC(".maps");
 
 static __always_inline struct request_record *request_at(u32 tid, u32 place)
 {
 	u32 i = (tid + place) % REQUESTS;
 
-	return bpf_map_lookup_elem(&request, &i);
+	return bpf_map_lookup_elem(&nfsd_request, &i);
 }
 
 /* Not at its first place. */

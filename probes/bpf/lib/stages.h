@@ -9,8 +9,8 @@
 /* The request leaves: replied, or dropped. */
 static __always_inline void leave(struct request_record *r, u64 now, int sent)
 {
-	struct version_row *v = row_of(&version, r->version);
-	struct pool_row *p = row_of(&pool, r->pool);
+	struct version_row *v = row_of(&nfsd_version, r->version);
+	struct pool_row *p = row_of(&nfsd_pool, r->pool);
 	u64 from = r->t_arrive && r->t_arrive < r->t_take ? r->t_arrive : r->t_take;
 
 	r->stage = IDLE;
@@ -30,7 +30,7 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 	add(&v->received_bytes, r->received);
 	if (sent > 0)
 		add(&v->sent_bytes, sent);
-	tally_add(r, v, now);
+	client_add(r, v, now);
 }
 
 /* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */

@@ -10,8 +10,8 @@
  * sched_info.run_delay), which it brings up to date when the thread runs again. So a wait is split not when it ends but
  * at the next occasion: the next switch, or the operation's end. That spares a program at every wake-up in the system.
  */
-#ifndef NFSCOPE_LIB_WAITS_H
-#define NFSCOPE_LIB_WAITS_H
+#ifndef NFSCOPE_WAITS_H
+#define NFSCOPE_WAITS_H
 
 #include "request.h"
 

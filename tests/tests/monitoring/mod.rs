@@ -7,7 +7,7 @@ mod rules;
 use std::path::Path;
 
 use lab::monitoring::{Prometheus, Release, Wants};
-use nfscope::model::family;
+use nfscope_model::family;
 
 /// A Prometheus that has loaded the rules and scrapes nothing.
 fn with_rules() -> Prometheus {

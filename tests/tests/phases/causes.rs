@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use lab::{Delay, Disk, Server};
-use nfscope::model::family;
+use nfscope_model::family;
 
 use super::added::{self, Cause, Of};
 use super::{DELAY, Watch};
 
 /// Every cause on ext4, with its name.
-pub const ON_EXT4: [(&str, fn(&mut Watch) -> Result<()>); 6] = [
+pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
     (
         "a cold read waits for the disk",
         a_cold_read_waits_for_the_disk,

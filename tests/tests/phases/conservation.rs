@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use lab::Kernel;
-use nfscope::model::family;
-use nfscope::model::{Sample, Snapshot};
+use nfscope_model::family;
+use nfscope_model::{Sample, Snapshot};
 
 use crate::coverage::{VERSIONS, Witnessed};
 

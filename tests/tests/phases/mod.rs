@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use lab::{Agent, KernelCounts, Server};
-use nfscope::model::Snapshot;
+use nfscope_model::Snapshot;
 
 /// What a slow disk takes longer. Not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);

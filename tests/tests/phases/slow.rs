@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::{Delay, Disk, SlowLine, SlowOp};
-use nfscope::model::Snapshot;
-use nfscope::model::family;
+use nfscope_model::Snapshot;
+use nfscope_model::family;
 
 use super::{DELAY, Watch};
 

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use lab::{Agent, Load, Server};
-use nfscope::model::Snapshot;
-use nfscope::model::family::{self, Info};
+use nfscope_model::Snapshot;
+use nfscope_model::family;
+use nfscope_model::family::Info;
 
 use super::Watch;
 
-const CLIENTS: u32 = 500;
+/// Many more than the busiest; [`asks_without_end`] has more than rows.
+const CLIENTS: u32 = 200;
 /// So many of them do more than the others, each a different number.
 const BUSY: usize = 10;
 
@@ -159,7 +161,9 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
         sent,
         "operations of six clients afterwards"
     );
-    let rows = seen.value(&family::MAP_ENTRIES, ["tally"]).unwrap_or(0.0);
+    let rows = seen
+        .value(&family::MAP_ENTRIES, ["nfsd_client"])
+        .unwrap_or(0.0);
     assert!(
         rows < 100.0,
         "{rows} rows are in use: they were not given back"
