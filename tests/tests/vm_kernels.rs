@@ -11,7 +11,7 @@ use lab::{Agent, Checks, Kernel, Server};
 use nfscope_model::ProbeState;
 
 use crate::phases::{Watch, causes, conservation, slow, who};
-use crate::{coverage, disks, faults, lifecycle, logs, matrix, measures, truth, workloads};
+use crate::{call_counts, coverage, disks, faults, lifecycle, logs, matrix, measures, workloads};
 
 /// One processor: this kernel counts with plain increments of shared integers, which two processors lose at times.
 #[test]
@@ -24,17 +24,17 @@ fn vm_5_10_matrix_and_fallbacks() -> Result<()> {
         .external_log()
         .clients(2)
         .start()?;
-    checks.run("the kernel", || truth::the_kernel_is(&server, kernel));
+    checks.run("the kernel", || call_counts::the_kernel_is(&server, kernel));
     checks.run("fallbacks", || {
         faults::without_module_btf_it_falls_back(&server)
     });
     checks.run("matrix", || matrix::is_as_documented(&server));
     let agent = server.agent(&[])?;
     checks.run("raw calls", || {
-        truth::raw_calls_are_counted(&server, &agent)
+        call_counts::raw_calls_are_counted(&server, &agent)
     });
     checks.run("a mixed load", || {
-        truth::a_mixed_load_is_counted(&server, &agent, 5_000)
+        call_counts::a_mixed_load_is_counted(&server, &agent, 5_000)
     });
     checks.run("the agent stops", || agent.stop());
     checks.finish()
@@ -97,7 +97,7 @@ fn serving(kernel: Kernel) -> Result<(Server, Agent)> {
 /// Every operation is counted, and is its client's and its export's.
 fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     let (server, agent) = serving(kernel)?;
-    checks.run("the kernel", || truth::the_kernel_is(&server, kernel));
+    checks.run("the kernel", || call_counts::the_kernel_is(&server, kernel));
     checks.run("every program is known here", || {
         for p in agent.snapshot()?.probes {
             ensure!(p.state != ProbeState::Unsupported, "{p:?}");
@@ -234,7 +234,9 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
                 causes::are_found_on_xfs(&mut Watch::begin(server, agent)?)
             });
             if kernel == Kernel::V6_12 {
-                run("raw calls", &|| truth::raw_calls_are_counted(server, agent));
+                run("raw calls", &|| {
+                    call_counts::raw_calls_are_counted(server, agent)
+                });
                 run("disks", &|| disks::are_as_slow_as_told(server));
             }
         }
@@ -243,7 +245,9 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
                 causes::are_found_on_btrfs(&mut Watch::begin(server, agent)?)
             });
             if kernel == Kernel::V6_1 {
-                run("raw calls", &|| truth::raw_calls_are_counted(server, agent));
+                run("raw calls", &|| {
+                    call_counts::raw_calls_are_counted(server, agent)
+                });
             }
         }
         _ => {}
@@ -293,10 +297,10 @@ fn vm_7_2_outlives_changes() -> Result<()> {
     let agent = server.agent(&[])?;
     agent.wait_until_healthy(Duration::from_secs(60))?;
     checks.run("raw calls", || {
-        truth::raw_calls_are_counted(&server, &agent)
+        call_counts::raw_calls_are_counted(&server, &agent)
     });
     checks.run("a mixed load", || {
-        truth::a_mixed_load_is_counted(&server, &agent, 3_000)
+        call_counts::a_mixed_load_is_counted(&server, &agent, 3_000)
     });
     checks.run("the agent stops", || agent.stop());
     checks.finish()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use lab::account::{by_last_label, operations, settled, window};
+use lab::reconcile::{by_last_label, operations, settled, window};
 use lab::{Agent, Server};
 use nfscope_model::family;
 
