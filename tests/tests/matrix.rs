@@ -12,7 +12,7 @@ use nfscope_model::{ProbeState, ProbeStatus};
 use serde::Deserialize;
 
 /// The page that has the table, from this crate.
-const PAGE: &str = "../README.md";
+const PAGE: &str = "../docs/kernels.md";
 const BEGIN: &str = "<!-- kernel matrix: written by UPDATE_GOLDEN=1 cargo test -p lab --test suites matrix_and -->\n";
 const END: &str = "<!-- end of kernel matrix -->\n";
 

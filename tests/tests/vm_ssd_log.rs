@@ -1,4 +1,4 @@
-//! The experiment of the README: a fast log device joins a pool on a slow disk while it serves.
+//! The experiment of docs/performance.md: a fast log device joins a pool on a slow disk while it serves.
 
 use anyhow::Result;
 use lab::reconcile::merged;

@@ -26,7 +26,7 @@ fn the_list_and_a_job_file() {
     let list = nfscope(&["list"]).output().unwrap();
     golden("workload.list.txt", &text(&list.stdout));
     for w in all() {
-        let path = format!("{}/../workloads/{}.fio", env!("CARGO_MANIFEST_DIR"), w.name);
+        let path = format!("{}/workloads/{}.fio", env!("CARGO_MANIFEST_DIR"), w.name);
         let shown = nfscope(&["show", w.name]).output().unwrap();
         assert_eq!(text(&shown.stdout), std::fs::read_to_string(path).unwrap());
     }
@@ -46,7 +46,7 @@ fn fio_understands_every_job_file() {
             .env("RUNTIME", "1s")
             .envs(size.variables)
             .output()
-            .expect("deploy/setup.sh build installs fio");
+            .expect("tests/setup/setup.sh build installs fio");
         let said = text(&o.stdout) + &text(&o.stderr);
         assert!(o.status.success() && said.is_empty(), "{}: {said}", w.name);
     }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   deploy/setup.sh [build|machines|monitoring|zfs|lab|all]...     (default: all)
+#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all]...     (default: all)
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
 #   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
@@ -31,20 +31,20 @@ machine_packages=(
   iproute2 tcpdump fio attr bpftool bpftrace curl
 )
 
-# shellcheck source=deploy/report.sh
+# shellcheck source=tests/setup/report.sh
 . "$here/report.sh"
-# shellcheck source=deploy/kernels.sh
+# shellcheck source=tests/setup/kernels.sh
 . "$here/kernels.sh"
-# shellcheck source=deploy/monitoring.sh
+# shellcheck source=tests/setup/monitoring.sh
 . "$here/monitoring.sh"
-# shellcheck source=deploy/zfs.sh
+# shellcheck source=tests/setup/zfs.sh
 . "$here/zfs.sh"
 
 as_root=()
 need_root() {
   [ "$(id -u)" = 0 ] && return
   if command -v sudo >/dev/null; then as_root=(sudo); return; fi
-  fail "installing packages needs root, and there is no sudo" "run as root: deploy/setup.sh"
+  fail "installing packages needs root, and there is no sudo" "run as root: tests/setup/setup.sh"
 }
 
 apt_updated=
@@ -122,14 +122,23 @@ set_up_rust() {
   fi
   cargo clippy --version >/dev/null 2>&1 || add_component clippy rust-web-clippy
   cargo fmt --version >/dev/null 2>&1 || add_component rustfmt rustfmt-web
+  add_illumos
+}
+
+# Its standard library is enough to check what is meant for illumos. Only rustup has it.
+add_illumos() {
+  local target=x86_64-unknown-illumos
+  command -v rustup >/dev/null && ! rustup target list --installed 2>/dev/null | grep -qx $target || return 0
+  (run "adding Rust's standard library for illumos" "rustup target add $target" rustup target add $target) ||
+    warn "Rust's standard library for illumos is missing" "rustup target add $target; 'make lint' reports the check as skipped"
 }
 
 # The linters come with the tool chain that is in use: rustup's, or Debian's.
 add_component() {
   local component=$1 package=$2
   if command -v rustup >/dev/null; then
-    run "adding $component to the rustup tool chain" "rustup component add $component" rustup component add "$component" ||
-      true
+    (run "adding $component to the rustup tool chain" "rustup component add $component" rustup component add "$component") ||
+      warn "$component is missing" "rustup component add $component; 'make lint' reports it as skipped"
   elif [ -n "$(missing_packages rustc-web)" ]; then
     warn "$component is missing" "install it for $(command -v cargo); 'make test' will report it as skipped"
   else
@@ -178,7 +187,7 @@ for part in "${@:-all}"; do
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-  *) fail "unknown part '$part'" "deploy/setup.sh [build|machines|monitoring|zfs|lab|all]..." ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all]..." ;;
   esac
 done
 
@@ -188,7 +197,7 @@ done
 mkdir -p "$lab"
 exec 9>"$cache/setup.lock"
 if ! flock -n 9; then
-  step "Waiting for another deploy/setup.sh (lock: $cache/setup.lock)"
+  step "Waiting for another tests/setup/setup.sh (lock: $cache/setup.lock)"
   flock -w 1800 9 || fail "the other set-up has held $cache/setup.lock for 30 minutes" "see what it does: fuser $cache/setup.lock"
 fi
 : >"$log"

@@ -6,10 +6,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 threads=$(cat /proc/fs/nfsd/threads 2>/dev/null || echo 0)
 if [ "$threads" -gt 0 ]; then
-  deploy/setup.sh build
+  tests/setup/setup.sh build
 else
   # ZFS takes ten minutes to compile; the machine that is shown exports ext4 unless told otherwise.
-  case "$*" in *zfs*) deploy/setup.sh all ;; *) deploy/setup.sh build machines ;; esac
+  case "$*" in *zfs*) tests/setup/setup.sh all ;; *) tests/setup/setup.sh build machines ;; esac
 fi
 echo "==> Building"
 cargo build --release -p nfscope -p lab

@@ -20,7 +20,7 @@ set_up_zfs() {
   local entry name kernel built wanted=()
   for entry in "${zfs_kernels[@]}"; do
     name=${entry%% *}
-    [ -e "$lab/kernels/$name/release" ] || fail "there is no kernel $name to build OpenZFS for" "deploy/setup.sh lab"
+    [ -e "$lab/kernels/$name/release" ] || fail "there is no kernel $name to build OpenZFS for" "tests/setup/setup.sh lab"
     kernel=$(<"$lab/kernels/$name/release")
     built=$(cat "$lab/zfs/$name/release" 2>/dev/null || true)
     if [ "${built##* }" = "$kernel" ]; then
@@ -58,7 +58,7 @@ build_zfs() {
     "rm -r $lab/kernels/$name, then run again"
   zfs=$(private_apt apt-cache madison zfs-dkms | awk '{ print $3 }' | grep -E "$pattern" | sort -V | tail -n1 || true)
   [ -n "$zfs" ] || fail "no version of zfs-dkms matches $pattern in the Debian suites of the lab" \
-    "the archive has moved on: update the pattern of kernel $name in deploy/zfs.sh"
+    "the archive has moved on: update the pattern of kernel $name in tests/setup/zfs.sh"
   private_apt apt-cache madison "linux-headers-$kernel" | awk '{ print $3 }' | grep -xF "$linux" >/dev/null ||
     fail "the archive no longer has the headers of kernel $kernel ($linux)" \
       "rm -r $lab/kernels/$name, then run again: the newest kernel comes with headers"

@@ -109,7 +109,7 @@ unpack_kernel() {
   for pattern in "$@"; do
     package=$(newest_package "$pattern")
     [ -n "$package" ] || fail "no package matches $pattern in the Debian suites of the lab" \
-      "the archive has moved on: update the pattern of kernel $name in deploy/kernels.sh"
+      "the archive has moved on: update the pattern of kernel $name in tests/setup/kernels.sh"
     packages+=("$package")
   done
   new=$lab/kernels/.$name.new

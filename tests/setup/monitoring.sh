@@ -24,7 +24,7 @@ unpack_prometheus() {
   shift 2
   version=$(private_apt apt-cache madison prometheus | awk '{ print $3 }' | grep -E "$pattern" | sort -V | tail -n1 || true)
   [ -n "$version" ] || fail "no version of prometheus matches $pattern in the Debian suites of the lab" \
-    "the archive has moved on: update the pattern of Prometheus $name in deploy/monitoring.sh"
+    "the archive has moved on: update the pattern of Prometheus $name in tests/setup/monitoring.sh"
   for package in "$@"; do packages+=("$package=$version"); done
   new=$lab/prometheus/.$name.new
   rm -rf "$new" "$lab/prometheus/$name"
