@@ -2,8 +2,8 @@
 
 use crate::fixture::tale::{QUIET, Tale, added, slow_log};
 use crate::fixture::{golden, histogram};
-use nfscope_diagnose::tracker::{Change, Watch};
-use nfscope_diagnose::{judge, render};
+use nfscope_diagnose::tracker::{Change, FindingTracker};
+use nfscope_diagnose::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Verdict};
 use nfscope_model::{Scheme, Snapshot, family as f};
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ fn kinds(d: &Diagnosis) -> Vec<Kind> {
 
 #[test]
 fn each_cause_is_named() {
-    let named = |t: Tale| kinds(&judge(&t.window(), &[]));
+    let named = |t: Tale| kinds(&evaluate(&t.window(), &[]));
     let slow = Tale {
         requests: 500,
         ..QUIET
@@ -125,7 +125,7 @@ fn each_cause_is_named() {
         ),
     ];
     for (tale, expected) in cases {
-        let d = judge(&tale.window(), &[]);
+        let d = evaluate(&tale.window(), &[]);
         assert_eq!(kinds(&d), expected, "{d:#?}");
         let all: f64 = d.findings.iter().map(|f| f.share).sum();
         assert!(all <= 1.0 + 1e-9, "{d:#?}");
@@ -175,7 +175,7 @@ fn healthy_servers_have_no_finding() {
             ..QUIET
         },
     ] {
-        let d = judge(&tale.window(), &[]);
+        let d = evaluate(&tale.window(), &[]);
         assert_eq!(d.verdict, Verdict::Healthy, "{d:#?}");
         assert_eq!(d.findings.len() + d.ruled_out.len(), Kind::ALL.len());
     }
@@ -196,10 +196,10 @@ fn a_slow_log_that_others_wait_for_is_not_to_blame() {
         s.histogram(&f::LOG_WAIT, ["xfs", "sdb"], waits);
         s.since(&Snapshot::new(Duration::from_secs(100)))
     };
-    assert_eq!(kinds(&judge(&window(&fast), &[])), []);
+    assert_eq!(kinds(&evaluate(&window(&fast), &[])), []);
     // With a second one that is slow, and theirs.
     assert_eq!(
-        kinds(&judge(&window(&slow_log()), &[])),
+        kinds(&evaluate(&window(&slow_log()), &[])),
         [Kind::SlowIntentLog]
     );
 }
@@ -231,7 +231,7 @@ fn nothing_odd_makes_a_finding_or_no_number() {
         .window(),
     ];
     for w in windows {
-        let d = judge(&w, &Kind::ALL);
+        let d = evaluate(&w, &Kind::ALL);
         let json = serde_json::to_string(&d).unwrap();
         assert!(!json.contains("null,\"verdict\""), "{json}");
         let back: Diagnosis = serde_json::from_str(&json).unwrap();
@@ -249,7 +249,7 @@ fn nothing_odd_makes_a_finding_or_no_number() {
     let mut before = slow_log().snapshot(3);
     before.at = Duration::from_secs(100);
     assert_eq!(
-        kinds(&judge(&restarted.since(&before), &[])),
+        kinds(&evaluate(&restarted.since(&before), &[])),
         [Kind::SlowIntentLog]
     );
 }
@@ -257,10 +257,10 @@ fn nothing_odd_makes_a_finding_or_no_number() {
 #[test]
 fn a_finding_neither_flaps_nor_lingers() {
     let clock = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-    let mut watch = Watch::default();
+    let mut tracker = FindingTracker::default();
     let (mut at, mut sum) = (clock, Snapshot::default());
     // Windows one after another, as sums.
-    let mut step = |watch: &mut Watch, tale: &Tale| {
+    let mut step = |tracker: &mut FindingTracker, tale: &Tale| {
         at += Duration::from_secs(10);
         sum = added(&sum, tale);
         sum.probes = vec![crate::fixture::status(
@@ -269,40 +269,40 @@ fn a_finding_neither_flaps_nor_lingers() {
             tale.state(),
             "",
         )];
-        watch.step(sum.clone(), at)
+        tracker.step(sum.clone(), at)
     };
     let sick = slow_log();
-    assert_eq!(step(&mut watch, &QUIET), []);
-    assert_eq!(step(&mut watch, &QUIET), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
     // One bad window is not enough, and neither is one good one.
-    assert_eq!(step(&mut watch, &sick), []);
-    assert_eq!(step(&mut watch, &QUIET), []);
-    assert_eq!(step(&mut watch, &sick), []);
-    let began = step(&mut watch, &sick);
+    assert_eq!(step(&mut tracker, &sick), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    assert_eq!(step(&mut tracker, &sick), []);
+    let began = step(&mut tracker, &sick);
     assert!(
         matches!(began[..], [Change::Began(Kind::SlowIntentLog, _)]),
         "{began:?}"
     );
-    assert_eq!(step(&mut watch, &QUIET), []);
-    assert_eq!(step(&mut watch, &sick), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    assert_eq!(step(&mut tracker, &sick), []);
     let mut s = Snapshot::default();
-    watch.describe(&mut s);
+    tracker.describe(&mut s);
     assert_eq!(s.series(&f::BOTTLENECK_ACTIVE.info).len(), Kind::ALL.len());
     assert_eq!(
         s.value(&f::BOTTLENECK_ACTIVE, ["slow_intent_log"]),
         Some(1.0)
     );
     assert!(s.value(&f::BOTTLENECK_SCORE, ["slow_intent_log"]).unwrap() > 0.8);
-    assert_eq!(step(&mut watch, &QUIET), []);
-    let ended = step(&mut watch, &QUIET);
-    let [Change::Ended(Kind::SlowIntentLog, held)] = ended[..] else {
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    let ended = step(&mut tracker, &QUIET);
+    let [Change::Cleared(Kind::SlowIntentLog, held)] = ended[..] else {
         panic!("{ended:?}");
     };
     assert_eq!(held, Duration::from_secs(40));
-    let report = serde_json::to_value(watch.report()).unwrap();
+    let report = serde_json::to_value(tracker.report()).unwrap();
     // What is not watched any more does not hold any more, and nothing is well either.
     let (mut gone, unwatched) = (
-        watch,
+        tracker,
         Tale {
             threads: 0.0,
             ..QUIET
@@ -312,7 +312,7 @@ fn a_finding_neither_flaps_nor_lingers() {
     assert!(matches!(step(&mut gone, &sick)[..], [Change::Began(..)]));
     let ended = step(&mut gone, &unwatched);
     assert!(
-        matches!(ended[..], [Change::Ended(Kind::SlowIntentLog, _)]),
+        matches!(ended[..], [Change::Cleared(Kind::SlowIntentLog, _)]),
         "{ended:?}"
     );
     assert!(gone.report().last_window.is_none());
@@ -325,7 +325,7 @@ fn a_finding_neither_flaps_nor_lingers() {
 
 #[test]
 fn what_is_said_of_it() {
-    let page = |tale: &Tale| render(&judge(&tale.window(), &[]), "nfs1", false);
+    let page = |tale: &Tale| render(&evaluate(&tale.window(), &[]), "nfs1", false);
     // 7,000 requests of 1.1 ms each keep one thread busy for 7.8 of ten seconds.
     let starved = Tale {
         requests: 7000,
@@ -392,8 +392,8 @@ fn what_is_said_of_it() {
     golden("diagnose.txt", &text);
     golden(
         "diagnose.color.txt",
-        &render(&judge(&both.window(), &[]), "nfs1", true),
+        &render(&evaluate(&both.window(), &[]), "nfs1", true),
     );
-    let json = serde_json::to_string_pretty(&judge(&slow_log().window(), &[])).unwrap();
+    let json = serde_json::to_string_pretty(&evaluate(&slow_log().window(), &[])).unwrap();
     golden("diagnose.json", &(json + "\n"));
 }

@@ -75,10 +75,10 @@ fn program(tale: Tale, arguments: &[&str]) -> (i32, String, String) {
 fn the_program_says_it_with_its_exit_code_too() {
     let (code, out, err) = program(slow_log(), &[]);
     assert_eq!((code, &*err), (2, ""), "{out}");
-    assert!(out.contains("1. CRITICAL  The log is slow"), "{out}");
+    assert!(out.contains("1. CRITICAL  Slow journal or intent log"), "{out}");
     assert!(
         out.replace("\n     ", " ")
-            .contains("20 operations looked at one by one, 100 % were 192.0.2.7's"),
+            .contains("20 sampled operations, 100 % came from 192.0.2.7"),
         "{out}"
     );
     let (code, out, _) = program(slow_log(), &["--json"]);
