@@ -53,7 +53,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
             .with_context(|| scenario.name.clone())?;
         let verdict = Verdict::of(scenario, judge(&seen.window));
         if options.page {
-            let page = nfscope_diagnose::judge(&seen.window, &[]);
+            let page = nfscope_diagnose::evaluate(&seen.window, &[]);
             println!("{}", nfscope_diagnose::render(&page, &scenario.name, false));
         }
         if options.json {

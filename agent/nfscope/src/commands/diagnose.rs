@@ -3,7 +3,7 @@
 use crate::api::endpoint;
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{Feed, News};
-use nfscope_diagnose::{client_sample, judge, render};
+use nfscope_diagnose::{client_sample, evaluate, render};
 use nfscope_model::finding::{Diagnosis, Verdict};
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, Window};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Time between lines of progress away from a terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Exit code of a judgement.
+/// Exit code of a diagnosis.
 pub fn exit_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Healthy => 0,
@@ -32,11 +32,11 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let host = endpoint::host(args.url.as_deref());
     let mut feed = Feed::open(args.url.as_deref(), args.length)?;
     let window = watch(&mut feed, args.length)?;
-    let mut d = judge(&window, &[]);
+    let mut d = evaluate(&window, &[]);
     for f in &mut d.findings {
-        if let Some(want) = client_sample::wanted(f.kind) {
+        if let Some(want) = client_sample::filter(f.kind) {
             f.evidence.extend(client_sample::evidence(
-                &feed.look(&want, client_sample::LOOK),
+                &feed.look(&want, client_sample::SAMPLE_DURATION),
             ));
         }
     }
