@@ -23,8 +23,8 @@ fn vm_6_12_the_cause_is_named() -> Result<()> {
     the_cause_is_named(Kernel::V6_12, Vec::new())
 }
 
-/// The load goes on when its log has become fast again: the agent, which judges every ten seconds, lets go of the finding
-/// within three windows, and finds nothing else in it.
+/// The load goes on when its log has become fast again. The agent evaluates every ten seconds: the finding clears within
+/// three windows, and no other finding follows.
 #[test]
 fn vm_6_12_a_finding_ends_with_its_cause() -> Result<()> {
     let stage = Stage::boot(Kernel::V6_12)?;

@@ -1,4 +1,5 @@
-//! Follows findings from window to window, with hysteresis: a finding begins after two windows in a row, and clears after two.
+//! Follows findings from window to window, with hysteresis: a finding begins after two windows in a row, and clears after
+//! two.
 
 use crate::evaluate::evaluate;
 use nfscope_model::finding::{Diagnosis, Finding, Kind};
@@ -158,8 +159,8 @@ impl FindingTracker {
         changes
     }
 
-    /// Adds the families of findings: whether each kind is active, and its score. A kind that this host cannot determine has no
-    /// score.
+    /// Adds the families of findings: whether each kind is active, and its score. A kind that this host cannot determine has
+    /// no score.
     pub fn describe(&self, s: &mut Snapshot) {
         for kind in Kind::ALL {
             let active = self.active.contains_key(&kind);

@@ -47,9 +47,9 @@ kinds! {
     /// Threads wait for locks or other threads.
     LockContention: "lock_contention", "Threads wait for locks or other threads";
     /// Replies wait for the client or the network.
-    SlowReply: "slow_reply", "Clients read replies slowly";
+    SlowReply: "slow_reply", "Replies wait for the client or the network";
     /// Most requests are metadata queries or tiny READs.
-    ChattyClient: "chatty_client", "Mostly metadata queries";
+    ChattyClient: "chatty_client", "Mostly metadata queries and tiny READs";
     /// Synchronous writes make few bytes durable at a time.
     SmallSyncWrites: "small_sync_writes", "Small synchronous writes";
 }

@@ -16,7 +16,8 @@ impl Context<'_> {
         part(seconds, self.breakdown.residence)
     }
 
-    /// The part of residence that `seconds` of operations stand for. Only residence that is attributed to nothing slow counts.
+    /// The part of residence that `seconds` of operations stand for. Only residence that is attributed to nothing slow
+    /// counts.
     pub fn share_of_unattributed(&self, seconds: f64) -> f64 {
         let b = self.breakdown;
         let unattributed = (b.residence - self.attribution.total()).max(0.0);

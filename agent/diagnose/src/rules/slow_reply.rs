@@ -51,7 +51,7 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
             seconds(rtt),
             match rtt {
                 far if far >= LONG_ROUND_TRIP_SECONDS => "the network is part of the delay",
-                _ => "the network is fast, so the client itself reads slowly",
+                _ => "a short round trip, so the client itself reads slowly",
             }
         );
         all.push(evidence(&f::CLIENT_RTT.info, rtt, None, text));

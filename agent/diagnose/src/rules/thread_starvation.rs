@@ -97,7 +97,7 @@ fn other_cause(q: &QueueAttribution) -> Option<&'static str> {
         (q.disk, "the threads wait for disks"),
         (q.lock, "the threads wait for locks or other threads"),
         (q.cpu, "the threads wait for a CPU"),
-        (q.reply, "clients read their replies slowly"),
+        (q.reply, "replies wait for the client or the network"),
     ];
     let (largest, cause) = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     (largest > q.threads).then_some(cause)
