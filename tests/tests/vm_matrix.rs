@@ -67,7 +67,9 @@ fn vm_every_kernel_attaches_what_the_page_says() -> Result<()> {
     let table = table(&reports)?;
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/kernels.md");
     let text = fs::read_to_string(&page)?;
-    let (head, rest) = text.split_once(BEGIN).context("docs/kernels.md has no matrix")?;
+    let (head, rest) = text
+        .split_once(BEGIN)
+        .context("docs/kernels.md has no matrix")?;
     let (old, tail) = rest.split_once(END).context("the matrix has no end")?;
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&page, format!("{head}{BEGIN}{table}{END}{tail}"))?;
