@@ -5,8 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use nfscope::model::family::{self, Info};
-use nfscope::model::{Histogram, Sample, Snapshot};
+use nfscope_model::family;
+use nfscope_model::family::Info;
+use nfscope_model::{Histogram, Sample, Snapshot};
 
 use crate::agent::Agent;
 use crate::counts::KernelCounts;

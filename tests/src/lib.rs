@@ -13,7 +13,7 @@
 //! # }
 //! ```
 //!
-//! Machines are QEMU under virtme-ng (`deploy/setup.sh lab`), on the host's root file system, read-only: programs
+//! Machines are QEMU under virtme-ng (`tests/setup/setup.sh lab`), on the host's root file system, read-only: programs
 //! built here run there. At most two run at a time, whatever the number of test processes. A machine ends with the
 //! value, or the process, that owns it. Its logs are removed, unless a test failed: then the failure names them.
 

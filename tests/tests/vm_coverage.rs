@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use lab::{Agent, Kernel, KernelCounts, Load, Server};
-use nfscope::model::family::{self, Info};
-use nfscope::model::{Sample, Snapshot};
+use nfscope_model::family;
+use nfscope_model::family::Info;
+use nfscope_model::{Sample, Snapshot};
 
 // One processor on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers
 // (net/sunrpc/svc.c, vs_count[]++ and rpccnt++), which two processors lose at times. From 6.12 on the procedures are

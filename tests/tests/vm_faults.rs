@@ -139,7 +139,7 @@ fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {
     // A return probe would lose most waits: better none.
     let wait = programs(&report)
         .into_iter()
-        .find(|p| p["program"] == "wait_end");
+        .find(|p| p["program"] == "jbd2_wait_end");
     let wait = wait.unwrap_or_default();
     assert_eq!(wait["state"], "unsupported", "{wait}");
     assert!(

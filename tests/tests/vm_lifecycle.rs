@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lab::account::{assert_same_operations, settled, window};
 use lab::{Agent, Kernel, Load, Server};
-use nfscope::model::Snapshot;
-use nfscope::model::family;
+use nfscope_model::Snapshot;
+use nfscope_model::family;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -117,7 +117,7 @@ fn leaves_nothing_behind(
 ) -> Result<()> {
     let two = attached(server)?;
     println!("attached by two agents:\n{two}");
-    for program in ["run", "send", "op_status", "issue"] {
+    for program in ["nfsd_run", "nfsd_send", "nfsd_op_end", "block_issue"] {
         assert!(two.contains(&format!("2 name {program}")), "{two}");
     }
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use lab::{Kernel, Server};
-use nfscope::model::{ProbeState, ProbeStatus};
+use nfscope_model::{ProbeState, ProbeStatus};
 use serde::Deserialize;
 
 /// The part of `nfscope check --json` that is compared.

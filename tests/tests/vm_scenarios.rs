@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, bail, ensure};
 use lab::Kernel;
 use lab::scenarios::{Options, Stage, all_scenarios, matrix, run};
-use nfscope::diagnose::active::WINDOW;
+use nfscope_diagnose::tracker::WINDOW;
 
 /// Every healthy server and one for each kind of cause; `make scenarios SCENARIOS="--kernel 6.1"` plays all.
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use lab::account::{by_last_label, operations, settled, window};
 use lab::{Kernel, Server};
-use nfscope::model::family;
+use nfscope_model::family;
 
 type Counts = BTreeMap<String, u64>;
 

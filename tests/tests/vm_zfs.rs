@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::{Agent, Delay, Disk, Kernel, Server};
-use nfscope::model::{Histogram, ProbeState, ProbeStatus, Snapshot, family};
-use nfscope::slow::Line;
+use nfscope::api::slow_line::Line;
+use nfscope_model::{Histogram, ProbeState, ProbeStatus, Snapshot, family};
 
 /// What a slow log takes longer. Not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);

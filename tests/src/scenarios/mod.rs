@@ -53,11 +53,8 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
             .with_context(|| scenario.name.clone())?;
         let verdict = Verdict::of(scenario, judge(&seen.window));
         if options.page {
-            let page = nfscope::diagnose::judge(&seen.window, &[]);
-            println!(
-                "{}",
-                nfscope::diagnose::render(&page, &scenario.name, false)
-            );
+            let page = nfscope_diagnose::judge(&seen.window, &[]);
+            println!("{}", nfscope_diagnose::render(&page, &scenario.name, false));
         }
         if options.json {
             let line = serde_json::json!({"verdict": verdict, "figures": seen.figures});

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use nfscope::model::finding::Kind;
+use nfscope_model::finding::Kind;
 use serde::Deserialize;
 
 use crate::kernel::Kernel;

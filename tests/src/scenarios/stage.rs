@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nfscope::model::Window;
+use nfscope_model::Window;
 use serde_json::Value;
 
 use super::figures::Figures;

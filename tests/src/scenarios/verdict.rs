@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use nfscope::model::Window;
-use nfscope::model::finding::Verdict as Told;
+use nfscope_model::Window;
+use nfscope_model::finding::Verdict as Told;
 use serde::Serialize;
 
 use super::scenario::Scenario;
@@ -17,7 +17,7 @@ const UNKNOWN: &str = "unknown";
 
 /// The kinds that a diagnosis finds in a window, the strongest first, with their shares of residence.
 pub fn judge(window: &Window) -> Vec<(String, f64)> {
-    let diagnosis = nfscope::diagnose::judge(window, &[]);
+    let diagnosis = nfscope_diagnose::judge(window, &[]);
     if diagnosis.verdict == Told::Unknown {
         return vec![(UNKNOWN.to_owned(), 0.0)];
     }

@@ -1,5 +1,5 @@
 //! Dashboards, rules and their page, against the metric table and by Prometheus's own parser. Needs no machine, only what
-//! `deploy/setup.sh monitoring` brings.
+//! `tests/setup/setup.sh monitoring` brings.
 #![allow(clippy::unwrap_used)]
 
 mod pages;
@@ -8,7 +8,7 @@ mod rules;
 use std::path::Path;
 
 use lab::monitoring::{Prometheus, Release, Wants};
-use nfscope::model::family;
+use nfscope_model::family;
 
 /// A Prometheus that has loaded the rules and scrapes nothing.
 fn with_rules() -> Prometheus {

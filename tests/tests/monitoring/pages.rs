@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use lab::monitoring::{Page, Panel, Wants, base_name, dashboards, generate, substituted};
-use nfscope::model::family;
+use nfscope_model::family;
 
 use crate::with_rules;
 

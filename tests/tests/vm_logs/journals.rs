@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::{Agent, Kernel, Server};
-use nfscope::model::{Histogram, ProbeState, Snapshot, family};
+use nfscope_model::{Histogram, ProbeState, Snapshot, family};
 
 /// The disk that is exported; the one for its log lies on vdb.
 const DATA: &str = "dm-0";

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use lab::{Agent, Server};
-use nfscope::model::family;
-use nfscope::model::{Histogram, Sample, Snapshot};
+use nfscope_model::family;
+use nfscope_model::{Histogram, Sample, Snapshot};
 
 use crate::{FAST, SLOW};
 

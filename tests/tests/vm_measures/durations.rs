@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result};
 use lab::{Agent, Server};
-use nfscope::model::family::{self, Info};
-use nfscope::model::{Histogram, Snapshot};
+use nfscope_model::family;
+use nfscope_model::family::Info;
+use nfscope_model::{Histogram, Snapshot};
 
 use crate::{DELAY, SLOW};
 
@@ -128,7 +129,7 @@ fn tell(what: &str, h: &Histogram) {
 
 /// The value that stands for the bucket in which the delay lies, or less.
 fn just_below_the_delay() -> f64 {
-    let scheme = nfscope::model::Scheme::TIME;
+    let scheme = nfscope_model::Scheme::TIME;
     scheme.edge(scheme.bucket(DELAY.as_secs_f64()) - 1)
 }
 

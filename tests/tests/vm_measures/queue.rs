@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use lab::raw::pipeline::Timed;
 use lab::{Agent, Server};
-use nfscope::model::family;
+use nfscope_model::family;
 
 const WRITERS: usize = 8;
 const WRITES: usize = 15;

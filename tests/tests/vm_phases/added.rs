@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use nfscope::model::{Snapshot, family};
+use nfscope_model::{Snapshot, family};
 
 /// What of the added time must be in the phase that the cause belongs to, and what no other phase may reach.
 const MOST: f64 = 0.8;

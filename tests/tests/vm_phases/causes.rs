@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::{Delay, Disk};
-use nfscope::model::family;
+use nfscope_model::family;
 
 use crate::added::{self, Cause, Of};
 use crate::{DELAY, Watch};

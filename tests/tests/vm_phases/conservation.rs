@@ -3,8 +3,8 @@
 
 use anyhow::{Result, ensure};
 use lab::{Kernel, Load, LoadReport};
-use nfscope::model::family;
-use nfscope::model::{Sample, Snapshot};
+use nfscope_model::family;
+use nfscope_model::{Sample, Snapshot};
 
 use crate::Watch;
 

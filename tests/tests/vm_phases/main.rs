@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::{Agent, Kernel, KernelCounts, Server};
-use nfscope::model::{ProbeState, Snapshot};
+use nfscope_model::{ProbeState, Snapshot};
 
 /// What a slow disk takes longer. Not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::{Delay, Disk};
-use nfscope::model::family;
-use nfscope::model::{SlowOp, Snapshot};
-use nfscope::slow::Line;
+use nfscope::api::slow_line::Line;
+use nfscope_model::family;
+use nfscope_model::{SlowOp, Snapshot};
 
 use crate::{DELAY, Watch};
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use lab::{Agent, Load, Server};
-use nfscope::model::Snapshot;
-use nfscope::model::family::{self, Info};
+use nfscope_model::Snapshot;
+use nfscope_model::family;
+use nfscope_model::family::Info;
 
 use crate::Watch;
 
@@ -169,7 +170,9 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
         sent,
         "operations of six clients afterwards"
     );
-    let rows = seen.value(&family::MAP_ENTRIES, ["tally"]).unwrap_or(0.0);
+    let rows = seen
+        .value(&family::MAP_ENTRIES, ["nfsd_client"])
+        .unwrap_or(0.0);
     assert!(
         rows < 100.0,
         "{rows} rows are in use: they were not given back"

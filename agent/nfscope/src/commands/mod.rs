@@ -1,0 +1,13 @@
+//! One file a command: what it does, from flags to output.
+
+pub mod agent;
+pub mod baseline;
+pub mod check;
+pub mod diagnose;
+pub mod metrics;
+pub mod record;
+pub mod record_session;
+pub mod slow;
+pub mod slow_table;
+pub mod top;
+pub mod workload;
