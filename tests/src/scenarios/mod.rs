@@ -49,12 +49,11 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for scenario in &scenarios {
         let seen = stage
-            .play(scenario)
+            .play(scenario, options.page)
             .with_context(|| scenario.name.clone())?;
         let verdict = Verdict::of(scenario, judge(&seen.window));
-        if options.page {
-            let page = nfscope_diagnose::judge(&seen.window, &[]);
-            println!("{}", nfscope_diagnose::render(&page, &scenario.name, false));
+        if let Some(page) = &seen.page {
+            println!("{page}");
         }
         if options.json {
             let line = serde_json::json!({"verdict": verdict, "figures": seen.figures});

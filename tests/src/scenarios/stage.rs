@@ -18,7 +18,7 @@ use crate::server::Server;
 
 /// Longest time from the load's beginning to the window's: clients have connected, and no cache is cold any more that is not
 /// meant to be. Shorter where the window is.
-const SETTLING: Duration = Duration::from_secs(2);
+const SETTLING: Duration = Duration::from_secs(1);
 /// What no window lasts: loads are killed when it ends.
 const LONGER: Duration = Duration::from_secs(3600);
 
@@ -34,6 +34,8 @@ pub struct Seen {
     pub window: Window,
     /// Its accounting.
     pub figures: Figures,
+    /// What `nfscope diagnose` says of as long a time behind it, if it was asked.
+    pub page: Option<String>,
 }
 
 /// How a finding went.
@@ -66,11 +68,11 @@ impl Stage {
         self.agent.stop().map(drop)
     }
 
-    /// Plays one scenario, and leaves nothing of it behind.
-    pub fn play(&self, scenario: &Scenario) -> Result<Seen> {
+    /// Plays one scenario, and leaves nothing of it behind. `page`: asks `nfscope diagnose`, too, while the load goes on.
+    pub fn play(&self, scenario: &Scenario, page: bool) -> Result<Seen> {
         self.set(scenario).context("setting the server up")?;
         self.sh(&scenario.fault.begin).context("[fault] begin")?;
-        let seen = self.watch(scenario);
+        let seen = self.watch(scenario, page);
         let undone = self.sh(&scenario.fault.end).context("[fault] end");
         if scenario.load.iter().any(|load| over_mounts(load)) {
             for client in self.server.clients() {
@@ -161,7 +163,7 @@ impl Stage {
         Ok(())
     }
 
-    fn watch(&self, scenario: &Scenario) -> Result<Seen> {
+    fn watch(&self, scenario: &Scenario, page: bool) -> Result<Seen> {
         let fault = &scenario.fault;
         let mut beside = match fault.during.as_str() {
             "" => None,
@@ -178,6 +180,7 @@ impl Stage {
             self.sh(&fault.end).context("[fault] end")?;
         }
         let [before, after] = self.window(settling, length)?;
+        let page = page.then(|| self.page(length)).transpose()?;
         end_all(loads, scenario)?;
         if let Some(beside) = beside {
             ensure!(
@@ -188,7 +191,11 @@ impl Stage {
         }
         let window = after.seen.since(&before.seen);
         let figures = Figures::of(&window, &before.processors, &after.processors);
-        Ok(Seen { window, figures })
+        Ok(Seen {
+            window,
+            figures,
+            page,
+        })
     }
 
     fn start_all(&self, scenario: &Scenario) -> Result<Vec<Running>> {
@@ -226,6 +233,18 @@ impl Stage {
             length.as_secs_f64()
         ))?;
         serde_json::from_str(&output.stdout).context("what `lab window` printed")
+    }
+
+    fn page(&self, length: Duration) -> Result<String> {
+        let program = self.server.nfscope_path()?;
+        let line = format!(
+            "{} diagnose --for {}ms --url http://127.0.0.1:{} || [ $? = 2 ]",
+            program.display(),
+            length.as_millis(),
+            self.agent.port()
+        );
+        let patience = Duration::from_secs(600);
+        Ok(self.server.sh_within(patience, &line)?.stdout)
     }
 
     fn sleep(&self, long: Duration) -> Result<()> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lab::monitoring::{Release, Rule, Wants, base_name, dashboards};
 
-use crate::{kinds, with_rules};
+use super::{kinds, with_rules};
 
 /// Where the sections of the page are, for every rule's `runbook_url`.
 const RUNBOOK: &str = "docs/findings.md";

@@ -1,46 +1,51 @@
 //! One cause at a time, the same load without it and with it: what it adds is in its phase.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use lab::{Delay, Disk};
+use anyhow::{Result, ensure};
+use lab::{Delay, Disk, Server};
 use nfscope_model::family;
 
-use crate::added::{self, Cause, Of};
-use crate::{DELAY, Watch};
+use super::added::{self, Cause, Of};
+use super::{DELAY, Watch};
 
-pub fn are_found(watch: &mut Watch, done: impl Fn(&str)) -> Result<()> {
-    // What READs are from, and what a directory is full of.
-    watch.server.sh("set -e
+/// Every cause on ext4, with its name.
+pub const ON_EXT4: [(&str, fn(&mut Watch) -> Result<()>); 6] = [
+    (
+        "a cold read waits for the disk",
+        a_cold_read_waits_for_the_disk,
+    ),
+    ("a sync write waits for the log", |watch| {
+        a_sync_write_waits_for_the_log(watch, "ext4")
+    }),
+    (
+        "a create waits for the directory",
+        a_create_waits_for_the_directory,
+    ),
+    ("a request waits for a thread", a_request_waits_for_a_thread),
+    (
+        "an operation waits for a processor",
+        an_operation_waits_for_a_processor,
+    ),
+    ("a reply waits for its reader", a_reply_waits_for_its_reader),
+];
+
+/// What READs are from, and what a directory is full of.
+pub fn make_files(server: &Server) -> Result<()> {
+    server.sh("set -e
          dd if=/dev/urandom of=/run/exp/shared bs=1M count=64 status=none
          cd /run/exp; touch $(seq -f entry%g 600); sync")?;
-    a_cold_read_waits_for_the_disk(watch).context("disk")?;
-    done("disk checked");
-    a_sync_write_waits_for_the_log(watch, "ext4").context("log")?;
-    done("log checked");
-    a_create_waits_for_the_directory(watch).context("lock")?;
-    done("lock checked");
-    a_request_waits_for_a_thread(watch).context("queue")?;
-    done("queue checked");
-    an_operation_waits_for_a_processor(watch).context("runqueue")?;
-    done("runqueue checked");
-    a_reply_waits_for_its_reader(watch).context("reply")?;
-    done("reply checked");
     Ok(())
 }
 
-/// The log of another file system, whose probe attaches when its module appears.
+/// The log of another file system, which is exported with its log on a disk of its own.
 pub fn are_found_on_xfs(watch: &mut Watch) -> Result<()> {
-    watch.server.export_anew("xfs")?;
-    attached(watch, "xfs")?;
     a_sync_write_waits_for_the_log(watch, "xfs")
 }
 
 /// The log lies on the data's disk, which is slow: a write waits for its data, then for its log.
 pub fn are_found_on_btrfs(watch: &mut Watch) -> Result<()> {
-    watch.server.export_inside("btrfs")?;
-    attached(watch, "btrfs")?;
     for (version, op) in [("3", "write"), ("4.2", "commit")] {
         let of = Of::Op(version, op);
         added::is_in_both(("log", "disk"), "a slow disk of btrfs", of, |cause| {
@@ -50,24 +55,6 @@ pub fn are_found_on_btrfs(watch: &mut Watch) -> Result<()> {
         })?;
     }
     watch.server.delay(Disk::Data, Delay::NONE)
-}
-
-fn attached(watch: &Watch, probe: &str) -> Result<()> {
-    let started = Instant::now();
-    let waits = || -> Result<bool> {
-        let probes = watch.agent.snapshot()?.probes;
-        Ok(probes
-            .iter()
-            .any(|p| p.probe == probe && p.state.may_come()))
-    };
-    while waits()? {
-        ensure!(
-            started.elapsed() < Duration::from_secs(30),
-            "the probe of {probe} still waits"
-        );
-        thread::sleep(Duration::from_millis(500));
-    }
-    Ok(())
 }
 
 fn a_cold_read_waits_for_the_disk(watch: &mut Watch) -> Result<()> {
@@ -141,7 +128,7 @@ fn an_operation_waits_for_a_processor(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     let second = "/sys/devices/system/cpu/cpu1/online";
     server.sh(&format!("echo 0 > {second}"))?;
-    let list = "readdir --times 60";
+    let list = "readdir --times 25";
     // Once for what is not in memory yet.
     watch.crowd(list)?;
     let of = Of::Op("3", "readdirplus");
@@ -207,12 +194,16 @@ fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {
     let wmem = "/proc/sys/net/ipv4/tcp_wmem";
     let server = watch.server;
     let usual = server.sh(&format!("cat {wmem}; echo 4096 16384 65536 > {wmem}"))?;
-    let read = "read --size 262144 --times 8 --buffer 65536";
-    watch.crowd(read)?;
+    let read = "read --size 262144 --buffer 65536";
+    watch.crowd(&format!("{read} --times 8"))?;
     added::is_in("reply", "a slow reader", Of::Rpc("3"), |cause| {
-        watch.crowd(&format!("{read} --stall {}", cause.choose(300, 0)))
+        watch.crowd(&format!(
+            "{read} --times 8 --stall {}",
+            cause.choose(300, 0)
+        ))
     })?;
-    each_is_told_once(watch, &format!("{read} --stall 1500"))?;
+    // Each stalls for longer than an answer of the agent takes.
+    each_is_told_once(watch, &format!("{read} --times 4 --stall 1500"))?;
     server.sh(&format!("echo {} > {wmem}", usual.stdout.trim()))?;
     Ok(())
 }

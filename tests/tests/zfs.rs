@@ -1,66 +1,74 @@
 //! OpenZFS: the agent's account of the intent log beside OpenZFS's own (kstats), with BTF of the module (6.12) and
-//! without (6.1). One machine for each kernel, because machines cost more than checks.
+//! without (6.1).
 
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::{Agent, Delay, Disk, Kernel, Server};
-use nfscope::api::slow_line::Line;
+use lab::{Agent, Checks, Delay, Disk, Kernel, Server, SlowLine};
 use nfscope_model::{Histogram, ProbeState, ProbeStatus, Snapshot, family};
 
 /// What a slow log takes longer. Not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);
 
+/// Operations of the mixed load.
+const MIXED: u64 = 3_000;
+
 /// For what happens in the background.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[test]
-fn vm_6_1_zfs_is_told_as_it_counts_itself() -> Result<()> {
-    zfs_is_told_as_it_counts_itself(Kernel::V6_1)
-}
-
-#[test]
-fn vm_6_12_zfs_is_told_as_it_counts_itself() -> Result<()> {
-    zfs_is_told_as_it_counts_itself(Kernel::V6_12)
-}
-
-fn zfs_is_told_as_it_counts_itself(kernel: Kernel) -> Result<()> {
-    let started = Instant::now();
-    let done = |what: &str| println!("{kernel}: {what} after {:.0?}", started.elapsed());
-    let server = Server::boot(kernel)
-        .export("zfs")
-        .spare_log()
-        .clients(1)
-        .start()?;
+/// Of a server that exports a pool with a spare log disk.
+pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Result<()> {
     let agent = server.agent(&[])?;
-    let states = agent.snapshot()?.probes;
-    let zfs: Vec<_> = states.iter().filter(|p| p.probe == "zfs").collect();
-    ensure!(
-        zfs.len() == 12 && zfs.iter().all(|p| p.state == attached(&server)),
-        "{zfs:#?}"
-    );
-    done("serving and attached");
-    let mut watch = Watch::begin(&server, &agent)?;
-    every_wait_is_counted(&mut watch, "main")?;
-    done("waits without a log device checked");
-    server.sh("zpool add -f tank log /dev/mapper/log")?;
+    checks.run("attached", || {
+        let states = agent.snapshot()?.probes;
+        let zfs: Vec<_> = states.iter().filter(|p| p.probe == "zfs").collect();
+        ensure!(
+            zfs.len() == 12 && zfs.iter().all(|p| p.state == attached(server)),
+            "{zfs:#?}"
+        );
+        Ok(())
+    });
+    checks.run("raw calls", || {
+        crate::truth::raw_calls_are_counted(server, &agent)
+    });
+    checks.run("a mixed load", || {
+        crate::truth::a_mixed_load_is_counted(server, &agent, MIXED)
+    });
+    let watch = Watch::begin(server, &agent)?;
+    checks.run("waits without a log device", || {
+        every_wait_is_counted(&watch, "main")
+    });
+    // Adds the log device.
+    match server.kernel() {
+        Kernel::V6_12 => {
+            checks.run("the pool's disks are as slow as told", || {
+                crate::disks::of_a_pool_are_as_slow_as_told(server)
+            });
+        }
+        _ => server
+            .sh("zpool add -f tank log /dev/mapper/log")
+            .map(drop)?,
+    }
     // The next block of the log had its place already.
     server.crowd("write --times 5")?;
-    every_wait_is_counted(&mut watch, "separate")?;
-    done("waits with a log device checked");
-    a_slow_log_is_found_in_phase_log(&mut watch)?;
-    done("phase checked");
-    what_is_not_durable_is_told(&mut watch)?;
-    done("sync=disabled checked");
-    a_bypassed_log_is_told(&mut watch)?;
-    done("logbias=throughput checked");
-    pools_come_and_go(&mut watch)?;
-    done("pools checked");
-    agent.stop()?;
-    the_module_comes_and_goes(&server)?;
-    done("module checked");
+    checks.run("waits with a log device", || {
+        every_wait_is_counted(&watch, "separate")
+    });
+    checks.run("a slow log is in phase log", || {
+        a_slow_log_is_found_in_phase_log(&watch)
+    });
+    checks.run("what is not durable", || {
+        what_is_not_durable_is_told(&watch)
+    });
+    checks.run("a bypassed log", || a_bypassed_log_is_told(&watch));
+    checks.run("pools come and go", || pools_come_and_go(&watch));
+    checks.run("the agent stops", || agent.stop());
+    checks.run("matrix", || crate::matrix::is_as_documented(server));
+    checks.run("the module comes and goes", || {
+        the_module_comes_and_goes(server)
+    });
     Ok(())
 }
 
@@ -174,7 +182,7 @@ impl Window {
 }
 
 /// A thousand FILE_SYNC writes over v3 and a thousand COMMITs over v4.2.
-fn every_wait_is_counted(watch: &mut Watch, target: &str) -> Result<()> {
+fn every_wait_is_counted(watch: &Watch, target: &str) -> Result<()> {
     let w = watch.during(|| {
         for version in ["3", "4.2"] {
             let load = format!("write --nfs {version} --callers 8 --times 125");
@@ -240,7 +248,7 @@ fn volume(watch: &Watch) -> &'static str {
 }
 
 /// The same load with a fast and a slow log: what is added is in phase `log`.
-fn a_slow_log_is_found_in_phase_log(watch: &mut Watch) -> Result<()> {
+fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
     for (version, op) in [("3", "write"), ("4.2", "commit")] {
         let phases = |delay| -> Result<BTreeMap<String, f64>> {
             watch.server.delay(Disk::Log, delay)?;
@@ -281,14 +289,14 @@ fn a_slow_log_is_found_in_phase_log(watch: &mut Watch) -> Result<()> {
         thread::sleep(Duration::from_millis(200));
     }
     for line in listener.so_far() {
-        if let Line::Op(op) = serde_json::from_str(&line)? {
+        if let SlowLine::Op(op) = SlowLine::parse(&line)? {
             ensure!(op.dataset.as_deref() == Some("tank/export"), "{op:?}");
         }
     }
     watch.server.delay(Disk::Log, Delay::NONE)
 }
 
-fn what_is_not_durable_is_told(watch: &mut Watch) -> Result<()> {
+fn what_is_not_durable_is_told(watch: &Watch) -> Result<()> {
     watch.server.sh("zfs set sync=disabled tank/export")?;
     let w = watch.during(|| watch.server.crowd("write --times 50").map(drop))?;
     assert_eq!(w.counted("zil_commit_count"), 0);
@@ -305,7 +313,7 @@ fn what_is_not_durable_is_told(watch: &mut Watch) -> Result<()> {
 }
 
 /// The log device is there, and the data go past it.
-fn a_bypassed_log_is_told(watch: &mut Watch) -> Result<()> {
+fn a_bypassed_log_is_told(watch: &Watch) -> Result<()> {
     let mount = watch.server.client(0).mount_v4_2()?;
     let script = |file: &str| {
         format!("dd if=/dev/urandom of={mount}/{file} bs=128k count=16 oflag=sync status=none")
@@ -355,7 +363,7 @@ fn pools(agent: &Agent) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn pools_come_and_go(watch: &mut Watch) -> Result<()> {
+fn pools_come_and_go(watch: &Watch) -> Result<()> {
     let server = watch.server;
     // What an agent has read a moment ago, it tells again.
     let told = |want: &[&str]| -> Result<()> {
@@ -393,8 +401,19 @@ fn pools_come_and_go(watch: &mut Watch) -> Result<()> {
 
 /// Loaded after the agent began, unloaded after it ended: what it attached is gone with it.
 fn the_module_comes_and_goes(server: &Server) -> Result<()> {
-    server.client(0).unmount_all()?;
+    let pool = server.sh("zpool status -P tank")?.stdout;
+    ensure!(
+        pool.contains("\n\tlogs") && pool.contains("/dev/mapper/log"),
+        "{pool}"
+    );
+    // A client that has it mounted finds its file again.
+    let client = server.client(0);
+    client.unmount_all()?;
+    let mount = client.mount_v4_2()?;
+    client.sh(&format!("echo hello > {mount}/f"))?;
     server.sh("zfs_down").context("with no agent")?;
+    let modules = "grep -cE '^(spl|zfs) ' /proc/modules || true";
+    assert_eq!(server.sh(modules)?.stdout, "0\n");
     let agent = server.agent_start(&[])?;
     let states = || -> Result<Vec<ProbeStatus>> {
         let started = Instant::now();
@@ -415,7 +434,10 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
         "{now:#?}"
     );
     server.sh("zfs_up")?;
+    assert_eq!(server.sh(modules)?.stdout, "2\n");
     server.nfsd_start()?;
+    assert_eq!(client.sh(&format!("cat {mount}/f"))?.stdout, "hello\n");
+    client.unmount_all()?;
     let counts_all = || -> Result<()> {
         let started = Instant::now();
         while states()?.iter().any(|p| p.state.may_come()) {

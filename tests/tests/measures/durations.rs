@@ -6,7 +6,7 @@ use nfscope_model::family;
 use nfscope_model::family::Info;
 use nfscope_model::{Histogram, Snapshot};
 
-use crate::{DELAY, SLOW};
+use super::{DELAY, SLOW};
 
 const WRITES: u64 = 12;
 const COMMITS: u64 = 6;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::{Agent, Kernel, Server};
+use lab::{Agent, Checks, Kernel, Server};
 use nfscope_model::{Histogram, ProbeState, Snapshot, family};
 
 /// The disk that is exported; the one for its log lies on vdb.
@@ -42,58 +42,66 @@ const CASES: [Case; 6] = [
     case("ext4", "ext4-fast", false, 5),
 ];
 
-/// Sync writes over v3, and as many COMMITs over v4.2, on each filesystem.
-pub fn are_counted(kernel: Kernel, writes: u64) -> Result<()> {
-    let started = Instant::now();
-    let done = |what: &str| println!("{kernel}: {what} after {:.0?}", started.elapsed());
-    let server = Server::boot(kernel)
-        .export("ext4")
-        .delayed()
-        .external_log()
-        .start()?;
-    server.sh(&format!("set -e\nmodprobe -a xfs btrfs\n{WITNESS}"))?;
-    // Logs are looked at without phases, too.
-    let agent = server.agent_start(match kernel {
-        Kernel::V6_1 => &["--no-phases"],
-        _ => &[],
-    })?;
-    // Every probe but that of ZFS, which has a test of its own.
-    agent.wait_until_healthy(Duration::from_secs(180))?;
-    for p in agent.snapshot()?.probes {
-        ensure!(p.state == ProbeState::Attached || p.probe == "zfs", "{p:?}");
+impl Case {
+    fn name(&self) -> String {
+        let log = if self.separate {
+            " with a log disk"
+        } else {
+            ""
+        };
+        format!("{}{log}", self.kind)
     }
-    done("serving and attached");
+}
+
+/// Sync writes over v3, and as many COMMITs over v4.2, on each filesystem, one after the other in place of the ext4 with a log
+/// disk that the machine exports. `beside` is called while each is exported, with what it is called.
+pub fn are_counted(
+    server: &Server,
+    agent: &Agent,
+    writes: u64,
+    checks: &mut Checks,
+    mut beside: impl FnMut(&mut Checks, &str),
+) -> Result<()> {
+    server.sh(&format!("set -e\nmodprobe -a xfs btrfs\n{WITNESS}"))?;
+    checks.run("every log's probes attach", || all_attach(agent));
     for (i, case) in CASES.into_iter().enumerate() {
         match (i, case.separate) {
             (0, _) => {}
             (_, true) => server.export_anew(case.kind)?,
             (_, false) => server.export_inside(case.kind)?,
         }
-        let what = format!(
-            "{}{}",
-            case.kind,
-            if case.separate {
-                " with a log disk"
-            } else {
-                ""
-            }
-        );
+        let what = case.name();
         let log = Watched {
-            server: &server,
-            agent: &agent,
+            server,
+            agent,
             case,
-            kernel,
-            what,
+            kernel: server.kernel(),
+            what: what.clone(),
         };
-        log.is_counted(writes).with_context(|| log.what.clone())?;
+        checks.run(&format!("log of {what}"), || log.is_counted(writes));
+        beside(checks, &what);
         if i + 1 == CASES.len() {
-            log.ends_with_the_mount()
-                .with_context(|| log.what.clone())?;
+            checks.run("series end with the mount", || log.ends_with_the_mount());
         }
-        done(&log.what);
     }
-    agent.stop()?;
     Ok(())
+}
+
+/// Every probe but that of ZFS, which has a test of its own, and within a second or two of its module.
+fn all_attach(agent: &Agent) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let probes = agent.snapshot()?.probes;
+        let mut others = probes.iter().filter(|p| p.probe != "zfs");
+        let Some(missing) = others.find(|p| p.state != ProbeState::Attached) else {
+            return Ok(());
+        };
+        ensure!(
+            missing.state.may_come() && started.elapsed() < Duration::from_secs(60),
+            "{missing:?}"
+        );
+        thread::sleep(Duration::from_millis(500));
+    }
 }
 
 /// Functions and tracepoints, counted by the tracing system: by caller, by flags, by thread.
@@ -246,10 +254,10 @@ struct Watched<'a> {
 
 impl Watched<'_> {
     fn is_counted(&self, writes: u64) -> Result<()> {
-        self.has_series_alone()?;
+        let mut before = self.moment()?;
+        self.has_series_alone(&before.1)?;
         let times = writes / self.case.part / CALLERS;
         for (version, op) in [("3", "write"), ("4.2", "commit")] {
-            let before = self.moment()?;
             self.server.crowd(&format!(
                 "write --nfs {version} --callers {CALLERS} --times {times}"
             ))?;
@@ -259,8 +267,9 @@ impl Watched<'_> {
             let op = seen.hist(&family::OP_DURATION, [version, op]);
             ensure!(op.map_or(0, Histogram::count) == times * CALLERS, "{op:?}");
             self.agrees(version, &seen, &says)?;
+            before = after;
         }
-        self.reads_wait_for_nothing()
+        self.reads_wait_for_nothing(before.1)
     }
 
     /// The agent's word and the witnesses' of one moment at which nothing moves.
@@ -403,8 +412,7 @@ impl Watched<'_> {
     }
 
     /// What was mounted before has none left.
-    fn has_series_alone(&self) -> Result<()> {
-        let seen = self.moment()?.1;
+    fn has_series_alone(&self, seen: &Snapshot) -> Result<()> {
         let Case { fs, separate, .. } = self.case;
         let own = vec![fs.to_owned(), DATA.to_owned()];
         for info in [
@@ -428,16 +436,17 @@ impl Watched<'_> {
 
     /// A filesystem's own workers wait for its log, too: XFS's every half a minute while something is not written. They are not
     /// always there.
-    fn reads_wait_for_nothing(&self) -> Result<()> {
+    fn reads_wait_for_nothing(&self, mut before: Snapshot) -> Result<()> {
         let mut waits = Vec::new();
         while waits.len() < 3 && !waits.contains(&0) {
-            let before = self.moment()?.1;
             self.server.crowd("getattr --times 100")?;
-            let seen = self.moment()?.1.since(&before).delta;
+            let after = self.moment()?.1;
+            let seen = after.since(&before).delta;
             let log = lab::account::by_last_label(&seen, &family::OP_PHASE.info, |l| l[2] == "log");
             ensure!(log.values().all(|s| *s == 0.0), "{log:?}");
             let told = seen.hist(&family::LOG_WAIT, [self.case.fs, DATA]);
             waits.push(told.context("no waits")?.count());
+            before = after;
         }
         ensure!(waits.contains(&0), "waits beside reads: {waits:?}");
         Ok(())

@@ -53,7 +53,7 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
     );
     // Or there is no load, and nothing to prove.
     assert!(
-        truth > 2.0 * crate::DELAY.as_secs_f64(),
+        truth > 2.0 * super::DELAY.as_secs_f64(),
         "calls waited only {truth} s"
     );
     assert!(

@@ -4,12 +4,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use lab::{Delay, Disk};
-use nfscope::api::slow_line::Line;
+use lab::{Delay, Disk, SlowLine, SlowOp};
+use nfscope_model::Snapshot;
 use nfscope_model::family;
-use nfscope_model::{SlowOp, Snapshot};
 
-use crate::{DELAY, Watch};
+use super::{DELAY, Watch};
 
 /// An edge of the histogram's buckets, so that it counts the same: 2^-4 s. Less than a write to the slow log takes, more than
 /// anything else does.
@@ -29,12 +28,18 @@ pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
     assert_eq!(all.ops.len() as u64, all.slow, "operations over {OVER:?}");
     assert!(all.slow >= 40, "only {} slow operations", all.slow);
     for op in &all.ops {
-        ensure!(op.duration > OVER, "not over {OVER:?}: {op:?}");
-        let phases = op.phases.context("no phases")?;
-        let sum = phases.cpu + phases.runqueue + phases.log + phases.disk + phases.lock;
+        let took = op.duration_seconds;
+        ensure!(took > OVER.as_secs_f64(), "not over {OVER:?}: {op:?}");
+        let phases = op.phases_seconds.as_ref().context("no phases")?;
+        let names: Vec<&str> = phases.keys().map(String::as_str).collect();
         ensure!(
-            sum.abs_diff(op.duration) <= op.duration / 100,
-            "phases of {sum:?}: {op:?}"
+            names == ["cpu", "disk", "lock", "log", "runqueue"],
+            "{op:?}"
+        );
+        let sum: f64 = phases.values().sum();
+        ensure!(
+            (sum - took).abs() <= took / 100.0,
+            "phases of {sum} s: {op:?}"
         );
         ensure!(op.version == "3", "{op:?}");
         ensure!(["write", "create"].contains(&op.op.as_str()), "{op:?}");
@@ -98,9 +103,9 @@ impl Reported {
     fn read(lines: &[String]) -> Result<Reported> {
         let mut reported = Reported::default();
         for line in lines {
-            match serde_json::from_str(line).with_context(|| format!("not understood: {line}"))? {
-                Line::Op(op) => reported.ops.push(*op),
-                Line::LeftOut { left_out } => reported.left_out += left_out,
+            match SlowLine::parse(line)? {
+                SlowLine::Op(op) => reported.ops.push(*op),
+                SlowLine::LeftOut { left_out } => reported.left_out += left_out,
             }
         }
         Ok(reported)

@@ -1,47 +1,29 @@
 //! Phases add up to the time that they are phases of, and to no more than the kernel says that the threads have run and
 //! waited.
 
-use anyhow::{Result, ensure};
-use lab::{Kernel, Load, LoadReport};
+use anyhow::Result;
+use lab::Kernel;
 use nfscope_model::family;
 use nfscope_model::{Sample, Snapshot};
 
-use crate::Watch;
+use crate::coverage::{VERSIONS, Witnessed};
 
-const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
-const OPERATIONS: u64 = 20_000;
 const CLOSE: f64 = 0.01;
 /// Of what the threads have run and waited, the part that must be in operations. In this load six tenths of the one are, and
 /// between four and six of the other.
 const LEAST_CPU: f64 = 0.4;
 const LEAST_RUNQUEUE: f64 = 0.2;
 
-pub fn phases_add_up(watch: &mut Watch, kernel: Kernel) -> Result<()> {
-    let server = watch.server;
-    let client = server.client(0);
-    let load = Load::mixed().versions(&VERSIONS).ops(OPERATIONS);
-    let threads = server.thread_times()?;
-    let mut report = LoadReport::default();
-    let (counted, seen) = watch.during(|| {
-        report = client.load(&load)?;
-        client.unmount_all()
-    })?;
-    let threads = server.thread_times()?.since(&threads)?;
-    println!(
-        "{} operations in {:.0} s; lost {:?}",
-        report.operations,
-        report.seconds,
-        lab::account::lost(&seen)
-    );
-    ensure!(counted.operations() >= OPERATIONS, "{counted:?}");
-    nothing_was_lost(&seen, kernel);
-    every_op(&seen);
-    every_version(&seen);
-    clients_and_exports(&seen);
+pub fn phases_add_up(of: &Witnessed, kernel: Kernel) -> Result<()> {
+    let seen = &of.seen;
+    nothing_was_lost(seen, kernel);
+    every_op(seen);
+    every_version(seen);
+    clients_and_exports(seen);
     as_the_kernel_says(
-        &seen,
-        threads.ran().as_secs_f64(),
-        threads.waited().as_secs_f64(),
+        seen,
+        of.threads.ran().as_secs_f64(),
+        of.threads.waited().as_secs_f64(),
     );
     Ok(())
 }

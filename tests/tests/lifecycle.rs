@@ -6,39 +6,49 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lab::account::{assert_same_operations, settled, window};
-use lab::{Agent, Kernel, Load, Server};
+use lab::{Agent, Checks, Load, Server};
 use nfscope_model::Snapshot;
 use nfscope_model::family;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[test]
-fn vm_6_12_outlives_the_servers_changes() -> Result<()> {
-    outlives_the_servers_changes(Kernel::V6_12)
-}
-
-// Its nfsd has dynamic threads.
-#[test]
-fn vm_7_2_outlives_the_servers_changes() -> Result<()> {
-    outlives_the_servers_changes(Kernel::V7_2)
-}
-
-fn outlives_the_servers_changes(kernel: Kernel) -> Result<()> {
-    let server = Server::boot(kernel)
-        .export("tmpfs")
-        .clients(1)
-        .without_nfsd()
-        .start()?;
-    let clean = attached(&server)?;
-    let first = waits_for_the_server(&server)?;
+/// In a machine without nfsd, as it was booted, and nothing attached.
+pub fn of_everything(server: &Server, checks: &mut Checks) -> Result<()> {
+    let clean = attached(server)?;
+    let Some(first) = checks.run("waits for the server", || waits_for_the_server(server)) else {
+        return Ok(());
+    };
     let second = server.agent(&[])?;
-    both_count_alike_while_threads_change(&server, &[&first, &second])?;
-    counts_on_after_a_restart(&server, &[&first, &second])?;
-    leaves_nothing_behind(&server, &clean, first, second)
+    checks.run("two agents while threads change", || {
+        both_count_alike_while_threads_change(server, &[&first, &second])
+    });
+    checks.run("nfsd's restart", || {
+        counts_on_after_a_restart(server, &[&first, &second])
+    });
+    checks.run("nothing stays behind", || {
+        leaves_nothing_behind(server, &clean, first, second)
+    });
+    Ok(())
+}
+
+/// The lab's own part of it: modules that are not there until asked for, and files that outlive nfsd.
+pub fn nfsd_comes_and_goes(server: &Server) -> Result<()> {
+    let mount = server.client(0).mount_v4_2()?;
+    server.client(0).sh(&format!("echo hello > {mount}/f"))?;
+    server.set_threads(1)?;
+    server.nfsd_stop()?;
+    server.nfsd_start()?;
+    assert_eq!(
+        server.client(0).sh(&format!("cat {mount}/f"))?.stdout,
+        "hello\n"
+    );
+    server.client(0).unmount_all()
 }
 
 /// Started before there is a server, it says what it waits for, and starts by itself when that comes.
 fn waits_for_the_server(server: &Server) -> Result<Agent> {
+    let loaded = server.sh("grep -c ^nfsd /proc/modules || true")?;
+    assert_eq!(loaded.stdout, "0\n", "nfsd is there before it is asked for");
     let agent = server.agent_start(&[])?;
     let health = eventually(|| {
         let health = agent.get_raw("/healthz", &[])?;
@@ -151,14 +161,8 @@ fn leaves_nothing_behind(
 }
 
 /// A module that probes hold can be replaced once they let go, and the agent goes on.
-#[test]
-fn vm_6_12_lets_go_of_modules_on_request() -> Result<()> {
-    let server = Server::boot(Kernel::V6_12)
-        .export("tmpfs")
-        .clients(1)
-        .start()?;
+pub fn modules_are_let_go_of_on_request(server: &Server, agent: &Agent) -> Result<()> {
     server.sh("modprobe xfs")?;
-    let agent = server.agent(&[])?;
     let port = agent.port();
     let change = |what: &str| -> Result<String> {
         let program = lab::nfscope_program()?;
@@ -202,13 +206,12 @@ fn vm_6_12_lets_go_of_modules_on_request() -> Result<()> {
     server.load(Load::mixed().ops(200))?;
     change("attach nfsd")?;
     agent.wait_until_healthy(PATIENCE)?;
-    let before = settled(&server, &[&agent])?;
+    let before = settled(server, &[agent])?;
     server.load(Load::mixed().ops(500))?;
-    let after = settled(&server, &[&agent])?;
+    let after = settled(server, &[agent])?;
     let (counted, seen) = window(&before, &after, 0);
     assert_same_operations("attached again", &counted, &seen);
     assert_eq!(seen.value(&family::COVERAGE, ["3"]), Some(1.0));
-    agent.stop()?;
     Ok(())
 }
 

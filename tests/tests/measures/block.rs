@@ -9,7 +9,7 @@ use lab::{Agent, Server};
 use nfscope_model::family;
 use nfscope_model::{Histogram, Sample, Snapshot};
 
-use crate::{FAST, SLOW};
+use super::{FAST, SLOW};
 
 /// Where the kernel writes down what its tracepoints see, for this test alone (Documentation/trace/ftrace.rst, Instances).
 const TRACE: &str = "/sys/kernel/tracing/instances/witness";

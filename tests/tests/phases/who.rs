@@ -8,25 +8,15 @@ use nfscope_model::Snapshot;
 use nfscope_model::family;
 use nfscope_model::family::Info;
 
-use crate::Watch;
+use super::Watch;
 
 const CLIENTS: u32 = 500;
 /// So many of them do more than the others, each a different number.
 const BUSY: usize = 10;
 
-pub fn asks_is_told(watch: &mut Watch, done: impl Fn(&str)) -> Result<()> {
-    each_of_three_clients(watch)?;
-    done("three clients checked");
-    each_export(watch)?;
-    done("exports checked");
-    each_of_many_clients(watch.server, watch.agent)?;
-    done("many clients checked");
-    Ok(())
-}
-
 /// Real ones, with mounts over v3 and v4.2: one after the other, so that the kernel's counts are one client's. The kernel does
 /// not count all that the agent times: NFSACL, and NULL of version 4.
-fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
+pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
     let (mut sent, mut told) = (BTreeMap::new(), BTreeMap::new());
     for (client, ops) in watch.server.clients().zip([300, 600, 900]) {
         let (counted, seen) = watch.during(|| {
@@ -47,7 +37,7 @@ fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
     Ok(())
 }
 
-fn each_export(watch: &mut Watch) -> Result<()> {
+pub fn each_export(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     let mut total = 0;
     let (_, seen) = watch.during(|| {
@@ -79,7 +69,7 @@ fn each_export(watch: &mut Watch) -> Result<()> {
 }
 
 /// To one agent each has a series of its own, to the other only the busiest do.
-fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
+pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let few = server.agent(&["--max-clients", &BUSY.to_string()])?;
     let both = [agent, &few];
     let call = || -> Result<_> {
