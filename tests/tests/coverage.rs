@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use lab::account::settled;
 use lab::raw::Sent;
-use lab::{Agent, Kernel, KernelCounts, Load, Server, ThreadTimes};
-use nfscope_model::family;
-use nfscope_model::family::Info;
+use lab::reconcile::settled;
+use lab::{Agent, Kernel, KernelCounters, Load, Server, ThreadTimes};
+use nfscope_model::family::{self, Info};
 use nfscope_model::{Sample, Snapshot};
 
 pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
@@ -18,7 +17,7 @@ pub struct Witnessed {
     /// The raw client's word.
     sent: Sent,
     /// The kernel's, of operations,
-    pub counted: KernelCounts,
+    pub counted: KernelCounters,
     /// and of its threads.
     pub threads: ThreadTimes,
     /// The agent's: the difference,
@@ -56,7 +55,7 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
     println!(
         "{kernel}: {report:?}, {} raw calls; lost {:?}",
         sent.calls,
-        lab::account::lost(&seen_after)
+        lab::reconcile::lost(&seen_after)
     );
     Ok(Witnessed {
         kernel,
@@ -71,7 +70,7 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
 }
 
 /// Both accounts of one moment: the kernel's and the agent's, once nothing moves.
-fn both(server: &Server, agent: &Agent) -> Result<(KernelCounts, Snapshot)> {
+fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
     let (counted, mut seen) = settled(server, &[agent])?;
     Ok((counted, seen.remove(0)))
 }
@@ -97,7 +96,7 @@ impl Witnessed {
         assert_eq!(ops4.remove("illegal").unwrap_or(0), sent.illegal_ops);
         assert_eq!(ops4, counted.ops4_by_name(), "{kernel}: v4 operations");
         assert!(counted.operations() >= self.operations, "{counted:?}");
-        super::truth::has_every_kind(counted);
+        super::call_counts::has_every_kind(counted);
 
         let compounds = total(window, &family::COMPOUND_DURATION.info);
         assert_eq!(compounds, counted.compounds, "{kernel}: compounds");

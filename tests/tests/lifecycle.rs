@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use lab::account::{assert_same_operations, settled, window};
+use lab::reconcile::{assert_same_operations, settled, window};
 use lab::{Agent, Checks, Load, Server};
 use nfscope_model::Snapshot;
 use nfscope_model::family;

@@ -2,6 +2,7 @@
 //! has a path that begins with `vm_`, so that the rest runs with `--skip vm_`.
 #![allow(clippy::unwrap_used)]
 
+mod call_counts;
 mod coverage;
 mod disks;
 mod faults;
@@ -11,7 +12,6 @@ mod matrix;
 mod measures;
 mod monitoring;
 mod phases;
-mod truth;
 mod vm_baselines;
 mod vm_kernels;
 mod vm_lab;

@@ -62,7 +62,7 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
         let ratio = row["ratio"]["high"].as_f64().context("no ratio")?;
         ensure!(ratio < 1.0 / 8.0, "{row}");
     }
-    // As many as before, because the callers ask as often.
+    // As many as before, because the clients ask as often.
     for (of, what) in [("op", "rate"), ("log", "rate"), ("sync_writes", "rate")] {
         let row = row(c, of, what)?;
         ensure!(row["verdict"] == "no_evidence", "{row}");

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::scenarios::{Scenario, Stage, Verdict, all_scenarios, judge, matrix};
+use lab::scenarios::{Runner, Scenario, Verdict, all_scenarios, judge, matrix};
 use lab::{Checks, Kernel};
 use nfscope_diagnose::tracker::WINDOW;
 
@@ -13,11 +13,11 @@ use nfscope_diagnose::tracker::WINDOW;
 fn vm_6_1_the_cause_is_named() -> Result<()> {
     let mut seen = BTreeSet::new();
     let mut chosen = on(Kernel::V6_1)?;
-    chosen.retain(|s| s.diagnosis.findings.is_empty() || seen.insert(s.truth().to_owned()));
+    chosen.retain(|s| s.diagnosis.findings.is_empty() || seen.insert(s.expected().to_owned()));
     let mut checks = Checks::new("6.1 scenarios");
-    let stage = Stage::boot(Kernel::V6_1)?;
-    causes_are_named(&stage, &chosen, &mut checks);
-    checks.run("the agent stops", || stage.close());
+    let runner = Runner::boot(Kernel::V6_1)?;
+    causes_are_named(&runner, &chosen, &mut checks);
+    checks.run("the agent stops", || runner.close());
     checks.finish()
 }
 
@@ -36,14 +36,14 @@ fn half(which: usize) -> Result<()> {
     let all = on(Kernel::V6_12)?;
     let chosen: Vec<Scenario> = all.into_iter().skip(which).step_by(2).collect();
     let mut checks = Checks::new(&format!("6.12 scenarios, half {}", which + 1));
-    let stage = Stage::boot(Kernel::V6_12)?;
+    let runner = Runner::boot(Kernel::V6_12)?;
     if which == 1 {
         checks.run("a finding ends with its cause", || {
-            a_finding_ends_with_its_cause(&stage)
+            a_finding_ends_with_its_cause(&runner)
         });
     }
-    causes_are_named(&stage, &chosen, &mut checks);
-    checks.run("the agent stops", || stage.close());
+    causes_are_named(&runner, &chosen, &mut checks);
+    checks.run("the agent stops", || runner.close());
     checks.finish()
 }
 
@@ -54,11 +54,11 @@ fn on(kernel: Kernel) -> Result<Vec<Scenario>> {
 }
 
 /// Each scenario is a check of its own.
-fn causes_are_named(stage: &Stage, scenarios: &[Scenario], checks: &mut Checks) {
+fn causes_are_named(runner: &Runner, scenarios: &[Scenario], checks: &mut Checks) {
     let mut verdicts = Vec::new();
     for scenario in scenarios {
         checks.run(&scenario.name, || {
-            let seen = stage.play(scenario, false)?;
+            let seen = runner.play(scenario, false)?;
             let verdict = Verdict::of(scenario, judge(&seen.window));
             println!("{}", verdict.line());
             let (line, right) = (verdict.line(), verdict.wrong.is_empty());
@@ -72,11 +72,11 @@ fn causes_are_named(stage: &Stage, scenarios: &[Scenario], checks: &mut Checks) 
 
 /// The load goes on when its log has become fast again: the agent, which judges every ten seconds, lets go of the finding
 /// within three windows, and finds nothing else in it. The first in its machine, whose history it reads.
-fn a_finding_ends_with_its_cause(stage: &Stage) -> Result<()> {
+fn a_finding_ends_with_its_cause(runner: &Runner) -> Result<()> {
     let scenarios = all_scenarios()?;
     let scenario = scenarios.iter().find(|s| s.name == "over-slow-log");
     let scenario = scenario.context("no scenario is called over-slow-log")?;
-    let followed = stage.follow(scenario, "slow_intent_log")?;
+    let followed = runner.follow(scenario, "slow_intent_log")?;
     let found = &followed.findings;
     let [episode] = &found["history"].as_array().context("no history")?[..] else {
         bail!("more than one finding: {found}");

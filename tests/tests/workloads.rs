@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use lab::account::{by_last_label, operations, settled, window};
+use lab::reconcile::{by_last_label, operations, settled, window};
 use lab::{Agent, Server};
 use nfscope_model::family;
 
@@ -28,7 +28,7 @@ pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
         {
             let before = settled(server, &[agent])?;
             let output = client.sh(&format!(
-                "{} workload run {name} --dir {mount} --size small --runtime 2s --repeats 1 --json",
+                "{} workload run {name} --dir {mount} --size small --runtime 1s --repeats 1 --json",
                 nfscope.display()
             ))?;
             let after = settled(server, &[agent])?;

@@ -31,10 +31,10 @@ pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Resu
         Ok(())
     });
     checks.run("raw calls", || {
-        crate::truth::raw_calls_are_counted(server, &agent)
+        crate::call_counts::raw_calls_are_counted(server, &agent)
     });
     checks.run("a mixed load", || {
-        crate::truth::a_mixed_load_is_counted(server, &agent, MIXED)
+        crate::call_counts::a_mixed_load_is_counted(server, &agent, MIXED)
     });
     let watch = Watch::begin(server, &agent)?;
     checks.run("waits without a log device", || {
@@ -52,7 +52,7 @@ pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Resu
             .map(drop)?,
     }
     // The next block of the log had its place already.
-    server.crowd("write --times 5")?;
+    server.run_clients("write --times 5")?;
     checks.run("waits with a log device", || {
         every_wait_is_counted(&watch, "separate")
     });
@@ -105,7 +105,7 @@ struct Window {
 impl<'a> Watch<'a> {
     fn begin(server: &'a Server, agent: &'a Agent) -> Result<Self> {
         // The first commit of a dataset makes its log, for which it waits for a transaction group.
-        server.crowd("write --times 1")?;
+        server.run_clients("write --times 1")?;
         Ok(Watch { server, agent })
     }
 
@@ -114,7 +114,7 @@ impl<'a> Watch<'a> {
         let started = Instant::now();
         let mut last = zil(self.server)?;
         loop {
-            let (_, mut seen) = lab::account::settled(self.server, &[self.agent])?;
+            let (_, mut seen) = lab::reconcile::settled(self.server, &[self.agent])?;
             let now = zil(self.server)?;
             if now == last {
                 return Ok((now, seen.remove(0)));
@@ -169,12 +169,12 @@ impl Window {
 
     /// The sum of a family's counters in the window, whatever their pool, with this last label.
     fn sum<const N: usize>(&self, of: &family::Family<N>, last: &str) -> u64 {
-        let sums = lab::account::by_last_label(&self.seen, &of.info, |_| true);
+        let sums = lab::reconcile::by_last_label(&self.seen, &of.info, |_| true);
         sums.get(last).copied().unwrap_or(0.0) as u64
     }
 
     fn lost(&self) -> Vec<(String, f64)> {
-        let lost = lab::account::lost(&self.seen);
+        let lost = lab::reconcile::lost(&self.seen);
         lost.into_iter()
             .filter(|(k, _)| k.starts_with("zfs"))
             .collect()
@@ -185,8 +185,8 @@ impl Window {
 fn every_wait_is_counted(watch: &Watch, target: &str) -> Result<()> {
     let w = watch.during(|| {
         for version in ["3", "4.2"] {
-            let load = format!("write --nfs {version} --callers 8 --times 125");
-            watch.server.crowd(&load)?;
+            let load = format!("write --nfs {version} --clients 8 --times 125");
+            watch.server.run_clients(&load)?;
         }
         Ok(())
     })?;
@@ -210,7 +210,7 @@ fn every_wait_is_counted(watch: &Watch, target: &str) -> Result<()> {
 
     let wait = w.seen.hist(&family::LOG_WAIT, ["zfs", "tank"]);
     let wait = wait.context("no waits")?.sum;
-    let ops = lab::account::merged(&w.seen, &family::OP_DURATION.info, |_| true);
+    let ops = lab::reconcile::merged(&w.seen, &family::OP_DURATION.info, |_| true);
     let ops = ops.context("no operations")?.sum;
     ensure!(0.0 < wait && wait <= ops, "{wait} s of waits in {ops} s");
 
@@ -253,8 +253,8 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
         let phases = |delay| -> Result<BTreeMap<String, f64>> {
             watch.server.delay(Disk::Log, delay)?;
             let load = format!("write --nfs {version} --times 10");
-            let w = watch.during(|| watch.server.crowd(&load).map(drop))?;
-            Ok(lab::account::by_last_label(
+            let w = watch.during(|| watch.server.run_clients(&load).map(drop))?;
+            Ok(lab::reconcile::by_last_label(
                 &w.seen,
                 &family::OP_PHASE.info,
                 |l| l[0] == version && l[1] == op,
@@ -282,7 +282,7 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
     }
     // A single operation says which dataset it is on.
     let listener = watch.agent.slow("over=50ms&op=write")?;
-    watch.server.crowd("write --times 3")?;
+    watch.server.run_clients("write --times 3")?;
     let started = Instant::now();
     while listener.so_far().len() < 3 {
         ensure!(started.elapsed() < PATIENCE, "{:?}", listener.so_far());
@@ -298,14 +298,14 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
 
 fn what_is_not_durable_is_told(watch: &Watch) -> Result<()> {
     watch.server.sh("zfs set sync=disabled tank/export")?;
-    let w = watch.during(|| watch.server.crowd("write --times 50").map(drop))?;
+    let w = watch.during(|| watch.server.run_clients("write --times 50").map(drop))?;
     assert_eq!(w.counted("zil_commit_count"), 0);
     assert_eq!(w.waits(), 0, "nothing was waited for");
     ensure!(w.commits("disabled") >= 50, "{}", w.commits("disabled"));
     assert_eq!(w.commits("standard"), 0);
     assert_eq!(datasets(&w.after), ["tank/export disabled latency"]);
     watch.server.sh("zfs set sync=always tank/export")?;
-    let w = watch.during(|| watch.server.crowd("write --times 50").map(drop))?;
+    let w = watch.during(|| watch.server.run_clients("write --times 50").map(drop))?;
     ensure!(w.commits("always") >= 50, "{}", w.commits("always"));
     assert_eq!(w.waits(), w.counted("zil_commit_count"));
     watch.server.sh("zfs set sync=standard tank/export")?;
@@ -394,7 +394,7 @@ fn pools_come_and_go(watch: &Watch) -> Result<()> {
     told(&["tank"])?;
     // And what is left counts on. Sharing and unsharing, zpool has exportfs forget what /etc/exports does not have.
     server.nfsd_start()?;
-    let w = watch.during(|| server.crowd("write --times 20").map(drop))?;
+    let w = watch.during(|| server.run_clients("write --times 20").map(drop))?;
     assert_eq!(w.waits(), w.counted("zil_commit_count"));
     Ok(())
 }
@@ -447,7 +447,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
         let now = states()?;
         ensure!(now.iter().all(|p| p.state == attached(server)), "{now:#?}");
         let watch = Watch::begin(server, &agent)?;
-        let w = watch.during(|| server.crowd("write --times 20").map(drop))?;
+        let w = watch.during(|| server.run_clients("write --times 20").map(drop))?;
         ensure!(w.waits() >= 20);
         assert_eq!(w.waits(), w.counted("zil_commit_count"));
         Ok(())

@@ -114,7 +114,7 @@ fn eight() -> u32 {
 
 impl Scenario {
     /// The kind that must be found first, or `healthy`.
-    pub fn truth(&self) -> &str {
+    pub fn expected(&self) -> &str {
         self.diagnosis
             .findings
             .first()

@@ -258,8 +258,8 @@ impl Watched<'_> {
         self.has_series_alone(&before.1)?;
         let times = writes / self.case.part / CALLERS;
         for (version, op) in [("3", "write"), ("4.2", "commit")] {
-            self.server.crowd(&format!(
-                "write --nfs {version} --callers {CALLERS} --times {times}"
+            self.server.run_clients(&format!(
+                "write --nfs {version} --clients {CALLERS} --times {times}"
             ))?;
             let after = self.moment()?;
             let seen = after.1.since(&before.1).delta;
@@ -307,7 +307,7 @@ impl Watched<'_> {
             commit.count(),
             commit.sum,
             says.0.iter().filter(|(_, n)| **n > 0).collect::<Vec<_>>(),
-            lab::account::lost(seen)
+            lab::reconcile::lost(seen)
         );
         let (waits, commits) = match kind {
             "ext4" => (says.of("jbd2 waits"), says.of("transactions")),
@@ -365,9 +365,9 @@ impl Watched<'_> {
     /// Only NFS operations waited. They slept for the log for no longer than they were in the functions that wait for it,
     /// and most of that time: the rest goes to the processor, and to waits for one.
     fn is_in_the_operations(&self, wait: &Histogram, seen: &Snapshot) -> Result<()> {
-        let ops = lab::account::merged(seen, &family::OP_DURATION.info, |_| true);
+        let ops = lab::reconcile::merged(seen, &family::OP_DURATION.info, |_| true);
         let ops = ops.map_or(0.0, |h| h.sum);
-        let phases = lab::account::by_last_label(seen, &family::OP_PHASE.info, |_| true);
+        let phases = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
         println!("operations {ops:.3} s: {phases:.3?}");
         ensure!(
             wait.sum <= ops,
@@ -386,7 +386,7 @@ impl Watched<'_> {
 
     /// The same number, but for what the kernel skipped, which it does from 7.x on: that is told.
     fn same(&self, what: &str, measured: u64, truth: u64, seen: &Snapshot) -> Result<()> {
-        let lost = lab::account::lost(seen);
+        let lost = lab::reconcile::lost(seen);
         let probe = match self.case.fs {
             "ext4" => "jbd2",
             fs => fs,
@@ -439,10 +439,11 @@ impl Watched<'_> {
     fn reads_wait_for_nothing(&self, mut before: Snapshot) -> Result<()> {
         let mut waits = Vec::new();
         while waits.len() < 3 && !waits.contains(&0) {
-            self.server.crowd("getattr --times 100")?;
+            self.server.run_clients("getattr --times 100")?;
             let after = self.moment()?.1;
             let seen = after.since(&before).delta;
-            let log = lab::account::by_last_label(&seen, &family::OP_PHASE.info, |l| l[2] == "log");
+            let log =
+                lab::reconcile::by_last_label(&seen, &family::OP_PHASE.info, |l| l[2] == "log");
             ensure!(log.values().all(|s| *s == 0.0), "{log:?}");
             let told = seen.hist(&family::LOG_WAIT, [self.case.fs, DATA]);
             waits.push(told.context("no waits")?.count());

@@ -88,10 +88,10 @@ fn the_journal_and_the_device_hold_it(when: &str, seen: &Snapshot) -> Result<()>
 
 /// What happened while the client ran this script.
 fn during(server: &Server, agent: &Agent, script: &str) -> Result<Snapshot> {
-    let before = lab::account::settled(server, &[agent])?;
+    let before = lab::reconcile::settled(server, &[agent])?;
     server.client(0).sh(script)?;
-    let after = lab::account::settled(server, &[agent])?;
-    Ok(lab::account::window(&before, &after, 0).1)
+    let after = lab::reconcile::settled(server, &[agent])?;
+    Ok(lab::reconcile::window(&before, &after, 0).1)
 }
 
 fn holds_the_delay(what: &str, h: &Histogram) {
@@ -138,6 +138,6 @@ fn op(seen: &Snapshot, version: &str, op: &str) -> Result<Histogram> {
 }
 
 fn only(seen: &Snapshot, info: &Info, labels: &[&str]) -> Result<Histogram> {
-    lab::account::merged(seen, info, |l| l == labels)
+    lab::reconcile::merged(seen, info, |l| l == labels)
         .with_context(|| format!("{} has no series {labels:?}", info.name))
 }

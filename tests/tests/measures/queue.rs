@@ -13,7 +13,7 @@ const WRITES: usize = 15;
 
 pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
     server.client(0).unmount_all()?;
-    let before = lab::account::settled(server, &[agent])?;
+    let before = lab::reconcile::settled(server, &[agent])?;
     let tracing = "cd /sys/kernel/tracing; set -e";
     server.sh(&format!(
         "{tracing}; echo > trace
@@ -26,8 +26,8 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
             "{tracing}; echo 0 > events/sunrpc/enable; cat trace"
         ))?
         .stdout;
-    let after = lab::account::settled(server, &[agent])?;
-    let seen = lab::account::window(&before, &after, 0).1;
+    let after = lab::reconcile::settled(server, &[agent])?;
+    let seen = lab::reconcile::window(&before, &after, 0).1;
 
     let served = executions(&trace)?;
     let mut waited = 0.0;
@@ -37,8 +37,8 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
             .with_context(|| format!("call {:#x} is not in the kernel's trace", call.xid))?;
         waited += call.seconds - served;
     }
-    let queue =
-        lab::account::merged(&seen, &family::RPC_QUEUE.info, |_| true).context("no queue time")?;
+    let queue = lab::reconcile::merged(&seen, &family::RPC_QUEUE.info, |_| true)
+        .context("no queue time")?;
     let calls_n = calls.len() as f64;
     let (measured, truth) = (queue.sum / calls_n, waited / calls_n);
     let latency = calls.iter().map(|c| c.seconds).sum::<f64>() / calls_n;
@@ -61,7 +61,7 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
         "mean queue time {measured} s, but {truth} s by the client's clock"
     );
     // A connection's first call may lie on the socket before the server has taken the connection; the agent says so.
-    let lost = lab::account::lost(&seen);
+    let lost = lab::reconcile::lost(&seen);
     let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
     assert_eq!(
         queue.count() + unknown,

@@ -50,11 +50,13 @@ impl Of<'_> {
 
     fn phases(self, seen: &Snapshot) -> BTreeMap<String, f64> {
         match self {
-            Of::Op(version, op) => lab::account::by_last_label(seen, &family::OP_PHASE.info, |l| {
-                l[0] == version && l[1] == op
-            }),
+            Of::Op(version, op) => {
+                lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |l| {
+                    l[0] == version && l[1] == op
+                })
+            }
             Of::Rpc(version) => {
-                lab::account::by_last_label(seen, &family::RPC_PHASE.info, |l| l[0] == version)
+                lab::reconcile::by_last_label(seen, &family::RPC_PHASE.info, |l| l[0] == version)
             }
         }
     }

@@ -11,7 +11,7 @@ use super::added::{self, Cause, Of};
 use super::{DELAY, Watch};
 
 /// Every cause on ext4, with its name.
-pub const ON_EXT4: [(&str, fn(&mut Watch) -> Result<()>); 6] = [
+pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
     (
         "a cold read waits for the disk",
         a_cold_read_waits_for_the_disk,
@@ -51,7 +51,7 @@ pub fn are_found_on_btrfs(watch: &mut Watch) -> Result<()> {
         added::is_in_both(("log", "disk"), "a slow disk of btrfs", of, |cause| {
             let delay = cause.choose(Delay::writes(DELAY), Delay::NONE);
             watch.server.delay(Disk::Data, delay)?;
-            watch.crowd(&format!("write --nfs {version} --times 10"))
+            watch.run_clients(&format!("write --nfs {version} --times 10"))
         })?;
     }
     watch.server.delay(Disk::Data, Delay::NONE)
@@ -64,7 +64,7 @@ fn a_cold_read_waits_for_the_disk(watch: &mut Watch) -> Result<()> {
             let delay = cause.choose(Delay::reads(DELAY), Delay::NONE);
             watch.server.delay(Disk::Data, delay)?;
             watch.server.drop_caches()?;
-            watch.crowd(&format!("read --nfs {version} --times 15"))
+            watch.run_clients(&format!("read --nfs {version} --times 15"))
         })?;
     }
     watch.server.delay(Disk::Data, Delay::NONE)
@@ -76,7 +76,7 @@ fn a_sync_write_waits_for_the_log(watch: &mut Watch, fs: &str) -> Result<()> {
         added::is_in("log", &what, Of::Op(version, op), |cause| {
             let delay = cause.choose(Delay::writes(DELAY), Delay::NONE);
             watch.server.delay(Disk::Log, delay)?;
-            watch.crowd(&format!("write --nfs {version} --times 10"))
+            watch.run_clients(&format!("write --nfs {version} --times 10"))
         })?;
     }
     watch.server.delay(Disk::Log, Delay::NONE)
@@ -87,14 +87,14 @@ fn a_create_waits_for_the_directory(watch: &mut Watch) -> Result<()> {
     watch.server.delay(Disk::Log, Delay::writes(DELAY))?;
     let of = Of::Op("3", "create");
     added::is_in("lock", "eight in one directory", of, |cause| {
-        let callers = cause.choose(8, 1);
-        let times = 16 / callers;
-        watch.crowd(&format!("create --callers {callers} --times {times}"))
+        let clients = cause.choose(8, 1);
+        let times = 16 / clients;
+        watch.run_clients(&format!("create --clients {clients} --times {times}"))
     })?;
     watch.server.delay(Disk::Log, Delay::NONE)
 }
 
-/// The callers have their own account of how long they waited.
+/// The clients have their own account of how long they waited.
 fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     server.delay(Disk::Data, Delay::reads(DELAY))?;
@@ -104,18 +104,18 @@ fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
         server.drop_caches()?;
         let mut waited = 0.0;
         let (_, seen) = watch.during(|| {
-            let callers = server.crowd("read --callers 16 --times 2")?;
-            waited = callers.iter().map(|c| c.seconds).sum();
+            let clients = server.run_clients("read --clients 16 --times 2")?;
+            waited = clients.iter().map(|c| c.seconds).sum();
             Ok(())
         })?;
         let residence = seen.hist(&family::RPC_DURATION, ["3"]);
         let residence = residence.map_or(0.0, |h| h.sum);
-        println!("residence {residence:.3} s, by the callers' clocks {waited:.3} s");
-        // A call may lie on its socket before the server takes the connection, and the callers wait for processors, too. A
+        println!("residence {residence:.3} s, by the clients' clocks {waited:.3} s");
+        // A call may lie on its socket before the server takes the connection, and the clients wait for processors, too. A
         // reply may be read before the thread that sent it goes on, and until then it has the request.
         ensure!(
             residence < 1.1 * waited && residence > 0.7 * waited,
-            "a residence of {residence} s, but the callers waited {waited} s"
+            "a residence of {residence} s, but the clients waited {waited} s"
         );
         Ok(seen)
     })?;
@@ -130,21 +130,21 @@ fn an_operation_waits_for_a_processor(watch: &mut Watch) -> Result<()> {
     server.sh(&format!("echo 0 > {second}"))?;
     let list = "readdir --times 25";
     // Once for what is not in memory yet.
-    watch.crowd(list)?;
+    watch.run_clients(list)?;
     let of = Of::Op("3", "readdirplus");
     added::is_in("runqueue", "others with priority", of, |cause| {
         let (busy, idle) = (Duration::from_millis(60), Duration::from_millis(20));
         let spinner = match cause {
-            Cause::On => Some(server.spin(busy, idle)?),
+            Cause::On => Some(server.cpu_hog(busy, idle)?),
             Cause::Off => None,
         };
         let threads = server.thread_times()?;
-        let seen = watch.crowd(list)?;
+        let seen = watch.run_clients(list)?;
         if let Some(spinner) = spinner {
             spinner.kill()?;
         }
         let threads = server.thread_times()?.since(&threads)?;
-        let op = lab::account::by_last_label(&seen, &family::OP_PHASE.info, |_| true);
+        let op = lab::reconcile::by_last_label(&seen, &family::OP_PHASE.info, |_| true);
         let (ran, waited) = (threads.ran().as_secs_f64(), threads.waited().as_secs_f64());
         println!("{op:.3?}; the threads ran {ran:.3} s, waited {waited:.3} s");
         // Next to nothing else than these operations.
@@ -170,7 +170,7 @@ fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
     let mut asked = 0;
     let (_, seen) = watch.during(|| {
         thread::scope(|scope| {
-            let load = scope.spawn(|| server.crowd(load));
+            let load = scope.spawn(|| server.run_clients(load));
             while !load.is_finished() {
                 agent.snapshot()?;
                 asked += 1;
@@ -178,8 +178,8 @@ fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
             load.join().expect("the load does not panic").map(drop)
         })
     })?;
-    let all = lab::account::merged(&seen, &family::OP_DURATION.info, |_| true);
-    let clients = lab::account::by_last_label(&seen, &family::CLIENT_OPS.info, |_| true);
+    let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
+    let clients = lab::reconcile::by_last_label(&seen, &family::CLIENT_OPS.info, |_| true);
     println!("{clients:?} while the agent was asked {asked} times");
     let told: f64 = clients.values().sum();
     ensure!(
@@ -195,9 +195,9 @@ fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     let usual = server.sh(&format!("cat {wmem}; echo 4096 16384 65536 > {wmem}"))?;
     let read = "read --size 262144 --buffer 65536";
-    watch.crowd(&format!("{read} --times 8"))?;
+    watch.run_clients(&format!("{read} --times 8"))?;
     added::is_in("reply", "a slow reader", Of::Rpc("3"), |cause| {
-        watch.crowd(&format!(
+        watch.run_clients(&format!(
             "{read} --times 8 --stall {}",
             cause.choose(300, 0)
         ))

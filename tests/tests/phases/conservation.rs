@@ -30,13 +30,13 @@ pub fn phases_add_up(of: &Witnessed, kernel: Kernel) -> Result<()> {
 
 /// But the arrivals of connections' first calls, and on 7.x what the kernel skipped and later programs counted.
 fn nothing_was_lost(seen: &Snapshot, kernel: Kernel) {
-    for what in lab::account::lost(seen).keys() {
+    for what in lab::reconcile::lost(seen).keys() {
         let reason = what.split(' ').next_back().unwrap_or_default();
         let skipped = ["recursion", "late", "unmatched", "wait_outside"].contains(&reason);
         assert!(
             reason == "arrival_unknown" || kernel == Kernel::V7_2 && skipped,
             "{kernel}: {:?}",
-            lab::account::lost(seen)
+            lab::reconcile::lost(seen)
         );
     }
 }
@@ -53,7 +53,7 @@ fn every_op(seen: &Snapshot) {
         let [version, op] = &series.labels[..] else {
             continue;
         };
-        let phases = lab::account::by_last_label(seen, &family::OP_PHASE.info, |l| {
+        let phases = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |l| {
             l[0] == *version && l[1] == *op
         });
         assert_eq!(phases.len(), 5, "v{version} {op}: {phases:?}");
@@ -74,7 +74,7 @@ fn every_version(seen: &Snapshot) {
         let residence = seen.hist(&family::RPC_DURATION, [version]);
         let residence = residence.map_or(0.0, |h| h.sum);
         let phases =
-            lab::account::by_last_label(seen, &family::RPC_PHASE.info, |l| l[0] == version);
+            lab::reconcile::by_last_label(seen, &family::RPC_PHASE.info, |l| l[0] == version);
         assert_eq!(phases.len(), 4, "v{version} requests: {phases:?}");
         adds_up(&format!("v{version} requests"), residence, &phases);
         println!("v{version} requests: {residence:.3} s: {phases:.3?}");
@@ -83,7 +83,7 @@ fn every_version(seen: &Snapshot) {
 
 /// Each operation is some client's and some export's.
 fn clients_and_exports(seen: &Snapshot) {
-    let all = lab::account::merged(seen, &family::OP_DURATION.info, |_| true);
+    let all = lab::reconcile::merged(seen, &family::OP_DURATION.info, |_| true);
     let (count, seconds) = all.map_or((0.0, 0.0), |h| (h.count() as f64, h.sum));
     for (whole, families) in [
         (count, [&family::CLIENT_OPS.info, &family::EXPORT_OPS.info]),
@@ -96,7 +96,7 @@ fn clients_and_exports(seen: &Snapshot) {
         ),
     ] {
         for family in families {
-            let parts = lab::account::by_last_label(seen, family, |_| true);
+            let parts = lab::reconcile::by_last_label(seen, family, |_| true);
             adds_up(family.name, whole, &parts);
         }
     }
@@ -117,8 +117,8 @@ fn adds_up(what: &str, whole: f64, phases: &std::collections::BTreeMap<String, f
 /// The kernel keeps its own account of each thread. Operations can have no more of it than there is; what they do not have
 /// went into receiving, decoding and replying, which the RPC phases bound from above, and into looking for work.
 fn as_the_kernel_says(seen: &Snapshot, ran: f64, waited: f64) {
-    let ops = lab::account::by_last_label(seen, &family::OP_PHASE.info, |_| true);
-    let rpcs = lab::account::by_last_label(seen, &family::RPC_PHASE.info, |_| true);
+    let ops = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
+    let rpcs = lab::reconcile::by_last_label(seen, &family::RPC_PHASE.info, |_| true);
     let of = |phase: &str| ops.get(phase).copied().unwrap_or(0.0);
     println!(
         "operations {ops:.3?}, requests {rpcs:.3?}; threads ran {ran:.3} s, waited {waited:.3} s"

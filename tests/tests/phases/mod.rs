@@ -10,7 +10,7 @@ pub mod who;
 use std::time::Duration;
 
 use anyhow::Result;
-use lab::{Agent, KernelCounts, Server};
+use lab::{Agent, KernelCounters, Server};
 use nfscope_model::Snapshot;
 
 /// What a slow disk takes longer. Not less than 50 ms: see [`lab::Delay`].
@@ -20,7 +20,7 @@ const DELAY: Duration = Duration::from_millis(100);
 pub struct Watch<'a> {
     pub server: &'a Server,
     pub agent: &'a Agent,
-    last: (KernelCounts, Vec<Snapshot>),
+    last: (KernelCounters, Vec<Snapshot>),
 }
 
 impl<'a> Watch<'a> {
@@ -28,22 +28,22 @@ impl<'a> Watch<'a> {
         Ok(Watch {
             server,
             agent,
-            last: lab::account::settled(server, &[agent])?,
+            last: lab::reconcile::settled(server, &[agent])?,
         })
     }
 
     /// What the kernel counted and the agent saw while `load` ran.
-    fn during(&mut self, load: impl FnOnce() -> Result<()>) -> Result<(KernelCounts, Snapshot)> {
+    fn during(&mut self, load: impl FnOnce() -> Result<()>) -> Result<(KernelCounters, Snapshot)> {
         load()?;
-        let now = lab::account::settled(self.server, &[self.agent])?;
-        let window = lab::account::window(&self.last, &now, 0);
+        let now = lab::reconcile::settled(self.server, &[self.agent])?;
+        let window = lab::reconcile::window(&self.last, &now, 0);
         self.last = now;
         Ok(window)
     }
 
-    /// What the agent saw while clients called as `lab crowd --help` describes it.
-    fn crowd(&mut self, arguments: &str) -> Result<Snapshot> {
+    /// What the agent saw while clients called as `lab clients --help` describes it.
+    fn run_clients(&mut self, arguments: &str) -> Result<Snapshot> {
         let server = self.server;
-        Ok(self.during(|| server.crowd(arguments).map(drop))?.1)
+        Ok(self.during(|| server.run_clients(arguments).map(drop))?.1)
     }
 }

@@ -81,7 +81,7 @@ fn a_command_shows_them(watch: &mut Watch) -> Result<()> {
             "not ended after three lines: {:?}",
             slow.output_so_far()
         );
-        watch.crowd("getattr --times 5")?;
+        watch.run_clients("getattr --times 5")?;
     }
     let output = slow.wait(PATIENCE)?.ok("nfscope slow")?;
     let lines: Vec<String> = output.stdout.lines().map(str::to_owned).collect();
@@ -127,8 +127,8 @@ fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
         .slow(&format!("over={}us&limit={limit}{only}", OVER.as_micros()))?;
     let server = watch.server;
     let (_, seen) = watch.during(|| {
-        server.crowd("write --callers 8 --times 5")?;
-        server.crowd("getattr --times 50").map(drop)
+        server.run_clients("write --clients 8 --times 5")?;
+        server.run_clients("getattr --times 50").map(drop)
     })?;
     let slow = over(&seen, op);
     // What was left out is told once a second.
@@ -151,7 +151,7 @@ fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
 /// How many took longer by the histograms, of one operation or of all.
 fn over(seen: &Snapshot, op: &str) -> u64 {
     let wanted = |labels: &[String]| op.is_empty() || labels[1] == op;
-    let all = lab::account::merged(seen, &family::OP_DURATION.info, wanted);
+    let all = lab::reconcile::merged(seen, &family::OP_DURATION.info, wanted);
     all.map_or(0, |h| {
         let first = h.scheme.bucket(OVER.as_secs_f64()) + 1;
         h.counts[first..].iter().sum()

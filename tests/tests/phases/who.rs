@@ -10,7 +10,8 @@ use nfscope_model::family::Info;
 
 use super::Watch;
 
-const CLIENTS: u32 = 500;
+/// Many more than the busiest; [`asks_without_end`] has more than rows.
+const CLIENTS: u32 = 200;
 /// So many of them do more than the others, each a different number.
 const BUSY: usize = 10;
 
@@ -23,10 +24,10 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
             client.load(&Load::mixed().ops(ops))?;
             client.unmount_all()
         })?;
-        let (v3, v4) = lab::account::operations(&seen);
+        let (v3, v4) = lab::reconcile::operations(&seen);
         let timed: u64 = v3.values().chain(v4.values()).sum();
         assert_eq!(timed, counted.operations(), "operations of {client:?}");
-        let all = lab::account::merged(&seen, &family::OP_DURATION.info, |_| true);
+        let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
         sent.insert(client.address().to_string(), all.map_or(0, |h| h.count()));
         for (name, n) in by_name(&seen, &family::CLIENT_OPS.info) {
             *told.entry(name).or_default() += n;
@@ -48,10 +49,10 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
             ("/run/exp/scratch", "4.2", 50),
             ("/run/exp", "3", 11),
         ] {
-            let callers = server.crowd(&format!(
+            let clients = server.run_clients(&format!(
                 "getattr --export {export} --nfs {version} --times {times}"
             ))?;
-            total += callers.iter().map(|c| c.operations).sum::<u64>();
+            total += clients.iter().map(|c| c.operations).sum::<u64>();
         }
         Ok(())
     })?;
@@ -74,30 +75,30 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let both = [agent, &few];
     let call = || -> Result<_> {
         let mut sent = BTreeMap::new();
-        for crowd in [
-            format!("--callers {CLIENTS} --at-once 4 --times 2"),
-            format!("--callers {BUSY} --at-once 4 --times 10 --more 5"),
+        for load in [
+            format!("--clients {CLIENTS} --at-once 4 --times 2"),
+            format!("--clients {BUSY} --at-once 4 --times 10 --more 5"),
         ] {
-            for caller in server.crowd(&format!("getattr --from 127.1.0.1 {crowd}"))? {
-                *sent.entry(caller.address.to_string()).or_default() += caller.operations;
+            for client in server.run_clients(&format!("getattr --from 127.1.0.1 {load}"))? {
+                *sent.entry(client.address.to_string()).or_default() += client.operations;
             }
         }
         Ok(sent)
     };
     // For it to know who the busiest are.
     call()?;
-    let before = lab::account::settled(server, &both)?;
+    let before = lab::reconcile::settled(server, &both)?;
     let sent: BTreeMap<String, u64> = call()?;
-    let after = lab::account::settled(server, &both)?;
+    let after = lab::reconcile::settled(server, &both)?;
 
-    let all = lab::account::window(&before, &after, 0).1;
+    let all = lab::reconcile::window(&before, &after, 0).1;
     assert_eq!(
         by_name(&all, &family::CLIENT_OPS.info),
         sent,
         "operations of {CLIENTS} clients"
     );
 
-    let some = lab::account::window(&before, &after, 1).1;
+    let some = lab::reconcile::window(&before, &after, 1).1;
     let mut told = by_name(&some, &family::CLIENT_OPS.info);
     println!("the busiest of {CLIENTS} clients: {told:?}");
     let others = told.remove("other").unwrap_or(0);
@@ -130,10 +131,10 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
     watch.during(|| Ok(()))?;
     let mut sent = 0;
     let (_, seen) = watch.during(|| {
-        let callers = server.crowd(&format!(
-            "getattr --from 127.2.0.1 --callers {MANY} --at-once 8 --times 1"
+        let clients = server.run_clients(&format!(
+            "getattr --from 127.2.0.1 --clients {MANY} --at-once 8 --times 1"
         ))?;
-        sent = callers.iter().map(|c| c.operations).sum();
+        sent = clients.iter().map(|c| c.operations).sum();
         Ok(())
     })?;
     let told: u64 = by_name(&seen, &family::CLIENT_OPS.info).values().sum();
@@ -142,13 +143,13 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
     let mut sent = BTreeMap::new();
     let (_, seen) = watch.during(|| {
         look()?;
-        let busy = "getattr --from 127.1.0.1 --callers 5 --at-once 2 --times 20 --more 5";
-        for caller in server.crowd(busy)? {
-            sent.insert(caller.address.to_string(), caller.operations);
+        let busy = "getattr --from 127.1.0.1 --clients 5 --at-once 2 --times 20 --more 5";
+        for client in server.run_clients(busy)? {
+            sent.insert(client.address.to_string(), client.operations);
         }
         Ok(())
     })?;
-    let all = lab::account::merged(&seen, &family::OP_DURATION.info, |_| true);
+    let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
     let stayed = all.map_or(0, |h| h.count()) - sent.values().sum::<u64>();
     assert!(
         stayed >= 5,
@@ -172,7 +173,7 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
 
 /// Counters by their only label, without those that have not moved.
 fn by_name(seen: &Snapshot, info: &Info) -> BTreeMap<String, u64> {
-    let all = lab::account::by_last_label(seen, info, |_| true);
+    let all = lab::reconcile::by_last_label(seen, info, |_| true);
     let moved = all.into_iter().filter(|(_, n)| *n > 0.0);
     moved.map(|(name, n)| (name, n as u64)).collect()
 }

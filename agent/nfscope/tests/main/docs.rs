@@ -338,8 +338,10 @@ fn packages_and_their_tests_exist() {
             let tests_exist = values("--test").iter().all(|test| {
                 named.iter().flatten().any(|(_, dir)| {
                     let tests = dir.join("tests");
+                    let manifest = fs::read_to_string(dir.join("Cargo.toml")).unwrap();
                     tests.join(format!("{test}.rs")).exists()
                         || tests.join(test).join("main.rs").exists()
+                        || manifest.contains(&format!("[[test]]\nname = \"{test}\"\n"))
                 })
             });
             if named.contains(&None) || !tests_exist {

@@ -1,9 +1,9 @@
 //! What is sent is what the kernel counts and what the agent has seen: three accounts of the same calls.
 
 use anyhow::{Result, ensure};
-use lab::account::{assert_same_operations, lost, settled, window};
 use lab::raw::Sent;
-use lab::{Agent, Kernel, KernelCounts, Load, Server};
+use lab::reconcile::{assert_same_operations, lost, settled, window};
+use lab::{Agent, Kernel, KernelCounters, Load, Server};
 use nfscope_model::family;
 
 /// Each of the raw client's scenarios, one by one. Nobody may have the server mounted: kernel clients call when they like.
@@ -18,7 +18,8 @@ pub fn raw_calls_are_counted(server: &Server, agent: &Agent) -> Result<()> {
         assert_agree(&what, &sent, &counted);
         assert_same_operations(&what, &counted, &seen);
         // The kernel has no counter for operations that do not exist; the raw client knows how many it sent.
-        let illegal = lab::account::merged(&seen, &family::OP_DURATION.info, |l| l[1] == "illegal");
+        let illegal =
+            lab::reconcile::merged(&seen, &family::OP_DURATION.info, |l| l[1] == "illegal");
         assert_eq!(
             illegal.map_or(0, |h| h.count()),
             sent.illegal_ops,
@@ -45,7 +46,7 @@ pub fn a_mixed_load_is_counted(server: &Server, agent: &Agent, operations: u64) 
 }
 
 /// Whatever the load is said to be made of has arrived.
-pub fn has_every_kind(counted: &KernelCounts) {
+pub fn has_every_kind(counted: &KernelCounters) {
     for name in ["write", "commit", "read", "create", "rename", "readdirplus"] {
         assert!(counted.proc3(name) > 0, "no v3 {name}: {counted:?}");
     }
@@ -62,7 +63,7 @@ pub fn the_kernel_is(server: &Server, kernel: Kernel) -> Result<()> {
     Ok(())
 }
 
-fn assert_agree(what: &str, sent: &Sent, counted: &KernelCounts) {
+fn assert_agree(what: &str, sent: &Sent, counted: &KernelCounters) {
     assert_eq!(counted.procs3(), sent.proc3, "{what}: v3 procedures");
     assert_eq!(counted.ops4_by_name(), sent.ops4, "{what}: v4 operations");
     assert_eq!(counted.compounds, sent.compounds, "{what}: compounds");

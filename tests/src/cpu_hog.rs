@@ -1,4 +1,4 @@
-//! `lab spin`: takes every processor away from everybody else, again and again for a while.
+//! `lab cpu-hog`: takes every processor away from everybody else, again and again for a while.
 
 use std::thread;
 use std::time::{Duration, Instant};

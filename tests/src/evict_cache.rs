@@ -1,4 +1,4 @@
-//! `lab forget`: what was read from a file is not remembered for long.
+//! `lab evict-cache`: what was read from a file is not remembered for long.
 
 use std::fs::File;
 use std::path::Path;

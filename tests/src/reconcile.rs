@@ -10,18 +10,18 @@ use nfscope_model::family::Info;
 use nfscope_model::{Histogram, Sample, Snapshot};
 
 use crate::agent::Agent;
-use crate::counts::KernelCounts;
+use crate::kernel_counters::KernelCounters;
 use crate::server::Server;
 
 /// What the kernel has counted and what every agent knows, at a moment when nothing moves.
-pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounts, Vec<Snapshot>)> {
+pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounters, Vec<Snapshot>)> {
     // Clients close files and return delegations behind a load's back. Longer than an agent repeats its last reading.
     const PAUSE: Duration = Duration::from_millis(500);
-    let mut last = server.kernel_counts()?;
+    let mut last = server.kernel_counters()?;
     for _ in 0..60 {
         thread::sleep(PAUSE);
         let seen = agents.iter().map(|a| a.snapshot()).collect::<Result<_>>()?;
-        let now = server.kernel_counts()?;
+        let now = server.kernel_counters()?;
         if now == last {
             return Ok((now, seen));
         }
@@ -32,10 +32,10 @@ pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounts, Vec<
 
 /// The difference of two settled moments: the kernel's, and that of one of the agents.
 pub fn window(
-    before: &(KernelCounts, Vec<Snapshot>),
-    after: &(KernelCounts, Vec<Snapshot>),
+    before: &(KernelCounters, Vec<Snapshot>),
+    after: &(KernelCounters, Vec<Snapshot>),
     agent: usize,
-) -> (KernelCounts, Snapshot) {
+) -> (KernelCounters, Snapshot) {
     let seen = after.1[agent].since(&before.1[agent]);
     (&after.0 - &before.0, seen.delta)
 }
@@ -63,7 +63,7 @@ pub fn operations(seen: &Snapshot) -> (BTreeMap<String, u64>, BTreeMap<String, u
 
 /// Panics unless the agent counted every operation and every COMPOUND as often as the kernel did.
 #[track_caller]
-pub fn assert_same_operations(what: &str, counted: &KernelCounts, seen: &Snapshot) {
+pub fn assert_same_operations(what: &str, counted: &KernelCounters, seen: &Snapshot) {
     let (v3, v4) = operations(seen);
     let lost = lost(seen);
     assert_eq!(

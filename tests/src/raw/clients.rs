@@ -12,38 +12,38 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-pub use super::deed::Deed;
-use super::deed::Ready;
+pub use super::operation::Operation;
+use super::operation::Ready;
 use super::rpc::root_handle;
 use super::{EXPORT, Wire};
 
 /// Who calls, what and how often.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Crowd {
-    /// What each caller does
+pub struct ClientLoad {
+    /// What each client does
     #[arg(value_enum)]
-    pub deed: Deed,
-    /// Callers
+    pub operation: Operation,
+    /// ClientLoad
     #[arg(long, default_value_t = 1)]
-    pub callers: u32,
+    pub clients: u32,
     /// So many of them at a time; unless told so, all, and none begins before all are prepared
     #[arg(long)]
     pub at_once: Option<u32>,
-    /// Deeds of the first caller
+    /// Operations of the first client
     #[arg(long, default_value_t = 10)]
     pub times: u32,
-    /// Go on for so many seconds instead, however many deeds that makes
+    /// Go on for so many seconds instead, however many operations that makes
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Milliseconds from one deed of a caller to its next one, which comes at once where the last one took longer; the
-    /// callers take turns
+    /// Milliseconds from one operation of a client to its next one, which comes at once where the last one took longer; the
+    /// clients take turns
     #[arg(long, default_value_t = 0.0)]
     pub every: f64,
-    /// Each deed not at the beginning of its turn but somewhere in it, at random and the same each time: else what else happens
-    /// every so often always meets the same callers
+    /// Each operation not at the beginning of its turn but somewhere in it, at random and the same each time: else what else happens
+    /// every so often always meets the same clients
     #[arg(long)]
     pub scatter: bool,
-    /// Each caller does so many more than the one before
+    /// Each client does so many more than the one before
     #[arg(long, default_value_t = 0)]
     pub more: u32,
     /// NFS version: 3, 4.0, 4.1 or 4.2
@@ -52,7 +52,7 @@ pub struct Crowd {
     /// The path of the export
     #[arg(long, default_value = EXPORT)]
     pub export: String,
-    /// The first caller's address; each other has the next one
+    /// The first client's address; each other has the next one
     #[arg(long, default_value = "127.0.0.1")]
     pub from: Ipv4Addr,
     /// Bytes of each READ and WRITE
@@ -65,24 +65,24 @@ pub struct Crowd {
     /// WRITEs ask for nothing durable
     #[arg(long)]
     pub unstable: bool,
-    /// WRITEs of all callers go to the file that all share
+    /// WRITEs of all clients go to the file that all share
     #[arg(long)]
     pub together: bool,
     /// The file in the export that READs are from
     #[arg(long, default_value = "shared")]
     pub file: String,
-    /// Milliseconds that a caller lets each reply wait on its socket
+    /// Milliseconds that a client lets each reply wait on its socket
     #[arg(long, default_value_t = 0)]
     pub stall: u64,
-    /// Bytes of each caller's receive buffer
+    /// Bytes of each client's receive buffer
     #[arg(long)]
     pub buffer: Option<usize>,
 }
 
-impl Crowd {
+impl ClientLoad {
     /// Where a READ is from: no two from one place, and none that reading ahead of another one would bring.
     pub(super) fn read_at(&self, n: u32, step: u32) -> u64 {
-        let place = u64::from(step) * u64::from(self.callers) + u64::from(n);
+        let place = u64::from(step) * u64::from(self.clients) + u64::from(n);
         match self.within {
             None => place << 20,
             Some(megabytes) => {
@@ -94,10 +94,10 @@ impl Crowd {
         }
     }
 
-    /// Where a WRITE goes: behind the caller's last one.
+    /// Where a WRITE goes: behind the client's last one.
     pub(super) fn write_at(&self, n: u32, step: u32) -> u64 {
         let place = if self.together {
-            u64::from(step) * u64::from(self.callers) + u64::from(n)
+            u64::from(step) * u64::from(self.clients) + u64::from(n)
         } else {
             u64::from(step)
         };
@@ -108,14 +108,14 @@ impl Crowd {
         }
     }
 
-    /// One caller's deeds, from the first to the last.
-    fn play(&self, n: u32, mut caller: Ready) -> Result<Wire> {
+    /// One client's operations, from the first to the last.
+    fn play(&self, n: u32, mut client: Ready) -> Result<Wire> {
         let every = Duration::try_from_secs_f64(self.every / 1e3)?;
         let end = self.seconds.map(Duration::try_from_secs_f64).transpose()?;
         let started = Instant::now();
-        let mut next = every * n / self.callers;
+        let mut next = every * n / self.clients;
         let mut random = SmallRng::seed_from_u64(n.into());
-        caller.wire.stall = Duration::from_millis(self.stall);
+        client.wire.stall = Duration::from_millis(self.stall);
         for step in 0.. {
             let enough = match end {
                 Some(end) => started.elapsed() >= end,
@@ -130,16 +130,16 @@ impl Crowd {
             };
             thread::sleep((next + late).saturating_sub(started.elapsed()));
             next = started.elapsed().saturating_sub(late).max(next) + every;
-            caller.go(step)?;
+            client.go(step)?;
         }
-        caller.wire.stall = Duration::ZERO;
-        caller.end()
+        client.wire.stall = Duration::ZERO;
+        client.end()
     }
 }
 
-/// What one caller has done.
+/// What one client has done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Caller {
+pub struct ClientReport {
     /// Its address.
     pub address: Ipv4Addr,
     /// NFSv3 procedures and NFSv4 component operations that it sent, those that prepared the rest included.
@@ -149,12 +149,12 @@ pub struct Caller {
 }
 
 /// Lets them all call, and says who has done what.
-pub fn run(crowd: &Crowd) -> Result<Vec<Caller>> {
-    let root = root_handle(&crowd.export)?;
+pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
+    let root = root_handle(&load.export)?;
     let next = AtomicU32::new(0);
     let done = Mutex::new(Vec::new());
-    let prepared = Barrier::new(if crowd.at_once.is_none() {
-        crowd.callers as usize
+    let prepared = Barrier::new(if load.at_once.is_none() {
+        load.clients as usize
     } else {
         1
     });
@@ -162,35 +162,35 @@ pub fn run(crowd: &Crowd) -> Result<Vec<Caller>> {
         let work = || -> Result<()> {
             loop {
                 let n = next.fetch_add(1, Ordering::Relaxed);
-                if n >= crowd.callers {
+                if n >= load.clients {
                     return Ok(());
                 }
-                let address = Ipv4Addr::from_bits(crowd.from.to_bits() + n);
-                let ready = Ready::prepare(crowd, n, address, &root);
+                let address = Ipv4Addr::from_bits(load.from.to_bits() + n);
+                let ready = Ready::prepare(load, n, address, &root);
                 // Also with one that failed, or the others would wait for it for ever.
                 prepared.wait();
                 let wire = ready
-                    .and_then(|caller| crowd.play(n, caller))
-                    .with_context(|| format!("caller {n}, {address}"))?;
+                    .and_then(|client| load.play(n, client))
+                    .with_context(|| format!("client {n}, {address}"))?;
                 done.lock()
-                    .map_err(|_| anyhow!("a caller panicked"))?
-                    .push(Caller {
+                    .map_err(|_| anyhow!("a client panicked"))?
+                    .push(ClientReport {
                         address,
                         operations: wire.sent.operations(),
                         seconds: wire.waited.as_secs_f64(),
                     });
             }
         };
-        let at_once = crowd.at_once.unwrap_or(crowd.callers);
+        let at_once = load.at_once.unwrap_or(load.clients);
         let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            worker.join().map_err(|_| anyhow!("a caller panicked"))??;
+            worker.join().map_err(|_| anyhow!("a client panicked"))??;
         }
         Ok(())
     })?;
     let mut done = done
         .into_inner()
-        .map_err(|_| anyhow!("a caller panicked"))?;
-    done.sort_by_key(|caller| caller.address);
+        .map_err(|_| anyhow!("a client panicked"))?;
+    done.sort_by_key(|client| client.address);
     Ok(done)
 }

@@ -9,7 +9,7 @@ use crate::names::{OP4, PROC3};
 
 /// The counters of `/proc/net/rpc/nfsd`, or the difference of two readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KernelCounts {
+pub struct KernelCounters {
     /// Duplicate request cache: hits.
     pub cache_hits: u64,
     /// Duplicate request cache: misses.
@@ -44,10 +44,10 @@ pub struct KernelCounts {
     pub ops4: Vec<u64>,
 }
 
-impl KernelCounts {
+impl KernelCounters {
     /// Reads the text of `/proc/net/rpc/nfsd`.
-    pub fn parse(text: &str) -> Result<KernelCounts> {
-        let mut counts = KernelCounts::default();
+    pub fn parse(text: &str) -> Result<KernelCounters> {
+        let mut counts = KernelCounters::default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
             let Some(key) = words.next() else { continue };
@@ -132,18 +132,18 @@ fn named(names: &[&str], counts: &[u64]) -> BTreeMap<String, u64> {
         .collect()
 }
 
-impl Sub for &KernelCounts {
-    type Output = KernelCounts;
+impl Sub for &KernelCounters {
+    type Output = KernelCounters;
 
     /// What happened since `before`. The kernel's counters start anew when its modules are loaded anew: a counter
     /// below its earlier reading counts from zero.
-    fn sub(self, before: &KernelCounts) -> KernelCounts {
+    fn sub(self, before: &KernelCounters) -> KernelCounters {
         let minus = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         let each = |now: &[u64], before: &[u64]| -> Vec<u64> {
             let before = before.iter().copied().chain(std::iter::repeat(0));
             now.iter().zip(before).map(|(n, b)| minus(*n, b)).collect()
         };
-        KernelCounts {
+        KernelCounters {
             cache_hits: minus(self.cache_hits, before.cache_hits),
             cache_misses: minus(self.cache_misses, before.cache_misses),
             cache_bypassed: minus(self.cache_bypassed, before.cache_bypassed),
@@ -164,10 +164,10 @@ impl Sub for &KernelCounts {
     }
 }
 
-impl Sub for KernelCounts {
-    type Output = KernelCounts;
+impl Sub for KernelCounters {
+    type Output = KernelCounters;
 
-    fn sub(self, before: KernelCounts) -> KernelCounts {
+    fn sub(self, before: KernelCounters) -> KernelCounters {
         &self - &before
     }
 }
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_by_name() {
-        let counts = KernelCounts::parse(TEXT).expect("the text of a kernel");
+        let counts = KernelCounters::parse(TEXT).expect("the text of a kernel");
         assert_eq!(counts.proc3("getattr"), 5);
         assert_eq!(counts.proc3("write"), 2);
         assert_eq!((counts.null4, counts.compounds), (1, 6));
@@ -193,8 +193,9 @@ mod tests {
 
     #[test]
     fn counters_that_started_anew_count_from_zero() {
-        let before = KernelCounts::parse(TEXT).expect("the text of a kernel");
-        let after = KernelCounts::parse(&TEXT.replace("io 4096 8192", "io 9 9000")).expect("text");
+        let before = KernelCounters::parse(TEXT).expect("the text of a kernel");
+        let after =
+            KernelCounters::parse(&TEXT.replace("io 4096 8192", "io 9 9000")).expect("text");
         let delta = &after - &before;
         assert_eq!((delta.bytes_read, delta.bytes_written), (9, 808));
         assert_eq!(delta.operations(), 0);

@@ -1,4 +1,4 @@
-//! The machine on which scenarios are played, one after the other.
+//! The machine on which scenarios are run, one after the other.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 const LONGER: Duration = Duration::from_secs(3600);
 
 /// A server with an agent, whose disks, threads and processors become those of each scenario.
-pub struct Stage {
+pub struct Runner {
     server: Server,
     agent: Agent,
 }
@@ -46,9 +46,9 @@ pub struct Followed {
     pub findings: Value,
 }
 
-impl Stage {
+impl Runner {
     /// Boots the machine.
-    pub fn boot(kernel: Kernel) -> Result<Stage> {
+    pub fn boot(kernel: Kernel) -> Result<Runner> {
         let server = Server::boot(kernel)
             .export("tmpfs")
             .memory("3G")
@@ -60,7 +60,7 @@ impl Stage {
         agent
             .wait_until_healthy(Duration::from_secs(600))
             .inspect_err(|_| server.keep_logs())?;
-        Ok(Stage { server, agent })
+        Ok(Runner { server, agent })
     }
 
     /// Ends it well.
