@@ -4,10 +4,10 @@
 //! into a snapshot.
 
 pub mod host;
-mod load;
+pub mod load;
 mod read;
 
-use crate::{Options, Source};
+use crate::source::{Options, Source};
 use host::diskstats::Busy;
 use host::facts::Facts;
 use host::file_handle::Exports;
@@ -271,12 +271,12 @@ impl Linux {
 
 impl Source for Linux {
     fn snapshot(&mut self) -> Snapshot {
-        let s = self.look();
+        let s = self.peek();
         self.tally.tell();
         s
     }
 
-    fn look(&mut self) -> Snapshot {
+    fn peek(&mut self) -> Snapshot {
         let mut s = Snapshot::new(Duration::from_nanos(nfsd::monotonic_ns()));
         s.began = self.began;
         s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());

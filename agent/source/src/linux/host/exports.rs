@@ -3,9 +3,9 @@
 use crate::linux::host::log_device as log_place;
 use crate::linux::host::log_device::Place;
 use crate::linux::host::log_types as log_kind;
-use crate::linux::host::mounts::{Mount, Mounts, unescape};
 use crate::linux::host::procfs::DeviceNames;
 use crate::linux::read::zfs;
+use crate::mounts::{Mount, Mounts, unescape};
 use nfscope_model::ProbeStatus;
 use nfscope_model::host_report::Exported;
 use std::fs;

@@ -1,6 +1,6 @@
 //! File handles as nfsd makes them: which export, which file.
 
-use crate::linux::host::mounts::unescape;
+use crate::mounts::unescape;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};

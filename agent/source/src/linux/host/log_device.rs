@@ -2,9 +2,9 @@
 //! that cannot be told. A ZFS pool tells its probe, and check the pool's own tools.
 
 use crate::linux::host::log_types::Kind;
-use crate::linux::host::mounts::{Mount, Mounts};
 use crate::linux::host::procfs::DeviceNames;
 use crate::linux::read::zfs;
+use crate::mounts::{Mount, Mounts};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -196,7 +196,7 @@ mod tests {
     fn xfs_names_its_log_device_among_its_options() {
         let place = |options: &str| {
             let line = format!("39 27 253:0 / /srv rw - xfs /dev/mapper/data {options}");
-            let mounts = Mounts::parse(&line);
+            let mounts = Mounts::parse_mountinfo(&line);
             of(
                 mounts.on("/srv").unwrap(),
                 "dm-0",

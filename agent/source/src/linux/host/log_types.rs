@@ -1,8 +1,8 @@
 //! Kinds of logs: which filesystems have one, which probe looks at it, and the programs without which a figure would be
 //! short. The intent log of ZFS has figures of its own, in [`zfs`](crate::linux::read::zfs).
 
-use crate::linux::host::mounts::{Mount, Mounts};
 use crate::linux::host::procfs::DeviceNames;
+use crate::mounts::{Mount, Mounts};
 
 /// What filesystems with one kind of log have in common.
 pub struct Kind {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_mount_is_found_by_its_device_and_the_kind_of_its_log() {
-        let m = Mounts::parse(
+        let m = Mounts::parse_mountinfo(
             "30 1 253:0 / /srv/a rw - xfs /dev/mapper/a rw\n32 1 8:1 / /srv/c rw - ext3 /dev/sda1 rw\n",
         );
         let [jbd2, xfs, _] = &KINDS;

@@ -9,6 +9,5 @@ pub mod file_handle;
 pub mod kstat;
 pub mod log_device;
 pub mod log_types;
-pub mod mounts;
 pub mod procfs;
 pub mod zfs_datasets;

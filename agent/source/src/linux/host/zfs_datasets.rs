@@ -1,6 +1,6 @@
 //! Names of ZFS datasets by path, for single operations.
 
-use crate::linux::host::mounts::Mounts;
+use crate::mounts::Mounts;
 use std::time::{Duration, Instant};
 
 /// Mounted datasets.
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_path_is_on_a_dataset_only_where_zfs_is_mounted_nearest_above_it() {
-        let m = Mounts::parse(
+        let m = Mounts::parse_mountinfo(
             "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
              40 22 0:40 / /tank rw - zfs tank rw,xattr\n\
              42 40 8:2 / /tank/other rw - xfs /dev/sdb rw\n",

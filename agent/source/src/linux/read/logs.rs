@@ -6,11 +6,11 @@
 
 use crate::linux::host::log_device::mounted;
 use crate::linux::host::log_types::{KINDS, Kind};
-use crate::linux::host::mounts::Mounts;
 use crate::linux::host::procfs::DeviceNames;
 use crate::linux::load::loader::Loaded;
 use crate::linux::load::maps;
 use crate::linux::read::nfsd::{fill, lost, time};
+use crate::mounts::Mounts;
 use nfscope_model::family as f;
 use nfscope_model::{Histogram, ProbeStatus, Scheme, Snapshot};
 use nfscope_probes::types as t;
