@@ -1,7 +1,9 @@
 //! What this process may do, and how little of it is kept: capabilities on Linux, nothing yet elsewhere.
 
 #[cfg(target_os = "linux")]
-pub use crate::linux::host::capabilities::{confine, drop_all, fact, may_read_maps, require};
+pub use crate::linux::host::capabilities::{confine, drop_all, fact, require};
+#[cfg(target_os = "linux")]
+pub use crate::linux::load::maps::may_read_maps;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{confine, drop_all, fact, may_read_maps, require};
 

@@ -1,4 +1,4 @@
-//! What this host says of itself: /proc, /sys, mounts, capabilities.
+//! What this host says of itself: /proc, /sys, mounts, capabilities. Nothing here knows what is loaded or read.
 
 pub mod capabilities;
 pub mod cpu;
@@ -11,3 +11,5 @@ pub mod log_device;
 pub mod log_types;
 pub mod procfs;
 pub mod zfs_datasets;
+pub mod zfs_layout;
+pub mod zfs_tools;

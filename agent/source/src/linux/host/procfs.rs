@@ -120,7 +120,7 @@ impl DeviceNames {
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
         let file = fs::metadata(path).ok()?;
         let device = file.file_type().is_block_device().then(|| file.rdev())?;
-        Some(self.name(libc::major(device) << 20 | libc::minor(device)))
+        Some(self.name(rustix::fs::major(device) << 20 | rustix::fs::minor(device)))
     }
 }
 

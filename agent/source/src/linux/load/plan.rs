@@ -1,7 +1,8 @@
 //! What will be loaded, and what not and why: a pure function of what the host has.
 
+use super::program::{Build, Probe, Program};
 use crate::linux::host::facts::Facts;
-use crate::linux::load::program::{Build, Probe, Program};
+use crate::linux::host::zfs_layout::{self, ZFS_FIX};
 use nfscope_model::ProbeState;
 
 /// What is to be done about one probe.
@@ -21,9 +22,6 @@ pub enum Decision {
         fix: String,
     },
 }
-
-/// What helps against a module zfs that does not describe its types.
-pub const ZFS_FIX: &str = "build the module where /usr/src/linux-headers-* has the kernel's vmlinux, as Debian's do from Linux 6.12 on: it then has BTF; or tell us the version";
 
 /// Decides by what the kernel answers, never by its version.
 pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
@@ -50,7 +48,7 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
         Decision::Load(Build::Btf)
     } else if probe.word == "zfs" && facts.zfs.is_empty() {
         Decision::Unused("module zfs is being loaded".into())
-    } else if probe.word == "zfs" && crate::linux::read::zfs::layout(&facts.zfs).is_none() {
+    } else if probe.word == "zfs" && zfs_layout::layout(&facts.zfs).is_none() {
         Decision::Impossible {
             reason: format!(
                 "OpenZFS {} without BTF: its layout is not known; what kstats tell is there all the same",
@@ -72,7 +70,7 @@ pub fn attached(
 ) -> (ProbeState, String) {
     if build == Build::Btf {
         if probe.word == "sched" && !facts.run_delay {
-            let why = "this kernel keeps no account of waits for a processor (CONFIG_SCHEDSTATS): phase runqueue is part of log, disk and lock";
+            let why = "this kernel keeps no account of waits for a CPU (CONFIG_SCHEDSTATS): phase runqueue is part of log, disk and lock";
             return (ProbeState::Fallback, why.into());
         }
         return (ProbeState::Attached, String::new());

@@ -1,6 +1,6 @@
 //! Every probe and its programs: what they hook, what they give, and what stands in where a module has no BTF.
 
-use crate::linux::load::program::{Probe, Program, SAME, When, program};
+use super::program::{Probe, Program, SAME, When, program};
 
 /// Beginning or end of a function in which threads wait for a log.
 const fn half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
