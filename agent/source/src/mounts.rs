@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// A mounted filesystem.
+/// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     /// Its device number as Linux has it, `major << 20 | minor`; 0 on other systems.
@@ -14,7 +14,7 @@ pub struct Mount {
     pub fs: String,
     /// What it is mounted from: a device's path, a dataset, or any word.
     pub source: String,
-    /// Of the filesystem, not of this mount; see [`Mount::option`].
+    /// Of the file system, not of this mount; see [`Mount::option`].
     options: String,
 }
 

@@ -20,14 +20,13 @@ use load::maps::Shared;
 use load::object::{self, Loaded};
 use load::program::Probe;
 use load::program_table::{LOG_WAITS, PROBES};
-use nfscope_model::family as f;
 use nfscope_model::host_report::{Report, Verdict};
 use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
-use read::nfsd::{Monotonic, Phases, Timed};
+use read::nfsd::{Monotonic, Phases};
 use read::slow_ops::Listening;
 use read::top_k::ClientAccounting;
 use read::zfs::Zfs;
-use read::{LOGS, block, logs, monotonic_ns, nfsd};
+use read::{LOGS, block, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -92,7 +91,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
     }))
 }
 
-/// Probes that serve phases alone; those of logs tell how long threads wait for one, too.
+/// Probes that serve phases alone; those of logs measure the waits of threads, too.
 fn without(options: &Options) -> &'static [&'static str] {
     if options.phases { &[] } else { &["sched"] }
 }
@@ -178,7 +177,7 @@ impl Linux {
         for s in &mut states {
             s.state = ProbeState::Detached;
             s.reason =
-                format!("let go of by `nfscope detach`; `nfscope attach {word}` brings it back");
+                format!("detached by `nfscope detach`; `nfscope attach {word}` brings it back");
             s.fix = "it attaches by itself when the module is loaded anew".into();
         }
         self.set_states(probe, states);
@@ -207,7 +206,7 @@ impl Linux {
             .any(|p| p.program == program && p.state.measures())
     }
 
-    /// What of operations' waits is told here; `None` where nothing is.
+    /// Which phases are measured here; `None` without any.
     fn phases(&self) -> Option<Phases> {
         if !self.attached("sched_switched") {
             return None;
@@ -220,53 +219,6 @@ impl Linux {
                 refused(p) && (p.gives == LOG_WAITS || p.hook.ends_with("/zil_commit_impl"))
             }),
         })
-    }
-
-    /// `timed` was read between two readings of the kernel's counts, and its operations go on: in between is exact.
-    fn coverage(
-        &self,
-        timed: Timed,
-        before: &KernelCounts,
-        after: &KernelCounts,
-        s: &mut Snapshot,
-    ) {
-        let start = self.loaded.get("nfsd").and_then(|l| l.counted.as_ref());
-        let Some(start) = start else { return };
-        let counts = |of: fn(&KernelCounts) -> u64| {
-            let since = |now| of(now).saturating_sub(of(start));
-            (since(before), since(after))
-        };
-        for (version, timed, (least, most)) in [
-            ("3", timed.v3, counts(KernelCounts::v3)),
-            ("4", timed.v4, counts(KernelCounts::v4)),
-        ] {
-            let counted = timed.clamp(least, most.max(least));
-            // Nothing to cover says nothing about coverage.
-            if counted > 0 {
-                s.gauge(&f::COVERAGE, [version], timed as f64 / counted as f64);
-            }
-        }
-    }
-
-    fn own_programs(&self, s: &mut Snapshot) {
-        let statistics = self.options.probe_stats
-            || std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled")
-                .is_ok_and(|v| v.trim() == "1");
-        for (probe, l) in &self.loaded {
-            let mut skipped = 0;
-            for (program, runs) in l.runs() {
-                skipped += runs.skipped;
-                if statistics {
-                    s.counter(&f::PROBE_RUNS, [probe, program], runs.count as f64);
-                    s.counter(
-                        &f::PROBE_RUN_SECONDS,
-                        [probe, program],
-                        runs.nanoseconds as f64 / 1e9,
-                    );
-                }
-            }
-            s.counter(&f::EVENTS_LOST, [probe, "recursion"], skipped as f64);
-        }
     }
 }
 
@@ -288,7 +240,7 @@ impl Source for Linux {
             let timed = nfsd::read(l, &mut s, phases, &mut self.monotonic);
             self.accounting.read(l, &mut self.exports, &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
-                self.coverage(timed, k, &after, &mut s);
+                nfsd::coverage(l, timed, [k, &after], &mut s);
             }
         }
         if let Some(k) = &kernel {
@@ -301,7 +253,7 @@ impl Source for Linux {
         self.busy.read(&mut s);
         self.zfs.read(self.loaded.get("zfs"), &mut s);
         cpu::read(&mut s);
-        self.own_programs(&mut s);
+        probe_runs::read(&self.loaded, self.options.probe_stats, &mut s);
         s.probes = self.states.clone();
         s
     }

@@ -54,7 +54,7 @@ fn one(
     let (ok, measured) = measured(&mount.fs, &log);
     let (separate, log) = match log {
         Location::Separate(devices) => (Some(true), format!("on {}", devices.join(", "))),
-        Location::Shared => (Some(false), "shares the filesystem's device".to_owned()),
+        Location::Shared => (Some(false), "shares the file system's device".to_owned()),
         Location::None => (None, "none".to_owned()),
         Location::Unknown(why) => (None, format!("not known: {why}")),
     };

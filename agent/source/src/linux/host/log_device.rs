@@ -1,5 +1,5 @@
-//! Where filesystems have their logs: for metrics whether on a device of its own, for `nfscope check` on which one, or why
-//! that cannot be told. A ZFS pool tells its probe, and check the pool's own tools.
+//! Where file systems have their logs: for metrics whether on a device of its own, for `nfscope check` on which one, or why
+//! that is unknown. For a ZFS pool the metrics ask its probe, and check asks the pool's own tools.
 
 use crate::linux::host::log_types::LogType;
 use crate::linux::host::procfs::DeviceNames;
@@ -18,7 +18,7 @@ pub enum Location {
     Shared,
     /// There is no log.
     None,
-    /// Cannot be told, with the reason.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
@@ -28,7 +28,7 @@ impl Location {
     }
 }
 
-/// A mounted filesystem that has a log.
+/// A mounted file system that has a log.
 #[derive(Debug, PartialEq)]
 pub struct MountedLog {
     /// Every device that it lies on.
@@ -39,7 +39,7 @@ pub struct MountedLog {
     pub separate: Option<bool>,
 }
 
-/// The mounted filesystems that have such a log; `None` where /sys does not say.
+/// The mounted file systems that have such a log; `None` where /sys does not say.
 pub fn mounted_logs(
     log_type: &LogType,
     mounts: &Mounts,
@@ -103,7 +103,7 @@ fn ext4(volume: &str) -> Location {
     }
 }
 
-/// What stands for the thread of a filesystem without a journal.
+/// What stands for the thread of a file system without a journal.
 const NO_THREAD: &str = "<none>";
 
 /// Of ext4's journal.

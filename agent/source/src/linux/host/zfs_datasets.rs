@@ -14,7 +14,7 @@ pub struct Datasets {
 const FRESH: Duration = Duration::from_secs(5);
 
 impl Datasets {
-    /// The dataset that a path is on; `None` where that is another filesystem.
+    /// The dataset that a path is on; `None` where that is another file system.
     pub fn of(&mut self, path: &str) -> Option<&str> {
         if self.read.is_none_or(|at| at.elapsed() > FRESH) {
             // Without ZFS there is nothing to look through for each operation.

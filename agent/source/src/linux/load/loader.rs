@@ -1,5 +1,5 @@
 //! Loads an object in the chosen build, attaches what the kernel accepts, and keeps file
-//! descriptors of maps and programs. The objects themselves are let go, and with them the copies of the kernel's BTF.
+//! descriptors of maps and programs. The objects themselves are freed, and with them the copies of the kernel's BTF.
 
 use super::kretprobe::{self, Attached};
 use super::maps::{Map, Shared};

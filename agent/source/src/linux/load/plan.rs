@@ -37,10 +37,10 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
                 let why = format!("module {m} is not loaded: waits for the NFS server");
                 return Decision::Wait(why);
             }
-            "ext4" | "jbd2" => "ext4 filesystem with a journal",
-            "xfs" => "XFS filesystem",
+            "ext4" | "jbd2" => "ext4 file system with a journal",
+            "xfs" => "XFS file system",
             "zfs" => "ZFS pool",
-            _ => "btrfs filesystem",
+            _ => "btrfs file system",
         };
         return Decision::Unused(format!("module {m} is not loaded: no {kind} here"));
     }
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn a_probe_of_a_filesystem_is_unused_without_one_of_its_kind() {
         for (word, module, kind) in [
-            ("jbd2", "ext4", "ext4 filesystem with a journal"),
-            ("xfs", "xfs", "XFS filesystem"),
-            ("btrfs", "btrfs", "btrfs filesystem"),
+            ("jbd2", "ext4", "ext4 file system with a journal"),
+            ("xfs", "xfs", "XFS file system"),
+            ("btrfs", "btrfs", "btrfs file system"),
         ] {
             let why = format!("module {module} is not loaded: no {kind} here");
             let decided = decide(probe(word), &facts(&["nfsd"], &["nfsd"]));

@@ -153,7 +153,7 @@ fn rows(
     rows
 }
 
-/// What is told of a log of which nothing is missing.
+/// The figures of a log of which nothing is missing.
 const ALL_FIGURES: &str = "log waits, commits and bytes";
 
 /// What the probes tell of the log of a file system of this type: whether that is all, and in words.
@@ -190,59 +190,5 @@ pub fn measured(
         ),
         (n, all) if n < all => (false, format!("a part: see probe {word} below")),
         _ => (true, format!("{figures}; the log's part of each operation")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::linux::read::LOGS;
-    use nfscope_model::ProbeState;
-
-    #[test]
-    fn what_is_measured_of_a_log_is_what_its_probe_tells() {
-        let programs = |probe: &str, states: &[ProbeState]| -> Vec<_> {
-            let program = |&state| ProbeStatus {
-                probe: probe.into(),
-                program: String::new(),
-                hook: String::new(),
-                gives: String::new(),
-                required: false,
-                state,
-                reason: String::new(),
-                fix: String::new(),
-            };
-            states.iter().map(program).collect()
-        };
-        use ProbeState::{Attached, Fallback, Unsupported};
-        let says =
-            |fs, log, probe, states: &[_]| measured(&LOGS, fs, &log, &programs(probe, states));
-        let all = "log waits, commits and bytes; the log's part of each operation";
-        for (fs, probe) in [("ext4", "jbd2"), ("ext3", "jbd2"), ("zfs", "zfs")] {
-            let up = says(fs, Location::Shared, probe, &[Attached, Fallback]);
-            assert_eq!(up, (true, all.into()), "{fs}");
-        }
-        let (ok, btrfs) = says("btrfs", Location::Shared, "btrfs", &[Attached]);
-        assert!(
-            ok && btrfs.starts_with("log waits and commits; "),
-            "{btrfs}"
-        );
-        let part = says("xfs", Location::Shared, "xfs", &[Attached, Unsupported]);
-        assert_eq!(part, (false, "a part: see probe xfs below".into()));
-        let none = says("xfs", Location::Shared, "xfs", &[Unsupported]);
-        assert!(!none.0 && none.1.contains("not measured"), "{}", none.1);
-        let (ok, _) = says("ext4", Location::None, "jbd2", &[]);
-        assert!(ok, "without a log there is nothing to wait for");
-    }
-
-    #[test]
-    fn every_program_that_a_figure_needs_is_in_the_plan() {
-        use crate::linux::load::program_table::PROBES;
-        for log in LOGS {
-            let probe = PROBES.iter().find(|p| p.word == log.probe).unwrap();
-            for name in [log.wait, log.commit, log.bytes.unwrap_or_default()].concat() {
-                assert!(probe.programs.iter().any(|p| p.name == name), "{name}");
-            }
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! NFS operations, requests and threads, and what the kernel's NFS server counts by itself.
+//! NFS operations, requests and threads, and what the kernel's NFS server counts by itself. The phases of operations are
+//! measured by probe sched, which adds to the rows of probe nfsd and has no map of its own.
 
 use super::decode::{lost, monotonic_ns, seconds, sizes, time};
 use super::nfs_status::status;
@@ -23,7 +24,7 @@ pub struct Timed {
     pub v4: u64,
 }
 
-/// What of a wait the probes can tell here.
+/// Which phases the probes can tell from sleep here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     /// The wait for a CPU apart from sleep.
@@ -89,7 +90,7 @@ pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// NFS operations, requests and threads; operations with their phases where these are told.
+/// NFS operations, requests and threads; operations with their phases where these are measured.
 pub fn read(
     l: &Loaded,
     s: &mut Snapshot,
@@ -119,17 +120,17 @@ pub fn read(
                 let [runqueue, log, disk, lock] = [0, 1, 2, 3].map(wait);
                 let on = h.sum - (runqueue + log + disk + lock);
                 let on = monotonic.clamp(Counted::Cpu(row), on);
-                // What is not told apart is a sleep like others.
-                let apart = |told: bool, v: f64| if told { 0.0 } else { v };
-                let lock = lock + apart(p.runqueue, runqueue) + apart(p.log, log);
-                let told = [
+                // A wait that cannot be told from sleep counts as sleep.
+                let unless = |known: bool, v: f64| if known { 0.0 } else { v };
+                let lock = lock + unless(p.runqueue, runqueue) + unless(p.log, log);
+                let phases = [
                     ("cpu", on, true),
                     ("runqueue", runqueue, p.runqueue),
                     ("log", log, p.log),
                     ("disk", disk, true),
                     ("lock", lock, true),
                 ];
-                for (phase, v, _) in told.iter().filter(|(_, _, told)| *told) {
+                for (phase, v, _) in phases.iter().filter(|(_, _, known)| *known) {
                     s.counter(&f::OP_PHASE, [version, op, phase], *v);
                 }
             }
@@ -269,6 +270,23 @@ fn pools(l: &Loaded, s: &mut Snapshot, monotonic: &mut Monotonic) {
             s.counter(&f::THREAD_BUSY, [&pool], seconds(busy_ns));
             let saturated = monotonic.clamp(Counted::Saturated(i), seconds(saturated));
             s.counter(&f::THREADS_SATURATED, [&pool], saturated);
+        }
+    }
+}
+
+/// Operations that the probes timed, of those that the kernel counted since the probes attached. `timed` was read between the
+/// two readings `around` of the kernel's counts, and its operations go on: in between is exact.
+pub fn coverage(l: &Loaded, timed: Timed, around: [&KernelCounts; 2], s: &mut Snapshot) {
+    let Some(start) = &l.counted else { return };
+    let counts = |of: fn(&KernelCounts) -> u64| around.map(|k| of(k).saturating_sub(of(start)));
+    for (version, timed, [least, most]) in [
+        ("3", timed.v3, counts(KernelCounts::v3)),
+        ("4", timed.v4, counts(KernelCounts::v4)),
+    ] {
+        let counted = timed.clamp(least, most.max(least));
+        // Nothing to cover says nothing about coverage.
+        if counted > 0 {
+            s.gauge(&f::COVERAGE, [version], timed as f64 / counted as f64);
         }
     }
 }

@@ -14,7 +14,7 @@ use nfscope_probes::types as t;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-/// Room for some twenty thousand events: what a burst brings between two looks.
+/// Room for some twenty thousand events: what a burst brings between two calls.
 const RING_BYTES: u32 = 4 << 20;
 
 const NONE: t::slow_want = t::slow_want {
@@ -111,7 +111,7 @@ impl Listening {
         l.close_ring("nfsd_slow_ring");
     }
 
-    /// What has come since the last look. `phases` where waits are split here.
+    /// What has come since the last call. `phases` where operations are split into phases here.
     pub fn take(
         &mut self,
         l: &Loaded,
