@@ -165,7 +165,7 @@ fn count_cpus(list: &str) -> Option<usize> {
         .map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-            Some((last + 1).checked_sub(first)?)
+            (last + 1).checked_sub(first)
         })
         .sum()
 }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_a_filesystem_is_unused_without_one_of_its_kind() {
+    fn a_probe_of_a_file_system_is_unused_without_one_of_its_kind() {
         for (word, module, kind) in [
             ("jbd2", "ext4", "ext4 file system with a journal"),
             ("xfs", "xfs", "XFS file system"),
