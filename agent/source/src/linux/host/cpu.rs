@@ -8,8 +8,8 @@ pub fn read(s: &mut Snapshot) {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = rustix::param::clock_ticks_per_second();
     if let (Some((online, idle)), true) = (parse(&text), ticks > 0) {
-        s.gauge(&f::PROCESSORS, [], online);
-        s.counter(&f::PROCESSOR_IDLE, [], idle / ticks as f64);
+        s.gauge(&f::CPUS, [], online);
+        s.counter(&f::CPU_IDLE, [], idle / ticks as f64);
     }
 }
 

@@ -6,6 +6,8 @@ use crate::linux::host::log_types;
 /// What probe btrfs tells; [`logs`](super::logs) reads it.
 pub static LOG: Log = Log {
     probe: "btrfs",
+    map: "btrfs_log",
+    events: "btrfs_event",
     log_type: &log_types::BTRFS,
     wait: &[
         "btrfs_log_begin",

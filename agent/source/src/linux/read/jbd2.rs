@@ -6,6 +6,8 @@ use crate::linux::host::log_types;
 /// What probe jbd2 tells; [`logs`](super::logs) reads it.
 pub static LOG: Log = Log {
     probe: "jbd2",
+    map: "jbd2_log",
+    events: "jbd2_event",
     log_type: &log_types::EXT4,
     wait: &[
         "jbd2_wait_begin",

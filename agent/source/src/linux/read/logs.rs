@@ -20,6 +20,10 @@ use std::collections::BTreeMap;
 pub struct Log {
     /// The probe's word.
     pub probe: &'static str,
+    /// Its map of rows.
+    pub map: &'static str,
+    /// Its map of rare events.
+    pub events: &'static str,
     /// Which file systems have it.
     pub log_type: &'static LogType,
     /// What tells how long threads wait for it.
@@ -93,7 +97,7 @@ pub fn read(
             ("map_full", E::EV_LOG_FULL.0),
             ("unmatched", E::EV_LOG_UNMATCHED.0),
         ];
-        lost(l, &format!("{}_event", log.probe), log.probe, s, &events);
+        lost(l, log.events, log.probe, s, &events);
     }
 }
 
@@ -106,7 +110,7 @@ fn rows(
     s: &mut Snapshot,
 ) -> BTreeMap<String, Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    let Some(map) = l.map(&format!("{}_log", log.probe)) else {
+    let Some(map) = l.map(log.map) else {
         return rows;
     };
     // First the rows, then what is mounted: a file system that was mounted in between is not taken for gone.
@@ -137,7 +141,7 @@ fn rows(
         };
         rows.insert(name, row);
     }
-    fill(map, kept, &format!("{}_log", log.probe), s);
+    fill(map, kept, log.map, s);
     for m in mounted.into_iter().flatten() {
         let Some(volume) = m.volume else { continue };
         if !m.devices.iter().any(|d| rows.contains_key(d)) {

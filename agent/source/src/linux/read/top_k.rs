@@ -274,7 +274,7 @@ impl ClientAccounting {
         }
         fill(index, rows.len(), "nfsd_client", s);
         let full = s
-            .value(&f::EVENTS_LOST, ["nfsd", "tally_full"])
+            .value(&f::EVENTS_LOST, ["nfsd", "client_full"])
             .unwrap_or_default();
         let more = full > std::mem::replace(&mut self.full, full);
         if more || rows.len() >= index.capacity() as usize * 3 / 4 {

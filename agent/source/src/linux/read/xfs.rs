@@ -6,6 +6,8 @@ use crate::linux::host::log_types;
 /// What probe xfs tells; [`logs`](super::logs) reads it.
 pub static LOG: Log = Log {
     probe: "xfs",
+    map: "xfs_log",
+    events: "xfs_event",
     log_type: &log_types::XFS,
     wait: &[
         "xfs_seq_begin",
