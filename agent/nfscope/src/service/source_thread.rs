@@ -247,7 +247,7 @@ fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Request>, publish: &watch
     loop {
         if judged.is_none_or(|at| at.elapsed() >= WINDOW) {
             judged = Some(Instant::now());
-            for change in findings.step(source.look(), SystemTime::now()) {
+            for change in findings.step(source.peek(), SystemTime::now()) {
                 say(&change.to_string());
             }
         }
