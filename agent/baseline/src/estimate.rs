@@ -1,8 +1,8 @@
 //! Quantities of one operation's durations, window by window, with how sure they are.
 
-use crate::histogram_series::Spreads;
+use crate::histogram_series::HistogramSeries;
 use nfscope_stats as stats;
-use nfscope_stats::{CONFIDENCE, Measured};
+use nfscope_stats::{CONFIDENCE, Estimate};
 use serde::Serialize;
 
 /// A value, and the ends of its 95 % confidence interval where there are windows enough to tell.
@@ -20,7 +20,7 @@ pub struct Value {
 }
 
 impl Value {
-    fn new(plain: Option<f64>, measured: Option<Measured>) -> Option<Value> {
+    fn new(plain: Option<f64>, measured: Option<Estimate>) -> Option<Value> {
         match measured {
             Some(m) => {
                 let (i, hidden) = (m.interval(CONFIDENCE), m.interval(0.0));
@@ -48,24 +48,24 @@ impl Value {
 }
 
 /// A quantile, 0 to 1.
-pub fn quantile(s: &Spreads, q: f64) -> Option<Value> {
+pub fn quantile(s: &HistogramSeries, q: f64) -> Option<Value> {
     let measured = stats::quantile(&s.buckets, s.scheme, q);
     Value::new(s.total().quantile(q), measured)
 }
 
 /// Windows on each side that it takes to find a change by a tenth in a quantile, in four of five cases.
-pub fn windows_to_find(s: &Spreads, q: f64) -> Option<f64> {
+pub fn windows_to_find(s: &HistogramSeries, q: f64) -> Option<f64> {
     let measured = stats::quantile(&s.buckets, s.scheme, q)?;
-    Some(measured.windows_to_find(1.1, stats::LEAST, 0.8, s.buckets.len()))
+    Some(measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len()))
 }
 
 /// The mean.
-pub fn mean(s: &Spreads) -> Option<Value> {
+pub fn mean(s: &HistogramSeries) -> Option<Value> {
     per(&s.sums, &s.counts)
 }
 
 /// How many a second.
-pub fn rate(s: &Spreads, seconds: &[f64]) -> Option<Value> {
+pub fn rate(s: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
     per(&s.counts, seconds)
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn ten_windows_tell_how_sure_they_are() {
-        let mut s = Spreads::new(Scheme::TIME);
+        let mut s = HistogramSeries::new(Scheme::TIME);
         for w in 1..=20 {
             s.begin(w);
             let mut h = Histogram::new(Scheme::TIME);

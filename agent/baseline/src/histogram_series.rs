@@ -4,7 +4,7 @@ use nfscope_model::{Histogram, Scheme, Sparse};
 
 /// Histograms of one scheme in windows that follow each other.
 #[derive(Debug, Clone)]
-pub struct Spreads {
+pub struct HistogramSeries {
     /// Bucket scheme.
     pub scheme: Scheme,
     /// Buckets.
@@ -15,10 +15,10 @@ pub struct Spreads {
     pub sums: Vec<f64>,
 }
 
-impl Spreads {
+impl HistogramSeries {
     /// No window yet.
     pub fn new(scheme: Scheme) -> Self {
-        Spreads {
+        HistogramSeries {
             scheme,
             buckets: Vec::new(),
             counts: Vec::new(),
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn versions_become_one_and_windows_without_it_count() {
-        let mut s = Spreads::new(Scheme::TIME);
+        let mut s = HistogramSeries::new(Scheme::TIME);
         s.begin(1);
         s.add(&histogram(&[(3, 1), (7, 2)], 1.0));
         s.add(&histogram(&[(3, 4), (5, 1)], 2.0));

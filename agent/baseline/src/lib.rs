@@ -1,5 +1,7 @@
 //! Baselines: recordings of what a server did, kept and compared.
 
+#![forbid(unsafe_code)]
+
 pub mod capacity;
 pub mod codec;
 pub mod compare;
@@ -14,5 +16,4 @@ pub mod show;
 pub mod store;
 pub mod summary;
 pub mod target_metric;
-pub mod temp_dir;
 pub mod wall_clock;

@@ -16,19 +16,19 @@ pub fn table(entries: &[Entry]) -> String {
         .map(str::to_owned),
     ];
     for e in entries {
-        let mut about = vec![labels(&e.about.labels)];
+        let mut notes = vec![labels(&e.metadata.labels)];
         if let Some(note) = note(e.state) {
-            about.insert(0, format!("({note})"));
+            notes.insert(0, format!("({note})"));
         }
-        about.retain(|a| !a.is_empty());
+        notes.retain(|a| !a.is_empty());
         rows.push([
-            e.about.name.clone(),
-            began(e.about.began_ms),
+            e.metadata.name.clone(),
+            began(e.metadata.began_ms),
             units::length(e.length),
             e.windows.to_string(),
-            e.about.host.clone(),
-            e.about.kernel.clone().unwrap_or_else(|| "-".to_owned()),
-            about.join(" "),
+            e.metadata.host.clone(),
+            e.metadata.kernel.clone().unwrap_or_else(|| "-".to_owned()),
+            notes.join(" "),
         ]);
     }
     columns(&rows)

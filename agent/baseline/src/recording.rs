@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What is known of a recording beside its windows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct About {
+pub struct Metadata {
     /// Its name, one of each in a store.
     pub name: String,
     /// When it began, in milliseconds since 1970 (UTC).
@@ -32,7 +32,7 @@ pub(super) fn seconds<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Err
 
 /// One series that appears in windows by its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct SeriesKey {
     /// The number.
     pub id: u32,
     /// Name of its family; one of a later version may be unknown here.
@@ -43,13 +43,13 @@ pub struct Line {
 
 /// What one series did in a window.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Point {
+pub enum Sample {
     /// What was added to a counter.
-    Added(f64),
+    Counter(f64),
     /// A gauge, as it stood at the end.
-    Stood(f64),
+    Gauge(f64),
     /// What was added to a histogram: buckets that are not empty, and the sum of the values in base units.
-    Spread {
+    Histogram {
         /// Bucket scheme.
         scheme: Scheme,
         /// Index and count of each bucket that has something, by index.
@@ -59,10 +59,10 @@ pub enum Point {
     },
 }
 
-impl Point {
-    /// The histogram of a [`Point::Spread`].
+impl Sample {
+    /// The histogram of a [`Sample::Histogram`].
     pub fn histogram(&self) -> Option<Histogram> {
-        let Point::Spread {
+        let Sample::Histogram {
             scheme,
             counts,
             sum,
@@ -76,24 +76,38 @@ impl Point {
     }
 }
 
+impl From<&nfscope_model::Sample> for Sample {
+    fn from(sample: &nfscope_model::Sample) -> Sample {
+        match sample {
+            nfscope_model::Sample::Counter(v) => Sample::Counter(*v),
+            nfscope_model::Sample::Gauge(v) => Sample::Gauge(*v),
+            nfscope_model::Sample::Histogram(h) => Sample::Histogram {
+                scheme: h.scheme,
+                counts: h.sparse(),
+                sum: h.sum,
+            },
+        }
+    }
+}
+
 /// One window as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
+pub struct RecordedWindow {
     /// When it began, in milliseconds since 1970 (UTC).
     pub began_ms: i64,
     /// How long it was.
     pub length: Duration,
     /// Points by the number of their series. A series that has none was not measured in this window.
-    pub points: Vec<(u32, Point)>,
+    pub samples: Vec<(u32, Sample)>,
 }
 
 /// A whole recording in memory, windows in order of time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Take {
+pub struct Recording {
     /// What is known of it.
-    pub about: About,
+    pub metadata: Metadata,
     /// Series by number.
-    pub lines: Vec<Line>,
+    pub series: Vec<SeriesKey>,
     /// Windows.
-    pub windows: Vec<Recorded>,
+    pub windows: Vec<RecordedWindow>,
 }

@@ -14,29 +14,29 @@ const GAPS: usize = 5;
 
 /// For people.
 pub fn page(s: &Summary) -> String {
-    let (about, mut page) = (&s.entry.about, String::new());
+    let (metadata, mut page) = (&s.entry.metadata, String::new());
     let mut line = |name: &str, text: &str| {
         if !text.is_empty() {
             let _ = writeln!(page, "{name:11}{text}");
         }
     };
     let state = note(s.entry.state).map_or_else(String::new, |n| format!(" ({n})"));
-    line("baseline", &format!("{}{state}", about.name));
-    line("began", &began(about.began_ms));
+    line("baseline", &format!("{}{state}", metadata.name));
+    line("began", &began(metadata.began_ms));
     line(
         "length",
         &format!(
             "{} in {} of {}",
             units::length(s.entry.length),
             units::many(s.entry.windows as f64, "window"),
-            units::length(about.interval)
+            units::length(metadata.interval)
         ),
     );
     line("missing", &gaps(s));
-    line("host", &about.host);
-    line("kernel", about.kernel.as_deref().unwrap_or("not told"));
-    line("agent", &about.agent);
-    line("labels", &labels(&about.labels));
+    line("host", &metadata.host);
+    line("kernel", metadata.kernel.as_deref().unwrap_or("not told"));
+    line("agent", &metadata.agent);
+    line("labels", &labels(&metadata.labels));
     let rate = s
         .rate
         .map_or_else(|| "-".to_owned(), |v| value(v, |r| units::rate(r) + "/s"));

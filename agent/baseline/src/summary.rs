@@ -2,7 +2,7 @@
 
 use crate::estimate;
 use crate::estimate::{Value, per};
-use crate::histogram_series::Spreads;
+use crate::histogram_series::HistogramSeries;
 use crate::series;
 use crate::series::Gap;
 use crate::store::{Entry, Store};
@@ -30,7 +30,7 @@ pub struct OpRow {
     pub p90: Option<Value>,
     /// All but a hundredth.
     pub p99: Option<Value>,
-    /// About how long two recordings have to be, in seconds, so that a change of its p99 by 10 % is found in four of five
+    /// Metadata how long two recordings have to be, in seconds, so that a change of its p99 by 10 % is found in four of five
     /// cases.
     pub seconds_to_find: Option<f64>,
 }
@@ -65,15 +65,15 @@ pub fn summary(store: &Store, name: &str) -> anyhow::Result<Summary> {
         .into_iter()
         .map(|[_, op]| op)
         .collect();
-    let spreads: BTreeMap<&str, Spreads> = ops
+    let histograms: BTreeMap<&str, HistogramSeries> = ops
         .into_iter()
-        .filter_map(|op| Some((op, c.spreads(&family::OP_DURATION, |[_, o]| o == op)?)))
+        .filter_map(|op| Some((op, c.histograms(&family::OP_DURATION, |[_, o]| o == op)?)))
         .collect();
-    let time: f64 = spreads.values().map(Spreads::sum).sum();
+    let time: f64 = histograms.values().map(HistogramSeries::sum).sum();
     let counts: Vec<f64> = (0..seconds.len())
-        .map(|i| spreads.values().map(|s| s.counts[i]).sum())
+        .map(|i| histograms.values().map(|s| s.counts[i]).sum())
         .collect();
-    let mut rows: Vec<_> = spreads
+    let mut rows: Vec<_> = histograms
         .iter()
         .filter(|(_, s)| s.count() > 0.0)
         .map(|(op, s)| OpRow {

@@ -2,7 +2,7 @@
 
 use crate::estimate;
 use crate::estimate::Value;
-use crate::histogram_series::Spreads;
+use crate::histogram_series::HistogramSeries;
 use nfscope_text::parse;
 use nfscope_text::suggest::near;
 use nfscope_text::units;
@@ -14,12 +14,12 @@ pub struct Metric {
     /// The operation.
     pub op: String,
     /// What of it.
-    pub what: What,
+    pub what: Statistic,
 }
 
 /// What is asked of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Statistic {
     /// A quantile of its duration, in percent.
     Quantile(u8),
     /// Its mean duration.
@@ -28,12 +28,12 @@ pub enum What {
     Rate,
 }
 
-const WORDS: [(&str, What); 5] = [
-    ("p50", What::Quantile(50)),
-    ("p90", What::Quantile(90)),
-    ("p99", What::Quantile(99)),
-    ("mean", What::Mean),
-    ("rate", What::Rate),
+const WORDS: [(&str, Statistic); 5] = [
+    ("p50", Statistic::Quantile(50)),
+    ("p90", Statistic::Quantile(90)),
+    ("p99", Statistic::Quantile(99)),
+    ("mean", Statistic::Mean),
+    ("rate", Statistic::Rate),
 ];
 
 /// `write`, which is `write:p99`, or another quantity of it.
@@ -66,18 +66,20 @@ impl fmt::Display for Metric {
 
 impl Metric {
     /// Its value in these windows, each so many seconds long.
-    pub fn of(&self, spreads: &Spreads, seconds: &[f64]) -> Option<Value> {
+    pub fn of(&self, histograms: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
         match self.what {
-            What::Quantile(percent) => estimate::quantile(spreads, f64::from(percent) / 100.0),
-            What::Mean => estimate::mean(spreads),
-            What::Rate => estimate::rate(spreads, seconds),
+            Statistic::Quantile(percent) => {
+                estimate::quantile(histograms, f64::from(percent) / 100.0)
+            }
+            Statistic::Mean => estimate::mean(histograms),
+            Statistic::Rate => estimate::rate(histograms, seconds),
         }
     }
 
     /// A value of it for people.
     pub fn show(&self, value: f64) -> String {
         match self.what {
-            What::Rate => format!("{}/s", units::rate(value)),
+            Statistic::Rate => format!("{}/s", units::rate(value)),
             _ => units::seconds(value),
         }
     }

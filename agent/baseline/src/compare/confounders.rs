@@ -1,11 +1,11 @@
 //! What differs between two recordings beside what was to be compared, so that nobody compares different work.
 
-use crate::compare::result::Warning;
-use crate::compare::{clients, labels as words};
-use crate::series::Columns;
+use crate::compare::labels;
+use crate::compare::result::Caveat;
+use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_stats as stats;
-use nfscope_stats::Measured;
+use nfscope_stats::Estimate;
 use nfscope_text::units::{percent, rate, seconds};
 use std::collections::BTreeMap;
 
@@ -16,20 +16,35 @@ const MIX: f64 = 0.1;
 /// A recording drifts if its halves differ by more than this factor.
 const DRIFT: f64 = 1.25;
 
-pub(super) fn about(before: &Columns, after: &Columns) -> Vec<Warning> {
+pub(super) fn find(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
     let mut w = Vec::new();
-    let mut say = |kind, text: String| w.push(Warning { kind, text });
+    let mut say = |kind, text: String| w.push(Caveat { kind, text });
     load(before, after, &mut say);
     mix(before, after, &mut say);
     let (b, a) = (clients(before), clients(after));
     if b != a {
         say("clients", format!("{b} clients before, {a} after"));
     }
-    same("host", &before.about.host, &after.about.host, &mut say);
-    let kernel = |c: &Columns| c.about.kernel.clone().unwrap_or_else(|| "unknown".into());
+    same(
+        "host",
+        &before.metadata.host,
+        &after.metadata.host,
+        &mut say,
+    );
+    let kernel = |c: &SeriesSet| {
+        c.metadata
+            .kernel
+            .clone()
+            .unwrap_or_else(|| "unknown".into())
+    };
     same("kernel", &kernel(before), &kernel(after), &mut say);
-    same("agent", &before.about.agent, &after.about.agent, &mut say);
-    let threads = |c: &Columns| {
+    same(
+        "agent",
+        &before.metadata.agent,
+        &after.metadata.agent,
+        &mut say,
+    );
+    let threads = |c: &SeriesSet| {
         let all = c.numbers(&f::THREADS, |_| true)?;
         let n = all.iter().sum::<f64>() / all.len().max(1) as f64;
         Some(format!("{}", (n * 10.0).round() / 10.0))
@@ -47,13 +62,19 @@ pub(super) fn about(before: &Columns, after: &Columns) -> Vec<Warning> {
                 "gaps",
                 format!(
                     "{side}: {} of the time between the first and the last window are in none",
-                    words::length(c.missing())
+                    labels::length(c.missing())
                 ),
             );
         }
         lost(side, c, &mut say);
     }
     w
+}
+
+/// Clients that did something.
+pub(super) fn clients(c: &SeriesSet) -> usize {
+    let all = c.sums(&f::CLIENT_OPS);
+    all.iter().filter(|(_, n)| *n > 0.0).count()
 }
 
 fn same(kind: &'static str, before: &str, after: &str, say: &mut impl FnMut(&'static str, String)) {
@@ -65,9 +86,9 @@ fn same(kind: &'static str, before: &str, after: &str, say: &mut impl FnMut(&'st
     }
 }
 
-fn load(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, String)) {
-    let of = |c: &Columns| {
-        let all = c.spreads(&f::RPC_DURATION, |_| true)?;
+fn load(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    let of = |c: &SeriesSet| {
+        let all = c.histograms(&f::RPC_DURATION, |_| true)?;
         Some(all.count() / c.seconds().max(f64::MIN_POSITIVE))
     };
     let (b, a) = (of(before).unwrap_or(0.0), of(after).unwrap_or(0.0));
@@ -84,11 +105,11 @@ fn load(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, St
     }
 }
 
-fn mix(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, String)) {
-    let of = |c: &Columns| {
+fn mix(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    let of = |c: &SeriesSet| {
         let mut parts: BTreeMap<String, f64> = BTreeMap::new();
         for ([version, op], h) in c.totals(&f::OP_DURATION) {
-            *parts.entry(words::operation(version, op)).or_default() += h.count() as f64;
+            *parts.entry(labels::operation(version, op)).or_default() += h.count() as f64;
         }
         let all: f64 = parts.values().sum();
         parts.values_mut().for_each(|n| *n /= all.max(1.0));
@@ -115,8 +136,8 @@ fn mix(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, Str
         say("mix", format!("the mix differs: {}", most.join("; ")));
     }
     for (op, what) in [("read", "READs"), ("write", "WRITEs")] {
-        let size = |c: &Columns| {
-            let sizes = c.spreads(&f::IO_SIZE, |[_, o]| o == op)?;
+        let size = |c: &SeriesSet| {
+            let sizes = c.histograms(&f::IO_SIZE, |[_, o]| o == op)?;
             sizes.mean().filter(|_| sizes.count() >= 10.0)
         };
         if let (Some(b), Some(a)) = (size(before), size(after))
@@ -131,12 +152,12 @@ fn mix(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, Str
 }
 
 /// Whether the two halves of one recording are of one kind.
-fn drift(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
-    let Some(all) = c.spreads(&f::OP_DURATION, |_| true) else {
+fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    let Some(all) = c.histograms(&f::OP_DURATION, |_| true) else {
         return;
     };
     let middle = all.counts.len() / 2;
-    let halves = |y: &[f64], x: &[f64]| -> Option<[Measured; 2]> {
+    let halves = |y: &[f64], x: &[f64]| -> Option<[Estimate; 2]> {
         Some([
             stats::ratio(&y[..middle], &x[..middle])?,
             stats::ratio(&y[middle..], &x[middle..])?,
@@ -170,10 +191,10 @@ fn drift(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
 }
 
 /// Events that the probes missed make counts too low.
-fn lost(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
+fn lost(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let missed = |[_, why]: [&str; 2]| matches!(why, "recursion" | "record" | "map_full");
     let lost = c.total(&f::EVENTS_LOST, missed);
-    let all = c.spreads(&f::OP_DURATION, |_| true);
+    let all = c.histograms(&f::OP_DURATION, |_| true);
     let all = all.map_or(0.0, |s| s.count());
     if lost > 0.001 * all {
         say(

@@ -1,10 +1,11 @@
 //! The answer in one paragraph.
 
 use crate::compare::hypothesis::phases;
-use crate::compare::labels as words;
-use crate::compare::result::{Quantity, Row, Subject, Verdict, Warning};
-use crate::series::Columns;
+use crate::compare::labels;
+use crate::compare::result::{Caveat, Quantity, Row, Subject, Verdict};
+use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
+use nfscope_stats::Interval;
 use nfscope_text::units::seconds;
 
 /// More sentences of changes would not be read.
@@ -12,17 +13,17 @@ const MOST: usize = 3;
 
 /// What changed, the operation with the most time first.
 pub(super) fn paragraph(
-    before: &Columns,
-    after: &Columns,
+    before: &SeriesSet,
+    after: &SeriesSet,
     rows: &[Row],
-    warnings: &[Warning],
+    caveats: &[Caveat],
 ) -> String {
     let (mut changed, mut unchanged, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-    for (_, rows) in words::by_subject(rows) {
+    for (_, rows) in labels::by_subject(rows) {
         let Subject::Op { version, op } = &rows[0].subject else {
             continue;
         };
-        let name = words::operation(version, op);
+        let name = labels::operation(version, op);
         match headline(rows) {
             Some(row) => {
                 // What the mean did not do has no part in it.
@@ -60,14 +61,14 @@ pub(super) fn paragraph(
     if changed.is_empty() {
         changed.push("There is nothing to compare: hardly any operations on one side.".into());
     }
-    if warnings.iter().any(|w| DOUBTFUL.contains(&w.kind)) {
+    if caveats.iter().any(|w| DOUBTFUL.contains(&w.kind)) {
         changed.push("But the two did not do the same work: see the warnings.".into());
     }
     changed.join(" ")
 }
 
 fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
-    words::by_subject(rows).filter_map(|(_, rows)| {
+    labels::by_subject(rows).filter_map(|(_, rows)| {
         let name = match &rows[0].subject {
             Subject::Requests { version } => format!("Requests {version}, from arrival to reply:"),
             Subject::Queue => "The wait for a thread:".to_owned(),
@@ -99,20 +100,23 @@ fn sentence(name: &str, row: &Row, why: &str) -> String {
     } else {
         "rose"
     };
-    let value = |side: Option<crate::compare::result::Estimate>| side.map_or(0.0, |e| e.value);
-    let (change, interval) = words::change(row.ratio).unwrap_or_default();
+    let value = |side: Option<Interval>| side.map_or(0.0, |e| e.value);
+    let (change, interval) = labels::change(row.ratio).unwrap_or_default();
     let interval = interval.map_or(String::new(), |i| format!(", 95 % CI {i}"));
     format!(
         "{name} {} {verb} from {} to {} ({change}{interval}){why}.",
-        words::quantity(&row.quantity),
+        labels::quantity(&row.quantity),
         seconds(value(row.before)),
         seconds(value(row.after)),
     )
 }
 
 /// Which phase most of the mean's change is in, where one is.
-fn why(before: &Columns, after: &Columns, version: &str, op: &str) -> String {
-    let mean = |c: &Columns| c.spreads(&f::OP_DURATION, |l| l == [version, op])?.mean();
+fn why(before: &SeriesSet, after: &SeriesSet, version: &str, op: &str) -> String {
+    let mean = |c: &SeriesSet| {
+        c.histograms(&f::OP_DURATION, |l| l == [version, op])?
+            .mean()
+    };
     let phases = |c| phases(c, version, op);
     let (Some(b), Some(a)) = (mean(before), mean(after)) else {
         return String::new();

@@ -1,7 +1,8 @@
 //! What a comparison's parts are called, and its numbers as text: the same for the terminal and for the page.
 
-use crate::compare::result::{Comparison, Estimate, Quantity, Row, Side, Subject, Verdict};
+use crate::compare::result::{Comparison, Quantity, Row, Side, Subject, Verdict};
 use crate::list::{began, labels};
+use nfscope_stats::Interval;
 use nfscope_text::units;
 use nfscope_text::units::{many, percent, rate, seconds};
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub(super) fn value(q: &Quantity, v: f64) -> String {
 }
 
 /// The change that a ratio is, and its 95 % interval, in percent: `-92 %` and `-93 .. -91`.
-pub(super) fn change(ratio: Option<Estimate>) -> Option<(String, Option<String>)> {
+pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)> {
     let r = ratio.filter(|r| r.value.is_finite())?;
     let interval = (r.low.is_finite() && r.high.is_finite())
         .then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
@@ -93,13 +94,13 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
 pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
     let both = |name: &str, of: fn(&Side) -> String| [name.to_owned(), of(&c.before), of(&c.after)];
     let mut rows = vec![
-        both("name", |s| s.about.name.clone()),
-        both("began", |s| began(s.about.began_ms)),
-        both("host", |s| s.about.host.clone()),
+        both("name", |s| s.metadata.name.clone()),
+        both("began", |s| began(s.metadata.began_ms)),
+        both("host", |s| s.metadata.host.clone()),
         both("kernel", |s| {
-            s.about.kernel.clone().unwrap_or_else(|| NONE.to_owned())
+            s.metadata.kernel.clone().unwrap_or_else(|| NONE.to_owned())
         }),
-        both("agent", |s| s.about.agent.clone()),
+        both("agent", |s| s.metadata.agent.clone()),
         both("length", |s| {
             format!(
                 "{} in {}",
@@ -110,8 +111,8 @@ pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
         both("operations", |s| format!("{:.0}", s.operations)),
         both("clients", |s| s.clients.to_string()),
     ];
-    if !(c.before.about.labels.is_empty() && c.after.about.labels.is_empty()) {
-        rows.push(both("labels", |s| labels(&s.about.labels)));
+    if !(c.before.metadata.labels.is_empty() && c.after.metadata.labels.is_empty()) {
+        rows.push(both("labels", |s| labels(&s.metadata.labels)));
     }
     rows
 }
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_ratio_is_told_as_a_change() {
-        let of = |value, low, high| change(Some(Estimate { value, low, high }));
+        let of = |value, low, high| change(Some(Interval { value, low, high }));
         let both = |a: &str, b: &str| Some((a.to_owned(), Some(b.to_owned())));
         assert_eq!(of(0.08, 0.07, 0.09), both("-92 %", "-93 .. -91"));
         assert_eq!(of(1.0, 0.971, 1.0999), both("0.0 %", "-2.9 .. +10"));

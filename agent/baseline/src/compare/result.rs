@@ -1,18 +1,8 @@
 //! What a comparison says: the same for the terminal, for JSON and for the page.
 
-use crate::recording::About;
+use crate::recording::Metadata;
+use nfscope_stats::Interval;
 use serde::Serialize;
-
-/// A value with its interval, in base units (seconds, events per second, or a ratio).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Estimate {
-    /// The value itself.
-    pub value: f64,
-    /// Lower end of its 95 % confidence interval.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -93,11 +83,11 @@ pub struct Row {
     #[serde(flatten)]
     pub quantity: Quantity,
     /// Before; `None` where not measured.
-    pub before: Option<Estimate>,
+    pub before: Option<Interval>,
     /// After.
-    pub after: Option<Estimate>,
+    pub after: Option<Interval>,
     /// After over before.
-    pub ratio: Option<Estimate>,
+    pub ratio: Option<Interval>,
     /// Probability of a difference as large where there is none that matters, corrected for the number of comparisons (Holm).
     pub p: Option<f64>,
     /// What may be said.
@@ -111,7 +101,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
     /// What is known of the recording.
-    pub about: About,
+    pub metadata: Metadata,
     /// Windows in it.
     pub windows: usize,
     /// Seconds of them.
@@ -124,7 +114,7 @@ pub struct Side {
 
 /// A difference between the two sides that is none of what was to be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Warning {
+pub struct Caveat {
     /// load, mix, clients, kernel, agent, threads, drift, gaps, lost.
     pub kind: &'static str,
     /// In words, with both sides' figures.
@@ -157,7 +147,7 @@ pub struct Bars {
 
 /// One quantity over time: seconds since the recording began, value (NaN where there was none).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Course {
+pub struct TimeSeries {
     /// What of.
     pub title: String,
     /// True for seconds of latency, false for events a second.
@@ -172,9 +162,9 @@ pub struct Course {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// One paragraph: what changed.
-    pub answer: String,
+    pub headline: String,
     /// What makes the comparison doubtful.
-    pub warnings: Vec<Warning>,
+    pub caveats: Vec<Caveat>,
     /// Before.
     pub before: Side,
     /// After.
@@ -193,5 +183,5 @@ pub struct Comparison {
     pub bars: Vec<Bars>,
     /// Rates and latencies over time.
     #[serde(skip)]
-    pub courses: Vec<Course>,
+    pub time_series: Vec<TimeSeries>,
 }

@@ -1,8 +1,8 @@
 //! What is compared: operations that matter, and what they wait for.
 
-use crate::compare::labels as words;
+use crate::compare::labels;
 use crate::compare::result::Subject;
-use crate::series::Columns;
+use crate::series::SeriesSet;
 use nfscope_model::{Histogram, family as f};
 use nfscope_text::units::percent;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub(super) struct Subjects {
     pub left_out: Vec<String>,
 }
 
-pub(super) fn choose(before: &Columns, after: &Columns) -> Subjects {
+pub(super) fn choose(before: &SeriesSet, after: &SeriesSet) -> Subjects {
     let mut shares: BTreeMap<[String; 2], f64> = BTreeMap::new();
     for c in [before, after] {
         for (key, share) in of_time(c) {
@@ -34,7 +34,7 @@ pub(super) fn choose(before: &Columns, after: &Columns) -> Subjects {
         if share >= LEAST_SHARE {
             kept.push(Subject::Op { version, op });
         } else if share > 0.0 {
-            let name = words::operation(&version, &op);
+            let name = labels::operation(&version, &op);
             left_out.push(format!("{name} ({})", percent(share)));
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn choose(before: &Columns, after: &Columns) -> Subjects {
 }
 
 /// The part of all operations' time that each takes.
-fn of_time(c: &Columns) -> Vec<([String; 2], f64)> {
+fn of_time(c: &SeriesSet) -> Vec<([String; 2], f64)> {
     let ops = c.totals(&f::OP_DURATION);
     let all: f64 = ops.iter().map(|(_, h)| h.sum).sum();
     let share = |h: &Histogram| h.sum / all.max(f64::MIN_POSITIVE);
@@ -60,7 +60,7 @@ fn of_time(c: &Columns) -> Vec<([String; 2], f64)> {
 }
 
 /// Versions that matter.
-fn versions(c: &Columns) -> Vec<String> {
+fn versions(c: &SeriesSet) -> Vec<String> {
     let requests = c.totals(&f::RPC_DURATION);
     let all: u64 = requests.iter().map(|(_, h)| h.count()).sum();
     let least = LEAST_SHARE * all.max(1) as f64;
@@ -69,7 +69,7 @@ fn versions(c: &Columns) -> Vec<String> {
 }
 
 /// Logs that were waited for, the one with the longest waits first; and the names of those that hardly were.
-fn logs(before: &Columns, after: &Columns) -> (Vec<Subject>, Vec<String>) {
+fn logs(before: &SeriesSet, after: &SeriesSet) -> (Vec<Subject>, Vec<String>) {
     let mut waited: BTreeMap<[String; 2], f64> = BTreeMap::new();
     for c in [before, after] {
         for (labels, h) in c.totals(&f::LOG_WAIT) {

@@ -1,10 +1,11 @@
 //! What a list of baselines says of each.
 
-use crate::recording as take;
-use crate::recording::About;
-use crate::store::{process, read};
+use crate::recording::{Metadata, seconds};
+use crate::store::process;
 use rusqlite::Row;
+use rusqlite::types::Type;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 /// How a recording stands.
@@ -52,13 +53,13 @@ impl State {
 pub struct Entry {
     /// What is known of it.
     #[serde(flatten)]
-    pub about: About,
+    pub metadata: Metadata,
     /// How it stands.
     pub state: State,
     /// Windows in it.
     pub windows: u64,
     /// Time that they cover.
-    #[serde(rename = "seconds", serialize_with = "take::seconds")]
+    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub length: Duration,
     #[serde(skip)]
     pub(super) id: i64,
@@ -74,14 +75,14 @@ pub(super) const ENTRY: &str = "SELECT b.id, b.name, b.began_ms, b.host, b.kerne
 pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let (recorder, ended): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
     Ok(Entry {
-        about: About {
+        metadata: Metadata {
             name: row.get(1)?,
             began_ms: row.get(2)?,
             host: row.get(3)?,
             kernel: row.get(4)?,
             agent: row.get(5)?,
             interval: Duration::from_nanos(row.get(6)?),
-            labels: read::json(row, 7)?,
+            labels: json(row, 7)?,
         },
         state: State::read(ended.as_deref(), recorder.as_deref()),
         windows: row.get(10)?,
@@ -89,4 +90,11 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         id: row.get(0)?,
         recorder,
     })
+}
+
+/// A column with JSON in it.
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text)
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(e)))
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with a store, in words that say what to do.
 
-use crate::codec::Garbled;
+use crate::codec::CodecError;
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -147,10 +147,15 @@ impl Error {
     }
 
     /// Of a window that does not decode.
-    pub(super) fn garbled(path: &Path, e: &Garbled) -> Error {
+    pub(super) fn garbled(path: &Path, e: &CodecError) -> Error {
         Error::Damaged {
             path: path.to_owned(),
             why: e.to_string(),
         }
     }
+}
+
+/// True where an error of SQLite is a rule of the schema that was broken.
+pub(super) fn broken_rule(e: &rusqlite::Error) -> bool {
+    e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }

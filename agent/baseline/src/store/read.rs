@@ -1,11 +1,11 @@
 //! A baseline from the store.
 
 use crate::codec;
-use crate::recording::{Line, Recorded, Take};
-use crate::store::{Entry, Error, Store};
-use rusqlite::types::Type;
+use crate::recording::{RecordedWindow, Recording, SeriesKey};
+use crate::store::database::Store;
+use crate::store::entry::{Entry, json};
+use crate::store::error::Error;
 use rusqlite::{Row, params};
-use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ impl Store {
     ///
     /// # Errors
     /// When there is none of that name, or it cannot be read.
-    pub fn take(&self, name: &str) -> Result<Take, Error> {
+    pub fn recording(&self, name: &str) -> Result<Recording, Error> {
         let entry = self.entry(name)?;
-        Ok(Take {
-            lines: self.lines(&entry)?,
+        Ok(Recording {
+            series: self.series(&entry)?,
             windows: self.windows(&entry, |_| true).collect::<Result<_, _>>()?,
-            about: entry.about,
+            metadata: entry.metadata,
         })
     }
 
@@ -30,17 +30,17 @@ impl Store {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn lines(&self, of: &Entry) -> Result<Vec<Line>, Error> {
+    pub fn series(&self, of: &Entry) -> Result<Vec<SeriesKey>, Error> {
         let sql = "SELECT id, family, labels FROM line WHERE baseline = ?1 ORDER BY id";
-        let mut lines = self.db.prepare_cached(sql).map_err(self.wrong())?;
+        let mut series = self.db.prepare_cached(sql).map_err(self.wrong())?;
         let line = |row: &Row<'_>| {
-            Ok(Line {
+            Ok(SeriesKey {
                 id: row.get(0)?,
                 family: row.get(1)?,
                 labels: json(row, 2)?,
             })
         };
-        let rows = lines.query_map([of.id], line).map_err(self.wrong())?;
+        let rows = series.query_map([of.id], line).map_err(self.wrong())?;
         rows.collect::<Result<_, _>>().map_err(self.wrong())
     }
 
@@ -55,12 +55,12 @@ impl Store {
         }
     }
 
-    pub(super) fn some(&self, baseline: i64, from: i64) -> Result<VecDeque<Kept>, Error> {
+    pub(super) fn some(&self, baseline: i64, from: i64) -> Result<VecDeque<StoredWindow>, Error> {
         let sql = "SELECT seq, began_ms, length_ns, data FROM \"window\"
             WHERE baseline = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
         let mut some = self.db.prepare_cached(sql).map_err(self.wrong())?;
         let kept = |row: &Row<'_>| {
-            Ok(Kept {
+            Ok(StoredWindow {
                 seq: row.get(0)?,
                 began_ms: row.get(1)?,
                 length_ns: row.get(2)?,
@@ -76,7 +76,7 @@ impl Store {
 
 /// A window as it lies in the store.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredWindow {
     pub seq: i64,
     pub began_ms: i64,
     pub length_ns: u64,
@@ -90,11 +90,11 @@ pub struct Windows<'a, K> {
     baseline: i64,
     keep: K,
     next: i64,
-    read: VecDeque<Kept>,
+    read: VecDeque<StoredWindow>,
 }
 
 impl<K: Fn(u32) -> bool> Iterator for Windows<'_, K> {
-    type Item = Result<Recorded, Error>;
+    type Item = Result<RecordedWindow, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.read.is_empty() {
@@ -105,21 +105,14 @@ impl<K: Fn(u32) -> bool> Iterator for Windows<'_, K> {
         }
         let kept = self.read.pop_front()?;
         self.next = kept.seq + 1;
-        let points = codec::decode(&kept.data, &self.keep);
-        Some(match points {
-            Ok(points) => Ok(Recorded {
+        let samples = codec::decode(&kept.data, &self.keep);
+        Some(match samples {
+            Ok(samples) => Ok(RecordedWindow {
                 began_ms: kept.began_ms,
                 length: Duration::from_nanos(kept.length_ns),
-                points,
+                samples,
             }),
             Err(e) => Err(Error::garbled(&self.store.path, &e)),
         })
     }
-}
-
-/// A column with JSON in it.
-pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text)
-        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(e)))
 }

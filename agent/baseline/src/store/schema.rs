@@ -1,6 +1,6 @@
 //! The schema of a store, how it came to be, and whether a file has it.
 
-use crate::store::Error;
+use crate::store::error::Error;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// `nfsb`, in the header of every store and export.
 pub const APPLICATION_ID: i32 = 0x6e66_7362;
 /// Longest wait for another writer.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-const AGAIN: Duration = Duration::from_millis(20);
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What leads from each version of the schema to the next, from an empty file on. What was released is never changed.
 pub(super) const STEPS: &[&str] = &["
@@ -99,7 +99,7 @@ pub(super) fn prepare(
     steps: &[&str],
 ) -> Result<(), Error> {
     let wrong = |e: rusqlite::Error| Error::sqlite(path, &e);
-    db.busy_timeout(PATIENCE).map_err(wrong)?;
+    db.busy_timeout(BUSY_TIMEOUT).map_err(wrong)?;
     let before = state(db, path, steps)?;
     if before == State::Empty {
         if journal == Journal::Keep {
@@ -152,9 +152,9 @@ fn patiently(mut f: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()
         match f() {
             Err(e)
                 if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
-                    && begun.elapsed() < PATIENCE =>
+                    && begun.elapsed() < BUSY_TIMEOUT =>
             {
-                std::thread::sleep(AGAIN);
+                std::thread::sleep(RETRY_INTERVAL);
             }
             other => return other,
         }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_older_store_is_brought_forward_and_a_newer_one_refused() {
-        let dir = crate::temp_dir::Scratch::new("schema").unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.db");
         let insert = "INSERT INTO baseline (name, began_ms, host, agent, interval_ns, labels)
             VALUES ('a', 0, 'h', 'v', 1, '{}')";
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_leaves_the_store_as_it_was() {
-        let dir = crate::temp_dir::Scratch::new("step").unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.db");
         open(&path, STEPS).unwrap();
         let half = "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)";
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_file_of_another_program_stays_as_it_was() {
-        let dir = crate::temp_dir::Scratch::new("foreign").unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("other.db");
         let theirs = Connection::open(&path).unwrap();
         theirs.execute_batch("CREATE TABLE t (x)").unwrap();

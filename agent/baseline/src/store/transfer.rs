@@ -1,10 +1,12 @@
 //! Baselines out of a store into a file of their own, and into another store.
 
 use crate::name;
-use crate::recording::About;
-use crate::store::schema::{Journal, PATIENCE};
-use crate::store::{Entry, Error, Store, beside, write};
-use crate::temp_dir::Scratch;
+use crate::recording::Metadata;
+use crate::store::database::{Store, beside};
+use crate::store::entry::Entry;
+use crate::store::error::{Error, broken_rule};
+use crate::store::schema::{BUSY_TIMEOUT, Journal};
+use crate::store::write;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::collections::HashSet;
@@ -12,6 +14,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
+use tempfile::TempDir;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
@@ -35,11 +38,11 @@ impl Store {
             Some(p) if !p.as_os_str().is_empty() => p,
             _ => Path::new("."),
         };
-        let scratch = Scratch::within(dir, "export").map_err(|e| Error::io("write", file, &e))?;
-        let part = scratch.path().join("baseline");
+        let temp = temp_dir(dir, ".nfscope-export-").map_err(|e| Error::io("write", file, &e))?;
+        let part = temp.path().join("baseline");
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut out = Store::open_as(&part, file, flags, Journal::Delete)?;
-        out.receive(self, &[(entry.clone(), entry.about.name.clone())])?;
+        out.receive(self, &[(entry.clone(), entry.metadata.name.clone())])?;
         out.db.close().map_err(|(_, e)| Error::sqlite(file, &e))?;
         fs::rename(&part, file).map_err(|e| Error::io("write", file, &e))?;
         // The name of the file is to survive a power failure as its content does.
@@ -56,8 +59,8 @@ impl Store {
     pub fn import(&mut self, file: &Path, name: Option<&str>) -> Result<Vec<String>, Error> {
         sqlite(file)?;
         let dir = self.path.parent().unwrap_or(Path::new(".")).to_owned();
-        let scratch = Scratch::within(&dir, "import").map_err(|e| Error::io("write", &dir, &e))?;
-        let copy = scratch.path().join("baseline");
+        let temp = temp_dir(&dir, ".nfscope-import-").map_err(|e| Error::io("write", &dir, &e))?;
+        let copy = temp.path().join("baseline");
         self.copy(file, &copy)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let from = Store::open_as(&copy, file, flags, Journal::Keep)?;
@@ -75,7 +78,7 @@ impl Store {
         let named: Vec<_> = entries
             .into_iter()
             .map(|e| {
-                let name = name.unwrap_or(&e.about.name).to_owned();
+                let name = name.unwrap_or(&e.metadata.name).to_owned();
                 (e, name)
             })
             .collect();
@@ -110,16 +113,16 @@ impl Store {
         let wrong = |e: rusqlite::Error| Error::sqlite(&path, &e);
         let t = self.db.transaction().map_err(wrong)?;
         for (entry, name) in all {
-            let about = About {
+            let metadata = Metadata {
                 name: name.clone(),
-                ..entry.about.clone()
+                ..entry.metadata.clone()
             };
             let ended = from.ended(entry.id)?;
-            let id = match write::insert(&t, &about, None, ended.as_deref()) {
-                Err(e) if crate::store::broken_rule(&e) => return Err(Error::Taken(name.clone())),
+            let id = match write::insert(&t, &metadata, None, ended.as_deref()) {
+                Err(e) if broken_rule(&e) => return Err(Error::Taken(name.clone())),
                 other => other.map_err(wrong)?,
             };
-            write::lines(&t, id, &from.lines(entry)?).map_err(wrong)?;
+            write::insert_series(&t, id, &from.series(entry)?).map_err(wrong)?;
             let mut next = 0;
             loop {
                 let some = from.some(entry.id, next)?;
@@ -152,11 +155,11 @@ impl Store {
             why => return Err(damaged(why.lines().next().unwrap_or_default().to_owned())),
         }
         for entry in self.list()? {
-            name::check(&entry.about.name).map_err(damaged)?;
-            let lines = self.lines(&entry)?;
-            let known: HashSet<u32> = lines.iter().map(|l| l.id).collect();
+            name::check(&entry.metadata.name).map_err(damaged)?;
+            let series = self.series(&entry)?;
+            let known: HashSet<u32> = series.iter().map(|l| l.id).collect();
             for w in self.windows(&entry, |_| true) {
-                if !w?.points.iter().all(|(id, _)| known.contains(id)) {
+                if !w?.samples.iter().all(|(id, _)| known.contains(id)) {
                     return Err(damaged("a window has a series without a name".to_owned()));
                 }
             }
@@ -167,6 +170,11 @@ impl Store {
 
 fn first_fault(db: &Connection) -> rusqlite::Result<String> {
     db.query_row("PRAGMA quick_check(1)", [], |r| r.get(0))
+}
+
+/// A directory beside the final file, so that a rename moves what is complete. It is removed when dropped.
+fn temp_dir(parent: &Path, prefix: &str) -> std::io::Result<TempDir> {
+    tempfile::Builder::new().prefix(prefix).tempdir_in(parent)
 }
 
 /// Says early what is no SQLite file, however large.
@@ -185,7 +193,7 @@ fn sqlite(file: &Path) -> Result<(), Error> {
 fn backup(file: &Path, copy: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let from = Connection::open_with_flags(file, flags)?;
-    from.busy_timeout(PATIENCE)?;
+    from.busy_timeout(BUSY_TIMEOUT)?;
     let mut to = Connection::open(copy)?;
     let done = Backup::new(&from, &mut to)?.step(-1)?;
     match done {

@@ -102,6 +102,6 @@ pub fn capacity(args: &CapacityArgs) -> anyhow::Result<String> {
     })?;
     Ok(match args.json {
         true => serde_json::to_string(&found)? + "\n",
-        false => evaluation::render(&found, &c.about),
+        false => evaluation::render(&found, &c.metadata),
     })
 }

@@ -1,11 +1,11 @@
 //! `nfscope baseline record`, and what is told of recordings.
 
-use crate::fixture::live::{KERNEL, Live, OPERATIONS, door};
 use crate::fixture::recorder::{
     Place, agent, good, record, record_by, refused, show, signal, wait,
 };
 use crate::fixture::said;
 use crate::fixture::serve::serve;
+use crate::fixture::ticking_agent::{KERNEL, OPERATIONS, TickingAgent, door};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -112,7 +112,7 @@ fn what_cannot_be_recorded_says_why() {
     // Nothing of all that took the name.
     assert_eq!(good(&store, &["list", "--json"]), "[]\n");
     let blind = serve(|| {
-        let mut live = Live::new();
+        let mut live = TickingAgent::new();
         live.probes = vec![crate::fixture::status(
             "nfsd_op_end",
             true,

@@ -1,6 +1,7 @@
 //! Two distributions of a latency over each other.
 
-use crate::compare::html::plot::{Frame, SIDES, empty, figure, legend, px, ticks};
+use crate::compare::html::plot::frame::{Frame, SIDES, empty, figure, legend, px};
+use crate::compare::html::plot::ticks;
 use crate::compare::result::Curve;
 use maud::{Markup, html};
 use nfscope_text::units::{percent, seconds};
@@ -20,7 +21,7 @@ struct Bucket {
 
 /// Steps, because the truth inside a bucket is not known. Buckets are equally wide on the logarithmic axis, so that shares
 /// are densities.
-pub(in super::super) fn draw(c: &Curve) -> Markup {
+pub(in crate::compare::html) fn draw(c: &Curve) -> Markup {
     let all = buckets(c);
     let shown = trimmed(&all);
     let (Some(first), Some(last)) = (shown.first(), shown.last()) else {

@@ -1,6 +1,6 @@
 //! Where an operation's mean time goes, as bars.
 
-use crate::compare::html::plot::{SIDES, WIDTH, figure, px};
+use crate::compare::html::plot::frame::{SIDES, WIDTH, figure, px};
 use crate::compare::result::Bars;
 use maud::{Markup, html};
 use nfscope_model::phase;
@@ -12,7 +12,7 @@ const BEGIN: f64 = 52.0;
 const ROOM: f64 = WIDTH - BEGIN - 72.0;
 
 /// Two bars on one scale, and below them what each part of them is.
-pub(in super::super) fn draw(b: &Bars) -> Markup {
+pub(in crate::compare::html) fn draw(b: &Bars) -> Markup {
     let sides =
         [&b.before, &b.after].map(|side| side.map(|v| v.filter(|v| v.is_finite() && *v >= 0.0)));
     let totals = sides.map(|side| side.iter().flatten().sum::<f64>());

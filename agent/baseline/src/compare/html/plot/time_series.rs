@@ -1,8 +1,9 @@
 //! A rate or a latency over time, both sides from their own beginning.
 
-use crate::compare::html::plot::{Frame, SIDES, empty, figure, legend, px, ticks};
+use crate::compare::html::plot::frame::{Frame, SIDES, empty, figure, legend, px};
+use crate::compare::html::plot::ticks;
 use crate::compare::labels::length;
-use crate::compare::result::Course;
+use crate::compare::result::TimeSeries;
 use maud::{Markup, html};
 use nfscope_text::units::{rate, seconds};
 
@@ -11,7 +12,7 @@ const POINTS: usize = 300;
 const HEIGHT: f64 = 238.0;
 
 /// Two lines with a gap wherever there was nothing.
-pub(in super::super) fn draw(c: &Course) -> Markup {
+pub(in crate::compare::html) fn draw(c: &TimeSeries) -> Markup {
     let lines = [thin(&c.before), thin(&c.after)];
     let points = || lines.iter().flatten().filter(|(_, v)| v.is_finite());
     if points().next().is_none() {
