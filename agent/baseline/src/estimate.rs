@@ -1,11 +1,11 @@
-//! Quantities of one operation's durations, window by window, with how sure they are.
+//! Statistics of durations with their confidence intervals.
 
 use crate::histogram_series::HistogramSeries;
 use nfscope_stats as stats;
 use nfscope_stats::{CONFIDENCE, Estimate};
 use serde::Serialize;
 
-/// A value, and the ends of its 95 % confidence interval where there are windows enough to tell.
+/// A value, and the ends of its 95 % confidence interval if there are enough windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Value {
     /// In seconds, or events per second.
@@ -14,7 +14,7 @@ pub struct Value {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Half of what a histogram's bucket hides, as a part of the value: no time makes the interval narrower.
+    /// Half the width of the histogram bucket, relative to the value. A longer recording does not narrow the interval below it.
     #[serde(skip)]
     pub hidden: f64,
 }
@@ -40,20 +40,20 @@ impl Value {
         }
     }
 
-    /// Half of the interval's width, as a part of the value.
+    /// Half the width of the interval, relative to the value.
     pub fn half_width(&self) -> Option<f64> {
         let half = (self.high? - self.low?) / 2.0 / self.value;
         half.is_finite().then_some(half)
     }
 }
 
-/// A quantile, 0 to 1.
+/// The quantile `q`, 0 to 1.
 pub fn quantile(s: &HistogramSeries, q: f64) -> Option<Value> {
     let measured = stats::quantile(&s.buckets, s.scheme, q);
     Value::new(s.total().quantile(q), measured)
 }
 
-/// Windows on each side that it takes to find a change by a tenth in a quantile, in four of five cases.
+/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %.
 pub fn windows_to_find(s: &HistogramSeries, q: f64) -> Option<f64> {
     let measured = stats::quantile(&s.buckets, s.scheme, q)?;
     Some(measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len()))
@@ -64,12 +64,12 @@ pub fn mean(s: &HistogramSeries) -> Option<Value> {
     per(&s.sums, &s.counts)
 }
 
-/// How many a second.
+/// Values per second.
 pub fn rate(s: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
     per(&s.counts, seconds)
 }
 
-/// The sum of one over the sum of the other.
+/// The sum of `y` divided by the sum of `x`.
 pub fn per(y: &[f64], x: &[f64]) -> Option<Value> {
     let (all_y, all_x) = (y.iter().sum::<f64>(), x.iter().sum::<f64>());
     Value::new((all_x > 0.0).then(|| all_y / all_x), stats::ratio(y, x))

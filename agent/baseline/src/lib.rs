@@ -1,4 +1,6 @@
-//! Baselines: recordings of what a server did, kept and compared.
+//! Baselines: recordings of a server, their store, comparison and capacity estimate.
+//!
+//! This crate returns data and text. It knows no command line, terminal or network; files and SQLite are its own.
 
 #![forbid(unsafe_code)]
 

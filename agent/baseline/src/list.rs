@@ -7,7 +7,7 @@ use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A table for people.
+/// Recordings as a table.
 pub fn table(entries: &[Entry]) -> String {
     let mut rows = vec![
         [
@@ -34,14 +34,14 @@ pub fn table(entries: &[Entry]) -> String {
     columns(&rows)
 }
 
-/// What is to be known of how it ended, where that is not simply well.
+/// A note on the state, unless the recording is complete.
 pub fn note(state: State) -> Option<&'static str> {
     match state {
         State::Complete => None,
         State::Recording => Some("being recorded"),
         State::Interrupted => Some("interrupted"),
-        State::Stopped => Some("ended early"),
-        State::Unreached => Some("interval not reached"),
+        State::Stopped => Some("stopped early"),
+        State::Unreached => Some("precision not reached"),
     }
 }
 

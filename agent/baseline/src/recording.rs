@@ -1,58 +1,58 @@
-//! A baseline as it was recorded: what is known of it, and its windows.
+//! A recording: metadata, series and windows.
 
 use nfscope_model::{Histogram, Scheme, Sparse};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is known of a recording beside its windows.
+/// Metadata of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metadata {
-    /// Its name, one of each in a store.
+    /// Name, unique in a store.
     pub name: String,
     /// When it began, in milliseconds since 1970 (UTC).
     pub began_ms: i64,
     /// The server's name.
     pub host: String,
-    /// The server's kernel (uname -r); `None` where the agent did not say.
+    /// The server's kernel (uname -r); `None` if the agent did not report it.
     pub kernel: Option<String>,
     /// The agent's release and commit.
     pub agent: String,
-    /// The length that a window was to have; in JSON seconds.
+    /// Nominal length of a window; seconds in JSON.
     #[serde(rename = "interval_seconds", serialize_with = "seconds")]
     pub interval: Duration,
-    /// What the user said of it.
+    /// Labels given by the user.
     pub labels: BTreeMap<String, String>,
 }
 
-/// For JSON.
+/// Serializes a duration as seconds.
 pub(super) fn seconds<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_f64(d.as_secs_f64())
 }
 
-/// One series that appears in windows by its number.
+/// Identifies one series; windows refer to it by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesKey {
     /// The number.
     pub id: u32,
-    /// Name of its family; one of a later version may be unknown here.
+    /// Name of the metric family; unknown here if a later version recorded it.
     pub family: String,
     /// Label values in the order of the family.
     pub labels: Vec<String>,
 }
 
-/// What one series did in a window.
+/// The value of one series in one window.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sample {
-    /// What was added to a counter.
+    /// Increase of a counter.
     Counter(f64),
-    /// A gauge, as it stood at the end.
+    /// A gauge at the end of the window.
     Gauge(f64),
-    /// What was added to a histogram: buckets that are not empty, and the sum of the values in base units.
+    /// Increase of a histogram.
     Histogram {
         /// Bucket scheme.
         scheme: Scheme,
-        /// Index and count of each bucket that has something, by index.
+        /// Index and count of each bucket that is not empty, ordered by index.
         counts: Sparse,
         /// Sum in base units.
         sum: f64,
@@ -97,16 +97,16 @@ pub struct RecordedWindow {
     pub began_ms: i64,
     /// How long it was.
     pub length: Duration,
-    /// Points by the number of their series. A series that has none was not measured in this window.
+    /// Samples by series number. A series without a sample was not measured in this window.
     pub samples: Vec<(u32, Sample)>,
 }
 
 /// A whole recording in memory, windows in order of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
-    /// What is known of it.
+    /// Its metadata.
     pub metadata: Metadata,
-    /// Series by number.
+    /// Its series.
     pub series: Vec<SeriesKey>,
     /// Windows.
     pub windows: Vec<RecordedWindow>,

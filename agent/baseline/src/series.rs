@@ -1,4 +1,4 @@
-//! A recording turned on its side: of each series what it did, window by window.
+//! A recording as time series: the values of each series, window by window.
 
 use crate::histogram_series::HistogramSeries;
 use crate::recording::{Metadata, RecordedWindow, Sample, SeriesKey};
@@ -8,13 +8,13 @@ use nfscope_model::family::{Info, Kind};
 use nfscope_model::{Family, Histogram, Scheme};
 use serde::Serialize;
 
-/// Longer recordings are cut into coarser windows while they are read: no figure needs more of them than this.
-const MOST_WINDOWS: usize = 720;
+/// Windows of longer recordings are merged while they are read: no statistic needs more windows than this.
+const MAX_WINDOWS: usize = 720;
 
-/// Windows are told to the millisecond; what is less than this between two of them is none.
+/// Start times have a resolution of one millisecond; a shorter interval between two windows is no gap.
 const ROUNDING_MS: f64 = 2.0;
 
-/// What one series did in one window; `Nothing` also where it was not measured.
+/// The value of one series in one window; `Nothing` if it was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 enum Cell {
     #[default]
@@ -24,7 +24,7 @@ enum Cell {
 }
 
 impl Cell {
-    /// What followed in the same window.
+    /// Merges a sample of the same (coarser) window.
     fn add(&mut self, sample: &Sample) {
         match (&mut *self, sample) {
             (Cell::Number(a), Sample::Counter(b)) => *a += b,
@@ -49,11 +49,11 @@ pub struct Gap {
 /// A recording, by series.
 #[derive(Debug)]
 pub struct SeriesSet {
-    /// What is known of it.
+    /// Metadata of the recording.
     pub metadata: Metadata,
     /// Windows that were recorded.
     pub windows: usize,
-    /// Begin of each (coarser) window, in seconds since the recording's.
+    /// Start of each (coarser) window, in seconds since the start of the recording.
     pub begins: Vec<f64>,
     /// Length of each, in seconds.
     pub lengths: Vec<f64>,
@@ -62,25 +62,25 @@ pub struct SeriesSet {
     /// Seconds of windows in which requests were not timed: they are left out.
     pub untimed: f64,
     series: Vec<SeriesKey>,
-    /// In the order of the lines.
+    /// In the order of `series`.
     cells: Vec<Vec<Cell>>,
 }
 
-/// Where in a list the series with a number is. A store numbers them from zero on.
+/// Position of each series in a list, by its number. Stores number series from zero.
 #[derive(Debug, Clone)]
 pub struct SeriesIndex(Vec<u32>);
 
 const NOWHERE: u32 = u32::MAX;
-/// More series than a window can have.
-const MOST_SERIES: usize = 1 << 20;
+/// Limit for series numbers, against damaged files.
+const MAX_SERIES: usize = 1 << 20;
 
 impl SeriesIndex {
-    /// Of these.
+    /// The index of these series.
     pub fn of(series: &[SeriesKey]) -> SeriesIndex {
         let mut index = Vec::new();
         for (at, key) in series.iter().enumerate() {
             let id = key.id as usize;
-            if id < MOST_SERIES {
+            if id < MAX_SERIES {
                 index.resize(index.len().max(id + 1), NOWHERE);
                 index[id] = at as u32;
             }
@@ -88,7 +88,7 @@ impl SeriesIndex {
         SeriesIndex(index)
     }
 
-    /// The place of one.
+    /// The position of a series.
     pub fn get(&self, id: u32) -> Option<usize> {
         let at = self.0.get(id as usize).filter(|at| **at != NOWHERE);
         at.map(|at| *at as usize)
@@ -96,17 +96,17 @@ impl SeriesIndex {
 }
 
 impl SeriesSet {
-    /// Reads `count` windows one after the other.
+    /// Collects `count` windows, in order of time.
     ///
     /// # Errors
-    /// Those of the windows.
+    /// When a window cannot be read.
     pub fn from_windows(
         metadata: Metadata,
         series: Vec<SeriesKey>,
         count: usize,
         windows: impl IntoIterator<Item = anyhow::Result<RecordedWindow>>,
     ) -> anyhow::Result<SeriesSet> {
-        let each = count.div_ceil(MOST_WINDOWS).max(1);
+        let each = count.div_ceil(MAX_WINDOWS).max(1);
         let mut c = SeriesSet {
             metadata,
             windows: 0,
@@ -118,7 +118,7 @@ impl SeriesSet {
             series,
         };
         let index = SeriesIndex::of(&c.series);
-        // Requests have series from the first moment in which they are timed.
+        // Series of requests exist from the moment on in which requests are timed.
         let timed: Vec<bool> = c
             .series
             .iter()
@@ -165,7 +165,7 @@ impl SeriesSet {
         self.lengths.iter().sum()
     }
 
-    /// Seconds between the first and the last window of which nothing is known.
+    /// Seconds between the first and the last window that were not measured.
     pub fn missing(&self) -> f64 {
         self.untimed + self.gaps.iter().map(|g| g.seconds).sum::<f64>()
     }
@@ -187,7 +187,7 @@ impl SeriesSet {
         self.of(family).map(|(labels, _)| labels).collect()
     }
 
-    /// A counter per window, or a gauge: the sum of the series that are wanted; `None` where there are none.
+    /// A counter or gauge per window: the sum of the wanted series; `None` if there are none.
     pub fn numbers<const N: usize>(
         &self,
         family: &Family<N>,
@@ -205,7 +205,7 @@ impl SeriesSet {
         sum
     }
 
-    /// Of each window whether anything of a family was measured in it.
+    /// For each window, whether any series of the family was measured.
     pub fn measured(&self, family: &Info) -> Vec<bool> {
         let mut any = vec![false; self.lengths.len()];
         let of = self.series.iter().zip(&self.cells);
@@ -217,7 +217,7 @@ impl SeriesSet {
         any
     }
 
-    /// A counter in all windows; 0 where it is not measured.
+    /// Sum of a counter over all windows; 0 if it was not measured.
     pub fn total<const N: usize>(
         &self,
         family: &Family<N>,
@@ -226,7 +226,7 @@ impl SeriesSet {
         self.numbers(family, wanted).map_or(0.0, |n| n.iter().sum())
     }
 
-    /// What each series of a family of counters added up to in all windows.
+    /// Sum of each series of a family of counters over all windows.
     pub fn sums<const N: usize>(&self, family: &Family<N>) -> Vec<([&str; N], f64)> {
         let sum = |cells: &[Cell]| {
             let numbers = cells.iter().map(|cell| match cell {
@@ -238,7 +238,7 @@ impl SeriesSet {
         self.of(family).map(|(l, cells)| (l, sum(cells))).collect()
     }
 
-    /// What each series of a family of histograms holds in all windows.
+    /// Histogram of each series of a family over all windows.
     pub fn totals<const N: usize>(&self, family: &Family<N>) -> Vec<([&str; N], Histogram)> {
         let Kind::Histogram(scheme) = family.info.kind else {
             return Vec::new();
@@ -253,7 +253,7 @@ impl SeriesSet {
             .collect()
     }
 
-    /// Distributions per window of the series that are wanted; `None` where there are none.
+    /// Histograms per window, merged over the wanted series; `None` if there are none.
     pub fn histograms<const N: usize>(
         &self,
         family: &Family<N>,
@@ -279,7 +279,7 @@ impl SeriesSet {
     }
 }
 
-/// The histograms of a column with their windows; without those of another version with other buckets.
+/// The histograms of a series with their windows; those with another bucket scheme, from another version, are skipped.
 fn histograms_of(cells: &[Cell], scheme: Scheme) -> impl Iterator<Item = (usize, &Histogram)> {
     let all = cells.iter().enumerate();
     all.filter_map(move |(at, cell)| match cell {
@@ -296,7 +296,7 @@ fn gap(end_ms: f64, next_ms: i64) -> Option<Gap> {
     })
 }
 
-/// A recording from the store, by series of some families.
+/// Reads the series of some families from the store.
 ///
 /// # Errors
 /// When the store cannot be read.

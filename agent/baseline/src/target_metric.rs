@@ -1,4 +1,4 @@
-//! The one quantity that a recording watches.
+//! The metric whose precision a recording tracks.
 
 use crate::estimate;
 use crate::estimate::Value;
@@ -8,7 +8,7 @@ use nfscope_text::suggest::near;
 use nfscope_text::units;
 use std::fmt;
 
-/// A quantity of an operation, over all versions.
+/// A statistic of one operation, over all versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metric {
     /// The operation.
@@ -36,10 +36,10 @@ const WORDS: [(&str, Statistic); 5] = [
     ("rate", Statistic::Rate),
 ];
 
-/// `write`, which is `write:p99`, or another quantity of it.
+/// Parses `write`, which means `write:p99`, or `write:mean` and the like.
 ///
 /// # Errors
-/// Names what there is.
+/// Lists the known names.
 pub fn parse(text: &str) -> Result<Metric, String> {
     let (op, word) = text.split_once(':').unwrap_or((text, "p99"));
     let op = parse::operation(op)?;
@@ -48,11 +48,9 @@ pub fn parse(text: &str) -> Result<Metric, String> {
         None => {
             let hint = match near(word, WORDS.iter().map(|(w, _)| *w)) {
                 Some(w) => format!("did you mean {op}:{w}?"),
-                None => format!("there are {op}:p50, p90, p99, mean and rate"),
+                None => format!("known are {op}:p50, p90, p99, mean and rate"),
             };
-            Err(format!(
-                "`{word}` of an operation is not known here; {hint}"
-            ))
+            Err(format!("unknown statistic `{word}`; {hint}"))
         }
     }
 }
@@ -65,7 +63,7 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// Its value in these windows, each so many seconds long.
+    /// Its value in these windows with these lengths.
     pub fn of(&self, histograms: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
         match self.what {
             Statistic::Quantile(percent) => {
@@ -76,7 +74,7 @@ impl Metric {
         }
     }
 
-    /// A value of it for people.
+    /// Formats a value with its unit.
     pub fn show(&self, value: f64) -> String {
         match self.what {
             Statistic::Rate => format!("{}/s", units::rate(value)),
@@ -99,6 +97,6 @@ mod tests {
         let e = parsed("write:p98").unwrap_err();
         assert!(e.contains("did you mean write:p9"), "{e}");
         let e = parsed("write:throughput").unwrap_err();
-        assert!(e.contains("there are write:p50"), "{e}");
+        assert!(e.contains("known are write:p50"), "{e}");
     }
 }

@@ -149,7 +149,12 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     }
     for [device] in c.labels(&f::BLOCK_BUSY) {
         let busy = c.numbers(&f::BLOCK_BUSY, |l| l == [device]);
-        add(format!("block device {device}"), busy, &c.lengths, Some(PARALLEL));
+        add(
+            format!("block device {device}"),
+            busy,
+            &c.lengths,
+            Some(PARALLEL),
+        );
     }
     resources.sort_by(|a, b| a.max_rate.total_cmp(&b.max_rate));
     Some(Capacity {

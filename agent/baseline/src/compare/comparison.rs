@@ -8,7 +8,7 @@ use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_text::units::percent;
 
-/// What a comparison reads of a recording.
+/// The families that a comparison reads from a recording.
 pub const FAMILIES: &[&Info] = &[
     &f::OP_DURATION.info,
     &f::OP_PHASE.info,
@@ -22,16 +22,16 @@ pub const FAMILIES: &[&Info] = &[
     &f::EVENTS_LOST.info,
 ];
 
-/// Holds `after` against `before`; changes by up to the part `least` do not matter.
-pub fn compare(before: &SeriesSet, after: &SeriesSet, least: f64) -> Comparison {
+/// Compares `after` with `before`. Changes by up to `min_effect` (0.02 for 2 %) count as none.
+pub fn compare(before: &SeriesSet, after: &SeriesSet, min_effect: f64) -> Comparison {
     let subjects = selection::choose(before, after);
-    let rows = hypothesis::rows(before, after, &subjects.kept, least);
+    let rows = hypothesis::rows(before, after, &subjects.kept, min_effect);
     let caveats = confounders::find(before, after);
     Comparison {
         headline: headline::paragraph(before, after, &rows, &caveats),
         before: side(before),
         after: side(after),
-        method: method(&rows, least),
+        method: method(&rows, min_effect),
         left_out: subjects.left_out.clone(),
         curves: plot_data::curves(before, after, &subjects.kept),
         bars: plot_data::bars(before, after, &subjects.kept),
@@ -52,21 +52,23 @@ fn side(c: &SeriesSet) -> Side {
     }
 }
 
-fn method(rows: &[Row], least: f64) -> Vec<String> {
+fn method(rows: &[Row], min_effect: f64) -> Vec<String> {
     let compared = rows.iter().filter(|r| r.p.is_some()).count();
     vec![
         format!(
-            "A verdict tells of a change by more than {}; the probability that any of the {compared} tells of one where \
-             there is none is 5 % at most (Holm 1979). An interval is that of its own comparison.",
-            percent(least)
+            "A verdict reports a change by more than {}. The probability that at least one of the {compared} verdicts reports \
+             a change where there is none is at most 5 % (Holm 1979). Confidence intervals are not corrected for multiple \
+             comparisons.",
+            percent(min_effect)
         ),
-        "Standard errors: batch means of windows, because a busy window follows a busy window (Law, Simulation Modeling and \
+        "Standard errors: batch means of windows, because consecutive windows are correlated (Law, Simulation Modeling and \
          Analysis, section 9.5.3), prewhitened (Andrews and Monahan 1992) and corrected for the correlation that remains \
          (N-Skart, Tafazzoli et al. 2011)."
             .into(),
-        "Quantiles: from all windows' histograms, inside a bucket along the slope of its neighbours; intervals by Woodruff (1952) \
-         on log odds (Dean and Pagano 2015), and as wide as the bucket where it hides nearly all values of one side."
+        "Quantiles: from the merged histograms of all windows, interpolated within a bucket by the slope of its neighbours. \
+         Confidence intervals by Woodruff (1952) on log odds (Dean and Pagano 2015); as wide as the bucket if it holds nearly \
+         all values on one side of the quantile."
             .into(),
-        "Changes: the two sides' intervals combined on the logarithms (MOVER, Zou and Donner 2008).".into(),
+        "Changes: the confidence intervals of both sides combined on the logarithms (MOVER, Zou and Donner 2008).".into(),
     ]
 }

@@ -1,4 +1,4 @@
-//! What differs between two recordings beside what was to be compared, so that nobody compares different work.
+//! Confounders: differences between two recordings that may explain a change, such as another load or another mix.
 
 use crate::compare::labels;
 use crate::compare::result::Caveat;
@@ -9,9 +9,9 @@ use nfscope_stats::Estimate;
 use nfscope_text::units::{percent, rate, seconds};
 use std::collections::BTreeMap;
 
-/// A load is another one beyond this factor.
+/// Loads that differ by more than this factor count as different.
 const LOAD: f64 = 1.2;
-/// A mix is another one if more than this part of the operations would have to be others.
+/// Mixes of operations count as different if more than this share of the operations differs.
 const MIX: f64 = 0.1;
 /// A recording drifts if its halves differ by more than this factor.
 const DRIFT: f64 = 1.25;
@@ -23,7 +23,10 @@ pub(super) fn find(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
     mix(before, after, &mut say);
     let (b, a) = (clients(before), clients(after));
     if b != a {
-        say("clients", format!("{b} clients before, {a} after"));
+        say(
+            "clients",
+            format!("the number of clients differs: {b} before, {a} after"),
+        );
     }
     same(
         "host",
@@ -61,7 +64,7 @@ pub(super) fn find(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
             say(
                 "gaps",
                 format!(
-                    "{side}: {} of the time between the first and the last window are in none",
+                    "{side}: windows are missing for {} between the first and the last window",
                     labels::length(c.missing())
                 ),
             );
@@ -71,7 +74,7 @@ pub(super) fn find(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
     w
 }
 
-/// Clients that did something.
+/// Number of clients with operations.
 pub(super) fn clients(c: &SeriesSet) -> usize {
     let all = c.sums(&f::CLIENT_OPS);
     all.iter().filter(|(_, n)| *n > 0.0).count()
@@ -81,7 +84,7 @@ fn same(kind: &'static str, before: &str, after: &str, say: &mut impl FnMut(&'st
     if before != after {
         say(
             kind,
-            format!("{kind} differs: {before} before, {after} after"),
+            format!("the {kind} differs: {before} before, {after} after"),
         );
     }
 }
@@ -96,8 +99,8 @@ fn load(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str
         say(
             "load",
             format!(
-                "the load differs: {} requests a second before, {} after. Clients that wait for replies send more when \
-                 replies are faster; if yours do not, compare under one load",
+                "the load differs: {} requests per second before, {} after. Clients that wait for replies send more when \
+                 replies are faster. If yours do not, compare recordings under the same load",
                 rate(b),
                 rate(a)
             ),
@@ -130,10 +133,13 @@ fn mix(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str,
             .take(2)
             .map(|(op, _)| {
                 let (b, a) = (percent(part(&b, op)), percent(part(&a, op)));
-                format!("{op} {b} of the operations before, {a} after")
+                format!("{op} was {b} of the operations before, {a} after")
             })
             .collect();
-        say("mix", format!("the mix differs: {}", most.join("; ")));
+        say(
+            "mix",
+            format!("the mix of operations differs: {}", most.join("; ")),
+        );
     }
     for (op, what) in [("read", "READs"), ("write", "WRITEs")] {
         let size = |c: &SeriesSet| {
@@ -145,13 +151,13 @@ fn mix(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str,
         {
             say(
                 "mix",
-                format!("{what} differ: {b:.0} bytes on average before, {a:.0} after"),
+                format!("the mean size of {what} differs: {b:.0} bytes before, {a:.0} after"),
             );
         }
     }
 }
 
-/// Whether the two halves of one recording are of one kind.
+/// Whether latency or rate changed between the two halves of one recording.
 fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let Some(all) = c.histograms(&f::OP_DURATION, |_| true) else {
         return;
@@ -165,12 +171,12 @@ fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) 
     };
     for (what, y, x, show) in [
         (
-            "latency",
+            "mean latency",
             &all.sums,
             &all.counts,
             seconds as fn(f64) -> String,
         ),
-        ("operations a second", &all.counts, &c.lengths, rate),
+        ("the rate of operations", &all.counts, &c.lengths, rate),
     ] {
         let Some([first, second]) = halves(y, x) else {
             continue;
@@ -181,7 +187,7 @@ fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) 
             say(
                 "drift",
                 format!(
-                    "{side}: {what} changed while it was recorded, from {} in its first half to {} in its second",
+                    "{side}: {what} changed during the recording, from {} in the first half to {} in the second",
                     show(first.value),
                     show(second.value)
                 ),
@@ -190,7 +196,7 @@ fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) 
     }
 }
 
-/// Events that the probes missed make counts too low.
+/// Events that the probes lost make counts too low.
 fn lost(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let missed = |[_, why]: [&str; 2]| matches!(why, "recursion" | "record" | "map_full");
     let lost = c.total(&f::EVENTS_LOST, missed);
@@ -199,7 +205,7 @@ fn lost(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     if lost > 0.001 * all {
         say(
             "lost",
-            format!("{side}: {lost:.0} events were lost, of {all:.0} operations"),
+            format!("{side}: the probes lost {lost:.0} events; {all:.0} operations were counted"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Estimates of each quantity on both sides, and what may be said of their difference.
+//! Estimates of each quantity on both sides, and tests whether they differ.
 
 use crate::compare::result::{Quantity, Row, Subject, Verdict};
 use crate::histogram_series::HistogramSeries;
@@ -7,19 +7,19 @@ use nfscope_model::{family as f, phase};
 use nfscope_stats as stats;
 use nfscope_stats::{CONFIDENCE, Estimate, Interval, MIN_WINDOWS};
 
-/// A phase with a smaller part of an operation's time on both sides is not compared.
-const LEAST_OF_OP: f64 = 0.05;
+/// A phase with a smaller share of an operation's time on both sides is not compared.
+const MIN_PHASE_SHARE: f64 = 0.05;
 
-/// Every row, with its verdict.
+/// All rows with their verdicts, p values corrected for multiple comparisons.
 pub(super) fn rows(
     before: &SeriesSet,
     after: &SeriesSet,
     subjects: &[Subject],
-    least: f64,
+    min_effect: f64,
 ) -> Vec<Row> {
     let mut rows: Vec<Row> = subjects
         .iter()
-        .flat_map(|s| of_subject(before, after, s, least))
+        .flat_map(|s| of_subject(before, after, s, min_effect))
         .collect();
     let tested: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].p.is_some()).collect();
     let p: Vec<f64> = tested.iter().filter_map(|i| rows[*i].p).collect();
@@ -44,13 +44,18 @@ fn verdict(row: &Row, p: f64) -> Verdict {
 
 const QUANTILES: [u8; 3] = [50, 90, 99];
 
-fn of_subject(before: &SeriesSet, after: &SeriesSet, subject: &Subject, least: f64) -> Vec<Row> {
+fn of_subject(
+    before: &SeriesSet,
+    after: &SeriesSet,
+    subject: &Subject,
+    min_effect: f64,
+) -> Vec<Row> {
     let sides = [before, after].map(|c| (c, durations(c, subject)));
     let both = |quantity, of: &dyn Fn(&SeriesSet, &HistogramSeries) -> Evidence| {
         let side = |(c, times): &(&SeriesSet, Option<HistogramSeries>)| {
             times.as_ref().map_or(Evidence::NotMeasured, |s| of(c, s))
         };
-        row(subject, quantity, sides.each_ref().map(side), least)
+        row(subject, quantity, sides.each_ref().map(side), min_effect)
     };
     let rate = || both(Quantity::Rate, &|c, s| amount(&s.counts, &c.lengths));
     let latency = || {
@@ -75,11 +80,16 @@ fn of_subject(before: &SeriesSet, after: &SeriesSet, subject: &Subject, least: f
                 .map(|(c, s)| Some(Split::of(c, s.as_ref()?, version, op)));
             for (i, phase) in phase::OF_OP.into_iter().enumerate() {
                 let mut shares = splits.iter().flatten().filter_map(|s| s.share(i));
-                if shares.any(|share| share >= LEAST_OF_OP) {
+                if shares.any(|share| share >= MIN_PHASE_SHARE) {
                     let quantity = Quantity::Phase { phase };
                     let side =
                         |s: &Option<Split>| s.as_ref().map_or(Evidence::NotMeasured, |s| s.side(i));
-                    rows.push(row(subject, quantity, splits.each_ref().map(side), least));
+                    rows.push(row(
+                        subject,
+                        quantity,
+                        splits.each_ref().map(side),
+                        min_effect,
+                    ));
                 }
             }
         }
@@ -94,9 +104,9 @@ fn of_subject(before: &SeriesSet, after: &SeriesSet, subject: &Subject, least: f
                 let side = |(c, w): &(&SeriesSet, Option<SyncWrites>)| {
                     w.as_ref().map_or(Evidence::NotMeasured, |w| of(c, w))
                 };
-                row(subject, quantity, writes.each_ref().map(side), least)
+                row(subject, quantity, writes.each_ref().map(side), min_effect)
             };
-            rows.push(both(Quantity::Rate, &|c, w| amount(&w.orders, &c.lengths)));
+            rows.push(both(Quantity::Rate, &|c, w| amount(&w.durable, &c.lengths)));
             rows.push(both(Quantity::Share, &|_, w| amount(&w.stable, &w.all)));
         }
     }
@@ -104,9 +114,9 @@ fn of_subject(before: &SeriesSet, after: &SeriesSet, subject: &Subject, least: f
     rows
 }
 
-/// An operation's time and what of it went into each phase, in the windows in which operations were split.
+/// An operation's time and its phases, in the windows in which phases were measured.
 struct Split {
-    /// In the order of [`phase::OF_OP`]; `None` for a phase that is not told.
+    /// In the order of [`phase::OF_OP`]; `None` for a phase that is not measured.
     seconds: [Option<Vec<f64>>; 5],
     counts: Vec<f64>,
     sums: Vec<f64>,
@@ -129,21 +139,21 @@ impl Split {
         }
     }
 
-    /// A phase's part of the time; nothing where there was no operation.
+    /// The share of the time in a phase; 0 without operations.
     fn share(&self, phase: usize) -> Option<f64> {
         let seconds: f64 = self.seconds[phase].as_ref()?.iter().sum();
         let all: f64 = self.sums.iter().sum();
         Some(if all > 0.0 { seconds / all } else { 0.0 })
     }
 
-    /// What is known of a phase's seconds in an operation.
+    /// The evidence about the seconds of a phase per operation.
     fn side(&self, phase: usize) -> Evidence {
         let seconds = self.seconds[phase].as_ref();
         seconds.map_or(Evidence::NotMeasured, |s| amount(s, &self.counts))
     }
 }
 
-/// The part of an operation's durations, in seconds of one of them, that each phase is; `None` for one that is not told.
+/// Mean seconds of each phase per operation; `None` for a phase that is not measured.
 pub(super) fn phases(c: &SeriesSet, version: &str, op: &str) -> Option<[Option<f64>; 5]> {
     let times = c.histograms(&f::OP_DURATION, |l| l == [version, op])?;
     let mean = times.mean().unwrap_or(0.0);
@@ -162,9 +172,9 @@ pub(super) fn durations(c: &SeriesSet, subject: &Subject) -> Option<HistogramSer
     }
 }
 
-/// Orders to make something durable per window: WRITEs and COMMITs; the WRITEs among them; all WRITEs.
+/// Per window: requests for durability (stable WRITEs and COMMITs), the stable WRITEs among them, and all WRITEs.
 struct SyncWrites {
-    orders: Vec<f64>,
+    durable: Vec<f64>,
     stable: Vec<f64>,
     all: Vec<f64>,
 }
@@ -176,23 +186,23 @@ fn sync_writes(c: &SeriesSet) -> Option<SyncWrites> {
     let stable = stable.unwrap_or_else(none);
     let commits = c.histograms(&f::OP_DURATION, |[_, op]| op == "commit");
     let commits = commits.map_or_else(none, |s| s.counts);
-    let orders = stable.iter().zip(&commits).map(|(a, b)| a + b).collect();
+    let durable = stable.iter().zip(&commits).map(|(a, b)| a + b).collect();
     Some(SyncWrites {
-        orders,
+        durable,
         stable,
         all,
     })
 }
 
-/// What is known of a quantity on one side.
+/// What one recording says about a quantity.
 enum Evidence {
     NotMeasured,
-    /// None of it in windows enough.
+    /// Measured in enough windows, and zero in all of them.
     None,
     TooLittle,
     Known {
         estimate: Estimate,
-        /// In half of the windows, at least: then it is no chance if there is none elsewhere.
+        /// Present in at least half of the windows. Its absence on the other side is then not random.
         steady: bool,
     },
 }
@@ -204,7 +214,7 @@ fn known(estimate: Option<Estimate>) -> Evidence {
     })
 }
 
-/// Of something that there may be none of: `y` in windows of `x`.
+/// Evidence about the ratio of `y` to `x`, where `y` may be zero.
 fn amount(y: &[f64], x: &[f64]) -> Evidence {
     if y.len() < MIN_WINDOWS || x.iter().sum::<f64>() <= 0.0 {
         return Evidence::TooLittle;
@@ -234,7 +244,7 @@ impl Evidence {
     }
 }
 
-fn row(subject: &Subject, quantity: Quantity, sides: [Evidence; 2], least: f64) -> Row {
+fn row(subject: &Subject, quantity: Quantity, sides: [Evidence; 2], min_effect: f64) -> Row {
     let mut row = Row {
         subject: subject.clone(),
         before: sides[0].interval(),
@@ -254,7 +264,7 @@ fn row(subject: &Subject, quantity: Quantity, sides: [Evidence; 2], least: f64) 
                 estimate: after, ..
             },
         ] => {
-            let change = stats::change(before, after, least);
+            let change = stats::change(before, after, min_effect);
             (row.ratio, row.p) = (Some(change.ratio), Some(change.p));
         }
         [Evidence::None, Evidence::None] => row.verdict = Verdict::NoEvidence,
@@ -264,7 +274,7 @@ fn row(subject: &Subject, quantity: Quantity, sides: [Evidence; 2], least: f64) 
         [_, Evidence::NotMeasured] => row.why = Some("not measured after".into()),
         [Evidence::TooLittle, _] => row.why = Some(too_little("before")),
         [_, Evidence::TooLittle] => row.why = Some(too_little("after")),
-        _ => row.why = Some("too seldom to tell whether there is none of it on one side".into()),
+        _ => row.why = Some("absent on one side, and too rare on the other to tell".into()),
     }
     row
 }
@@ -285,6 +295,6 @@ fn rose(quantity: &Quantity) -> Verdict {
 
 fn too_little(side: &str) -> String {
     format!(
-        "none or too little of it {side}: it takes {MIN_WINDOWS} windows, and ten values beyond a quantile"
+        "too few values {side}: at least {MIN_WINDOWS} windows are needed, and ten values beyond a quantile"
     )
 }

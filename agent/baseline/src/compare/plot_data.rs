@@ -1,4 +1,4 @@
-//! What is drawn: the numbers behind each drawing.
+//! The data of each plot.
 
 use crate::compare::hypothesis::{durations, phases};
 use crate::compare::labels;
@@ -6,10 +6,10 @@ use crate::compare::result::{Bars, Curve, Subject, TimeSeries};
 use crate::series::SeriesSet;
 use nfscope_model::{Histogram, family as f};
 
-/// More drawings of a kind would not be looked at.
+/// Most plots of a kind; readers skip more.
 const MOST: usize = 4;
 
-/// Distributions of the operations and logs with the most time.
+/// Latency distributions of the operations and the intent log with the most time.
 pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]) -> Vec<Curve> {
     let log = subjects.iter().find(|s| matches!(s, Subject::Log { .. }));
     let mut curves = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn bars(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]) 
         .collect()
 }
 
-/// All operations a second, and the mean latency of the operations with the most time.
+/// The rate of all operations, and the mean latency of the operations with the most time.
 pub(super) fn time_series(
     before: &SeriesSet,
     after: &SeriesSet,
@@ -62,7 +62,7 @@ pub(super) fn time_series(
         over_time(c, &all, &c.lengths)
     };
     let mut time_series = vec![TimeSeries {
-        title: "Operations a second".into(),
+        title: "Operations per second".into(),
         latency: false,
         before: rate(before),
         after: rate(after),
@@ -83,7 +83,7 @@ pub(super) fn time_series(
     time_series
 }
 
-/// One point per window, and one without a value where windows are missing.
+/// One point per window; where windows are missing, one point without a value.
 fn over_time(c: &SeriesSet, y: &[f64], x: &[f64]) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut end = f64::INFINITY;
@@ -91,7 +91,7 @@ fn over_time(c: &SeriesSet, y: &[f64], x: &[f64]) -> Vec<(f64, f64)> {
         if *begin > end + length {
             points.push((end, f64::NAN));
         }
-        // No operation has no latency.
+        // Without an operation there is no latency.
         let value = if *x > 0.0 { y / x } else { f64::NAN };
         points.push((*begin, value));
         end = begin + length;

@@ -1,4 +1,4 @@
-//! What a comparison says: the same for the terminal, for JSON and for the page.
+//! The result of a comparison, shared by the terminal, JSON and the page.
 
 use crate::recording::Metadata;
 use nfscope_stats::Interval;
@@ -26,7 +26,7 @@ pub enum Quantity {
     Share,
 }
 
-/// What the quantity is of; rows of one subject stand together.
+/// What the quantity describes; rows of one subject are adjacent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Subject {
@@ -44,18 +44,18 @@ pub enum Subject {
     },
     /// Waits of requests for a thread, all pools.
     Queue,
-    /// Waits for the log of one filesystem.
+    /// Waits for the intent log of one file system.
     Log {
-        /// Kind of filesystem.
+        /// Type of the file system.
         fs: String,
         /// Its volume.
         volume: String,
     },
-    /// What clients want durable: WRITEs that must be, and COMMITs.
+    /// What clients want on stable storage: stable WRITEs, and COMMITs.
     SyncWrites,
 }
 
-/// What the statistics allow to say.
+/// The conclusion that the statistics support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -63,13 +63,13 @@ pub enum Verdict {
     Better,
     /// Longer than before.
     Worse,
-    /// More of it than before, which is neither good nor bad in itself.
+    /// More than before, which is neither good nor bad in itself.
     More,
-    /// Less of it.
+    /// Less than before.
     Less,
-    /// Nothing that chance would not do as well.
+    /// The difference may be random.
     NoEvidence,
-    /// Too little of it, or not measured on one side.
+    /// Too few values, or not measured on one side.
     NotComparable,
 }
 
@@ -88,9 +88,9 @@ pub struct Row {
     pub after: Option<Interval>,
     /// After over before.
     pub ratio: Option<Interval>,
-    /// Probability of a difference as large where there is none that matters, corrected for the number of comparisons (Holm).
+    /// Probability of a difference at least as large without a relevant change, corrected for multiple comparisons (Holm).
     pub p: Option<f64>,
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why it is not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub struct Row {
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// What is known of the recording.
+    /// Metadata of the recording.
     pub metadata: Metadata,
     /// Windows in it.
     pub windows: usize,
@@ -112,12 +112,12 @@ pub struct Side {
     pub clients: usize,
 }
 
-/// A difference between the two sides that is none of what was to be compared.
+/// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// load, mix, clients, kernel, agent, threads, drift, gaps, lost.
+    /// load, mix, clients, host, kernel, agent, threads, drift, gaps, lost.
     pub kind: &'static str,
-    /// In words, with both sides' figures.
+    /// Description with the figures of both sides.
     pub text: String,
 }
 
@@ -134,7 +134,7 @@ pub struct Curve {
     pub after: Vec<f64>,
 }
 
-/// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not told apart.
+/// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
     /// What of.
@@ -163,17 +163,17 @@ pub struct TimeSeries {
 pub struct Comparison {
     /// One paragraph: what changed.
     pub headline: String,
-    /// What makes the comparison doubtful.
+    /// What makes the comparison less certain.
     pub caveats: Vec<Caveat>,
     /// Before.
     pub before: Side,
     /// After.
     pub after: Side,
-    /// All that was compared, subjects in order of importance.
+    /// All compared quantities, subjects in order of importance.
     pub rows: Vec<Row>,
-    /// How: methods with their sources, one sentence each; the first sums up and is all that the terminal shows.
+    /// Statistical methods with their sources. The terminal shows the first entry only.
     pub method: Vec<String>,
-    /// Operations that were left out because they hardly take any time.
+    /// Operations that are not compared because they take hardly any time.
     pub left_out: Vec<String>,
     /// Distributions of what takes the most time.
     #[serde(skip)]

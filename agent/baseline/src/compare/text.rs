@@ -7,12 +7,12 @@ use nfscope_text::table::widths;
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
 
-/// SeriesSet of a line, unless a name or a number is longer.
+/// Width of the text, unless a name or a number is longer.
 const WIDTH: usize = 80;
-/// SeriesSet for one side's name, host and the like, at most.
+/// Maximum width of one side's name, host and other properties.
 const SIDE: usize = 50;
 
-/// The page that `nfscope baseline compare` prints.
+/// What `nfscope baseline compare` prints.
 pub fn render(c: &Comparison, colors: bool) -> String {
     let mut out = String::new();
     wrap(&mut out, WIDTH, "", &plain(&c.headline));
@@ -20,7 +20,7 @@ pub fn render(c: &Comparison, colors: bool) -> String {
         out.push('\n');
     }
     for w in &c.caveats {
-        wrap(&mut out, WIDTH, "warning: ", &plain(&w.text));
+        wrap(&mut out, WIDTH, "caveat: ", &plain(&w.text));
     }
     out.push('\n');
     sides(&mut out, c);
@@ -36,8 +36,8 @@ pub fn render(c: &Comparison, colors: bool) -> String {
         wrap(
             &mut out,
             WIDTH,
-            "left out: ",
-            &format!("{ops} (hardly any time)"),
+            "not compared: ",
+            &format!("{ops}: hardly any time"),
         );
     }
     if let Some(first) = c.method.first() {
@@ -111,7 +111,7 @@ fn cells(row: &Row) -> Cells {
     ]
 }
 
-/// A row; its verdict alone in colour, or all of it dim.
+/// Prints a row; either its verdict is coloured, or the whole row is dim.
 fn print(out: &mut String, cells: &Cells, wide: &[usize; 7], code: Option<&str>) {
     let [quantity, before, after, change, interval, p, verdict] = cells;
     let numbers = format!(
@@ -129,7 +129,7 @@ fn line(out: &mut String, text: &str) {
     let _ = writeln!(out, "{}", text.trim_end());
 }
 
-/// Names come from clients and administrators: nothing in them may steer the terminal.
+/// Replaces control characters: names come from clients and administrators, and must not control the terminal.
 fn plain(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

@@ -281,7 +281,7 @@ impl<'a> Session<'a> {
         let reason = reason.map_or_else(String::new, |why| format!(": {why}"));
         let aim = units::percent(wanted);
         say(&match state {
-            State::Stopped => format!("`{name}` was ended after {so_far} and is kept: {what}"),
+            State::Stopped => format!("`{name}` was stopped after {so_far} and is kept: {what}"),
             State::Unreached => format!(
                 "±{aim} was not reached within {}{reason}; `{name}` is kept: {what}",
                 units::length(self.length)

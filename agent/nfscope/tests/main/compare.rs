@@ -73,7 +73,8 @@ fn a_faster_log_is_found_and_said_to_be_it() {
         c.headline
     );
     assert!(
-        c.headline.contains("of the mean's change is log wait"),
+        c.headline
+            .contains("of the change of the mean is intent log wait"),
         "{}",
         c.headline
     );
@@ -127,7 +128,7 @@ fn of_one_server_twice_nothing_is_said() {
     }
     assert_eq!(
         c.headline,
-        "No evidence of a change in how long operations take."
+        "No evidence of a change in the latency of operations."
     );
     assert_eq!(c.caveats, []);
 }
@@ -141,7 +142,7 @@ fn other_work_is_warned_of() {
     };
     let c = held(&before, &recording("after", 6, WINDOWS, &busy));
     assert_eq!(warned(&c), ["load"]);
-    assert!(c.headline.ends_with("see the warnings."), "{}", c.headline);
+    assert!(c.headline.ends_with("see the caveats."), "{}", c.headline);
 
     let reads = Tale {
         op: "read",
@@ -177,7 +178,11 @@ fn a_recording_that_is_not_one_thing_is_warned_of() {
     }
     let c = held(&before, &holes);
     assert_eq!(warned(&c), ["gaps"]);
-    assert!(c.caveats[0].text.contains(": 2m of"), "{:?}", c.caveats);
+    assert!(
+        c.caveats[0].text.contains("missing for 2m"),
+        "{:?}",
+        c.caveats
+    );
 
     let slower = recording("late", 12, WINDOWS / 2, &writes(DISKS * 3.0));
     let mut drifts = recording("after", 13, WINDOWS / 2, &writes(DISKS));
@@ -232,7 +237,7 @@ fn capacity_follows_from_what_is_in_use() {
     let [low, high] = threads.interval.unwrap();
     assert!(low < threads.utilization && threads.utilization < high && high < threads.peak);
     // A quarter as many writes of the log as WRITEs: 15 %, more than a tenth of the processors or a thirteenth of the threads.
-    assert_eq!(found.resources[0].name, "log of ext4 sda");
+    assert_eq!(found.resources[0].name, "intent log of ext4 sda");
     assert_eq!(found.caveats, Vec::<String>::new());
     golden("capacity.txt", &render(&found, &c.metadata));
 }

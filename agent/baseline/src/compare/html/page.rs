@@ -1,4 +1,4 @@
-//! A comparison as a page: one file that needs nothing else, to keep, to send and to print.
+//! A comparison as a self-contained HTML file, to keep, to send and to print.
 
 use crate::compare::html::{plot, table};
 use crate::compare::result::Comparison;
@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page that `nfscope baseline compare --html` writes: no script, no font, nothing from elsewhere.
+/// The page that `nfscope baseline compare --html` writes. It has no scripts and loads no other file.
 pub fn page(c: &Comparison) -> String {
     let (before, after) = (&c.before.metadata.name, &c.after.metadata.name);
     let page = html! {
@@ -25,7 +25,7 @@ pub fn page(c: &Comparison) -> String {
                         p.headline { (c.headline) }
                     }
                     (caveats(c))
-                    h2 { "The two sides" }
+                    h2 { "Recordings" }
                     (table::sides(c))
                     h2 { "What changed" }
                     (table::rows(&c.rows))
@@ -38,7 +38,7 @@ pub fn page(c: &Comparison) -> String {
             }
         }
     };
-    // What no document may contain, whoever put it into a name.
+    // Control characters are not allowed in HTML, and names may contain them.
     page.into_string()
         .replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
 }
@@ -46,7 +46,7 @@ pub fn page(c: &Comparison) -> String {
 fn caveats(c: &Comparison) -> Markup {
     html! {
         @if !c.caveats.is_empty() {
-            section.caveats aria-label="Warnings" {
+            section.caveats aria-label="Caveats" {
                 @for w in &c.caveats {
                     p { strong { "Caveat (" (w.kind) "): " } (w.text) }
                 }
@@ -68,20 +68,20 @@ fn plots(title: &str, drawn: Vec<Markup>) -> Markup {
 
 fn method(c: &Comparison) -> Markup {
     html! {
-        h2 { "How this was computed" }
+        h2 { "Method" }
         ul {
             @for sentence in &c.method { li { (sentence) } }
             @if !c.curves.is_empty() {
                 li {
-                    "The p50 and p99 in the drawings are those of the buckets drawn. Buckets at the ends that hold less than "
-                    "0.01 % of the values of either side are not drawn."
+                    "The p50 and p99 in the plots are the values of their buckets. Buckets at both ends with less than 0.01 % of "
+                    "the values of either side are not drawn."
                 }
             }
             @if !c.time_series.is_empty() {
-                li { "Lines over time are averages over at most 300 stretches of equal numbers of windows." }
+                li { "Lines over time have at most 300 points; each is the mean of the same number of windows." }
             }
             @if !c.left_out.is_empty() {
-                li { "Left out because they hardly take any time: " (c.left_out.join(", ")) "." }
+                li { "Not compared because they take hardly any time: " (c.left_out.join(", ")) "." }
             }
         }
         p {
