@@ -24,7 +24,7 @@ pub enum Statistic {
     Quantile(u8),
     /// Its mean duration.
     Mean,
-    /// Operations a second.
+    /// Operations per second.
     Rate,
 }
 

@@ -1,19 +1,19 @@
-//! Points from bytes, whoever wrote them: wrong ones are an error, never a panic or a large allocation.
+//! Decodes the samples of a window. Invalid input from any file is an error, never a panic or a large allocation.
 
 use crate::codec::columns::{COUNTER, CodecError, Columns, FIRST_HISTOGRAM, GAUGE};
 use crate::recording::Sample;
 use flate2::read::DeflateDecoder;
 use std::io::Read;
 
-/// Longest window in postcard; a busy server's is a thousandth of it.
+/// Limit for an uncompressed window; a busy server needs a thousandth of it.
 const LARGEST: u64 = 64 << 20;
-/// Most series in one window.
+/// Limit for the series of one window.
 const MOST_POINTS: usize = 1 << 20;
 
-/// Decodes the points of series that `keep` wants.
+/// Decodes the samples of the series that `keep` selects.
 ///
 /// # Errors
-/// When the bytes are not a window.
+/// When the bytes are no valid window.
 pub fn decode(data: &[u8], keep: impl Fn(u32) -> bool) -> Result<Vec<(u32, Sample)>, CodecError> {
     let mut plain = Vec::with_capacity(4 * data.len());
     DeflateDecoder::new(data)
@@ -82,7 +82,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The next histogram's buckets, of so many; none where nobody wants them.
+    /// The buckets of the next histogram, which has `of` buckets; empty if they are not kept.
     fn histogram(&mut self, of: usize, kept: bool) -> Result<Vec<(u16, u64)>, CodecError> {
         let len = usize::from(*self.buckets.next().ok_or(SHORT)?);
         let (buckets, counts) = (self.buckets.as_slice(), self.counts.as_slice());

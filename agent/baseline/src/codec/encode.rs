@@ -1,4 +1,4 @@
-//! Points into bytes.
+//! Encodes the samples of a window.
 
 use crate::codec::columns::{COUNTER, CodecError, Columns, FIRST_HISTOGRAM, GAUGE, Run, Unit};
 use crate::recording::Sample;
@@ -7,13 +7,13 @@ use flate2::read::DeflateEncoder;
 use nfscope_model::Scheme;
 use std::io::Read;
 
-/// Largest integer below which every one is a float.
+/// Up to this limit every integer has an exact float.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// Encodes points in the order of their numbers, each with whether it is in seconds.
+/// Encodes samples in the order of their series numbers; the flag says whether the value is in seconds.
 ///
 /// # Errors
-/// When they are not in order, or a histogram's buckets are not.
+/// When series or buckets are not in order.
 pub fn encode<'a>(
     samples: impl IntoIterator<Item = (u32, bool, &'a Sample)>,
 ) -> Result<Vec<u8>, CodecError> {

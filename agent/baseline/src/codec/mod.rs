@@ -1,7 +1,7 @@
-//! A window as bytes: postcard, column by column, deflated.
+//! Encoding of a window: columns in postcard, compressed by deflate.
 //!
-//! A window stands for itself: it names the series that it has as runs of numbers, so that one that was not measured stays
-//! different from one in which nothing happened. Zeros are not left out; in their column they deflate to nearly nothing.
+//! Each window is self-contained. It lists its series as runs of numbers, so that a series that was not measured differs from one
+//! whose value is zero. Zeros are stored; within their column they compress to nearly nothing.
 
 mod columns;
 mod decode;

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Quantity {
-    /// Events a second.
+    /// Events per second.
     Rate,
     /// Mean, in seconds.
     Mean,
@@ -150,7 +150,7 @@ pub struct Bars {
 pub struct TimeSeries {
     /// What of.
     pub title: String,
-    /// True for seconds of latency, false for events a second.
+    /// True for seconds of latency, false for events per second.
     pub latency: bool,
     /// Before.
     pub before: Vec<(f64, f64)>,

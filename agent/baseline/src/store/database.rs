@@ -9,22 +9,22 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where baselines are, unless told otherwise.
+/// Default path of the store.
 pub const DEFAULT: &str = "/var/lib/nfscope/baselines.db";
 
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
     pub(super) db: Connection,
-    /// As errors name it.
+    /// The path that errors show.
     pub(super) path: PathBuf,
 }
 
 impl Store {
-    /// Opens a store to write, and makes it where there is none.
+    /// Opens a store for writing, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be written, or is none.
+    /// When it cannot be written, or the file is no store.
     pub fn create(path: &Path) -> Result<Store, Error> {
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir).map_err(|e| Error::io("create", dir, &e))?;
@@ -33,10 +33,10 @@ impl Store {
         Store::open_as(path, path, flags, Journal::Wal)
     }
 
-    /// Opens a store to read, or to remove from.
+    /// Opens an existing store.
     ///
     /// # Errors
-    /// When it is not there, or is none.
+    /// When it does not exist, or the file is no store.
     pub fn open(path: &Path) -> Result<Store, Error> {
         match fs::metadata(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -47,8 +47,8 @@ impl Store {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         match Store::open_as(path, path, flags, Journal::Keep) {
-            // Who may read the file and not its directory has no place for the index of the write-ahead log, and
-            // needs none where there is no such log.
+            // A user who may not write to the directory cannot create the index of the write-ahead log. Without such a
+            // log the index is not needed.
             Err(Error::Denied { .. }) if !beside(path, "-wal").exists() => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
                 Store::open_as(&immutable(path), path, flags, Journal::Keep)
@@ -77,7 +77,7 @@ impl Store {
         move |e| Error::sqlite(&path, &e)
     }
 
-    /// Every baseline, in the order in which they began.
+    /// All baselines, in order of their start.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -88,10 +88,10 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(self.wrong())
     }
 
-    /// One baseline.
+    /// The entry of one baseline.
     ///
     /// # Errors
-    /// When there is none of that name, with the nearest that there is.
+    /// When there is no baseline with this name; the error suggests a similar name.
     pub fn entry(&self, name: &str) -> Result<Entry, Error> {
         let sql = format!("{ENTRY} WHERE b.name = ?1 GROUP BY b.id");
         let found = self.db.query_row(&sql, [name], entry).optional();
@@ -109,10 +109,10 @@ impl Store {
         })
     }
 
-    /// Removes baselines, all of them or none, and gives their room back.
+    /// Removes all of these baselines or none, and frees their space.
     ///
     /// # Errors
-    /// When there is none of a name, when one is being recorded, or when the store cannot be written.
+    /// When a name is unknown, a baseline is being recorded, or the store cannot be written.
     pub fn remove(&mut self, names: &[String]) -> Result<(), Error> {
         let wrong = self.wrong();
         let mut gone = Vec::new();
@@ -135,7 +135,7 @@ impl Store {
                 .map_err(&wrong)?;
         }
         t.commit().map_err(&wrong)?;
-        // Each step gives one page back.
+        // Each step frees one page.
         let vacuum = || {
             let mut vacuum = self.db.prepare("PRAGMA incremental_vacuum")?;
             let mut steps = vacuum.query([])?;
@@ -146,14 +146,14 @@ impl Store {
     }
 }
 
-/// A file of SQLite's beside this one.
+/// The path of a file that SQLite keeps beside the database.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// How SQLite is told that nobody writes this file.
+/// A URI that tells SQLite that nobody writes this file.
 fn immutable(path: &Path) -> PathBuf {
     let path = path.to_string_lossy();
     let path = path

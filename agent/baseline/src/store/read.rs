@@ -1,4 +1,4 @@
-//! A baseline from the store.
+//! Reads baselines from the store.
 
 use crate::codec;
 use crate::recording::{RecordedWindow, Recording, SeriesKey};
@@ -9,14 +9,14 @@ use rusqlite::{Row, params};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Windows that are read from the store at a time.
-const AT_ONCE: i64 = 64;
+/// Windows per query.
+const BATCH: i64 = 64;
 
 impl Store {
-    /// A whole recording.
+    /// Reads a whole recording.
     ///
     /// # Errors
-    /// When there is none of that name, or it cannot be read.
+    /// When there is no baseline with this name, or it cannot be read.
     pub fn recording(&self, name: &str) -> Result<Recording, Error> {
         let entry = self.entry(name)?;
         Ok(Recording {
@@ -44,7 +44,7 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(self.wrong())
     }
 
-    /// Windows of a baseline in order of time, with the points of those series that `keep` wants.
+    /// Windows of a baseline in order of time, with the samples of the series that `keep` selects.
     pub fn windows<K: Fn(u32) -> bool>(&self, of: &Entry, keep: K) -> Windows<'_, K> {
         Windows {
             store: self,
@@ -55,7 +55,7 @@ impl Store {
         }
     }
 
-    pub(super) fn some(&self, baseline: i64, from: i64) -> Result<VecDeque<StoredWindow>, Error> {
+    pub(super) fn batch(&self, baseline: i64, from: i64) -> Result<VecDeque<StoredWindow>, Error> {
         let sql = "SELECT seq, began_ms, length_ns, data FROM \"window\"
             WHERE baseline = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
         let mut some = self.db.prepare_cached(sql).map_err(self.wrong())?;
@@ -68,13 +68,13 @@ impl Store {
             })
         };
         let rows = some
-            .query_map(params![baseline, from, AT_ONCE], kept)
+            .query_map(params![baseline, from, BATCH], kept)
             .map_err(self.wrong())?;
         rows.collect::<Result<_, _>>().map_err(self.wrong())
     }
 }
 
-/// A window as it lies in the store.
+/// A window as stored, still encoded.
 #[derive(Debug)]
 pub(super) struct StoredWindow {
     pub seq: i64,
@@ -83,7 +83,7 @@ pub(super) struct StoredWindow {
     pub data: Vec<u8>,
 }
 
-/// See [`Store::windows`].
+/// The iterator of [`Store::windows`].
 #[derive(Debug)]
 pub struct Windows<'a, K> {
     store: &'a Store,
@@ -98,7 +98,7 @@ impl<K: Fn(u32) -> bool> Iterator for Windows<'_, K> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.read.is_empty() {
-            match self.store.some(self.baseline, self.next) {
+            match self.store.batch(self.baseline, self.next) {
                 Ok(read) => self.read = read,
                 Err(e) => return Some(Err(e)),
             }

@@ -1,4 +1,4 @@
-//! Baselines out of a store into a file of their own, and into another store.
+//! Export of a baseline to a file, and import into another store.
 
 use crate::name;
 use crate::recording::Metadata;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 impl Store {
-    /// Writes one baseline to a file that has nothing else in it; the file appears when it is whole.
+    /// Writes one baseline to a file of its own, which appears only when it is complete.
     ///
     /// # Errors
     /// When there is no such baseline, when the file is there and `force` is not, or when it cannot be written.
@@ -28,7 +28,7 @@ impl Store {
         if file.exists() && !force {
             return Err(Error::Exists(file.to_owned()));
         }
-        // By whatever name: all other baselines would be gone.
+        // Also by another name for the same file: all other baselines would be lost.
         if let (Ok(this), Ok(store)) = (file.canonicalize(), self.path.canonicalize())
             && this == store
         {
@@ -45,17 +45,17 @@ impl Store {
         out.receive(self, &[(entry.clone(), entry.metadata.name.clone())])?;
         out.db.close().map_err(|(_, e)| Error::sqlite(file, &e))?;
         fs::rename(&part, file).map_err(|e| Error::io("write", file, &e))?;
-        // The name of the file is to survive a power failure as its content does.
+        // The directory entry must survive a power failure, as the content does.
         File::open(dir)
             .and_then(|d| d.sync_all())
             .map_err(|e| Error::io("write", file, &e))?;
         Ok(entry)
     }
 
-    /// Reads the baselines of a file into this store; says their names. The file stays as it is, whatever its schema.
+    /// Imports the baselines of a file and returns their names. The file is not changed, whatever its schema.
     ///
     /// # Errors
-    /// When it is no file of baselines or damaged, when a name is taken, or when the store cannot be written.
+    /// When the file is no store or damaged, a name is in use, or the store cannot be written.
     pub fn import(&mut self, file: &Path, name: Option<&str>) -> Result<Vec<String>, Error> {
         sqlite(file)?;
         let dir = self.path.parent().unwrap_or(Path::new(".")).to_owned();
@@ -71,7 +71,7 @@ impl Store {
                 path: file.to_owned(),
                 why: match entries.len() {
                     0 => "there is no baseline in it".to_owned(),
-                    n => format!("there are {n} baselines in it: leave out --as"),
+                    n => format!("there are {n} baselines in it: leave out --name"),
                 },
             });
         }
@@ -86,16 +86,16 @@ impl Store {
         Ok(named.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Copies a file that others may write meanwhile.
+    /// Copies a store that another process may be writing.
     fn copy(&self, file: &Path, copy: &Path) -> Result<(), Error> {
-        // A store that is in use has its latest windows there, and moves them into the file now and then.
+        // A store in use has its latest windows in the write-ahead log and moves them to the file at checkpoints.
         let log = beside(file, "-wal");
         if !log.exists() {
             return copied(file, copy, &self.path);
         }
         match backup(file, copy) {
             Ok(()) => Ok(()),
-            // Where there is no right to the index of the log: nobody can write there, unless another user does.
+            // No permission to write the index of the log. A plain copy is consistent unless another user writes now.
             Err(e) if matches!(Error::sqlite(file, &e), Error::Denied { .. }) => {
                 copied(file, copy, &self.path)?;
                 copied(&log, &beside(copy, "-wal"), &self.path)
@@ -107,7 +107,7 @@ impl Store {
         }
     }
 
-    /// Copies baselines from another store under these names, all of them or none.
+    /// Copies all of these baselines or none from another store, under these names.
     fn receive(&mut self, from: &Store, all: &[(Entry, String)]) -> Result<(), Error> {
         let path = self.path.clone();
         let wrong = |e: rusqlite::Error| Error::sqlite(&path, &e);
@@ -125,7 +125,7 @@ impl Store {
             write::insert_series(&t, id, &from.series(entry)?).map_err(wrong)?;
             let mut next = 0;
             loop {
-                let some = from.some(entry.id, next)?;
+                let some = from.batch(entry.id, next)?;
                 let Some(last) = some.back() else { break };
                 next = last.seq + 1;
                 for w in some {
@@ -144,7 +144,7 @@ impl Store {
             .map_err(self.wrong())
     }
 
-    /// Looks at every page and every window.
+    /// Checks every page and every window.
     fn verify(&self) -> Result<(), Error> {
         let damaged = |why: String| Error::Damaged {
             path: self.path.clone(),
@@ -177,7 +177,7 @@ fn temp_dir(parent: &Path, prefix: &str) -> std::io::Result<TempDir> {
     tempfile::Builder::new().prefix(prefix).tempdir_in(parent)
 }
 
-/// Says early what is no SQLite file, however large.
+/// Rejects a file that is no SQLite file before it is copied.
 fn sqlite(file: &Path) -> Result<(), Error> {
     let mut head = Vec::new();
     File::open(file)
@@ -189,7 +189,7 @@ fn sqlite(file: &Path) -> Result<(), Error> {
     }
 }
 
-/// All pages as they are at one moment.
+/// Copies a consistent snapshot of all pages.
 fn backup(file: &Path, copy: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let from = Connection::open_with_flags(file, flags)?;

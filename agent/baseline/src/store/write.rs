@@ -1,4 +1,4 @@
-//! Baselines into the store.
+//! Writes baselines to the store.
 
 use crate::codec::{encode, in_seconds};
 use crate::recording::{Metadata, Recording, Sample, SeriesKey};
@@ -12,7 +12,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-/// How long a window waits for others that write, before whoever records is asked.
+/// How long a window waits for another writer before the caller decides whether to go on.
 const WINDOW_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A baseline that is being recorded.
@@ -25,7 +25,7 @@ pub struct RecordingWriter {
     series: SeriesIds,
 }
 
-/// Numbers of series, by family and labels.
+/// Assigns numbers to series, by family and labels.
 #[derive(Debug, Default)]
 struct SeriesIds {
     ids: BTreeMap<String, HashMap<Vec<String>, u32>>,
@@ -33,7 +33,7 @@ struct SeriesIds {
 }
 
 impl SeriesIds {
-    /// The number of a series; a new one is put into `new`.
+    /// The number of a series; a new series is appended to `new`.
     fn id(&mut self, family: &str, labels: &[String], new: &mut Vec<SeriesKey>) -> u32 {
         if let Some(id) = self.ids.get(family).and_then(|f| f.get(labels)) {
             return *id;
@@ -50,7 +50,7 @@ impl SeriesIds {
         id
     }
 
-    /// Takes back the numbers that were given last.
+    /// Withdraws the numbers that were assigned last.
     fn forget(&mut self, new: &[SeriesKey]) {
         for l in new {
             if let Some(of) = self.ids.get_mut(&l.family) {
@@ -62,10 +62,10 @@ impl SeriesIds {
 }
 
 impl RecordingWriter {
-    /// Takes a name in the store.
+    /// Creates a baseline in the store.
     ///
     /// # Errors
-    /// When somebody has it, or the store cannot be written.
+    /// When the name is in use, or the store cannot be written.
     pub fn begin(store: Store, metadata: &Metadata) -> Result<RecordingWriter, Error> {
         let id = insert(&store.db, metadata, Some(&process::this()), None);
         let id = id.map_err(|e| store.refused(&e, &metadata.name))?;
@@ -82,16 +82,16 @@ impl RecordingWriter {
         })
     }
 
-    /// Windows that are safe.
+    /// Number of windows that are written.
     pub fn windows(&self) -> u64 {
         self.windows.unsigned_abs()
     }
 
-    /// Adds a window. When this returns, no loss of power takes it away.
+    /// Writes a window. When this returns, the window survives a power failure.
     ///
     /// # Errors
-    /// When it could not be written; earlier windows stay. Where somebody else writes for more than a second, it may be
-    /// tried again.
+    /// When it cannot be written; earlier windows are kept. If another process has the store locked for more than a second,
+    /// the call may be repeated.
     pub fn add(&mut self, began_ms: i64, window: &Window) -> Result<(), Error> {
         let mut new = Vec::new();
         let mut samples: Vec<(u32, bool, Sample)> = Vec::new();
@@ -99,7 +99,7 @@ impl RecordingWriter {
         for (family, all) in window.delta.all() {
             for s in all {
                 let id = self.series.id(family, &s.labels, &mut new);
-                // An agent that tells a series twice would be wrong; the first one counts.
+                // An agent must not send a series twice; if it does, the first one counts.
                 if seen.insert(id) {
                     samples.push((id, in_seconds(family), Sample::from(&s.sample)));
                 }
@@ -126,10 +126,10 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// Ends it. One without windows leaves nothing behind.
+    /// Ends the recording. A recording without windows is removed.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// When the store cannot be written.
     pub fn end(self, state: State) -> Result<(), Error> {
         let sql = match self.windows {
             0 => "DELETE FROM baseline WHERE id = ?1 AND ?2 IS NOT NULL",
@@ -146,10 +146,10 @@ impl RecordingWriter {
 }
 
 impl Store {
-    /// Writes a whole recording at once.
+    /// Writes a whole recording in one transaction.
     ///
     /// # Errors
-    /// When its name is taken, or it cannot be written.
+    /// When its name is in use, or the store cannot be written.
     pub fn put(&mut self, recording: &Recording) -> Result<(), Error> {
         let (path, name) = (self.path.clone(), recording.metadata.name.clone());
         let wrong = |e: rusqlite::Error| match broken_rule(&e) {
@@ -179,7 +179,7 @@ impl Store {
         t.commit().map_err(wrong)
     }
 
-    /// Why a baseline of this name was not taken.
+    /// The error for a baseline of this name that was not inserted.
     pub(super) fn refused(&self, e: &rusqlite::Error, name: &str) -> Error {
         match broken_rule(e) {
             true => Error::Taken(name.to_owned()),
@@ -188,7 +188,7 @@ impl Store {
     }
 }
 
-/// A new baseline; says its number.
+/// Inserts a baseline and returns its number.
 pub(super) fn insert(
     db: &Connection,
     metadata: &Metadata,

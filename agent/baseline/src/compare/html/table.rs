@@ -5,7 +5,7 @@ use crate::compare::result::{Comparison, Quantity, Row, Verdict};
 use maud::{Markup, html};
 use nfscope_stats::Interval;
 
-/// What is known of the two recordings, side by side.
+/// Properties of the two recordings, side by side.
 pub(super) fn sides(c: &Comparison) -> Markup {
     html! {
         table.sides {
@@ -21,7 +21,7 @@ pub(super) fn sides(c: &Comparison) -> Markup {
     }
 }
 
-/// All that was compared. On a narrow screen each row becomes a card, for which every cell knows its heading.
+/// All compared quantities. On a narrow screen each row becomes a card, for which every cell knows its heading.
 pub(super) fn rows(rows: &[Row]) -> Markup {
     html! {
         @if rows.is_empty() {
@@ -82,7 +82,7 @@ fn side(quantity: &Quantity, of: Option<Interval>) -> Markup {
     }
 }
 
-/// Its class, and a sign beside the word, so that neither colour nor reading is needed to find it.
+/// CSS class and symbol of a verdict, so that it is found without colour.
 fn mark(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Better => ("better", "✓"),

@@ -1,11 +1,11 @@
-//! What every plot has: the figure around it, its axes and its legend.
+//! Parts of every plot: figure, axes and legend.
 
 use maud::{Markup, html};
 
 /// Units of the drawing from left to right; a phone shows them at four fifths of a pixel each.
 pub(super) const WIDTH: f64 = 460.0;
 
-/// A number in an attribute: one decimal, and finite whatever it was made of.
+/// Formats a number for an attribute, with one decimal; always finite.
 pub(super) fn px(v: f64) -> String {
     let v = if v.is_finite() {
         v.clamp(-1e5, 1e5)
@@ -16,7 +16,7 @@ pub(super) fn px(v: f64) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// A drawing with what it shows as a caption, and in words for those who do not see it.
+/// A plot with a caption, and a description for screen readers.
 pub(super) fn figure(
     title: &str,
     words: &str,
@@ -37,17 +37,17 @@ pub(super) fn figure(
     }
 }
 
-/// What has nothing to draw.
+/// A figure without data.
 pub(super) fn empty(title: &str) -> Markup {
     html! {
         figure { figcaption { (title) } p.soft { "Nothing was measured." } }
     }
 }
 
-/// The names of the two sides, which are also the classes of what is drawn of them.
+/// The names of the two sides, also used as CSS classes.
 pub(super) const SIDES: [&str; 2] = ["before", "after"];
 
-/// A line as it is drawn for a side, and what it is.
+/// A legend entry.
 pub(super) fn legend(side: usize, text: &str) -> Markup {
     let y = 14.0 + 18.0 * side as f64;
     html! {
@@ -56,7 +56,7 @@ pub(super) fn legend(side: usize, text: &str) -> Markup {
     }
 }
 
-/// The field that is drawn in, and what its ends stand for.
+/// The plot area and its scales.
 pub(super) struct Frame {
     pub top: f64,
     pub bottom: f64,
@@ -76,7 +76,7 @@ impl Frame {
         self.bottom - v / self.y_max * (self.bottom - self.top)
     }
 
-    /// Both axes with their ticks (places and labels), and what is counted upwards.
+    /// Both axes with their ticks (positions and labels), and the label of the vertical axis.
     pub(super) fn axes(&self, x: &[(f64, String)], y: &[(f64, String)], upwards: &str) -> Markup {
         html! {
             @for (v, label) in y {
