@@ -46,12 +46,12 @@ longest_first() {
 
 # Runs one, and prints what it said at once.
 one() {
-  local label=$1 path=$2 name=$3 out status seconds started=$EPOCHREALTIME
+  local label=$1 path=$2 name=$3 out status seconds cpu started=$EPOCHREALTIME
   out=$(mktemp)
   LAB_CPU_SECONDS=$out.cpu "$path" --exact "$name" >"$out" 2>&1
   status=$?
   seconds=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
-  cpu=$(awk '{ cpu += $1 } END { printf "%.1f", cpu }' "$out.cpu" 2>/dev/null)
+  cpu=$(cat "$out.cpu" 2>/dev/null | awk '{ cpu += $1 } END { printf "%.1f", cpu }')
   # A test that was killed has no line of its own.
   grep -qE "^test $name \.\.\. (ok|FAILED|ignored)" "$out" || echo "test $name ... FAILED" >>"$out"
   (
