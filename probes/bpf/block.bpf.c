@@ -32,7 +32,7 @@ struct {
 	__uint(max_entries, 1024);
 	__type(key, struct block_key);
 	__type(value, struct block_row);
-} block SEC(".maps");
+} block_device_op SEC(".maps");
 
 TABLE(block_event, BLOCK_EVENTS, enum block_event, u64);
 
@@ -68,11 +68,11 @@ static __always_inline struct block_row *block_row_of(struct request *rq, u32 fl
 		return 0;
 	key.dev = (u32)READ(disk, major) << 20 | (u32)READ(disk, first_minor);
 	key.op = op < BLOCK_OTHER ? op : BLOCK_OTHER;
-	b = bpf_map_lookup_elem(&block, &key);
+	b = bpf_map_lookup_elem(&block_device_op, &key);
 	if (b)
 		return b;
-	bpf_map_update_elem(&block, &key, &no_block, BPF_NOEXIST);
-	b = bpf_map_lookup_elem(&block, &key);
+	bpf_map_update_elem(&block_device_op, &key, &no_block, BPF_NOEXIST);
+	b = bpf_map_lookup_elem(&block_device_op, &key);
 	if (!b)
 		count(EV_BLOCK_FULL);
 	return b;
@@ -91,7 +91,7 @@ static __always_inline struct request_times *times_of(struct request *rq)
 }
 
 TP(block_rq_insert)
-int PROGRAM(insert, struct request *rq)
+int PROGRAM(block_insert, struct request *rq)
 {
 	struct request_times *t = times_of(rq);
 
@@ -100,7 +100,7 @@ int PROGRAM(insert, struct request *rq)
 }
 
 TP(block_rq_issue)
-int PROGRAM(issue, struct request *rq)
+int PROGRAM(block_issue, struct request *rq)
 {
 	struct request_times *t;
 	struct block_row *b;
@@ -121,7 +121,7 @@ int PROGRAM(issue, struct request *rq)
 
 /* The device was busy: the request goes back, and will be issued again. */
 TP(block_rq_requeue)
-int PROGRAM(requeue, struct request *rq)
+int PROGRAM(block_requeue, struct request *rq)
 {
 	struct request_times *t;
 	struct block_row *b;
@@ -142,7 +142,7 @@ int PROGRAM(requeue, struct request *rq)
  * completed once more, without bytes and without an issue, when its flushes are done.
  */
 TP(block_rq_complete)
-int PROGRAM(complete, struct request *rq, int error, u32 bytes)
+int PROGRAM(block_complete, struct request *rq, int error, u32 bytes)
 {
 	struct request_times *t;
 	struct block_row *b;

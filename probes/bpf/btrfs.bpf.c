@@ -5,17 +5,19 @@
  *
  * Cost: two short programs a sync of the log, three more if it writes the log; nothing on operations that sync none.
  *
- * How many bytes that are is told by nothing that would not look at every block written: btrfs has no series of bytes.
+ * btrfs has no series of bytes: only a program at every block written could count them.
  */
 #include "lib/kernel.h"
-#define LOG_MAP(part) btrfs##part
+#define LOG_MAP btrfs_log
+#define LOG_EVENT_MAP btrfs_event
+#define LOG_THREAD_MAP btrfs_thread
 #include "lib/log.h"
 #include "lib/waits.h"
 
 /* The functions in which threads wait; neither lies in the other. */
 enum { TREE_LOG, TRANSACTION };
 
-/* The device that is named as what the filesystem is mounted from; its own s_dev is no device's. */
+/* The device by which mounts name the file system; the number in its s_dev belongs to no device. */
 static __always_inline u32 device_of(struct btrfs_fs_info *fs)
 {
 	struct btrfs_fs_devices *all = READ(fs, fs_devices);
@@ -30,7 +32,7 @@ static __always_inline u32 device_of(struct btrfs_fs_info *fs)
 }
 
 SEC("fentry/btrfs_sync_log")
-int PROGRAM(sync_begin, struct btrfs_trans_handle *trans, struct btrfs_root *root)
+int PROGRAM(btrfs_log_begin, struct btrfs_trans_handle *trans, struct btrfs_root *root)
 {
 	struct log_thread *t;
 
@@ -42,15 +44,15 @@ int PROGRAM(sync_begin, struct btrfs_trans_handle *trans, struct btrfs_root *roo
 }
 
 SEC("fexit/btrfs_sync_log")
-int PROGRAM(sync_end)
+int PROGRAM(btrfs_log_end)
 {
 	log_leave();
 	log_wait_end(TREE_LOG, ALONE);
 }
 
-/* The filesystem's own thread commits every 30 seconds: nobody waits for that. */
+/* The file system's own thread commits every 30 seconds: nobody waits for that. */
 SEC("fentry/btrfs_commit_transaction")
-int PROGRAM(whole_begin, struct btrfs_trans_handle *trans)
+int PROGRAM(btrfs_txn_begin, struct btrfs_trans_handle *trans)
 {
 	struct btrfs_fs_info *fs = READ(trans, fs_info);
 	bool own = READ(fs, transaction_kthread, pid) == (u32)bpf_get_current_pid_tgid();
@@ -60,7 +62,7 @@ int PROGRAM(whole_begin, struct btrfs_trans_handle *trans)
 }
 
 SEC("fexit/btrfs_commit_transaction")
-int PROGRAM(whole_end)
+int PROGRAM(btrfs_txn_end)
 {
 	log_leave();
 	log_wait_end(TRANSACTION, ALONE);
@@ -76,7 +78,7 @@ static __always_inline struct log_thread *writer(void)
 
 /* Of the threads that sync one log together, one writes it: its blocks, those of the tree of logs, ... */
 SEC("fentry/btrfs_write_marked_extents")
-int PROGRAM(blocks_begin)
+int PROGRAM(btrfs_write)
 {
 	struct log_thread *t = writer();
 
@@ -86,7 +88,7 @@ int PROGRAM(blocks_begin)
 
 /* ... and, when all these are durable, the superblocks that name it. */
 SEC("fexit/write_all_supers")
-int PROGRAM(supers_end)
+int PROGRAM(btrfs_written)
 {
 	struct log_thread *t = writer();
 	u64 ns;

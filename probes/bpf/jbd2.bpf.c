@@ -10,7 +10,9 @@
  * which it waits inside.
  */
 #include "lib/kernel.h"
-#define LOG_MAP(part) jbd2##part
+#define LOG_MAP jbd2_log
+#define LOG_EVENT_MAP jbd2_event
+#define LOG_THREAD_MAP jbd2_thread
 #include "lib/log.h"
 #include "lib/waits.h"
 
@@ -29,21 +31,21 @@ static __always_inline void journal_written(struct journal_s *j, u64 blocks)
 }
 
 SEC("fentry/jbd2_log_wait_commit")
-int PROGRAM(wait_begin, struct journal_s *j)
+int PROGRAM(jbd2_wait_begin, struct journal_s *j)
 {
 	log_wait_begin(device_of(j), TRANSACTION, FAST);
 	log_enter();
 }
 
 SEC("fexit/jbd2_log_wait_commit")
-int PROGRAM(wait_end)
+int PROGRAM(jbd2_wait_end)
 {
 	log_leave();
 	log_wait_end(TRANSACTION, FAST);
 }
 
 SEC("fentry/ext4_fc_commit")
-int PROGRAM(fast_begin)
+int PROGRAM(jbd2_fast_begin)
 {
 	struct log_thread *t = log_thread();
 
@@ -56,7 +58,7 @@ int PROGRAM(fast_begin)
 }
 
 SEC("fexit/ext4_fc_commit")
-int PROGRAM(fast_end, struct journal_s *j)
+int PROGRAM(jbd2_fast_end, struct journal_s *j)
 {
 	struct log_thread *t = log_thread();
 
@@ -73,26 +75,26 @@ int PROGRAM(fast_end, struct journal_s *j)
 
 /* No new changes while a commit gathers those before it. */
 SEC("fentry/wait_transaction_locked")
-int PROGRAM(locked_begin)
+int PROGRAM(jbd2_lock_begin)
 {
 	log_enter();
 }
 
 SEC("fexit/wait_transaction_locked")
-int PROGRAM(locked_end)
+int PROGRAM(jbd2_lock_end)
 {
 	log_leave();
 }
 
 /* The journal is full, until a checkpoint has made room. */
 SEC("fentry/__jbd2_log_wait_for_space")
-int PROGRAM(room_begin)
+int PROGRAM(jbd2_room_begin)
 {
 	log_enter();
 }
 
 SEC("fexit/__jbd2_log_wait_for_space")
-int PROGRAM(room_end)
+int PROGRAM(jbd2_room_end)
 {
 	log_leave();
 }
@@ -102,7 +104,7 @@ int PROGRAM(room_end)
  * the statistics of jbd2_run_stats leave out those that revoke.
  */
 TP(jbd2_end_commit)
-int PROGRAM(written, struct journal_s *j, struct transaction_s *t)
+int PROGRAM(jbd2_written, struct journal_s *j, struct transaction_s *t)
 {
 	u64 from, to;
 
@@ -117,14 +119,14 @@ int PROGRAM(written, struct journal_s *j, struct transaction_s *t)
 #endif
 
 TP(jbd2_start_commit)
-int PROGRAM(commit_begin)
+int PROGRAM(jbd2_commit)
 {
 	log_write_begin();
 }
 
 /* The commit's last tracepoint but one, which names the device without any structure's layout. */
 TP(jbd2_run_stats)
-int PROGRAM(commit_end, u32 dev)
+int PROGRAM(jbd2_committed, u32 dev)
 {
 	u64 ns = log_write_end();
 
@@ -133,7 +135,7 @@ int PROGRAM(commit_end, u32 dev)
 }
 
 TP(ext4_fc_commit_start)
-int PROGRAM(fast_start, struct super_block *sb)
+int PROGRAM(jbd2_fast_start, struct super_block *sb)
 {
 	if (!sb)
 		return;
@@ -145,7 +147,7 @@ int PROGRAM(fast_start, struct super_block *sb)
 
 /* `status` 0: committed by this thread; else by another one, or left to a transaction. */
 TP(ext4_fc_commit_stop)
-int PROGRAM(fast_stop, struct super_block *sb, int blocks, int status)
+int PROGRAM(jbd2_fast_stop, struct super_block *sb, int blocks, int status)
 {
 	u64 ns = log_write_end();
 	struct log_thread *t;

@@ -18,7 +18,7 @@
 #include "lib/nfsd_tables.h"
 #include "lib/threads.h"
 #include "lib/waits.h"
-#include "lib/tally.h"
+#include "lib/client_accounting.h"
 #include "lib/slow.h"
 #include "lib/ops.h"
 #include "lib/stages.h"
@@ -52,7 +52,7 @@ static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
  */
 #ifdef NFSCOPE_RAW
 SEC("kprobe/svc_data_ready")
-int arrive(struct pt_regs *ctx)
+int nfsd_arrive(struct pt_regs *ctx)
 {
 	struct sock *sk = (void *)PT_REGS_PARM1(ctx);
 
@@ -62,7 +62,7 @@ int arrive(struct pt_regs *ctx)
 }
 #else
 SEC("fentry/svc_data_ready")
-int PROGRAM(arrive, struct sock *sk)
+int PROGRAM(nfsd_arrive, struct sock *sk)
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 
@@ -73,7 +73,7 @@ int PROGRAM(arrive, struct sock *sk)
 
 /* A connection's memory may serve another one. */
 TP(svc_xprt_free)
-int PROGRAM(xprt_free, struct svc_xprt *xprt)
+int PROGRAM(nfsd_xprt_free, struct svc_xprt *xprt)
 {
 	struct connection *c = connection_of(as_number((u64)xprt, IN_XPRT_FREE));
 
@@ -81,9 +81,9 @@ int PROGRAM(xprt_free, struct svc_xprt *xprt)
 		c->xprt = 0;
 }
 
-/* A thread takes a transport. A third of the time nothing is there to read, and the thread goes back to sleep. */
+/* A thread dequeues a transport. A third of the time nothing is there to read, and the thread goes back to sleep. */
 TP(svc_xprt_dequeue)
-int PROGRAM(take, struct svc_rqst *rqst)
+int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct request_record *r = request_make(now);
@@ -94,22 +94,22 @@ int PROGRAM(take, struct svc_rqst *rqst)
 	}
 	if (r->stage >= RUNNING || r->t_busy)
 		end_late(r, now);
-	r->t_take = now;
+	r->t_dequeue = now;
 	r->t_arrive = 0;
 	r->connection = 0;
 	r->rqst = (u64)rqst;
-	r->stage = TAKEN;
+	r->stage = DEQUEUED;
 }
 
 /* Bytes of a record were read, all of it the last time; the transport is still this thread's alone. */
 TP(svcsock_tcp_recv)
-int PROGRAM(receive, struct svc_xprt *xprt)
+int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 {
 	struct request_record *r = request_get();
 	struct connection *c;
 	struct tcp_sock *tcp;
 
-	if (!r || r->stage != TAKEN)
+	if (!r || r->stage != DEQUEUED)
 		return;
 	r->xprt = as_number((u64)xprt, IN_RECEIVE);
 	c = connection_of(r->xprt);
@@ -120,15 +120,15 @@ int PROGRAM(receive, struct svc_xprt *xprt)
 	r->t_arrive = arrival_match(c, load32(ADDRESS(tcp->copied_seq)));
 }
 
-/* Asking mountd (export, client, user): the thread may sleep for seconds before the call is known. It is taken. */
+/* Asking mountd (export, client, user): the thread may sleep for seconds before the call is known. It is busy. */
 TP(cache_entry_upcall)
-int PROGRAM(upcall)
+int PROGRAM(nfsd_upcall)
 {
 	struct request_record *r = request_get();
 	struct svc_rqst *rqst;
 	struct svc_pool *p;
 
-	if (!r || r->stage != TAKEN)
+	if (!r || r->stage != DEQUEUED)
 		return;
 	rqst = (void *)r->rqst;
 	p = BPF_CORE_READ(rqst, rq_pool);
@@ -139,7 +139,7 @@ int PROGRAM(upcall)
 
 /* The call is read, authenticated, known and counted by the kernel; dispatch comes next. */
 TP(svc_process)
-int PROGRAM(run, struct svc_rqst *rqst)
+int PROGRAM(nfsd_run, struct svc_rqst *rqst)
 {
 	struct request_record *r;
 	u64 now;
@@ -156,7 +156,7 @@ int PROGRAM(run, struct svc_rqst *rqst)
 
 /* A COMPOUND is decoded, its minor version is served, its ops come next. */
 TP(nfsd_compound)
-int PROGRAM(compound, struct svc_rqst *rqst)
+int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
 	u64 now = bpf_ktime_get_ns();
@@ -164,7 +164,7 @@ int PROGRAM(compound, struct svc_rqst *rqst)
 	if (!r)
 		return;
 	if (r->stage != RUNNING && rqst)
-		begin(r, rqst, now); /* run was skipped */
+		begin(r, rqst, now); /* nfsd_run was skipped */
 	compound_args(r);
 	/* Decoding is the COMPOUND's own. */
 	if (r->waited)
@@ -184,12 +184,12 @@ struct {
 	__uint(max_entries, 128);
 	__type(key, struct op_name);
 	__type(value, u32);
-} op_number SEC(".maps");
+} nfsd_op_number SEC(".maps");
 #endif
 
 /* A component op is executed and encoded. */
 TP(nfsd_compound_status)
-int PROGRAM(op_status, u32 asked, u32 done, u32 status, const char *name)
+int PROGRAM(nfsd_op_end, u32 asked, u32 done, u32 status, const char *name)
 {
 	struct request_record *r = request_get();
 	u64 now;
@@ -202,9 +202,9 @@ int PROGRAM(op_status, u32 asked, u32 done, u32 status, const char *name)
 	u32 *known;
 
 	bpf_probe_read_kernel_str(&key, sizeof(key), name);
-	known = bpf_map_lookup_elem(&op_number, &key);
+	known = bpf_map_lookup_elem(&nfsd_op_number, &key);
 	if (r->io_done && known) {
-		struct version_row *v = row_of(&version, r->version);
+		struct version_row *v = row_of(&nfsd_version, r->version);
 
 		if (v)
 			io_done(r, v, *known == OP_WRITE);
@@ -238,14 +238,14 @@ static __always_inline void io(u32 len)
 }
 
 TP(nfsd_read_io_done)
-int PROGRAM(read_done, void *rqst, void *fh, u64 offset, u32 len)
+int PROGRAM(nfsd_read_done, void *rqst, void *fh, u64 offset, u32 len)
 {
 	io(len);
 }
 
 #ifdef NFSCOPE_RAW /* with BTF the WRITE's own result tells, for less */
 TP(nfsd_write_io_done)
-int PROGRAM(write_done, void *rqst, void *fh, u64 offset, u32 len)
+int PROGRAM(nfsd_write_done, void *rqst, void *fh, u64 offset, u32 len)
 {
 	io(len);
 }
@@ -253,7 +253,7 @@ int PROGRAM(write_done, void *rqst, void *fh, u64 offset, u32 len)
 
 /* The reply is encoded; sending it comes next. Of the two tracepoints that stand here, the one that has the request. */
 TP(svc_stats_latency)
-int PROGRAM(reply, struct svc_rqst *rqst)
+int PROGRAM(nfsd_reply, struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
 
@@ -270,13 +270,13 @@ int PROGRAM(reply, struct svc_rqst *rqst)
 
 /* The reply was handed to the transport, or failed to be (status < 0). */
 TP(svc_send)
-int PROGRAM(send, struct svc_rqst *rqst, int status)
+int PROGRAM(nfsd_send, struct svc_rqst *rqst, int status)
 {
 	request_end(rqst, status);
 }
 
 TP(svc_drop)
-int PROGRAM(drop, struct svc_rqst *rqst)
+int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 {
 	if (rqst && is_nfs(rqst))
 		count(EV_DROPPED);
@@ -285,7 +285,7 @@ int PROGRAM(drop, struct svc_rqst *rqst)
 
 /* Put aside until mountd answers; the kernel then drops it, and serves it again as a new request. */
 TP(svc_defer)
-int PROGRAM(defer, struct svc_rqst *rqst)
+int PROGRAM(nfsd_defer, struct svc_rqst *rqst)
 {
 	if (rqst && is_nfs(rqst))
 		count(EV_DEFERRED);
@@ -296,7 +296,7 @@ int PROGRAM(defer, struct svc_rqst *rqst)
  * The thread looks for work: it has no request. Loaded only where programs can be skipped, so that none is left over.
  */
 SEC("fentry/svc_recv")
-int PROGRAM(idle, struct svc_rqst *rqst)
+int PROGRAM(nfsd_idle, struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
 
@@ -307,7 +307,7 @@ int PROGRAM(idle, struct svc_rqst *rqst)
 		begin_late(r, rqst);
 	if (r->stage >= RUNNING || r->t_busy)
 		end_late(r, bpf_ktime_get_ns());
-	/* What it took held no call. If its next taking is skipped, this one is not taken for it. */
+	/* What it dequeued held no call. If its next dequeue is skipped, this one must not stand for it. */
 	r->stage = IDLE;
 }
 #endif

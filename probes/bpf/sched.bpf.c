@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sched: when a thread that executes an NFS operation leaves its processor, and when it comes back.
+ * sched: when a thread that executes an NFS operation leaves its CPU, and when it comes back.
  *
  * Cost: one program at every context switch of the host. Of a task that is no nfsd thread it reads the first half of
  * its name and ends; `make bench` counts what such a switch costs.
@@ -16,7 +16,7 @@ static __always_inline bool maybe_nfsd(struct task_struct *t)
 }
 
 TP(sched_switch)
-int PROGRAM(switched, bool preempt, struct task_struct *prev, struct task_struct *next)
+int PROGRAM(sched_switched, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct request_record *r;
 

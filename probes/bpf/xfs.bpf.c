@@ -9,7 +9,9 @@
  * nothing.
  */
 #include "lib/kernel.h"
-#define LOG_MAP(part) xfs##part
+#define LOG_MAP xfs_log
+#define LOG_EVENT_MAP xfs_event
+#define LOG_THREAD_MAP xfs_thread
 #include "lib/log.h"
 #include "lib/waits.h"
 
@@ -51,43 +53,43 @@ static __always_inline void end(u32 flags)
 }
 
 SEC("fentry/xfs_log_force_seq")
-int PROGRAM(seq_begin, struct xfs_mount *mp, s64 seq, u32 flags)
+int PROGRAM(xfs_seq_begin, struct xfs_mount *mp, s64 seq, u32 flags)
 {
 	begin(mp, flags);
 }
 
 SEC("fexit/xfs_log_force_seq")
-int PROGRAM(seq_end, struct xfs_mount *mp, s64 seq, u32 flags)
+int PROGRAM(xfs_seq_end, struct xfs_mount *mp, s64 seq, u32 flags)
 {
 	end(flags);
 }
 
 SEC("fentry/xfs_log_force")
-int PROGRAM(force_begin, struct xfs_mount *mp, u32 flags)
+int PROGRAM(xfs_force_begin, struct xfs_mount *mp, u32 flags)
 {
 	begin(mp, flags);
 }
 
 SEC("fexit/xfs_log_force")
-int PROGRAM(force_end, struct xfs_mount *mp, u32 flags)
+int PROGRAM(xfs_force_end, struct xfs_mount *mp, u32 flags)
 {
 	end(flags);
 }
 
 SEC("fentry/xlog_grant_head_wait")
-int PROGRAM(room_begin)
+int PROGRAM(xfs_room_begin)
 {
 	log_enter();
 }
 
 SEC("fexit/xlog_grant_head_wait")
-int PROGRAM(room_end)
+int PROGRAM(xfs_room_end)
 {
 	log_leave();
 }
 
 SEC("fentry/xlog_write_iclog")
-int PROGRAM(write_begin, struct xlog *log, struct xlog_in_core *iclog, u64 block, u32 bytes)
+int PROGRAM(xfs_write_begin, struct xlog *log, struct xlog_in_core *iclog, u64 block, u32 bytes)
 {
 	struct xfs_mount *mp = READ(log, l_mp);
 	struct iclog_write w = { .since = bpf_ktime_get_ns(), .dev = device_of(mp) };
@@ -99,7 +101,7 @@ int PROGRAM(write_begin, struct xlog *log, struct xlog_in_core *iclog, u64 block
 
 /* Durable; those that wait for it are about to be told. */
 SEC("fentry/xlog_state_done_syncing")
-int PROGRAM(write_end, struct xlog_in_core *iclog)
+int PROGRAM(xfs_write_end, struct xlog_in_core *iclog)
 {
 	u64 key = (u64)iclog;
 	struct iclog_write *w = bpf_map_lookup_elem(&xfs_iclog, &key);

@@ -60,8 +60,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, u64);
-	__type(value, struct zfs_block);
-} zfs_block SEC(".maps");
+	__type(value, struct zfs_lwb);
+} zfs_lwb SEC(".maps");
 
 static __always_inline void count(enum zfs_event e)
 {
@@ -154,7 +154,7 @@ static __always_inline void asked(u64 zilog, u64 spa, u32 sync)
 }
 
 BEGINNING(zil_commit_impl)
-int commit_begin(void *ctx)
+int zfs_wait_begin(void *ctx)
 {
 	u64 zilog = FIRST(ctx), spa = FIELD64(zilog, zilog, zl_spa);
 
@@ -165,7 +165,7 @@ int commit_begin(void *ctx)
 }
 
 END(zil_commit_impl)
-int commit_end(void *ctx)
+int zfs_wait_end(void *ctx)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct zfs_since since = leave(IN_COMMIT);
@@ -182,7 +182,7 @@ int commit_end(void *ctx)
 
 /* Acknowledged without durability. */
 BEGINNING(zil_commit)
-int commit_asked(void *ctx)
+int zfs_commit(void *ctx)
 {
 	u64 zilog = FIRST(ctx);
 
@@ -193,7 +193,7 @@ int commit_asked(void *ctx)
 
 /* A commit that falls through to the sync of a transaction group. */
 BEGINNING(txg_wait_synced)
-int txg_wait(void *ctx)
+int zfs_txg_wait(void *ctx)
 {
 	struct zfs_since_key k = { .tid = bpf_get_current_pid_tgid(), .inside = IN_COMMIT };
 	struct zfs_since *since = bpf_map_lookup_elem(&zfs_since, &k);
@@ -206,26 +206,26 @@ int txg_wait(void *ctx)
 
 /* Called with the block's own address when it is issued, and with others when data that it refers to join it. */
 BEGINNING(zil_lwb_add_block)
-int block_issue(void *ctx)
+int zfs_lwb_issue(void *ctx)
 {
 	u64 lwb = FIRST(ctx);
-	struct zfs_block b = { .issued = bpf_ktime_get_ns() };
+	struct zfs_lwb b = { .issued = bpf_ktime_get_ns() };
 
 	if ((u64)SECOND(ctx) != lwb + OFFSET(lwb, lwb_blk))
 		return 0;
 	/* Structures are used again: one whose end was not seen is overwritten. */
-	if (bpf_map_update_elem(&zfs_block, &lwb, &b, BPF_ANY))
+	if (bpf_map_update_elem(&zfs_lwb, &lwb, &b, BPF_ANY))
 		count(EV_ZFS_FULL);
 	return 0;
 }
 
 BEGINNING(zil_lwb_write_done)
-int block_written(void *ctx)
+int zfs_lwb_written(void *ctx)
 {
 	u64 zio = FIRST(ctx), now = bpf_ktime_get_ns();
 	u64 lwb = FIELD64(zio, zio, io_private), target = target_of(lwb);
 	struct zfs_pool_row *row = pool_row(FIELD64(zio, zio, io_spa));
-	struct zfs_block *b = bpf_map_lookup_elem(&zfs_block, &lwb);
+	struct zfs_lwb *b = bpf_map_lookup_elem(&zfs_lwb, &lwb);
 
 	barrier_var(target);
 	if (!row || target >= ZFS_TARGETS)
@@ -242,12 +242,12 @@ int block_written(void *ctx)
 }
 
 BEGINNING(zil_lwb_flush_vdevs_done)
-int block_flushed(void *ctx)
+int zfs_lwb_flushed(void *ctx)
 {
 	u64 zio = FIRST(ctx), now = bpf_ktime_get_ns();
 	u64 lwb = FIELD64(zio, zio, io_private), target;
 	struct zfs_pool_row *row = pool_row(FIELD64(zio, zio, io_spa));
-	struct zfs_block *b = bpf_map_lookup_elem(&zfs_block, &lwb);
+	struct zfs_lwb *b = bpf_map_lookup_elem(&zfs_lwb, &lwb);
 
 	if (!b) {
 		count(EV_ZFS_UNMATCHED);
@@ -260,13 +260,13 @@ int block_flushed(void *ctx)
 		if (b->written && target < ZFS_TARGETS)
 			time_hist_add(&row->flush[target], elapsed(b->written, now));
 	}
-	bpf_map_delete_elem(&zfs_block, &lwb);
+	bpf_map_delete_elem(&zfs_lwb, &lwb);
 	return 0;
 }
 
 /* Every read and write of a leaf passes here, before its queue merges it with others. */
 BEGINNING(vdev_queue_io)
-int device_write(void *ctx)
+int zfs_vdev_write(void *ctx)
 {
 	u64 zio = FIRST(ctx), vd, bytes, *known;
 	struct zfs_device_key k = {};
@@ -293,14 +293,14 @@ int device_write(void *ctx)
 }
 
 BEGINNING(spa_sync)
-int sync_begin(void *ctx)
+int zfs_sync_begin(void *ctx)
 {
 	enter(IN_TXG_SYNC, FIRST(ctx));
 	return 0;
 }
 
 END(spa_sync)
-int sync_end(void *ctx)
+int zfs_sync_end(void *ctx)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct zfs_since since = leave(IN_TXG_SYNC);
@@ -312,14 +312,14 @@ int sync_end(void *ctx)
 }
 
 BEGINNING(dmu_tx_wait)
-int throttle_begin(void *ctx)
+int zfs_throttle(void *ctx)
 {
 	enter(IN_THROTTLE, pool_of_tx(FIRST(ctx)));
 	return 0;
 }
 
 END(dmu_tx_wait)
-int throttle_end(void *ctx)
+int zfs_unthrottle(void *ctx)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct zfs_since since = leave(IN_THROTTLE);

@@ -65,15 +65,15 @@ struct zfs_since {
 	u64 spa;
 };
 
-/* A log block (struct lwb) under way. */
-struct zfs_block {
+/* A log block (struct lwb) being written. */
+struct zfs_lwb {
 	u64 issued;
 	u64 written; /* 0: not yet */
 	u64 target;
 };
 
 /*
- * Where OpenZFS has its fields, in bytes, for modules without BTF. Set by user space (agent/src/source/linux/zfs.rs).
+ * Where OpenZFS has its fields, in bytes, for modules without BTF. Set by user space (LAYOUTS in its source).
  * Those that stand at the beginning in every version are not in it.
  */
 struct zfs_layout {

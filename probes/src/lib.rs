@@ -49,6 +49,9 @@ pub static ZFS: Object = object!("zfs");
 /// Block requests.
 pub static BLOCK: Object = object!("block");
 
+/// Every object.
+pub static OBJECTS: [&Object; 7] = [&NFSD, &SCHED, &JBD2, &XFS, &BTRFS, &ZFS, &BLOCK];
+
 macro_rules! types {
     ($($(#[$doc:meta])* $word:ident;)*) => {$(
         $(#[$doc])*
@@ -69,11 +72,11 @@ types! {
 /// Map types as the C headers declare them, by way of the objects' BTF.
 pub mod types {
     pub use crate::block::types::{block_event, block_key, block_row};
-    /// `log.h` is the same for every log.
+    /// `log_row.h` is the same for every log.
     pub use crate::jbd2::types::{log_event, log_row};
     pub use crate::nfsd::types::{
-        error_key, event, op_row, op_times, pool_now, pool_row, request_record, slow_count,
-        slow_event, slow_want, tally_key, tally_row, time_hist, version, version_row,
+        client_key, client_row, error_key, event, op_row, op_times, pool_now, pool_row,
+        request_record, slow_count, slow_event, slow_want, time_hist, version, version_row,
     };
     pub use crate::zfs::types::{
         zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key,

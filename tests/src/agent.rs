@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nfscope::model::Snapshot;
+use nfscope_model::Snapshot;
 
 use crate::control::{Output, Running};
 use crate::http::{self, Lines, Response};

@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nfscope::model::family::{self as f, Family};
-use nfscope::model::{Histogram, Sample, Snapshot, Window};
+use nfscope_model::family as f;
+use nfscope_model::family::Family;
+use nfscope_model::{Histogram, Sample, Snapshot, Window};
 
 use crate::kernel::Kernel;
 use crate::load::LoadReport;

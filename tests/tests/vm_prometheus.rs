@@ -11,7 +11,7 @@ use lab::monitoring::{
     Format, Page, Prometheus, Release, Rule, Sample, Wants, base_name, dashboards, substituted,
 };
 use lab::{Agent, Kernel, Load, Running, Server};
-use nfscope::model::{Info, Kind};
+use nfscope_model::{Info, Kind};
 
 /// What is exported beside ZFS, for each client one.
 const JOURNALS: [&str; 3] = ["ext4", "xfs", "btrfs"];

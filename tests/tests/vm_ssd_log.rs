@@ -1,9 +1,9 @@
-//! The experiment of the README: a fast log device joins a pool on a slow disk while it serves.
+//! The experiment of docs/performance.md: a fast log device joins a pool on a slow disk while it serves.
 
 use anyhow::Result;
-use lab::account::merged;
+use lab::reconcile::merged;
 use lab::ssd_log::{Half, Options, moved, run, table};
-use nfscope::model::family;
+use nfscope_model::family;
 
 #[test]
 fn vm_6_12_a_log_device_helps_and_nfscope_says_by_how_much() -> Result<()> {
@@ -14,7 +14,7 @@ fn vm_6_12_a_log_device_helps_and_nfscope_says_by_how_much() -> Result<()> {
     println!("{}", table(&halves));
     let [without, with] = &halves;
     let mean = |h: &Half| h.write.mean().unwrap_or(0.0);
-    let p99 = |h: &nfscope::model::Histogram| h.quantile(0.99).unwrap_or(0.0);
+    let p99 = |h: &nfscope_model::Histogram| h.quantile(0.99).unwrap_or(0.0);
 
     // The log's bytes move from the pool's disk to the log device, all of them.
     assert_eq!((without.separate, with.separate), (Some(0.0), Some(1.0)));

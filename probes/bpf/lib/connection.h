@@ -16,7 +16,7 @@
 #define NFSCOPE_CONNECTION_H
 
 #define RING 128 /* segments that wait unread on one connection; more share an entry, see below */
-#define TALLIES 4 /* exports of one connection whose rows it knows by heart */
+#define KNOWN_EXPORTS 4 /* exports whose rows a connection remembers */
 
 /*
  * An address as a number to reckon with. To verifiers what a hook gives is a pointer, with which they allow little;
@@ -24,14 +24,14 @@
  */
 enum number { IN_ARRIVE, IN_RECEIVE, IN_XPRT_FREE, NUMBERS };
 
-TABLE(number, NUMBERS, enum number, u64);
+TABLE(nfsd_number, NUMBERS, enum number, u64);
 
 static __always_inline u64 as_number(u64 pointer, enum number slot)
 {
 #ifdef NFSCOPE_RAW
 	return pointer;
 #else
-	volatile u64 *n = row_of(&number, slot);
+	volatile u64 *n = row_of(&nfsd_number, slot);
 
 	if (!n)
 		return 0;
@@ -51,7 +51,7 @@ struct connection {
 	u32 epoch; /* of what follows */
 	u32 unused;
 	u64 client[2]; /* whose rows they are: this may be another one's connection, the end of which was skipped */
-	u64 known[TALLIES]; /* see tally.h */
+	u64 known[KNOWN_EXPORTS]; /* see lib/client_accounting.h */
 	u64 ready_ns[RING];
 	u32 end_seq[RING];
 };
@@ -65,7 +65,7 @@ struct {
 	__uint(max_entries, CONNECTIONS);
 	__type(key, u32);
 	__type(value, struct connection);
-} connection SEC(".maps");
+} nfsd_connection SEC(".maps");
 
 static __always_inline u32 connection_place(u64 xprt)
 {
@@ -75,7 +75,7 @@ static __always_inline u32 connection_place(u64 xprt)
 static __always_inline struct connection *connection_at(u32 i)
 {
 	i %= CONNECTIONS;
-	return bpf_map_lookup_elem(&connection, &i);
+	return bpf_map_lookup_elem(&nfsd_connection, &i);
 }
 
 /* Not at its first place. */
@@ -103,7 +103,7 @@ static __always_inline void connection_clear(struct connection *c)
 {
 	c->head = c->tail = 0;
 	c->srtt_us = 0;
-	for (int i = 0; i < TALLIES; i++)
+	for (int i = 0; i < KNOWN_EXPORTS; i++)
 		c->known[i] = 0;
 }
 

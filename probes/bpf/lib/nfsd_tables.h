@@ -17,17 +17,17 @@
 #define INLINE_OPS 8 /* struct nfsd4_compoundargs, iops */
 #define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
 
-TABLE(op, OP_ROWS, enum op_row, struct op_times);
-TABLE(version, VERSIONS, enum version, struct version_row);
-TABLE(pool, 8, u32, struct pool_row); /* the loader sets the number of rows */
-TABLE(event, EVENTS, enum event, u64);
+TABLE(nfsd_op, OP_ROWS, enum op_row, struct op_times);
+TABLE(nfsd_version, VERSIONS, enum version, struct version_row);
+TABLE(nfsd_pool, 8, u32, struct pool_row); /* the loader sets the number of rows */
+TABLE(nfsd_event, EVENTS, enum event, u64);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 8);
 	__type(key, u32);
 	__type(value, struct pool_now);
-} pool_now SEC(".maps");
+} nfsd_pool_now SEC(".maps");
 
 /*
  * Hashes are declared as allocated on demand. The loader clears that flag, and makes them small, where the kernel has
@@ -39,11 +39,11 @@ struct {
 	__uint(max_entries, 2048);
 	__type(key, struct error_key);
 	__type(value, u64);
-} op_error SEC(".maps");
+} nfsd_op_error SEC(".maps");
 
 static __always_inline void count(enum event e)
 {
-	u64 *n = row_of(&event, e);
+	u64 *n = row_of(&nfsd_event, e);
 
 	if (n)
 		add(n, 1);

@@ -34,7 +34,7 @@ static __noinline int waits_fold(struct request_record *r, struct op_times *t, u
 
 static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
 {
-	struct op_times *t = row_of(&op, row);
+	struct op_times *t = row_of(&nfsd_op, row);
 	struct error_key key = { .row = row, .status = status };
 	u64 *n, one = 1;
 
@@ -46,7 +46,7 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 		slow_report(r, row, ns, status);
 	r->status = status;
 #ifndef NFSCOPE_RAW
-	/* Before the duration, so that a reading in between takes nothing for processor time. */
+	/* Before the duration, so that a reading in between takes no wait for CPU time. */
 	if (t && r->waited)
 		waits_fold(r, t, ns);
 #endif
@@ -54,10 +54,10 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 		time_hist_add(&t->duration, ns);
 	if (!status)
 		return;
-	n = bpf_map_lookup_elem(&op_error, &key);
+	n = bpf_map_lookup_elem(&nfsd_op_error, &key);
 	if (n)
 		add(n, 1);
-	else if (bpf_map_update_elem(&op_error, &key, &one, BPF_NOEXIST))
+	else if (bpf_map_update_elem(&nfsd_op_error, &key, &one, BPF_NOEXIST))
 		count(EV_ERROR_FULL);
 }
 
@@ -127,7 +127,7 @@ static __always_inline void compound_args_late(struct request_record *r)
 #ifndef NFSCOPE_RAW
 static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, u32 num, u32 status)
 {
-	struct version_row *v = row_of(&version, r->version);
+	struct version_row *v = row_of(&nfsd_version, r->version);
 
 	if (!v)
 		return;
@@ -231,7 +231,7 @@ static __always_inline void ops_complete(struct request_record *r)
 /* A COMPOUND as such has executed. */
 static __always_inline void compound_executed(struct request_record *r)
 {
-	struct version_row *v = row_of(&version, r->version);
+	struct version_row *v = row_of(&nfsd_version, r->version);
 	u64 b = size_bucket(r->nops, COUNT_BUCKETS);
 
 	if (!v)
@@ -244,7 +244,7 @@ static __always_inline void compound_executed(struct request_record *r)
 
 static __always_inline void procedure_io(struct request_record *r, u32 status)
 {
-	struct version_row *v = row_of(&version, V3);
+	struct version_row *v = row_of(&nfsd_version, V3);
 
 	if (!v)
 		return;

@@ -2,8 +2,8 @@
 /*
  * Slow operations, one by one.
  *
- * While nobody listens that is one comparison an operation, and there is no ring: user space puts one into `slow_ring`
- * when somebody comes, and takes it out when the last one goes.
+ * While nobody listens that is one comparison an operation, and there is no ring. User space puts one into the map
+ * nfsd_slow_ring for the first listener, and takes it out after the last.
  */
 #ifndef NFSCOPE_SLOW_H
 #define NFSCOPE_SLOW_H
@@ -18,14 +18,14 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__array(values, struct ring);
-} slow_ring SEC(".maps");
+} nfsd_slow_ring SEC(".maps");
 
 /* A table of one row each, in sections of their own so that user space finds them by name. */
-volatile struct slow_want slow_want SEC(".data.slow_want") = { .over_ns = ~0ULL };
-struct slow_count slow_count SEC(".data.slow_count") = {};
+volatile struct slow_want slow_want SEC(".data.nfsd_slow_want") = { .over_ns = ~0ULL };
+struct slow_count slow_count SEC(".data.nfsd_slow_count") = {};
 
 /* Only for its type: what no map holds is not in the object's BTF, from which user space has it. */
-const volatile struct slow_event slow_event_type SEC(".rodata.slow_event") = {};
+const volatile struct slow_event slow_event_type SEC(".rodata.nfsd_slow_event") = {};
 
 #define SECOND_NS 1000000000ULL
 
@@ -57,7 +57,7 @@ static __noinline int slow_report(struct request_record *r, u32 row, u64 ns, u32
 	if ((slow_want.client[0] || slow_want.client[1]) &&
 	    (slow_want.client[0] != r->client[0] || slow_want.client[1] != r->client[1]))
 		return 0;
-	ring = bpf_map_lookup_elem(&slow_ring, &first);
+	ring = bpf_map_lookup_elem(&nfsd_slow_ring, &first);
 	if (!ring)
 		return 0;
 	if (!slow_allowed(now)) {

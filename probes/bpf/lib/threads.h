@@ -6,7 +6,7 @@
 static __always_inline void busy_begin(struct request_record *r, u64 now, u32 threads, u32 limit)
 {
 #ifndef NFSCOPE_RAW /* needs atomics that return a value: BPF v3, 5.12 */
-	struct pool_now *p = row_of(&pool_now, r->pool);
+	struct pool_now *p = row_of(&nfsd_pool_now, r->pool);
 
 	if (!p || r->t_busy)
 		return;
@@ -30,8 +30,8 @@ static __always_inline void busy_end(struct request_record *r, u64 now)
 
 	if (!r->t_busy)
 		return;
-	p = row_of(&pool_now, r->pool);
-	row = row_of(&pool, r->pool);
+	p = row_of(&nfsd_pool_now, r->pool);
+	row = row_of(&nfsd_pool, r->pool);
 	if (p && row) {
 		__sync_fetch_and_add(&p->busy, -1);
 		if (p->saturated_since) {

@@ -13,7 +13,7 @@
 #define NFSCOPE_ZFS_KERNEL_H
 
 /* Used by the build without BTF; in both, so that user space finds its type. */
-const volatile struct zfs_layout layout SEC(".rodata.layout") = {};
+const volatile struct zfs_layout layout SEC(".rodata.zfs_layout") = {};
 
 #ifdef NFSCOPE_RAW
 #define OFFSET(type, field) layout.field

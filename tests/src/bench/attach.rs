@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use nfscope::model::ProbeState;
+use nfscope_model::ProbeState;
 
 use crate::Agent;
 use crate::control::Running;

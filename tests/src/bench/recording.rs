@@ -1,6 +1,6 @@
 //! What recording takes, and comparing what was recorded.
 
-#[path = "../../../agent/tests/fixture/day.rs"]
+#[path = "../../../agent/nfscope/tests/fixture/day.rs"]
 mod day;
 
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nfscope::baseline::store::Store;
+use nfscope_baseline::store::Store;
 use serde::{Deserialize, Serialize};
 
 use super::agent::busy;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nfscope::model::{Info, Kind, family};
+use nfscope_model::{Info, Kind, family};
 use serde_json::Value;
 
 /// The metrics and labels of an expression that the metric table does not have.

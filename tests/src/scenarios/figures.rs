@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
-use nfscope::model::family::{self as f, Info};
-use nfscope::model::{Histogram, Sample, Snapshot, Window, phase};
+use nfscope_model::family as f;
+use nfscope_model::family::Info;
+use nfscope_model::{Histogram, Sample, Snapshot, Window, phase};
 use serde::{Deserialize, Serialize};
 
-use crate::account::{by_last_label, merged};
+use crate::reconcile::{by_last_label, merged};
 
 /// The raw accounting of one scenario.
 #[derive(Clone, Debug, Default, Serialize)]

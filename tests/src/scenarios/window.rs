@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use nfscope::model::Snapshot;
+use nfscope_model::Snapshot;
 use serde::{Deserialize, Serialize};
 
 use super::figures::ProcessorTimes;

@@ -1,0 +1,159 @@
+//! What goes in comes out.
+
+use crate::codec::*;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+fn number(rng: &mut SmallRng) -> f64 {
+    match rng.random_range(0..7) {
+        0 => 0.0,
+        1 => rng.random_range(0..1000u32).into(),
+        2 => 9_007_199_254_740_991.0,
+        3 => rng.random_range(0.0..1e-3),
+        4 => rng.random_range(0.0..1e6),
+        5 => -rng.random_range(0.0..10.0),
+        _ => 0.1 + 0.2,
+    }
+}
+
+fn spread(rng: &mut SmallRng) -> Point {
+    let all = [Scheme::TIME, Scheme::SIZE, Scheme::COUNT];
+    let scheme = all[rng.random_range(0..3)];
+    let filled = *[0.0, 0.2, 1.0].get(rng.random_range(0..3)).unwrap();
+    let counts = (0..scheme.len as u16)
+        .filter(|_| rng.random_bool(filled))
+        .collect::<Vec<_>>();
+    Point::Spread {
+        scheme,
+        counts: counts
+            .into_iter()
+            .map(|i| {
+                let bits = rng.random_range(1..63);
+                (i, rng.random_range(1..1u64 << bits))
+            })
+            .collect(),
+        sum: number(rng),
+    }
+}
+
+fn window(rng: &mut SmallRng) -> Vec<(u32, Point)> {
+    let here = *[0.0, 0.5, 0.95, 1.0].get(rng.random_range(0..4)).unwrap();
+    (0..rng.random_range(0..300))
+        .filter(|_| rng.random_bool(here))
+        .collect::<Vec<u32>>()
+        .into_iter()
+        .map(|id| {
+            let point = match rng.random_range(0..3) {
+                0 => Point::Added(number(rng)),
+                1 => Point::Stood(number(rng)),
+                _ => spread(rng),
+            };
+            (id, point)
+        })
+        .collect()
+}
+
+/// Values of series in seconds may move by up to a nanosecond.
+fn same(a: &Point, b: &Point, within: f64) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= within;
+    match (a, b) {
+        (Point::Added(a), Point::Added(b)) | (Point::Stood(a), Point::Stood(b)) => near(*a, *b),
+        (
+            Point::Spread {
+                scheme,
+                counts,
+                sum,
+            },
+            Point::Spread {
+                scheme: s,
+                counts: c,
+                sum: b,
+            },
+        ) => (scheme, counts) == (s, c) && near(*sum, *b),
+        _ => false,
+    }
+}
+
+#[test]
+fn random_windows_come_back() {
+    let mut rng = SmallRng::seed_from_u64(0x5eed);
+    for _ in 0..500 {
+        let points = window(&mut rng);
+        let seconds = |id: u32| id.is_multiple_of(3);
+        let data = encode(points.iter().map(|(id, p)| (*id, seconds(*id), p))).unwrap();
+        let back = decode(&data, |_| true).unwrap();
+        assert_eq!(points.len(), back.len());
+        for ((a, p), (b, q)) in points.iter().zip(&back) {
+            let within = if seconds(*a) { 1e-9 } else { 0.0 };
+            assert!(a == b && same(p, q, within), "{a} {p:?} is {b} {q:?}");
+        }
+        let some = decode(&data, |id| id % 2 == 0).unwrap();
+        let wanted: Vec<_> = back.into_iter().filter(|(id, _)| id % 2 == 0).collect();
+        assert_eq!(some, wanted);
+    }
+}
+
+#[test]
+fn not_measured_is_not_zero() {
+    let points = [(0, Point::Added(0.0)), (2, Point::Stood(0.0))];
+    let data = encode(points.iter().map(|(id, p)| (*id, false, p))).unwrap();
+    assert_eq!(decode(&data, |_| true).unwrap(), points);
+}
+
+#[test]
+fn what_cannot_be_a_window_is_refused() {
+    let mut rng = SmallRng::seed_from_u64(7);
+    let points = window(&mut rng);
+    let data = encode(points.iter().map(|(id, p)| (*id, true, p))).unwrap();
+    assert!(decode(&data[..data.len() / 2], |_| true).is_err());
+    assert!(decode(b"no window", |_| true).is_err());
+    // Whatever bits fall over: an error or other numbers, never a panic.
+    for _ in 0..2_000 {
+        let mut bad = data.clone();
+        let at = rng.random_range(0..bad.len());
+        bad[at] ^= 1 << rng.random_range(0..8);
+        let _ = decode(&bad, |_| true);
+    }
+    // Bytes that are a window's, and what they say cannot be.
+    let told = |scheme: Scheme, counts: &[(u16, u64)]| {
+        let point = Point::Spread {
+            scheme,
+            counts: counts.to_vec(),
+            sum: 1.0,
+        };
+        decode(&encode([(0, true, &point)]).unwrap(), |_| true)
+    };
+    let time = Scheme::TIME;
+    assert!(told(time, &[(105, 1)]).is_ok());
+    assert!(told(time, &[(106, 1)]).is_err());
+    for bad in [
+        Scheme { schema: -1, ..time },
+        Scheme { schema: 9, ..time },
+        Scheme { len: 1, ..time },
+        Scheme {
+            len: 1 << 40,
+            ..time
+        },
+        Scheme {
+            first: i32::MIN,
+            schema: 0,
+            ..time
+        },
+        Scheme {
+            first: i32::MAX,
+            ..time
+        },
+        Scheme {
+            first: 128,
+            schema: 0,
+            len: 4096,
+        },
+    ] {
+        assert!(told(bad, &[(0, 1)]).is_err(), "{bad:?}");
+    }
+    let backwards = [
+        (1, false, &Point::Added(1.0)),
+        (0, false, &Point::Added(1.0)),
+    ];
+    assert!(encode(backwards).is_err());
+}

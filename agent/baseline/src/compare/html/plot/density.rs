@@ -1,0 +1,178 @@
+//! Two distributions of a latency over each other.
+
+use crate::compare::html::plot::{Frame, SIDES, empty, figure, legend, px, ticks};
+use crate::compare::result::Curve;
+use maud::{Markup, html};
+use nfscope_text::units::{percent, seconds};
+
+/// A part of the values so small that the ends of the axis need not show it.
+const HARDLY: f64 = 1e-4;
+const HEIGHT: f64 = 266.0;
+
+/// A bucket that can be drawn: decimal logarithms of its edges, and the share of the values of each side in it.
+struct Bucket {
+    from: f64,
+    to: f64,
+    /// In seconds, what stands for its values.
+    middle: f64,
+    share: [f64; 2],
+}
+
+/// Steps, because the truth inside a bucket is not known. Buckets are equally wide on the logarithmic axis, so that shares
+/// are densities.
+pub(in super::super) fn draw(c: &Curve) -> Markup {
+    let all = buckets(c);
+    let shown = trimmed(&all);
+    let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
+        return empty(&c.title);
+    };
+    let highest = shown.iter().flat_map(|b| b.share).fold(0.0, f64::max);
+    let up = ticks::upwards(highest, |v| percent(v).replace(".0 %", " %"));
+    let frame = Frame {
+        top: 92.0,
+        bottom: HEIGHT - 26.0,
+        x: (first.from, last.to),
+        y_max: up.last().map_or(1.0, |(v, _)| *v),
+    };
+    let across = ticks::logarithmic(10f64.powf(first.from), 10f64.powf(last.to));
+    let marks = [0, 1].map(|side| quantile(&all, side, 0.5).zip(quantile(&all, side, 0.99)));
+    let words = [0, 1].map(|side| match marks[side] {
+        Some((p50, p99)) => {
+            format!(
+                "{}: p50 {}, p99 {}",
+                SIDES[side],
+                seconds(p50),
+                seconds(p99)
+            )
+        }
+        None => format!("{}: no values", SIDES[side]),
+    });
+    let drawing = html! {
+        (frame.axes(&across, &up, "share of values per bucket; ○ p50, ◆ p99"))
+        path.area d=(steps(&frame, shown, 1)) {}
+        // The dashed line comes last, so that neither hides the other where they are one.
+        @for side in [1, 0] {
+            (legend(side, &words[side]))
+            @if marks[side].is_some() {
+                path class={ "line " (SIDES[side]) } d=(steps(&frame, shown, side)) {}
+            }
+            @if let Some((p50, p99)) = marks[side] { (mark(&frame, side, p50, p99)) }
+        }
+    };
+    figure(&c.title, &words.join("; "), HEIGHT, drawing, html! {})
+}
+
+/// A line from the median to p99 above the curves.
+fn mark(frame: &Frame, side: usize, p50: f64, p99: f64) -> Markup {
+    let y = 47.0 + 12.0 * side as f64;
+    let (from, to) = (frame.x(p50.log10()), frame.x(p99.log10()));
+    html! {
+        path class={ "line " (SIDES[side]) } d={ "M" (px(from)) " " (px(y)) "H" (px(to)) } {}
+        circle class={ "mark " (SIDES[side]) } cx=(px(from)) cy=(px(y)) r="4" {}
+        path class={ "mark full " (SIDES[side]) } d={ "M" (px(to - 5.0)) " " (px(y)) "l5-5 5 5-5 5z" } {}
+    }
+}
+
+fn steps(frame: &Frame, shown: &[Bucket], side: usize) -> String {
+    let mut d = format!("M{} {}", px(frame.x(shown[0].from)), px(frame.y(0.0)));
+    // Equal neighbours are one step: joints within a straight line would fill the gaps of a dashed one.
+    for same in shown.chunk_by(|a, b| a.share[side] == b.share[side]) {
+        let (height, end) = (same[0].share[side], same[same.len() - 1].to);
+        d += &format!("V{}H{}", px(frame.y(height)), px(frame.x(end)));
+    }
+    d + &format!("V{}", px(frame.y(0.0)))
+}
+
+/// Those whose edges can stand on a logarithmic axis. One without an end is taken to be as wide as the one before it.
+fn buckets(c: &Curve) -> Vec<Bucket> {
+    let counts = |side: &[f64]| -> Vec<f64> {
+        let sound = |n: &f64| if n.is_finite() { n.max(0.0) } else { 0.0 };
+        side.iter().map(sound).collect()
+    };
+    let counts = [counts(&c.before), counts(&c.after)];
+    let totals = [0, 1].map(|side| counts[side].iter().sum::<f64>().max(f64::MIN_POSITIVE));
+    let edges: Vec<f64> = c.edges.iter().map(|e| e.log10()).collect();
+    let mut out: Vec<Bucket> = Vec::new();
+    for (i, &to) in edges.iter().enumerate() {
+        let width = match i {
+            0 => edges.get(1).map_or(1.0, |next| next - to),
+            1 => to - edges[0],
+            _ => edges[i - 1] - edges[i - 2],
+        };
+        let from = if i == 0 { to - width } else { edges[i - 1] };
+        let (lo, hi) = (10f64.powf(from), 10f64.powf(to));
+        // As everywhere else: the harmonic mean of its edges, or the one edge that is sure.
+        let middle = match i {
+            0 => hi,
+            _ if hi.is_finite() => 2.0 * lo * hi / (lo + hi),
+            _ => lo,
+        };
+        let to = if to.is_finite() { to } else { from + width };
+        let share = [0, 1].map(|s| counts[s].get(i).map_or(0.0, |n| n / totals[s]));
+        if from.is_finite() && to.is_finite() && to > from {
+            out.push(Bucket {
+                from,
+                to,
+                middle,
+                share,
+            });
+        }
+    }
+    out
+}
+
+/// From the first to the last that matters, and one more at each end for the curve to fall to nothing.
+fn trimmed(all: &[Bucket]) -> &[Bucket] {
+    let matters = |seen: &mut [f64; 2], b: &Bucket| {
+        *seen = [seen[0] + b.share[0], seen[1] + b.share[1]];
+        seen.iter().any(|s| *s > HARDLY)
+    };
+    let (mut low, mut high) = ([0.0; 2], [0.0; 2]);
+    let first = all.iter().position(|b| matters(&mut low, b));
+    let last = all.iter().rposition(|b| matters(&mut high, b));
+    match first.zip(last) {
+        Some((first, last)) => &all[first.saturating_sub(1)..(last + 2).min(all.len())],
+        None => &[],
+    }
+}
+
+/// In seconds.
+fn quantile(all: &[Bucket], side: usize, q: f64) -> Option<f64> {
+    let mut seen = 0.0;
+    let found = all.iter().find(|b| {
+        seen += b.share[side];
+        // Sums of shares end a little below 1.
+        seen >= q - 1e-9 && b.share[side] > 0.0
+    });
+    found.map(|b| b.middle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfscope_model::{Histogram, Scheme};
+
+    #[test]
+    fn marks_are_where_every_other_view_has_them() {
+        for at in [0, 1, 40, 104, 105] {
+            let mut h = Histogram::new(Scheme::TIME);
+            h.counts[at] = 7;
+            let count = |h: &Histogram| h.counts.iter().map(|n| *n as f64).collect();
+            let all = buckets(&Curve {
+                title: String::new(),
+                edges: (0..Scheme::TIME.len)
+                    .map(|i| Scheme::TIME.upper(i))
+                    .collect(),
+                before: count(&h),
+                after: Vec::new(),
+            });
+            let (drawn, told) = (quantile(&all, 0, 0.99), h.quantile(0.99));
+            assert!(
+                drawn
+                    .zip(told)
+                    .is_some_and(|(a, b)| (a / b - 1.0).abs() < 1e-9)
+            );
+            assert_eq!(quantile(&all, 1, 0.5), None);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Where an operation's mean time goes, as bars.
+
+use crate::compare::html::plot::{SIDES, WIDTH, figure, px};
+use crate::compare::result::Bars;
+use maud::{Markup, html};
+use nfscope_model::phase;
+use nfscope_text::units::seconds;
+
+const HEIGHT: f64 = 70.0;
+/// Where bars begin, and the room for the longer one.
+const BEGIN: f64 = 52.0;
+const ROOM: f64 = WIDTH - BEGIN - 72.0;
+
+/// Two bars on one scale, and below them what each part of them is.
+pub(in super::super) fn draw(b: &Bars) -> Markup {
+    let sides =
+        [&b.before, &b.after].map(|side| side.map(|v| v.filter(|v| v.is_finite() && *v >= 0.0)));
+    let totals = sides.map(|side| side.iter().flatten().sum::<f64>());
+    let scale = ROOM / totals[0].max(totals[1]).max(f64::MIN_POSITIVE);
+    let words = [0, 1].map(|side| match sides[side].iter().all(Option::is_none) {
+        true => format!("{}: not told apart", SIDES[side]),
+        false => format!("{}: {} in all", SIDES[side], seconds(totals[side])),
+    });
+    let drawing = html! {
+        @for side in [0, 1] { (bar(side, &sides[side], scale)) }
+    };
+    figure(&b.title, &words.join("; "), HEIGHT, drawing, parts(&sides))
+}
+
+fn bar(side: usize, parts: &[Option<f64>; 5], scale: f64) -> Markup {
+    let y = 6.0 + 32.0 * side as f64;
+    let text_y = px(y + 18.0);
+    let total: f64 = parts.iter().flatten().sum();
+    // Where each part begins: what came before it.
+    let begins = parts.iter().scan(BEGIN, |end, part| {
+        let begin = *end;
+        *end += part.unwrap_or(0.0) * scale;
+        Some(begin)
+    });
+    html! {
+        text x="0" y=(text_y) { (SIDES[side]) }
+        @for (i, (begin, part)) in begins.zip(parts).enumerate() {
+            @let width = part.unwrap_or(0.0) * scale;
+            @if width >= 0.05 {
+                rect class={ "part p" (i) } x=(px(begin)) y=(px(y)) width=(px(width)) height="26" {}
+                @if let Some(label) = label(phase::OF_OP[i], width) {
+                    text.on x=(px(begin + width / 2.0)) y=(text_y) text-anchor="middle" { (label) }
+                }
+            }
+        }
+        @if parts.iter().all(Option::is_none) {
+            text.tick x=(px(BEGIN)) y=(text_y) { "not told apart" }
+        } @else {
+            text x=(px(BEGIN + total * scale + 6.0)) y=(text_y) { (seconds(total)) }
+        }
+    }
+}
+
+/// As much of a phase's name as its part has room for.
+fn label(phase: &str, width: f64) -> Option<&str> {
+    [phase, &phase[..1]]
+        .into_iter()
+        .find(|text| text.len() as f64 * 7.5 + 4.0 <= width)
+}
+
+/// The legend, with the figures.
+fn parts(sides: &[[Option<f64>; 5]; 2]) -> Markup {
+    html! {
+        table.parts {
+            thead {
+                tr {
+                    td {}
+                    @for (i, phase) in phase::OF_OP.iter().enumerate() {
+                        th scope="col" {
+                            svg.key viewBox="0 0 12 12" aria-hidden="true" {
+                                rect class={ "part p" (i) } x="1" y="1" width="10" height="10" {}
+                            }
+                            " " (phase)
+                        }
+                    }
+                }
+            }
+            tbody {
+                @for side in [0, 1] {
+                    tr {
+                        th scope="row" { (SIDES[side]) }
+                        @for part in &sides[side] {
+                            td { @match part { Some(s) => (seconds(*s)), None => "-" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

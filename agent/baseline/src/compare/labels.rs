@@ -1,0 +1,147 @@
+//! What a comparison's parts are called, and its numbers as text: the same for the terminal and for the page.
+
+use crate::compare::result::{Comparison, Estimate, Quantity, Row, Side, Subject, Verdict};
+use crate::list::{began, labels};
+use nfscope_text::units;
+use nfscope_text::units::{many, percent, rate, seconds};
+use std::time::Duration;
+
+/// Stands where there is nothing to say.
+pub(super) const NONE: &str = "-";
+
+/// A subject's rows, and what they are of.
+pub(super) fn by_subject(rows: &[Row]) -> impl Iterator<Item = (String, &[Row])> {
+    rows.chunk_by(|a, b| a.subject == b.subject)
+        .map(|rows| (subject(&rows[0].subject), rows))
+}
+
+pub(super) fn subject(of: &Subject) -> String {
+    match of {
+        Subject::Op { version, op } => operation(version, op),
+        Subject::Requests { version } => format!("Requests {version}, arrival to reply"),
+        Subject::Queue => "Queue, requests waiting for a thread".to_owned(),
+        Subject::Log { fs, volume } => format!("Log of {fs} {volume}"),
+        Subject::SyncWrites => "WRITEs that must be durable, and COMMITs".to_owned(),
+    }
+}
+
+/// `WRITE 4.2`
+pub(super) fn operation(version: &str, op: &str) -> String {
+    format!("{} {version}", op.to_uppercase())
+}
+
+/// `p99`, `mean`, `in log`.
+pub(super) fn quantity(q: &Quantity) -> String {
+    match q {
+        Quantity::Rate => "rate".to_owned(),
+        Quantity::Mean => "mean".to_owned(),
+        Quantity::Quantile { percent } => format!("p{percent}"),
+        Quantity::Phase { phase } => format!("in {phase}"),
+        Quantity::Share => "share".to_owned(),
+    }
+}
+
+/// A value with its unit.
+pub(super) fn value(q: &Quantity, v: f64) -> String {
+    match q {
+        _ if v.is_nan() => NONE.to_owned(),
+        Quantity::Rate => format!("{}/s", rate(v)),
+        Quantity::Share => percent(v),
+        Quantity::Mean | Quantity::Quantile { .. } | Quantity::Phase { .. } => seconds(v),
+    }
+}
+
+/// The change that a ratio is, and its 95 % interval, in percent: `-92 %` and `-93 .. -91`.
+pub(super) fn change(ratio: Option<Estimate>) -> Option<(String, Option<String>)> {
+    let r = ratio.filter(|r| r.value.is_finite())?;
+    let interval = (r.low.is_finite() && r.high.is_finite())
+        .then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
+    Some((format!("{} %", signed(r.value)), interval))
+}
+
+fn signed(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    match change.abs() {
+        a if a < 0.05 => "0.0".to_owned(),
+        a if a < 9.95 => format!("{change:+.1}"),
+        _ => format!("{change:+.0}"),
+    }
+}
+
+/// A probability to three decimals.
+pub(super) fn probability(p: Option<f64>) -> String {
+    match p {
+        Some(p) if p < 0.001 => "<0.001".to_owned(),
+        Some(p) if p.is_finite() => format!("{p:.3}"),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// A verdict's word.
+pub(super) fn verdict(v: Verdict) -> &'static str {
+    match v {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::More => "more",
+        Verdict::Less => "less",
+        Verdict::NoEvidence => "no evidence",
+        Verdict::NotComparable => "not comparable",
+    }
+}
+
+/// What is to be known of the two sides: its name, before, after.
+pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
+    let both = |name: &str, of: fn(&Side) -> String| [name.to_owned(), of(&c.before), of(&c.after)];
+    let mut rows = vec![
+        both("name", |s| s.about.name.clone()),
+        both("began", |s| began(s.about.began_ms)),
+        both("host", |s| s.about.host.clone()),
+        both("kernel", |s| {
+            s.about.kernel.clone().unwrap_or_else(|| NONE.to_owned())
+        }),
+        both("agent", |s| s.about.agent.clone()),
+        both("length", |s| {
+            format!(
+                "{} in {}",
+                length(s.seconds),
+                many(s.windows as f64, "window")
+            )
+        }),
+        both("operations", |s| format!("{:.0}", s.operations)),
+        both("clients", |s| s.clients.to_string()),
+    ];
+    if !(c.before.about.labels.is_empty() && c.after.about.labels.is_empty()) {
+        rows.push(both("labels", |s| labels(&s.about.labels)));
+    }
+    rows
+}
+
+/// A length in seconds, in its two largest units.
+pub(super) fn length(seconds: f64) -> String {
+    units::length(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_told_as_a_change() {
+        let of = |value, low, high| change(Some(Estimate { value, low, high }));
+        let both = |a: &str, b: &str| Some((a.to_owned(), Some(b.to_owned())));
+        assert_eq!(of(0.08, 0.07, 0.09), both("-92 %", "-93 .. -91"));
+        assert_eq!(of(1.0, 0.971, 1.0999), both("0.0 %", "-2.9 .. +10"));
+        assert_eq!(
+            of(31.0, 30.0, f64::INFINITY),
+            Some(("+3000 %".into(), None))
+        );
+        assert_eq!(of(f64::NAN, 1.0, 1.0), None);
+        assert_eq!(change(None), None);
+    }
+
+    #[test]
+    fn probabilities() {
+        assert_eq!(probability(Some(0.0004)), "<0.001");
+        assert_eq!(probability(Some(f64::NAN)), "-");
+    }
+}

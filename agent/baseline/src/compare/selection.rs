@@ -1,0 +1,98 @@
+//! What is compared: operations that matter, and what they wait for.
+
+use crate::compare::labels as words;
+use crate::compare::result::Subject;
+use crate::series::Columns;
+use nfscope_model::{Histogram, family as f};
+use nfscope_text::units::percent;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Operations with less of all operations' time on both sides are left out: more comparisons would make each one weaker.
+const LEAST_SHARE: f64 = 0.02;
+
+/// Logs that are compared.
+const MOST_LOGS: usize = 4;
+
+pub(super) struct Subjects {
+    /// In order of importance.
+    pub kept: Vec<Subject>,
+    pub left_out: Vec<String>,
+}
+
+pub(super) fn choose(before: &Columns, after: &Columns) -> Subjects {
+    let mut shares: BTreeMap<[String; 2], f64> = BTreeMap::new();
+    for c in [before, after] {
+        for (key, share) in of_time(c) {
+            let s = shares.entry(key).or_default();
+            *s = s.max(share);
+        }
+    }
+    let mut shares: Vec<_> = shares.into_iter().collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for ([version, op], share) in shares {
+        if share >= LEAST_SHARE {
+            kept.push(Subject::Op { version, op });
+        } else if share > 0.0 {
+            let name = words::operation(&version, &op);
+            left_out.push(format!("{name} ({})", percent(share)));
+        }
+    }
+    let (waited, hardly) = logs(before, after);
+    kept.extend(waited);
+    left_out.extend(hardly);
+    let versions: BTreeSet<String> = [before, after].into_iter().flat_map(versions).collect();
+    let requests = versions.into_iter();
+    kept.extend(requests.map(|version| Subject::Requests { version }));
+    kept.push(Subject::Queue);
+    kept.push(Subject::SyncWrites);
+    Subjects { kept, left_out }
+}
+
+/// The part of all operations' time that each takes.
+fn of_time(c: &Columns) -> Vec<([String; 2], f64)> {
+    let ops = c.totals(&f::OP_DURATION);
+    let all: f64 = ops.iter().map(|(_, h)| h.sum).sum();
+    let share = |h: &Histogram| h.sum / all.max(f64::MIN_POSITIVE);
+    let ops = ops.into_iter();
+    ops.map(|(labels, h)| (labels.map(str::to_owned), share(&h)))
+        .collect()
+}
+
+/// Versions that matter.
+fn versions(c: &Columns) -> Vec<String> {
+    let requests = c.totals(&f::RPC_DURATION);
+    let all: u64 = requests.iter().map(|(_, h)| h.count()).sum();
+    let least = LEAST_SHARE * all.max(1) as f64;
+    let matter = requests.iter().filter(|(_, h)| h.count() as f64 >= least);
+    matter.map(|([version], _)| (*version).to_owned()).collect()
+}
+
+/// Logs that were waited for, the one with the longest waits first; and the names of those that hardly were.
+fn logs(before: &Columns, after: &Columns) -> (Vec<Subject>, Vec<String>) {
+    let mut waited: BTreeMap<[String; 2], f64> = BTreeMap::new();
+    for c in [before, after] {
+        for (labels, h) in c.totals(&f::LOG_WAIT) {
+            *waited.entry(labels.map(str::to_owned)).or_default() += h.sum;
+        }
+    }
+    let all: f64 = waited.values().sum();
+    let mut waited: Vec<_> = waited.into_iter().filter(|(_, s)| *s > 0.0).collect();
+    waited.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let few = waited
+        .iter()
+        .take(MOST_LOGS)
+        .filter(|(_, s)| *s >= LEAST_SHARE * all)
+        .count();
+    let hardly = waited.split_off(few);
+    (
+        waited
+            .into_iter()
+            .map(|([fs, volume], _)| Subject::Log { fs, volume })
+            .collect(),
+        hardly
+            .into_iter()
+            .map(|([fs, volume], s)| format!("log of {fs} {volume} ({})", percent(s / all)))
+            .collect(),
+    )
+}

@@ -1,0 +1,142 @@
+//! A comparison for the terminal.
+
+use crate::compare::labels as words;
+use crate::compare::result::{Comparison, Estimate, Row, Verdict};
+use nfscope_text::table::widths;
+use nfscope_text::wrap::wrap;
+use std::fmt::Write;
+
+/// Columns of a line, unless a name or a number is longer.
+const WIDTH: usize = 80;
+/// Columns for one side's name, host and the like, at most.
+const SIDE: usize = 50;
+
+/// The page that `nfscope baseline compare` prints.
+pub fn render(c: &Comparison, colors: bool) -> String {
+    let mut out = String::new();
+    wrap(&mut out, WIDTH, "", &plain(&c.answer));
+    if !c.warnings.is_empty() {
+        out.push('\n');
+    }
+    for w in &c.warnings {
+        wrap(&mut out, WIDTH, "warning: ", &plain(&w.text));
+    }
+    out.push('\n');
+    sides(&mut out, c);
+    out.push('\n');
+    if c.rows.is_empty() {
+        out += "Nothing was compared.\n";
+    } else {
+        table(&mut out, &c.rows, colors);
+    }
+    if !c.left_out.is_empty() {
+        out.push('\n');
+        let ops = plain(&c.left_out.join(", "));
+        wrap(
+            &mut out,
+            WIDTH,
+            "left out: ",
+            &format!("{ops} (hardly any time)"),
+        );
+    }
+    if let Some(first) = c.method.first() {
+        out.push('\n');
+        wrap(&mut out, WIDTH, "method: ", &plain(first));
+    }
+    out
+}
+
+fn sides(out: &mut String, c: &Comparison) {
+    let rows = [["", "BEFORE", "AFTER"].map(str::to_owned)]
+        .into_iter()
+        .chain(words::sides(c));
+    let rows: Vec<_> = rows
+        .map(|row| row.map(|cell| cut(&plain(&cell), SIDE)))
+        .collect();
+    let wide = widths(&rows);
+    for [name, before, after] in &rows {
+        line(
+            out,
+            &format!("{name:<0$}  {before:<1$}  {after}", wide[0], wide[1]),
+        );
+    }
+}
+
+/// Quantity, before, after, change, interval, p, verdict.
+type Cells = [String; 7];
+
+fn table(out: &mut String, rows: &[Row], colors: bool) {
+    let head = [
+        "QUANTITY", "BEFORE", "AFTER", "CHANGE", "95 % CI", "P", "VERDICT",
+    ];
+    let head = head.map(str::to_owned);
+    let all: Vec<_> = rows.iter().map(cells).chain([head.clone()]).collect();
+    let wide = widths(&all);
+    print(out, &head, &wide, None);
+    for (subject, rows) in words::by_subject(rows) {
+        line(out, &plain(&subject));
+        for row in rows {
+            let code = match row.verdict {
+                Verdict::Better => Some("32"),
+                Verdict::Worse => Some("31"),
+                Verdict::NoEvidence => Some("2"),
+                Verdict::More | Verdict::Less | Verdict::NotComparable => None,
+            };
+            print(out, &cells(row), &wide, code.filter(|_| colors));
+            if let Some(why) = &row.why {
+                wrap(out, WIDTH, "    ", &plain(why));
+            }
+        }
+    }
+}
+
+fn cells(row: &Row) -> Cells {
+    let value = |side: &Option<Estimate>| {
+        side.map_or_else(
+            || words::NONE.to_owned(),
+            |e| words::value(&row.quantity, e.value),
+        )
+    };
+    let none = || words::NONE.to_owned();
+    let (change, interval) = words::change(row.ratio).unwrap_or_else(|| (none(), None));
+    [
+        format!("  {}", words::quantity(&row.quantity)),
+        value(&row.before),
+        value(&row.after),
+        change,
+        interval.unwrap_or_else(none),
+        words::probability(row.p),
+        words::verdict(row.verdict).to_owned(),
+    ]
+}
+
+/// A row; its verdict alone in colour, or all of it dim.
+fn print(out: &mut String, cells: &Cells, wide: &[usize; 7], code: Option<&str>) {
+    let [quantity, before, after, change, interval, p, verdict] = cells;
+    let numbers = format!(
+        "{quantity:<0$}  {before:>1$}  {after:>2$}  {change:>3$}  {interval:>4$}  {p:>5$}  ",
+        wide[0], wide[1], wide[2], wide[3], wide[4], wide[5]
+    );
+    match code {
+        None => line(out, &format!("{numbers}{verdict}")),
+        Some("2") => line(out, &format!("\x1b[2m{numbers}{verdict}\x1b[0m")),
+        Some(code) => line(out, &format!("{numbers}\x1b[{code}m{verdict}\x1b[0m")),
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    let _ = writeln!(out, "{}", text.trim_end());
+}
+
+/// Names come from clients and administrators: nothing in them may steer the terminal.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}
+
+/// The beginning of `text`, `…` for the rest.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width - 1).chain(['…']).collect()
+}

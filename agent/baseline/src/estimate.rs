@@ -1,0 +1,104 @@
+//! Quantities of one operation's durations, window by window, with how sure they are.
+
+use crate::histogram_series::Spreads;
+use nfscope_stats as stats;
+use nfscope_stats::{CONFIDENCE, Measured};
+use serde::Serialize;
+
+/// A value, and the ends of its 95 % confidence interval where there are windows enough to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Value {
+    /// In seconds, or events per second.
+    pub value: f64,
+    /// Lower end.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Half of what a histogram's bucket hides, as a part of the value: no time makes the interval narrower.
+    #[serde(skip)]
+    pub hidden: f64,
+}
+
+impl Value {
+    fn new(plain: Option<f64>, measured: Option<Measured>) -> Option<Value> {
+        match measured {
+            Some(m) => {
+                let (i, hidden) = (m.interval(CONFIDENCE), m.interval(0.0));
+                Some(Value {
+                    value: i.value,
+                    low: Some(i.low),
+                    high: Some(i.high),
+                    hidden: (hidden.high - hidden.low) / 2.0 / i.value,
+                })
+            }
+            None => plain.map(|value| Value {
+                value,
+                low: None,
+                high: None,
+                hidden: 0.0,
+            }),
+        }
+    }
+
+    /// Half of the interval's width, as a part of the value.
+    pub fn half_width(&self) -> Option<f64> {
+        let half = (self.high? - self.low?) / 2.0 / self.value;
+        half.is_finite().then_some(half)
+    }
+}
+
+/// A quantile, 0 to 1.
+pub fn quantile(s: &Spreads, q: f64) -> Option<Value> {
+    let measured = stats::quantile(&s.buckets, s.scheme, q);
+    Value::new(s.total().quantile(q), measured)
+}
+
+/// Windows on each side that it takes to find a change by a tenth in a quantile, in four of five cases.
+pub fn windows_to_find(s: &Spreads, q: f64) -> Option<f64> {
+    let measured = stats::quantile(&s.buckets, s.scheme, q)?;
+    Some(measured.windows_to_find(1.1, stats::LEAST, 0.8, s.buckets.len()))
+}
+
+/// The mean.
+pub fn mean(s: &Spreads) -> Option<Value> {
+    per(&s.sums, &s.counts)
+}
+
+/// How many a second.
+pub fn rate(s: &Spreads, seconds: &[f64]) -> Option<Value> {
+    per(&s.counts, seconds)
+}
+
+/// The sum of one over the sum of the other.
+pub fn per(y: &[f64], x: &[f64]) -> Option<Value> {
+    let (all_y, all_x) = (y.iter().sum::<f64>(), x.iter().sum::<f64>());
+    Value::new((all_x > 0.0).then(|| all_y / all_x), stats::ratio(y, x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfscope_model::{Histogram, Scheme};
+
+    #[test]
+    fn ten_windows_tell_how_sure_they_are() {
+        let mut s = Spreads::new(Scheme::TIME);
+        for w in 1..=20 {
+            s.begin(w);
+            let mut h = Histogram::new(Scheme::TIME);
+            h.add(&[(40, 90 + w as u64), (44, 10)], 1.0);
+            s.add(&h);
+        }
+        for v in [quantile(&s, 0.5), mean(&s), rate(&s, &[1.0; 20])] {
+            let v = v.unwrap();
+            assert!(v.low.unwrap() <= v.value && v.value <= v.high.unwrap());
+            assert!(v.half_width().unwrap() < 0.5, "{v:?}");
+        }
+        // Of few there is a value without an interval.
+        s.buckets.truncate(9);
+        s.counts.truncate(9);
+        s.sums.truncate(9);
+        let rate = rate(&s, &[2.0; 9]).unwrap();
+        assert_eq!((rate.value, rate.low), (52.5, None));
+    }
+}

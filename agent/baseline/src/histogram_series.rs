@@ -1,0 +1,128 @@
+//! Distributions of one kind of thing, one of each per window.
+
+use nfscope_model::{Histogram, Scheme, Sparse};
+
+/// Histograms of one scheme in windows that follow each other.
+#[derive(Debug, Clone)]
+pub struct Spreads {
+    /// Bucket scheme.
+    pub scheme: Scheme,
+    /// Buckets.
+    pub buckets: Vec<Sparse>,
+    /// Number of values.
+    pub counts: Vec<f64>,
+    /// Sum of values, in base units.
+    pub sums: Vec<f64>,
+}
+
+impl Spreads {
+    /// No window yet.
+    pub fn new(scheme: Scheme) -> Self {
+        Spreads {
+            scheme,
+            buckets: Vec::new(),
+            counts: Vec::new(),
+            sums: Vec::new(),
+        }
+    }
+
+    /// Begins the next window with nothing in it, after as many as there have been of others.
+    pub fn begin(&mut self, windows: usize) {
+        self.buckets.resize(windows, Sparse::new());
+        self.counts.resize(windows, 0.0);
+        self.sums.resize(windows, 0.0);
+    }
+
+    /// Adds to the last window. Of other buckets nothing can be said together with these.
+    pub fn add(&mut self, h: &Histogram) {
+        if let (Some(buckets), Some(n), Some(sum)) = (
+            self.buckets.last_mut().filter(|_| h.scheme == self.scheme),
+            self.counts.last_mut(),
+            self.sums.last_mut(),
+        ) {
+            *buckets = merged(buckets, &h.sparse());
+            *n += h.count() as f64;
+            *sum += h.sum;
+        }
+    }
+
+    /// Makes one window of two.
+    pub fn coarsen(&mut self) {
+        let sums = |v: &[f64]| v.chunks(2).map(|c| c.iter().sum()).collect();
+        self.buckets = self
+            .buckets
+            .chunks(2)
+            .map(|c| merged(&c[0], c.get(1).map_or(&[][..], |b| b)))
+            .collect();
+        self.counts = sums(&self.counts);
+        self.sums = sums(&self.sums);
+    }
+
+    /// Number of values in all windows.
+    pub fn count(&self) -> f64 {
+        self.counts.iter().sum()
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> f64 {
+        self.sums.iter().sum()
+    }
+
+    /// Their mean.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0.0).then(|| self.sum() / self.count())
+    }
+
+    /// All windows as one.
+    pub fn total(&self) -> Histogram {
+        let mut all = Histogram::new(self.scheme);
+        for (buckets, sum) in self.buckets.iter().zip(&self.sums) {
+            all.add(buckets, *sum);
+        }
+        all
+    }
+}
+
+/// Both by index.
+fn merged(a: &[(u16, u64)], b: &[(u16, u64)]) -> Sparse {
+    let mut sum: Sparse = a.iter().chain(b).copied().collect();
+    sum.sort_by_key(|(i, _)| *i);
+    sum.dedup_by(|later, earlier| {
+        let same = later.0 == earlier.0;
+        if same {
+            earlier.1 += later.1;
+        }
+        same
+    });
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(counts: &[(u16, u64)], sum: f64) -> Histogram {
+        let mut h = Histogram::new(Scheme::TIME);
+        h.add(counts, sum);
+        h
+    }
+
+    #[test]
+    fn versions_become_one_and_windows_without_it_count() {
+        let mut s = Spreads::new(Scheme::TIME);
+        s.begin(1);
+        s.add(&histogram(&[(3, 1), (7, 2)], 1.0));
+        s.add(&histogram(&[(3, 4), (5, 1)], 2.0));
+        s.add(&Histogram {
+            scheme: Scheme::SIZE,
+            ..histogram(&[(3, 9)], 9.0)
+        });
+        s.begin(3);
+        assert_eq!(s.buckets, [vec![(3, 5), (5, 1), (7, 2)], vec![], vec![]]);
+        assert_eq!((s.count(), s.sum()), (8.0, 3.0));
+        let total = s.total();
+        s.coarsen();
+        assert_eq!(s.buckets, [vec![(3, 5), (5, 1), (7, 2)], vec![]]);
+        assert_eq!(s.total(), total);
+    }
+}

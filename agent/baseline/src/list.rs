@@ -1,0 +1,59 @@
+//! `nfscope baseline list`
+
+use crate::store::{Entry, State};
+use nfscope_text::table::columns;
+use nfscope_text::timestamp as clock;
+use nfscope_text::units;
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// A table for people.
+pub fn table(entries: &[Entry]) -> String {
+    let mut rows = vec![
+        [
+            "NAME", "BEGAN", "LENGTH", "WINDOWS", "HOST", "KERNEL", "LABELS",
+        ]
+        .map(str::to_owned),
+    ];
+    for e in entries {
+        let mut about = vec![labels(&e.about.labels)];
+        if let Some(note) = note(e.state) {
+            about.insert(0, format!("({note})"));
+        }
+        about.retain(|a| !a.is_empty());
+        rows.push([
+            e.about.name.clone(),
+            began(e.about.began_ms),
+            units::length(e.length),
+            e.windows.to_string(),
+            e.about.host.clone(),
+            e.about.kernel.clone().unwrap_or_else(|| "-".to_owned()),
+            about.join(" "),
+        ]);
+    }
+    columns(&rows)
+}
+
+/// What is to be known of how it ended, where that is not simply well.
+pub fn note(state: State) -> Option<&'static str> {
+    match state {
+        State::Complete => None,
+        State::Recording => Some("being recorded"),
+        State::Interrupted => Some("interrupted"),
+        State::Stopped => Some("ended early"),
+        State::Unreached => Some("interval not reached"),
+    }
+}
+
+/// `a=b c=d`
+pub fn labels(all: &BTreeMap<String, String>) -> String {
+    let all: Vec<_> = all.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    all.join(" ")
+}
+
+/// `2026-11-21 09:47 UTC`
+pub fn began(ms: i64) -> String {
+    let at = UNIX_EPOCH + Duration::from_millis(ms.try_into().unwrap_or(0));
+    let date = clock::date(at);
+    format!("{} UTC", date[..16].replace('T', " "))
+}

@@ -1,0 +1,281 @@
+//! What whoever records is told meanwhile.
+
+use crate::estimate::Value;
+use crate::histogram_series::Spreads;
+use crate::target_metric::{Metric, What};
+use nfscope_model::{Sample, Scheme, Window, family};
+use nfscope_stats::LEAST_WINDOWS;
+use nfscope_text::units;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Fewer windows are no ground to stop on.
+pub const LEAST_TO_STOP: usize = 30;
+/// More are made coarser, two to one: all of them are read for each new one.
+const MOST_WINDOWS: usize = 720;
+
+/// Follows one metric through the windows of a recording.
+#[derive(Debug)]
+pub struct Progress {
+    metric: Option<Metric>,
+    /// Of every operation until it is known which one to follow, then of that.
+    spreads: BTreeMap<String, Spreads>,
+    seconds: Vec<f64>,
+    /// Windows in all, and how many of them are one here.
+    windows: usize,
+    each: usize,
+    operations: u64,
+    value: Option<Value>,
+}
+
+impl Progress {
+    /// Follows this, or the p99 of the operation that takes the most time.
+    pub fn new(metric: Option<Metric>) -> Self {
+        Progress {
+            metric,
+            spreads: BTreeMap::new(),
+            seconds: Vec::new(),
+            windows: 0,
+            each: 1,
+            operations: 0,
+            value: None,
+        }
+    }
+
+    /// Takes a window in.
+    pub fn add(&mut self, window: &Window) {
+        if self.seconds.len() == MOST_WINDOWS && self.windows.is_multiple_of(self.each) {
+            self.coarsen();
+        }
+        if self.windows.is_multiple_of(self.each) {
+            self.seconds.push(0.0);
+        }
+        if let Some(last) = self.seconds.last_mut() {
+            *last += window.length.as_secs_f64();
+        }
+        self.windows += 1;
+        for s in self.spreads.values_mut() {
+            s.begin(self.seconds.len());
+        }
+        for s in window.delta.series(&family::OP_DURATION.info) {
+            let (Some(op), Sample::Histogram(h)) = (s.labels.get(1), &s.sample) else {
+                continue;
+            };
+            self.operations += h.count();
+            if self.metric.as_ref().is_some_and(|m| m.op != *op) {
+                continue;
+            }
+            let new = || Spreads::new(Scheme::TIME);
+            let of = self.spreads.entry(op.clone()).or_insert_with(new);
+            of.begin(self.seconds.len());
+            of.add(h);
+        }
+        self.choose();
+        self.value = self.metric.as_ref().and_then(|m| {
+            let spreads = self.spreads.get(&m.op)?;
+            m.of(spreads, &self.seconds)
+        });
+    }
+
+    /// Makes one window of two.
+    fn coarsen(&mut self) {
+        self.each *= 2;
+        self.seconds = self.seconds.chunks(2).map(|c| c.iter().sum()).collect();
+        self.spreads.values_mut().for_each(Spreads::coarsen);
+    }
+
+    /// Once there is something to say, what it is said of stays the same.
+    fn choose(&mut self) {
+        if self.metric.is_some() || self.seconds.len() < LEAST_WINDOWS {
+            return;
+        }
+        let most = self
+            .spreads
+            .iter()
+            .max_by(|a, b| a.1.sum().total_cmp(&b.1.sum()))
+            .filter(|(_, s)| s.count() > 0.0);
+        if let Some((op, _)) = most {
+            let op = op.clone();
+            self.spreads.retain(|o, _| *o == op);
+            self.metric = Some(Metric {
+                op,
+                what: What::Quantile(99),
+            });
+        }
+    }
+
+    /// NFS operations so far.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Half the width of the metric's interval, as a part of its value.
+    pub fn half_width(&self) -> Option<f64> {
+        self.value?.half_width()
+    }
+
+    /// True where the metric is known as well as asked for.
+    pub fn reached(&self, wanted: f64) -> bool {
+        self.windows >= LEAST_TO_STOP && self.half_width().is_some_and(|h| h <= wanted)
+    }
+
+    /// Why there is no interval, or never one as narrow as wanted, where there are windows enough for one.
+    pub fn excuse(&self, wanted: f64) -> Option<String> {
+        if let Some(why) = self.hidden(wanted) {
+            return Some(why);
+        }
+        if self.windows < LEAST_TO_STOP || self.half_width().is_some() {
+            return None;
+        }
+        let Some(metric) = &self.metric else {
+            return Some("no operation has come yet".to_owned());
+        };
+        let op = &metric.op;
+        let come = self.spreads.get(op).is_some_and(|s| s.count() > 0.0);
+        Some(match come {
+            true => format!("too few {op} operations have come for an interval"),
+            false => format!("no {op} has come yet"),
+        })
+    }
+
+    /// What is hidden by a bucket, where that is more than asked for.
+    fn hidden(&self, wanted: f64) -> Option<String> {
+        let (metric, hidden) = (self.metric.as_ref()?, self.value?.hidden);
+        (hidden > wanted).then(|| {
+            format!(
+                "{metric} lies in one bucket with most others, which hides ±{}: watch {}:mean",
+                units::percent(hidden),
+                metric.op
+            )
+        })
+    }
+
+    /// `write p99 12.3 ms ±4.1 %`
+    pub fn metric(&self) -> Option<String> {
+        let (metric, value) = (self.metric.as_ref()?, self.value?);
+        let shown = metric.show(value.value);
+        Some(match value.half_width() {
+            Some(h) => format!("{metric} {shown} ±{}", units::percent(h)),
+            None => format!("{metric} {shown}"),
+        })
+    }
+
+    /// How long it takes in all until the interval is so narrow.
+    pub fn takes(&self, wanted: f64, so_far: Duration) -> Option<Duration> {
+        let factor = (self.half_width()? / wanted).powi(2);
+        let least = LEAST_TO_STOP as f64 / self.windows as f64;
+        Duration::try_from_secs_f64(so_far.as_secs_f64() * factor.max(least)).ok()
+    }
+}
+
+/// What is to come of --until-ci, in words.
+pub fn outlook(p: &Progress, wanted: f64, so_far: Duration, limit: Duration) -> String {
+    let aim = format!("±{}", units::percent(wanted));
+    if let Some(why) = p.hidden(wanted) {
+        return format!("{aim} will not be reached: {why}");
+    }
+    match p.takes(wanted, so_far) {
+        None => match p.excuse(wanted) {
+            Some(why) => format!("{aim}: {why}"),
+            None => format!("{aim}: too early to tell"),
+        },
+        Some(all) if all > limit => format!(
+            "{aim} will not be reached within {}: that takes about {}",
+            units::length(limit),
+            units::length(all)
+        ),
+        Some(all) => format!(
+            "{aim} in about {}",
+            units::length(all.saturating_sub(so_far))
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfscope_model::{Histogram, Scheme, Snapshot};
+
+    fn window(slow: u64) -> Window {
+        let mut delta = Snapshot::new(Duration::ZERO);
+        for (version, op, bucket) in [
+            ("3", "getattr", 10),
+            ("3", "write", 50),
+            ("4.2", "write", 50),
+        ] {
+            let mut h = Histogram::new(Scheme::TIME);
+            h.counts[bucket] = 100 - slow;
+            h.counts[bucket + 4] = slow;
+            h.sum = h.counts[bucket] as f64 * Scheme::TIME.edge(bucket);
+            delta.histogram(&family::OP_DURATION, [version, op], h);
+        }
+        Window {
+            length: Duration::from_secs(10),
+            delta,
+        }
+    }
+
+    #[test]
+    fn the_operation_that_takes_the_most_time_is_followed() {
+        let mut p = Progress::new(None);
+        for i in 0..9 {
+            p.add(&window(i % 5));
+        }
+        assert_eq!(p.metric(), None);
+        for i in 0..31 {
+            p.add(&window(i % 5));
+        }
+        assert_eq!(p.operations(), 40 * 300);
+        let text = p.metric().unwrap();
+        assert!(
+            text.starts_with("write p99 ") && text.ends_with('%'),
+            "{text}"
+        );
+        assert!(p.reached(1.0) && !p.reached(1e-9));
+    }
+
+    #[test]
+    fn a_long_recording_has_coarser_windows_and_the_same_sums() {
+        let mut p = Progress::new(None);
+        for i in 0..2001 {
+            p.add(&window(i % 5));
+            assert!(p.seconds.len() <= MOST_WINDOWS);
+        }
+        assert_eq!((p.each, p.seconds.len()), (4, 501));
+        assert_eq!(p.seconds.iter().sum::<f64>(), 20_010.0);
+        assert_eq!(p.spreads["write"].count(), 2001.0 * 200.0);
+        assert_eq!(p.spreads["write"].counts[500], 200.0);
+        // Beside what the bucket hides.
+        let value = p.value.unwrap();
+        assert!(value.half_width().unwrap() - value.hidden < 0.05);
+    }
+
+    #[test]
+    fn what_never_comes_is_said() {
+        let mut p = Progress::new(Some(crate::target_metric::parse("read").unwrap()));
+        for i in 0..30 {
+            assert_eq!(p.excuse(0.05), None, "{i}");
+            p.add(&window(1));
+        }
+        assert_eq!(p.excuse(0.05).unwrap(), "no read has come yet");
+    }
+
+    #[test]
+    fn the_outlook_is_honest() {
+        let mut p = Progress::new(Some(crate::target_metric::parse("write:mean").unwrap()));
+        let minutes = |m: u64| Duration::from_secs(60 * m);
+        assert!(outlook(&p, 0.05, minutes(1), minutes(120)).contains("too early"));
+        for i in 0..40u64 {
+            p.add(&window(if i % 8 < 4 { 2 } else { 50 }));
+        }
+        let h = p.half_width().unwrap();
+        // A half of it takes four times the time.
+        let text = outlook(&p, h / 2.0, minutes(10), minutes(120));
+        assert!(text.ends_with("in about 30m"), "{text}");
+        let text = outlook(&p, h / 10.0, minutes(10), minutes(120));
+        assert!(
+            text.contains("not be reached within 2h: that takes about 16h 40m"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! `nfscope baseline show`
+
+use crate::estimate::Value;
+use crate::list::{began, labels, note};
+use crate::summary::Summary;
+use nfscope_text::table::columns;
+use nfscope_text::units;
+use std::fmt::Write;
+
+/// Operations below this part of the time and of the number are left out for people.
+const MATTERS: f64 = 0.001;
+/// Gaps that are told one by one.
+const GAPS: usize = 5;
+
+/// For people.
+pub fn page(s: &Summary) -> String {
+    let (about, mut page) = (&s.entry.about, String::new());
+    let mut line = |name: &str, text: &str| {
+        if !text.is_empty() {
+            let _ = writeln!(page, "{name:11}{text}");
+        }
+    };
+    let state = note(s.entry.state).map_or_else(String::new, |n| format!(" ({n})"));
+    line("baseline", &format!("{}{state}", about.name));
+    line("began", &began(about.began_ms));
+    line(
+        "length",
+        &format!(
+            "{} in {} of {}",
+            units::length(s.entry.length),
+            units::many(s.entry.windows as f64, "window"),
+            units::length(about.interval)
+        ),
+    );
+    line("missing", &gaps(s));
+    line("host", &about.host);
+    line("kernel", about.kernel.as_deref().unwrap_or("not told"));
+    line("agent", &about.agent);
+    line("labels", &labels(&about.labels));
+    let rate = s
+        .rate
+        .map_or_else(|| "-".to_owned(), |v| value(v, |r| units::rate(r) + "/s"));
+    line("operations", &format!("{}, {rate}", s.operations));
+    let rows = ops(s);
+    if rows.len() > 1 {
+        page += "\n";
+        page += &columns(&rows);
+        page += "\n± is half of the 95 % confidence interval; without it there are too few windows or operations\n";
+    }
+    if let Some((op, seconds)) = s
+        .ops
+        .first()
+        .and_then(|o| Some((&o.op, o.seconds_to_find?)))
+    {
+        let _ = writeln!(
+            page,
+            "To find a change of 10 % in the p99 of {op} alone, record about {} before and after it",
+            units::length(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
+        );
+    }
+    page
+}
+
+fn gaps(s: &Summary) -> String {
+    if s.gaps.is_empty() {
+        return String::new();
+    }
+    let mut all: Vec<_> = s
+        .gaps
+        .iter()
+        .take(GAPS)
+        .map(|g| format!("{:.1} s from {}", g.seconds, began(g.began_ms)))
+        .collect();
+    if let more @ 1.. = s.gaps.len().saturating_sub(GAPS) {
+        all.push(format!("{more} more"));
+    }
+    format!("{} in all: {}", units::length(s.missing()), all.join(", "))
+}
+
+fn ops(s: &Summary) -> Vec<[String; 7]> {
+    let heading = ["OPERATION", "SHARE", "OPS/S", "MEAN", "P50", "P90", "P99"];
+    let mut rows = vec![heading.map(str::to_owned)];
+    let time = |v: Option<Value>| v.map_or_else(|| "-".to_owned(), |v| value(v, units::seconds));
+    for op in &s.ops {
+        if op.share < MATTERS && op.operations < MATTERS * s.operations {
+            continue;
+        }
+        rows.push([
+            op.op.clone(),
+            units::percent(op.share),
+            op.rate
+                .map_or_else(|| "-".to_owned(), |v| value(v, units::rate)),
+            time(op.mean),
+            time(op.p50),
+            time(op.p90),
+            time(op.p99),
+        ]);
+    }
+    rows
+}
+
+fn value(v: Value, show: impl Fn(f64) -> String) -> String {
+    match v.half_width() {
+        Some(h) => format!("{} ±{}", show(v.value), units::percent(h)),
+        None => show(v.value),
+    }
+}

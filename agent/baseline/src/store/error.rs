@@ -1,0 +1,156 @@
+//! What can go wrong with a store, in words that say what to do.
+
+use crate::codec::Garbled;
+use rusqlite::ErrorCode;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a store cannot be used.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Nothing is there.
+    #[error(
+        "no baselines at {0}: record one with `nfscope baseline record NAME`, or name another file with --store"
+    )]
+    Missing(PathBuf),
+    /// Not an SQLite file.
+    #[error("{0} is no store of baselines: it is not an SQLite file")]
+    NotSqlite(PathBuf),
+    /// Somebody else's SQLite file.
+    #[error("{0} is no store of baselines: it is an SQLite file of another program")]
+    Foreign(PathBuf),
+    /// Written by a later version.
+    #[error(
+        "{path} was written by a later nfscope (schema {schema}, this one knows {known}): use that release or a later one"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        schema: i64,
+        /// The newest schema that this program knows.
+        known: i64,
+    },
+    /// Its pages or windows are not what was written.
+    #[error(
+        "{path} is damaged ({why}): move it away, and use a copy or `nfscope baseline import` of an export"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        why: String,
+    },
+    /// No room.
+    #[error(
+        "the disk is full, cannot write {0}: free some space there, or keep baselines elsewhere with --store FILE"
+    )]
+    Full(PathBuf),
+    /// No right to, or no such place.
+    #[error("cannot {what} {path} ({why}): run as root, or name a file of your own (--store FILE)")]
+    Denied {
+        /// open, write, create.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        why: String,
+    },
+    /// Another process holds it for too long.
+    #[error("another process keeps {0} locked: try again when that has ended")]
+    Busy(PathBuf),
+    /// The name is taken.
+    #[error(
+        "there is a baseline `{0}` already: choose another name, or remove it with `nfscope baseline rm {0}`"
+    )]
+    Taken(String),
+    /// A file is there that is not to be lost.
+    #[error("{0} exists already: name another file, or replace it with --force")]
+    Exists(PathBuf),
+    /// That would be the end of the other baselines.
+    #[error("{0} is the store itself: name another file")]
+    Itself(PathBuf),
+    /// No baseline has that name.
+    #[error("no baseline is called `{name}`{hint}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Which there are.
+        hint: String,
+    },
+    /// Somebody records it now.
+    #[error("`{name}` is being recorded: end that first (kill {pid}, or Ctrl-C where it runs)")]
+    Recording {
+        /// The baseline.
+        name: String,
+        /// The process.
+        pid: u32,
+    },
+    /// Somebody removed it while it was being recorded.
+    #[error("baseline `{0}` was removed while it was being recorded")]
+    Removed(String),
+    /// Anything else.
+    #[error("cannot use {path}: {why}")]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite or the system said.
+        why: String,
+    },
+}
+
+impl Error {
+    /// Of an SQLite error on this file.
+    pub(super) fn sqlite(path: &Path, e: &rusqlite::Error) -> Error {
+        let path = path.to_owned();
+        let why = e.to_string();
+        match e.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Error::NotSqlite(path),
+            Some(ErrorCode::DatabaseCorrupt) => Error::Damaged { path, why },
+            Some(ErrorCode::DiskFull) => Error::Full(path),
+            // Without room for the index of the write-ahead log, SQLite speaks of input and output.
+            Some(ErrorCode::SystemIoFailure) => Error::Other {
+                path,
+                why: format!("{why}; is the disk full, or failing?"),
+            },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(path),
+            Some(ErrorCode::CannotOpen) => Error::Denied {
+                what: "open",
+                path,
+                why,
+            },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::Denied {
+                what: "write",
+                path,
+                why,
+            },
+            _ => match e {
+                // A value of another type than the schema's.
+                rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..) => Error::Damaged { path, why },
+                _ => Error::Other { path, why },
+            },
+        }
+    }
+
+    /// Of an operation on a file.
+    pub(super) fn io(what: &'static str, path: &Path, e: &io::Error) -> Error {
+        let path = path.to_owned();
+        let why = e.to_string();
+        match e.kind() {
+            io::ErrorKind::StorageFull => Error::Full(path),
+            io::ErrorKind::NotFound if what == "read" => Error::Other { path, why },
+            _ => Error::Denied { what, path, why },
+        }
+    }
+
+    /// Of a window that does not decode.
+    pub(super) fn garbled(path: &Path, e: &Garbled) -> Error {
+        Error::Damaged {
+            path: path.to_owned(),
+            why: e.to_string(),
+        }
+    }
+}

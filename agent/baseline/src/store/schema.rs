@@ -1,0 +1,224 @@
+//! The schema of a store, how it came to be, and whether a file has it.
+
+use crate::store::Error;
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// `nfsb`, in the header of every store and export.
+pub const APPLICATION_ID: i32 = 0x6e66_7362;
+/// Longest wait for another writer.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// What leads from each version of the schema to the next, from an empty file on. What was released is never changed.
+pub(super) const STEPS: &[&str] = &["
+    -- A number is never given twice: who still records a removed baseline must not write into another.
+    CREATE TABLE baseline (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        began_ms INTEGER NOT NULL,
+        host TEXT NOT NULL,
+        kernel TEXT,
+        agent TEXT NOT NULL,
+        interval_ns INTEGER NOT NULL,
+        labels TEXT NOT NULL,
+        recorder TEXT,
+        ended TEXT
+    ) STRICT;
+    CREATE TABLE line (
+        baseline INTEGER NOT NULL REFERENCES baseline ON DELETE CASCADE,
+        id INTEGER NOT NULL,
+        family TEXT NOT NULL,
+        labels TEXT NOT NULL,
+        PRIMARY KEY (baseline, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE \"window\" (
+        id INTEGER PRIMARY KEY,
+        baseline INTEGER NOT NULL REFERENCES baseline ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        began_ms INTEGER NOT NULL,
+        length_ns INTEGER NOT NULL,
+        data BLOB NOT NULL
+    ) STRICT;
+    -- Counting windows and their lengths reads this alone.
+    CREATE INDEX window_in_time ON \"window\" (baseline, seq, began_ms, length_ns);
+"];
+
+/// How a file keeps what is not yet in its pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Journal {
+    /// Beside it, for readers and a writer at once.
+    Wal,
+    /// None once it is closed: one file, as an export must be.
+    Delete,
+    /// As it is.
+    Keep,
+}
+
+/// What a file is to begin with.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Empty,
+    Schema(usize),
+}
+
+fn state(db: &Connection, path: &Path, steps: &[&str]) -> Result<State, Error> {
+    let number = |sql| db.query_row(sql, [], |r| r.get::<_, i64>(0));
+    let read = || {
+        Ok((
+            number("PRAGMA application_id")?,
+            number("PRAGMA user_version")?,
+            number("SELECT count(*) FROM sqlite_schema")?,
+        ))
+    };
+    let (application, schema, tables) = read().map_err(|e| Error::sqlite(path, &e))?;
+    match (application, schema, tables) {
+        (0, 0, 0) => Ok(State::Empty),
+        (id, _, _) if id != i64::from(APPLICATION_ID) => Err(Error::Foreign(path.to_owned())),
+        _ => match usize::try_from(schema) {
+            Ok(n) if (1..=steps.len()).contains(&n) => Ok(State::Schema(n)),
+            Ok(n) if n > 0 => Err(Error::Newer {
+                path: path.to_owned(),
+                schema,
+                known: steps.len() as i64,
+            }),
+            _ => Err(Error::Damaged {
+                path: path.to_owned(),
+                why: format!("it has schema {schema}"),
+            }),
+        },
+    }
+}
+
+/// Brings a file to the last of `steps`, where it is empty or an older store. One of somebody else's stays as it was.
+pub(super) fn prepare(
+    db: &mut Connection,
+    path: &Path,
+    journal: Journal,
+    steps: &[&str],
+) -> Result<(), Error> {
+    let wrong = |e: rusqlite::Error| Error::sqlite(path, &e);
+    db.busy_timeout(PATIENCE).map_err(wrong)?;
+    let before = state(db, path, steps)?;
+    if before == State::Empty {
+        if journal == Journal::Keep {
+            return Err(Error::Missing(path.to_owned()));
+        }
+        // Several windows fit into such a page, and what is removed gives its pages back.
+        db.execute_batch("PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL")
+            .map_err(wrong)?;
+    }
+    match journal {
+        Journal::Wal => patiently(|| db.execute_batch("PRAGMA journal_mode = WAL")),
+        Journal::Delete => patiently(|| db.execute_batch("PRAGMA journal_mode = DELETE")),
+        Journal::Keep => Ok(()),
+    }
+    .map_err(wrong)?;
+    db.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
+         PRAGMA wal_autocheckpoint = 64",
+    )
+    .map_err(wrong)?;
+    if before != State::Schema(steps.len()) {
+        migrate(db, path, steps)?;
+    }
+    Ok(())
+}
+
+fn migrate(db: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
+    let wrong = |e: rusqlite::Error| Error::sqlite(path, &e);
+    let t = db
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(wrong)?;
+    // Another process may have been faster.
+    let done = match state(&t, path, steps)? {
+        State::Empty => 0,
+        State::Schema(n) => n,
+    };
+    for step in &steps[done..] {
+        t.execute_batch(step).map_err(wrong)?;
+    }
+    t.pragma_update(None, "application_id", APPLICATION_ID)
+        .and_then(|()| t.pragma_update(None, "user_version", steps.len() as i64))
+        .map_err(wrong)?;
+    t.commit().map_err(wrong)
+}
+
+/// SQLite does not wait by itself where two change the journal of a new file at once.
+fn patiently(mut f: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match f() {
+            Err(e)
+                if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(AGAIN);
+            }
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATER: &[&str] = &[
+        STEPS[0],
+        "ALTER TABLE baseline ADD COLUMN weather TEXT NOT NULL DEFAULT 'fair'",
+    ];
+
+    fn open(path: &Path, steps: &[&str]) -> Result<Connection, Error> {
+        let mut db = Connection::open(path).unwrap();
+        prepare(&mut db, path, Journal::Wal, steps).map(|()| db)
+    }
+
+    #[test]
+    fn an_older_store_is_brought_forward_and_a_newer_one_refused() {
+        let dir = crate::temp_dir::Scratch::new("schema").unwrap();
+        let path = dir.path().join("store.db");
+        let insert = "INSERT INTO baseline (name, began_ms, host, agent, interval_ns, labels)
+            VALUES ('a', 0, 'h', 'v', 1, '{}')";
+        open(&path, STEPS).unwrap().execute_batch(insert).unwrap();
+        let weather = |db: &Connection| {
+            db.query_row("SELECT weather FROM baseline", [], |r| {
+                r.get::<_, String>(0)
+            })
+        };
+        assert_eq!(weather(&open(&path, LATER).unwrap()).unwrap(), "fair");
+        // Once only.
+        assert_eq!(weather(&open(&path, LATER).unwrap()).unwrap(), "fair");
+        let e = open(&path, STEPS).unwrap_err().to_string();
+        assert!(
+            e.contains("later nfscope (schema 2, this one knows 1)"),
+            "{e}"
+        );
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_store_as_it_was() {
+        let dir = crate::temp_dir::Scratch::new("step").unwrap();
+        let path = dir.path().join("store.db");
+        open(&path, STEPS).unwrap();
+        let half = "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)";
+        assert!(open(&path, &[STEPS[0], half]).is_err());
+        let db = open(&path, STEPS).unwrap();
+        let more = "SELECT count(*) FROM sqlite_schema WHERE name = 'more'";
+        let count: i64 = db.query_row(more, [], |r| r.get(0)).unwrap();
+        assert_eq!(count, 0);
+    }
+
+    #[test]
+    fn the_file_of_another_program_stays_as_it_was() {
+        let dir = crate::temp_dir::Scratch::new("foreign").unwrap();
+        let path = dir.path().join("other.db");
+        let theirs = Connection::open(&path).unwrap();
+        theirs.execute_batch("CREATE TABLE t (x)").unwrap();
+        drop(theirs);
+        let before = std::fs::read(&path).unwrap();
+        assert!(matches!(open(&path, STEPS), Err(Error::Foreign(_))));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}

@@ -1,0 +1,103 @@
+//! A judgement for people.
+
+use nfscope_model::finding::{Diagnosis, Finding, Severity, Verdict};
+use nfscope_text::units::seconds;
+use nfscope_text::wrap::wrap;
+use std::fmt::Write;
+
+/// Columns of a line, at most.
+const WIDTH: usize = 100;
+
+/// The page that `nfscope diagnose` prints.
+pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
+    let mut out = String::new();
+    let mean = if d.requests > 0.0 {
+        format!(
+            ", {} in the server on average",
+            seconds(d.residence_seconds / d.requests)
+        )
+    } else {
+        String::new()
+    };
+    let _ = writeln!(
+        out,
+        "{host}: {:.0} s, {:.0} requests{mean}\n",
+        d.window_seconds, d.requests
+    );
+    match d.verdict {
+        Verdict::Findings => {}
+        Verdict::Healthy if d.reason.is_empty() => {
+            out += "Healthy: nothing keeps requests for long.\n"
+        }
+        Verdict::Healthy => {
+            let _ = writeln!(out, "Healthy: {}.", d.reason);
+        }
+        Verdict::Unknown => {
+            let _ = writeln!(out, "Nothing found, but {}.", d.reason);
+        }
+    }
+    for (i, f) in d.findings.iter().enumerate() {
+        finding(&mut out, i + 1, f, color);
+    }
+    if let Some(first) = d.headroom.first() {
+        out += "\nIn use:\n";
+        for h in &d.headroom {
+            let _ = writeln!(out, "  {:>3.0} %  {}", h.used * 100.0, h.resource);
+        }
+        if d.verdict == Verdict::Healthy && first.used >= 0.01 {
+            let _ = writeln!(
+                out,
+                "  First full would be: {}, at about {:.1} times this load.",
+                first.resource,
+                1.0 / first.used
+            );
+        }
+    }
+    if !d.ruled_out.is_empty() {
+        out += "\nRuled out:\n";
+        for r in &d.ruled_out {
+            let (share, why) = match r.share {
+                Some(s) => (format!("{:>3.0} %", s * 100.0), r.why.as_str()),
+                None => ("    ?".to_owned(), r.why.as_str()),
+            };
+            wrap(
+                &mut out,
+                WIDTH,
+                &format!("  {share}  {:<18} ", r.kind.as_str()),
+                why,
+            );
+        }
+    }
+    out
+}
+
+fn finding(out: &mut String, number: usize, f: &Finding, color: bool) {
+    let (word, code) = match f.severity {
+        Severity::Critical => ("CRITICAL", "31;1"),
+        Severity::Warning => ("WARNING", "33;1"),
+    };
+    let word = if color {
+        format!("\x1b[{code}m{word}\x1b[0m")
+    } else {
+        word.to_owned()
+    };
+    if number > 1 {
+        out.push('\n');
+    }
+    let _ = writeln!(
+        out,
+        "{number}. {word}  {} ({}, {:.0} %)",
+        f.kind.title(),
+        f.kind.as_str(),
+        f.share * 100.0
+    );
+    wrap(out, WIDTH, "   ", &format!("{}.", f.summary));
+    out.push_str("   Evidence:\n");
+    for e in &f.evidence {
+        wrap(out, WIDTH, "   - ", &e.text);
+    }
+    out.push_str("   What would change it:\n");
+    for a in &f.advice {
+        wrap(out, WIDTH, "   - ", a);
+    }
+}

@@ -1,0 +1,282 @@
+//! The metric contract: one table of families, read by the encoder, the reference page (`nfscope metrics`) and the
+//! tests. A family that is not here cannot be filled: [`Family`] carries its number of labels in its type.
+
+use crate::Scheme;
+
+/// Prometheus type of a family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Only rises; starts anew with the agent.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Exponential buckets, exposed as a classic and as a native histogram.
+    Histogram(Scheme),
+}
+
+/// A label and what may stand in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Label {
+    /// Name in the exposition.
+    pub name: &'static str,
+    /// Its values: the closed set, or in words what bounds it.
+    pub values: &'static str,
+}
+
+/// What is known of a family whatever its number of labels.
+#[derive(Debug)]
+pub struct Info {
+    /// Full name, unit and `_total` included.
+    pub name: &'static str,
+    /// One sentence for the `# HELP` line and the reference.
+    pub help: &'static str,
+    /// Prometheus type.
+    pub kind: Kind,
+    /// Labels in the order in which series carry them.
+    pub labels: &'static [Label],
+    /// Release of nfscope that had it first.
+    pub since: &'static str,
+}
+
+/// A family with `N` labels.
+#[derive(Debug)]
+pub struct Family<const N: usize> {
+    /// The same without its arity.
+    pub info: Info,
+}
+
+macro_rules! labels {
+    ($($id:ident = $name:literal : $values:literal;)*) => {
+        $(const $id: Label = Label { name: $name, values: $values };)*
+    };
+}
+
+labels! {
+    VERSION = "version": "3, 4.0, 4.1, 4.2; 4 for a v4 request without a minor version known to this host (NULL, wrong minor version, undecodable header)";
+    OP = "op": "the RFC's procedure or operation name in lower case";
+    STATUS = "status": "the RFC's status in lower case without its prefix (noent, stale); a number where it has no name";
+    STABILITY = "stability": "unstable, data_sync, file_sync";
+    PHASE = "phase": "queue, receive, execute, reply";
+    OP_PHASES = "phase": "cpu, runqueue, log, disk, lock";
+    CLIENT = "client": "address without port, the busiest 100 (--max-clients); local for a transport without addresses; other for the rest";
+    EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
+    POOL = "pool": "nfsd thread pool number";
+    REASON = "reason": "dropped, deferred, garbage, auth";
+    RESULT = "result": "hit, miss, nocache";
+    FS = "fs": "ext4, xfs, btrfs, zfs";
+    VOLUME = "volume": "block device that the file system is mounted from, or the ZFS pool";
+    TARGET = "target": "main (in the file system's device or pool), separate (external journal, logdev, SLOG)";
+    ZFS_POOL = "volume": "ZFS pool";
+    ZFS_POOLS = "volume": "ZFS pool; all before OpenZFS 2.2, which counts this for all pools together";
+    SYNC = "sync": "standard, always, disabled: the dataset's property";
+    LOGBIAS = "logbias": "latency, throughput: the dataset's property";
+    DATASET = "dataset": "ZFS dataset, at most 1024";
+    ITX = "kind": "indirect (the data went to the main devices, the log refers to them), copied, needcopy (the log has the data)";
+    TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
+    DEVICE = "device": "block device name as the kernel shows it, at most 256";
+    BLOCK_OP = "op": "read, write, flush, discard, other";
+    FINDING = "kind": "thread_starvation, slow_intent_log, slow_disk, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
+    PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block";
+    PROGRAM = "program": "program names, see /probes";
+    WHY = "reason": "why a probe is not attached in the first place; empty where it is";
+    LOST = "reason": "what was lost, see the help of the family";
+    MAP = "map": "BPF map names";
+    BUILD_VERSION = "version": "release";
+    REVISION = "revision": "git commit";
+}
+
+/// The first release; what came later says so behind its help: `"...", since "0.2.0";`.
+macro_rules! since {
+    () => {
+        "0.1.0"
+    };
+    ($release:literal) => {
+        $release
+    };
+}
+
+macro_rules! families {
+    ($(
+        $(#[doc = $doc:literal])*
+        $id:ident: $name:literal $kind:expr, [$($label:ident),*], $help:literal $(, since $since:literal)?;
+    )*) => {
+        $(
+            #[doc = $help]
+            $(#[doc = $doc])*
+            pub static $id: Family<{ <[&str]>::len(&[$(stringify!($label)),*]) }> = Family {
+                info: Info {
+                    name: $name,
+                    help: $help,
+                    kind: $kind,
+                    labels: &[$($label),*],
+                    since: since!($($since)?),
+                },
+            };
+        )*
+        /// Every family, in the order of the exposition.
+        pub static ALL: &[&Info] = &[$(&$id.info),*];
+    };
+}
+
+use Kind::{Counter, Gauge, Histogram};
+
+families! {
+    OP_DURATION: "nfscope_op_duration_seconds" Histogram(Scheme::TIME), [VERSION, OP],
+        "Server execution time of one NFSv3 procedure (dispatch, from decode to encoded reply) or one NFSv4 component operation (its encoding included)";
+    OP_PHASE: "nfscope_op_phase_seconds_total" Counter, [VERSION, OP, OP_PHASES],
+        "The time of nfscope_op_duration_seconds by what the nfsd thread did: cpu (on a CPU), runqueue (runnable, waiting for a CPU), log (asleep until the journal or intent log is durable), disk (asleep for block I/O outside the log), lock (any other sleep)";
+    OP_ERRORS: "nfscope_op_errors_total" Counter, [VERSION, OP, STATUS],
+        "NFSv3 procedures and NFSv4 component operations that answered with a status other than OK";
+    COMPOUND_DURATION: "nfscope_compound_duration_seconds" Histogram(Scheme::TIME), [VERSION],
+        "One NFSv4 COMPOUND, all its component operations (dispatch, from decode to encoded reply)";
+    COMPOUND_OPS: "nfscope_compound_ops" Histogram(Scheme::COUNT), [VERSION],
+        "Component operations executed per NFSv4 COMPOUND";
+    IO_SIZE: "nfscope_io_size_bytes" Histogram(Scheme::SIZE), [VERSION, OP],
+        "Bytes that one READ returned or one WRITE stored";
+    WRITE: "nfscope_write_total" Counter, [VERSION, STABILITY],
+        "WRITEs by the stability that the client asked for";
+    WRITE_BYTES: "nfscope_write_bytes_total" Counter, [VERSION, STABILITY],
+        "Bytes stored by WRITEs, by the stability that the client asked for";
+    RPC_DURATION: "nfscope_rpc_duration_seconds" Histogram(Scheme::TIME), [VERSION],
+        "Residence on the server: from the request's arrival on its socket until its reply was handed to the socket";
+    RPC_PHASE: "nfscope_rpc_phase_seconds_total" Counter, [VERSION, PHASE],
+        "Residence split into queue (arrived, no thread took it), receive (read from the socket, authentication), execute (dispatch), reply (send)";
+    RPC_QUEUE: "nfscope_rpc_queue_seconds" Histogram(Scheme::TIME), [POOL],
+        "From the request's arrival on its socket until an nfsd thread took it";
+    RPC_RECEIVED_BYTES: "nfscope_rpc_received_bytes_total" Counter, [VERSION],
+        "Bytes of RPC calls received (TCP)";
+    RPC_SENT_BYTES: "nfscope_rpc_sent_bytes_total" Counter, [VERSION],
+        "Bytes of RPC replies sent";
+    RPC_DROPPED: "nfscope_rpc_dropped_total" Counter, [REASON],
+        "RPC calls that got no or no proper answer: dropped without a reply, deferred for an upcall, garbage (malformed), auth (refused)";
+    REPLY_CACHE: "nfscope_reply_cache_total" Counter, [RESULT],
+        "Duplicate request cache look-ups as the kernel counts them: hit (answered from the cache), miss, nocache (idempotent)";
+    THREADS: "nfscope_threads" Gauge, [POOL],
+        "nfsd threads running now";
+    THREADS_BUSY: "nfscope_threads_busy" Gauge, [POOL],
+        "nfsd threads with a request in hand now (read to replied)";
+    THREADS_LIMIT: "nfscope_threads_limit" Gauge, [POOL],
+        "Most nfsd threads that the pool may have";
+    THREAD_BUSY: "nfscope_thread_busy_seconds_total" Counter, [POOL],
+        "Sum over threads of the time spent on a request; its rate over nfscope_threads is utilisation";
+    THREADS_SATURATED: "nfscope_threads_saturated_seconds_total" Counter, [POOL],
+        "Time during which every running thread of the pool had a request in hand";
+    LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
+        "One wait by a thread for its changes to be durable in the log (ext4: for a transaction of the journal, or one fast commit; XFS: one synchronous log force; btrfs: one sync of the tree log, or one commit of a transaction where the log cannot serve; ZFS: zil_commit_impl, of which the kstat zil_commit_count counts each)";
+    LOG_COMMIT: "nfscope_log_commit_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
+        "One write of the log itself (ext4: one transaction of the journal, or one fast commit that wrote; XFS: one iclog, from its write until it is durable; btrfs: one write of the tree log, its superblocks included; ZFS: one log block, from its issue until it is written and flushed)";
+    LOG_BYTES: "nfscope_log_bytes_total" Counter, [FS, VOLUME, TARGET],
+        "Bytes written to the log (ext4: the blocks of transactions and fast commits, without the journal's superblock; XFS: whole iclogs); btrfs has none: nothing tells them apart from those of its other trees";
+    LOG_SEPARATE: "nfscope_log_separate" Gauge, [FS, VOLUME],
+        "1 where the log is on a device of its own (external journal, logdev, SLOG), 0 where it shares the filesystem's, as btrfs's always does";
+    ZFS_COMMITS: "nfscope_zfs_commits_total" Counter, [ZFS_POOL, SYNC],
+        "Commits that were asked of the intent log by the dataset's property sync: those of disabled were acknowledged without durability and are no log waits (zil_commit(), OpenZFS 2.1 to 2.4; a COMMIT by NFS does not even ask then)";
+    ZFS_ZIL_COMMITS: "nfscope_zfs_zil_commits_total" Counter, [ZFS_POOLS],
+        "Commits of the intent log as OpenZFS counts them (kstat zil_commit_count, OpenZFS 2.0 to 2.4)";
+    ZFS_ZIL_WRITERS: "nfscope_zfs_zil_writers_total" Counter, [ZFS_POOLS],
+        "Those of them that wrote; the others found their changes written by one of these (kstat zil_commit_writer_count, OpenZFS 2.0 to 2.4)";
+    ZFS_ITX_BYTES: "nfscope_zfs_itx_bytes_total" Counter, [ZFS_POOLS, ITX],
+        "Bytes of changes that were committed to the intent log; where nfscope_log_separate is 1, indirect ones have gone past the log device (kstats zil_itx_*_bytes, OpenZFS 2.0 to 2.4)";
+    ZFS_TXG_WAITS: "nfscope_zfs_txg_waits_total" Counter, [ZFS_POOLS, TXG_WHY],
+        "Commits that waited for a whole transaction group instead of the log: any as seen in txg_wait_synced() (OpenZFS 2.1 to 2.3; a dataset's first commit is one), the others as kstats tell them (zil_commit_*_count)";
+    ZFS_LWB_WRITE: "nfscope_zfs_lwb_write_seconds" Histogram(Scheme::TIME), [ZFS_POOL, TARGET],
+        "One block of the intent log from its issue until it is written (zil_lwb_write_done, OpenZFS 2.1 to 2.4)";
+    ZFS_LWB_FLUSH: "nfscope_zfs_lwb_flush_seconds" Histogram(Scheme::TIME), [ZFS_POOL, TARGET],
+        "From there until the devices have flushed their caches, for blocks before it, too (zil_lwb_flush_vdevs_done, OpenZFS 2.1 to 2.4)";
+    ZFS_TXG_SYNC: "nfscope_zfs_txg_sync_seconds" Histogram(Scheme::TIME), [ZFS_POOL],
+        "Writing out one transaction group (spa_sync, OpenZFS 2.1 to 2.4)";
+    ZFS_THROTTLE: "nfscope_zfs_throttle_seconds" Histogram(Scheme::TIME), [ZFS_POOL],
+        "One wait of a writer because the pool has too much unwritten data (dmu_tx_wait, OpenZFS 2.1 to 2.4)";
+    ZFS_DATASET: "nfscope_zfs_dataset_info" Gauge, [ZFS_POOL, DATASET, SYNC, LOGBIAS],
+        "Always 1; how a dataset's properties stood at its last commit (zilog of OpenZFS 2.1 to 2.4)";
+    ZFS_LOG_DEVICE: "nfscope_zfs_log_device_bytes_total" Counter, [ZFS_POOL, DEVICE, TARGET],
+        "Bytes of intent log blocks by the disk or the file that they were written to, copies on mirrors included (vdev_queue_io, OpenZFS 2.1 to 2.4)";
+    BLOCK_QUEUE: "nfscope_block_queue_seconds" Histogram(Scheme::TIME), [DEVICE, BLOCK_OP],
+        "Block request from its insertion into a scheduler or software queue to its issue; requests issued directly have none";
+    BLOCK_DEVICE: "nfscope_block_device_seconds" Histogram(Scheme::TIME), [DEVICE, BLOCK_OP],
+        "Block request from its issue to the device to its completion";
+    BLOCK_BYTES: "nfscope_block_bytes_total" Counter, [DEVICE, BLOCK_OP],
+        "Bytes of completed block requests";
+    BLOCK_FUA: "nfscope_block_fua_total" Counter, [DEVICE],
+        "Completed writes that carried FUA (force unit access)";
+    BLOCK_INFLIGHT: "nfscope_block_inflight" Gauge, [DEVICE],
+        "Block requests issued to the device and not completed";
+    BLOCK_BUSY: "nfscope_block_busy_seconds_total" Counter, [DEVICE],
+        "Time in which the device had at least one request in flight, as the kernel counts it (/proc/diskstats); a device that serves many requests at once has room even at 1 s per second";
+    CLIENT_OPS: "nfscope_client_ops_total" Counter, [CLIENT],
+        "Operations by client, all that nfscope_op_duration_seconds counts (NFSACL procedures and NULL, too); counted for a client from when it is among the busiest, for other before and after";
+    CLIENT_OP_SECONDS: "nfscope_client_op_seconds_total" Counter, [CLIENT],
+        "Server execution time of those operations";
+    CLIENT_RTT: "nfscope_client_rtt_seconds" Gauge, [CLIENT],
+        "Smoothed round-trip time of the TCP connection that the client used last, as the kernel's TCP estimates it";
+    CLIENT_EVICTIONS: "nfscope_client_evictions_total" Counter, [],
+        "Clients that lost their series to a busier one";
+    EXPORT_OPS: "nfscope_export_ops_total" Counter, [EXPORT],
+        "Operations by export, as by client; those of a COMPOUND count for the export of its last file handle";
+    EXPORT_OP_SECONDS: "nfscope_export_op_seconds_total" Counter, [EXPORT],
+        "Server execution time of those operations";
+    EXPORT_EVICTIONS: "nfscope_export_evictions_total" Counter, [],
+        "Exports that lost their series to a busier one";
+    CPUS: "nfscope_cpus" Gauge, [],
+        "CPUs online, to compare the idle time with";
+    CPU_IDLE: "nfscope_cpu_idle_seconds_total" Counter, [],
+        "Idle time of all CPUs together (waiting for I/O included), as the kernel counts it in /proc/stat";
+    BOTTLENECK_ACTIVE: "nfscope_bottleneck_active" Gauge, [FINDING],
+        "1 while this finding is active; the agent evaluates every 10 s, and every kind has its series";
+    BOTTLENECK_SCORE: "nfscope_bottleneck_score_ratio" Gauge, [FINDING],
+        "Share of the server's residence time (nfscope_rpc_duration_seconds) that this cause explains, in the last 10 s";
+    BUILD_INFO: "nfscope_build_info" Gauge, [BUILD_VERSION, REVISION],
+        "Always 1; what is running";
+    PROBE_ATTACHED: "nfscope_probe_attached" Gauge, [PROBE, PROGRAM, WHY],
+        "1 where the probe program is attached (a reason then names a fallback), 0 with the reason where not";
+    PROBE_RUNS: "nfscope_probe_runs_total" Counter, [PROBE, PROGRAM],
+        "Runs of the probe program; only while the host keeps BPF run-time statistics";
+    PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],
+        "Time spent in the probe program; only while the host keeps BPF run-time statistics";
+    EVENTS_LOST: "nfscope_events_lost_total" Counter, [PROBE, LOST],
+        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that CPU), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside, client_full (no row for a client and export: its operations count for other), wait_outside (a wait that did not fit into its operation)";
+    MAP_ENTRIES: "nfscope_map_entries" Gauge, [MAP],
+        "Entries in use of a BPF map that can fill";
+    MAP_CAPACITY: "nfscope_map_capacity" Gauge, [MAP],
+        "Most entries of that map";
+    SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
+        "Time that reading the probes took for this scrape";
+    COVERAGE: "nfscope_coverage_ratio" Gauge, [VERSION],
+        "Operations that the probes timed over operations that the kernel counted since the probes attached (1 is exact)";
+}
+
+impl Info {
+    /// Position of this family in [`ALL`].
+    pub fn index(&self) -> usize {
+        ALL.iter()
+            .position(|i| i.name == self.name)
+            .expect("a family outside the table: the macro registers every one")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for f in ALL {
+            assert!(f.name.starts_with("nfscope_"), "{}", f.name);
+            assert_eq!(
+                f.kind == Counter,
+                f.name.ends_with("_total"),
+                "{}: counters and only counters end in _total",
+                f.name
+            );
+            assert!(
+                !f.help.ends_with('.'),
+                "{}: the encoder adds the full stop",
+                f.name
+            );
+        }
+        let mut names: Vec<_> = ALL.iter().map(|f| f.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

@@ -1,0 +1,65 @@
+//! What `nfscope check` tells of a host: facts, exports, and what can be measured there.
+
+use crate::ProbeStatus;
+use serde::Serialize;
+
+/// One fact about the host, for `nfscope check`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Fact {
+    /// What was asked (`kernel`, `BTF`, `module BTF`, `CAP_BPF`).
+    pub name: String,
+    /// What the host answered.
+    pub value: String,
+    /// False where it limits what can be measured.
+    pub ok: bool,
+    /// What the admin can do about it; empty where nothing is to be done.
+    pub fix: String,
+}
+
+/// One exported filesystem, for `nfscope check`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Exported {
+    /// As it is exported.
+    pub path: String,
+    /// Type of the filesystem there.
+    pub fs: String,
+    /// Label `volume` of its metrics.
+    pub volume: String,
+    /// Where its log lies, in words.
+    pub log: String,
+    /// Whether that is a device of its own; `null` where there is no log, or it cannot be told.
+    pub separate: Option<bool>,
+    /// False where something of the log is not measured, or is not as it should be.
+    pub ok: bool,
+    /// What of its log is measured.
+    pub measured: String,
+    /// What makes acknowledged writes less safe, or the log slower, than they look.
+    pub warnings: Vec<String>,
+    /// What the admin can do about that.
+    pub fix: String,
+}
+
+/// How much can be measured here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// NFS operations can be timed with everything that belongs to it.
+    Full,
+    /// NFS operations can be timed; some probes are absent or use a fallback.
+    Degraded,
+    /// NFS operations cannot be timed.
+    None,
+}
+
+/// The answer of `nfscope check`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// NFS operations can be timed, in part, or not at all.
+    pub verdict: Verdict,
+    /// Facts about the host.
+    pub facts: Vec<Fact>,
+    /// Exported filesystems and their logs.
+    pub exports: Vec<Exported>,
+    /// What each probe program would do here.
+    pub probes: Vec<ProbeStatus>,
+}

@@ -1,0 +1,21 @@
+//! What every view shares: plain data, the same on Linux and illumos.
+//!
+//! A source fills a [`Snapshot`] (cumulative counters, gauges and histograms by the labels of the metric contract in
+//! [`family`]); a [`Window`] is the difference of two. Views are pure functions of the two and never meet a kernel.
+
+pub mod family;
+pub mod finding;
+pub mod histogram;
+pub mod host_report;
+pub mod op;
+pub mod phase;
+pub mod probe;
+mod slow_op;
+mod snapshot;
+pub mod status;
+
+pub use family::{Family, Info, Kind};
+pub use histogram::{Histogram, Scheme, Sparse};
+pub use probe::{ProbeState, ProbeStatus};
+pub use slow_op::{OpPhases, SlowBatch, SlowFilter, SlowOp};
+pub use snapshot::{Sample, Series, Snapshot, Window};

@@ -1,0 +1,230 @@
+//! Snapshots and windows.
+
+use crate::family;
+use crate::family::{Family, Info, Kind};
+use crate::{Histogram, ProbeStatus};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The value of one series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sample {
+    /// A counter; exact up to 2^53 where it counts things.
+    Counter(f64),
+    /// A gauge.
+    Gauge(f64),
+    /// A histogram.
+    Histogram(Histogram),
+}
+
+/// One series: label values in the order of its family, and its value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Label values, as many as the family has labels.
+    pub labels: Vec<String>,
+    /// Value.
+    pub sample: Sample,
+}
+
+/// All that a source knows at one moment. Counters and histograms are cumulative since the source started.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// CLOCK_MONOTONIC when it was read.
+    pub at: Duration,
+    /// CLOCK_MONOTONIC when the source started; zero from an older agent. Another one is another source, whose counters started
+    /// anew.
+    #[serde(default)]
+    pub began: Duration,
+    /// Name of the host that it is of; `None` from an older agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Release of the kernel that it was read from (uname -r); `None` from an older agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Series by family name, in the order in which the source filled them.
+    families: std::collections::BTreeMap<String, Vec<Series>>,
+    /// Health of every probe program.
+    pub probes: Vec<ProbeStatus>,
+}
+
+impl Snapshot {
+    /// An empty snapshot taken at `at`.
+    pub fn new(at: Duration) -> Self {
+        Snapshot {
+            at,
+            ..Default::default()
+        }
+    }
+
+    /// Adds a counter series.
+    pub fn counter<const N: usize>(&mut self, f: &Family<N>, labels: [&str; N], v: f64) {
+        debug_assert_eq!(f.info.kind, Kind::Counter, "{}", f.info.name);
+        self.push(&f.info, &labels, Sample::Counter(v));
+    }
+
+    /// Adds a gauge series.
+    pub fn gauge<const N: usize>(&mut self, f: &Family<N>, labels: [&str; N], v: f64) {
+        debug_assert_eq!(f.info.kind, Kind::Gauge, "{}", f.info.name);
+        self.push(&f.info, &labels, Sample::Gauge(v));
+    }
+
+    /// Adds a histogram series.
+    pub fn histogram<const N: usize>(&mut self, f: &Family<N>, labels: [&str; N], h: Histogram) {
+        debug_assert_eq!(f.info.kind, Kind::Histogram(h.scheme), "{}", f.info.name);
+        self.push(&f.info, &labels, Sample::Histogram(h));
+    }
+
+    fn push(&mut self, info: &Info, labels: &[&str], sample: Sample) {
+        self.families
+            .entry(info.name.to_owned())
+            .or_default()
+            .push(Series {
+                labels: labels.iter().map(|&l| l.to_owned()).collect(),
+                sample,
+            });
+    }
+
+    /// The series of a family; empty where the host cannot measure it.
+    pub fn series(&self, info: &Info) -> &[Series] {
+        self.families.get(info.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The counters or gauges of a family, with their label values.
+    pub fn numbers<'a, const N: usize>(
+        &'a self,
+        f: &Family<N>,
+    ) -> impl Iterator<Item = ([&'a str; N], f64)> + use<'a, N> {
+        self.series(&f.info).iter().filter_map(|s| match &s.sample {
+            Sample::Counter(v) | Sample::Gauge(v) => Some((labels(&s.labels)?, *v)),
+            Sample::Histogram(_) => None,
+        })
+    }
+
+    /// The histograms of a family that have something in them, with their label values.
+    pub fn histograms<'a, const N: usize>(
+        &'a self,
+        f: &Family<N>,
+    ) -> impl Iterator<Item = ([&'a str; N], &'a Histogram)> + use<'a, N> {
+        self.series(&f.info).iter().filter_map(|s| match &s.sample {
+            Sample::Histogram(h) if h.count() > 0 => Some((labels(&s.labels)?, h)),
+            _ => None,
+        })
+    }
+
+    /// The one series with these label values.
+    pub fn get<const N: usize>(&self, f: &Family<N>, labels: [&str; N]) -> Option<&Sample> {
+        self.series(&f.info)
+            .iter()
+            .find(|s| s.labels == labels)
+            .map(|s| &s.sample)
+    }
+
+    /// A counter's or gauge's value.
+    pub fn value<const N: usize>(&self, f: &Family<N>, labels: [&str; N]) -> Option<f64> {
+        match self.get(f, labels)? {
+            Sample::Counter(v) | Sample::Gauge(v) => Some(*v),
+            Sample::Histogram(_) => None,
+        }
+    }
+
+    /// A histogram.
+    pub fn hist<const N: usize>(&self, f: &Family<N>, labels: [&str; N]) -> Option<&Histogram> {
+        match self.get(f, labels)? {
+            Sample::Histogram(h) => Some(h),
+            _ => None,
+        }
+    }
+
+    /// Families that have at least one series, in the order of the contract.
+    pub fn filled(&self) -> impl Iterator<Item = (&'static Info, &[Series])> {
+        family::ALL
+            .iter()
+            .map(|i| (*i, self.series(i)))
+            .filter(|(_, s)| !s.is_empty())
+    }
+
+    /// Every family that has series, those that this version does not know included, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &[Series])> {
+        self.families.iter().map(|(n, s)| (&**n, &**s))
+    }
+
+    /// What happened between `earlier` and this snapshot.
+    pub fn since(&self, earlier: &Snapshot) -> Window {
+        let mut delta = self.clone();
+        for (name, series) in &mut delta.families {
+            let old = earlier.families.get(name).map_or(&[][..], Vec::as_slice);
+            let old: HashMap<_, _> = old.iter().map(|o| (&o.labels, &o.sample)).collect();
+            for s in series {
+                let Some(before) = old.get(&s.labels) else {
+                    continue;
+                };
+                match (&mut s.sample, before) {
+                    // A counter below its earlier value started anew: all of it came since.
+                    (Sample::Counter(b), Sample::Counter(a)) if *b >= *a => *b -= a,
+                    (Sample::Histogram(b), Sample::Histogram(a)) => *b = b.since(a),
+                    _ => {}
+                }
+            }
+        }
+        Window {
+            length: self.at.saturating_sub(earlier.at),
+            delta,
+        }
+    }
+}
+
+/// `None` for a series of another program's making, with too few labels.
+fn labels<const N: usize>(all: &[String]) -> Option<[&str; N]> {
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
+    all.try_into().ok()
+}
+
+/// The difference of two snapshots: counters and histograms hold what was added, gauges the later value.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// Time between the two.
+    pub length: Duration,
+    /// What was added.
+    pub delta: Snapshot,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scheme;
+
+    #[test]
+    fn a_window_holds_what_was_added_and_the_later_gauge() {
+        let (mut a, mut b) = (
+            Snapshot::new(Duration::from_secs(1)),
+            Snapshot::new(Duration::from_secs(3)),
+        );
+        a.counter(&family::RPC_DROPPED, ["dropped"], 5.0);
+        b.counter(&family::RPC_DROPPED, ["dropped"], 7.0);
+        a.gauge(&family::THREADS, ["0"], 8.0);
+        b.gauge(&family::THREADS, ["0"], 2.0);
+        let mut h = Histogram::new(Scheme::TIME);
+        h.counts[3] = 2;
+        a.histogram(&family::RPC_QUEUE, ["0"], h.clone());
+        h.counts[3] = 5;
+        b.histogram(&family::RPC_QUEUE, ["0"], h);
+        let w = b.since(&a);
+        assert_eq!(w.length, Duration::from_secs(2));
+        assert_eq!(w.delta.value(&family::RPC_DROPPED, ["dropped"]), Some(2.0));
+        assert_eq!(w.delta.value(&family::THREADS, ["0"]), Some(2.0));
+        assert_eq!(w.delta.hist(&family::RPC_QUEUE, ["0"]).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_series_that_was_not_there_before_is_new_in_whole() {
+        let a = Snapshot::new(Duration::ZERO);
+        let mut b = Snapshot::new(Duration::from_secs(1));
+        b.counter(&family::RPC_DROPPED, ["auth"], 4.0);
+        assert_eq!(
+            b.since(&a).delta.value(&family::RPC_DROPPED, ["auth"]),
+            Some(4.0)
+        );
+    }
+}

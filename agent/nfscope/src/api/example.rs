@@ -1,0 +1,76 @@
+//! An operation and a source as literals, for the tests of this module.
+
+use nfscope_model::{OpPhases, ProbeState, ProbeStatus, SlowBatch, SlowFilter, SlowOp, Snapshot};
+use nfscope_source::Source;
+use std::time::{Duration, SystemTime};
+
+pub(crate) fn op() -> SlowOp {
+    SlowOp {
+        at: SystemTime::UNIX_EPOCH + Duration::from_micros(1_795_254_420_123_456),
+        client: "192.0.2.7".parse().ok(),
+        version: "4.2".into(),
+        op: "write".into(),
+        export: Some("/srv/home".into()),
+        dataset: None,
+        inode: Some(131_073),
+        bytes: Some(65_536),
+        stability: Some("file_sync".into()),
+        status: "ok".into(),
+        duration: Duration::from_micros(34_500),
+        phases: Some(OpPhases {
+            cpu: Duration::from_micros(200),
+            runqueue: Duration::from_micros(15),
+            log: Duration::from_micros(31_200),
+            disk: Duration::from_micros(3_085),
+            lock: Duration::ZERO,
+        }),
+    }
+}
+
+/// Tells what it is given, and keeps what it was asked for.
+#[derive(Default)]
+pub(crate) struct Script {
+    pub(crate) asked: Vec<Option<SlowFilter>>,
+    pub(crate) batch: SlowBatch,
+    pub(crate) probes: Vec<ProbeStatus>,
+    /// Why it will not watch for all operations.
+    pub(crate) refuses: Option<&'static str>,
+}
+
+impl Source for Script {
+    fn snapshot(&mut self) -> Snapshot {
+        Snapshot::default()
+    }
+
+    fn probes(&self) -> Vec<ProbeStatus> {
+        self.probes.clone()
+    }
+
+    fn poll(&mut self) {}
+
+    fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
+        if let (Some(why), true) = (self.refuses, want.is_some_and(|w| w.ops.is_empty())) {
+            anyhow::bail!("{why}");
+        }
+        self.asked.push(want.cloned());
+        Ok(())
+    }
+
+    fn take_slow(&mut self) -> SlowBatch {
+        std::mem::take(&mut self.batch)
+    }
+}
+
+/// The one program of this probe.
+pub(crate) fn probe(word: &str, state: ProbeState, reason: &str) -> ProbeStatus {
+    ProbeStatus {
+        probe: word.into(),
+        program: "sched_switched".into(),
+        hook: String::new(),
+        gives: String::new(),
+        required: false,
+        state,
+        reason: reason.into(),
+        fix: String::new(),
+    }
+}

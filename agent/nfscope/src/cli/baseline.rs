@@ -1,0 +1,282 @@
+//! The command line of `nfscope baseline`.
+
+use clap::{Args, Subcommand};
+use nfscope_baseline::target_metric::{self, Metric};
+use nfscope_baseline::{name, store};
+use nfscope_text::parse;
+use std::path::PathBuf;
+use std::time::Duration;
+
+// Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
+const EXAMPLES: &str = "\
+Examples:
+  sudo nfscope baseline record before --label disks=hdd
+  sudo nfscope baseline record night --duration 8h
+  sudo nfscope baseline record after --until-ci 5% --metric write:p99
+  nfscope baseline list
+  nfscope baseline show before
+  nfscope baseline compare before after
+  nfscope baseline export before /tmp/before.nfscope
+
+A baseline is a recording of what a server did over a period of time, window by
+window, with every metric. Compare baselines from before and after a change, or
+of this week and last week.";
+
+const RECORD_EXAMPLES: &str = "\
+Exit code:
+  0   recorded, or ended by Ctrl-C or SIGTERM; the recording is kept
+  3   --until-ci was not reached within --max-duration; the recording is kept
+  1   nothing was recorded, or the recording failed before its end
+
+Examples:
+  sudo nfscope baseline record before              30 minutes
+  sudo nfscope baseline record week --duration 7d --interval 1m
+  nfscope baseline record nfs1-idle --url http://nfs1:9943 \\
+      --store ~/nfs.db --label disks=hdd --label season=winter
+  sudo nfscope baseline record after --until-ci 5% --max-duration 4h
+  sudo nfscope baseline record after --until-ci 2% --metric read:mean
+
+Each window is committed to disk when it ends, and survives kill -9, a full
+disk or a power failure. While the agent does not answer, windows are missing,
+and the recording says for how long.
+
+--until-ci ends the recording when half the width of the metric's 95 %
+confidence interval is at most that percentage of its value. Half the width
+takes four times the time. The recorder shows how long that is, and whether
+--max-duration allows it.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  nfscope baseline compare before after
+  nfscope baseline compare before after --html report.html
+  nfscope baseline compare before after --json | jq '.rows[] |
+      select(.verdict == \"worse\")'
+
+The comparison covers operations with 2 % or more of all operations' time,
+requests, their wait for a thread, waits for each log, and synchronous writes.
+Verdicts:
+  better, worse   shorter, longer than before
+  more, less      a change that is neither good nor bad in itself
+  no evidence     the change may be chance, or is too small to matter
+                  (--min-change)
+  not comparable  too few values, or not measured on one side
+Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
+the probability of any false verdict is at most 5 %. The interval beside a
+change is not corrected.
+
+A JSON object: answer, warnings [kind text], before and after {about windows
+seconds operations clients}, rows, method, left_out. A row has of (op, requests,
+queue, log, sync_writes) with version, op, fs and volume; what (rate, mean,
+quantile, phase, share) with percent or phase; before, after and ratio {value
+low high} in seconds or per second, p (corrected), verdict, why.";
+
+const CAPACITY_EXAMPLES: &str = "\
+Examples:
+  nfscope capacity friday
+  nfscope capacity friday --json | jq '.resources[0]'
+
+Record under real load: a resource that is hardly used says little about its
+limit.
+
+A JSON object: rate, residence, concurrency, threads, resources [name
+utilization interval peak max_rate note], caveats, assumptions; times in
+seconds, rates in requests per second.";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  nfscope baseline export before /tmp/before.nfscope
+  scp nfs1:/tmp/before.nfscope .
+  nfscope baseline import before.nfscope --name nfs1-before --store ~/nfs.db
+
+The file is self-contained and the same on every machine. It is an SQLite file
+with the schema of a store. Later versions of nfscope can read it.";
+
+/// `nfscope baseline`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BaselineArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: BaselineCommand,
+}
+
+/// The commands of `nfscope baseline`.
+#[derive(Debug, Subcommand)]
+pub enum BaselineCommand {
+    /// Record a baseline, starting now
+    Record(RecordArgs),
+    /// List the baselines in the store
+    List(ListArgs),
+    /// Show rates, means and quantiles of one baseline
+    Show(ShowArgs),
+    /// Compare two baselines with statistical significance tests
+    Compare(CompareArgs),
+    /// Remove baselines
+    Rm(RmArgs),
+    /// Write one baseline to a file, for another machine
+    Export(ExportArgs),
+    /// Read the baseline in a file into the store
+    Import(ImportArgs),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    /// File with the baselines
+    #[arg(long = "store", value_name = "FILE", default_value = store::DEFAULT)]
+    pub path: PathBuf,
+}
+
+/// `nfscope baseline record`
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_EXAMPLES)]
+pub struct RecordArgs {
+    /// Name: letters, digits and . _ - :
+    #[arg(value_parser = name::check)]
+    pub name: String,
+    /// How long to record: 30s, 30m, 24h, 7d
+    #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "30m", value_parser = duration, conflicts_with = "until_ci")]
+    pub length: Duration,
+    /// Record until half the metric's 95 % confidence interval is this small: 5% (at least 30 windows)
+    #[arg(long, value_name = "PERCENT", value_parser = precision)]
+    pub until_ci: Option<f64>,
+    /// With --until-ci: longest recording
+    #[arg(long = "max-duration", alias = "at-most", value_name = "TIME", default_value = "2h", value_parser = duration, requires = "until_ci")]
+    pub at_most: Duration,
+    /// Length of one window: 500ms, 10s, 1m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
+    pub interval: Duration,
+    /// Metric for --until-ci, over all NFS versions: OP, or OP:p50, p90, p99, mean, rate [default: p99 of the operation
+    /// that takes the most time]
+    #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
+    pub metric: Option<Metric>,
+    /// Label to store with the baseline; may be given more than once
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::label)]
+    pub labels: Vec<(String, String)>,
+    /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Where to
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline list`
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline show`
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Name of the baseline
+    pub name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline compare`
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub struct CompareArgs {
+    /// Name of the earlier baseline
+    pub before: String,
+    /// Name of the later one
+    pub after: String,
+    /// Smallest change that matters; smaller changes count as no change
+    #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
+    pub least: f64,
+    /// Write a self-contained HTML page with plots to FILE
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope capacity`
+#[derive(Debug, Args)]
+#[command(after_help = CAPACITY_EXAMPLES)]
+pub struct CapacityArgs {
+    /// Name of the baseline
+    pub name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline rm`
+#[derive(Debug, Args)]
+pub struct RmArgs {
+    /// Names of the baselines
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline export`
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub struct ExportArgs {
+    /// Name of the baseline
+    pub name: String,
+    /// File to write
+    pub file: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline import`
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub struct ImportArgs {
+    /// File to read
+    pub file: PathBuf,
+    /// Name of the imported baseline [default: its name in the file]
+    #[arg(long = "name", alias = "as", value_name = "NAME", value_parser = name::check)]
+    pub name: Option<String>,
+    /// Where to
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+const MIN_DURATION: Duration = Duration::from_millis(1);
+const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
+const MIN_PERCENT: f64 = 0.001;
+
+/// How long a recording may be.
+fn duration(text: &str) -> Result<Duration, String> {
+    parse::duration(text, MIN_DURATION..=MAX_DURATION)
+}
+
+/// How narrow an interval may be asked for.
+fn precision(text: &str) -> Result<f64, String> {
+    parse::percent(text, MIN_PERCENT..=1.0)
+}
+
+/// How large a change must be; zero means any.
+fn min_change(text: &str) -> Result<f64, String> {
+    parse::percent(text, 0.0..=1.0)
+}

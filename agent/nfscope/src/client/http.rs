@@ -1,0 +1,160 @@
+//! Reading a running agent: one small HTTP request, no client library.
+
+use crate::api::endpoint::{BadUrl, parse};
+use nfscope_model::Snapshot;
+use serde::de::DeserializeOwned;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Longest answer taken; a snapshot of a busy server is a tenth of it.
+const MAX_BODY: u64 = 64 << 20;
+const MAX_HEADER: u64 = 16 << 10;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    /// Nobody listens.
+    #[error("no agent at {0}: start one with `nfscope agent`")]
+    NoAgent(String),
+    /// Not an address that this can read.
+    #[error(transparent)]
+    Url(#[from] BadUrl),
+    /// Somebody listens, and it does not answer as an agent does.
+    #[error("{url} does not answer like an nfscope agent: {why}")]
+    Answer { url: String, why: String },
+}
+
+/// Asks the agent at `url` for a snapshot.
+pub(crate) fn snapshot(url: &str) -> Result<Snapshot, Error> {
+    json(url, "/snapshot")
+}
+
+/// Asks the agent at `url` for a page of JSON.
+pub(crate) fn json<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, Error> {
+    let wrong = |why: String| Error::Answer {
+        url: url.to_owned(),
+        why,
+    };
+    let body = ask(url, page)?.whole().map_err(wrong)?;
+    serde_json::from_slice(&body).map_err(|e| wrong(e.to_string()))
+}
+
+/// Sends the agent at `url` a request for a page (which may have a query), and reads the answer's header.
+pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<TcpStream>, Error> {
+    let target = parse(url, page).ok_or_else(|| BadUrl(url.to_owned()))?;
+    let none = |_| Error::NoAgent(url.to_owned());
+    let wrong = |why: String| Error::Answer {
+        url: url.to_owned(),
+        why,
+    };
+    let addresses = target.address.to_socket_addrs().map_err(none)?;
+    let mut stream = addresses
+        .into_iter()
+        .find_map(|a| TcpStream::connect_timeout(&a, REQUEST_TIMEOUT).ok())
+        .ok_or_else(|| Error::NoAgent(url.to_owned()))?;
+    let io = |e: std::io::Error| wrong(e.to_string());
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT)).map_err(io)?;
+    stream
+        .set_write_timeout(Some(REQUEST_TIMEOUT))
+        .map_err(io)?;
+    // HTTP/1.0: the answer comes without chunks and ends with the connection.
+    let request = format!(
+        "GET {} HTTP/1.0\r\nHost: {}\r\n\r\n",
+        target.path, target.host
+    );
+    stream.write_all(request.as_bytes()).map_err(io)?;
+    Answer::read(stream).map_err(wrong)
+}
+
+/// An answer whose header has been read.
+#[derive(Debug)]
+pub(crate) struct Answer<R> {
+    /// The status line.
+    status: String,
+    length: Option<usize>,
+    /// What has not been read of the body.
+    pub(crate) body: BufReader<R>,
+}
+
+impl<R: Read> Answer<R> {
+    fn read(from: R) -> Result<Self, String> {
+        let mut body = BufReader::new(from);
+        let mut head = (&mut body).take(MAX_HEADER);
+        let (mut status, mut length) = (None, None);
+        loop {
+            let mut line = Vec::new();
+            head.read_until(b'\n', &mut line)
+                .map_err(|e| e.to_string())?;
+            if line.pop() != Some(b'\n') {
+                return Err("it sent no HTTP header".to_owned());
+            }
+            let line = String::from_utf8_lossy(&line);
+            match (&status, line.trim_end()) {
+                (None, line) if line.starts_with("HTTP/") => status = Some(line.to_owned()),
+                (None, _) => return Err("it sent no HTTP header".to_owned()),
+                (Some(status), "") => {
+                    return Ok(Answer {
+                        status: status.clone(),
+                        length,
+                        body,
+                    });
+                }
+                (Some(_), line) => match line.split_once(':') {
+                    Some((name, n)) if name.eq_ignore_ascii_case("content-length") => {
+                        length = n.trim().parse().ok();
+                    }
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    /// The status code.
+    pub(crate) fn code(&self) -> Option<u16> {
+        self.status.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// The body of a 200 answer, whole.
+    fn whole(self) -> Result<Vec<u8>, String> {
+        if self.code() != Some(200) {
+            return Err(format!("it sent `{}`", self.status));
+        }
+        let mut body = Vec::new();
+        self.body
+            .take(MAX_BODY)
+            .read_to_end(&mut body)
+            .map_err(|e| e.to_string())?;
+        match self.length {
+            Some(n) if n != body.len() => Err(format!("it sent {} of {n} bytes", body.len())),
+            _ => Ok(body),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers() {
+        let body = |answer: &'static [u8]| Answer::read(answer)?.whole();
+        assert_eq!(
+            body(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
+            Ok(b"{}".to_vec())
+        );
+        assert_eq!(
+            body(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}"),
+            Err("it sent 2 of 3 bytes".to_owned())
+        );
+        assert_eq!(
+            body(b"HTTP/1.1 404 Not Found\r\n\r\n"),
+            Err("it sent `HTTP/1.1 404 Not Found`".to_owned())
+        );
+        for none in [&b"SSH-2.0"[..], b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\n"] {
+            assert_eq!(body(none), Err("it sent no HTTP header".to_owned()));
+        }
+    }
+}

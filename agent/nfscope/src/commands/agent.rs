@@ -1,0 +1,120 @@
+//! `nfscope agent`: bind, attach, serve, stop.
+
+use crate::commands::config::Settings;
+use crate::http;
+use crate::service::control;
+use crate::service::source_thread::SourceHandle;
+use anyhow::Context;
+use nfscope_model::ProbeState;
+use nfscope_model::status::{Status, group};
+use nfscope_source::Source;
+use nfscope_source::privileges;
+use nfscope_text::console::say;
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+use tokio::signal::unix::{SignalKind, signal};
+
+const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
+
+/// Runs until SIGTERM or SIGINT. `start` makes the source; it runs on a thread of its own, so that a signal is
+/// answered at once however long attaching takes.
+///
+/// # Errors
+/// When the address cannot be bound, or the source leaves nothing to measure.
+pub fn run(
+    settings: &Settings,
+    start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
+) -> anyhow::Result<()> {
+    // First, so that a second agent says so before it has touched the kernel.
+    let listener = http::listen(&settings.listen_address)?;
+    let address = listener.local_addr()?;
+    say(&format!("serving http://{address}/metrics"));
+    let asked = control::listen(address.port());
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // Before the probes' thread exists: a signal during attach is already ours.
+    let (mut term, mut int) = {
+        let _inside = runtime.enter();
+        (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        )
+    };
+
+    let (confined, go) = mpsc::channel::<()>();
+    let late_attach = settings.source.late_attach;
+    let begun = Instant::now();
+    let (source, started) = SourceHandle::spawn(move || {
+        // Capabilities belong to a thread: the one that speaks HTTP has given up its own by now. An error means
+        // that it has ended.
+        go.recv()?;
+        let source = start()?;
+        say(&privileges::confine(
+            late_attach,
+            privileges::may_read_maps,
+        )?);
+        Ok(source)
+    })
+    .context("cannot start the thread that owns the probes")?;
+    // This thread opens no more files of the kernel's and loads nothing; it needs no capability in any mode.
+    privileges::drop_all()
+        .context("cannot drop the capabilities of the thread that serves HTTP")?;
+    confined.send(()).context(SOURCE_ENDED)?;
+
+    runtime.block_on(async {
+        let source = Arc::new(source);
+        tokio::select! {
+            _ = term.recv() => say("stopping on SIGTERM"),
+            _ = int.recv() => say("stopping on SIGINT"),
+            end = http::serve(listener, source.clone()) => { end?; }
+            end = control::serve(asked, source.clone()) => { end?; }
+            end = async {
+                // A thread that ended without a word has told its story by a panic message.
+                started.await.context(SOURCE_ENDED)??;
+                report(source.watch(), begun).await
+            } => end?,
+        }
+        Ok(())
+    })
+}
+
+/// Says how attaching went, and then every change.
+async fn report(
+    mut status: tokio::sync::watch::Receiver<Status>,
+    begun: Instant,
+) -> anyhow::Result<()> {
+    let mut known: BTreeMap<(String, String), ProbeState> = BTreeMap::new();
+    let (mut healthy, mut first) = (None, true);
+    loop {
+        let now = status.borrow_and_update().clone();
+        let changed = now.probes().iter().filter(|p| {
+            let old = known.insert((p.probe.clone(), p.program.clone()), p.state);
+            use ProbeState::{Attached, Unused};
+            let plain = first && matches!(p.state, Attached | Unused);
+            old != Some(p.state) && !plain
+        });
+        for g in group(changed) {
+            say(&g.to_string());
+        }
+        if first {
+            say(&format!(
+                "attached {} of {} probe programs in {} ms",
+                now.probes().iter().filter(|p| p.state.measures()).count(),
+                now.probes().len(),
+                begun.elapsed().as_millis()
+            ));
+            first = false;
+        }
+        let health = now.health();
+        if healthy != Some(health.is_ok()) {
+            healthy = Some(health.is_ok());
+            say(&health
+                .err()
+                .unwrap_or_else(|| "NFS operations are being timed".to_owned()));
+        }
+        status.changed().await.context(SOURCE_ENDED)?;
+    }
+}

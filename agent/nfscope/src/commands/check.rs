@@ -1,0 +1,193 @@
+//! `nfscope check`: the report as a page, as JSON, as an exit code.
+
+use nfscope_model::host_report::{Exported, Report, Verdict};
+use nfscope_model::status::group;
+use nfscope_model::{ProbeState, ProbeStatus};
+use std::fmt::Write;
+
+/// A page for the terminal.
+pub fn render(report: &Report, color: bool) -> String {
+    let mut out = String::new();
+    let widths = report.facts.iter().map(|f| f.name.chars().count());
+    let left = widths.max().unwrap_or(0);
+    if !report.facts.is_empty() {
+        out.push_str("Host\n");
+    }
+    for f in &report.facts {
+        let mark = mark(if f.ok { Mark::Good } else { Mark::Bad }, color);
+        let _ = writeln!(out, "  {mark} {:left$}  {}", f.name, f.value);
+        fix(&mut out, &f.fix);
+    }
+    exports(&mut out, &report.exports, color);
+    let column = |text: fn(&ProbeStatus) -> &str| {
+        let widths = report.probes.iter().map(|p| text(p).chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (names, hooks) = (column(|p| &p.program), column(|p| &p.hook));
+    let mut probe = "";
+    for g in group(report.probes.iter()) {
+        let p = g.first();
+        if p.probe != probe {
+            probe = &p.probe;
+            let _ = writeln!(out, "\nProbe {probe}");
+        }
+        let state = match p.state {
+            ProbeState::Attached | ProbeState::Unused => Mark::Good,
+            ProbeState::Fallback | ProbeState::Waiting | ProbeState::Detached => Mark::Warn,
+            ProbeState::Unsupported => Mark::Bad,
+        };
+        let mark = mark(state, color);
+        for p in g.programs() {
+            let _ = writeln!(
+                out,
+                "  {mark} {:names$}  {:11}  {:hooks$}  {}",
+                p.program,
+                p.state.as_str(),
+                p.hook,
+                p.gives
+            );
+        }
+        if !p.reason.is_empty() {
+            let _ = writeln!(out, "      why: {}", p.reason);
+        }
+        fix(&mut out, &p.fix);
+    }
+    let (state, verdict) = match report.verdict {
+        Verdict::Full => (
+            Mark::Good,
+            "NFS operations can be timed, with everything that belongs to it",
+        ),
+        Verdict::Degraded => (
+            Mark::Warn,
+            "NFS operations can be timed; some probes are absent or use a fallback",
+        ),
+        Verdict::None => (Mark::Bad, "NFS operations cannot be timed on this host"),
+    };
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{} {verdict}", mark(state, color));
+    out
+}
+
+fn exports(out: &mut String, exports: &[Exported], color: bool) {
+    let widths = exports.iter().map(|e| e.path.chars().count());
+    let left = widths.max().unwrap_or(0);
+    if !exports.is_empty() {
+        out.push_str("\nExported filesystems\n");
+    }
+    for e in exports {
+        let mark = mark(if e.ok { Mark::Good } else { Mark::Warn }, color);
+        let _ = write!(out, "  {mark} {:left$}  ", e.path);
+        let _ = match e.fs.as_str() {
+            "" => writeln!(out, "{}", e.measured),
+            fs => writeln!(out, "{fs} on {}, log {}: {}", e.volume, e.log, e.measured),
+        };
+        for w in &e.warnings {
+            let _ = writeln!(out, "      why: {w}");
+        }
+        fix(out, &e.fix);
+    }
+}
+
+/// The same for programs.
+///
+/// # Errors
+/// None that a report can cause.
+pub fn json(report: &Report) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(report)
+}
+
+/// 0 full, 3 degraded, 1 nothing.
+pub fn exit_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Full => 0,
+        Verdict::Degraded => 3,
+        Verdict::None => 1,
+    }
+}
+
+enum Mark {
+    Good,
+    Warn,
+    Bad,
+}
+
+/// Words, not only colours: they survive a pipe and a colour-blind reader.
+fn mark(m: Mark, color: bool) -> String {
+    let (word, code) = match m {
+        Mark::Good => ("ok  ", 32),
+        Mark::Warn => ("part", 33),
+        Mark::Bad => ("no  ", 31),
+    };
+    if color {
+        format!("\x1b[{code}m{word}\x1b[0m")
+    } else {
+        word.to_owned()
+    }
+}
+
+fn fix(out: &mut String, text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(out, "      fix: {text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfscope_model::host_report::Fact;
+
+    #[test]
+    fn a_degraded_host_reads_as_one_page() {
+        let report = Report {
+            verdict: Verdict::Degraded,
+            facts: vec![
+                Fact {
+                    name: "kernel".into(),
+                    value: "6.1.0".into(),
+                    ok: true,
+                    fix: String::new(),
+                },
+                Fact {
+                    name: "module BTF".into(),
+                    value: "none".into(),
+                    ok: false,
+                    fix: "install it".into(),
+                },
+            ],
+            exports: vec![Exported {
+                path: "/srv".into(),
+                fs: "xfs".into(),
+                volume: "sda1".into(),
+                log: "on sdb1".into(),
+                separate: Some(true),
+                ok: false,
+                measured: "log waits".into(),
+                warnings: vec!["exported async".into()],
+                fix: "export it with sync".into(),
+            }],
+            probes: vec![ProbeStatus {
+                probe: "nfsd".into(),
+                program: "dispatch".into(),
+                hook: "fentry/nfsd_dispatch".into(),
+                gives: "execution time".into(),
+                required: true,
+                state: ProbeState::Fallback,
+                reason: "no fentry".into(),
+                fix: "upgrade".into(),
+            }],
+        };
+        assert_eq!(
+            render(&report, false),
+            "Host\n  ok   kernel      6.1.0\n  no   module BTF  none\n      fix: install it\n\n\
+             Exported filesystems\n  part /srv  xfs on sda1, log on sdb1: log waits\n      why: exported async\n      \
+             fix: export it with sync\n\n\
+             Probe nfsd\n  part dispatch  fallback     fentry/nfsd_dispatch  execution time\n      why: no fentry\n      \
+             fix: upgrade\n\npart NFS operations can be timed; some probes are absent or use a fallback\n"
+        );
+        assert!(render(&report, true).contains("\x1b[33mpart\x1b[0m"));
+        let codes = [Verdict::Full, Verdict::Degraded, Verdict::None].map(exit_code);
+        assert_eq!(codes, [0, 3, 1]);
+    }
+}

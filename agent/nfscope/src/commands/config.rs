@@ -1,0 +1,376 @@
+//! Settings: built-in, overridden by a TOML file, overridden by flags.
+
+use crate::cli::{AgentArgs, MOST_SERIES};
+use nfscope_source::Options;
+use nfscope_text::suggest::nearest;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use toml::de::{DeTable, DeValue};
+
+/// Everything that `nfscope agent` can be told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `[web] listen_address`
+    pub listen_address: String,
+    /// `[probes]` and `[limits]`
+    pub source: Options,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            listen_address: crate::api::endpoint::DEFAULT_ADDRESS.to_owned(),
+            source: Options::default(),
+        }
+    }
+}
+
+/// What can be wrong with a configuration file. Each names the file and the place in it.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read configuration {file}: {why}")]
+    Unreadable {
+        /// Its path.
+        file: String,
+        /// The system's answer.
+        why: std::io::Error,
+    },
+    /// Not TOML.
+    #[error("{place}: {why}")]
+    Malformed {
+        /// FILE:LINE:COLUMN
+        place: String,
+        /// The parser's words.
+        why: String,
+    },
+    /// A key or a section that does not exist.
+    #[error("unknown {what} ({place}){hint}")]
+    Unknown {
+        /// The key and its section.
+        what: String,
+        /// FILE:LINE
+        place: String,
+        /// The nearest known name, or all of them.
+        hint: String,
+    },
+    /// A value of the wrong type, or outside its range.
+    #[error("{key} wants {wanted}, not {found} ({place})")]
+    Type {
+        /// The key.
+        key: &'static str,
+        /// Type it must have, with an example.
+        wanted: &'static str,
+        /// Type it has, or the value where only that is wrong.
+        found: String,
+        /// FILE:LINE
+        place: String,
+    },
+}
+
+/// The settings that these flags and the file they name make.
+///
+/// # Errors
+/// Whatever is wrong with the file.
+pub fn load(args: &AgentArgs) -> Result<Settings, Error> {
+    let mut settings = Settings::default();
+    if let Some(path) = &args.config {
+        let text = std::fs::read_to_string(path).map_err(|why| Error::Unreadable {
+            file: path.display().to_string(),
+            why,
+        })?;
+        apply(&mut settings, path, &text)?;
+    }
+    if let Some(address) = &args.listen_address {
+        settings.listen_address.clone_from(address);
+    }
+    settings.source.late_attach &= !args.no_late_attach;
+    settings.source.probe_stats |= args.probe_stats;
+    settings.source.phases &= !args.no_phases;
+    if let Some(n) = args.max_clients {
+        settings.source.max_clients = n.into();
+    }
+    if let Some(n) = args.max_exports {
+        settings.source.max_exports = n.into();
+    }
+    Ok(settings)
+}
+
+/// One key: its section, its name, and where its value goes.
+struct Setting {
+    section: &'static str,
+    key: &'static str,
+    set: fn(&mut Settings, &DeValue) -> Result<(), &'static str>,
+}
+
+const TEXT: &str = "a text in quotes";
+const SWITCH: &str = "true or false";
+const SERIES: &str = "a number from 0 to 10000";
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        section: "web",
+        key: "listen_address",
+        set: |s, v| {
+            s.listen_address = v.as_str().ok_or(TEXT)?.to_owned();
+            Ok(())
+        },
+    },
+    Setting {
+        section: "probes",
+        key: "late_attach",
+        set: |s, v| {
+            s.source.late_attach = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "probes",
+        key: "statistics",
+        set: |s, v| {
+            s.source.probe_stats = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "probes",
+        key: "phases",
+        set: |s, v| {
+            s.source.phases = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "limits",
+        key: "clients",
+        set: |s, v| {
+            s.source.max_clients = series(v).ok_or(SERIES)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "limits",
+        key: "exports",
+        set: |s, v| {
+            s.source.max_exports = series(v).ok_or(SERIES)?;
+            Ok(())
+        },
+    },
+];
+
+fn series(value: &DeValue) -> Option<usize> {
+    let n = value.as_integer()?;
+    let n = u16::from_str_radix(n.as_str(), n.radix()).ok()?;
+    (n <= MOST_SERIES).then(|| n.into())
+}
+
+fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> {
+    let file = File {
+        path: path.to_owned(),
+        text,
+    };
+    let root = DeTable::parse(text).map_err(|e| Error::Malformed {
+        place: file.column(e.span().map_or(0, |s| s.start)),
+        why: e.message().to_owned(),
+    })?;
+    for (name, value) in root.get_ref() {
+        let at = name.span().start;
+        let section = name.get_ref().as_ref();
+        let known: Vec<_> = SETTINGS.iter().filter(|s| s.section == section).collect();
+        if known.is_empty() {
+            // A key before the first section is most likely one that lacks its section.
+            if let Some(s) = SETTINGS.iter().find(|s| s.key == section) {
+                return Err(Error::Unknown {
+                    what: format!("key `{section}` outside a section"),
+                    place: file.line(at),
+                    hint: format!("; put it under [{}]", s.section),
+                });
+            }
+            return Err(Error::Unknown {
+                what: match value.get_ref() {
+                    DeValue::Table(_) => format!("section [{section}]"),
+                    _ => format!("key `{section}`"),
+                },
+                place: file.line(at),
+                hint: nearest(section, SETTINGS.iter().map(|s| s.section), |s| {
+                    format!("[{s}]")
+                }),
+            });
+        }
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(Error::Type {
+                key: known[0].section,
+                wanted: "to be a section in brackets",
+                found: value.get_ref().type_str().to_owned(),
+                place: file.line(at),
+            });
+        };
+        for (key, value) in table {
+            let at = key.span().start;
+            let key = key.get_ref().as_ref();
+            let Some(setting) = known.iter().find(|s| s.key == key) else {
+                return Err(Error::Unknown {
+                    what: format!("key `{key}` in [{section}]"),
+                    place: file.line(at),
+                    hint: nearest(key, known.iter().map(|s| s.key), |s| format!("`{s}`")),
+                });
+            };
+            (setting.set)(settings, value.get_ref()).map_err(|wanted| Error::Type {
+                key: setting.key,
+                wanted,
+                found: match value.get_ref() {
+                    // Of the right type, so it is the value that is wrong.
+                    DeValue::Integer(n) if wanted == SERIES => n.as_str().to_owned(),
+                    other => other.type_str().to_owned(),
+                },
+                place: file.line(at),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Turns offsets into places that an editor opens.
+struct File<'a> {
+    path: PathBuf,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn position(&self, offset: usize) -> (usize, usize) {
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let start = before.rfind('\n').map_or(0, |n| n + 1);
+        (
+            before.matches('\n').count() + 1,
+            before[start..].chars().count() + 1,
+        )
+    }
+
+    fn line(&self, offset: usize) -> String {
+        format!("{}:{}", self.path.display(), self.position(offset).0)
+    }
+
+    fn column(&self, offset: usize) -> String {
+        let (line, column) = self.position(offset);
+        format!("{}:{line}:{column}", self.path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        apply(&mut settings, Path::new("f.toml"), text).map_err(|e| e.to_string())?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn a_whole_file() {
+        let s = parse(
+            "# all\n[web]\nlisten_address = \"[::1]:80\"\n[probes]\nlate_attach = false\nstatistics = true\n\
+             phases = false\n[limits]\nclients = 0\nexports = 10_000\n",
+        )
+        .unwrap();
+        assert_eq!(s.listen_address, "[::1]:80");
+        assert!(!s.source.late_attach);
+        assert!(s.source.probe_stats);
+        assert!(!s.source.phases);
+        assert_eq!((s.source.max_clients, s.source.max_exports), (0, 10_000));
+        assert_eq!(parse("").unwrap().listen_address, "127.0.0.1:9943");
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        for (text, message) in [
+            (
+                "[web]\nlisen_address = \"x\"",
+                "unknown key `lisen_address` in [web] (f.toml:2); did you mean `listen_address`?",
+            ),
+            (
+                "\n\n[wbe]\n",
+                "unknown section [wbe] (f.toml:3); did you mean [web]?",
+            ),
+            (
+                "zzz = 1",
+                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits]",
+            ),
+            (
+                "statistics = true",
+                "unknown key `statistics` outside a section (f.toml:1); put it under [probes]",
+            ),
+            (
+                "[probes]\nlate_attach = \"no\"",
+                "late_attach wants true or false, not string (f.toml:2)",
+            ),
+            (
+                "web = 3",
+                "web wants to be a section in brackets, not integer (f.toml:1)",
+            ),
+            (
+                "[web]\nlisten_address = 9943",
+                "listen_address wants a text in quotes, not integer (f.toml:2)",
+            ),
+            (
+                "[limits]\nclients = 10_001",
+                "clients wants a number from 0 to 10000, not 10001 (f.toml:2)",
+            ),
+            (
+                "[limits]\nexports = -1",
+                "exports wants a number from 0 to 10000, not -1 (f.toml:2)",
+            ),
+            (
+                "[limits]\nexports = \"all\"",
+                "exports wants a number from 0 to 10000, not string (f.toml:2)",
+            ),
+            (
+                "[limits]\nclient = 1",
+                "unknown key `client` in [limits] (f.toml:2); did you mean `clients`?",
+            ),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), message);
+        }
+    }
+
+    #[test]
+    fn malformed_toml_has_line_and_column() {
+        for (text, place) in [
+            ("[web]\nlisten_address = \n", "f.toml:2:"),
+            ("[web\n", "f.toml:1:"),
+            ("[web]\n[web]\n", "f.toml:2:"),
+            ("ä = \u{0}", "f.toml:1:"),
+        ] {
+            let message = parse(text).unwrap_err();
+            assert!(message.starts_with(place), "{message}");
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let file = std::env::temp_dir().join(format!("nfscope-config-{}.toml", std::process::id()));
+        std::fs::write(
+            &file,
+            "[web]\nlisten_address = \"a:1\"\n[probes]\nlate_attach = true\n[limits]\nclients = 7\nexports = 8\n",
+        )
+        .unwrap();
+        let mut args = AgentArgs {
+            config: Some(file.clone()),
+            ..AgentArgs::default()
+        };
+        assert_eq!(load(&args).unwrap().listen_address, "a:1");
+        args.listen_address = Some("b:2".into());
+        args.no_late_attach = true;
+        args.probe_stats = true;
+        args.no_phases = true;
+        args.max_clients = Some(9);
+        let s = load(&args).unwrap();
+        assert_eq!(s.listen_address, "b:2");
+        assert!(!s.source.late_attach && s.source.probe_stats && !s.source.phases);
+        assert_eq!((s.source.max_clients, s.source.max_exports), (9, 8));
+        std::fs::remove_file(file).unwrap();
+        let gone = load(&args).unwrap_err().to_string();
+        assert!(gone.starts_with("cannot read configuration /"), "{gone}");
+    }
+}

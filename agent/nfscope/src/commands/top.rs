@@ -1,0 +1,80 @@
+//! `nfscope top`: windows on a screen, as plain tables, or as JSON.
+
+use crate::api::endpoint;
+use crate::cli::TopArgs;
+use crate::client::windows::{WindowEvent, WindowStream};
+use crate::tui::{TerminalStyle, View, event_loop, plain, terminal, terminal_style};
+use nfscope_text::console;
+use std::io::{self, IsTerminal, Write};
+use terminal_size::{Width, terminal_size};
+
+/// Columns where no terminal says how many.
+const WIDTH: usize = 100;
+
+/// Shows windows until it is ended, or as many of them as asked for.
+///
+/// # Errors
+/// When there is no agent and none was found, or when the terminal goes away.
+pub fn run(args: &TopArgs) -> anyhow::Result<()> {
+    let windows = WindowStream::open(args.url.as_deref(), args.interval)?;
+    let host = endpoint::host(args.url.as_deref());
+    let host = &host[..];
+    let var = |name: &str| std::env::var(name).ok();
+    let tty = io::stdout().is_terminal();
+    let mut style = TerminalStyle::of(var);
+    style.color &= tty;
+    let count = if args.once { Some(1) } else { args.count };
+    if tty && count.is_none() && !args.json && !terminal_style::is_dumb(&var) {
+        // Without a terminal to read keys from there is still one to write to.
+        if let Ok(screen) = terminal::Screen::take() {
+            return event_loop::run(screen, windows, host, style);
+        }
+    }
+    let print = |view: &View| match args.json {
+        true => Ok(serde_json::to_string(view)? + "\n"),
+        false => {
+            let width = match terminal_size() {
+                Some((Width(w), _)) if tty => usize::from(w),
+                _ => WIDTH,
+            };
+            Ok(plain(view, width, style) + if count == Some(1) { "" } else { "\n" })
+        }
+    };
+    stream(windows, host, count, print)
+}
+
+/// Prints one window after another.
+fn stream(
+    mut windows: WindowStream,
+    host: &str,
+    count: Option<u32>,
+    print: impl Fn(&View) -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    let mut left = count;
+    let mut gone = false;
+    while left != Some(0) {
+        match windows.next() {
+            WindowEvent::Window(window) => {
+                let text = print(&View::of(&window, host))?;
+                let mut out = io::stdout().lock();
+                match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                    // The reader of a pipe has had enough.
+                    Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                    other => other?,
+                }
+                left = left.map(|n| n - 1);
+            }
+            WindowEvent::Gone { why, .. } if count == Some(1) => anyhow::bail!(why),
+            WindowEvent::Gone { why, .. } => {
+                if !gone {
+                    console::say(&format!("{why}; trying again"));
+                }
+                gone = true;
+                continue;
+            }
+            WindowEvent::Begun | WindowEvent::Attaching => {}
+        }
+        gone = false;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The landing page: what this is, whether it measures, and where to go.
+
+use crate::api::build_info::{REVISION, VERSION};
+use nfscope_model::status::{Group, Status, group};
+
+const STYLE: &str = include_str!("page.css");
+
+/// One self-contained page: no script, no font, nothing from elsewhere.
+pub(super) fn render(host: &str, status: &Status) -> String {
+    let host = escape(host);
+    let (edge, state) = match status.health() {
+        Ok(()) => ("good", "NFS operations are being timed.".to_owned()),
+        Err(why) => ("warn", escape(&why)),
+    };
+    let rows: String = group(status.probes().iter()).iter().map(rows).collect();
+    let probes = if rows.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "<h2>Probes</h2>\n<div class=\"table\"><table>\n\
+             <tr><th>Probe</th><th>State</th><th>Gives</th><th>Hook</th></tr>\n{rows}</table></div>\n"
+        )
+    };
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>nfscope on {host}</title>\n<style>\n{STYLE}</style>\n</head>\n<body><main>\n\
+         <h1>nfscope</h1>\n\
+         <p class=\"soft\">Where every NFS operation's time goes, on <b>{host}</b> \u{b7} \
+         version {VERSION} <span class=\"mono\">({REVISION})</span></p>\n\
+         <p class=\"state\" style=\"--edge: var(--{edge})\">{state}</p>\n\
+         <ul class=\"links\">\n\
+         <li><a href=\"/metrics\">/metrics</a><p class=\"soft\">for Prometheus: text, OpenMetrics, native histograms</p></li>\n\
+         <li><a href=\"/healthz\">/healthz</a><p class=\"soft\">200 while NFS operations are being timed</p></li>\n\
+         <li><a href=\"/probes\">/probes</a><p class=\"soft\">JSON: every probe, its state and why</p></li>\n\
+         <li><a href=\"/snapshot\">/snapshot</a><p class=\"soft\">JSON: every value, for <code>nfscope top</code></p></li>\n\
+         <li><a href=\"/slow\">/slow</a><p class=\"soft\">JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code></p></li>\n\
+         </ul>\n{probes}</main></body>\n</html>\n"
+    )
+}
+
+/// A group's programs, and under them what keeps all of them.
+fn rows(group: &Group) -> String {
+    let mut out = String::new();
+    for p in group.programs() {
+        out += &format!(
+            "<tr><td class=\"mono\">{}/{}</td><td class=\"{state}\">{state}</td><td>{}</td>\
+             <td class=\"mono soft\">{}</td></tr>\n",
+            escape(&p.probe),
+            escape(&p.program),
+            escape(&p.gives),
+            escape(&p.hook),
+            state = p.state.as_str(),
+        );
+    }
+    let p = group.first();
+    let why: Vec<_> = [&p.reason, &p.fix]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .map(|text| escape(text))
+        .collect();
+    if !why.is_empty() {
+        out += &format!(
+            "<tr class=\"why\"><td colspan=\"4\">\u{2191} {}</td></tr>\n",
+            why.join("<br>")
+        );
+    }
+    out
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfscope_model::{ProbeState, ProbeStatus};
+
+    #[test]
+    fn a_reason_cannot_break_out_of_the_page() {
+        let probes = [ProbeStatus {
+            probe: "nfsd".into(),
+            program: "p".into(),
+            hook: "h".into(),
+            gives: "g".into(),
+            required: true,
+            state: ProbeState::Waiting,
+            reason: "<script>\"&".into(),
+            fix: String::new(),
+        }];
+        let html = render("h<b>", &Status::Running(probes.as_slice().into()));
+        assert!(!html.contains("<script>"));
+        assert!(html.contains("&lt;script&gt;&quot;&amp;"));
+        assert!(html.contains("nfscope on h&lt;b&gt;"));
+        assert!(
+            !html.contains("http://") && !html.contains("https://"),
+            "an external asset"
+        );
+    }
+}

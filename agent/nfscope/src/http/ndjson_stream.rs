@@ -1,0 +1,88 @@
+//! Answers that go on until the peer hangs up.
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// Lines in one frame.
+const LINES_PER_FRAME: usize = 64;
+/// Time for a peer to take some of what waits for it; somebody who stops a terminal for a while may go on.
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// When a connection is cut off. A stream puts that off for as long as its peer reads.
+#[derive(Debug, Clone)]
+pub(super) struct Deadline(watch::Sender<Instant>);
+
+impl Deadline {
+    pub(super) fn after(time: Duration) -> Self {
+        Deadline(watch::Sender::new(Instant::now() + time))
+    }
+
+    /// Ends when it has passed.
+    pub(super) async fn passed(&self) {
+        loop {
+            let at = *self.0.borrow();
+            if Instant::now() >= at {
+                return;
+            }
+            sleep_until(at).await;
+        }
+    }
+
+    fn put_off(&self, time: Duration) {
+        self.0.send_replace(Instant::now() + time);
+    }
+}
+
+/// A body of lines that come when they come.
+#[derive(Debug)]
+pub(super) struct Stream {
+    lines: Receiver<Bytes>,
+    deadline: Deadline,
+}
+
+impl Stream {
+    pub(super) fn new(lines: Receiver<Bytes>, deadline: Deadline) -> Self {
+        deadline.put_off(READ_TIMEOUT);
+        Stream { lines, deadline }
+    }
+}
+
+impl Body for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        let mut lines = Vec::new();
+        if ready!(this.lines.poll_recv_many(cx, &mut lines, LINES_PER_FRAME)) == 0 {
+            return Poll::Ready(None);
+        }
+        // Asked for more: the peer has taken what there was.
+        this.deadline.put_off(READ_TIMEOUT);
+        Poll::Ready(Some(Ok(Frame::data(lines.concat().into()))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deadline_passes_unless_put_off() {
+        let deadline = Deadline::after(Duration::from_millis(50));
+        deadline.put_off(Duration::from_millis(300));
+        let begun = Instant::now();
+        deadline.passed().await;
+        assert!(begun.elapsed() >= Duration::from_millis(250));
+    }
+}

@@ -1,0 +1,15 @@
+//! nfscope: where every NFS operation's time goes, on the server.
+
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod cli;
+pub mod client;
+pub mod commands;
+pub mod exposition;
+pub mod http;
+pub mod service;
+pub mod tui;
+pub mod workload;
+
+pub use api::build_info::{REVISION, VERSION};

@@ -1,0 +1,72 @@
+//! The program: arguments in, exit code out.
+
+#![forbid(unsafe_code)]
+
+use clap::Parser;
+use nfscope::api::endpoint;
+use nfscope::api::probe_change::Change;
+use nfscope::cli::{Cli, Command, Probes};
+use nfscope::client::control;
+use nfscope::commands::{agent, baseline, check, config, diagnose, metrics, slow, top, workload};
+use nfscope_source::privileges;
+use nfscope_text::console::{self, print};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Agent(args) => {
+            let settings = config::load(&args)?;
+            let options = settings.source.clone();
+            agent::run(&settings, move || {
+                privileges::require()?;
+                nfscope_source::start(&options)
+            })?;
+        }
+        Command::Check(args) => {
+            let mut report = nfscope_source::check();
+            report.facts.push(privileges::fact());
+            if args.json {
+                print(&(check::json(&report)? + "\n"))?;
+            } else {
+                print(&check::render(&report, console::colors()))?;
+            }
+            return Ok(check::exit_code(report.verdict).into());
+        }
+        Command::Top(args) => top::run(&args)?,
+        Command::Slow(args) => slow::run(&args)?,
+        Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
+        Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
+        Command::Capacity(args) => print(&baseline::capacity(&args)?)?,
+        Command::Detach(args) => change(Change::Detach, &args.probes, args.url.as_deref())?,
+        Command::Attach(args) if args.probes.is_empty() => {
+            let all = [Probes(nfscope_source::words().collect())];
+            change(Change::Attach, &all, args.url.as_deref())?;
+        }
+        Command::Attach(args) => change(Change::Attach, &args.probes, args.url.as_deref())?,
+        Command::Workload(args) => {
+            let (text, code) = workload::run(&args.command)?;
+            print(&text)?;
+            return Ok(code.into());
+        }
+        Command::Metrics(args) if args.markdown => print(&metrics::markdown())?,
+        Command::Metrics(_) => print(&metrics::plain())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn change(change: Change, probes: &[Probes], url: Option<&str>) -> anyhow::Result<()> {
+    let probes: Vec<_> = probes.iter().flat_map(|p| &p.0).copied().collect();
+    let own = endpoint::default_url();
+    print(&control::ask(change, &probes, url.unwrap_or(&own))?)?;
+    Ok(())
+}

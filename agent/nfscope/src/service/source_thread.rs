@@ -1,0 +1,304 @@
+//! The one thread that owns the source, and what everybody else sees of it.
+
+use crate::api::probe_change::Change;
+use crate::exposition::{self, Format};
+use crate::service::slow_subscribers::{self, Subscribers};
+use bytes::Bytes;
+use nfscope_diagnose::tracker::{WINDOW, Watch};
+use nfscope_model::status::Status;
+use nfscope_model::{SlowFilter, Snapshot};
+use nfscope_source::Source;
+use nfscope_text::console::say;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::{Mutex, oneshot, watch};
+
+/// A reading up to this old answers further requests: simultaneous scrapes cost one.
+const MAX_READING_AGE: Duration = Duration::from_millis(250);
+/// How often the source may look for modules that have come or gone.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the thread may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a reading can be asked for as.
+#[derive(Debug, Clone, Copy)]
+pub enum Body {
+    /// An exposition.
+    Metrics(Format),
+    /// The snapshot itself.
+    Json,
+}
+
+impl Body {
+    fn place(self) -> usize {
+        match self {
+            Body::Metrics(format) => format as usize,
+            Body::Json => Format::ALL.len(),
+        }
+    }
+}
+
+struct Reading {
+    at: Instant,
+    snapshot: Arc<Snapshot>,
+    bodies: [Option<Bytes>; Format::ALL.len() + 1],
+}
+
+enum Request {
+    Snapshot(oneshot::Sender<Snapshot>),
+    Change(
+        Change,
+        Vec<&'static str>,
+        oneshot::Sender<anyhow::Result<Vec<String>>>,
+    ),
+    /// The text of [`nfscope_diagnose::tracker::Report`].
+    Findings(oneshot::Sender<serde_json::Result<Vec<u8>>>),
+    Slow(
+        SlowFilter,
+        oneshot::Sender<anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>>>,
+    ),
+}
+
+fn gone() -> anyhow::Error {
+    anyhow::anyhow!("the thread that reads the probes has ended")
+}
+
+/// A handle to the thread that owns the source. Dropping it ends the thread and detaches every probe.
+#[derive(Debug)]
+pub struct SourceHandle {
+    requests: mpsc::Sender<Request>,
+    /// Behind `requests`, whose end the thread hears of.
+    _ended: Ended,
+    status: watch::Receiver<Status>,
+    /// Held while reading: whoever comes meanwhile waits and finds the reading fresh.
+    last: Mutex<Option<Reading>>,
+}
+
+/// Waits for the thread: what is left to the end of the process is detached by the kernel, but return probes in tracefs
+/// would stay. Attaching is not waited for: who stops the agent then wants it to stop.
+#[derive(Debug)]
+struct Ended(std::thread::JoinHandle<()>, watch::Receiver<Status>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        let attached = *self.1.borrow() != Status::Attaching;
+        while attached && !self.0.is_finished() && began.elapsed() < END_TIMEOUT {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reading")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SourceHandle {
+    /// Starts a source on a thread of its own, because attaching takes seconds on some hosts and a source may not
+    /// leave its thread. The receiver tells how the start went.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn spawn(
+        start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
+    ) -> std::io::Result<(SourceHandle, oneshot::Receiver<anyhow::Result<()>>)> {
+        let (requests, asked) = mpsc::channel();
+        let (publish, status) = watch::channel(Status::Attaching);
+        let (tell, started) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("probes".to_owned())
+            .spawn(move || match start() {
+                Ok(mut source) => {
+                    publish.send_replace(Status::Running(source.probes().into()));
+                    // Nobody listening means that the agent is on its way out; the loop will see it.
+                    let _ = tell.send(Ok(()));
+                    run(source.as_mut(), &asked, &publish);
+                }
+                Err(e) => drop(tell.send(Err(e))),
+            })?;
+        let handle = SourceHandle {
+            requests,
+            _ended: Ended(thread, status.clone()),
+            status,
+            last: Mutex::new(None),
+        };
+        Ok((handle, started))
+    }
+
+    /// Where the probes stand now.
+    pub fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// To be told of changes.
+    pub fn watch(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
+    /// A snapshot that is not older than a quarter of a second, encoded. While attaching it holds only what the agent
+    /// knows about itself.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub async fn body(&self, body: Body) -> anyhow::Result<Bytes> {
+        if self.status() == Status::Attaching {
+            let mut empty = Snapshot::default();
+            exposition::describe(&mut empty, Duration::ZERO);
+            return encode(&Arc::new(empty), body);
+        }
+        let mut last = self.last.lock().await;
+        let reading = match last.take() {
+            Some(reading) if reading.at.elapsed() < MAX_READING_AGE => reading,
+            // The old bodies are gone before the new ones are made: memory holds one set.
+            _ => self.read().await?,
+        };
+        let reading = last.insert(reading);
+        let slot = &mut reading.bodies[body.place()];
+        if let Some(bytes) = slot {
+            return Ok(bytes.clone());
+        }
+        let bytes = encode(&reading.snapshot, body)?;
+        Ok(slot.insert(bytes).clone())
+    }
+
+    /// Lines of NDJSON about slow operations as they happen, until the receiver is dropped. The source watches for
+    /// them only while somebody has such a receiver; what it does not take in time is left out and counted.
+    ///
+    /// # Errors
+    /// With the source's reason, when too many listen already, or when the source's thread has ended.
+    pub async fn slow(
+        &self,
+        want: SlowFilter,
+    ) -> anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>> {
+        let (tell, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Slow(want, tell))
+            .map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// What makes requests slow, now and before, as JSON.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub async fn findings(&self) -> anyhow::Result<Bytes> {
+        if self.status() == Status::Attaching {
+            return Ok(serde_json::to_vec(&Watch::default().report())?.into());
+        }
+        let (tell, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Findings(tell))
+            .map_err(|_| gone())?;
+        Ok(answer.await.map_err(|_| gone())??.into())
+    }
+
+    /// Detaches probes or attaches them again; a line about each.
+    ///
+    /// # Errors
+    /// With the source's reason, while attaching, or when the source's thread has ended.
+    pub async fn change(
+        &self,
+        change: Change,
+        probes: Vec<&'static str>,
+    ) -> anyhow::Result<Vec<String>> {
+        anyhow::ensure!(
+            self.status() != Status::Attaching,
+            "the agent is still attaching; try again in a moment"
+        );
+        let (tell, answer) = oneshot::channel();
+        let ask = Request::Change(change, probes, tell);
+        self.requests.send(ask).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    async fn read(&self) -> anyhow::Result<Reading> {
+        let (tell, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Snapshot(tell))
+            .map_err(|_| gone())?;
+        Ok(Reading {
+            snapshot: Arc::new(answer.await.map_err(|_| gone())?),
+            at: Instant::now(),
+            bodies: Default::default(),
+        })
+    }
+}
+
+fn encode(snapshot: &Arc<Snapshot>, body: Body) -> anyhow::Result<Bytes> {
+    Ok(match body {
+        Body::Metrics(format) => exposition::encode(snapshot, format)?,
+        Body::Json => serde_json::to_vec(snapshot.as_ref())?,
+    }
+    .into())
+}
+
+/// Serves readings and subscribers until the last [`SourceHandle`] is gone.
+fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Request>, publish: &watch::Sender<Status>) {
+    let mut polled = Instant::now();
+    let mut subscribers = Subscribers::default();
+    let mut looked = Instant::now();
+    let mut findings = Watch::default();
+    // The first window begins at once.
+    let mut judged: Option<Instant> = None;
+    loop {
+        if judged.is_none_or(|at| at.elapsed() >= WINDOW) {
+            judged = Some(Instant::now());
+            for change in findings.step(source.look(), SystemTime::now()) {
+                say(&change.to_string());
+            }
+        }
+        let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
+        if !subscribers.idle() {
+            wait = wait.min(slow_subscribers::POLL_INTERVAL.saturating_sub(looked.elapsed()));
+        }
+        match asked.recv_timeout(wait) {
+            Ok(Request::Snapshot(answer)) => {
+                let start = Instant::now();
+                let mut snapshot = source.snapshot();
+                findings.describe(&mut snapshot);
+                exposition::describe(&mut snapshot, start.elapsed());
+                // A scraper that has hung up meanwhile is no error.
+                let _ = answer.send(snapshot);
+            }
+            Ok(Request::Findings(answer)) => {
+                let _ = answer.send(serde_json::to_vec(&findings.report()));
+            }
+            Ok(Request::Slow(want, answer)) => {
+                // Whoever has hung up meanwhile has dropped the receiver with the answer.
+                let _ = answer.send(subscribers.subscribe(source, want, Instant::now()));
+            }
+            Ok(Request::Change(change, probes, answer)) => {
+                let said = match change {
+                    Change::Detach => Ok(source.detach(&probes)),
+                    Change::Attach => source.attach(&probes),
+                };
+                publish_changes(source, publish);
+                let _ = answer.send(said);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
+        if !subscribers.idle() && looked.elapsed() >= slow_subscribers::POLL_INTERVAL {
+            looked = Instant::now();
+            subscribers.poll(source, looked);
+        }
+        if polled.elapsed() >= POLL_INTERVAL {
+            source.poll();
+            polled = Instant::now();
+            publish_changes(source, publish);
+        }
+    }
+}
+
+fn publish_changes(source: &dyn Source, publish: &watch::Sender<Status>) {
+    let now = Status::Running(source.probes().into());
+    publish.send_if_modified(|old| {
+        let changed = *old != now;
+        *old = now;
+        changed
+    });
+}

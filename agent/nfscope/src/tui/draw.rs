@@ -1,0 +1,261 @@
+//! The screen. Pure: what is known and chosen in, cells out.
+
+use crate::tui::app_state::{App, Extent, Link, Tab};
+use crate::tui::bar::legend;
+use crate::tui::help;
+use crate::tui::panel;
+use crate::tui::spans::{Line, Tone};
+use crate::tui::terminal_style::TerminalStyle;
+use nfscope_model::phase;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+/// What a screen must have to show a table.
+const SMALLEST: (u16, u16) = (24, 5);
+/// From these heights on there is room for the tabs, for a warning, for the legend.
+const TABS: u16 = 8;
+const WARNING: u16 = 12;
+const LEGEND: u16 = 14;
+
+const FOOTER: &str =
+    "q quit  ? help  tab panel  s sort  r reverse  v version  / filter  space pause";
+
+/// Draws everything; tells how much there was to show.
+pub fn draw(app: &App, terminal: TerminalStyle, area: Rect, buf: &mut Buffer) -> Extent {
+    let mut page = Page {
+        terminal,
+        area,
+        buf,
+    };
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        let text = format!("too small: {}x{} needed", SMALLEST.0, SMALLEST.1);
+        page.line(0, Line::of(Tone::Plain, text));
+        return Extent::default();
+    }
+    let top = top(app, area);
+    let used = top.len() as u16;
+    for (y, line) in (0..).zip(top) {
+        page.line(y, line);
+    }
+    let last = area.height - 1;
+    page.line(last, footer(app));
+    let with_legend = area.height >= LEGEND && !app.help;
+    let bottom = match names(app).filter(|_| with_legend) {
+        Some(names) => {
+            page.line(last - 1, legend(names, terminal));
+            last - 1
+        }
+        None => last,
+    };
+    let body = Body::of(app, terminal, usize::from(area.width));
+    body.paint(app.scroll, &mut page, used..bottom)
+}
+
+/// Where and how lines are put.
+struct Page<'a> {
+    terminal: TerminalStyle,
+    area: Rect,
+    buf: &'a mut Buffer,
+}
+
+impl Page<'_> {
+    fn line(&mut self, y: u16, line: Line) {
+        let (left, right) = (self.area.left(), self.area.right());
+        if y >= self.area.height {
+            return;
+        }
+        let mut x = left;
+        for (tone, text) in line.cut(usize::from(self.area.width)).0 {
+            let text = self.terminal.show(&text);
+            let room = usize::from(right.saturating_sub(x));
+            let style = cell_style(tone, self.terminal);
+            (x, _) = self
+                .buf
+                .set_stringn(x, self.area.top() + y, text, room, style);
+        }
+    }
+}
+
+fn cell_style(tone: Tone, terminal: TerminalStyle) -> Style {
+    let mut style = Style::new();
+    let (bold, dim, reverse) = tone.weight();
+    for (on, modifier) in [
+        (bold, Modifier::BOLD),
+        (dim, Modifier::DIM),
+        (reverse, Modifier::REVERSED),
+    ] {
+        if on {
+            style = style.add_modifier(modifier);
+        }
+    }
+    if terminal.color {
+        let (letters, ground) = tone.colors();
+        style.fg = letters.map(Color::Indexed);
+        style.bg = ground.map(Color::Indexed);
+    }
+    style
+}
+
+/// The lines above the table.
+fn top(app: &App, area: Rect) -> Vec<Line> {
+    let width = usize::from(area.width);
+    let title = match app.view() {
+        Some(view) => panel::title(view),
+        None => Line::of(Tone::Strong, "nfscope"),
+    };
+    let mut out = vec![aside(title, state(app), width)];
+    out.push(match (&app.link, app.view()) {
+        (Link::Gone { why, since }, _) => {
+            let text = format!("agent gone for {} s, trying again: {why}", since.as_secs());
+            Line::of(Tone::Alarm, text)
+        }
+        (Link::Attaching, _) => Line::of(Tone::Warning, "the agent is attaching its probes"),
+        (_, Some(view)) => panel::threads(view),
+        (_, None) => Line::of(Tone::Dim, "the first window has begun"),
+    });
+    let warning = app.view().and_then(panel::warning);
+    if area.height >= WARNING || app.view().is_some_and(|v| !v.timed) {
+        out.extend(warning);
+    }
+    if area.height >= WARNING {
+        out.extend(app.view().and_then(panel::findings));
+    }
+    if area.height >= TABS {
+        out.push(aside(tabs(app.tab, width), filters(app), width));
+    }
+    out
+}
+
+fn state(app: &App) -> Line {
+    match &app.link {
+        Link::Gone { .. } => Line::of(Tone::Alarm, "AGENT GONE"),
+        _ if app.paused() => Line::of(Tone::Chosen, " PAUSED "),
+        _ => Line::default(),
+    }
+}
+
+fn filters(app: &App) -> Line {
+    let s = &app.selection;
+    let mut set = Vec::new();
+    set.extend(s.version.as_ref().map(|v| format!("v{v}")));
+    if !s.text.is_empty() {
+        set.push(format!("/{}", s.text));
+    }
+    Line::of(Tone::Warning, set.join(" "))
+}
+
+fn tabs(chosen: Tab, width: usize) -> Line {
+    let line = |long: bool| {
+        let mut line = Line::default();
+        for (i, tab) in Tab::ALL.into_iter().enumerate() {
+            let (full, short) = tab.names();
+            let tone = if tab == chosen {
+                Tone::Chosen
+            } else {
+                Tone::Dim
+            };
+            line.push(
+                tone,
+                format!(" {} {} ", i + 1, if long { full } else { short }),
+            );
+        }
+        line
+    };
+    // Beside them stand the filters.
+    let long = line(true);
+    if long.width() + 4 <= width {
+        long
+    } else {
+        line(false)
+    }
+}
+
+/// `line`, and `right` at the right margin; where both do not fit the right one is the news.
+fn aside(line: Line, right: Line, width: usize) -> Line {
+    let room = width.saturating_sub(right.width());
+    if right.width() == 0 {
+        return line;
+    }
+    let mut line = line.cut(room.saturating_sub(1));
+    let gap = room.saturating_sub(line.width());
+    line.push(Tone::Plain, " ".repeat(gap));
+    line.0.extend(right.0);
+    line
+}
+
+fn footer(app: &App) -> Line {
+    match &app.typing {
+        Some(text) => {
+            let mut line = Line::of(Tone::Strong, format!("/{text}"));
+            line.push(Tone::Chosen, " ");
+            line.push(Tone::Dim, "  enter keeps it, esc shows all");
+            line
+        }
+        None if app.help => Line::of(Tone::Dim, "? closes  up down pgup pgdn scroll"),
+        None => Line::of(Tone::Dim, FOOTER),
+    }
+}
+
+/// The phases that bars of this panel show.
+fn names(app: &App) -> Option<&'static [&'static str]> {
+    let view = app.view()?;
+    match app.tab {
+        Tab::Operations if view.ops.iter().any(|o| o.phases.is_some()) => Some(&phase::OF_OP[..]),
+        Tab::Threads if view.rpc.iter().any(|r| r.phases.is_some()) => Some(&phase::OF_RPC[..]),
+        _ => None,
+    }
+}
+
+/// Headings with what stands below them.
+struct Body(Vec<(Line, Vec<Line>)>);
+
+impl Body {
+    fn of(app: &App, terminal: TerminalStyle, width: usize) -> Body {
+        if app.help {
+            return Body(help::lines(terminal));
+        }
+        let Some(view) = app.view() else {
+            return Body(Vec::new());
+        };
+        let tables = panel::tables(app.tab, view, &app.selection);
+        let order = Some(&app.selection);
+        let mut out: Vec<_> = tables
+            .iter()
+            .map(|t| t.lines(width, order, terminal))
+            .collect();
+        if app.tab == Tab::Probes {
+            let mut lines = panel::probes(view).into_iter();
+            out.extend(lines.next().map(|head| (head, lines.collect())));
+        }
+        Body(out)
+    }
+
+    /// The heading above the first visible line stays on top of it.
+    fn paint(self, scroll: usize, page: &mut Page, rows: std::ops::Range<u16>) -> Extent {
+        let mut lines = Vec::new();
+        for (section, (head, below)) in self.0.iter().enumerate() {
+            if section > 0 {
+                lines.push((section - 1, Line::default()));
+                lines.push((section, head.clone()));
+            }
+            lines.extend(below.iter().map(|l| (section, l.clone())));
+        }
+        let room = usize::from(rows.len() as u16).saturating_sub(1);
+        let extent = Extent {
+            lines: lines.len(),
+            page: room,
+        };
+        let from = scroll.min(lines.len().saturating_sub(room));
+        let Some((section, first)) = lines.get(from) else {
+            return extent;
+        };
+        let head = &self.0[*section].0;
+        page.line(rows.start, head.clone());
+        let skip = from + usize::from(first == head);
+        for (y, (_, line)) in (rows.start + 1..rows.end).zip(lines.drain(..).skip(skip)) {
+            page.line(y, line);
+        }
+        extent
+    }
+}

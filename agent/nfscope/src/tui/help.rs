@@ -1,0 +1,91 @@
+//! What the keys do and what the columns mean.
+
+use crate::tui::bar::legend;
+use crate::tui::spans::{Line, Tone};
+use crate::tui::terminal_style::TerminalStyle;
+use nfscope_model::phase;
+
+// Lines of these stay below 80 columns.
+const KEYS: &[&str] = &[
+    "  1 to 5, tab, left, right   another panel",
+    "  s, S                       next, previous order      r    the other way round",
+    "  t o p P m e n              order by time, ops/s, p50, p99, max, errors, name",
+    "  v                          NFS version: all, 3, 4.0, 4.1, 4.2",
+    "  /                          only names with a text; enter keeps it, esc clears",
+    "  space                      pause and go on",
+    "  up, down, pgup, pgdn, home, end                      scroll",
+    "  q, esc, ctrl-c             quit                      ctrl-z suspend",
+];
+
+const COLUMNS: &[&str] = &[
+    "  P50, P99   within 9 % of the true value",
+    "  MAX        upper edge of the highest bucket with a value: never below the",
+    "             true maximum, at most 19 % above it",
+    "  ERR/S      answers with a status other than OK",
+    "  SHARE      part of the time of all operations, of all clients, all exports",
+    "  BUSY %     part of the threads' time with a request in hand",
+    "  ALL BUSY   part of the window in which every thread had one: requests wait",
+    "  QUEUE P99  from a request's arrival on its socket until a thread took it;",
+    "             for a disk, from the scheduler's queue to the device",
+    "  RPC P99    from arrival until the reply was handed to the socket",
+    "  RTT        round trip of the client's TCP connection, smoothed by the kernel",
+    "  coverage   operations timed over operations that the kernel counted",
+    "  -          not known here, or nothing of it in this window",
+];
+
+const OP: &[&str] = &[
+    "  cpu on a processor; runqueue ready to run, waiting for a processor;",
+    "  log asleep until the journal or intent log is durable; disk asleep for block",
+    "  I/O outside the log; lock any other sleep. `no phases`: this agent does not",
+    "  split operations.",
+];
+
+const RPC: &[&str] = &[
+    "  queue until a thread took it; receive read from the socket, authenticated;",
+    "  execute its operations; reply handed to the socket.",
+];
+
+/// Headings, and the lines below them.
+pub(super) fn lines(style: TerminalStyle) -> Vec<(Line, Vec<Line>)> {
+    let plain =
+        |text: &[&str]| -> Vec<Line> { text.iter().map(|t| Line::of(Tone::Plain, *t)).collect() };
+    let phases = |names: &[&str], text: &[&str]| {
+        let mut first = Line::of(Tone::Plain, "  ");
+        first.0.extend(legend(names, style).0);
+        let mut all = vec![first];
+        all.extend(plain(text));
+        all
+    };
+    let head = |text: &str| Line::of(Tone::Head, text);
+    vec![
+        (head("KEYS"), plain(KEYS)),
+        (
+            head("PHASES of an operation: what its thread did"),
+            phases(&phase::OF_OP, OP),
+        ),
+        (
+            head("PHASES of a request: where it was"),
+            phases(&phase::OF_RPC, RPC),
+        ),
+        (head("COLUMNS"), plain(COLUMNS)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_fits_eighty_columns() {
+        let style = TerminalStyle {
+            color: true,
+            utf8: true,
+        };
+        for (head, below) in lines(style) {
+            assert!(head.width() <= 80);
+            for line in below {
+                assert!(line.width() <= 80, "{line:?}");
+            }
+        }
+    }
+}

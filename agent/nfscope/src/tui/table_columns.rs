@@ -1,0 +1,379 @@
+//! The tables of each panel, from a view.
+
+use crate::tui::spans::Tone;
+use crate::tui::table::{BAR, Cell, Column, Key, NEVER, Row, Sort, Table, name};
+use crate::tui::view::View;
+use nfscope_text::units::{bytes, percent, rate, seconds};
+
+/// Longest name of a client, an export, a device.
+const LONGEST: usize = 40;
+/// Part of the time from which threads are scarce.
+const SCARCE: f64 = 0.9;
+
+const fn left(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Column {
+    Column {
+        head,
+        key,
+        left: true,
+        min,
+        rank,
+    }
+}
+
+const fn right(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Column {
+    Column {
+        head,
+        key,
+        left: false,
+        min,
+        rank,
+    }
+}
+
+const OPS: &[Column] = &[
+    left("VER", None, 3, 6),
+    left("OPERATION", Some(Key::Name), 14, NEVER),
+    right("OPS/S", Some(Key::Rate), 7, 8),
+    right("P50", Some(Key::P50), 7, 4),
+    right("P99", Some(Key::P99), 7, 7),
+    right("MAX", Some(Key::Max), 7, 1),
+    right("ERR/S", Some(Key::Errors), 6, 2),
+    right("SHARE", Some(Key::Time), 6, 5),
+    left(BAR, None, 9, 3),
+];
+
+pub(super) fn operations(v: &View) -> Table {
+    let row = |o: &crate::tui::view::Op| Row {
+        sort: Sort {
+            time: Some(o.seconds),
+            rate: Some(o.rate),
+            p50: o.p50,
+            p99: o.p99,
+            max: o.max,
+            errors: Some(o.errors_per_s),
+            name: o.op.clone(),
+            version: Some(o.version.clone()),
+        },
+        cells: vec![
+            name(&o.version, LONGEST),
+            name(&o.op, LONGEST),
+            number(Some(o.rate), rate),
+            number(o.p50, seconds),
+            number(o.p99, seconds),
+            number(o.max, seconds),
+            alarm(Some(o.errors_per_s), rate, o.errors_per_s > 0.0),
+            number(Some(o.share), percent),
+            Cell::Bar(o.phases.clone()),
+        ],
+    };
+    Table {
+        columns: OPS,
+        rows: v.ops.iter().map(row).collect(),
+        empty: "no NFS operation in this window".to_owned(),
+    }
+}
+
+const POOLS: &[Column] = &[
+    left("POOL", Some(Key::Name), 4, NEVER),
+    right("THREADS", None, 7, 7),
+    right("BUSY", None, 4, 5),
+    right("LIMIT", None, 5, 2),
+    right("BUSY %", Some(Key::Time), 7, 9),
+    right("ALL BUSY", None, 8, 8),
+    right("WAITS/S", Some(Key::Rate), 7, 3),
+    right("QUEUE P50", Some(Key::P50), 9, 4),
+    right("QUEUE P99", Some(Key::P99), 9, 10),
+    right("MAX", Some(Key::Max), 7, 1),
+];
+
+pub(super) fn pools(v: &View) -> Table {
+    let row = |p: &crate::tui::view::Pool| Row {
+        sort: Sort {
+            time: p.busy_ratio.map(|r| r * p.threads),
+            rate: Some(p.rate),
+            p50: p.queue_p50,
+            p99: p.queue_p99,
+            max: p.queue_max,
+            errors: None,
+            name: p.pool.clone(),
+            version: None,
+        },
+        cells: vec![
+            name(&p.pool, LONGEST),
+            number(Some(p.threads), whole),
+            number(p.busy, whole),
+            number(p.limit, whole),
+            alarm(p.busy_ratio, percent, p.busy_ratio > Some(SCARCE)),
+            alarm(
+                p.saturated_ratio,
+                percent,
+                p.saturated_ratio > Some(1.0 - SCARCE),
+            ),
+            number(Some(p.rate), rate),
+            number(p.queue_p50, seconds),
+            number(p.queue_p99, seconds),
+            number(p.queue_max, seconds),
+        ],
+    };
+    Table {
+        columns: POOLS,
+        rows: v.pools.iter().map(row).collect(),
+        empty: empty(v, "pools", "no nfsd thread known"),
+    }
+}
+
+const RPC: &[Column] = &[
+    left("VER", Some(Key::Name), 4, NEVER),
+    right("RPC/S", Some(Key::Rate), 7, 8),
+    right("P50", Some(Key::P50), 7, 5),
+    right("P99", Some(Key::P99), 7, 7),
+    right("MAX", Some(Key::Max), 7, 3),
+    right("IN", None, 9, 2),
+    right("OUT", None, 9, 1),
+    left(BAR, None, 9, 4),
+];
+
+pub(super) fn rpc(v: &View) -> Table {
+    let row = |r: &crate::tui::view::Rpc| Row {
+        sort: Sort {
+            time: Some(r.seconds),
+            rate: Some(r.rate),
+            p50: r.p50,
+            p99: r.p99,
+            max: r.max,
+            errors: None,
+            name: r.version.clone(),
+            version: Some(r.version.clone()),
+        },
+        cells: vec![
+            name(&r.version, LONGEST),
+            number(Some(r.rate), rate),
+            number(r.p50, seconds),
+            number(r.p99, seconds),
+            number(r.max, seconds),
+            number(r.received_per_s, bytes),
+            number(r.sent_per_s, bytes),
+            Cell::Bar(r.phases.clone()),
+        ],
+    };
+    Table {
+        columns: RPC,
+        rows: v.rpc.iter().map(row).collect(),
+        empty: empty(v, "rpc", "no request in this window"),
+    }
+}
+
+const LOGS: &[Column] = &[
+    left("LOG", Some(Key::Name), 14, NEVER),
+    right("WAITS/S", Some(Key::Rate), 9, 6),
+    right("P50", Some(Key::P50), 10, 4),
+    right("P99", Some(Key::P99), 10, 7),
+    right("MAX", Some(Key::Max), 10, 1),
+    right("WRITES/S", None, 10, 3),
+    right("WRITE P99", None, 10, 5),
+    right("BYTES", None, 9, 2),
+    right("DEVICE", None, 7, 4),
+];
+
+pub(super) fn logs(v: &View) -> Table {
+    let row = |l: &crate::tui::view::Log| Row {
+        sort: Sort {
+            time: Some(l.seconds),
+            rate: Some(l.waits_per_s),
+            p50: l.wait_p50,
+            p99: l.wait_p99,
+            max: l.wait_max,
+            errors: None,
+            name: format!("{} {}", l.fs, l.volume),
+            version: None,
+        },
+        cells: vec![
+            name(&format!("{} {}", l.fs, l.volume), LONGEST),
+            number(Some(l.waits_per_s), rate),
+            number(l.wait_p50, seconds),
+            number(l.wait_p99, seconds),
+            number(l.wait_max, seconds),
+            number(l.writes_per_s, rate),
+            number(l.write_p99, seconds),
+            number(l.bytes_per_s, bytes),
+            l.separate.map_or(Cell::None, |own| {
+                let device = if own { "own" } else { "shared" };
+                Cell::Text(Tone::Plain, device.into())
+            }),
+        ],
+    };
+    Table {
+        columns: LOGS,
+        rows: v.logs.iter().map(row).collect(),
+        empty: empty(v, "logs", "no log was written in this window"),
+    }
+}
+
+const DISKS: &[Column] = &[
+    left("DISK", Some(Key::Name), 14, NEVER),
+    right("REQ/S", Some(Key::Rate), 7, 6),
+    right("QUEUE P99", None, 9, 4),
+    right("DEV P50", Some(Key::P50), 8, 3),
+    right("DEV P99", Some(Key::P99), 8, 7),
+    right("MAX", Some(Key::Max), 7, 1),
+    right("BYTES", None, 9, 5),
+    right("IN FLIGHT", None, 9, 2),
+];
+
+pub(super) fn disks(v: &View) -> Table {
+    let row = |d: &crate::tui::view::Disk| {
+        let text = format!("{} {}", d.device, d.op);
+        Row {
+            sort: Sort {
+                time: Some(d.seconds),
+                rate: Some(d.rate),
+                p50: d.device_p50,
+                p99: d.device_p99,
+                max: d.device_max,
+                errors: None,
+                name: text.clone(),
+                version: None,
+            },
+            cells: vec![
+                name(text.trim_end(), LONGEST),
+                number(Some(d.rate), rate),
+                number(d.queue_p99, seconds),
+                number(d.device_p50, seconds),
+                number(d.device_p99, seconds),
+                number(d.device_max, seconds),
+                number(d.bytes_per_s, bytes),
+                number(d.in_flight, whole),
+            ],
+        }
+    };
+    Table {
+        columns: DISKS,
+        rows: v.disks.iter().map(row).collect(),
+        empty: empty(v, "disks", "no block request in this window"),
+    }
+}
+
+const CLIENTS: &[Column] = &[
+    left("CLIENT", Some(Key::Name), 16, NEVER),
+    right("OPS/S", Some(Key::Rate), 9, 4),
+    right("MEAN", None, 10, 3),
+    right("SHARE", Some(Key::Time), 8, 5),
+    right("RTT", None, 10, 2),
+];
+
+pub(super) fn clients(v: &View) -> Table {
+    let row = |c: &crate::tui::view::Client| Row {
+        sort: spender(&c.client, c.seconds, c.rate),
+        cells: vec![
+            name(&c.client, LONGEST),
+            number(Some(c.rate), rate),
+            number(c.mean, seconds),
+            number(c.share, percent),
+            number(c.rtt, seconds),
+        ],
+    };
+    Table {
+        columns: CLIENTS,
+        rows: v.clients.iter().map(row).collect(),
+        empty: empty(v, "clients", "no client had an operation in this window"),
+    }
+}
+
+const EXPORTS: &[Column] = &[
+    left("EXPORT", Some(Key::Name), 16, NEVER),
+    right("OPS/S", Some(Key::Rate), 9, 4),
+    right("MEAN", None, 10, 3),
+    right("SHARE", Some(Key::Time), 8, 5),
+];
+
+pub(super) fn exports(v: &View) -> Table {
+    let row = |e: &crate::tui::view::Export| Row {
+        sort: spender(&e.export, e.seconds, e.rate),
+        cells: vec![
+            name(&e.export, LONGEST),
+            number(Some(e.rate), rate),
+            number(e.mean, seconds),
+            number(e.share, percent),
+        ],
+    };
+    Table {
+        columns: EXPORTS,
+        rows: v.exports.iter().map(row).collect(),
+        empty: empty(v, "exports", "no export had an operation in this window"),
+    }
+}
+
+fn spender(name: &str, time: Option<f64>, rate: f64) -> Sort {
+    Sort {
+        time,
+        rate: Some(rate),
+        name: name.to_owned(),
+        ..Sort::default()
+    }
+}
+
+const COVERAGE: &[Column] = &[
+    left("VER", Some(Key::Name), 4, NEVER),
+    right("COVERAGE", None, 10, 1),
+];
+
+pub(super) fn coverage(v: &View) -> Table {
+    let row = |(version, ratio): (&String, &f64)| Row {
+        sort: Sort {
+            name: version.clone(),
+            version: Some(version.clone()),
+            ..Sort::default()
+        },
+        cells: vec![
+            name(version, LONGEST),
+            alarm(Some(*ratio), percent, (ratio - 1.0).abs() > 0.01),
+        ],
+    };
+    Table {
+        columns: COVERAGE,
+        rows: v.coverage.iter().map(row).collect(),
+        empty: "nothing to compare with the kernel's counts yet".to_owned(),
+    }
+}
+
+const LOST: &[Column] = &[
+    left("LOST", Some(Key::Name), 24, NEVER),
+    right("EVENTS/S", Some(Key::Rate), 10, 1),
+];
+
+pub(super) fn lost(v: &View) -> Table {
+    let row = |l: &crate::tui::view::Lost| {
+        let text = format!("{} {}", l.probe, l.reason);
+        Row {
+            sort: spender(&text, None, l.rate),
+            cells: vec![name(&text, LONGEST), number(Some(l.rate), rate)],
+        }
+    };
+    Table {
+        columns: LOST,
+        rows: v.lost.iter().map(row).collect(),
+        empty: "no event lost in this window".to_owned(),
+    }
+}
+
+/// Nothing measured is another thing than nothing happened.
+fn empty(v: &View, section: &str, nothing: &str) -> String {
+    if v.not_measured.contains(&section) {
+        "not measured here: see `nfscope check`".to_owned()
+    } else {
+        nothing.to_owned()
+    }
+}
+
+fn number(value: Option<f64>, text: fn(f64) -> String) -> Cell {
+    alarm(value, text, false)
+}
+
+fn alarm(value: Option<f64>, text: fn(f64) -> String, alarm: bool) -> Cell {
+    let tone = if alarm { Tone::Alarm } else { Tone::Plain };
+    value.map_or(Cell::None, |v| Cell::Text(tone, text(v)))
+}
+
+fn whole(v: f64) -> String {
+    format!("{v:.0}")
+}

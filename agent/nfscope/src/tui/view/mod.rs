@@ -1,0 +1,54 @@
+//! What a window says, in the units that people and programs read. Pure: a window in, rows out.
+
+mod phases;
+mod rows;
+mod types;
+
+pub use phases::Phases;
+pub use types::{Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc, View};
+
+use nfscope_model::probe::times_operations;
+use nfscope_model::{Window, family};
+use rows::Rows;
+
+impl View {
+    /// What `window` says of `host`.
+    pub fn of(window: &Window, host: &str) -> View {
+        let rows = Rows::new(window);
+        let probes = &window.delta.probes;
+        let sections = [
+            ("pools", &family::THREADS.info),
+            ("rpc", &family::RPC_DURATION.info),
+            ("logs", &family::LOG_COMMIT.info),
+            ("disks", &family::BLOCK_DEVICE.info),
+            ("clients", &family::CLIENT_OPS.info),
+            ("exports", &family::EXPORT_OPS.info),
+        ];
+        View {
+            window_seconds: window.length.as_secs_f64(),
+            host: host.to_owned(),
+            coverage: rows.coverage(),
+            ops: rows.ops(),
+            pools: rows.pools(),
+            rpc: rows.rpc(),
+            logs: rows.logs(),
+            disks: rows.disks(),
+            clients: rows.clients(),
+            exports: rows.exports(),
+            not_measured: sections
+                .iter()
+                .filter(|(_, info)| window.delta.series(info).is_empty())
+                .map(|(name, _)| *name)
+                .collect(),
+            lost: rows.lost(),
+            findings: rows.findings(),
+            timed: times_operations(probes),
+            not_attached: probes
+                .iter()
+                .filter(|p| !p.state.measures() && p.state != nfscope_model::ProbeState::Unused)
+                .cloned()
+                .collect(),
+            probes: probes.clone(),
+        }
+    }
+}

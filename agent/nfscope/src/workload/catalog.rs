@@ -1,0 +1,168 @@
+//! The workloads: job files for fio, whose opening comments say what they are.
+
+use nfscope_text::suggest::nearest;
+use std::fmt::Write;
+
+const FILES: [(&str, &str); 6] = [
+    ("fileserver", include_str!("../../workloads/fileserver.fio")),
+    ("webhosting", include_str!("../../workloads/webhosting.fio")),
+    ("mail", include_str!("../../workloads/mail.fio")),
+    ("database", include_str!("../../workloads/database.fio")),
+    ("streams", include_str!("../../workloads/streams.fio")),
+    ("metadata", include_str!("../../workloads/metadata.fio")),
+];
+
+/// A load that can be had again: a job file for fio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workload {
+    /// Its name.
+    pub name: &'static str,
+    /// Its job file, whole.
+    pub job_file: &'static str,
+}
+
+/// How much data a workload has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeName {
+    /// To try whether it runs
+    Small,
+    /// More than is in flight, less than caches hold
+    Medium,
+    /// More than the caches of many servers hold
+    Large,
+}
+
+/// What a size means for one workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    /// Variables of the job file and their values.
+    pub variables: Vec<(&'static str, &'static str)>,
+    /// Bytes that have to be free.
+    pub needs: u64,
+}
+
+/// All workloads.
+pub fn all() -> impl Iterator<Item = Workload> {
+    FILES
+        .into_iter()
+        .map(|(name, job_file)| Workload { name, job_file })
+}
+
+/// The workload of that name.
+///
+/// # Errors
+/// When there is none, with the nearest.
+pub fn named(name: &str) -> Result<Workload, String> {
+    all().find(|w| w.name == name).ok_or_else(|| {
+        let known = all().map(|w| w.name);
+        format!(
+            "no workload has that name{}",
+            nearest(name, known, |w| format!("`{w}`"))
+        )
+    })
+}
+
+impl SizeName {
+    /// From the smallest to the largest.
+    pub const ALL: [SizeName; 3] = [SizeName::Small, SizeName::Medium, SizeName::Large];
+
+    /// As on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            SizeName::Small => "small",
+            SizeName::Medium => "medium",
+            SizeName::Large => "large",
+        }
+    }
+}
+
+impl Workload {
+    /// What it stands for, in a line.
+    pub fn purpose(self) -> &'static str {
+        self.said("Purpose").next().unwrap_or_default()
+    }
+
+    /// Its operations and their parts.
+    pub fn mix(self) -> &'static str {
+        self.said("Mix").next().unwrap_or_default()
+    }
+
+    /// Whether time ends a run, and not the work.
+    pub fn is_timed(self) -> bool {
+        self.job_file.contains("=${RUNTIME}")
+    }
+
+    /// What a size means here; `None` where the job file does not say.
+    pub fn size(self, size: SizeName) -> Option<Size> {
+        let line = |l: &'static str| {
+            let (variables, needs) = l.split_once(" needs ")?;
+            let mut words = variables.split_whitespace();
+            (words.next()? == size.word()).then_some(())?;
+            Some(Size {
+                variables: words.filter_map(|w| w.split_once('=')).collect(),
+                needs: bytes(needs)?,
+            })
+        };
+        self.said("Size").find_map(line)
+    }
+
+    /// What follows a word in the opening comments.
+    fn said(self, word: &'static str) -> impl Iterator<Item = &'static str> {
+        self.job_file.lines().filter_map(move |line| {
+            let text = line.strip_prefix("# ")?.strip_prefix(word)?;
+            Some(text.strip_prefix(':')?.trim())
+        })
+    }
+}
+
+/// `64 MiB` as bytes.
+fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = text.trim().split_once(' ')?;
+    let shift = match unit {
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return None,
+    };
+    Some(number.parse::<u64>().ok()? << shift)
+}
+
+/// The list for people.
+pub fn list() -> String {
+    let mut out = String::new();
+    for w in all() {
+        let _ = writeln!(out, "{}\n  {}\n  {}", w.name, w.purpose(), w.mix());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_file_says_what_it_is() {
+        for w in all() {
+            assert!(!w.purpose().is_empty() && !w.mix().is_empty(), "{}", w.name);
+            let sizes: Vec<_> = SizeName::ALL
+                .iter()
+                .map(|s| w.size(*s).expect(w.name))
+                .collect();
+            assert!(sizes.is_sorted_by_key(|s| s.needs), "{}", w.name);
+            for (variable, _) in sizes.iter().flat_map(|s| &s.variables) {
+                let used = format!("=${{{variable}}}");
+                assert!(w.job_file.contains(&used), "{}: {variable}", w.name);
+            }
+        }
+        assert_eq!(bytes("5 GiB"), Some(5 << 30));
+        assert_eq!(bytes("5 GB"), None);
+    }
+
+    #[test]
+    fn a_mistyped_name() {
+        assert_eq!(named("mail").unwrap().name, "mail");
+        assert_eq!(
+            named("webhostin").unwrap_err(),
+            "no workload has that name; did you mean `webhosting`?"
+        );
+    }
+}

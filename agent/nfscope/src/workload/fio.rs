@@ -1,0 +1,158 @@
+//! The program fio: found, run, and stopped.
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Between two looks at whether fio has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time for fio to end its jobs when it is signalled to.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Lines of fio's complaints that are shown.
+const MAX_LINES: usize = 8;
+
+/// The run was stopped by a signal.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped by signal {0}")]
+pub struct Stopped(pub u8);
+
+/// Signals that end a run, noted as they come.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicUsize>);
+
+impl Stop {
+    /// Notes SIGINT, SIGTERM and SIGHUP from now on.
+    ///
+    /// # Errors
+    /// When the handlers cannot be installed.
+    pub fn watch() -> io::Result<Stop> {
+        let stop = Stop::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_usize(signal, stop.0.clone(), signal as usize)?;
+        }
+        Ok(stop)
+    }
+
+    /// # Errors
+    /// [`Stopped`], when a signal has come.
+    pub fn check(&self) -> Result<(), Stopped> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            signal => Err(Stopped(u8::try_from(signal).unwrap_or(u8::MAX))),
+        }
+    }
+}
+
+/// The version of the fio on this host, as it tells it.
+///
+/// # Errors
+/// When there is none.
+pub fn version() -> anyhow::Result<String> {
+    let out = match Command::new("fio").arg("--version").output() {
+        Ok(out) => out,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            bail!("there is no fio on this host: apt-get install fio")
+        }
+        Err(e) => return Err(e).context("cannot run fio"),
+    };
+    Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+}
+
+/// Runs a job file with these variables, and returns what fio reports, as JSON.
+///
+/// # Errors
+/// [`Stopped`], or when fio fails, with what it says.
+pub fn run(
+    job_file: &str,
+    options: &[&str],
+    variables: &[(&str, String)],
+    stop: &Stop,
+) -> anyhow::Result<String> {
+    stop.check()?;
+    // A group of its own: Ctrl-C reaches nfscope alone, which then ends fio and removes the files, in this order.
+    let mut child = Command::new("fio")
+        .arg("--output-format=json+")
+        .args(options)
+        .arg("-")
+        .envs(variables.iter().map(|(k, v)| (k, v)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .context("cannot run fio: apt-get install fio")?;
+    let output = read(child.stdout.take());
+    let errors = read(child.stderr.take());
+    if let Some(mut stdin) = child.stdin.take() {
+        // A fio that does not read its jobs says why.
+        let _ = stdin.write_all(job_file.as_bytes());
+    }
+    let status = wait(&mut child, stop)?;
+    // Before its words are waited for: whatever has outlived it would hold the pipes open.
+    stop.check()?;
+    let output = output.join().unwrap_or_default();
+    let errors = errors.join().unwrap_or_default();
+    // What jobs complain about while they run stands before the report, not on stderr.
+    let (said, report) = output.split_at(output.find('{').unwrap_or(output.len()));
+    if !status.success() {
+        bail!("fio failed ({status}):\n{}", complaint(&errors, said));
+    }
+    if report.is_empty() {
+        bail!("fio reported nothing:\n{}", complaint(&errors, said));
+    }
+    Ok(report.to_owned())
+}
+
+fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn wait(child: &mut Child, stop: &Stop) -> anyhow::Result<ExitStatus> {
+    let mut signalled: Option<Instant> = None;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for fio")? {
+            return Ok(status);
+        }
+        let signal = match signalled {
+            None if stop.check().is_err() => Some(Signal::TERM),
+            Some(at) if at.elapsed() > STOP_TIMEOUT => Some(Signal::KILL),
+            _ => None,
+        };
+        if let Some(signal) = signal {
+            signalled = Some(Instant::now());
+            if let Ok(id) = i32::try_from(child.id())
+                && let Some(group) = Pid::from_raw(id)
+            {
+                let _ = kill_process_group(group, signal);
+            }
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// The last lines of what fio said, each once: every job repeats the same words.
+fn complaint(errors: &str, said: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in errors.lines().chain(said.lines()).map(str::trim_end) {
+        if !line.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    match lines.len() {
+        0 => "  it says nothing".to_owned(),
+        n => format!("  {}", lines[n.saturating_sub(MAX_LINES)..].join("\n  ")),
+    }
+}

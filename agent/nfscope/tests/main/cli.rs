@@ -1,0 +1,160 @@
+//! The program as a user meets it. Nothing here needs privileges.
+
+use std::net::TcpListener;
+use std::process::{Command, Output};
+
+fn nfscope(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nfscope"))
+        .args(args)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn stdout(o: &Output) -> String {
+    String::from_utf8(o.stdout.clone()).unwrap()
+}
+
+fn stderr(o: &Output) -> String {
+    String::from_utf8(o.stderr.clone()).unwrap()
+}
+
+fn config(name: &str, text: &str) -> String {
+    let path = std::env::temp_dir().join(format!("nfscope-cli-{}-{name}.toml", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn version_has_release_and_revision() {
+    let o = nfscope(&["--version"]);
+    assert!(o.status.success());
+    assert_eq!(
+        stdout(&o),
+        format!("nfscope {} ({})\n", nfscope::VERSION, nfscope::REVISION)
+    );
+}
+
+#[test]
+fn help_teaches_by_examples() {
+    for args in [
+        &["--help"][..],
+        &["agent", "--help"],
+        &["check", "--help"],
+        &["top", "--help"],
+        &["slow", "--help"],
+        &["detach", "--help"],
+        &["attach", "--help"],
+    ] {
+        let o = nfscope(args);
+        assert!(o.status.success());
+        assert!(stdout(&o).contains("Examples:"), "{args:?}");
+    }
+}
+
+#[test]
+fn an_unknown_flag_names_the_nearest() {
+    let o = nfscope(&["agent", "--web.listen-adress", "x"]);
+    assert_eq!(o.status.code(), Some(2));
+    assert!(
+        stderr(&o).contains("'--web.listen-address'"),
+        "{}",
+        stderr(&o)
+    );
+    let o = nfscope(&["agnet"]);
+    assert!(stderr(&o).contains("'agent'"), "{}", stderr(&o));
+}
+
+#[test]
+fn an_unknown_config_key_names_the_nearest_and_its_line() {
+    let file = config("unknown", "[web]\nlisen_address = \"127.0.0.1:1\"\n");
+    let o = nfscope(&["agent", "--config", &file]);
+    assert_eq!(o.status.code(), Some(1));
+    assert_eq!(
+        stderr(&o),
+        format!(
+            "error: unknown key `lisen_address` in [web] ({file}:2); did you mean `listen_address`?\n"
+        )
+    );
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_malformed_config_names_file_line_and_column() {
+    let file = config("malformed", "[web]\nlisten_address = 127.0.0.1\n");
+    let o = nfscope(&["agent", "--config", &file]);
+    assert_eq!(o.status.code(), Some(1));
+    let text = stderr(&o);
+    assert!(text.starts_with(&format!("error: {file}:2:")), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    std::fs::remove_file(file).unwrap();
+    let o = nfscope(&["agent", "--config", "/nonexistent/nfscope.toml"]);
+    assert!(
+        stderr(&o).contains("/nonexistent/nfscope.toml"),
+        "{}",
+        stderr(&o)
+    );
+}
+
+#[test]
+fn an_address_in_use_is_named_with_the_way_out() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let o = nfscope(&["agent", "--web.listen-address", &address]);
+    assert_eq!(o.status.code(), Some(1));
+    assert_eq!(
+        stderr(&o),
+        format!(
+            "error: cannot listen on {address}: address in use, perhaps by another agent; \
+             choose another with --web.listen-address HOST:PORT\n"
+        )
+    );
+}
+
+#[test]
+fn an_address_that_is_none_is_refused() {
+    let o = nfscope(&["agent", "--web.listen-address", "9943"]);
+    assert_eq!(o.status.code(), Some(1));
+    assert!(stderr(&o).contains("HOST:PORT"), "{}", stderr(&o));
+}
+
+#[test]
+fn check_prints_json_that_parses() {
+    let o = nfscope(&["check", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    let code = match report["verdict"].as_str().unwrap() {
+        "full" => 0,
+        "degraded" => 3,
+        "none" => 1,
+        other => panic!("{other}"),
+    };
+    assert_eq!(o.status.code(), Some(code));
+    assert!(report["probes"].is_array());
+    assert!(!stdout(&nfscope(&["check"])).is_empty());
+}
+
+#[test]
+fn top_says_when_there_is_no_agent() {
+    // Bound and released: nobody listens there.
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let url = format!("http://{free}");
+    let o = nfscope(&["top", "--once", "--url", &url]);
+    assert_eq!(o.status.code(), Some(1));
+    assert_eq!(
+        stderr(&o),
+        format!("error: no agent at {url}: start one with `nfscope agent`\n")
+    );
+}
+
+#[test]
+fn the_reference_has_every_family() {
+    for args in [&["metrics"][..], &["metrics", "--markdown"]] {
+        let text = stdout(&nfscope(args));
+        for f in nfscope_model::family::ALL {
+            assert!(text.contains(f.name), "{}", f.name);
+        }
+    }
+}

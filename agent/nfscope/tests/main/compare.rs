@@ -1,0 +1,231 @@
+//! Recordings held against each other, where what changed is known because they are literals.
+
+use crate::fixture::golden;
+use crate::fixture::takes::{DISKS, FLASH, columns, take, writes};
+use crate::fixture::tale::Tale;
+use nfscope_baseline::capacity::{capacity, render};
+use nfscope_baseline::compare::compare;
+use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
+use nfscope_baseline::compare::text;
+use nfscope_baseline::recording::Take;
+use nfscope_stats::LEAST;
+
+const WINDOWS: usize = 60;
+
+fn held(before: &Take, after: &Take) -> Comparison {
+    compare(&columns(before), &columns(after), LEAST)
+}
+
+fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
+    let is = |s: &Subject| match s {
+        Subject::Op { op, .. } => op == subject,
+        Subject::Log { fs, .. } => fs == subject,
+        Subject::Requests { .. } => subject == "requests",
+        Subject::Queue => subject == "queue",
+        Subject::SyncWrites => subject == "sync",
+    };
+    let row = c
+        .rows
+        .iter()
+        .find(|r| is(&r.subject) && r.quantity == *quantity);
+    row.unwrap_or_else(|| panic!("no {subject} {quantity:?}"))
+        .verdict
+}
+
+fn warned(c: &Comparison) -> Vec<&str> {
+    c.warnings.iter().map(|w| w.kind).collect()
+}
+
+#[test]
+fn a_faster_log_is_found_and_said_to_be_it() {
+    let before = take("before", 1, WINDOWS, &writes(DISKS));
+    let after = take("after", 2, WINDOWS, &writes(FLASH));
+    let c = held(&before, &after);
+    let p99 = Quantity::Quantile { percent: 99 };
+    for (subject, quantity) in [
+        ("write", &p99),
+        ("write", &Quantity::Mean),
+        ("write", &Quantity::Phase { phase: "log" }),
+        ("ext4", &p99),
+        ("requests", &p99),
+    ] {
+        assert_eq!(
+            verdict(&c, subject, quantity),
+            Verdict::Better,
+            "{subject} {quantity:?}"
+        );
+    }
+    for (subject, quantity) in [
+        ("write", &Quantity::Rate),
+        ("queue", &p99),
+        ("queue", &Quantity::Mean),
+        ("sync", &Quantity::Rate),
+    ] {
+        assert_eq!(
+            verdict(&c, subject, quantity),
+            Verdict::NoEvidence,
+            "{subject} {quantity:?}"
+        );
+    }
+    assert!(c.answer.contains("WRITE 3 p99 fell from"), "{}", c.answer);
+    assert!(
+        c.answer.contains("of the mean's change is log wait"),
+        "{}",
+        c.answer
+    );
+    assert_eq!(c.warnings, []);
+    golden("compare.txt", &text::render(&c, false));
+    // The other way round it is worse, by the same factor.
+    let back = held(&after, &before);
+    assert_eq!(verdict(&back, "write", &p99), Verdict::Worse);
+    let ratio = |c: &Comparison| {
+        c.rows
+            .iter()
+            .find_map(|r| (r.quantity == p99).then_some(r.ratio?))
+    };
+    let (there, back) = (ratio(&c).unwrap(), ratio(&back).unwrap());
+    assert!((there.value * back.value - 1.0).abs() < 1e-9);
+    assert!((there.low * back.high - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_keeps_requests_before_they_begin_is_told_of_them() {
+    let queue = |queue| Tale {
+        queue,
+        ..writes(FLASH)
+    };
+    let c = held(
+        &take("one thread", 20, WINDOWS, &queue(5e-3)),
+        &take("sixteen", 21, WINDOWS, &queue(20e-6)),
+    );
+    assert!(
+        c.answer
+            .starts_with("Requests 3, from arrival to reply: p99 fell from"),
+        "{}",
+        c.answer
+    );
+    assert!(
+        c.answer.ends_with("No evidence of a change in WRITE 3."),
+        "{}",
+        c.answer
+    );
+}
+
+#[test]
+fn of_one_server_twice_nothing_is_said() {
+    let (a, b) = (
+        take("monday", 3, WINDOWS, &writes(DISKS)),
+        take("tuesday", 4, WINDOWS, &writes(DISKS)),
+    );
+    let c = held(&a, &b);
+    for row in &c.rows {
+        assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
+    }
+    assert_eq!(
+        c.answer,
+        "No evidence of a change in how long operations take."
+    );
+    assert_eq!(c.warnings, []);
+}
+
+#[test]
+fn other_work_is_warned_of() {
+    let before = take("before", 5, WINDOWS, &writes(DISKS));
+    let busy = Tale {
+        requests: 900,
+        ..writes(DISKS)
+    };
+    let c = held(&before, &take("after", 6, WINDOWS, &busy));
+    assert_eq!(warned(&c), ["load"]);
+    assert!(c.answer.ends_with("see the warnings."), "{}", c.answer);
+
+    let reads = Tale {
+        op: "read",
+        ..writes(DISKS)
+    };
+    let c = held(&before, &take("after", 7, WINDOWS, &reads));
+    assert_eq!(warned(&c), ["mix"]);
+    assert_eq!(
+        verdict(&c, "write", &Quantity::Mean),
+        Verdict::NotComparable
+    );
+
+    let mut other = take("after", 8, WINDOWS, &writes(DISKS));
+    other.about.kernel = Some("6.1.0".into());
+    other.about.host = "nfs2".into();
+    other.about.agent = "0.2.0 (def)".into();
+    assert_eq!(warned(&held(&before, &other)), ["host", "kernel", "agent"]);
+
+    let threads = Tale {
+        threads: 16.0,
+        ..writes(DISKS)
+    };
+    let c = held(&before, &take("after", 9, WINDOWS, &threads));
+    assert_eq!(warned(&c), ["threads"]);
+}
+
+#[test]
+fn a_recording_that_is_not_one_thing_is_warned_of() {
+    let before = take("before", 10, WINDOWS, &writes(DISKS));
+    let mut holes = take("after", 11, WINDOWS, &writes(DISKS));
+    for w in &mut holes.windows[30..] {
+        w.began_ms += 120_000;
+    }
+    let c = held(&before, &holes);
+    assert_eq!(warned(&c), ["gaps"]);
+    assert!(c.warnings[0].text.contains(": 2m of"), "{:?}", c.warnings);
+
+    let slower = take("late", 12, WINDOWS / 2, &writes(DISKS * 3.0));
+    let mut drifts = take("after", 13, WINDOWS / 2, &writes(DISKS));
+    for mut w in slower.windows {
+        w.began_ms += (WINDOWS / 2) as i64 * 10_000;
+        drifts.windows.push(w);
+    }
+    assert_eq!(warned(&held(&before, &drifts)), ["drift"]);
+}
+
+#[test]
+fn too_little_is_not_judged() {
+    let before = take("before", 14, WINDOWS, &writes(DISKS));
+    let short = take("after", 15, 6, &writes(FLASH));
+    let c = held(&before, &short);
+    assert!(c.rows.iter().all(|r| r.verdict == Verdict::NotComparable));
+    assert_eq!(c.answer, "Not comparable: WRITE 3.");
+    let none = Take {
+        windows: Vec::new(),
+        ..short
+    };
+    let c = held(&none, &none);
+    assert_eq!(c.rows, []);
+    assert!(
+        c.answer.starts_with("There is nothing to compare"),
+        "{}",
+        c.answer
+    );
+    assert!(capacity(&columns(&none)).is_none());
+}
+
+#[test]
+fn capacity_follows_from_what_is_in_use() {
+    let tale = Tale {
+        idle: 0.9,
+        ..writes(DISKS)
+    };
+    let c = columns(&take("friday", 16, WINDOWS, &tale));
+    let found = capacity(&c).unwrap();
+    // 50 requests a second hold one of 8 threads for about 12 ms each.
+    let threads = found
+        .resources
+        .iter()
+        .find(|r| r.name == "threads")
+        .unwrap();
+    let by_hand = found.rate * (found.residence - tale.queue) / tale.threads;
+    assert!((threads.used / by_hand - 1.0).abs() < 0.01, "{threads:?}");
+    assert!((threads.bound * threads.used / found.rate - 1.0).abs() < 1e-9);
+    let [low, high] = threads.interval.unwrap();
+    assert!(low < threads.used && threads.used < high && high < threads.peak);
+    // A quarter as many writes of the log as WRITEs: 15 %, more than a tenth of the processors or a thirteenth of the threads.
+    assert_eq!(found.resources[0].name, "log of ext4 sda");
+    assert_eq!(found.doubts, Vec::<String>::new());
+    golden("capacity.txt", &render(&found, &c.about));
+}

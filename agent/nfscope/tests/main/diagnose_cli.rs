@@ -1,0 +1,119 @@
+//! `nfscope diagnose` and `/findings` as a user meets them: the program and the pages of an agent in this process.
+
+use crate::fixture::said;
+use crate::fixture::serve::{attached, get};
+use crate::fixture::tale::{QUIET, Tale, slow_log};
+use nfscope_model::finding::{Diagnosis, Kind};
+use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use nfscope_source::Source;
+use std::net::SocketAddr;
+use std::process::Command;
+
+/// A server on which one tale goes on and on.
+struct Told {
+    tale: Tale,
+    times: u64,
+    slow: SlowBatch,
+}
+
+impl Source for Told {
+    fn snapshot(&mut self) -> Snapshot {
+        self.times += 1;
+        let mut s = self.tale.snapshot(self.times);
+        s.probes = self.probes();
+        s
+    }
+
+    fn probes(&self) -> Vec<ProbeStatus> {
+        vec![crate::fixture::status(
+            "nfsd_op_end",
+            true,
+            self.tale.state(),
+            "",
+        )]
+    }
+
+    fn poll(&mut self) {}
+
+    fn watch_slow(&mut self, _: Option<&SlowFilter>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn take_slow(&mut self) -> SlowBatch {
+        std::mem::take(&mut self.slow)
+    }
+}
+
+/// An agent of it in this process.
+fn agent(tale: Tale, slow: SlowBatch) -> SocketAddr {
+    attached(Told {
+        tale,
+        times: 0,
+        slow,
+    })
+}
+
+/// `nfscope diagnose` against such an agent: exit code, stdout, stderr.
+fn program(tale: Tale, arguments: &[&str]) -> (i32, String, String) {
+    let ops = vec![crate::fixture::slow_op("write", 12); 20];
+    let agent = agent(tale, SlowBatch { ops, left_out: 0 });
+    let output = Command::new(env!("CARGO_BIN_EXE_nfscope"))
+        .args([
+            "diagnose",
+            "--for",
+            "300ms",
+            "--url",
+            &format!("http://{agent}"),
+        ])
+        .args(arguments)
+        .output()
+        .unwrap();
+    said(&output)
+}
+
+#[test]
+fn the_program_says_it_with_its_exit_code_too() {
+    let (code, out, err) = program(slow_log(), &[]);
+    assert_eq!((code, &*err), (2, ""), "{out}");
+    assert!(out.contains("1. CRITICAL  The log is slow"), "{out}");
+    assert!(
+        out.replace("\n     ", " ")
+            .contains("20 operations looked at one by one, 100 % were 192.0.2.7's"),
+        "{out}"
+    );
+    let (code, out, _) = program(slow_log(), &["--json"]);
+    let d: Diagnosis = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, d.findings[0].kind), (2, Kind::SlowIntentLog));
+    let (code, out, _) = program(QUIET, &[]);
+    assert_eq!(code, 0, "{out}");
+    // Nothing is timed: nothing can be told.
+    let (code, out, err) = program(
+        Tale {
+            threads: 0.0,
+            ..QUIET
+        },
+        &[],
+    );
+    assert_eq!((code, &*out), (1, ""));
+    assert!(err.contains("NFS operations are not timed"), "{err}");
+}
+
+#[test]
+fn an_agent_tells_its_findings() {
+    let agent = agent(slow_log(), SlowBatch::default());
+    let answer = get(agent, "/findings", "");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("application/json"), "{answer}");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let json: serde_json::Value = serde_json::from_str(body).unwrap();
+    // Its first window has not ended.
+    assert_eq!(
+        json,
+        serde_json::json!({"active": [], "history": [], "last_window": null})
+    );
+    let metrics = get(agent, "/metrics", "");
+    for kind in Kind::ALL {
+        let line = format!("nfscope_bottleneck_active{{kind=\"{}\"}} 0", kind.as_str());
+        assert!(metrics.contains(&line), "{line}");
+    }
+}

@@ -1,0 +1,26 @@
+//! Everything of this crate that is tested from outside: the commands, the pages, the screen. One program, so that it is linked
+//! once; what measures this process or changes it has programs of its own.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod baseline;
+mod baseline_size;
+mod baseline_store;
+mod cli;
+mod commands_doc;
+mod compare;
+mod comparison;
+mod control;
+mod diagnose;
+mod diagnose_cli;
+mod docs;
+mod exposition;
+#[path = "../fixture/mod.rs"]
+#[allow(dead_code)]
+mod fixture;
+mod picture;
+mod screen;
+mod slow_cli;
+mod stream;
+mod table;
+mod terminal;
+mod workload;

@@ -1,0 +1,319 @@
+//! `nfscope slow` as a user meets it: its lines, whole, and the program against an agent in this process.
+
+use crate::fixture::serve::{attached, serve};
+use crate::fixture::{Fake, Slow, golden, slow_op};
+use nfscope::api::slow_line::Line;
+use nfscope::commands::slow_table::{Style, Table};
+use nfscope_model::{OpPhases, SlowOp};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const WIDE: Style = Style {
+    width: usize::MAX,
+    color: false,
+    offset: 3600,
+};
+
+/// Every kind of operation: with all there is to know, with nothing, with values wider than their column.
+fn several() -> Vec<SlowOp> {
+    let phases = |cpu, log, lock| {
+        Some(OpPhases {
+            cpu: Duration::from_nanos(cpu),
+            runqueue: Duration::from_micros(15),
+            log: Duration::from_micros(log),
+            disk: Duration::ZERO,
+            lock: Duration::from_micros(lock),
+        })
+    };
+    vec![
+        SlowOp {
+            phases: phases(999, 34_100, 0),
+            ..slow_op("write", 35)
+        },
+        SlowOp {
+            client: None,
+            version: "3".into(),
+            export: None,
+            inode: None,
+            bytes: None,
+            stability: None,
+            status: "jukebox".into(),
+            phases: None,
+            ..slow_op("commit", 1_234)
+        },
+        SlowOp {
+            client: Some("2001:db8:1234:5678:9abc:def0:1234:5678".parse().unwrap()),
+            export: Some("/srv/a path\u{1b}[2J/that/is/somewhat/long/for/any/screen".into()),
+            inode: Some(18_446_744_073_709_551_615),
+            bytes: None,
+            stability: None,
+            status: "reclaim_conflict".into(),
+            phases: phases(1_200, 0, 59_000_000),
+            ..slow_op("setclientid_confirm", 59_001)
+        },
+        SlowOp {
+            bytes: Some(1_048_576),
+            stability: Some("unstable".into()),
+            ..slow_op("write", 12)
+        },
+    ]
+}
+
+fn table(style: Style) -> String {
+    let mut table = Table::default();
+    several().iter().map(|op| table.row(op, style)).collect()
+}
+
+#[test]
+fn lines_for_a_file_a_wide_and_a_narrow_screen() {
+    golden("slow.txt", &table(WIDE));
+    for width in [120, 80] {
+        golden(
+            &format!("slow.{width}.txt"),
+            &table(Style { width, ..WIDE }),
+        );
+    }
+    let color = Style {
+        width: 120,
+        color: true,
+        ..WIDE
+    };
+    golden("slow.color.txt", &table(color));
+}
+
+#[test]
+fn no_line_wraps() {
+    for width in 6..200 {
+        let text = table(Style { width, ..WIDE });
+        let longest = text.lines().map(|l| l.chars().count()).max().unwrap();
+        assert!(longest <= width, "{width}: {longest}\n{text}");
+    }
+}
+
+fn nfscope(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+    command
+        .arg("slow")
+        .args(args)
+        .env("TZ", "UTC")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn stdout(o: &Output) -> String {
+    String::from_utf8(o.stdout.clone()).unwrap()
+}
+
+fn stderr(o: &Output) -> String {
+    String::from_utf8(o.stderr.clone()).unwrap()
+}
+
+fn agent() -> (String, Arc<Mutex<Slow>>) {
+    let source = Fake::new();
+    let slow = source.slow.clone();
+    (format!("http://{}", attached(source)), slow)
+}
+
+/// Has these happen once somebody listens.
+fn happen(slow: &Mutex<Slow>, ops: Vec<SlowOp>, left_out: u64) {
+    let begun = Instant::now();
+    while !matches!(slow.lock().unwrap().asked.last(), Some(Some(_))) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody listens");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut slow = slow.lock().unwrap();
+    slow.batch.ops.extend(ops);
+    slow.batch.left_out += left_out;
+}
+
+/// Two operations and a number left out, and what the program makes of them when it is then stopped by this signal.
+fn until(signal: &str, more: &[&str]) -> Output {
+    let (url, slow) = agent();
+    let args = [&["--url", &url, "--limit", "500"], more].concat();
+    let child = nfscope(&args).spawn().unwrap();
+    happen(&slow, several()[..2].to_vec(), 12);
+    // Until both looks that it takes are over: the number follows its operations.
+    while !slow.lock().unwrap().batch.ops.is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    kill(&child, signal);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+fn kill(child: &Child, signal: &str) {
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &id]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn text_from_an_agent() {
+    let o = until("-TERM", &[]);
+    let style = Style { offset: 0, ..WIDE };
+    let mut table = Table::default();
+    let rows: String = several()[..2]
+        .iter()
+        .map(|op| table.row(op, style))
+        .collect();
+    assert_eq!(stdout(&o), rows);
+    assert_eq!(
+        stderr(&o),
+        "nfscope: no phases: turned off by --no-phases, or see `nfscope check`\n\
+         nfscope: 12 left out: more than 500 a second, or than was read in time\n\
+         nfscope: 2 shown, 12 left out\n"
+    );
+}
+
+#[test]
+fn json_from_an_agent() {
+    let o = until("-INT", &["--json"]);
+    let lines: Vec<Line> = stdout(&o)
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let mut wanted: Vec<_> = several()[..2]
+        .iter()
+        .cloned()
+        .map(Box::new)
+        .map(Line::Op)
+        .collect();
+    wanted.push(Line::LeftOut { left_out: 12 });
+    assert_eq!(lines, wanted);
+    assert_eq!(stderr(&o), "nfscope: 2 shown, 12 left out\n");
+}
+
+#[test]
+fn it_stops_after_as_many_as_asked_for() {
+    let (url, slow) = agent();
+    let child = nfscope(&["--url", &url, "--count", "2", "--json"])
+        .spawn()
+        .unwrap();
+    happen(&slow, vec![slow_op("write", 20); 5], 0);
+    let o = child.wait_with_output().unwrap();
+    assert!(o.status.success());
+    assert_eq!(stdout(&o).lines().count(), 2);
+    assert_eq!(stderr(&o), "nfscope: 2 shown, 0 left out\n");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let (url, slow) = agent();
+    let mut child = nfscope(&["--url", &url]).spawn().unwrap();
+    let mut heading = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut heading)
+        .unwrap();
+    assert!(heading.starts_with("TIME "), "{heading}");
+    happen(&slow, vec![slow_op("write", 20)], 0);
+    let o = child.wait_with_output().unwrap();
+    assert!(o.status.success());
+    assert_eq!(
+        stderr(&o),
+        "nfscope: no phases: turned off by --no-phases, or see `nfscope check`\n"
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_noticed_where_nothing_happens() {
+    let (url, _slow) = agent();
+    let mut child = nfscope(&["--url", &url, "--json"]).spawn().unwrap();
+    drop(child.stdout.take());
+    let o = child.wait_with_output().unwrap();
+    assert!(o.status.success());
+    assert_eq!(stderr(&o), "");
+}
+
+#[test]
+fn nobody_who_reads_the_output_keeps_it_from_ending() {
+    let (url, slow) = agent();
+    let mut child = nfscope(&["--url", &url, "--limit", "10000"])
+        .spawn()
+        .unwrap();
+    happen(&slow, vec![slow_op("write", 20); 5000], 0);
+    while !slow.lock().unwrap().batch.ops.is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    kill(&child, "-TERM");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn an_agent_that_refuses_is_quoted_and_one_that_ends_is_an_error() {
+    let refusing = Fake::new();
+    refusing.slow.lock().unwrap().refuses = Some("no room for a ring");
+    let url = format!("http://{}", attached(refusing));
+    let o = nfscope(&["--url", &url]).output().unwrap();
+    assert_eq!(o.status.code(), Some(1));
+    assert_eq!(
+        stderr(&o),
+        format!("error: the agent at {url} refuses: no room for a ring\n")
+    );
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let child = nfscope(&["--url", &url]).spawn().unwrap();
+    let (mut s, _) = listener.accept().unwrap();
+    s.read_exact(&mut [0; 20]).unwrap();
+    s.write_all(b"HTTP/1.1 200 OK\r\n\r\n{\"left_out\":1}\n")
+        .unwrap();
+    drop(s);
+    let o = child.wait_with_output().unwrap();
+    assert_eq!(o.status.code(), Some(1));
+    assert_eq!(
+        stderr(&o).lines().collect::<Vec<_>>()[1..],
+        [
+            "nfscope: 0 shown, 1 left out",
+            &format!("error: the agent at {url} has ended")
+        ]
+    );
+}
+
+#[test]
+fn mistakes_are_refused_before_anything_is_asked() {
+    let (url, slow) = agent();
+    for (args, why) in [
+        (
+            ["--op", "write,comit"],
+            "no operation is called `comit`; did you mean `commit`?",
+        ),
+        (
+            ["--min-latency", "10x"],
+            "give a duration such as 500ms, 2s, 5m or 1h",
+        ),
+        (["--client", "nfs1"], "give an IP address without port"),
+        (["--limit", "0"], "give a number from 1 to 10000"),
+    ] {
+        let o = nfscope(&[&["--url", &url], &args[..]].concat())
+            .output()
+            .unwrap();
+        assert_eq!(o.status.code(), Some(2));
+        assert!(stderr(&o).contains(why), "{}", stderr(&o));
+    }
+    assert!(slow.lock().unwrap().asked.is_empty());
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let url = format!("http://{free}");
+    let o = nfscope(&["--url", &url]).output().unwrap();
+    assert_eq!(
+        stderr(&o),
+        format!("error: no agent at {url}: start one with `nfscope agent`\n")
+    );
+    let gone = serve(|| anyhow::bail!("no probes"));
+    let url = format!("http://{gone}");
+    let o = nfscope(&["--url", &url]).output().unwrap();
+    assert_eq!(
+        stderr(&o),
+        format!("error: the agent at {url} refuses: attaching\n")
+    );
+}

@@ -1,0 +1,292 @@
+//! `nfscope top` in a pseudo-terminal: keys in, and what the screen then shows.
+
+use crate::fixture::busy::busy;
+use crate::fixture::pty::{Terminal, is_color, sgr};
+use crate::fixture::serve::serve;
+use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use nfscope_source::Source;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A busy server, one second later at every look.
+#[derive(Default)]
+struct Busy(u64);
+
+impl Source for Busy {
+    fn snapshot(&mut self) -> Snapshot {
+        self.0 += 1;
+        busy(self.0)
+    }
+
+    fn probes(&self) -> Vec<ProbeStatus> {
+        busy(1).probes
+    }
+
+    fn poll(&mut self) {}
+
+    fn watch_slow(&mut self, _: Option<&SlowFilter>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn take_slow(&mut self) -> SlowBatch {
+        SlowBatch::default()
+    }
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}")
+}
+
+fn top(env: &[(&str, &str)]) -> Terminal {
+    let address = serve(|| Ok(Box::<Busy>::default()));
+    Terminal::start(&url(address), env, None)
+}
+
+#[test]
+fn a_session() {
+    let t = top(&[]);
+    t.shows("getattr");
+    t.shows("SHARE▼");
+    t.shows("k lock");
+    assert!(t.screen.lock().unwrap().screen().alternate_screen());
+    t.press("2");
+    t.shows("QUEUE P99");
+    t.press("\t");
+    t.shows("IN FLIGHT");
+    t.press("4");
+    t.shows("192.0.2.7");
+    t.press("5");
+    t.shows("unsupported");
+    t.press("1?");
+    t.shows("PHASES of an operation");
+    t.press("\x1b[6~");
+    t.shows("PHASES of a request");
+    t.press("q");
+    t.shows("SHARE▼");
+    t.press("o");
+    t.shows("OPS/S▼");
+    t.press("r");
+    t.shows("OPS/S▲");
+    t.press("/comm");
+    t.wait("commit alone", |s| {
+        s.contains("commit") && !s.contains("getattr")
+    });
+    t.press("\rvv");
+    t.shows("none of 3 rows passes the filter");
+    t.press(" ");
+    t.shows("PAUSED");
+    t.press(" vvv/\x1b");
+    t.wait("all", |s| s.contains("getattr") && !s.contains("PAUSED"));
+    t.resize(15, 60);
+    t.shows("1 Ops");
+    t.resize(4, 20);
+    t.shows("too small");
+    t.resize(40, 120);
+    t.shows("1 Operations");
+    t.press("q");
+    let (status, bytes) = t.ended();
+    assert!(status.success());
+    assert!(sgr(&bytes).iter().any(is_color));
+    // No mouse, no pasting, nothing that would stay behind.
+    let text = String::from_utf8_lossy(&bytes);
+    for mode in ["?1000h", "?1002h", "?1003h", "?1006h", "?2004h"] {
+        assert!(!text.contains(mode), "{mode}");
+    }
+}
+
+#[test]
+fn escape_and_ctrl_c_end_it() {
+    for key in ["\x1b", "\x03"] {
+        let t = top(&[]);
+        t.shows("getattr");
+        t.press(key);
+        assert!(t.ended().0.success());
+    }
+}
+
+#[test]
+fn signals_give_the_terminal_back() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let t = top(&[]);
+        t.shows("getattr");
+        kill_process(Pid::from_child(&t.child), signal).unwrap();
+        assert!(t.ended().0.success(), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_stop_that_nobody_obeys_changes_nothing() {
+    // Without a shell above it a job cannot be stopped from its terminal.
+    let t = top(&[]);
+    t.shows("getattr");
+    t.press("\x1a2");
+    t.shows("QUEUE P99");
+    t.press("q");
+    assert!(t.ended().0.success());
+}
+
+#[test]
+fn continued_it_takes_the_terminal_again() {
+    let t = top(&[]);
+    t.shows("getattr");
+    let id = Pid::from_child(&t.child);
+    kill_process(id, Signal::STOP).unwrap();
+    // What a shell does to a terminal in between.
+    t.screen
+        .lock()
+        .unwrap()
+        .process(b"\x1b[2J\x1b[?1049l\x1b[?25h");
+    let raw = tcgetattr(&t.pts).unwrap();
+    let mut cooked = raw.clone();
+    cooked.local_modes = t.modes;
+    tcsetattr(&t.pts, OptionalActions::Now, &cooked).unwrap();
+    kill_process(id, Signal::CONT).unwrap();
+    t.shows("getattr");
+    t.press("4");
+    t.shows("192.0.2.7");
+    assert_eq!(tcgetattr(&t.pts).unwrap().local_modes, raw.local_modes);
+    t.press("q");
+    assert!(t.ended().0.success());
+}
+
+#[test]
+fn no_color_sends_no_colour() {
+    let t = top(&[("NO_COLOR", "1")]);
+    t.shows("lllll");
+    for key in ["2", "3", "4", "5", "?"] {
+        t.press(key);
+    }
+    t.shows("KEYS");
+    t.press("qq");
+    let (_, bytes) = t.ended();
+    let colors: Vec<_> = sgr(&bytes).into_iter().filter(is_color).collect();
+    assert_eq!(colors, [0; 0]);
+}
+
+#[test]
+fn another_locale_gets_ascii() {
+    let t = top(&[("LANG", "C")]);
+    t.shows("SHAREv");
+    t.shows("11.7 us");
+    t.press("4");
+    t.shows("/srv/m?nchen");
+    t.press("q");
+    assert!(t.ended().1.is_ascii());
+}
+
+#[test]
+fn keys_come_from_the_terminal_where_stdin_is_something_else() {
+    let address = serve(|| Ok(Box::<Busy>::default()));
+    let t = Terminal::start(&url(address), &[], Some(Stdio::null()));
+    t.shows("getattr");
+    t.press("3");
+    t.shows("IN FLIGHT");
+    t.press("q");
+    assert!(t.ended().0.success());
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_tables() {
+    let t = top(&[("TERM", "dumb")]);
+    t.wait("two tables", |s| {
+        s.matches("nfscope  127").count() >= 2 || s.contains("EXPORT")
+    });
+    let bytes = t.bytes.lock().unwrap().clone();
+    assert!(!bytes.contains(&0x1b), "{}", t.text());
+}
+
+/// An agent that can go away: answers `/snapshot` until dropped.
+struct Agent {
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    fn start(listener: TcpListener) -> Agent {
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = end.clone();
+        let thread = std::thread::spawn(move || {
+            for (n, stream) in (1..).zip(listener.incoming()) {
+                if ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 1024]);
+                let body = serde_json::to_string(&busy(n)).unwrap();
+                let head = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\nContent-Length:";
+                let _ = write!(stream, "{head} {}\r\n\r\n{body}", body.len());
+            }
+        });
+        Agent {
+            end,
+            thread: Some(thread),
+        }
+    }
+
+    fn stop(mut self, address: SocketAddr) {
+        self.end.store(true, Ordering::SeqCst);
+        let _ = std::net::TcpStream::connect(address);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn an_agent_that_goes_and_comes_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let agent = Agent::start(listener);
+    let t = Terminal::start(&url(address), &[], None);
+    t.shows("getattr");
+    agent.stop(address);
+    let text = t.shows("AGENT GONE");
+    assert!(text.contains("trying again: no agent at"), "{text}");
+    // The last window stays, and keys work.
+    assert!(text.contains("getattr"), "{text}");
+    t.press("4");
+    t.shows("192.0.2.7");
+    let agent = Agent::start(TcpListener::bind(address).unwrap());
+    t.wait("news", |s| !s.contains("AGENT GONE"));
+    t.press("1");
+    // A second of the new agent, not of the gap.
+    t.shows("last 1.00 s");
+    t.press("q");
+    assert!(t.ended().0.success());
+    agent.stop(address);
+}
+
+#[test]
+fn a_slow_agent_does_not_hold_up_a_key() {
+    let address = serve(|| Ok(Box::<Busy>::default()));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let slow = listener.local_addr().unwrap();
+    // Two snapshots pass, then it takes connections and says nothing.
+    std::thread::spawn(move || {
+        let mut silent = Vec::new();
+        for (n, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            if n >= 2 {
+                silent.push(stream);
+                continue;
+            }
+            let _ = stream.read(&mut [0; 1024]);
+            let answer = crate::fixture::serve::get(address, "/snapshot", "Connection: close\r\n");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let t = Terminal::start(&url(slow), &[], None);
+    t.shows("getattr");
+    std::thread::sleep(Duration::from_millis(600));
+    let pressed = Instant::now();
+    t.press("4");
+    t.shows("192.0.2.7");
+    assert!(pressed.elapsed() < Duration::from_secs(5));
+    t.press("q");
+    assert!(t.ended().0.success());
+}

@@ -1,0 +1,181 @@
+//! A real agent process under signals, and what is left of its capabilities. A process of its own without a test
+//! harness, whose threads would keep theirs: it runs itself as the agent, with a source that needs no kernel.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code, missing_docs)]
+mod fixture;
+
+use fixture::Fake;
+use nfscope::commands::config::Settings;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+/// Tells the child what to do; absent in the test itself.
+const ROLE: &str = "NFSCOPE_TEST_AGENT";
+
+fn main() -> ExitCode {
+    match std::env::var(ROLE) {
+        Ok(role) if role == "old kernel" => return confined_on_an_old_kernel(),
+        Ok(role) => return agent(&role),
+        Err(_) => {}
+    }
+    signals_during_attach_end_it_with_success();
+    println!("test signals_during_attach_end_it_with_success ... ok");
+    let sys_admin = caps::has_cap(
+        None,
+        caps::CapSet::Permitted,
+        caps::Capability::CAP_SYS_ADMIN,
+    );
+    if matches!(sys_admin, Ok(true)) {
+        every_thread_drops_its_capabilities();
+        println!("test every_thread_drops_its_capabilities ... ok");
+        where_maps_need_it_cap_bpf_stays();
+        println!("test where_maps_need_it_cap_bpf_stays ... ok");
+        without_privileges_it_names_them();
+        println!("test without_privileges_it_names_them ... ok");
+    } else {
+        println!("SKIPPED: dropping capabilities: this process has none to drop");
+    }
+    ExitCode::SUCCESS
+}
+
+fn agent(role: &str) -> ExitCode {
+    let mut settings = Settings {
+        listen_address: "127.0.0.1:0".to_owned(),
+        ..Settings::default()
+    };
+    settings.source.late_attach = role != "drop";
+    let slow = role == "slow";
+    let run = nfscope::commands::agent::run(&settings, move || {
+        if slow {
+            eprintln!("attaching");
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        Ok(Box::new(Fake::new()))
+    });
+    match run {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs this program as an agent, and reads its messages until one contains `ready`.
+fn spawn(role: &str, ready: &str) -> (Child, Vec<String>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .env(ROLE, role)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = Vec::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said.push(line.unwrap());
+        if said.last().unwrap().contains(ready) {
+            return (child, said);
+        }
+    }
+    let status = child.wait().unwrap();
+    panic!("the agent ended with {status} after saying {said:?}");
+}
+
+fn stop(mut child: Child, signal: i32) {
+    // SAFETY: kill takes two integers; the process is our child and not yet waited for, so the id is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{status}");
+}
+
+fn signals_during_attach_end_it_with_success() {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let (child, _) = spawn("slow", "attaching");
+        stop(child, signal);
+    }
+}
+
+fn every_thread_drops_its_capabilities() {
+    for role in ["drop", "keep"] {
+        let (child, said) = spawn(role, "attached ");
+        let said = said.join("\n");
+        let tasks = format!("/proc/{}/task", child.id());
+        let mut threads = Vec::new();
+        for task in std::fs::read_dir(tasks).unwrap() {
+            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let field = |name: &str| {
+                let line = status.lines().find(|l| l.starts_with(name)).unwrap();
+                line.split_whitespace().nth(1).unwrap().to_owned()
+            };
+            let set = |name| u64::from_str_radix(&field(name), 16).unwrap();
+            assert_eq!(set("CapEff:"), set("CapPrm:"));
+            assert_eq!(
+                set("CapInh:") | set("CapAmb:") | set("CapBnd:"),
+                0,
+                "{said}"
+            );
+            assert_eq!(field("NoNewPrivs:"), "1");
+            threads.push((field("Name:"), set("CapEff:")));
+        }
+        assert_eq!(threads.len(), 2, "{threads:?}");
+        for (name, held) in threads {
+            let expected = match role {
+                _ if name != "probes" => 0,
+                "keep" => 1 << 39 | 1 << 38 | 1 << 21,
+                // Only kernels before 6.0 leave CAP_BPF, and then it is said.
+                _ if said.contains("kept CAP_BPF because") => 1 << 39,
+                _ => 0,
+            };
+            assert_eq!(held, expected, "thread {name}; {said}");
+        }
+        assert!(!said.contains("more is held"), "{said}");
+        stop(child, libc::SIGTERM);
+    }
+}
+
+/// Kernels before 6.0 refuse map reads without CAP_BPF; here the refusal is played.
+fn where_maps_need_it_cap_bpf_stays() {
+    let out = Command::new(std::env::current_exe().unwrap())
+        .env(ROLE, "old kernel")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success(), "{text}");
+    assert!(text.starts_with("kept CAP_BPF because"), "{text}");
+    assert!(text.contains("CapEff:\t0000008000000000\n"), "{text}");
+    assert!(text.contains("CapPrm:\t0000008000000000\n"), "{text}");
+}
+
+fn confined_on_an_old_kernel() -> ExitCode {
+    assert!(nfscope_source::privileges::may_read_maps());
+    println!(
+        "{}",
+        nfscope_source::privileges::confine(false, || false).unwrap()
+    );
+    println!("{}", std::fs::read_to_string("/proc/self/status").unwrap());
+    ExitCode::SUCCESS
+}
+
+fn without_privileges_it_names_them() {
+    use std::os::unix::process::CommandExt;
+    // A copy that everybody may execute: the build directory may be the user's own.
+    let program = std::env::temp_dir().join(format!("nfscope-unprivileged-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_nfscope"), &program).unwrap();
+    let out = Command::new(&program)
+        .args(["agent", "--web.listen-address", "127.0.0.1:0"])
+        .uid(65_534)
+        .gid(65_534)
+        .output()
+        .unwrap();
+    std::fs::remove_file(&program).unwrap();
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("error: missing CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN"),
+        "{text}"
+    );
+    assert!(
+        text.contains("setcap cap_bpf,cap_perfmon,cap_sys_admin+ep"),
+        "{text}"
+    );
+}

@@ -1,0 +1,226 @@
+//! The server against peers that behave and peers that do not. In-process, with a source that needs no kernel.
+
+use crate::fixture::serve::{attached, get, receive, resident, send, serve};
+use crate::fixture::{Fake, status};
+use nfscope_model::ProbeState;
+use std::io::Read;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier, mpsc};
+use std::time::Duration;
+
+#[test]
+fn every_address_answers() {
+    let a = attached(Fake::new());
+    for (path, code, kind, text) in [
+        ("/", 200, "text/html; charset=utf-8", "<title>nfscope on"),
+        (
+            "/metrics",
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            "nfscope_op_duration_seconds_bucket{",
+        ),
+        (
+            "/metrics?x=1",
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            "nfscope_build_info",
+        ),
+        (
+            "/snapshot",
+            200,
+            "application/json",
+            "\"nfscope_op_duration_seconds\"",
+        ),
+        (
+            "/probes",
+            200,
+            "application/json",
+            "\"times_operations\": true",
+        ),
+        ("/healthz", 200, "text/plain; charset=utf-8", "ok\n"),
+        (
+            "/slow?min_latency=1x",
+            400,
+            "text/plain; charset=utf-8",
+            "500ms",
+        ),
+        ("/nothing", 404, "text/plain; charset=utf-8", "/metrics"),
+    ] {
+        let answer = get(a, path, "");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {code} ")),
+            "{path}: {answer}"
+        );
+        assert!(
+            answer.contains(&format!("content-type: {kind}\r\n")),
+            "{path}: {answer}"
+        );
+        assert!(answer.contains(text), "{path}: {answer}");
+    }
+    let answer = receive(send(
+        a,
+        b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+    ));
+    assert!(
+        answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD\r\n"),
+        "{answer}"
+    );
+    for path in ["/metrics", "/slow"] {
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let answer = receive(send(a, request.as_bytes()));
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn the_accept_header_chooses_the_format() {
+    let a = attached(Fake::new());
+    let answer = get(
+        a,
+        "/metrics",
+        "Accept: application/openmetrics-text;version=1.0.0,*/*;q=0.1\r\n",
+    );
+    assert!(
+        answer.contains(
+            "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"
+        )
+    );
+    assert!(answer.ends_with("# EOF\n"));
+    let accept = "Accept: application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited\r\n";
+    let answer = get(a, "/metrics", accept);
+    assert!(answer.contains(
+        "content-type: application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited\r\n"
+    ));
+}
+
+#[test]
+fn a_snapshot_survives_the_wire() {
+    let a = attached(Fake::new());
+    let answer = get(a, "/snapshot", "");
+    let json = answer.split_once("\r\n\r\n").unwrap().1;
+    let s: nfscope_model::Snapshot = serde_json::from_str(json).unwrap();
+    let n = s.at.as_secs() - 100;
+    for (info, series) in crate::fixture::snapshot(n).filled() {
+        if info.name != "nfscope_probe_attached" {
+            assert_eq!(s.series(info), series);
+        }
+    }
+}
+
+#[test]
+fn while_attaching_it_answers_and_says_so() {
+    let (attached, wait) = mpsc::channel::<()>();
+    let a = serve(move || {
+        let _ = wait.recv();
+        Ok(Box::new(Fake::new()))
+    });
+    let answer = get(a, "/healthz", "");
+    assert!(
+        answer.starts_with("HTTP/1.1 503 ") && answer.ends_with("attaching\n"),
+        "{answer}"
+    );
+    let answer = get(a, "/metrics", "");
+    assert!(
+        answer.starts_with("HTTP/1.1 200 ") && answer.contains("nfscope_build_info"),
+        "{answer}"
+    );
+    assert!(get(a, "/probes", "").contains("\"reason\": \"attaching\""));
+    assert!(get(a, "/", "").contains("attaching"));
+    drop(attached);
+    while !get(a, "/healthz", "").starts_with("HTTP/1.1 200 ") {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn health_names_what_it_waits_for() {
+    let a = attached(Fake {
+        probes: vec![status(
+            "dispatch",
+            true,
+            ProbeState::Waiting,
+            "module nfsd is not loaded",
+        )],
+        ..Fake::new()
+    });
+    let answer = get(a, "/healthz", "");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(
+        answer.ends_with("nfsd waiting: module nfsd is not loaded (dispatch)\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn two_hundred_scrapes_at_once_are_all_answered_by_few_readings() {
+    let source = Fake {
+        delay: Duration::from_millis(50),
+        ..Fake::new()
+    };
+    let read = source.read.clone();
+    let a = attached(source);
+    let start = Arc::new(Barrier::new(200));
+    let scrapers: Vec<_> = (0..200)
+        .map(|_| {
+            let start = start.clone();
+            std::thread::spawn(move || {
+                start.wait();
+                get(a, "/metrics", "")
+            })
+        })
+        .collect();
+    for s in scrapers {
+        let answer = s.join().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(answer.contains("nfscope_coverage_ratio"));
+    }
+    let read = read.load(Ordering::SeqCst);
+    assert!(read < 100, "{read} readings for 200 scrapes");
+}
+
+#[test]
+fn a_scraper_that_reads_a_byte_a_second_stops_nobody() {
+    let a = attached(Fake::new());
+    let mut slow: Vec<_> = (0..8)
+        .map(|_| send(a, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))
+        .collect();
+    for _ in 0..3 {
+        for s in &mut slow {
+            s.read_exact(&mut [0]).unwrap();
+        }
+        assert!(get(a, "/metrics", "").contains("nfscope_coverage_ratio"));
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn a_header_that_never_ends_is_cut_off() {
+    let a = attached(Fake::new());
+    // No answer, or one that says so; the point is that it ends.
+    let answer = receive(send(a, b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: "));
+    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn a_megabyte_of_header_is_refused_and_costs_no_memory() {
+    let a = attached(Fake::new());
+    let mut request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Large: ".to_vec();
+    request.resize(request.len() + (1 << 20), b'a');
+    request.extend_from_slice(b"\r\n\r\n");
+    let refused = |request: &[u8]| {
+        let answer = receive(send(a, request));
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    };
+    refused(&request);
+    let before = resident();
+    for _ in 0..100 {
+        refused(&request);
+    }
+    let grown = resident().saturating_sub(before);
+    // Other tests run in this process meanwhile; without a bound, these requests are 100 MiB.
+    assert!(grown < 50 << 10, "{grown} kB more after 100 MiB of headers");
+    assert!(get(a, "/healthz", "").starts_with("HTTP/1.1 200 "));
+}

@@ -1,0 +1,52 @@
+//! What the processors have left over.
+
+use nfscope_model::{Snapshot, family as f};
+use std::fs;
+
+/// Adds processors and their idle time. Kernels account it in ticks even where a processor sleeps through them.
+pub fn read(s: &mut Snapshot) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // SAFETY: sysconf() reads a constant of the system.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    if let (Some((online, idle)), true) = (parse(&text), ticks > 0) {
+        s.gauge(&f::CPUS, [], online);
+        s.counter(&f::CPU_IDLE, [], idle / ticks as f64);
+    }
+}
+
+/// Processors online, and ticks in which they were idle or waited for I/O with nothing else to do (proc_stat(5)).
+fn parse(text: &str) -> Option<(f64, f64)> {
+    let mut idle = 0.0;
+    let mut online = 0.0;
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let name = words.next()?;
+        if !name.starts_with("cpu") {
+            break;
+        }
+        // The first line is the sum of all, of those that are offline now, too.
+        if name == "cpu" {
+            idle = words
+                .skip(3)
+                .take(2)
+                .filter_map(|w| w.parse::<f64>().ok())
+                .sum();
+        } else {
+            online += 1.0;
+        }
+    }
+    (online > 0.0).then_some((online, idle))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_time_of_all_and_how_many_are_online() {
+        let text = "cpu  10 20 30 400 50 6 7 8 0 0\ncpu0 5 10 15 200 25 3 4 4 0 0\ncpu2 5 10 15 200 25 3 3 4 0 0\nintr 1\n";
+        assert_eq!(parse(text), Some((2.0, 450.0)));
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("intr 5\n"), None);
+    }
+}

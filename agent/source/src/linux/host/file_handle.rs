@@ -1,0 +1,190 @@
+//! File handles as nfsd makes them: which export, which file.
+
+use crate::linux::host::mounts::unescape;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Bytes of fsid behind the head of a handle, by fsid type (fs/nfsd/nfsfh.h, enum fsid_source and key_len()).
+fn fsid_len(kind: u8) -> Option<usize> {
+    match kind {
+        1 => Some(4),
+        0 | 3 | 4 | 5 => Some(8),
+        2 => Some(12),
+        6 => Some(16),
+        7 => Some(24),
+        _ => None,
+    }
+}
+
+/// Requests without a file handle.
+pub const NO_EXPORT: u64 = 1 << 12;
+
+/// The number by which the probes know an export: `export_of()` in probes/bpf/lib/client_accounting.h does the same.
+pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
+    const K: u64 = 0x9e37_79b9_7f4a_7c15;
+    let word = |i: usize| {
+        let mut w = [0u8; 8];
+        let part = fsid.get(i * 8..).unwrap_or_default();
+        let n = part.len().min(8);
+        w[..n].copy_from_slice(&part[..n]);
+        u64::from_ne_bytes(w)
+    };
+    let mut a = (word(0) ^ (u64::from(kind) + 1)).wrapping_mul(K);
+    a = (a ^ (a >> 32) ^ word(1)).wrapping_mul(K);
+    a = (a ^ (a >> 32) ^ word(2)).wrapping_mul(K);
+    if a >> 12 > 1 { a } else { 2 << 12 }
+}
+
+/// What a file handle says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handle {
+    /// See [`export_key`].
+    pub export: u64,
+    /// Inode number, where the kind of file id is known to hold one.
+    pub inode: Option<u64>,
+}
+
+impl Handle {
+    /// Reads version 1 of nfsd's handles, the only one that it makes since 2.5.
+    pub fn parse(raw: &[u8]) -> Option<Handle> {
+        let [1, _, kind, id, rest @ ..] = raw else {
+            return None;
+        };
+        let len = fsid_len(*kind)?;
+        Some(Handle {
+            export: export_key(*kind, rest.get(..len)?),
+            inode: inode(*id, rest.get(len..)?),
+        })
+    }
+}
+
+/// The inode number in a file id (include/linux/exportfs.h, enum fid_type).
+fn inode(kind: u8, id: &[u8]) -> Option<u64> {
+    let u32_at = |i: usize| {
+        let b = id.get(i..i + 4)?;
+        Some(u64::from(u32::from_ne_bytes(b.try_into().ok()?)))
+    };
+    let u64_at = |i: usize| Some(u64::from_ne_bytes(id.get(i..i + 8)?.try_into().ok()?));
+    match (kind, id.len()) {
+        // tmpfs has type 1 too, with generation, then inode (mm/shmem.c, shmem_encode_fh).
+        (1, 12) => Some(u32_at(4)? | u32_at(8)? << 32),
+        // FILEID_INO32_GEN and _PARENT.
+        (1 | 2, _) => u32_at(0),
+        // btrfs: object id, root.
+        (0x4d..=0x4f, _) => u64_at(0),
+        // XFS with 64-bit inode numbers.
+        (0x81 | 0x82, _) => u64_at(0),
+        _ => None,
+    }
+}
+
+/// The kernel's list of exports by fsid, of this network namespace. Its mode is 0400.
+pub const LIST: &str = "/proc/net/rpc/nfsd.fh/content";
+
+/// How often the list is read in any case, for what was exported anew under a number that is known.
+const READ_AGAIN: Duration = Duration::from_secs(300);
+/// How soon it may be read again for a number that nobody asked for before, and for one that it did not have.
+const REST: Duration = Duration::from_millis(200);
+const LONG_REST: Duration = Duration::from_secs(30);
+/// More numbers than that are kept neither known nor missing: somebody makes them up.
+const MOST: usize = 10_000;
+
+/// Paths of exports by the number that the probes know them by.
+#[derive(Debug, Default)]
+pub struct Exports {
+    paths: HashMap<u64, String>,
+    missing: HashSet<u64>,
+    read: Option<Instant>,
+}
+
+impl Exports {
+    /// The path; `None` where the kernel's list does not have it, now or when it was read last.
+    pub fn path(&mut self, key: u64) -> Option<&str> {
+        let known = self.paths.contains_key(&key);
+        let rest = match (known, self.missing.contains(&key)) {
+            (true, _) => READ_AGAIN,
+            (false, true) => LONG_REST,
+            (false, false) => REST,
+        };
+        if self.read.is_none_or(|r| r.elapsed() >= rest) {
+            self.read();
+            if !self.paths.contains_key(&key) && self.missing.len() < MOST {
+                self.missing.insert(key);
+            }
+        }
+        self.paths.get(&key).map(String::as_str)
+    }
+
+    /// What has left the list since stays known: the kernel forgets what is not used.
+    fn read(&mut self) {
+        self.read = Some(Instant::now());
+        self.missing.clear();
+        if self.paths.len() >= MOST {
+            self.paths.clear();
+        }
+        if let Ok(text) = fs::read_to_string(LIST) {
+            self.paths.extend(parse_list(&text));
+        }
+    }
+}
+
+/// Lines of `domain type 0xfsid path`, the fsid as words of eight digits (fs/nfsd/export.c, expkey_show()).
+fn parse_list(text: &str) -> impl Iterator<Item = (u64, String)> {
+    text.lines().filter_map(|line| {
+        if line.starts_with('#') {
+            return None;
+        }
+        let mut words = line.split(' ');
+        let (_, kind, fsid, path) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let digits = fsid.strip_prefix("0x")?;
+        let mut bytes = Vec::new();
+        for i in (0..digits.len()).step_by(8) {
+            let word = u32::from_str_radix(digits.get(i..i + 8)?, 16).ok()?;
+            bytes.extend(word.to_ne_bytes());
+        }
+        Some((export_key(kind.parse().ok()?, &bytes), unescape(path)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_has_one_key_in_its_handles_and_in_the_kernels_list() {
+        let uuid: Vec<u8> = (1..=16).collect();
+        let words: String = uuid
+            .chunks(4)
+            .map(|c| format!("{:08x}", u32::from_ne_bytes(c.try_into().unwrap())))
+            .collect();
+        let list = format!(
+            "#domain fsidtype fsid [path]\n# expiry=9 refcnt=2 flags=1\n* 6 0x{words} /srv/a\\040b\n* 1 0x00000000 /\n# * 6 0x0 /gone\n* 6 0x{words}\n"
+        );
+        let known: HashMap<u64, String> = parse_list(&list).collect();
+        let mut raw = vec![1, 0, 6, 1];
+        raw.extend(&uuid);
+        raw.extend(77u32.to_ne_bytes());
+        raw.extend(5u32.to_ne_bytes());
+        let h = Handle::parse(&raw).unwrap();
+        assert_eq!(known[&h.export], "/srv/a b");
+        assert_eq!(h.inode, Some(77));
+        let root = Handle::parse(&[1, 0, 1, 0, 0, 0, 0, 0]).unwrap();
+        assert_eq!(known[&root.export], "/");
+        assert_eq!(root.inode, None);
+        assert_eq!(known.len(), 2);
+    }
+
+    #[test]
+    fn inodes_by_kind_of_filesystem() {
+        let w = |v: &[u32]| -> Vec<u8> { v.iter().flat_map(|x| x.to_ne_bytes()).collect() };
+        assert_eq!(inode(1, &w(&[12, 9])), Some(12));
+        assert_eq!(inode(1, &w(&[9, 12, 1])), Some(12 | 1 << 32));
+        assert_eq!(inode(0x4d, &w(&[257, 0, 5, 0, 9])), Some(257));
+        assert_eq!(inode(0x81, &w(&[128, 1, 9])), Some(128 | 1 << 32));
+        assert_eq!(inode(0xff, &w(&[1, 2, 3])), None);
+        assert_eq!(inode(1, &[1, 2]), None);
+        assert_eq!(Handle::parse(&[1, 0, 9, 1, 0, 0, 0, 0]), None);
+        assert_eq!(Handle::parse(&[1, 0]), None);
+    }
+}

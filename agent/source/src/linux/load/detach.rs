@@ -1,0 +1,80 @@
+//! Probes that were let go of, so that their kernel modules can be replaced.
+
+use crate::linux::load::loader::Loaded;
+use crate::linux::load::program::Probe;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+/// Longest wait for the kernel to let go of modules: it frees programs once no processor can be inside one.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A loaded module as /sys knows it: the same number as long as it is the same one.
+type Incarnation = Option<u64>;
+
+/// Which probes, and which modules were loaded then.
+#[derive(Debug, Default)]
+pub struct Released(BTreeMap<&'static str, Vec<Incarnation>>);
+
+impl Released {
+    /// Detaches a probe and remembers it. Says whether its modules are free.
+    pub fn add(&mut self, probe: &'static Probe, loaded: Loaded) -> String {
+        let holds = probe.holds();
+        let before: Vec<_> = holds.iter().map(|m| users(m)).collect();
+        drop(loaded);
+        self.0.insert(probe.word, incarnations(probe));
+        let fewer = |m: &str, b: &Option<u32>| users(m) < *b;
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE && !holds.iter().zip(&before).all(|(m, b)| fewer(m, b)) {
+            std::thread::sleep(LOOK);
+        }
+        // Program by program: the last one may take a moment longer.
+        let mut last: Vec<_> = holds.iter().map(|m| users(m)).collect();
+        while begun.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK);
+            let now = holds.iter().map(|m| users(m)).collect();
+            if last == now {
+                break;
+            }
+            last = now;
+        }
+        let held = holds.iter().zip(&last).map(|(m, n)| match n {
+            Some(0) => format!("module {m} is free"),
+            Some(n) => format!("module {m} has {n} other users"),
+            None => format!("module {m} is built in or gone"),
+        });
+        let held: Vec<_> = held.collect();
+        if held.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", held.join(", "))
+        }
+    }
+
+    /// True, and forgotten, where a probe was let go of and a module of it is another one now, or gone.
+    pub fn renewed(&mut self, probe: &Probe) -> bool {
+        let was = self.0.get(probe.word);
+        was.is_some_and(|was| *was != incarnations(probe)) && self.forget(probe)
+    }
+
+    /// Forgets it; false where it was not let go of.
+    pub fn forget(&mut self, probe: &Probe) -> bool {
+        self.0.remove(probe.word).is_some()
+    }
+}
+
+fn incarnations(probe: &Probe) -> Vec<Incarnation> {
+    let of = |m: &&str| Some(fs::metadata(format!("/sys/module/{m}")).ok()?.ino());
+    probe.holds().iter().map(of).collect()
+}
+
+/// How many hold the module: other modules, mounts, open files, attached programs.
+fn users(module: &str) -> Option<u32> {
+    fs::read_to_string(format!("/sys/module/{module}/refcnt"))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}

@@ -1,0 +1,426 @@
+//! Every probe and its programs: what they hook, what they give, and what stands in where a module has no BTF.
+
+use crate::linux::load::program::{Probe, Program, SAME, When, program};
+
+/// Beginning or end of a function in which threads wait for a log.
+const fn half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
+    program(
+        name,
+        btf,
+        Err("it sleeps, and a return probe on a function that sleeps loses returns"),
+        gives,
+        false,
+    )
+}
+
+/// What the halves give without which phase `log` is not told.
+pub const LOG_WAITS: &str =
+    "how long threads wait for the log, and which waits of an operation are for it";
+/// What the others give: without them such a wait, which is rare, is part of `lock` or `disk`.
+const ROOM_WAITS: &str = "which waits of an operation are for room in the log";
+
+/// Every probe. They attach from the last to the first.
+pub static PROBES: [Probe; 7] = [
+    Probe {
+        word: "nfsd",
+        object: &nfscope_probes::NFSD,
+        modules: &["sunrpc", "nfsd"],
+        programs: &[
+            program(
+                "nfsd_send",
+                "tp_btf/svc_send",
+                Ok(SAME),
+                "end of a replied request",
+                true,
+            ),
+            program(
+                "nfsd_drop",
+                "tp_btf/svc_drop",
+                Ok(SAME),
+                "end of a dropped request",
+                false,
+            ),
+            program(
+                "nfsd_defer",
+                "tp_btf/svc_defer",
+                Ok(SAME),
+                "requests deferred for an upcall",
+                false,
+            ),
+            program(
+                "nfsd_reply",
+                "tp_btf/svc_stats_latency",
+                Ok(SAME),
+                "end of execution, start of the reply",
+                true,
+            ),
+            program(
+                "nfsd_op_end",
+                "tp_btf/nfsd_compound_status",
+                Ok(SAME),
+                "end of each NFSv4 component op",
+                true,
+            ),
+            program(
+                "nfsd_ops_begin",
+                "tp_btf/nfsd_compound",
+                Ok(SAME),
+                "start of a COMPOUND's first op",
+                true,
+            ),
+            program(
+                "nfsd_read_done",
+                "tp_btf/nfsd_read_io_done",
+                Ok(SAME),
+                "bytes of each READ",
+                false,
+            ),
+            // With BTF the WRITE's own result tells its bytes, and no program is needed.
+            Program {
+                when: When::Raw,
+                ..program(
+                    "nfsd_write_done",
+                    "tp_btf/nfsd_write_io_done",
+                    Ok(SAME),
+                    "bytes of each WRITE",
+                    false,
+                )
+            },
+            program(
+                "nfsd_upcall",
+                "tp_btf/cache_entry_upcall",
+                Ok(SAME),
+                "threads that wait for mountd count as busy",
+                false,
+            ),
+            program(
+                "nfsd_receive",
+                "tp_btf/svcsock_tcp_recv",
+                Ok(SAME),
+                "queue time over TCP; UDP and RDMA have no clock of a request's arrival and stay without",
+                false,
+            ),
+            program(
+                "nfsd_xprt_free",
+                "tp_btf/svc_xprt_free",
+                Ok(SAME),
+                "forgets closed connections",
+                false,
+            ),
+            program(
+                "nfsd_arrive",
+                "fentry/svc_data_ready",
+                Ok("kprobe/svc_data_ready"),
+                "arrival of requests on TCP sockets",
+                false,
+            ),
+            program(
+                "nfsd_dequeue",
+                "tp_btf/svc_xprt_dequeue",
+                Ok(SAME),
+                "a thread takes a request",
+                false,
+            ),
+            Program {
+                when: When::Preemptible,
+                ..program(
+                    "nfsd_idle",
+                    "fentry/svc_recv",
+                    Err("only for kernels that run tracepoints preemptibly"),
+                    "requests whose end the kernel skipped",
+                    false,
+                )
+            },
+            program(
+                "nfsd_run",
+                "tp_btf/svc_process",
+                Ok(SAME),
+                "start of execution",
+                true,
+            ),
+        ],
+    },
+    Probe {
+        word: "sched",
+        object: &nfscope_probes::SCHED,
+        modules: &["nfsd"],
+        programs: &[program(
+            "sched_switched",
+            "tp_btf/sched_switch",
+            Err(
+                "what an operation waited for cannot be told without fexit on the functions that wait",
+            ),
+            "phases of operations",
+            false,
+        )],
+    },
+    Probe {
+        word: "jbd2",
+        object: &nfscope_probes::JBD2,
+        modules: &["ext4", "jbd2"],
+        programs: &[
+            program(
+                "jbd2_wait_end",
+                "fexit/jbd2_log_wait_commit",
+                Err(
+                    "it sleeps, and a return probe on a function that sleeps loses returns (58 to 90 % of them measured); needs BTF of module jbd2 for fexit",
+                ),
+                LOG_WAITS,
+                false,
+            ),
+            program(
+                "jbd2_wait_begin",
+                "fentry/jbd2_log_wait_commit",
+                Err("of no use without its end, jbd2_wait_end"),
+                LOG_WAITS,
+                false,
+            ),
+            half("jbd2_fast_end", "fexit/ext4_fc_commit", LOG_WAITS),
+            half("jbd2_fast_begin", "fentry/ext4_fc_commit", LOG_WAITS),
+            half("jbd2_lock_end", "fexit/wait_transaction_locked", ROOM_WAITS),
+            half(
+                "jbd2_lock_begin",
+                "fentry/wait_transaction_locked",
+                ROOM_WAITS,
+            ),
+            half(
+                "jbd2_room_end",
+                "fexit/__jbd2_log_wait_for_space",
+                ROOM_WAITS,
+            ),
+            half(
+                "jbd2_room_begin",
+                "fentry/__jbd2_log_wait_for_space",
+                ROOM_WAITS,
+            ),
+            program(
+                "jbd2_written",
+                "tp_btf/jbd2_end_commit",
+                Err("the layout of the journal's structures is unknown"),
+                "bytes written to the journal",
+                false,
+            ),
+            program(
+                "jbd2_committed",
+                "tp_btf/jbd2_run_stats",
+                Ok(SAME),
+                "how long a journal commit takes",
+                false,
+            ),
+            program(
+                "jbd2_commit",
+                "tp_btf/jbd2_start_commit",
+                Ok(SAME),
+                "start of such a commit",
+                false,
+            ),
+            program(
+                "jbd2_fast_stop",
+                "tp_btf/ext4_fc_commit_stop",
+                Ok(SAME),
+                "how long a fast commit takes, and its bytes",
+                false,
+            ),
+            program(
+                "jbd2_fast_start",
+                "tp_btf/ext4_fc_commit_start",
+                Ok(SAME),
+                "start of such a commit, and of the wait for it",
+                false,
+            ),
+        ],
+    },
+    Probe {
+        word: "xfs",
+        object: &nfscope_probes::XFS,
+        modules: &["xfs"],
+        programs: &[
+            half("xfs_seq_end", "fexit/xfs_log_force_seq", LOG_WAITS),
+            half("xfs_seq_begin", "fentry/xfs_log_force_seq", LOG_WAITS),
+            half("xfs_force_end", "fexit/xfs_log_force", LOG_WAITS),
+            half("xfs_force_begin", "fentry/xfs_log_force", LOG_WAITS),
+            half("xfs_room_end", "fexit/xlog_grant_head_wait", ROOM_WAITS),
+            half("xfs_room_begin", "fentry/xlog_grant_head_wait", ROOM_WAITS),
+            program(
+                "xfs_write_end",
+                "fentry/xlog_state_done_syncing",
+                Err("the layout of the log's structures is unknown"),
+                "how long a write of the log takes",
+                false,
+            ),
+            program(
+                "xfs_write_begin",
+                "fentry/xlog_write_iclog",
+                Err("the layout of the log's structures is unknown"),
+                "start of such a write, and its bytes",
+                false,
+            ),
+        ],
+    },
+    Probe {
+        word: "btrfs",
+        object: &nfscope_probes::BTRFS,
+        modules: &["btrfs"],
+        programs: &[
+            half("btrfs_log_end", "fexit/btrfs_sync_log", LOG_WAITS),
+            half("btrfs_log_begin", "fentry/btrfs_sync_log", LOG_WAITS),
+            half("btrfs_txn_end", "fexit/btrfs_commit_transaction", LOG_WAITS),
+            half(
+                "btrfs_txn_begin",
+                "fentry/btrfs_commit_transaction",
+                LOG_WAITS,
+            ),
+            half(
+                "btrfs_written",
+                "fexit/write_all_supers",
+                "how long a write of the tree log takes",
+            ),
+            half(
+                "btrfs_write",
+                "fentry/btrfs_write_marked_extents",
+                "start of such a write",
+            ),
+        ],
+    },
+    Probe {
+        word: "zfs",
+        object: &nfscope_probes::ZFS,
+        modules: &["zfs"],
+        programs: &[
+            program(
+                "zfs_wait_end",
+                "fexit/zil_commit_impl",
+                Ok("kretprobe/zil_commit_impl"),
+                "how long threads wait for the intent log, and which waits of an operation are for it",
+                false,
+            ),
+            program(
+                "zfs_wait_begin",
+                "fentry/zil_commit_impl",
+                Ok("kprobe/zil_commit_impl"),
+                "start of such a wait",
+                false,
+            ),
+            program(
+                "zfs_commit",
+                "fentry/zil_commit",
+                Ok("kprobe/zil_commit"),
+                "commits that sync=disabled acknowledges without durability",
+                false,
+            ),
+            program(
+                "zfs_txg_wait",
+                "fentry/txg_wait_synced",
+                Ok("kprobe/txg_wait_synced"),
+                "commits that waited for a whole transaction group",
+                false,
+            ),
+            program(
+                "zfs_lwb_flushed",
+                "fentry/zil_lwb_flush_vdevs_done",
+                Ok("kprobe/zil_lwb_flush_vdevs_done"),
+                "how long the log takes to commit and to flush a block",
+                false,
+            ),
+            program(
+                "zfs_lwb_written",
+                "fentry/zil_lwb_write_done",
+                Ok("kprobe/zil_lwb_write_done"),
+                "how long the log takes to write a block, its bytes and its target",
+                false,
+            ),
+            program(
+                "zfs_lwb_issue",
+                "fentry/zil_lwb_add_block",
+                Ok("kprobe/zil_lwb_add_block"),
+                "issue of a block of the log",
+                false,
+            ),
+            program(
+                "zfs_vdev_write",
+                "fentry/vdev_queue_io",
+                Ok("kprobe/vdev_queue_io"),
+                "devices that the log is on, and their bytes",
+                false,
+            ),
+            program(
+                "zfs_sync_end",
+                "fexit/spa_sync",
+                Ok("kretprobe/spa_sync"),
+                "how long a transaction group takes to sync",
+                false,
+            ),
+            program(
+                "zfs_sync_begin",
+                "fentry/spa_sync",
+                Ok("kprobe/spa_sync"),
+                "start of such a sync",
+                false,
+            ),
+            program(
+                "zfs_unthrottle",
+                "fexit/dmu_tx_wait",
+                Ok("kretprobe/dmu_tx_wait"),
+                "how long writers wait in the throttle",
+                false,
+            ),
+            program(
+                "zfs_throttle",
+                "fentry/dmu_tx_wait",
+                Ok("kprobe/dmu_tx_wait"),
+                "start of such a wait",
+                false,
+            ),
+        ],
+    },
+    Probe {
+        word: "block",
+        object: &nfscope_probes::BLOCK,
+        modules: &[],
+        programs: &[
+            program(
+                "block_complete",
+                "tp_btf/block_rq_complete",
+                Ok(SAME),
+                "device time, bytes, FUA",
+                false,
+            ),
+            program(
+                "block_requeue",
+                "tp_btf/block_rq_requeue",
+                Ok(SAME),
+                "requests that a busy device gave back",
+                false,
+            ),
+            program(
+                "block_issue",
+                "tp_btf/block_rq_issue",
+                Ok(SAME),
+                "end of queueing, start of device time",
+                false,
+            ),
+            program(
+                "block_insert",
+                "tp_btf/block_rq_insert",
+                Ok(SAME),
+                "start of queueing",
+                false,
+            ),
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_the_kernels_fifteen_characters() {
+        for p in &PROBES {
+            assert!(p.word.len() <= 15);
+            for x in p.programs {
+                assert!(x.name.len() <= 15, "{}", x.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Linux: eBPF probes by libbpf, and what the kernel counts by itself under /proc.
+//!
+//! Facts (what the host has) make a plan (what is loaded, and why not) that [`load`] puts into effect; [`read`] turns maps
+//! into a snapshot.
+
+pub mod host;
+mod load;
+mod read;
+
+use crate::{Options, Source};
+use host::diskstats::Busy;
+use host::facts::Facts;
+use host::file_handle::Exports;
+use host::procfs::{DeviceNames, KernelCounts};
+use host::zfs_datasets::Datasets;
+use host::{cpu, exports};
+use load::detach::Released;
+use load::loader::{self, Loaded};
+use load::maps::Shared;
+use load::program::Probe;
+use load::program_table::{LOG_WAITS, PROBES};
+use nfscope_model::family as f;
+use nfscope_model::host_report::{Report, Verdict};
+use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use read::nfsd::{NeverLess, Phases, Timed};
+use read::slow_ops::Listening;
+use read::top_k::Tally;
+use read::zfs::Zfs;
+use read::{logs, nfsd};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+struct Linux {
+    options: Options,
+    facts: Facts,
+    shared: Shared,
+    loaded: BTreeMap<&'static str, Loaded>,
+    states: Vec<ProbeStatus>,
+    devices: DeviceNames,
+    busy: Busy,
+    began: Duration,
+    exports: Exports,
+    tally: Tally,
+    never: NeverLess,
+    zfs: Zfs,
+    datasets: Datasets,
+    listening: Option<Listening>,
+    /// What somebody listens for, attached or not.
+    wanted: Option<SlowFilter>,
+    released: Released,
+    /// Keeps the kernel's run-time statistics on.
+    _statistics: Option<OwnedFd>,
+}
+
+/// See [`crate::start`].
+pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
+    let statistics = match options.probe_stats.then(loader::enable_statistics) {
+        Some(Ok(fd)) => Some(fd),
+        Some(Err(e)) => anyhow::bail!(
+            "cannot turn BPF run-time statistics on ({e}): needs Linux 5.8 and CAP_SYS_ADMIN; leave out --probe-stats"
+        ),
+        None => None,
+    };
+    let facts = Facts::gather();
+    let shared = Shared::create();
+    let (loaded, mut states) = loader::load_all(&facts, &shared, without(options));
+    if !options.late_attach {
+        for s in states.iter_mut().filter(|s| s.state.may_come()) {
+            s.fix = "restart the agent once that is there, or allow late attach".into();
+        }
+    }
+    Ok(Box::new(Linux {
+        options: options.clone(),
+        facts,
+        shared,
+        exports: Exports::default(),
+        tally: Tally::new(options.max_clients, options.max_exports),
+        never: NeverLess::default(),
+        zfs: Zfs::default(),
+        datasets: Datasets::default(),
+        listening: None,
+        wanted: None,
+        released: Released::default(),
+        loaded,
+        states,
+        devices: DeviceNames::default(),
+        busy: Busy::default(),
+        began: Duration::from_nanos(nfsd::monotonic_ns()),
+        _statistics: statistics,
+    }))
+}
+
+/// Probes that serve phases alone; those of logs tell how long threads wait for one, too.
+fn without(options: &Options) -> &'static [&'static str] {
+    if options.phases { &[] } else { &["sched"] }
+}
+
+/// See [`crate::words`].
+pub fn words() -> impl Iterator<Item = &'static str> {
+    PROBES.iter().map(|p| p.word)
+}
+
+/// See [`crate::check`].
+pub fn check() -> Report {
+    let facts = Facts::gather();
+    let (_, probes) = loader::load_all(&facts, &Shared::create(), &[]);
+    let can = nfscope_model::probe::times_operations(&probes);
+    let whole = probes
+        .iter()
+        .all(|p| matches!(p.state, ProbeState::Attached | ProbeState::Unused));
+    Report {
+        verdict: match (can, whole) {
+            (true, true) => Verdict::Full,
+            (true, false) => Verdict::Degraded,
+            (false, _) => Verdict::None,
+        },
+        facts: facts.show(),
+        exports: exports::list(&probes),
+        probes,
+    }
+}
+
+impl Linux {
+    /// As load_all() takes them.
+    fn probes_in_order(&self) -> impl Iterator<Item = &'static Probe> + use<> {
+        let without = without(&self.options);
+        PROBES.iter().filter(|p| !without.contains(&p.word)).rev()
+    }
+
+    /// Loads a probe anew, as things are now.
+    fn load(&mut self, probe: &'static Probe) {
+        let (loaded, states) = loader::load(probe, &Facts::gather(), &self.shared);
+        loader::give_back();
+        if let Some(l) = loaded {
+            self.loaded.insert(probe.word, l);
+            if let ("nfsd", Some(want)) = (probe.word, self.wanted.clone()) {
+                // Whoever listens gets signs of life all the same.
+                let _ = self.watch_slow(Some(&want));
+            }
+        }
+        self.set_states(probe, states);
+    }
+
+    fn set_states(&mut self, probe: &Probe, states: Vec<ProbeStatus>) {
+        let place = self
+            .states
+            .iter()
+            .position(|p| p.probe == probe.word)
+            .unwrap_or(self.states.len());
+        self.states.retain(|p| p.probe != probe.word);
+        self.states.splice(place..place, states);
+    }
+
+    /// Detaches a probe and keeps it so.
+    fn let_go(&mut self, probe: &'static Probe) -> String {
+        let word = probe.word;
+        let Some(loaded) = self.loaded.remove(word) else {
+            return self.standing(probe);
+        };
+        if word == "nfsd"
+            && let Some(listening) = self.listening.take()
+        {
+            listening.stop(&loaded);
+        }
+        let free = self.released.add(probe, loaded);
+        if word == "nfsd" {
+            // Not before: until they are gone its programs take requests in hand.
+            self.shared.forget();
+            // Both compare with what the probe counted, which starts anew.
+            self.never = NeverLess::default();
+            self.tally = Tally::new(self.options.max_clients, self.options.max_exports);
+        }
+        let mut states = self.states.clone();
+        states.retain(|p| p.probe == word);
+        for s in &mut states {
+            s.state = ProbeState::Detached;
+            s.reason =
+                format!("let go of by `nfscope detach`; `nfscope attach {word}` brings it back");
+            s.fix = "it attaches by itself when the module is loaded anew".into();
+        }
+        self.set_states(probe, states);
+        format!("{word}: detached{free}")
+    }
+
+    /// How a probe stands, in a line.
+    fn standing(&self, probe: &Probe) -> String {
+        let of_it = || self.states.iter().filter(|p| p.probe == probe.word);
+        let (all, up) = (
+            of_it().count(),
+            of_it().filter(|p| p.state.measures()).count(),
+        );
+        let why =
+            of_it().find(|p| !p.reason.is_empty() && !matches!(p.state, ProbeState::Fallback));
+        match why {
+            Some(p) if up == 0 => format!("{}: {}: {}", probe.word, p.state.as_str(), p.reason),
+            _ if all == 0 => format!("{}: left out by --no-phases", probe.word),
+            _ => format!("{}: {up} of {all} programs attached", probe.word),
+        }
+    }
+
+    fn attached(&self, program: &str) -> bool {
+        self.states
+            .iter()
+            .any(|p| p.program == program && p.state.measures())
+    }
+
+    /// What of operations' waits is told here; `None` where nothing is.
+    fn phases(&self) -> Option<Phases> {
+        if !self.attached("sched_switched") {
+            return None;
+        }
+        let refused = |p: &ProbeStatus| p.state == ProbeState::Unsupported;
+        Some(Phases {
+            runqueue: self.facts.run_delay,
+            // Whole or not at all: part of the waits for a log would look like all of them.
+            log: !self.states.iter().any(|p| {
+                refused(p) && (p.gives == LOG_WAITS || p.hook.ends_with("/zil_commit_impl"))
+            }),
+        })
+    }
+
+    /// `timed` was read between two readings of the kernel's counts, and its operations go on: in between is exact.
+    fn coverage(
+        &self,
+        timed: Timed,
+        before: &KernelCounts,
+        after: &KernelCounts,
+        s: &mut Snapshot,
+    ) {
+        let start = self.loaded.get("nfsd").and_then(|l| l.counted.as_ref());
+        let Some(start) = start else { return };
+        let counts = |of: fn(&KernelCounts) -> u64| {
+            let since = |now| of(now).saturating_sub(of(start));
+            (since(before), since(after))
+        };
+        for (version, timed, (least, most)) in [
+            ("3", timed.v3, counts(KernelCounts::v3)),
+            ("4", timed.v4, counts(KernelCounts::v4)),
+        ] {
+            let counted = timed.clamp(least, most.max(least));
+            // Nothing to cover says nothing about coverage.
+            if counted > 0 {
+                s.gauge(&f::COVERAGE, [version], timed as f64 / counted as f64);
+            }
+        }
+    }
+
+    fn itself(&self, s: &mut Snapshot) {
+        let statistics = self.options.probe_stats
+            || std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled")
+                .is_ok_and(|v| v.trim() == "1");
+        for (probe, l) in &self.loaded {
+            let mut skipped = 0;
+            for (program, fd) in l.programs() {
+                let Ok(runs) = loader::runs(fd) else { continue };
+                skipped += runs.skipped;
+                if statistics {
+                    s.counter(&f::PROBE_RUNS, [probe, program], runs.count as f64);
+                    s.counter(
+                        &f::PROBE_RUN_SECONDS,
+                        [probe, program],
+                        runs.nanoseconds as f64 / 1e9,
+                    );
+                }
+            }
+            s.counter(&f::EVENTS_LOST, [probe, "recursion"], skipped as f64);
+        }
+    }
+}
+
+impl Source for Linux {
+    fn snapshot(&mut self) -> Snapshot {
+        let s = self.look();
+        self.tally.tell();
+        s
+    }
+
+    fn look(&mut self) -> Snapshot {
+        let mut s = Snapshot::new(Duration::from_nanos(nfsd::monotonic_ns()));
+        s.began = self.began;
+        s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
+        s.kernel = Some(self.facts.release.clone()).filter(|r| !r.is_empty());
+        let kernel = KernelCounts::read();
+        if let Some(l) = self.loaded.get("nfsd") {
+            let phases = self.phases();
+            let timed = nfsd::nfsd(l, &mut s, phases, &mut self.never);
+            self.tally.read(l, &mut self.exports, &mut s);
+            if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
+                self.coverage(timed, k, &after, &mut s);
+            }
+        }
+        if let Some(k) = &kernel {
+            nfsd::kernel(k, &mut s);
+        }
+        logs::read(&self.loaded, &self.states, &mut self.devices, &mut s);
+        if let Some(l) = self.loaded.get("block") {
+            nfsd::block(l, &mut s, &mut self.devices);
+        }
+        self.busy.read(&mut s);
+        self.zfs.read(self.loaded.get("zfs"), &mut s);
+        cpu::read(&mut s);
+        self.itself(&mut s);
+        s.probes = self.states.clone();
+        s
+    }
+
+    fn probes(&self) -> Vec<ProbeStatus> {
+        self.states.clone()
+    }
+
+    fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
+        self.wanted = want.cloned();
+        let Some(l) = self.loaded.get("nfsd") else {
+            anyhow::ensure!(
+                want.is_none(),
+                "NFS operations are not timed here; `nfscope check` says why"
+            );
+            return Ok(());
+        };
+        match (want, self.listening.take()) {
+            (None, None) => {}
+            (None, Some(listening)) => listening.stop(l),
+            (Some(filter), Some(listening)) => {
+                let changed = listening.change(l, filter);
+                self.listening = Some(listening);
+                changed?;
+            }
+            (Some(filter), None) => self.listening = Some(Listening::start(l, filter)?),
+        }
+        Ok(())
+    }
+
+    fn take_slow(&mut self) -> SlowBatch {
+        let phases = self.phases().is_some();
+        match (self.loaded.get("nfsd"), &mut self.listening) {
+            (Some(l), Some(listening)) => {
+                listening.take(l, &mut self.exports, &mut self.datasets, phases)
+            }
+            _ => SlowBatch::default(),
+        }
+    }
+
+    fn poll(&mut self) {
+        if !self.options.late_attach {
+            return;
+        }
+        for probe in self.probes_in_order() {
+            let renewed = self.released.renewed(probe);
+            let waiting = self
+                .states
+                .iter()
+                .any(|p| p.probe == probe.word && p.state.may_come());
+            let there = || {
+                probe
+                    .modules
+                    .iter()
+                    .all(|m| host::procfs::module_present(m))
+            };
+            if renewed || (waiting && there()) {
+                self.load(probe);
+            }
+        }
+    }
+
+    fn detach(&mut self, probes: &[&'static str]) -> Vec<String> {
+        let mut said = Vec::new();
+        // The first of the table is what others count for.
+        for probe in PROBES.iter().filter(|p| probes.contains(&p.word)) {
+            said.push(self.let_go(probe));
+        }
+        said
+    }
+
+    fn attach(&mut self, probes: &[&'static str]) -> anyhow::Result<Vec<String>> {
+        anyhow::ensure!(
+            self.options.late_attach,
+            "this agent runs with --no-late-attach and has given up what attaching needs; restart it"
+        );
+        let mut said = Vec::new();
+        for probe in self.probes_in_order() {
+            if !probes.contains(&probe.word) {
+                continue;
+            }
+            if self.released.forget(probe) {
+                self.load(probe);
+            }
+            said.push(self.standing(probe));
+        }
+        Ok(said)
+    }
+}

@@ -1,0 +1,187 @@
+//! Slow operations: asks the probes for them, and reads the ring that then exists.
+
+use crate::linux::host::file_handle::{Exports, Handle};
+use crate::linux::host::zfs_datasets::Datasets;
+use crate::linux::load::loader::Loaded;
+use crate::linux::load::maps::Ring;
+use crate::linux::load::pod;
+use crate::linux::read::{nfs_status as names, nfsd as read, top_k as tally};
+use anyhow::Context;
+use nfscope_model::{OpPhases, SlowBatch, SlowFilter, SlowOp};
+use nfscope_probes::types as t;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+/// Room for some twenty thousand events: what a burst brings between two looks.
+const RING_BYTES: u32 = 4 << 20;
+
+const NONE: t::slow_want = t::slow_want {
+    over_ns: u64::MAX,
+    client: [0; 2],
+    per_second: 0,
+    rows: [0; WORDS],
+};
+const WORDS: usize = t::op_row::OP_ROWS.0.div_ceil(64) as usize;
+
+/// A ring that somebody listens to.
+pub struct Listening {
+    ring: Ring,
+    left_out: u64,
+}
+
+/// What is asked of the probes for a filter.
+///
+/// # Errors
+/// An operation that is in no table.
+fn wanted(filter: &SlowFilter, l: &Loaded) -> anyhow::Result<t::slow_want> {
+    let mut want = t::slow_want {
+        over_ns: u64::try_from(filter.over.as_nanos()).unwrap_or(u64::MAX - 1),
+        per_second: u64::from(filter.per_second),
+        client: filter.client.map_or([0; 2], key),
+        ..NONE
+    };
+    let mut unknown = filter.ops.clone();
+    for row in 0..t::op_row::OP_ROWS.0 {
+        let Some((_, op)) = read::op_name(row, l.build) else {
+            continue;
+        };
+        unknown.retain(|u| u != op);
+        if filter.ops.is_empty() || filter.ops.iter().any(|o| o == op) {
+            want.rows[row as usize / 64] |= 1 << (row % 64);
+        }
+    }
+    anyhow::ensure!(
+        unknown.is_empty(),
+        "no operation is called {}",
+        unknown.join(", ")
+    );
+    Ok(want)
+}
+
+/// An address as the probes have it.
+fn key(a: IpAddr) -> [u64; 2] {
+    let bytes = match a {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    }
+    .octets();
+    let half = |i: usize| {
+        let mut b = [0u8; 8];
+        b.copy_from_slice(&bytes[i..i + 8]);
+        u64::from_ne_bytes(b)
+    };
+    [half(0), half(8)]
+}
+
+impl Listening {
+    /// Makes a ring, gives it to the probes and tells them what to put in it.
+    ///
+    /// # Errors
+    /// Where the kernel refuses a map, or the filter names an unknown operation.
+    pub fn start(l: &Loaded, filter: &SlowFilter) -> anyhow::Result<Self> {
+        let want = wanted(filter, l)?;
+        let ring = l.open_ring("nfsd_slow_ring", RING_BYTES).context(
+            "cannot make a ring for slow operations; an agent with --no-late-attach has given up the right to",
+        )?;
+        let mut listening = Listening { ring, left_out: 0 };
+        listening.left_out = left_out(l);
+        match l.set(".data.nfsd_slow_want", &want) {
+            Ok(()) => Ok(listening),
+            Err(e) => {
+                l.close_ring("nfsd_slow_ring");
+                Err(e)
+            }
+        }
+    }
+
+    /// Asks for something else.
+    ///
+    /// # Errors
+    /// As [`Listening::start`].
+    pub fn change(&self, l: &Loaded, filter: &SlowFilter) -> anyhow::Result<()> {
+        l.set(".data.nfsd_slow_want", &wanted(filter, l)?)
+    }
+
+    /// No more events, and no ring.
+    pub fn stop(self, l: &Loaded) {
+        // The table exists as long as the probe does; what cannot be written then concerns nobody.
+        let _ = l.set(".data.nfsd_slow_want", &NONE);
+        l.close_ring("nfsd_slow_ring");
+    }
+
+    /// What has come since the last look. `phases` where waits are split here.
+    pub fn take(
+        &mut self,
+        l: &Loaded,
+        exports: &mut Exports,
+        datasets: &mut Datasets,
+        phases: bool,
+    ) -> SlowBatch {
+        let mut ops = Vec::new();
+        let now = (read::monotonic_ns(), SystemTime::now());
+        for bytes in self.ring.take() {
+            let Some(e) = pod::from_bytes::<t::slow_event>(&bytes) else {
+                continue;
+            };
+            ops.extend(decode(&e, l, exports, datasets, phases, now));
+        }
+        let n = left_out(l);
+        let left_out = n.saturating_sub(std::mem::replace(&mut self.left_out, n));
+        SlowBatch { ops, left_out }
+    }
+}
+
+fn left_out(l: &Loaded) -> u64 {
+    l.get::<t::slow_count>(".data.nfsd_slow_count")
+        .map_or(0, |c| c.left_out)
+}
+
+/// `now`: one moment on both clocks.
+fn decode(
+    e: &t::slow_event,
+    l: &Loaded,
+    exports: &mut Exports,
+    datasets: &mut Datasets,
+    phases: bool,
+    now: (u64, SystemTime),
+) -> Option<SlowOp> {
+    let (version, op) = read::op_name(e.row, l.build)?;
+    let handle = e
+        .handle
+        .get(..e.handle_size as usize)
+        .and_then(Handle::parse);
+    let ago = Duration::from_nanos(now.0.saturating_sub(e.end_ns));
+    let export = handle.and_then(|h| exports.path(h.export).map(str::to_owned));
+    let moved = matches!(op, "read" | "write" | "read_plus");
+    Some(SlowOp {
+        at: now.1.checked_sub(ago).unwrap_or(now.1),
+        client: tally::address(e.client),
+        version: version.to_owned(),
+        op: op.to_owned(),
+        dataset: export
+            .as_deref()
+            .and_then(|e| datasets.of(e).map(str::to_owned)),
+        export,
+        inode: handle.and_then(|h| h.inode),
+        bytes: moved.then_some(u64::from(e.bytes)),
+        stability: (op == "write")
+            .then(|| read::STABILITIES.get(e.stability as usize))
+            .flatten()
+            .map(|s| (*s).to_owned()),
+        status: match e.status {
+            0 => "ok".to_owned(),
+            s => names::status(version == "3", s),
+        },
+        duration: Duration::from_nanos(e.ns),
+        phases: phases.then(|| {
+            let [runqueue, log, disk, lock] = e.wait_ns.map(Duration::from_nanos);
+            OpPhases {
+                cpu: Duration::from_nanos(e.ns).saturating_sub(runqueue + log + disk + lock),
+                runqueue,
+                log,
+                disk,
+                lock,
+            }
+        }),
+    })
+}

@@ -1,0 +1,417 @@
+//! The busiest clients and exports: who has a series of its own, and what counts for `other`.
+
+use crate::linux::host::file_handle as handle;
+use crate::linux::host::file_handle::Exports;
+use crate::linux::load::loader::Loaded;
+use crate::linux::load::maps;
+use crate::linux::load::pod;
+use crate::linux::load::program::Build;
+use crate::linux::read::nfsd as read;
+use libbpf_rs::MapHandle;
+use nfscope_model::Snapshot;
+use nfscope_model::family as f;
+use nfscope_model::family::Family;
+use nfscope_probes::types as t;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+/// Operations and their time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    ops: u64,
+    ns: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Sum) {
+        self.ops += other.ops;
+        self.ns += other.ns;
+    }
+}
+
+/// How fast yesterday's work is forgotten when the busiest are chosen.
+const HALF_LIFE: Duration = Duration::from_secs(300);
+/// How much busier a newcomer must be, so that two of a size do not take turns.
+const MARGIN: f64 = 1.1;
+
+/// A name's account.
+#[derive(Debug, Default)]
+struct Named {
+    /// What it has, since it is named.
+    sum: Sum,
+    /// What of that somebody was told.
+    told: Sum,
+}
+
+/// The busiest `most` names of one kind. In any span of time what was counted is the sum of what the named and `other`
+/// gained, and none of them ever falls: whoever loses its name takes along what was told of it, and leaves the rest to `other`.
+#[derive(Debug)]
+struct Busiest {
+    most: usize,
+    named: BTreeMap<String, Named>,
+    /// What each name counts for in the choice.
+    weight: HashMap<String, f64>,
+    evictions: u64,
+    /// What named ones did while they were named, those included that are so no more.
+    credited: Sum,
+    other: Sum,
+}
+
+impl Busiest {
+    fn new(most: usize) -> Self {
+        Busiest {
+            most,
+            named: BTreeMap::new(),
+            weight: HashMap::new(),
+            evictions: 0,
+            credited: Sum::default(),
+            other: Sum::default(),
+        }
+    }
+
+    /// Adds what each name did since the last reading, `since` ago.
+    fn add(&mut self, deltas: &BTreeMap<String, Sum>, since: Duration) {
+        let fade = 0.5f64.powf(since.as_secs_f64() / HALF_LIFE.as_secs_f64());
+        self.weight.retain(|_, w| {
+            *w *= fade;
+            *w > 0.01
+        });
+        // The least busy of too many names are forgotten: they would not be chosen.
+        let bound = 4 * self.most + 4096;
+        if self.weight.len() > bound {
+            let mut all: Vec<f64> = self.weight.values().copied().collect();
+            all.sort_by(f64::total_cmp);
+            let least = all[all.len() - bound / 2];
+            self.weight.retain(|_, w| *w > least);
+        }
+        for (name, d) in deltas {
+            *self.weight.entry(name.clone()).or_default() += d.ops as f64;
+        }
+        self.choose(deltas.keys());
+        for (name, d) in deltas {
+            if let Some(named) = self.named.get_mut(name) {
+                named.sum.add(*d);
+                self.credited.add(*d);
+            }
+        }
+    }
+
+    /// Gives the busiest of `active` a place, in front of those that are not as busy any more.
+    fn choose<'a>(&mut self, active: impl Iterator<Item = &'a String>) {
+        let weight = |name: &str| self.weight.get(name).copied().unwrap_or_default();
+        let mut new: Vec<(&String, f64)> = active
+            .filter(|n| !self.named.contains_key(*n))
+            .map(|n| (n, weight(n)))
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        new.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut old: Vec<(String, f64)> =
+            self.named.keys().map(|n| (n.clone(), weight(n))).collect();
+        old.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut old = old.into_iter();
+        for (name, w) in new {
+            if self.named.len() >= self.most {
+                match old.next() {
+                    Some((least, lw)) if w > lw * MARGIN => {
+                        if let Some(n) = self.named.remove(&least) {
+                            self.credited.ops -= n.sum.ops - n.told.ops;
+                            self.credited.ns -= n.sum.ns - n.told.ns;
+                        }
+                        self.evictions += 1;
+                    }
+                    _ => return,
+                }
+            }
+            self.named.insert(name.clone(), Named::default());
+        }
+    }
+
+    /// Somebody is told how it stands now.
+    fn tell(&mut self) {
+        for named in self.named.values_mut() {
+            named.told = named.sum;
+        }
+    }
+
+    /// What is not named, of `total`. It never falls: the rows may be ahead of totals that were read before.
+    fn settle(&mut self, total: Sum) {
+        let unnamed = |total: u64, credited| total.saturating_sub(credited);
+        self.other.ops = self.other.ops.max(unnamed(total.ops, self.credited.ops));
+        self.other.ns = self.other.ns.max(unnamed(total.ns, self.credited.ns));
+    }
+
+    fn fill(&self, s: &mut Snapshot, ops: &Family<1>, seconds: &Family<1>, evictions: &Family<0>) {
+        for (name, named) in &self.named {
+            s.counter(ops, [name], named.sum.ops as f64);
+            s.counter(seconds, [name], named.sum.ns as f64 / 1e9);
+        }
+        s.counter(ops, ["other"], self.other.ops as f64);
+        s.counter(seconds, ["other"], self.other.ns as f64 / 1e9);
+        s.counter(evictions, [], self.evictions as f64);
+    }
+}
+
+/// Clients and exports, from one reading to the next.
+#[derive(Debug)]
+pub struct Tally {
+    clients: Busiest,
+    exports: Busiest,
+    /// Rows as they were read last.
+    before: HashMap<([u64; 2], u64), (u64, u64)>,
+    epoch: u32,
+    /// Requests without a row, as told last.
+    full: f64,
+    at: Duration,
+}
+
+/// How long a round-trip time is told after the client's last request.
+const RTT_LASTS: Duration = Duration::from_secs(300);
+
+/// The address in a key of the probes; `None` for a transport without one.
+pub fn address(client: [u64; 2]) -> Option<IpAddr> {
+    let mut bytes = [0u8; 16];
+    bytes[..8].copy_from_slice(&client[0].to_ne_bytes());
+    bytes[8..].copy_from_slice(&client[1].to_ne_bytes());
+    let v6 = Ipv6Addr::from(bytes);
+    (!v6.is_unspecified()).then(|| v6.to_canonical())
+}
+
+impl Tally {
+    /// With at most so many of each.
+    pub fn new(max_clients: usize, max_exports: usize) -> Self {
+        Tally {
+            clients: Busiest::new(max_clients),
+            exports: Busiest::new(max_exports),
+            before: HashMap::new(),
+            epoch: 1,
+            full: 0.0,
+            at: Duration::ZERO,
+        }
+    }
+
+    /// What was read last is told to somebody.
+    pub fn tell(&mut self) {
+        self.clients.tell();
+        self.exports.tell();
+    }
+
+    /// Reads the probes' tables.
+    pub fn read(&mut self, l: &Loaded, exports: &mut Exports, s: &mut Snapshot) {
+        let maps = ["nfsd_version", "nfsd_client", "nfsd_client_row"].map(|name| l.map(name));
+        let [Some(versions), Some(index), Some(map)] = maps else {
+            return;
+        };
+        let total = total(versions);
+        let rows: Vec<_> = maps::keys::<t::client_key>(index)
+            .into_iter()
+            .filter_map(|k| {
+                let row = maps::value::<u32>(index, pod::bytes_of(&k))?;
+                Some((k, maps::per_cpu::<t::client_row>(map, &row.to_ne_bytes())))
+            })
+            .collect();
+        let (mut by_client, mut by_export) = (BTreeMap::new(), BTreeMap::new());
+        let mut rtt: HashMap<String, (u64, u64)> = HashMap::new();
+        for (key, cpus) in &rows {
+            let ops: u64 = cpus.iter().map(|c| c.ops).sum();
+            let ns: u64 = cpus.iter().map(|c| c.ns).sum();
+            let (o, n) = self
+                .before
+                .insert((key.client, key.export), (ops, ns))
+                .unwrap_or_default();
+            let delta = Sum {
+                ops: ops.saturating_sub(o),
+                ns: ns.saturating_sub(n),
+            };
+            let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
+            if let Some(last) = cpus
+                .iter()
+                .max_by_key(|c| c.seen_ns)
+                .filter(|c| c.srtt_us > 0)
+                .filter(|c| s.at.saturating_sub(Duration::from_nanos(c.seen_ns)) < RTT_LASTS)
+            {
+                let known = rtt.entry(client.clone()).or_default();
+                *known = (*known).max((last.seen_ns, last.srtt_us));
+            }
+            // Not for a row that stands still: the kernel's list is read again for an export that is not in it.
+            if delta.ops > 0 {
+                let export = match key.export {
+                    handle::NO_EXPORT => "none".to_owned(),
+                    // One name for all that have none, because clients can make them up.
+                    k => exports.path(k).unwrap_or("unknown").to_owned(),
+                };
+                by_client.entry(client).or_insert(Sum::default()).add(delta);
+                by_export.entry(export).or_insert(Sum::default()).add(delta);
+            }
+        }
+        let since = s.at.saturating_sub(std::mem::replace(&mut self.at, s.at));
+        for (kind, deltas) in [
+            (&mut self.clients, &by_client),
+            (&mut self.exports, &by_export),
+        ] {
+            kind.add(deltas, since);
+            kind.settle(total);
+        }
+        self.clients.fill(
+            s,
+            &f::CLIENT_OPS,
+            &f::CLIENT_OP_SECONDS,
+            &f::CLIENT_EVICTIONS,
+        );
+        // That build cannot read a COMPOUND's file handle.
+        if l.build == Build::Btf {
+            self.exports.fill(
+                s,
+                &f::EXPORT_OPS,
+                &f::EXPORT_OP_SECONDS,
+                &f::EXPORT_EVICTIONS,
+            );
+        }
+        for name in self.clients.named.keys() {
+            if let Some((_, srtt)) = rtt.get(name) {
+                s.gauge(&f::CLIENT_RTT, [name], *srtt as f64 / 8.0 / 1e6);
+            }
+        }
+        read::fill(index, rows.len(), "nfsd_client", s);
+        let full = s
+            .value(&f::EVENTS_LOST, ["nfsd", "client_full"])
+            .unwrap_or_default();
+        let more = full > std::mem::replace(&mut self.full, full);
+        if more || rows.len() >= maps::capacity(index) * 3 / 4 {
+            self.begin_epoch(l);
+        }
+    }
+
+    /// Gives every row back: connections then ask anew for theirs. What is added meanwhile has no name and counts for
+    /// `other`.
+    fn begin_epoch(&mut self, l: &Loaded) {
+        let (Some(index), Some(map), Some(free)) = (
+            l.map("nfsd_client"),
+            l.map("nfsd_client_row"),
+            l.map("nfsd_free_rows"),
+        ) else {
+            return;
+        };
+        self.before.clear();
+        // In this order: with queue and index empty no connection learns a row, and with the new epoch none knows one.
+        maps::drain(free);
+        maps::empty(index);
+        // The probes begin with 1. The section exists as long as they do: what cannot be written could not be read.
+        self.epoch += 1;
+        let _ = l.set(".data.nfsd_client_epoch", &self.epoch);
+        maps::zero(map);
+        maps::queue_rows(map, free);
+    }
+}
+
+/// What all rows hold and held. To be read before them: each request adds here after it has added to its row, so that what
+/// has no name yet never counts for `other`, which could not give it back.
+fn total(versions: &MapHandle) -> Sum {
+    let mut sum = Sum::default();
+    for version in 0..t::version::VERSIONS.0 {
+        for cpu in maps::per_cpu::<t::version_row>(versions, &version.to_ne_bytes()) {
+            sum.add(Sum {
+                ops: cpu.accounted_ops,
+                ns: cpu.accounted_ns,
+            });
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deltas(of: &[(&str, u64)]) -> BTreeMap<String, Sum> {
+        of.iter()
+            .map(|&(n, ops)| (n.to_owned(), sum(ops)))
+            .collect()
+    }
+
+    fn sum(ops: u64) -> Sum {
+        Sum {
+            ops,
+            ns: ops * 1000,
+        }
+    }
+
+    fn names(b: &Busiest) -> Vec<&str> {
+        b.named.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn all_have_a_series_while_there_is_room() {
+        let mut b = Busiest::new(3);
+        b.add(&deltas(&[("a", 5), ("b", 1)]), Duration::ZERO);
+        b.add(&deltas(&[("b", 1), ("c", 9)]), Duration::from_secs(1));
+        b.settle(sum(16));
+        assert_eq!(names(&b), ["a", "b", "c"]);
+        assert_eq!(b.named["b"].sum.ops, 2);
+        assert_eq!((b.other.ops, b.evictions), (0, 0));
+    }
+
+    #[test]
+    fn the_busiest_keep_theirs_and_nothing_is_lost() {
+        let mut b = Busiest::new(2);
+        b.add(
+            &deltas(&[("a", 5), ("b", 50), ("c", 7), ("d", 1)]),
+            Duration::ZERO,
+        );
+        assert_eq!(names(&b), ["b", "c"]);
+        b.settle(sum(63));
+        b.tell();
+        assert_eq!(b.other.ops, 6);
+        // d overtakes c; from here on c counts as other.
+        b.add(&deltas(&[("d", 20)]), Duration::from_secs(1));
+        b.settle(sum(83));
+        assert_eq!(names(&b), ["b", "d"]);
+        assert_eq!((b.named["d"].sum.ops, b.other.ops), (20, 6));
+        assert_eq!(b.evictions, 1);
+    }
+
+    /// What a name gained between two tellings and lost with its name is told of `other`.
+    #[test]
+    fn what_nobody_was_told_of_a_name_stays() {
+        let mut b = Busiest::new(1);
+        b.add(&deltas(&[("a", 10)]), Duration::ZERO);
+        b.settle(sum(10));
+        b.tell();
+        b.add(&deltas(&[("a", 4)]), Duration::from_secs(1));
+        b.settle(sum(14));
+        b.add(&deltas(&[("b", 100)]), Duration::from_secs(1));
+        b.settle(sum(114));
+        assert_eq!(names(&b), ["b"]);
+        assert_eq!((b.named["b"].sum.ops, b.other.ops), (100, 4));
+    }
+
+    #[test]
+    fn equals_do_not_take_turns() {
+        let mut b = Busiest::new(1);
+        b.add(&deltas(&[("a", 100)]), Duration::ZERO);
+        for _ in 0..20 {
+            b.add(&deltas(&[("a", 100), ("b", 100)]), Duration::from_secs(2));
+        }
+        assert_eq!(names(&b), ["a"]);
+        assert_eq!(b.evictions, 0);
+    }
+
+    #[test]
+    fn work_of_long_ago_counts_less() {
+        let mut b = Busiest::new(1);
+        b.add(&deltas(&[("a", 1000)]), Duration::ZERO);
+        b.add(&deltas(&[("b", 100)]), 5 * HALF_LIFE);
+        assert_eq!(names(&b), ["b"]);
+    }
+
+    #[test]
+    fn addresses() {
+        let v4 = [0u64, u64::from_ne_bytes([0, 0, 0xff, 0xff, 10, 0, 0, 7])];
+        assert_eq!(address(v4).unwrap().to_string(), "10.0.0.7");
+        let v6 = [(0xfe80u64 << 48).to_be(), 1u64.to_be()];
+        assert_eq!(address(v6).unwrap().to_string(), "fe80::1");
+        assert_eq!(address([0, 0]), None);
+    }
+}

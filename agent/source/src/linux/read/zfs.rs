@@ -1,0 +1,341 @@
+//! OpenZFS: what the probe keeps and what kstats say, as series; and where the module has its fields if it does not say.
+
+use crate::linux::host::kstat::{Kstats, Totals, ZIL, Zil};
+use crate::linux::load::loader::Loaded;
+use crate::linux::load::maps;
+use crate::linux::load::pod;
+use crate::linux::read::nfsd as read;
+use nfscope_model::Snapshot;
+use nfscope_model::family as f;
+use nfscope_probes::types as t;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::linux::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Where OpenZFS has its kstats: a directory for each pool.
+const KSTATS: &str = "/proc/spl/kstat/zfs";
+
+/// Version of the loaded module (`2.1.11-1`).
+pub const VERSION: &str = "/sys/module/zfs/version";
+
+const SYNCS: [&str; 3] = ["standard", "always", "disabled"];
+const LOGBIASES: [&str; 2] = ["latency", "throughput"];
+const TARGETS: [&str; 2] = ["main", "separate"];
+
+/// Layouts by the first and the last release that has them. From the types of modules that were built for Debian's
+/// kernels, which have neither lock debugging nor PREEMPT_RT: 2.1.11 and 2.3.2. The other releases declare what stands
+/// before these fields alike (include/sys/{zil_impl,zio,vdev_impl,spa_impl,metaslab_impl,dsl_dataset,dmu_tx}.h).
+const LAYOUTS: [([u32; 3], [u32; 3], t::zfs_layout); 2] = [
+    (
+        [2, 1, 10],
+        [2, 1, 16],
+        t::zfs_layout {
+            ds_object: 320,
+            spa_log_class: 848,
+            io_type: 112,
+            io_spa: 144,
+            io_private: 408,
+            io_size: 576,
+            io_vd: 592,
+            vdev_islog: 11456,
+            vdev_path: 13200,
+            tx_pool: 48,
+            ..COMMON
+        },
+    ),
+    (
+        [2, 3, 2],
+        [2, 3, 3],
+        t::zfs_layout {
+            ds_object: 328,
+            spa_log_class: 864,
+            io_type: 120,
+            io_spa: 152,
+            io_private: 392,
+            io_size: 560,
+            io_vd: 576,
+            vdev_islog: 11472,
+            vdev_path: 13312,
+            tx_pool: 40,
+            ..COMMON
+        },
+    ),
+];
+
+/// What these have in common.
+const COMMON: t::zfs_layout = t::zfs_layout {
+    zl_spa: 56,
+    zl_os: 72,
+    zl_logbias: 304,
+    zl_sync: 305,
+    ds_object: 0,
+    spa_log_class: 0,
+    mc_groups: 64,
+    lwb_blk: 8,
+    lwb_slog: 140,
+    lwb_slog_bit: 0,
+    io_type: 0,
+    io_spa: 0,
+    io_private: 0,
+    io_size: 0,
+    io_vd: 0,
+    vdev_top: 120,
+    vdev_islog: 0,
+    vdev_path: 0,
+    tx_pool: 0,
+};
+
+/// The layout of a module without BTF, by its version.
+pub fn layout(version: &str) -> Option<t::zfs_layout> {
+    let mut numbers = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|n| n.parse().ok());
+    let v: [u32; 3] = [numbers.next()??, numbers.next()??, numbers.next()??];
+    LAYOUTS
+        .iter()
+        .find(|(first, last, _)| (*first..=*last).contains(&v))
+        .map(|(_, _, l)| *l)
+}
+
+/// What one of OpenZFS's own tools answers; `None` where it is missing or fails.
+pub fn ask(tool: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(tool).args(args).output().ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What is remembered from one reading to the next.
+#[derive(Debug, Default)]
+pub struct Zfs {
+    totals: Totals,
+}
+
+/// Bytes up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The pool that a key names, if it is imported; keys have the first bytes of long names.
+fn pool_of<'a>(key: &t::zfs_pool_key, k: &'a Kstats) -> Option<&'a str> {
+    let name = text(&key.name);
+    let cut = name.len() + 1 == key.name.len();
+    k.pools
+        .keys()
+        .find(|p| **p == name || (cut && p.starts_with(&name)))
+        .map(String::as_str)
+}
+
+/// The disk below a vdev's path by the name that block devices have elsewhere; the path where it tells none.
+fn device_name(path: &str) -> String {
+    let name = || {
+        let dev = fs::metadata(path).ok()?.st_rdev();
+        let id = format!("{}:{}", libc::major(dev), libc::minor(dev));
+        let mut of = fs::canonicalize(Path::new("/sys/dev/block").join(id)).ok()?;
+        if of.join("partition").exists() {
+            of.pop();
+        }
+        Some(of.file_name()?.to_string_lossy().into_owned())
+    };
+    name().unwrap_or_else(|| path.to_owned())
+}
+
+impl Zfs {
+    /// Reads the maps of the probe, where it is loaded, and the kstats. Pools that are no longer imported have no
+    /// series, and their entries are removed.
+    pub fn read(&mut self, probe: Option<&Loaded>, s: &mut Snapshot) {
+        let k = Kstats::read(Path::new(KSTATS));
+        for (volume, zil) in self.totals.add(&k) {
+            counted(volume, zil, s);
+        }
+        let Some(l) = probe else { return };
+        pools(l, &k, s);
+        datasets(l, &k, s);
+        devices(l, &k, s);
+        use t::zfs_event as E;
+        read::lost(
+            l,
+            "zfs_event",
+            "zfs",
+            s,
+            &[
+                ("map_full", E::EV_ZFS_FULL.0),
+                ("unmatched", E::EV_ZFS_UNMATCHED.0),
+            ],
+        );
+    }
+}
+
+/// What kstats say of a pool, or of all.
+fn counted(volume: &str, zil: &Zil, s: &mut Snapshot) {
+    let [
+        calls,
+        writers,
+        indirect,
+        copied,
+        needcopy,
+        error,
+        stall,
+        suspend,
+        crash,
+    ] = zil.map(|v| v.map(|v| v as f64));
+    for (family, v) in [(&f::ZFS_ZIL_COMMITS, calls), (&f::ZFS_ZIL_WRITERS, writers)] {
+        if let Some(v) = v {
+            s.counter(family, [volume], v);
+        }
+    }
+    for (family, kind, v) in [
+        (&f::ZFS_ITX_BYTES, "indirect", indirect),
+        (&f::ZFS_ITX_BYTES, "copied", copied),
+        (&f::ZFS_ITX_BYTES, "needcopy", needcopy),
+        (&f::ZFS_TXG_WAITS, "error", error),
+        (&f::ZFS_TXG_WAITS, "stall", stall),
+        (&f::ZFS_TXG_WAITS, "suspend", suspend),
+        (&f::ZFS_TXG_WAITS, "crash", crash),
+    ] {
+        if let Some(v) = v {
+            s.counter(family, [volume, kind], v);
+        }
+    }
+}
+
+fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
+    let (Some(map), Some(now)) = (l.map("zfs_pool"), l.map("zfs_pool_now")) else {
+        return;
+    };
+    // From 2.4 on commits wait by another function, and kstats tell each reason.
+    let txg_waits_seen = k.all.is_none_or(|all| all[ZIL.len() - 1].is_none());
+    let keys = maps::keys::<t::zfs_pool_key>(map);
+    for key in &keys {
+        let bytes = pod::bytes_of(key);
+        let Some(pool) = pool_of(key, k) else {
+            maps::forget(map, bytes);
+            maps::forget(now, bytes);
+            continue;
+        };
+        let rows = maps::per_cpu::<t::zfs_pool_row>(map, bytes);
+        let sum = |get: &dyn Fn(&t::zfs_pool_row) -> u64| rows.iter().map(get).sum::<u64>() as f64;
+        let separate = maps::value::<t::zfs_pool_now>(now, bytes).map(|n| n.separate != 0);
+        s.histogram(
+            &f::LOG_WAIT,
+            ["zfs", pool],
+            read::time(rows.iter().map(|r| &r.wait)),
+        );
+        let commit = read::time(rows.iter().map(|r| &r.commit));
+        s.histogram(&f::LOG_COMMIT, ["zfs", pool], commit);
+        if let Some(separate) = separate {
+            s.gauge(
+                &f::LOG_SEPARATE,
+                ["zfs", pool],
+                f64::from(u8::from(separate)),
+            );
+        }
+        for (i, target) in TARGETS.iter().enumerate() {
+            let written = read::time(rows.iter().map(|r| &r.write[i]));
+            // A pool that never had a log device says nothing of one.
+            if i == 1 && separate != Some(true) && written.count() == 0 {
+                continue;
+            }
+            s.counter(&f::LOG_BYTES, ["zfs", pool, target], sum(&|r| r.bytes[i]));
+            s.histogram(&f::ZFS_LWB_WRITE, [pool, target], written);
+            let flushed = read::time(rows.iter().map(|r| &r.flush[i]));
+            s.histogram(&f::ZFS_LWB_FLUSH, [pool, target], flushed);
+        }
+        for (i, sync) in SYNCS.iter().enumerate() {
+            s.counter(&f::ZFS_COMMITS, [pool, sync], sum(&|r| r.commits[i]));
+        }
+        if txg_waits_seen {
+            s.counter(&f::ZFS_TXG_WAITS, [pool, "any"], sum(&|r| r.txg_waits));
+        }
+        let txg = read::time(rows.iter().map(|r| &r.txg_sync));
+        s.histogram(&f::ZFS_TXG_SYNC, [pool], txg);
+        let throttle = read::time(rows.iter().map(|r| &r.throttle));
+        s.histogram(&f::ZFS_THROTTLE, [pool], throttle);
+    }
+    read::fill(map, keys.len(), "zfs_pool", s);
+}
+
+fn datasets(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
+    let Some(map) = l.map("zfs_dataset") else {
+        return;
+    };
+    let keys = maps::keys::<t::zfs_dataset_key>(map);
+    for key in &keys {
+        let bytes = pod::bytes_of(key);
+        let pool = pool_of(&key.pool, k);
+        let dataset = pool.and_then(|p| Some((p, k.pools.get(p)?.get(&key.objset)?)));
+        let Some((pool, dataset)) = dataset else {
+            maps::forget(map, bytes);
+            continue;
+        };
+        let Some(now) = maps::value::<t::zfs_dataset_now>(map, bytes) else {
+            continue;
+        };
+        let (sync, logbias) = (
+            SYNCS.get(now.sync as usize).unwrap_or(&"unknown"),
+            LOGBIASES.get(now.logbias as usize).unwrap_or(&"unknown"),
+        );
+        let labels = [pool, &dataset.name, sync, logbias];
+        s.gauge(&f::ZFS_DATASET, labels, 1.0);
+    }
+    read::fill(map, keys.len(), "zfs_dataset", s);
+}
+
+fn devices(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
+    let Some(map) = l.map("zfs_device") else {
+        return;
+    };
+    let keys = maps::keys::<t::zfs_device_key>(map);
+    // Two partitions of a disk may serve one pool.
+    let mut disks: BTreeMap<(&str, String, &str), u64> = BTreeMap::new();
+    for key in &keys {
+        let bytes = pod::bytes_of(key);
+        let Some(pool) = pool_of(&key.pool, k) else {
+            maps::forget(map, bytes);
+            continue;
+        };
+        let target = TARGETS[usize::from(key.separate != 0)];
+        let disk = (pool, device_name(&text(&key.path)), target);
+        *disks.entry(disk).or_default() += maps::value::<u64>(map, bytes).unwrap_or(0);
+    }
+    for ((pool, device, target), n) in disks {
+        s.counter(&f::ZFS_LOG_DEVICE, [pool, &device, target], n as f64);
+    }
+    read::fill(map, keys.len(), "zfs_device", s);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_are_known_by_their_names_long_ones_by_their_beginning() {
+        let long = "p".repeat(80);
+        let mut k = Kstats::default();
+        k.pools.insert("tank".into(), BTreeMap::new());
+        k.pools.insert(long.clone(), BTreeMap::new());
+        let key = |name: &str| {
+            let mut key = t::zfs_pool_key::default();
+            let n = name.len().min(key.name.len() - 1);
+            key.name[..n].copy_from_slice(&name.as_bytes()[..n]);
+            key
+        };
+        assert_eq!(pool_of(&key("tank"), &k), Some("tank"));
+        assert_eq!(pool_of(&key("tan"), &k), None);
+        assert_eq!(pool_of(&key(&long), &k), Some(long.as_str()));
+    }
+
+    #[test]
+    fn layouts_are_known_for_the_releases_that_were_looked_at() {
+        assert!(layout("2.1.11-1+deb12u1").is_some());
+        assert!(layout("2.3.2-2~bpo12+2").is_some());
+        assert!(layout("2.1.9-1").is_none());
+        assert!(layout("2.3.9").is_none());
+        assert!(layout("2.3").is_none());
+        assert!(layout("").is_none());
+    }
+}

@@ -1,0 +1,78 @@
+//! What separate runs say about a figure: the interval of their mean.
+
+use crate as stats;
+use crate::CONFIDENCE;
+use serde::Serialize;
+
+/// Autocorrelation above which consecutive repeats are not taken for separate ones.
+pub const CORRELATED: f64 = 0.3;
+/// Repeats below which an autocorrelation says nothing.
+const FEW: usize = 10;
+
+/// A mean and how far its 95 % interval goes to each side; unknown of one value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Mean of the runs.
+    pub mean: f64,
+    /// Half of the interval's width.
+    pub half_width: Option<f64>,
+}
+
+impl Interval {
+    /// Student's t of independent runs; `None` of no run.
+    pub fn of(values: &[f64]) -> Option<Interval> {
+        let n = values.len() as f64;
+        if values.is_empty() {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        let half_width = (n > 1.0)
+            .then(|| stats::students_t(CONFIDENCE, n - 1.0) * (squares / (n - 1.0) / n).sqrt());
+        Some(Interval { mean, half_width })
+    }
+
+    /// Half of the width as a part of the mean; unknown where the mean is zero.
+    pub fn relative(&self) -> Option<f64> {
+        let part = self.half_width? / self.mean;
+        part.is_finite().then_some(part)
+    }
+}
+
+/// How much consecutive runs resemble each other: the autocorrelation at lag 1; `None` of fewer than ten, or where all are the same.
+pub fn autocorrelation(values: &[f64]) -> Option<f64> {
+    stats::lag_one(values).filter(|_| values.len() >= FEW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn students_t_by_the_book() {
+        // t(0.975, 4) = 2.776; the standard deviation of 1..5 is 1.5811.
+        let i = Interval::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!(i.mean, 3.0);
+        assert!((i.half_width.unwrap() - 2.776 * 1.5811 / 5f64.sqrt()).abs() < 1e-3);
+        assert!((i.relative().unwrap() - 1.963 / 3.0).abs() < 1e-3);
+        assert_eq!(Interval::of(&[2.0, 2.0]).unwrap().half_width, Some(0.0));
+    }
+
+    #[test]
+    fn one_run_has_no_interval_and_none_no_mean() {
+        let one = Interval::of(&[7.0]).unwrap();
+        assert_eq!((one.mean, one.half_width), (7.0, None));
+        assert_eq!(Interval::of(&[]), None);
+        assert_eq!(Interval::of(&[0.0, 0.0]).unwrap().relative(), None);
+    }
+
+    #[test]
+    fn a_trend_is_correlated_and_alternation_is_not() {
+        let trend: Vec<f64> = (0..10).map(f64::from).collect();
+        assert!(autocorrelation(&trend).unwrap() > CORRELATED);
+        let saw: Vec<f64> = (0..10).map(|i| f64::from(i % 2)).collect();
+        assert!(autocorrelation(&saw).unwrap() < -0.8);
+        assert_eq!(autocorrelation(&trend[..9]), None);
+        assert_eq!(autocorrelation(&[1.0; 10]), None);
+    }
+}

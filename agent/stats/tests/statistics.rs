@@ -1,0 +1,263 @@
+//! Statistics against series whose truth is known: windows of a server whose load resembles that of the window before.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use nfscope_model::{Scheme, Sparse};
+use nfscope_stats as stats;
+use nfscope_stats::{CONFIDENCE, LEAST, Measured, change};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand_distr::{Distribution, StandardNormal};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// So many series for each figure.
+const SERIES: usize = 2000;
+
+/// A server whose windows differ by more than chance: the logarithms of load and latency follow an autoregression.
+#[derive(Clone, Copy)]
+struct Server {
+    windows: usize,
+    /// Correlation of a window with the next.
+    like: f64,
+    /// Standard deviation of a window's level, and of single operations around it, of the logarithm of latency.
+    between: f64,
+    within: f64,
+    /// Operations in a window.
+    load: f64,
+    /// Median latency.
+    median: f64,
+}
+
+const SERVER: Server = Server {
+    windows: 180,
+    like: 0.6,
+    between: 0.3,
+    within: 0.8,
+    load: 60.0,
+    median: 2e-3,
+};
+
+/// One recording of it.
+struct Seen {
+    counts: Vec<f64>,
+    seconds: Vec<f64>,
+    spread: Vec<Sparse>,
+}
+
+impl Server {
+    fn record(&self, random: &mut SmallRng) -> Seen {
+        let mut normal = || -> f64 { StandardNormal.sample(random) };
+        let (mut level, mut load) = (normal(), normal());
+        let fresh = (1.0 - self.like * self.like).sqrt();
+        let mut seen = Seen {
+            counts: Vec::new(),
+            seconds: Vec::new(),
+            spread: Vec::new(),
+        };
+        for _ in 0..self.windows {
+            level = self.like * level + fresh * normal();
+            load = self.like * load + fresh * normal();
+            let n = (self.load * (0.2 * load).exp()).round();
+            let mut seconds = 0.0;
+            let mut buckets = vec![0u64; Scheme::TIME.len];
+            for _ in 0..n as u32 {
+                let log = self.median.ln() + self.between * level + self.within * normal();
+                seconds += log.exp();
+                buckets[bucket(log)] += 1;
+            }
+            seen.counts.push(n);
+            seen.seconds.push(seconds);
+            let filled = buckets.iter().enumerate().filter(|(_, n)| **n > 0);
+            seen.spread
+                .push(filled.map(|(i, n)| (i as u16, *n)).collect());
+        }
+        seen
+    }
+
+    /// The quantile of all that it ever does.
+    fn quantile(&self, q: f64) -> f64 {
+        let sigma = self.between.hypot(self.within);
+        self.median * (sigma * Normal::standard().inverse_cdf(q)).exp()
+    }
+
+    /// The same as somebody is told of it who has seen a thousand million operations in buckets.
+    fn told(&self, q: f64) -> Measured {
+        let sigma = self.between.hypot(self.within);
+        let below = |i: usize| {
+            let z = (Scheme::TIME.edge(i) / self.median).ln() / sigma;
+            Normal::standard().cdf(z)
+        };
+        let part = |i: usize| below(i) - if i > 0 { below(i - 1) } else { 0.0 };
+        let buckets = (0..Scheme::TIME.len).map(|i| (i as u16, (part(i) * 5e7) as u64));
+        let window: Sparse = buckets.filter(|(_, n)| *n > 0).collect();
+        stats::quantile(&vec![window; 20], Scheme::TIME, q).unwrap()
+    }
+}
+
+/// As [`Scheme::bucket`], faster.
+fn bucket(log: f64) -> usize {
+    let i = (log / std::f64::consts::LN_2 * 4.0).ceil() as i32 - Scheme::TIME.first;
+    i.clamp(0, Scheme::TIME.len as i32 - 1) as usize
+}
+
+/// 95 % of the intervals hold the truth, whether windows resemble each other or not; a little less where they resemble each
+/// other so much that half an hour has only twenty that do not.
+#[test]
+fn intervals_cover_the_truth() {
+    for (seed, like, least) in [
+        (1, 0.0, 0.93),
+        (2, 0.3, 0.93),
+        (3, 0.6, 0.93),
+        (4, 0.8, 0.91),
+    ] {
+        let server = Server { like, ..SERVER };
+        let sigma = server.between.hypot(server.within);
+        let truths = [
+            server.load * (0.2f64 * 0.2 / 2.0).exp(),
+            server.median * (sigma * sigma / 2.0).exp(),
+            server.quantile(0.5),
+            server.quantile(0.99),
+        ];
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut held = [0; 4];
+        for _ in 0..SERIES {
+            let seen = server.record(&mut random);
+            let all = [
+                rate(&seen),
+                mean(&seen),
+                quantile(&seen, 0.5),
+                quantile(&seen, 0.99),
+            ];
+            for ((held, measured), truth) in held.iter_mut().zip(all).zip(truths) {
+                let i = measured.interval(CONFIDENCE);
+                *held += u32::from((i.low..=i.high).contains(&truth));
+            }
+        }
+        let held = held.map(|n| f64::from(n) / SERIES as f64);
+        println!("correlation {like}: rate, mean, p50 and p99 are covered in {held:.3?}");
+        assert!(held.iter().all(|h| (least..=0.97).contains(h)), "{held:?}");
+    }
+}
+
+/// Buckets are 19 % wide, but values between their edges are told apart far better; where a bucket has so many that they are
+/// not, the interval says so.
+#[test]
+fn buckets_hardly_distort_quantiles() {
+    for within in [0.8, 0.4, 0.2, 0.1, 0.05, 0.01] {
+        let mut worst = [0.0f64; 2];
+        for percent in [50, 90, 99] {
+            let q = f64::from(percent) / 100.0;
+            for shift in 0..16 {
+                let median = SERVER.median * 2f64.powf(f64::from(shift) / 64.0);
+                let server = Server {
+                    median,
+                    between: 0.0,
+                    within,
+                    ..SERVER
+                };
+                let (truth, told) = (server.quantile(q), server.told(q));
+                let i = told.interval(CONFIDENCE);
+                let off = (told.value / truth - 1.0).abs();
+                let hidden = i.high > i.low * 1.01;
+                worst[usize::from(hidden)] = worst[usize::from(hidden)].max(off);
+                if hidden {
+                    let range = i.low * 0.98..=i.high * 1.02;
+                    assert!(range.contains(&truth), "{within} p{percent}: {truth} {i:?}");
+                }
+            }
+        }
+        assert!(worst[0] < 0.01, "{within}: off by {}", worst[0]);
+        println!(
+            "spread {within}: off by {:.4}; {:.4} where it says so",
+            worst[0], worst[1]
+        );
+    }
+}
+
+/// Of two recordings of one server hardly any pair differs in anything.
+#[test]
+fn nothing_is_found_where_nothing_changed() {
+    // In the second, operations of one window are all alike, and a few windows make the p99.
+    let moody = Server {
+        windows: 60,
+        between: 0.5,
+        within: 0.05,
+        ..SERVER
+    };
+    for (seed, server) in [(5, SERVER), (7, moody)] {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let found = (0..SERIES)
+            .filter(|_| {
+                let (a, b) = (all(&server, &mut random), all(&server, &mut random));
+                let p: Vec<f64> = a.iter().zip(&b).map(|(a, b)| change(a, b, 0.0).p).collect();
+                stats::holm(&p).iter().any(|p| *p <= 0.05)
+            })
+            .count();
+        let share = found as f64 / SERIES as f64;
+        println!("something is found in {share:.3} of pairs without a difference");
+        assert!(share <= 0.05, "{share}");
+    }
+}
+
+/// A change is found as often as the calculation from recordings says that it will be, or somewhat more often.
+#[test]
+fn a_shift_of_a_tenth_is_found_with_the_windows_that_it_takes() {
+    let mut random = SmallRng::seed_from_u64(6);
+    let pilots = 60;
+    let windows = (0..pilots)
+        .map(|_| quantile(&SERVER.record(&mut random), 0.99))
+        .map(|pilot| pilot.windows_to_find(1.1, LEAST, 0.8, SERVER.windows))
+        .sum::<f64>();
+    let windows = (windows / f64::from(pilots)).ceil() as usize;
+    let before = Server { windows, ..SERVER };
+    let after = Server {
+        median: before.median * 1.1,
+        ..before
+    };
+    let pairs = 300;
+    let found = (0..pairs)
+        .filter(|_| {
+            let [b, a] = [&before, &after].map(|s| quantile(&s.record(&mut random), 0.99));
+            let c = change(&b, &a, LEAST);
+            c.p <= 0.05 && c.ratio.value > 1.0
+        })
+        .count();
+    let share = found as f64 / f64::from(pairs);
+    println!("{windows} windows a side find it in {share:.3}");
+    assert!((0.78..=0.93).contains(&share), "{share}");
+}
+
+#[test]
+fn nothing_is_said_of_too_little() {
+    let one = |n: usize| vec![1.0; n];
+    assert!(stats::ratio(&one(9), &one(9)).is_none());
+    assert!(stats::ratio(&[0.0; 20], &one(20)).is_none());
+    assert!(stats::ratio(&one(20), &[0.0; 20]).is_none());
+    let few: Vec<Sparse> = vec![vec![(40, 4)]; 20];
+    assert!(stats::quantile(&few, Scheme::TIME, 0.99).is_none());
+    assert!(stats::quantile(&few, Scheme::TIME, 0.5).is_some());
+    // No window differs from another: no doubt, and no numbers that are none.
+    let same = stats::ratio(&one(20), &one(20)).unwrap();
+    let c = change(&same, &same, LEAST);
+    assert_eq!((c.ratio.value, c.ratio.low, c.ratio.high), (1.0, 1.0, 1.0));
+    assert_eq!(c.p, 1.0);
+}
+
+fn rate(seen: &Seen) -> Measured {
+    stats::ratio(&seen.counts, &vec![1.0; seen.counts.len()]).unwrap()
+}
+
+fn mean(seen: &Seen) -> Measured {
+    stats::ratio(&seen.seconds, &seen.counts).unwrap()
+}
+
+fn quantile(seen: &Seen, q: f64) -> Measured {
+    stats::quantile(&seen.spread, Scheme::TIME, q).unwrap()
+}
+
+fn all(server: &Server, random: &mut SmallRng) -> Vec<Measured> {
+    let seen = server.record(random);
+    let quantiles = [0.5, 0.9, 0.99].map(|q| quantile(&seen, q));
+    let mut all = vec![rate(&seen), mean(&seen)];
+    all.extend(quantiles);
+    all
+}

@@ -1,0 +1,85 @@
+//! Moments as text: the date of RFC 3339 in UTC for programs, the local time of day for people.
+
+use jiff::{Timestamp, tz::TimeZone};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const DAY: u64 = 86_400;
+
+/// `2026-11-21T09:47:00.123456Z`
+pub fn date(at: SystemTime) -> String {
+    let at = Timestamp::try_from(at).unwrap_or(Timestamp::MAX);
+    at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+/// Reads what [`date`] writes.
+pub fn parse(text: &str) -> Option<SystemTime> {
+    // RFC 3339 knows offsets as well; nothing here writes them.
+    let at: Timestamp = text.strip_suffix('Z').and(text.parse().ok())?;
+    (at >= Timestamp::UNIX_EPOCH).then(|| at.into())
+}
+
+/// Seconds by which this host's local time is ahead of UTC at that moment.
+pub fn local_offset(at: SystemTime) -> i64 {
+    let Ok(at) = Timestamp::try_from(at) else {
+        return 0;
+    };
+    TimeZone::system().to_offset(at).seconds().into()
+}
+
+/// `09:47:00.123` in a time zone that is `offset` seconds ahead of UTC.
+pub fn time_of_day(at: SystemTime, offset: i64) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let second = since
+        .as_secs()
+        .saturating_add_signed(offset)
+        .rem_euclid(DAY);
+    format!(
+        "{:02}:{:02}:{:02}.{:03}",
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+        since.subsec_millis()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates_there_and_back() {
+        for (seconds, micros, text) in [
+            (0, 0, "1970-01-01T00:00:00.000000Z"),
+            (951_782_400, 1, "2000-02-29T00:00:00.000001Z"),
+            (951_868_799, 999_999, "2000-02-29T23:59:59.999999Z"),
+            (1_704_067_199, 500_000, "2023-12-31T23:59:59.500000Z"),
+            (1_795_254_420, 123_456, "2026-11-21T09:47:00.123456Z"),
+            (4_107_542_400, 0, "2100-03-01T00:00:00.000000Z"),
+        ] {
+            let at = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_micros(micros);
+            assert_eq!(date(at), text);
+            assert_eq!(parse(text), Some(at), "{text}");
+        }
+        for text in [
+            "",
+            "2026-11-21",
+            "2026-11-21T09:47:00",
+            "2026-13-21T09:47:00Z",
+            "1969-12-31T00:00:00Z",
+            "2026-11-21T09:47:00.-1Z",
+            "99999999999999-01-01T00:00:00Z",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_day_turns_where_the_reader_is() {
+        let at = UNIX_EPOCH + Duration::from_millis(86_399_987);
+        assert_eq!(time_of_day(at, 0), "23:59:59.987");
+        assert_eq!(time_of_day(at, 3600), "00:59:59.987");
+        assert_eq!(time_of_day(at, -5 * 3600), "18:59:59.987");
+        assert!(local_offset(at).abs() <= 14 * 3600);
+    }
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Operations and their time by client and export.
+ *
+ * A connection remembers the rows of the exports that it used last. Counting a request then costs the same however many
+ * clients and exports there are. User space knows the totals: what finds no row is not lost, but has no name.
+ *
+ * An export's number is a hash of the part of the file handle that names it: fsid type and fsid (fs/nfsd/nfsfh.h, the
+ * same since Linux 2.5). User space computes it from the kernel's list of fsids.
+ */
+#ifndef NFSCOPE_CLIENT_ACCOUNTING_H
+#define NFSCOPE_CLIENT_ACCOUNTING_H
+
+#define CLIENT_ROWS 4096 /* a power of two; the first for all that found no row */
+
+TABLE(nfsd_client_row, CLIENT_ROWS, u32, struct client_row);
+
+/* The number of each row, by client and export. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CLIENT_ROWS);
+	__type(key, struct client_key);
+	__type(value, u32);
+} nfsd_client SEC(".maps");
+
+/* Rows not in use. Filled by user space, which takes all rows back when few are left, and begins a new epoch. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, CLIENT_ROWS);
+	__type(value, u32);
+} nfsd_free_rows SEC(".maps");
+
+volatile const u32 client_epoch SEC(".data.nfsd_client_epoch") = 1;
+
+#define AF_INET 2
+#define AF_INET6 10
+
+/* The address of a request's client. */
+static __always_inline void client_of(struct svc_rqst *rqst, u64 client[2])
+{
+	u32 family = READ(rqst, rq_addr.ss_family);
+
+	client[0] = 0;
+	client[1] = 0;
+#ifdef NFSCOPE_RAW
+	if (family == AF_INET) {
+		u32 v4;
+
+		bpf_core_read(&v4, sizeof(v4), &rqst->rq_addr.__data[2]);
+		client[1] = (u64)v4 << 32 | 0xffff0000;
+	} else if (family == AF_INET6) {
+		bpf_core_read(client, 16, &rqst->rq_addr.__data[6]);
+	}
+#else
+	if (family == AF_INET) {
+		client[1] = (u64) * (u32 *)&rqst->rq_addr.__data[2] << 32 | 0xffff0000;
+	} else if (family == AF_INET6) {
+		client[0] = *(u64 *)&rqst->rq_addr.__data[6];
+		client[1] = *(u64 *)&rqst->rq_addr.__data[14];
+	}
+#endif
+}
+
+/* struct knfsd_fh of the last file that the request named: an NFSv3 procedure's first argument; 0 where none. */
+static __always_inline u64 handle_of(struct request_record *r)
+{
+#ifdef NFSCOPE_RAW
+	/* nfsd's types are unknown there, but every NFSv3 argument begins with its handle. */
+	return r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL ? r->argp : 0;
+#else
+	if (r->version == V3) {
+		struct svc_fh *fh = (void *)r->argp;
+
+		return r->row != ROW_V3 && r->row != ROW_ACL ? (u64)ADDRESS(fh->fh_handle) : 0;
+	}
+	if (r->compound) {
+		struct nfsd4_compoundres *res = (void *)r->resp;
+
+		return (u64)ADDRESS(res->cstate.current_fh.fh_handle);
+	}
+	return 0;
+#endif
+}
+
+/* Statuses of handles that name nothing here (RFC 1813, 8881): whatever they say is the client's. */
+#define ERR_STALE 70
+#define ERR_BADHANDLE 10001
+
+/* Of requests without a file handle. Not below the row's bits, or it would seem known where nothing is. */
+#define NO_EXPORT (1ULL << 12)
+
+/* What names its export. */
+static __always_inline u64 export_of(u64 handle)
+{
+	u64 head, a, b, c;
+	u32 type;
+
+	if (!handle)
+		return NO_EXPORT;
+	/* Size; then version, authentication type, fsid type, file id type. */
+	head = load64((void *)handle);
+	if (!(u32)head)
+		return NO_EXPORT;
+	type = head >> 48 & 0xff;
+	a = load64((void *)(handle + 8));
+	b = type == 6 || type == 7 || type == 2 ? load64((void *)(handle + 16)) : 0;
+	c = type == 7 ? load64((void *)(handle + 24)) : 0;
+	if (type == 1)
+		a = (u32)a;
+	if (type == 2)
+		b = (u32)b;
+	a = (a ^ (type + 1)) * 0x9e3779b97f4a7c15ULL;
+	a = (a ^ a >> 32 ^ b) * 0x9e3779b97f4a7c15ULL;
+	a = (a ^ a >> 32 ^ c) * 0x9e3779b97f4a7c15ULL;
+	return a >> 12 > 1 ? a : 2ULL << 12;
+}
+
+/*
+ * What a connection knows: the export's number with the row in place of its low bits, in one word, because threads that
+ * serve one connection write and read it at once. Zero: nothing.
+ */
+#define ROW_MASK (CLIENT_ROWS - 1ULL)
+
+static __always_inline bool client_known(struct connection *c, struct request_record *r, u32 epoch)
+{
+	return c->epoch == epoch && c->client[1] == r->client[1] && c->client[0] == r->client[0];
+}
+
+/* The row of a client and export that the connection does not know (any more). */
+static __noinline struct client_row *client_find(struct request_record *r, struct connection *c, u64 export)
+{
+	struct client_key key = { .export = export };
+	u32 row = 0, *known, epoch = client_epoch, place;
+
+	if (!r)
+		return 0;
+	key.client[0] = r->client[0];
+	key.client[1] = r->client[1];
+	known = bpf_map_lookup_elem(&nfsd_client, &key);
+	if (known) {
+		row = *known;
+	} else if (!bpf_map_pop_elem(&nfsd_free_rows, &row)) {
+		if (bpf_map_update_elem(&nfsd_client, &key, &row, BPF_NOEXIST))
+			bpf_map_push_elem(&nfsd_free_rows, &row, 0);
+		/* Another thread may have been first. */
+		known = bpf_map_lookup_elem(&nfsd_client, &key);
+		row = known ? *known : 0;
+	}
+	if (!row)
+		count(EV_CLIENT_FULL);
+	if (c) {
+		if (!client_known(c, r, epoch)) {
+			for (int i = 0; i < KNOWN_EXPORTS; i++)
+				c->known[i] = 0;
+			c->client[0] = r->client[0];
+			c->client[1] = r->client[1];
+			c->epoch = epoch;
+		}
+		place = export >> 12 & (KNOWN_EXPORTS - 1);
+		for (int i = 0; i < KNOWN_EXPORTS; i++)
+			if (!c->known[i])
+				place = i;
+		barrier_var(place);
+		if (place < KNOWN_EXPORTS)
+			c->known[place] = (export & ~ROW_MASK) | (row & ROW_MASK);
+	}
+	return row_of(&nfsd_client_row, row);
+}
+
+/* A request is over. */
+static __always_inline void client_add(struct request_record *r, struct version_row *v, u64 now)
+{
+	struct connection *c = r->connection ? connection_at(r->connection - 1) : 0;
+	u64 export = r->status == ERR_STALE || r->status == ERR_BADHANDLE ? NO_EXPORT : export_of(handle_of(r));
+	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
+	struct client_row *t = 0;
+
+	/* Its place may have been given to a connection that was not silent. */
+	if (c && c->xprt != r->xprt)
+		c = 0;
+	if (c && client_known(c, r, client_epoch))
+		for (int i = 0; i < KNOWN_EXPORTS; i++) {
+			u64 known = c->known[i];
+
+			if ((known ^ export) <= ROW_MASK) {
+				t = row_of(&nfsd_client_row, known & ROW_MASK);
+				break;
+			}
+		}
+	if (!t)
+		t = client_find(r, c, export);
+	if (t) {
+		add(&t->ops, ops);
+		add(&t->ns, ns);
+		t->seen_ns = now;
+		t->srtt_us = c ? c->srtt_us : 0;
+	}
+	add(&v->accounted_ops, ops);
+	add(&v->accounted_ns, ns);
+}
+
+#endif
