@@ -260,3 +260,18 @@ fn numbered(p: &ProbeStatus, notes: &mut Vec<String>) -> String {
     });
     format!("{what} [{}]", number + 1)
 }
+
+#[test]
+fn every_kernel_has_a_column_with_reasons() {
+    let page = fs::read_to_string(page()).unwrap();
+    let (_, table, _) = parts(&page).unwrap();
+    for kernel in Kernel::ALL {
+        let column = documented(table, kernel).unwrap();
+        assert!(column.len() > 30, "{kernel}: {column:?}");
+        for ((probe, program), cell) in column {
+            // "no" without a note would be a program that is missing without a reason.
+            assert_ne!(cell, "no", "{kernel}: {probe} {program}");
+            assert!(!cell.contains('['), "{kernel}: {probe} {program}: {cell}");
+        }
+    }
+}

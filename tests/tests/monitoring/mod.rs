@@ -26,7 +26,8 @@ fn kinds() -> Vec<&'static str> {
 #[test]
 fn promtool_accepts_the_classic_text() {
     // The agent's own test keeps this file equal to what it writes.
-    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/nfscope/tests/golden/metrics.txt");
+    let text =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/nfscope/tests/golden/metrics.txt");
     for release in Release::ALL {
         let (content, said) = release
             .promtool(&["check", "metrics"], Some(&text))
