@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use lab::{Kernel, Server};
 use nfscope_model::{ProbeState, ProbeStatus};
+use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 
 /// The page that has the table, from this crate.
@@ -112,7 +113,7 @@ fn update(kernel: Kernel, said: &str) -> Result<()> {
     fs::create_dir_all(&dir)?;
     // Two machines may be here at the same time.
     let lock = File::create(dir.join("lock"))?;
-    lock.lock()?;
+    flock(&lock, FlockOperation::LockExclusive)?;
     let file = |kernel: Kernel| dir.join(format!("{kernel}.json"));
     fs::write(file(kernel), said)?;
     let mut reports = Vec::new();

@@ -1,6 +1,7 @@
 //! What recording takes, and comparing what was recorded.
 
 #[path = "../../../agent/nfscope/tests/fixture/day.rs"]
+#[allow(missing_docs, clippy::unwrap_used)]
 mod day;
 
 use std::net::SocketAddr;
