@@ -1,4 +1,5 @@
 //! Names as `bpftool` shows them on a host: each says which probe it belongs to.
+#![allow(clippy::unwrap_used)]
 
 use libbpf_rs::ObjectBuilder;
 use std::collections::BTreeSet;

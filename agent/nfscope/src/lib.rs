@@ -1,5 +1,7 @@
 //! nfscope: where every NFS operation's time goes, on the server.
 
+#![forbid(unsafe_code)]
+
 pub mod api;
 pub mod cli;
 pub mod client;
@@ -10,7 +12,4 @@ pub mod service;
 pub mod tui;
 pub mod workload;
 
-/// Release of this program.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Git commit it was built from; `unknown` outside a git checkout.
-pub const REVISION: &str = env!("NFSCOPE_REVISION");
+pub use api::build_info::{REVISION, VERSION};

@@ -1,11 +1,13 @@
 //! The program: arguments in, exit code out.
 
+#![forbid(unsafe_code)]
+
 use clap::Parser;
 use nfscope::api::endpoint;
 use nfscope::api::probe_change::Change;
-use nfscope::cli::{Cli, Command, Probes, config};
+use nfscope::cli::{Cli, Command, Probes};
 use nfscope::client::control;
-use nfscope::commands::{agent, baseline, check, diagnose, metrics, slow, top, workload};
+use nfscope::commands::{agent, baseline, check, config, diagnose, metrics, slow, top, workload};
 use nfscope_source::privileges;
 use nfscope_text::console::{self, print};
 use std::process::ExitCode;

@@ -6,7 +6,7 @@
 mod fixture;
 
 use fixture::Fake;
-use nfscope::cli::config::Settings;
+use nfscope::commands::config::Settings;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;

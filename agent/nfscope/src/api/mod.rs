@@ -1,5 +1,6 @@
 //! What agent and clients say to each other: addresses, queries, lines.
 
+pub mod build_info;
 pub mod endpoint;
 #[cfg(test)]
 pub mod example;

@@ -1,94 +1,27 @@
 //! Which slow operations somebody wants: read from flags and queries, and joined for the source.
 
-use nfscope_model::{SlowFilter, SlowOp, op};
+use nfscope_model::{SlowFilter, SlowOp};
+use nfscope_text::parse;
 use nfscope_text::suggest::near;
-use std::net::IpAddr;
 use std::time::Duration;
 
-/// Operations over this, unless told otherwise.
-pub const OVER: &str = "10ms";
-/// So many a second, unless told otherwise.
+/// Operations that take longer than this, unless the user names another limit.
+pub const MIN_LATENCY: &str = "10ms";
+/// Operations reported in a second, unless the user names another limit.
 pub const LIMIT: u32 = 1000;
-/// Highest limit: each event costs the thread that serves NFS some microseconds, and the agent that passes it on more.
-pub const HIGHEST_LIMIT: u32 = 10_000;
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_MIN_LATENCY: Duration = Duration::from_secs(3600);
 
-/// Units of time, and nanoseconds in each.
-const UNITS: [(&str, u64); 6] = [
-    ("m", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("ns", 1),
-];
-
-/// `10ms`, `1.5s`, `200us`. A bare number has no unit, so that nobody gets seconds who meant milliseconds.
+/// The latency from which an operation counts as slow.
 ///
 /// # Errors
 /// Says what is right.
-pub fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a time with its unit: 10ms, 1.5s, 200us".to_owned();
-    let number = text.trim_end_matches(|c: char| c.is_alphabetic());
-    let unit = &text[number.len()..];
-    let (_, ns) = UNITS.iter().find(|u| u.0 == unit).ok_or_else(wrong)?;
-    if !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
-        return Err(wrong());
-    }
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(number * *ns as f64 / 1e9)
-        .ok()
-        .filter(|d| *d <= LONGEST)
-        .ok_or_else(|| "give a time of at most 60m".to_owned())
+pub fn min_latency(text: &str) -> Result<Duration, String> {
+    parse::duration(text, Duration::ZERO..=MAX_MIN_LATENCY)
 }
 
-/// A time as [`time`] reads it, exactly.
-fn exact(time: Duration) -> String {
-    let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let whole = |u: &&(&str, u64)| u.0.is_ascii() && ns % u.1 == 0;
-    match UNITS.iter().skip(1).find(whole) {
-        Some((unit, size)) => format!("{}{unit}", ns / size),
-        None => format!("{ns}ns"),
-    }
-}
-
-/// The name of an operation.
-///
-/// # Errors
-/// Names the nearest that exists.
-pub fn operation(text: &str) -> Result<String, String> {
-    if op::exists(text) {
-        return Ok(text.to_owned());
-    }
-    let hint = match near(text, op::names()) {
-        Some(name) => format!("; did you mean `{name}`?"),
-        None => "; names are those of the RFCs in lower case: read, write, commit, open".to_owned(),
-    };
-    Err(format!("no operation is called `{text}`{hint}"))
-}
-
-/// An address without port.
-///
-/// # Errors
-/// Says what is right.
-pub fn client(text: &str) -> Result<IpAddr, String> {
-    text.parse::<IpAddr>()
-        .map(|a| a.to_canonical())
-        .map_err(|_| "give an IP address without port: 192.0.2.7, 2001:db8::7".to_owned())
-}
-
-/// So many operations a second.
-///
-/// # Errors
-/// Says what is right.
-pub fn limit(text: &str) -> Result<u32, String> {
-    text.parse()
-        .ok()
-        .filter(|n| (1..=HIGHEST_LIMIT).contains(n))
-        .ok_or_else(|| format!("give a number from 1 to {HIGHEST_LIMIT}"))
-}
-
-const PARAMETERS: [&str; 4] = ["over", "op", "client", "limit"];
+const PARAMETERS: [&str; 4] = ["min_latency", "op", "client", "limit"];
+/// What `min_latency` was called first.
+const OLD_MIN_LATENCY: &str = "over";
 
 /// Reads the query of `/slow`.
 ///
@@ -96,7 +29,7 @@ const PARAMETERS: [&str; 4] = ["over", "op", "client", "limit"];
 /// Says which parameter is wrong, and what is right.
 pub fn from_query(query: &str) -> Result<SlowFilter, String> {
     let mut filter = SlowFilter {
-        over: time(OVER)?,
+        over: min_latency(MIN_LATENCY)?,
         ops: Vec::new(),
         client: None,
         per_second: LIMIT,
@@ -107,13 +40,13 @@ pub fn from_query(query: &str) -> Result<SlowFilter, String> {
         let value = decode(value).ok_or_else(|| format!("{name}: `{value}` is no text"))?;
         let value = value.as_str();
         let right = match name {
-            "over" => time(value).map(|v| filter.over = v),
+            "min_latency" | OLD_MIN_LATENCY => min_latency(value).map(|v| filter.over = v),
             "op" => value
                 .split(',')
                 .filter(|name| !name.is_empty())
-                .try_for_each(|name| operation(name).map(|name| filter.ops.push(name))),
-            "client" => client(value).map(|v| filter.client = Some(v)),
-            "limit" => limit(value).map(|v| filter.per_second = v),
+                .try_for_each(|name| parse::operation(name).map(|name| filter.ops.push(name))),
+            "client" => parse::client(value).map(|v| filter.client = Some(v)),
+            "limit" => parse::events_per_second(value).map(|v| filter.per_second = v),
             _ => {
                 let hint = near(name, PARAMETERS.into_iter()).map_or_else(
                     || format!("known are {}", PARAMETERS.join(", ")),
@@ -123,10 +56,14 @@ pub fn from_query(query: &str) -> Result<SlowFilter, String> {
             }
         };
         right.map_err(|why| format!("{name}: {why}"))?;
-        if name != "op" && seen.contains(&name) {
+        let parameter = match name {
+            OLD_MIN_LATENCY => "min_latency",
+            other => other,
+        };
+        if parameter != "op" && seen.contains(&parameter) {
             return Err(format!("{name}: given twice"));
         }
-        seen.push(name);
+        seen.push(parameter);
     }
     filter.ops.sort_unstable();
     filter.ops.dedup();
@@ -152,7 +89,11 @@ fn decode(text: &str) -> Option<String> {
 
 /// The query that [`from_query`] reads as this.
 pub fn to_query(filter: &SlowFilter) -> String {
-    let mut out = format!("over={}&limit={}", exact(filter.over), filter.per_second);
+    let mut out = format!(
+        "min_latency={}&limit={}",
+        parse::exact(filter.over),
+        filter.per_second
+    );
     if !filter.ops.is_empty() {
         out += &format!("&op={}", filter.ops.join(","));
     }
@@ -202,37 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn times() {
-        for (text, ns, same) in [
-            ("10ms", 10_000_000, "10ms"),
-            ("1.5s", 1_500_000_000, "1500ms"),
-            ("200us", 200_000, "200us"),
-            ("200µs", 200_000, "200us"),
-            ("1m", 60_000_000_000, "60s"),
-            ("0s", 0, "0s"),
-            ("1.5us", 1_500, "1500ns"),
-        ] {
-            assert_eq!(time(text), Ok(Duration::from_nanos(ns)), "{text}");
-            assert_eq!(exact(Duration::from_nanos(ns)), same);
-        }
-        for text in [
-            "", "10", "ms", "1e3s", "-1s", "1 ms", "inf", "NaNs", "1h", "1.1.1s",
-        ] {
-            let why = time(text).unwrap_err();
-            assert_eq!(
-                why, "give a time with its unit: 10ms, 1.5s, 200us",
-                "{text}"
-            );
-        }
-        assert_eq!(time("61m").unwrap_err(), "give a time of at most 60m");
-        assert_eq!(time(&"9".repeat(400)).ok(), None);
-    }
-
-    #[test]
     fn queries_there_and_back() {
         for (query, wanted) in [
             ("", filter(10, &[], None, 1000)),
-            ("over=2s&&", filter(2000, &[], None, 1000)),
+            ("min_latency=2s&&", filter(2000, &[], None, 1000)),
+            ("over=2", filter(2000, &[], None, 1000)),
             (
                 "op=write%2Ccommit&op=read,write&client=2001%3Adb8::1&limit=7",
                 filter(10, &["commit", "read", "write"], Some("2001:db8::1"), 7),
@@ -252,11 +167,16 @@ mod tests {
     fn a_bad_query_says_what_is_right() {
         for (query, why) in [
             (
-                "over=10",
-                "over: give a time with its unit: 10ms, 1.5s, 200us",
+                "min_latency=10x",
+                "min_latency: give a duration such as 500ms, 2s, 5m or 1h",
             ),
-            ("over", "over: give a time with its unit: 10ms, 1.5s, 200us"),
-            ("over=1s&over=2s", "over: given twice"),
+            ("over", "over: give a duration such as 500ms, 2s, 5m or 1h"),
+            (
+                "min_latency=61m",
+                "min_latency: give a duration of at most 1h",
+            ),
+            ("min_latency=1s&min_latency=2s", "min_latency: given twice"),
+            ("over=1s&min_latency=2s", "min_latency: given twice"),
             (
                 "op=wirte",
                 "op: no operation is called `wirte`; did you mean `write`?",
@@ -272,11 +192,14 @@ mod tests {
             ("limit=0", "limit: give a number from 1 to 10000"),
             ("limit=%zz", "limit: `%zz` is no text"),
             ("limit=%f", "limit: `%f` is no text"),
-            ("ovre=1s", "unknown parameter `ovre`; did you mean `over`?"),
+            (
+                "min_latnecy=1s",
+                "unknown parameter `min_latnecy`; did you mean `min_latency`?",
+            ),
             ("x=1", "unknown parameter `x`; did you mean `op`?"),
             (
-                "minimum=1s",
-                "unknown parameter `minimum`; known are over, op, client, limit",
+                "longest=1s",
+                "unknown parameter `longest`; known are min_latency, op, client, limit",
             ),
         ] {
             assert_eq!(from_query(query).unwrap_err(), why);

@@ -1,11 +1,14 @@
 //! One line of NDJSON, as `/slow` sends it and `nfscope slow --json` prints it.
 
 use nfscope_model::{OpPhases, SlowOp};
-use nfscope_text::timestamp as clock;
+use nfscope_text::timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
+
+/// A subscriber gets a line at least this often: each side notices when the other is gone.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a line can say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,12 +129,12 @@ mod date {
     use super::*;
 
     pub(super) fn serialize<S: Serializer>(at: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&clock::date(*at))
+        to.serialize_str(&timestamp::date(*at))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SystemTime, D::Error> {
         let text = String::deserialize(from)?;
-        clock::parse(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is no date")))
+        timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is no date")))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The command line of `nfscope baseline`.
 
 use clap::{Args, Subcommand};
-use nfscope_baseline::target_metric as metric;
-use nfscope_baseline::target_metric::Metric;
+use nfscope_baseline::target_metric::{self, Metric};
 use nfscope_baseline::{name, store};
+use nfscope_text::parse;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -135,23 +135,23 @@ pub struct RecordArgs {
     #[arg(value_parser = name::check)]
     pub name: String,
     /// How long to record: 30s, 30m, 24h, 7d
-    #[arg(long = "for", value_name = "TIME", default_value = "30m", value_parser = length, conflicts_with = "until_ci")]
+    #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "30m", value_parser = duration, conflicts_with = "until_ci")]
     pub length: Duration,
     /// Record until half the metric's 95 % confidence interval is this small: 5% (at least 30 windows)
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub until_ci: Option<f64>,
     /// With --until-ci: longest recording
-    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = length, requires = "until_ci")]
+    #[arg(long = "max-duration", alias = "at-most", value_name = "TIME", default_value = "2h", value_parser = duration, requires = "until_ci")]
     pub at_most: Duration,
     /// Length of one window: 500ms, 10s, 1m
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::cli::interval)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
     pub interval: Duration,
     /// Metric for --until-ci, over all NFS versions: OP, or OP:p50, p90, p99, mean, rate [default: p99 of the operation
     /// that takes the most time]
-    #[arg(long, value_name = "OP[:WHAT]", value_parser = metric::parse)]
+    #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metric: Option<Metric>,
     /// Label to store with the baseline; may be given more than once
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::label)]
     pub labels: Vec<(String, String)>,
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
@@ -194,7 +194,7 @@ pub struct CompareArgs {
     /// Name of the later one
     pub after: String,
     /// Smallest change that matters; smaller changes count as no change
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = least)]
+    #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
     pub least: f64,
     /// Write a self-contained HTML page with plots to FILE
     #[arg(long, value_name = "FILE")]
@@ -255,90 +255,28 @@ pub struct ImportArgs {
     /// File to read
     pub file: PathBuf,
     /// Name of the imported baseline [default: its name in the file]
-    #[arg(long = "as", value_name = "NAME", value_parser = name::check)]
+    #[arg(long = "name", alias = "as", value_name = "NAME", value_parser = name::check)]
     pub name: Option<String>,
     /// Where to
     #[command(flatten)]
     pub store: StoreArgs,
 }
 
-/// Longest recording.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+const MIN_DURATION: Duration = Duration::from_millis(1);
+const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
+const MIN_PERCENT: f64 = 0.001;
 
-/// `30s`, `30m`, `24h`, `7d`. A bare number has no unit, so that nobody gets seconds who meant minutes.
-fn length(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a time with its unit: 30s, 30m, 24h, 7d".to_owned();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return Err(wrong()),
-    };
-    let n: f64 = digits.parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(n * unit)
-        .ok()
-        .filter(|d| !d.is_zero() && *d <= LONGEST)
-        .ok_or_else(|| "give a time of at most 366d".to_owned())
+/// How long a recording may be.
+fn duration(text: &str) -> Result<Duration, String> {
+    parse::duration(text, MIN_DURATION..=MAX_DURATION)
 }
 
-/// `5%` as 0.05.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
-    match number.parse::<f64>() {
-        Ok(n) if (0.1..=100.0).contains(&n) => Ok(n / 100.0),
-        _ => Err("give a part of the value between 0.1% and 100%, as in 5%".to_owned()),
-    }
+/// How narrow an interval may be asked for.
+fn precision(text: &str) -> Result<f64, String> {
+    parse::percent(text, MIN_PERCENT..=1.0)
 }
 
-/// `2%` as 0.02; there may be none.
-fn least(text: &str) -> Result<f64, String> {
-    match text.strip_suffix('%').unwrap_or(text).trim_end() {
-        "0" => Ok(0.0),
-        _ => percent(text),
-    }
-}
-
-fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("give KEY=VALUE, as in disks=hdd".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths() {
-        for (text, s) in [
-            ("30s", 30),
-            ("30m", 1_800),
-            ("1.5h", 5_400),
-            ("24h", 86_400),
-            ("7d", 604_800),
-        ] {
-            assert_eq!(length(text), Ok(Duration::from_secs(s)), "{text}");
-        }
-        for text in [
-            "", "30", "s", "0s", "-1s", "1w", "NaNs", "infd", "367d", "1e9d",
-        ] {
-            assert!(length(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn parts_and_labels() {
-        assert_eq!(percent("5%"), Ok(0.05));
-        assert_eq!(percent("2.5"), Ok(0.025));
-        for text in ["", "%", "0%", "101%", "-1%", "NaN"] {
-            assert!(percent(text).is_err(), "{text}");
-        }
-        assert_eq!(label("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
-        assert_eq!(label("a="), Ok(("a".to_owned(), String::new())));
-        assert!(label("a").is_err() && label("=a").is_err());
-    }
+/// How large a change must be; zero means any.
+fn min_change(text: &str) -> Result<f64, String> {
+    parse::percent(text, 0.0..=1.0)
 }

@@ -1,21 +1,24 @@
 //! The command line.
 
 mod baseline;
-pub mod config;
+#[cfg(test)]
+mod tests;
+mod values;
 pub mod workload;
 
 pub use baseline::{
     BaselineArgs, BaselineCommand, CapacityArgs, CompareArgs, ExportArgs, ImportArgs, ListArgs,
     RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
+pub use values::Probes;
 
-use crate::api::slow_filter as filter;
+use crate::api::slow_filter;
 use clap::{Args, Parser, Subcommand};
-use nfscope_source as source;
-use nfscope_text::suggest::nearest;
+use nfscope_text::parse;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use values::{interval, probe};
 
 const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
@@ -33,15 +36,15 @@ pub const UNREACHED: u8 = 3;
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 const EXAMPLES: &str = "\
 Examples:
-  sudo nfscope check     what can be measured on this host, and what is missing
-  sudo nfscope agent     serve Prometheus metrics at 127.0.0.1:9943/metrics
-  nfscope top            live table: rates, latency, phases
-  nfscope slow           operations slower than 10 ms, as they happen
-  nfscope diagnose       the causes of request latency, with evidence
-  nfscope baseline       record baselines and compare them
-  nfscope capacity       what saturates first, and at which load
-  nfscope workload list  reproducible loads for an NFS client
-  nfscope metrics        every metric with its labels and meaning";
+  sudo nfscope check       what can be measured on this host, and what is missing
+  sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
+  nfscope top              live table: rates, latency, phases
+  nfscope slow             operations slower than 10 ms, as they happen
+  nfscope diagnose         the causes of request latency, with evidence
+  nfscope baseline list    recorded baselines; also record, show, compare
+  nfscope capacity friday  what saturates first, by the baseline `friday`
+  nfscope workload list    reproducible loads for an NFS client
+  nfscope metrics          every metric with its labels and meaning";
 
 const AGENT_EXAMPLES: &str = "\
 Examples:
@@ -70,9 +73,9 @@ Served:
                the client disconnects; at most 8 clients
   /            a landing page for people
 
-/slow takes over=10ms, op=write,commit, client=192.0.2.7 and limit=1000
+/slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
 (per second):
-  curl -N 'http://127.0.0.1:9943/slow?over=50ms&op=write,commit'
+  curl -N 'http://127.0.0.1:9943/slow?min_latency=50ms&op=write,commit'
 A line {\"left_out\":N} says that N more operations happened since the last such
 line. A line with N = 0 only keeps the connection alive.
 
@@ -288,16 +291,16 @@ pub struct TopArgs {
 #[command(after_help = SLOW_EXAMPLES)]
 pub struct SlowArgs {
     /// Only operations slower than this: 10ms, 1.5s, 200us
-    #[arg(long, value_name = "TIME", default_value = filter::OVER, value_parser = filter::time)]
-    pub over: Duration,
+    #[arg(long, alias = "over", value_name = "TIME", default_value = slow_filter::MIN_LATENCY, value_parser = slow_filter::min_latency)]
+    pub min_latency: Duration,
     /// Only these operations: write,commit
-    #[arg(long, value_name = "OP", value_delimiter = ',', value_parser = filter::operation)]
+    #[arg(long, value_name = "OP", value_delimiter = ',', value_parser = parse::operation)]
     pub op: Vec<String>,
     /// Only operations of this client
-    #[arg(long, value_name = "ADDR", value_parser = filter::client)]
+    #[arg(long, value_name = "ADDR", value_parser = parse::client)]
     pub client: Option<IpAddr>,
     /// Print at most N operations per second, and count the rest
-    #[arg(long, value_name = "N", default_value_t = filter::LIMIT, value_parser = filter::limit)]
+    #[arg(long, value_name = "N", default_value_t = slow_filter::LIMIT, value_parser = parse::events_per_second)]
     pub limit: u32,
     /// Stop after N operations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -315,7 +318,7 @@ pub struct SlowArgs {
 #[command(after_help = DIAGNOSE_EXAMPLES)]
 pub struct DiagnoseArgs {
     /// How long to watch: 10s, 1m
-    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = interval)]
+    #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "60s", value_parser = interval)]
     pub length: Duration,
     /// Print one JSON object
     #[arg(long)]
@@ -349,71 +352,10 @@ pub struct AttachArgs {
     pub url: Option<String>,
 }
 
-/// A word for probes, and those that it means.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probes(pub Vec<&'static str>);
-
-fn probe(text: &str) -> Result<Probes, String> {
-    let all: Vec<_> = source::words().collect();
-    if text == "all" {
-        return Ok(Probes(all));
-    }
-    match all.iter().find(|w| **w == text) {
-        Some(word) => Ok(Probes(vec![word])),
-        None => Err(format!(
-            "no probe has that name{}",
-            nearest(text, all.into_iter().chain(["all"]), |w| format!("`{w}`"))
-        )),
-    }
-}
-
 /// `nfscope metrics`
 #[derive(Debug, Args)]
 pub struct MetricsArgs {
     /// Print a Markdown page
     #[arg(long)]
     pub markdown: bool,
-}
-
-/// `2s`, `500ms`, `1m` or a bare number of seconds, between 100 ms and one hour.
-fn interval(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "s" | "" => 1.0,
-        "m" => 60.0,
-        _ => return Err("give a time as 500ms, 2s or 1m".into()),
-    };
-    match digits.parse::<f64>() {
-        Ok(n) if (0.1..=3600.0).contains(&(n * factor)) => Ok(Duration::from_secs_f64(n * factor)),
-        Ok(_) => Err("give a time between 100ms and 60m".into()),
-        Err(_) => Err("give a time as 500ms, 2s or 1m".into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn clap_finds_no_fault_with_it() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn intervals() {
-        for (text, ms) in [
-            ("1s", 1000),
-            ("500ms", 500),
-            ("2", 2000),
-            ("1.5s", 1500),
-            ("1m", 60_000),
-        ] {
-            assert_eq!(interval(text), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        for text in ["", "s", "0s", "2h", "-1s", "99ms", "1e9s", "NaN"] {
-            assert!(interval(text).is_err(), "{text}");
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::workload::{Metric, SizeName, Workload, named};
 use clap::{Args, Subcommand};
+use nfscope_text::parse;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -72,16 +73,16 @@ pub struct WorkloadRunArgs {
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
     /// Repeat until half the 95 % confidence interval is at most this part of the mean: 5% (at least 5 repeats)
-    #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "repeats")]
+    #[arg(long, value_name = "PERCENT", value_parser = precision, conflicts_with = "repeats")]
     pub until_ci: Option<f64>,
     /// Number of repeats after the warm-up [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: Option<u32>,
     /// With --until-ci: longest measurement. A repeat that would end later does not start [default: 1h]
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "until_ci")]
+    #[arg(long = "max-duration", alias = "at-most", value_name = "TIME", value_parser = duration, requires = "until_ci")]
     pub at_most: Option<Duration>,
     /// Length of one repeat: 10s, 1m (metadata runs until its files are done)
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime)]
     pub runtime: Duration,
     /// Amount of data; the job file lists the sizes
     #[arg(long, value_enum, default_value_t = SizeName::Medium)]
@@ -97,29 +98,25 @@ pub struct WorkloadRunArgs {
     pub json: bool,
 }
 
-/// `30s`, `5m` or `1h`: whole seconds, which is what fio counts its runtime in.
-fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a time as 30s, 5m or 1h, between 1s and 24h".to_owned();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "s" | "" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    match number.saturating_mul(unit) {
-        seconds @ 1..=86_400 => Ok(Duration::from_secs(seconds)),
-        _ => Err(wrong()),
+const MIN_TIME: Duration = Duration::from_secs(1);
+const MAX_TIME: Duration = Duration::from_secs(86_400);
+const MIN_PERCENT: f64 = 0.0001;
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse::duration(text, MIN_TIME..=MAX_TIME)
+}
+
+/// Whole seconds, which is what fio counts its runtime in.
+fn runtime(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time.subsec_nanos() == 0 => Ok(time),
+        _ => Err("give whole seconds".to_owned()),
     }
 }
 
-/// `5%` as 0.05.
-fn percent(text: &str) -> Result<f64, String> {
-    match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
-        Ok(n) if n > 0.0 && n <= 100.0 => Ok(n / 100.0),
-        _ => Err("give a part of the mean as 5%, above 0% and at most 100%".into()),
-    }
+/// How narrow an interval may be asked for.
+fn precision(text: &str) -> Result<f64, String> {
+    parse::percent(text, MIN_PERCENT..=1.0)
 }
 
 #[cfg(test)]
@@ -127,26 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_percentages() {
-        for (text, seconds) in [("1s", 1), ("90", 90), ("5m", 300), ("1h", 3600)] {
-            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+    fn runtimes_are_whole_seconds_of_at_most_a_day() {
+        for (text, seconds) in [("1s", 1), ("90", 90), ("5m", 300), ("24h", 86_400)] {
+            assert_eq!(runtime(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in [
-            "",
-            "s",
-            "0s",
-            "1.5s",
-            "25h",
-            "-1s",
-            "1d",
-            "99999999999999999999h",
-        ] {
-            assert!(time(text).is_err(), "{text}");
-        }
-        assert_eq!(percent("5%"), Ok(0.05));
-        assert_eq!(percent("0.5"), Ok(0.005));
-        for text in ["", "%", "0%", "101%", "-1%", "NaN", "x"] {
-            assert!(percent(text).is_err(), "{text}");
+        for text in ["", "0s", "1.5s", "500ms", "25h"] {
+            assert!(runtime(text).is_err(), "{text}");
         }
     }
 }

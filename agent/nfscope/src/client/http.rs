@@ -9,9 +9,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Longest answer taken; a snapshot of a busy server is a tenth of it.
-const LARGEST: u64 = 64 << 20;
-const LARGEST_HEADER: u64 = 16 << 10;
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_BODY: u64 = 64 << 20;
+const MAX_HEADER: u64 = 16 << 10;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -53,11 +53,13 @@ pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<TcpStream>, Error> {
     let addresses = target.address.to_socket_addrs().map_err(none)?;
     let mut stream = addresses
         .into_iter()
-        .find_map(|a| TcpStream::connect_timeout(&a, PATIENCE).ok())
+        .find_map(|a| TcpStream::connect_timeout(&a, REQUEST_TIMEOUT).ok())
         .ok_or_else(|| Error::NoAgent(url.to_owned()))?;
     let io = |e: std::io::Error| wrong(e.to_string());
-    stream.set_read_timeout(Some(PATIENCE)).map_err(io)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(io)?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT)).map_err(io)?;
+    stream
+        .set_write_timeout(Some(REQUEST_TIMEOUT))
+        .map_err(io)?;
     // HTTP/1.0: the answer comes without chunks and ends with the connection.
     let request = format!(
         "GET {} HTTP/1.0\r\nHost: {}\r\n\r\n",
@@ -80,7 +82,7 @@ pub(crate) struct Answer<R> {
 impl<R: Read> Answer<R> {
     fn read(from: R) -> Result<Self, String> {
         let mut body = BufReader::new(from);
-        let mut head = (&mut body).take(LARGEST_HEADER);
+        let mut head = (&mut body).take(MAX_HEADER);
         let (mut status, mut length) = (None, None);
         loop {
             let mut line = Vec::new();
@@ -122,7 +124,7 @@ impl<R: Read> Answer<R> {
         }
         let mut body = Vec::new();
         self.body
-            .take(LARGEST)
+            .take(MAX_BODY)
             .read_to_end(&mut body)
             .map_err(|e| e.to_string())?;
         match self.length {

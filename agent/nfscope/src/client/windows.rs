@@ -1,36 +1,35 @@
 //! Windows, one after another, from an agent that may come and go or from probes of this very process.
 
-use crate::api::slow_filter as filter;
+use crate::api::slow_filter;
 use crate::api::slow_line::Line;
-use crate::client::http as fetch;
+use crate::client::http;
 use crate::client::local_or_remote::{self, Found};
 use nfscope_model::{SlowFilter, SlowOp, Snapshot, Window};
-use nfscope_source as source;
-use nfscope_source::Source;
+use nfscope_source::{Options, Source};
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 /// How often an agent that is gone is asked again, at least.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Where snapshots come from.
-enum From {
+enum WindowSource {
     Agent(String),
     Own(Box<dyn Source>),
 }
 
-impl From {
-    fn snapshot(&mut self) -> Result<Snapshot, fetch::Error> {
+impl WindowSource {
+    fn snapshot(&mut self) -> Result<Snapshot, http::Error> {
         match self {
-            From::Agent(url) => fetch::snapshot(url),
-            From::Own(source) => Ok(source.snapshot()),
+            WindowSource::Agent(url) => http::snapshot(url),
+            WindowSource::Own(source) => Ok(source.snapshot()),
         }
     }
 }
 
 /// What there is to tell.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum WindowEvent {
     /// A window has ended.
     Window(Box<Window>),
     /// The first one begins, or the first one since the agent came back.
@@ -42,32 +41,32 @@ pub(crate) enum News {
 }
 
 /// Cuts time into windows.
-pub(crate) struct Feed {
-    from: From,
+pub(crate) struct WindowStream {
+    source: WindowSource,
     interval: Duration,
     windows: Windows,
     next: Instant,
     gone: Option<Instant>,
 }
 
-impl Feed {
+impl WindowStream {
     /// Finds a source; its first snapshot begins the first window.
     ///
     /// # Errors
     /// When there is no agent, and probes of its own are not asked for or not possible.
-    pub(crate) fn open(url: Option<&str>, interval: Duration) -> anyhow::Result<Feed> {
-        let (from, first) = match local_or_remote::agent_or_own(url, fetch::snapshot)? {
-            Found::Agent(at, first) => (From::Agent(at), first),
+    pub(crate) fn open(url: Option<&str>, interval: Duration) -> anyhow::Result<WindowStream> {
+        let (source, first) = match local_or_remote::agent_or_own(url, http::snapshot)? {
+            Found::Agent(at, first) => (WindowSource::Agent(at), first),
             Found::Own => {
-                let mut source = source::start(&source::Options::default())?;
+                let mut source = nfscope_source::start(&Options::default())?;
                 let first = source.snapshot();
-                (From::Own(source), first)
+                (WindowSource::Own(source), first)
             }
         };
         let mut windows = Windows::default();
         windows.step(first);
-        Ok(Feed {
-            from,
+        Ok(WindowStream {
+            source,
             interval,
             windows,
             next: Instant::now() + interval,
@@ -81,19 +80,19 @@ impl Feed {
     }
 
     /// Ends the first window sooner, for somebody who looks at an empty screen.
-    pub(crate) fn hurry(&mut self, first: Duration) {
+    pub(crate) fn shorten_first(&mut self, first: Duration) {
         self.next = Instant::now() + self.interval.min(first);
     }
 
     /// Waits for the next thing to tell.
-    pub(crate) fn next(&mut self) -> News {
+    pub(crate) fn next(&mut self) -> WindowEvent {
         self.next_with(|| {})
     }
 
     /// The same; calls `waiting` each second.
-    pub(crate) fn next_with(&mut self, waiting: impl FnMut()) -> News {
+    pub(crate) fn next_with(&mut self, waiting: impl FnMut()) -> WindowEvent {
         self.pause(waiting);
-        let (news, wait) = match self.from.snapshot() {
+        let (event, wait) = match self.source.snapshot() {
             Ok(snapshot) => {
                 self.gone = None;
                 (self.windows.step(snapshot), self.interval)
@@ -102,11 +101,11 @@ impl Feed {
                 // What came during the gap belongs to no window.
                 self.windows = Windows::default();
                 let since = *self.gone.get_or_insert_with(Instant::now);
-                let news = News::Gone {
+                let event = WindowEvent::Gone {
                     why: e.to_string(),
                     since: since.elapsed(),
                 };
-                (news, self.interval.min(AGAIN))
+                (event, self.interval.min(RETRY_INTERVAL))
             }
         };
         self.next += wait;
@@ -114,15 +113,15 @@ impl Feed {
         if self.next < Instant::now() {
             self.next = Instant::now() + wait;
         }
-        news
+        event
     }
 
     /// Looks at single operations for a moment. What keeps it from that is no reason to say nothing of the rest: then it
     /// has seen none.
-    pub(crate) fn look(&mut self, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
-        match &mut self.from {
-            From::Agent(url) => look(url, want, length),
-            From::Own(source) => {
+    pub(crate) fn sample_slow_ops(&mut self, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
+        match &mut self.source {
+            WindowSource::Agent(url) => sample_agent(url, want, length),
+            WindowSource::Own(source) => {
                 if source.watch_slow(Some(want)).is_err() {
                     return Vec::new();
                 }
@@ -144,7 +143,7 @@ impl Feed {
                 return;
             }
             std::thread::sleep(left.min(Duration::from_secs(1)));
-            if let From::Own(source) = &mut self.from {
+            if let WindowSource::Own(source) = &mut self.source {
                 source.poll();
             }
         }
@@ -152,9 +151,9 @@ impl Feed {
 }
 
 /// Listens to an agent as `nfscope slow` does.
-fn look(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
+fn sample_agent(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
     let mut seen = Vec::new();
-    let Ok(mut answer) = fetch::ask(url, &format!("/slow?{}", filter::to_query(want))) else {
+    let Ok(mut answer) = http::ask(url, &format!("/slow?{}", slow_filter::to_query(want))) else {
         return seen;
     };
     let until = Instant::now() + length;
@@ -163,7 +162,7 @@ fn look(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
         let limited = answer
             .body
             .get_ref()
-            .set_read_timeout(Some(left.max(LEAST)));
+            .set_read_timeout(Some(left.max(MIN_TIMEOUT)));
         let mut line = Vec::new();
         if left.is_zero() || limited.is_err() || answer.body.read_until(b'\n', &mut line).is_err() {
             return seen;
@@ -178,7 +177,7 @@ fn look(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
 }
 
 /// A time limit of zero would be none.
-const LEAST: Duration = Duration::from_millis(1);
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// The differences of snapshots that follow each other.
 #[derive(Default)]
@@ -187,18 +186,18 @@ struct Windows {
 }
 
 impl Windows {
-    fn step(&mut self, later: Snapshot) -> News {
+    fn step(&mut self, later: Snapshot) -> WindowEvent {
         // An agent that is still attaching has no clock yet: the window begins when it has.
         if later.at.is_zero() {
             self.earlier = None;
-            return News::Attaching;
+            return WindowEvent::Attaching;
         }
         // A clock that did not go on is another machine's, or the same after a boot. Another source has counters of its own.
         let goes_on = |e: &Snapshot| e.at < later.at && e.began == later.began;
         let earlier = self.earlier.take().filter(goes_on);
         let window = earlier.map(|e| later.since(&e));
         self.earlier = Some(later);
-        window.map_or(News::Begun, |w| News::Window(Box::new(w)))
+        window.map_or(WindowEvent::Begun, |w| WindowEvent::Window(Box::new(w)))
     }
 }
 
@@ -208,7 +207,7 @@ mod tests {
 
     fn step(windows: &mut Windows, seconds: u64) -> Option<u64> {
         match windows.step(Snapshot::new(Duration::from_secs(seconds))) {
-            News::Window(w) => Some(w.length.as_secs()),
+            WindowEvent::Window(w) => Some(w.length.as_secs()),
             _ => None,
         }
     }
@@ -219,7 +218,7 @@ mod tests {
         let mut step = |at: u64, began: u64| {
             let mut s = Snapshot::new(Duration::from_secs(at));
             s.began = Duration::from_secs(began);
-            matches!(w.step(s), News::Window(_))
+            matches!(w.step(s), WindowEvent::Window(_))
         };
         // It was started again between the second and the third.
         let windows = [(110, 1), (120, 1), (130, 127), (140, 127)].map(|(at, b)| step(at, b));

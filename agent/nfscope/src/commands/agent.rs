@@ -1,11 +1,11 @@
 //! `nfscope agent`: bind, attach, serve, stop.
 
-use crate::cli::config::Settings;
-use crate::http as web;
+use crate::commands::config::Settings;
+use crate::http;
 use crate::service::control;
-use crate::service::source_thread::Reader;
+use crate::service::source_thread::SourceHandle;
 use anyhow::Context;
-use nfscope_model as model;
+use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
 use nfscope_source::Source;
 use nfscope_source::privileges;
@@ -15,7 +15,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
 
-const ENDED: &str = "the thread that owns the probes has ended";
+const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
 
 /// Runs until SIGTERM or SIGINT. `start` makes the source; it runs on a thread of its own, so that a signal is
 /// answered at once however long attaching takes.
@@ -27,7 +27,7 @@ pub fn run(
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
     // First, so that a second agent says so before it has touched the kernel.
-    let listener = web::listen(&settings.listen_address)?;
+    let listener = http::listen(&settings.listen_address)?;
     let address = listener.local_addr()?;
     say(&format!("serving http://{address}/metrics"));
     let asked = control::listen(address.port());
@@ -47,7 +47,7 @@ pub fn run(
     let (confined, go) = mpsc::channel::<()>();
     let late_attach = settings.source.late_attach;
     let begun = Instant::now();
-    let (reader, started) = Reader::spawn(move || {
+    let (source, started) = SourceHandle::spawn(move || {
         // Capabilities belong to a thread: the one that speaks HTTP has given up its own by now. An error means
         // that it has ended.
         go.recv()?;
@@ -62,19 +62,19 @@ pub fn run(
     // This thread opens no more files of the kernel's and loads nothing; it needs no capability in any mode.
     privileges::drop_all()
         .context("cannot drop the capabilities of the thread that serves HTTP")?;
-    confined.send(()).context(ENDED)?;
+    confined.send(()).context(SOURCE_ENDED)?;
 
     runtime.block_on(async {
-        let reader = Arc::new(reader);
+        let source = Arc::new(source);
         tokio::select! {
             _ = term.recv() => say("stopping on SIGTERM"),
             _ = int.recv() => say("stopping on SIGINT"),
-            end = web::serve(listener, reader.clone()) => { end?; }
-            end = control::serve(asked, reader.clone()) => { end?; }
+            end = http::serve(listener, source.clone()) => { end?; }
+            end = control::serve(asked, source.clone()) => { end?; }
             end = async {
                 // A thread that ended without a word has told its story by a panic message.
-                started.await.context(ENDED)??;
-                report(reader.watch(), begun).await
+                started.await.context(SOURCE_ENDED)??;
+                report(source.watch(), begun).await
             } => end?,
         }
         Ok(())
@@ -86,13 +86,13 @@ async fn report(
     mut status: tokio::sync::watch::Receiver<Status>,
     begun: Instant,
 ) -> anyhow::Result<()> {
-    let mut known: BTreeMap<(String, String), model::ProbeState> = BTreeMap::new();
+    let mut known: BTreeMap<(String, String), ProbeState> = BTreeMap::new();
     let (mut healthy, mut first) = (None, true);
     loop {
         let now = status.borrow_and_update().clone();
         let changed = now.probes().iter().filter(|p| {
             let old = known.insert((p.probe.clone(), p.program.clone()), p.state);
-            use model::ProbeState::{Attached, Unused};
+            use ProbeState::{Attached, Unused};
             let plain = first && matches!(p.state, Attached | Unused);
             old != Some(p.state) && !plain
         });
@@ -115,6 +115,6 @@ async fn report(
                 .err()
                 .unwrap_or_else(|| "NFS operations are being timed".to_owned()));
         }
-        status.changed().await.context(ENDED)?;
+        status.changed().await.context(SOURCE_ENDED)?;
     }
 }

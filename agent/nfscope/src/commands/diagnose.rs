@@ -2,8 +2,8 @@
 
 use crate::api::endpoint;
 use crate::cli::DiagnoseArgs;
-use crate::client::windows::{Feed, News};
-use nfscope_diagnose::{client_sample, judge, render};
+use crate::client::windows::{WindowEvent, WindowStream};
+use nfscope_diagnose::{client_sample, evaluate, render};
 use nfscope_model::finding::{Diagnosis, Verdict};
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, Window};
@@ -30,13 +30,13 @@ pub fn exit_code(verdict: Verdict) -> u8 {
 /// goes away.
 pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let host = endpoint::host(args.url.as_deref());
-    let mut feed = Feed::open(args.url.as_deref(), args.length)?;
-    let window = watch(&mut feed, args.length)?;
-    let mut d = judge(&window, &[]);
+    let mut windows = WindowStream::open(args.url.as_deref(), args.length)?;
+    let window = watch(&mut windows, args.length)?;
+    let mut d = evaluate(&window, &[]);
     for f in &mut d.findings {
-        if let Some(want) = client_sample::wanted(f.kind) {
+        if let Some(want) = client_sample::filter(f.kind) {
             f.evidence.extend(client_sample::evidence(
-                &feed.look(&want, client_sample::LOOK),
+                &windows.sample_slow_ops(&want, client_sample::SAMPLE_DURATION),
             ));
         }
     }
@@ -53,11 +53,11 @@ fn print(d: &Diagnosis, host: &str, json: bool) -> anyhow::Result<()> {
 }
 
 /// One window of this length.
-fn watch(feed: &mut Feed, length: Duration) -> anyhow::Result<Window> {
+fn watch(windows: &mut WindowStream, length: Duration) -> anyhow::Result<Window> {
     let begun = Instant::now();
     let mut progress = ProgressLine::new(PROGRESS_INTERVAL);
     loop {
-        let news = feed.next_with(|| {
+        let event = windows.next_with(|| {
             let left = length.saturating_sub(begun.elapsed());
             progress.show(&format!(
                 "watching for {} s more",
@@ -65,13 +65,13 @@ fn watch(feed: &mut Feed, length: Duration) -> anyhow::Result<Window> {
             ));
         });
         progress.clear();
-        match news {
-            News::Window(w) => {
+        match event {
+            WindowEvent::Window(w) => {
                 timed(&w.delta)?;
                 return Ok(*w);
             }
-            News::Gone { why, .. } => anyhow::bail!(why),
-            News::Begun | News::Attaching => {}
+            WindowEvent::Gone { why, .. } => anyhow::bail!(why),
+            WindowEvent::Begun | WindowEvent::Attaching => {}
         }
     }
 }

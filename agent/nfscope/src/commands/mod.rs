@@ -3,11 +3,13 @@
 pub mod agent;
 pub mod baseline;
 pub mod check;
+pub mod config;
 pub mod diagnose;
 pub mod metrics;
 pub mod record;
 pub mod record_session;
 pub mod slow;
+mod slow_stream;
 pub mod slow_table;
 pub mod top;
 pub mod workload;

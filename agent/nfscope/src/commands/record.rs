@@ -1,8 +1,9 @@
 //! `nfscope baseline record`
 
+use crate::api::build_info::{REVISION, VERSION};
 use crate::api::endpoint;
 use crate::cli::RecordArgs;
-use crate::client::windows::{Feed, News};
+use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::record_session::Session;
 use anyhow::Context;
 use nfscope_baseline::progress::LEAST_TO_STOP;
@@ -20,7 +21,7 @@ use std::time::Instant;
 /// What a recording waits for.
 pub(crate) enum Happening {
     /// With when it came.
-    News(News, Instant),
+    WindowEvent(WindowEvent, Instant),
     Signal,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
         Err(Error::Unknown { .. }) => {}
         Err(e) => return Err(e.into()),
     }
-    let mut feed = Feed::open(args.url.as_deref(), args.interval)?;
+    let mut feed = WindowStream::open(args.url.as_deref(), args.interval)?;
     let (first, clock) = ready(&mut feed)?;
     let happens = listen(feed)?;
     let about = about(args, &first, clock.began_ms);
@@ -58,7 +59,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
 }
 
 /// Waits for an agent that is still attaching.
-fn ready(feed: &mut Feed) -> anyhow::Result<(Snapshot, Clock)> {
+fn ready(feed: &mut WindowStream) -> anyhow::Result<(Snapshot, Clock)> {
     loop {
         if let Some(first) = feed.latest() {
             Status::Running(first.probes.clone().into())
@@ -66,7 +67,7 @@ fn ready(feed: &mut Feed) -> anyhow::Result<(Snapshot, Clock)> {
                 .map_err(anyhow::Error::msg)?;
             return Ok((first.clone(), Clock::new(first.at)));
         }
-        if let News::Gone { why, .. } = feed.next() {
+        if let WindowEvent::Gone { why, .. } = feed.next() {
             anyhow::bail!(why);
         }
     }
@@ -76,7 +77,7 @@ fn about(args: &RecordArgs, first: &Snapshot, began_ms: i64) -> About {
     let mut builds = first.numbers(&family::BUILD_INFO);
     let (version, revision) = match builds.next() {
         Some(([version, revision], _)) => (version, revision),
-        None => (crate::VERSION, crate::REVISION),
+        None => (VERSION, REVISION),
     };
     About {
         name: args.name.clone(),
@@ -93,12 +94,12 @@ fn about(args: &RecordArgs, first: &Snapshot, began_ms: i64) -> About {
 }
 
 /// Windows and signals, each from a thread of its own, so that none waits for the other.
-fn listen(mut feed: Feed) -> anyhow::Result<Receiver<Happening>> {
+fn listen(mut feed: WindowStream) -> anyhow::Result<Receiver<Happening>> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     let (tell, happens) = channel();
     spawn("windows", &tell, move || {
         let news = feed.next();
-        Some(Happening::News(news, Instant::now()))
+        Some(Happening::WindowEvent(news, Instant::now()))
     })?;
     spawn("signals", &tell, move || {
         signals.forever().next().map(|_| Happening::Signal)

@@ -1,7 +1,7 @@
 //! A recording while it goes on: what is heard, kept and told, and how it ends.
 
 use crate::cli::{RecordArgs, UNREACHED};
-use crate::client::windows::News;
+use crate::client::windows::WindowEvent;
 use crate::commands::record::Happening;
 use nfscope_baseline::progress;
 use nfscope_baseline::progress::Progress;
@@ -28,7 +28,7 @@ pub(crate) struct Session<'a> {
     length: Duration,
     happens: &'a Receiver<Happening>,
     /// What has come while something else was waited for.
-    queue: VecDeque<(News, Instant)>,
+    queue: VecDeque<(WindowEvent, Instant)>,
     /// Somebody wants it to end.
     signalled: bool,
     clock: Clock,
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
     fn record(&mut self) -> anyhow::Result<State> {
         loop {
             let news = self.wait()?;
-            let window = matches!(news, Some((News::Window(_), _)));
+            let window = matches!(news, Some((WindowEvent::Window(_), _)));
             if let Some((news, came)) = news {
                 self.hear(news, came)?;
             }
@@ -111,12 +111,12 @@ impl<'a> Session<'a> {
     }
 
     /// What comes next; nothing after a moment, or where it is to end.
-    fn wait(&mut self) -> anyhow::Result<Option<(News, Instant)>> {
+    fn wait(&mut self) -> anyhow::Result<Option<(WindowEvent, Instant)>> {
         if let Some(news) = self.queue.pop_front() {
             return Ok(Some(news));
         }
         match self.happens.recv_timeout(TICK) {
-            Ok(Happening::News(news, came)) => return Ok(Some((news, came))),
+            Ok(Happening::WindowEvent(news, came)) => return Ok(Some((news, came))),
             Ok(Happening::Signal) => self.signalled = true,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("nobody measures any more"),
@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
     fn gather(&mut self) {
         for happening in self.happens.try_iter() {
             match happening {
-                Happening::News(news, came) => self.queue.push_back((news, came)),
+                Happening::WindowEvent(news, came) => self.queue.push_back((news, came)),
                 Happening::Signal => self.signalled = true,
             }
         }
@@ -139,26 +139,26 @@ impl<'a> Session<'a> {
         self.gather();
         let end = self.begun + self.length + self.args.interval / 2;
         for (news, came) in std::mem::take(&mut self.queue) {
-            if matches!(news, News::Window(_)) && came < end {
+            if matches!(news, WindowEvent::Window(_)) && came < end {
                 self.hear(news, came)?;
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, news: News, came: Instant) -> anyhow::Result<()> {
-        self.broken = !matches!(news, News::Window(_));
+    fn hear(&mut self, news: WindowEvent, came: Instant) -> anyhow::Result<()> {
+        self.broken = !matches!(news, WindowEvent::Window(_));
         match news {
-            News::Window(w) => {
+            WindowEvent::Window(w) => {
                 self.answered();
                 let began_ms = self.clock.began(&w, came);
                 self.keep(began_ms, &w)?;
                 self.recorded += w.length;
                 self.progress.add(&w);
             }
-            News::Begun => self.answered(),
-            News::Attaching => {}
-            News::Gone { why, since } => {
+            WindowEvent::Begun => self.answered(),
+            WindowEvent::Attaching => {}
+            WindowEvent::Gone { why, since } => {
                 if self.gone.is_none() {
                     self.stage.clear();
                     say(&format!(

@@ -2,25 +2,24 @@
 
 use crate::api::slow_line::Line;
 use crate::cli::SlowArgs;
-use crate::client::slow_ops::{Event, Feed};
+use crate::client::events::{EventSender, channel};
+use crate::commands::slow_stream::{SlowEvent, SlowStream};
 use crate::commands::slow_table::{Style, Table};
 use nfscope_model::{SlowFilter, SlowOp};
 use nfscope_text::console::{colors, say};
-use nfscope_text::timestamp as clock;
+use nfscope_text::timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, SystemTime};
 use terminal_size::{Width, terminal_size_of};
 
-/// Events that wait to be printed; behind them the agent waits, and counts what it must leave out.
-const WAITING: usize = 1024;
 /// Bytes that are written at once, and a little more.
-const AT_ONCE: usize = 64 << 10;
+const MAX_WRITE: usize = 64 << 10;
 /// Time to finish after a signal, where whoever reads the output does not.
-const GRACE: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Prints slow operations until interrupted, or as many as asked for.
 ///
@@ -28,16 +27,17 @@ const GRACE: Duration = Duration::from_secs(1);
 /// When there is no agent and none was found, when it refuses or goes away, or when the output does.
 pub fn run(args: &SlowArgs) -> anyhow::Result<()> {
     let filter = SlowFilter {
-        over: args.over,
+        over: args.min_latency,
         ops: args.op.clone(),
         client: args.client,
         per_second: args.limit,
     };
-    let (tell, events) = sync_channel(WAITING);
-    let feed = Feed::open(args.url.as_deref(), &filter, tell.clone())?;
-    stop_on_signals(tell)?;
+    // Behind a full channel the agent waits, and counts what it must leave out.
+    let (sender, events) = channel();
+    let stream = SlowStream::open(args.url.as_deref(), &filter, &sender)?;
+    stop_on_signals(&sender)?;
     let mut printer = Printer::new(args);
-    let end = printer.all(&events, &feed);
+    let end = printer.all(&events, &stream);
     match &end {
         // The reader of a pipe has had enough, and wants no more words either.
         Err(e) if is_broken_pipe(e) => return Ok(()),
@@ -83,12 +83,12 @@ impl<'a> Printer<'a> {
         Style {
             width: terminal_size_of(std::io::stdout()).map_or(usize::MAX, |(Width(w), _)| w.into()),
             color: self.color,
-            offset: clock::local_offset(at),
+            offset: timestamp::local_offset(at),
         }
     }
 
     /// Prints until the end, which is an error where nobody asked for it.
-    fn all(&mut self, events: &Receiver<Event>, feed: &Feed) -> anyhow::Result<()> {
+    fn all(&mut self, events: &Receiver<SlowEvent>, stream: &SlowStream) -> anyhow::Result<()> {
         // At once, so that whoever waits sees that it runs.
         if !self.args.json
             && let Some(heading) = self.table.heading(self.style(SystemTime::now()))
@@ -100,11 +100,11 @@ impl<'a> Printer<'a> {
             // Written whole and flushed when nothing more waits: a pipe's reader sees each operation as it happens.
             let mut next = events.recv().ok();
             while let Some(event) = next {
-                if let Some(end) = self.event(event, feed)? {
+                if let Some(end) = self.event(event, stream)? {
                     self.write()?;
                     return end;
                 }
-                if self.text.len() > AT_ONCE {
+                if self.text.len() > MAX_WRITE {
                     break;
                 }
                 next = events.try_recv().ok();
@@ -114,20 +114,24 @@ impl<'a> Printer<'a> {
     }
 
     /// The end where this was the last event.
-    fn event(&mut self, event: Event, feed: &Feed) -> anyhow::Result<Option<anyhow::Result<()>>> {
+    fn event(
+        &mut self,
+        event: SlowEvent,
+        stream: &SlowStream,
+    ) -> anyhow::Result<Option<anyhow::Result<()>>> {
         match event {
-            Event::Line(Line::Op(op)) => {
-                self.op(*op, feed)?;
+            SlowEvent::Line(Line::Op(op)) => {
+                self.op(*op, stream)?;
                 self.shown += 1;
                 if self.args.count == Some(self.shown) {
                     return Ok(Some(Ok(())));
                 }
             }
-            Event::Line(Line::LeftOut { left_out: 0 }) if hung_up() => {
+            SlowEvent::Line(Line::LeftOut { left_out: 0 }) if hung_up() => {
                 return Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
             }
-            Event::Line(Line::LeftOut { left_out: 0 }) => {}
-            Event::Line(Line::LeftOut { left_out }) => {
+            SlowEvent::Line(Line::LeftOut { left_out: 0 }) => {}
+            SlowEvent::Line(Line::LeftOut { left_out }) => {
                 self.left_out += left_out;
                 if self.args.json {
                     self.text += &Line::LeftOut { left_out }.encode()?;
@@ -138,20 +142,20 @@ impl<'a> Printer<'a> {
                     ))?;
                 }
             }
-            Event::Stop => return Ok(Some(Ok(()))),
-            Event::End(why) => return Ok(Some(Err(why))),
+            SlowEvent::Stop => return Ok(Some(Ok(()))),
+            SlowEvent::End(why) => return Ok(Some(Err(why))),
         }
         Ok(None)
     }
 
-    fn op(&mut self, op: SlowOp, feed: &Feed) -> anyhow::Result<()> {
+    fn op(&mut self, op: SlowOp, stream: &SlowStream) -> anyhow::Result<()> {
         if self.args.json {
             self.text += &Line::Op(Box::new(op)).encode()?;
             return Ok(());
         }
         if op.phases.is_none() && !self.phases_explained {
             self.phases_explained = true;
-            self.note(&format!("no phases: {}", feed.why_no_phases()))?;
+            self.note(&format!("no phases: {}", stream.why_no_phases()))?;
         }
         let style = self.style(op.at);
         self.text += &self.table.row(&op, style);
@@ -182,17 +186,27 @@ fn hung_up() -> bool {
 }
 
 /// Has SIGINT and SIGTERM end the output in order, and soon.
-fn stop_on_signals(tell: SyncSender<Event>) -> std::io::Result<()> {
+fn stop_on_signals(events: &EventSender<SlowEvent>) -> std::io::Result<()> {
     // Before the thread exists: from here on no signal kills.
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
+    events.spawn(
+        "signals",
+        std::iter::once_with(move || {
             signals.forever().next();
-            // Where the queue is full, the output stands still: there is nothing to end in order.
-            let _ = tell.try_send(Event::Stop);
-            std::thread::sleep(GRACE);
-            std::process::exit(0);
-        })?;
-    Ok(())
+            exit_later();
+            SlowEvent::Stop
+        }),
+    )
+}
+
+/// Where the channel is full, nobody reads the output and the stop does not arrive: there is nothing to end in order.
+fn exit_later() {
+    let exit = || {
+        std::thread::sleep(STOP_TIMEOUT);
+        std::process::exit(0)
+    };
+    let thread = std::thread::Builder::new().name("exit".to_owned());
+    if thread.spawn(exit).is_err() {
+        std::process::exit(0);
+    }
 }

@@ -1,7 +1,7 @@
 //! Slow operations as lines with columns. Pure: literals in, text out.
 
 use nfscope_model::SlowOp;
-use nfscope_text::timestamp as clock;
+use nfscope_text::timestamp;
 use nfscope_text::units;
 use std::time::Duration;
 
@@ -209,7 +209,7 @@ fn cells(op: &SlowOp, offset: i64) -> [String; COLUMNS.len()] {
         other => other.to_owned(),
     });
     let cells = [
-        clock::time_of_day(op.at, offset),
+        timestamp::time_of_day(op.at, offset),
         or(op.client.map(|c| c.to_string())),
         op.version.clone(),
         op.op.clone(),

@@ -2,8 +2,8 @@
 
 use crate::api::endpoint;
 use crate::cli::TopArgs;
-use crate::client::windows::{Feed, News};
-use crate::tui::{Look, View, event_loop, plain, terminal, terminal_style};
+use crate::client::windows::{WindowEvent, WindowStream};
+use crate::tui::{TerminalStyle, View, event_loop, plain, terminal, terminal_style};
 use nfscope_text::console;
 use std::io::{self, IsTerminal, Write};
 use terminal_size::{Width, terminal_size};
@@ -16,18 +16,18 @@ const WIDTH: usize = 100;
 /// # Errors
 /// When there is no agent and none was found, or when the terminal goes away.
 pub fn run(args: &TopArgs) -> anyhow::Result<()> {
-    let feed = Feed::open(args.url.as_deref(), args.interval)?;
+    let windows = WindowStream::open(args.url.as_deref(), args.interval)?;
     let host = endpoint::host(args.url.as_deref());
     let host = &host[..];
     let var = |name: &str| std::env::var(name).ok();
     let tty = io::stdout().is_terminal();
-    let mut look = Look::of(var);
-    look.color &= tty;
+    let mut style = TerminalStyle::of(var);
+    style.color &= tty;
     let count = if args.once { Some(1) } else { args.count };
     if tty && count.is_none() && !args.json && !terminal_style::is_dumb(&var) {
         // Without a terminal to read keys from there is still one to write to.
         if let Ok(screen) = terminal::Screen::take() {
-            return event_loop::run(screen, feed, host, look);
+            return event_loop::run(screen, windows, host, style);
         }
     }
     let print = |view: &View| match args.json {
@@ -37,15 +37,15 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
                 Some((Width(w), _)) if tty => usize::from(w),
                 _ => WIDTH,
             };
-            Ok(plain(view, width, look) + if count == Some(1) { "" } else { "\n" })
+            Ok(plain(view, width, style) + if count == Some(1) { "" } else { "\n" })
         }
     };
-    stream(feed, host, count, print)
+    stream(windows, host, count, print)
 }
 
 /// Prints one window after another.
 fn stream(
-    mut feed: Feed,
+    mut windows: WindowStream,
     host: &str,
     count: Option<u32>,
     print: impl Fn(&View) -> anyhow::Result<String>,
@@ -53,8 +53,8 @@ fn stream(
     let mut left = count;
     let mut gone = false;
     while left != Some(0) {
-        match feed.next() {
-            News::Window(window) => {
+        match windows.next() {
+            WindowEvent::Window(window) => {
                 let text = print(&View::of(&window, host))?;
                 let mut out = io::stdout().lock();
                 match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -64,15 +64,15 @@ fn stream(
                 }
                 left = left.map(|n| n - 1);
             }
-            News::Gone { why, .. } if count == Some(1) => anyhow::bail!(why),
-            News::Gone { why, .. } => {
+            WindowEvent::Gone { why, .. } if count == Some(1) => anyhow::bail!(why),
+            WindowEvent::Gone { why, .. } => {
                 if !gone {
                     console::say(&format!("{why}; trying again"));
                 }
                 gone = true;
                 continue;
             }
-            News::Begun | News::Attaching => {}
+            WindowEvent::Begun | WindowEvent::Attaching => {}
         }
         gone = false;
     }

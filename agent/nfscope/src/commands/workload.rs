@@ -3,19 +3,19 @@
 use crate::cli::UNREACHED;
 use crate::cli::workload::{WorkloadCommand, WorkloadRunArgs};
 use crate::workload::fio::{self, Stop, Stopped};
-use crate::workload::fio_report::Outcome;
-use crate::workload::stopping_rule::{self, Until};
+use crate::workload::fio_report::RunReport;
+use crate::workload::stopping_rule::{self, StoppingRule};
 use crate::workload::summary::{self, Intervals, Summary};
-use crate::workload::work_dir::{self, Files};
+use crate::workload::work_dir::{self, WorkDir};
 use crate::workload::{catalog, text};
 use anyhow::Context;
 use nfscope_text::progress_line::ProgressLine;
 use std::time::{Duration, Instant};
 
 /// Repeats where nobody says how many.
-const REPEATS: u32 = 5;
+const DEFAULT_REPEATS: u32 = 5;
 /// How long to go on for a narrow interval, where nobody says.
-const AT_MOST: Duration = Duration::from_secs(3600);
+const MAX_DURATION: Duration = Duration::from_secs(3600);
 /// What to print, and the exit code.
 ///
 /// # Errors
@@ -52,8 +52,8 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
         .size(args.size)
         .context("the job file does not say how large its sizes are")?;
     let fio = fio::version()?;
-    let (dir, filesystem) = work_dir::find(&args.dir)?;
-    work_dir::room(&dir, size.needs)?;
+    let (dir, filesystem) = work_dir::locate(&args.dir)?;
+    work_dir::check_space(&dir, size.needs)?;
     let mut warnings = Vec::new();
     if filesystem.as_ref().is_none_or(|f| f.version.is_none()) {
         let kind = filesystem
@@ -73,7 +73,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     }
 
     let stop = Stop::watch()?;
-    let files = Files::make(&dir, workload.name, args.keep)?;
+    let files = WorkDir::make(&dir, workload.name, args.keep)?;
     let mut variables = vec![
         ("DIR", files.for_fio()),
         ("RUNTIME", format!("{}s", args.runtime.as_secs())),
@@ -84,14 +84,16 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     let needs = work_dir::mebibytes(size.needs);
     progress.show(&format!("laying out files of at most {needs}"));
     let measured = fio_run(&["--create_only=1"]).and_then(|_| {
-        let one = || Outcome::parse(&fio_run(&[])?);
-        stopping_rule::repeat(until(args), args.metric, started, one, |t| progress.show(t))
+        let one = || RunReport::parse(&fio_run(&[])?);
+        stopping_rule::run_until(stopping_rule(args), args.metric, started, one, |t| {
+            progress.show(t)
+        })
     });
     progress.clear();
     let removed = files.remove();
-    let (outcomes, time_up) = both(measured, removed)?;
+    let (reports, time_up) = both(measured, removed)?;
 
-    let runs: Vec<_> = outcomes.iter().map(|o| o.total).collect();
+    let runs: Vec<_> = reports.iter().map(|o| o.total).collect();
     let (autocorrelation, correlated) = summary::correlation(args.metric, &runs);
     warnings.extend(correlated);
     Ok(Summary {
@@ -108,7 +110,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
         autocorrelation,
         warnings,
         total: Intervals::of(&runs),
-        jobs: summary::jobs(&outcomes),
+        jobs: summary::jobs(&reports),
         runs,
     })
 }
@@ -122,13 +124,13 @@ fn both<T>(measured: anyhow::Result<T>, removed: anyhow::Result<()>) -> anyhow::
     }
 }
 
-fn until(args: &WorkloadRunArgs) -> Until {
+fn stopping_rule(args: &WorkloadRunArgs) -> StoppingRule {
     match args.until_ci {
-        Some(relative) => Until::Narrow {
+        Some(relative) => StoppingRule::Narrow {
             relative,
-            at_most: args.at_most.unwrap_or(AT_MOST),
+            at_most: args.at_most.unwrap_or(MAX_DURATION),
         },
-        None => Until::Repeats(args.repeats.unwrap_or(REPEATS) as usize),
+        None => StoppingRule::Repeats(args.repeats.unwrap_or(DEFAULT_REPEATS) as usize),
     }
 }
 

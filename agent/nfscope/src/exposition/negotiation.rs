@@ -1,6 +1,6 @@
 //! Content negotiation of a scrape.
 
-use crate::exposition::Format;
+use crate::exposition::format::Format;
 
 /// The format that an `Accept` header prefers.
 ///

@@ -1,11 +1,12 @@
 //! The series that describe the agent itself; they come from the view, not from a source.
 
+use crate::api::build_info::{REVISION, VERSION};
 use nfscope_model::{Snapshot, family};
 use std::time::Duration;
 
 /// Adds build, probe health and the time that the reading took.
 pub fn describe(snapshot: &mut Snapshot, reading: Duration) {
-    snapshot.gauge(&family::BUILD_INFO, [crate::VERSION, crate::REVISION], 1.0);
+    snapshot.gauge(&family::BUILD_INFO, [VERSION, REVISION], 1.0);
     for p in std::mem::take(&mut snapshot.probes) {
         snapshot.gauge(
             &family::PROBE_ATTACHED,

@@ -1,6 +1,6 @@
 //! The landing page: what this is, whether it measures, and where to go.
 
-use crate::{REVISION, VERSION};
+use crate::api::build_info::{REVISION, VERSION};
 use nfscope_model::status::{Group, Status, group};
 
 const STYLE: &str = include_str!("page.css");

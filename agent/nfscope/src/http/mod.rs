@@ -8,7 +8,7 @@ mod landing_page;
 mod ndjson_stream;
 mod routes;
 
-use crate::service::source_thread::Reader;
+use crate::service::source_thread::SourceHandle;
 use anyhow::Context;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -72,19 +72,19 @@ pub fn listen(address: &str) -> anyhow::Result<StdListener> {
 ///
 /// # Errors
 /// When the listener cannot be watched.
-pub async fn serve(listener: StdListener, reader: Arc<Reader>) -> anyhow::Result<Infallible> {
+pub async fn serve(listener: StdListener, source: Arc<SourceHandle>) -> anyhow::Result<Infallible> {
     let listener = TcpListener::from_std(listener)?;
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let place = room.clone().acquire_owned().await?;
         match listener.accept().await {
             Ok((stream, _)) => {
-                let reader = reader.clone();
+                let source = source.clone();
                 tokio::spawn(async move {
                     // Cut off or not, the peer learns it from its connection; there is nobody else to tell.
                     let deadline = Deadline::after(CONNECTION_TIME);
                     tokio::select! {
-                        () = connection(stream, &reader, &deadline) => {}
+                        () = connection(stream, &source, &deadline) => {}
                         () = deadline.passed() => {}
                     }
                     drop(place);
@@ -96,9 +96,9 @@ pub async fn serve(listener: StdListener, reader: Arc<Reader>) -> anyhow::Result
     }
 }
 
-async fn connection(stream: TcpStream, reader: &Reader, deadline: &Deadline) {
+async fn connection(stream: TcpStream, source: &SourceHandle, deadline: &Deadline) {
     let answer = service_fn(|request| async move {
-        Ok::<_, Infallible>(routes::answer(reader, deadline, &request).await)
+        Ok::<_, Infallible>(routes::answer(source, deadline, &request).await)
     });
     let mut http = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 /// Lines in one frame.
-const LINES: usize = 64;
+const LINES_PER_FRAME: usize = 64;
 /// Time for a peer to take some of what waits for it; somebody who stops a terminal for a while may go on.
-const PATIENCE: Duration = Duration::from_secs(300);
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// When a connection is cut off. A stream puts that off for as long as its peer reads.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(lines: Receiver<Bytes>, deadline: Deadline) -> Self {
-        deadline.put_off(PATIENCE);
+        deadline.put_off(READ_TIMEOUT);
         Stream { lines, deadline }
     }
 }
@@ -64,11 +64,11 @@ impl Body for Stream {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
         let mut lines = Vec::new();
-        if ready!(this.lines.poll_recv_many(cx, &mut lines, LINES)) == 0 {
+        if ready!(this.lines.poll_recv_many(cx, &mut lines, LINES_PER_FRAME)) == 0 {
             return Poll::Ready(None);
         }
         // Asked for more: the peer has taken what there was.
-        this.deadline.put_off(PATIENCE);
+        this.deadline.put_off(READ_TIMEOUT);
         Poll::Ready(Some(Ok(Frame::data(lines.concat().into()))))
     }
 }

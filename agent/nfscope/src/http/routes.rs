@@ -1,10 +1,10 @@
 //! What each address answers.
 
-use crate::api::slow_filter as filter;
-use crate::exposition as metrics;
-use crate::http::landing_page as page;
+use crate::api::slow_filter;
+use crate::exposition;
+use crate::http::landing_page;
 use crate::http::ndjson_stream::{Deadline, Stream};
-use crate::service::source_thread::{Body, Reader};
+use crate::service::source_thread::{Body, SourceHandle};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::header::{
@@ -30,7 +30,7 @@ struct Probes<'a> {
 }
 
 pub(super) async fn answer<B>(
-    reader: &Reader,
+    source: &SourceHandle,
     deadline: &Deadline,
     request: &Request<B>,
 ) -> Answer {
@@ -57,44 +57,44 @@ pub(super) async fn answer<B>(
     match request.uri().path() {
         "/metrics" => {
             let accept = request.headers().get(ACCEPT).and_then(|v| v.to_str().ok());
-            let format = metrics::negotiate(accept);
-            reading(reader, Body::Metrics(format), format.content_type()).await
+            let format = exposition::negotiate(accept);
+            reading(source, Body::Metrics(format), format.content_type()).await
         }
-        "/snapshot" => reading(reader, Body::Json, JSON).await,
-        "/healthz" => match reader.status().health() {
+        "/snapshot" => reading(source, Body::Json, JSON).await,
+        "/healthz" => match source.status().health() {
             Ok(()) => plain(StatusCode::OK, "ok\n".to_owned()),
             Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n"),
         },
-        "/probes" => probes(&reader.status()),
-        "/findings" => match reader.findings().await {
+        "/probes" => probes(&source.status()),
+        "/findings" => match source.findings().await {
             Ok(json) => make(StatusCode::OK, JSON, json),
             Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e:#}\n")),
         },
-        "/slow" => slow(reader, deadline, request).await,
-        _ => landing(&reader.status()),
+        "/slow" => slow(source, deadline, request).await,
+        _ => landing(&source.status()),
     }
 }
 
-async fn reading(reader: &Reader, body: Body, content_type: &'static str) -> Answer {
-    match reader.body(body).await {
+async fn reading(source: &SourceHandle, body: Body, content_type: &'static str) -> Answer {
+    match source.body(body).await {
         Ok(bytes) => make(StatusCode::OK, content_type, bytes),
         Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e:#}\n")),
     }
 }
 
 /// Goes on until the peer hangs up.
-async fn slow<B>(reader: &Reader, deadline: &Deadline, request: &Request<B>) -> Answer {
-    let want = match filter::from_query(request.uri().query().unwrap_or_default()) {
+async fn slow<B>(source: &SourceHandle, deadline: &Deadline, request: &Request<B>) -> Answer {
+    let want = match slow_filter::from_query(request.uri().query().unwrap_or_default()) {
         Ok(want) => want,
         Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
     };
-    if let Err(why) = reader.status().health() {
+    if let Err(why) = source.status().health() {
         return plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n");
     }
     let body = if request.method() == Method::HEAD {
         Either::Left(Full::default())
     } else {
-        match reader.slow(want).await {
+        match source.slow(want).await {
             Ok(lines) => Either::Right(Stream::new(lines, deadline.clone())),
             Err(why) => return plain(StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")),
         }
@@ -116,7 +116,7 @@ fn probes(status: &Status) -> Answer {
 }
 
 fn landing(status: &Status) -> Answer {
-    let html = page::render(&nfscope_source::hostname::own_name(), status);
+    let html = landing_page::render(&nfscope_source::hostname::own_name(), status);
     let mut answer = make(StatusCode::OK, "text/html; charset=utf-8", html.into());
     answer.headers_mut().insert(
         CONTENT_SECURITY_POLICY,

@@ -2,7 +2,7 @@
 //!
 //! The agent listens to root and to its own user.
 
-use super::source_thread::Reader;
+use super::source_thread::SourceHandle;
 use crate::api::probe_change::{self, Change};
 use anyhow::Context;
 use nfscope_text::console::say;
@@ -52,7 +52,7 @@ fn bind(port: u16) -> std::io::Result<StdListener> {
 /// When the listener cannot be watched.
 pub async fn serve(
     listener: Option<StdListener>,
-    reader: Arc<Reader>,
+    source: Arc<SourceHandle>,
 ) -> anyhow::Result<Infallible> {
     let Some(listener) = listener else {
         return Ok(std::future::pending().await);
@@ -60,19 +60,19 @@ pub async fn serve(
     let listener = UnixListener::from_std(listener)?;
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => answer(stream, &reader).await,
+            Ok((stream, _)) => answer(stream, &source).await,
             Err(_) => sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-async fn answer(mut stream: UnixStream, reader: &Reader) {
+async fn answer(mut stream: UnixStream, source: &SourceHandle) {
     let asked = stream.peer_cred().is_ok_and(|c| trusted(c.uid()));
     let reply = if asked {
         let mut line = String::new();
         let mut from = tokio::io::BufReader::new(&mut stream).take(LINE);
         match timeout(REQUEST_TIMEOUT, from.read_line(&mut line)).await {
-            Ok(Ok(_)) => obey(&line, reader).await,
+            Ok(Ok(_)) => obey(&line, source).await,
             _ => return,
         }
     } else {
@@ -92,7 +92,7 @@ fn trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw()
 }
 
-async fn obey(line: &str, reader: &Reader) -> anyhow::Result<Vec<String>> {
+async fn obey(line: &str, source: &SourceHandle) -> anyhow::Result<Vec<String>> {
     let mut words = line.split_ascii_whitespace();
     let change = words.next().and_then(Change::of);
     let change = change.context("this agent knows `detach` and `attach`")?;
@@ -101,5 +101,5 @@ async fn obey(line: &str, reader: &Reader) -> anyhow::Result<Vec<String>> {
         let known = nfscope_source::words().find(|w| *w == word);
         probes.push(known.with_context(|| format!("this agent has no probe `{word}`"))?);
     }
-    reader.change(change, probes).await
+    source.change(change, probes).await
 }

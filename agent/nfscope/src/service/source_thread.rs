@@ -1,12 +1,10 @@
 //! The one thread that owns the source, and what everybody else sees of it.
 
 use crate::api::probe_change::Change;
-use crate::exposition as metrics;
-use crate::exposition::Format;
-use crate::service::slow_subscribers as hub;
-use crate::service::slow_subscribers::Hub;
+use crate::exposition::{self, Format};
+use crate::service::slow_subscribers::{self, Subscribers};
 use bytes::Bytes;
-use nfscope_diagnose::tracker::{WINDOW, Watch};
+use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
 use nfscope_model::status::Status;
 use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::Source;
@@ -16,11 +14,11 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Mutex, oneshot, watch};
 
 /// A reading up to this old answers further requests: simultaneous scrapes cost one.
-const FRESH: Duration = Duration::from_millis(250);
+const MAX_READING_AGE: Duration = Duration::from_millis(250);
 /// How often the source may look for modules that have come or gone.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the thread may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a reading can be asked for as.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +44,7 @@ struct Reading {
     bodies: [Option<Bytes>; Format::ALL.len() + 1],
 }
 
-enum Ask {
+enum Request {
     Snapshot(oneshot::Sender<Snapshot>),
     Change(
         Change,
@@ -67,9 +65,9 @@ fn gone() -> anyhow::Error {
 
 /// A handle to the thread that owns the source. Dropping it ends the thread and detaches every probe.
 #[derive(Debug)]
-pub struct Reader {
-    asks: mpsc::Sender<Ask>,
-    /// Behind `asks`, whose end the thread hears of.
+pub struct SourceHandle {
+    requests: mpsc::Sender<Request>,
+    /// Behind `requests`, whose end the thread hears of.
     _ended: Ended,
     status: watch::Receiver<Status>,
     /// Held while reading: whoever comes meanwhile waits and finds the reading fresh.
@@ -85,7 +83,7 @@ impl Drop for Ended {
     fn drop(&mut self) {
         let began = Instant::now();
         let attached = *self.1.borrow() != Status::Attaching;
-        while attached && !self.0.is_finished() && began.elapsed() < PATIENCE {
+        while attached && !self.0.is_finished() && began.elapsed() < END_TIMEOUT {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -99,7 +97,7 @@ impl std::fmt::Debug for Reading {
     }
 }
 
-impl Reader {
+impl SourceHandle {
     /// Starts a source on a thread of its own, because attaching takes seconds on some hosts and a source may not
     /// leave its thread. The receiver tells how the start went.
     ///
@@ -107,8 +105,8 @@ impl Reader {
     /// When the system gives no thread.
     pub fn spawn(
         start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
-    ) -> std::io::Result<(Reader, oneshot::Receiver<anyhow::Result<()>>)> {
-        let (asks, asked) = mpsc::channel();
+    ) -> std::io::Result<(SourceHandle, oneshot::Receiver<anyhow::Result<()>>)> {
+        let (requests, asked) = mpsc::channel();
         let (publish, status) = watch::channel(Status::Attaching);
         let (tell, started) = oneshot::channel();
         let thread = std::thread::Builder::new()
@@ -122,13 +120,13 @@ impl Reader {
                 }
                 Err(e) => drop(tell.send(Err(e))),
             })?;
-        let reader = Reader {
-            asks,
+        let handle = SourceHandle {
+            requests,
             _ended: Ended(thread, status.clone()),
             status,
             last: Mutex::new(None),
         };
-        Ok((reader, started))
+        Ok((handle, started))
     }
 
     /// Where the probes stand now.
@@ -149,12 +147,12 @@ impl Reader {
     pub async fn body(&self, body: Body) -> anyhow::Result<Bytes> {
         if self.status() == Status::Attaching {
             let mut empty = Snapshot::default();
-            metrics::describe(&mut empty, Duration::ZERO);
+            exposition::describe(&mut empty, Duration::ZERO);
             return encode(&Arc::new(empty), body);
         }
         let mut last = self.last.lock().await;
         let reading = match last.take() {
-            Some(reading) if reading.at.elapsed() < FRESH => reading,
+            Some(reading) if reading.at.elapsed() < MAX_READING_AGE => reading,
             // The old bodies are gone before the new ones are made: memory holds one set.
             _ => self.read().await?,
         };
@@ -177,7 +175,9 @@ impl Reader {
         want: SlowFilter,
     ) -> anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>> {
         let (tell, answer) = oneshot::channel();
-        self.asks.send(Ask::Slow(want, tell)).map_err(|_| gone())?;
+        self.requests
+            .send(Request::Slow(want, tell))
+            .map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
@@ -187,10 +187,12 @@ impl Reader {
     /// When the source's thread has ended.
     pub async fn findings(&self) -> anyhow::Result<Bytes> {
         if self.status() == Status::Attaching {
-            return Ok(serde_json::to_vec(&Watch::default().report())?.into());
+            return Ok(serde_json::to_vec(&FindingTracker::default().report())?.into());
         }
         let (tell, answer) = oneshot::channel();
-        self.asks.send(Ask::Findings(tell)).map_err(|_| gone())?;
+        self.requests
+            .send(Request::Findings(tell))
+            .map_err(|_| gone())?;
         Ok(answer.await.map_err(|_| gone())??.into())
     }
 
@@ -208,14 +210,16 @@ impl Reader {
             "the agent is still attaching; try again in a moment"
         );
         let (tell, answer) = oneshot::channel();
-        let ask = Ask::Change(change, probes, tell);
-        self.asks.send(ask).map_err(|_| gone())?;
+        let ask = Request::Change(change, probes, tell);
+        self.requests.send(ask).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
     async fn read(&self) -> anyhow::Result<Reading> {
         let (tell, answer) = oneshot::channel();
-        self.asks.send(Ask::Snapshot(tell)).map_err(|_| gone())?;
+        self.requests
+            .send(Request::Snapshot(tell))
+            .map_err(|_| gone())?;
         Ok(Reading {
             snapshot: Arc::new(answer.await.map_err(|_| gone())?),
             at: Instant::now(),
@@ -226,48 +230,48 @@ impl Reader {
 
 fn encode(snapshot: &Arc<Snapshot>, body: Body) -> anyhow::Result<Bytes> {
     Ok(match body {
-        Body::Metrics(format) => metrics::encode(snapshot, format)?,
+        Body::Metrics(format) => exposition::encode(snapshot, format)?,
         Body::Json => serde_json::to_vec(snapshot.as_ref())?,
     }
     .into())
 }
 
-/// Serves readings and listeners until the last [`Reader`] is gone.
-fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Ask>, publish: &watch::Sender<Status>) {
+/// Serves readings and subscribers until the last [`SourceHandle`] is gone.
+fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Request>, publish: &watch::Sender<Status>) {
     let mut polled = Instant::now();
-    let mut listeners = Hub::default();
+    let mut subscribers = Subscribers::default();
     let mut looked = Instant::now();
-    let mut findings = Watch::default();
+    let mut findings = FindingTracker::default();
     // The first window begins at once.
     let mut judged: Option<Instant> = None;
     loop {
         if judged.is_none_or(|at| at.elapsed() >= WINDOW) {
             judged = Some(Instant::now());
-            for change in findings.step(source.look(), SystemTime::now()) {
+            for change in findings.step(source.peek(), SystemTime::now()) {
                 say(&change.to_string());
             }
         }
-        let mut wait = POLL.saturating_sub(polled.elapsed());
-        if !listeners.idle() {
-            wait = wait.min(hub::LOOK.saturating_sub(looked.elapsed()));
+        let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
+        if !subscribers.idle() {
+            wait = wait.min(slow_subscribers::POLL_INTERVAL.saturating_sub(looked.elapsed()));
         }
         match asked.recv_timeout(wait) {
-            Ok(Ask::Snapshot(answer)) => {
+            Ok(Request::Snapshot(answer)) => {
                 let start = Instant::now();
                 let mut snapshot = source.snapshot();
                 findings.describe(&mut snapshot);
-                metrics::describe(&mut snapshot, start.elapsed());
+                exposition::describe(&mut snapshot, start.elapsed());
                 // A scraper that has hung up meanwhile is no error.
                 let _ = answer.send(snapshot);
             }
-            Ok(Ask::Findings(answer)) => {
+            Ok(Request::Findings(answer)) => {
                 let _ = answer.send(serde_json::to_vec(&findings.report()));
             }
-            Ok(Ask::Slow(want, answer)) => {
+            Ok(Request::Slow(want, answer)) => {
                 // Whoever has hung up meanwhile has dropped the receiver with the answer.
-                let _ = answer.send(listeners.listen(source, want, Instant::now()));
+                let _ = answer.send(subscribers.subscribe(source, want, Instant::now()));
             }
-            Ok(Ask::Change(change, probes, answer)) => {
+            Ok(Request::Change(change, probes, answer)) => {
                 let said = match change {
                     Change::Detach => Ok(source.detach(&probes)),
                     Change::Attach => source.attach(&probes),
@@ -278,11 +282,11 @@ fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Ask>, publish: &watch::Se
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
-        if !listeners.idle() && looked.elapsed() >= hub::LOOK {
+        if !subscribers.idle() && looked.elapsed() >= slow_subscribers::POLL_INTERVAL {
             looked = Instant::now();
-            listeners.look(source, looked);
+            subscribers.poll(source, looked);
         }
-        if polled.elapsed() >= POLL {
+        if polled.elapsed() >= POLL_INTERVAL {
             source.poll();
             polled = Instant::now();
             publish_changes(source, publish);

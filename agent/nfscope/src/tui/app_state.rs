@@ -97,7 +97,7 @@ pub struct Extent {
 
 /// What a key asks of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum Action {
     /// To go on.
     None,
     /// To end.
@@ -149,25 +149,25 @@ impl App {
     }
 
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Wish {
+    pub fn key(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
-                KeyCode::Char('c') => Wish::Quit,
-                KeyCode::Char('z') => Wish::Suspend,
+                KeyCode::Char('c') => Action::Quit,
+                KeyCode::Char('z') => Action::Suspend,
                 KeyCode::Char('u') if self.typing.is_some() => self.typed(String::new()),
-                _ => Wish::None,
+                _ => Action::None,
             };
         }
         if let Some(text) = self.typing.take() {
             return self.edit(text, key.code);
         }
         if self.scrolled(key.code) {
-            return Wish::None;
+            return Action::None;
         }
         match key.code {
             KeyCode::Char('?' | 'h') => self.turn_help(!self.help),
             KeyCode::Esc | KeyCode::Char('q') if self.help => self.turn_help(false),
-            KeyCode::Esc | KeyCode::Char('q') => return Wish::Quit,
+            KeyCode::Esc | KeyCode::Char('q') => return Action::Quit,
             _ if self.help => {}
             KeyCode::Char('/') => self.typing = Some(self.selection.text.clone()),
             KeyCode::Char(' ') => self.pause(),
@@ -192,15 +192,15 @@ impl App {
             }
             _ => {}
         }
-        Wish::None
+        Action::None
     }
 
-    fn edit(&mut self, mut text: String, code: KeyCode) -> Wish {
+    fn edit(&mut self, mut text: String, code: KeyCode) -> Action {
         match code {
-            KeyCode::Enter => return Wish::None,
+            KeyCode::Enter => return Action::None,
             KeyCode::Esc => {
                 self.selection.text.clear();
-                return Wish::None;
+                return Action::None;
             }
             KeyCode::Backspace => drop(text.pop()),
             KeyCode::Char(c) => text.push(c),
@@ -210,11 +210,11 @@ impl App {
     }
 
     /// Rows follow every letter.
-    fn typed(&mut self, text: String) -> Wish {
+    fn typed(&mut self, text: String) -> Action {
         self.selection.text.clone_from(&text);
         self.typing = Some(text);
         self.scroll = 0;
-        Wish::None
+        Action::None
     }
 
     fn scrolled(&mut self, code: KeyCode) -> bool {
@@ -279,27 +279,27 @@ fn step(key: Key, by: usize) -> Key {
 mod tests {
     use super::*;
 
-    fn press(app: &mut App, keys: &str) -> Wish {
+    fn press(app: &mut App, keys: &str) -> Action {
         let press = |c| app.key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
         keys.chars().map(press).last().unwrap()
     }
 
-    fn code(app: &mut App, code: KeyCode) -> Wish {
+    fn code(app: &mut App, code: KeyCode) -> Action {
         app.key(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
     #[test]
     fn letters_are_text_while_a_filter_is_typed() {
         let mut app = App::default();
-        assert_eq!(press(&mut app, "/qx"), Wish::None);
+        assert_eq!(press(&mut app, "/qx"), Action::None);
         assert_eq!(app.selection.text, "qx");
         code(&mut app, KeyCode::Backspace);
         code(&mut app, KeyCode::Enter);
         assert_eq!((app.selection.text.as_str(), &app.typing), ("q", &None));
         press(&mut app, "/a");
-        assert_eq!(code(&mut app, KeyCode::Esc), Wish::None);
+        assert_eq!(code(&mut app, KeyCode::Esc), Action::None);
         assert_eq!((app.selection.text.as_str(), &app.typing), ("", &None));
-        assert_eq!(code(&mut app, KeyCode::Esc), Wish::Quit);
+        assert_eq!(code(&mut app, KeyCode::Esc), Action::Quit);
     }
 
     #[test]
@@ -319,9 +319,9 @@ mod tests {
         press(&mut app, "?n3");
         assert_eq!((app.help, app.tab), (true, Tab::Operations));
         assert_eq!(app.selection, Selection::default());
-        assert_eq!(press(&mut app, "q"), Wish::None);
+        assert_eq!(press(&mut app, "q"), Action::None);
         assert!(!app.help);
-        assert_eq!(press(&mut app, "q"), Wish::Quit);
+        assert_eq!(press(&mut app, "q"), Action::Quit);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A bar of phases.
 
 use crate::tui::spans::{Line, Tone};
-use crate::tui::terminal_style::Look;
+use crate::tui::terminal_style::TerminalStyle;
 use crate::tui::view::Phases;
 
 /// Cells for each part: they add up to `width`, and none is off by a whole cell. All zero without any part.
@@ -32,18 +32,18 @@ fn letter(phase: &str) -> &str {
 }
 
 /// The bar itself, `width` wide. In colours each phase begins with its letter, without them it consists of it.
-pub(super) fn bar(phases: &Phases, width: usize, look: Look) -> Line {
+pub(super) fn bar(phases: &Phases, width: usize, style: TerminalStyle) -> Line {
     let mut line = Line::default();
     let cells = cells(&phases.parts(), width);
     for (i, (name, n)) in phases.names.iter().zip(&cells).enumerate() {
         if *n > 0 {
             let letter = letter(name);
-            let text = match look.color {
+            let text = match style.color {
                 true => format!("{letter}{}", " ".repeat(n - 1)),
                 false => letter.repeat(*n),
             };
             line.push(
-                if look.color {
+                if style.color {
                     Tone::Part(i)
                 } else {
                     Tone::Plain
@@ -58,13 +58,13 @@ pub(super) fn bar(phases: &Phases, width: usize, look: Look) -> Line {
 }
 
 /// Which letter and colour is which phase.
-pub(super) fn legend(names: &[&str], look: Look) -> Line {
+pub(super) fn legend(names: &[&str], style: TerminalStyle) -> Line {
     let mut line = Line::default();
     for (i, name) in names.iter().enumerate() {
         if i > 0 {
             line.push(Tone::Plain, "  ");
         }
-        let tone = if look.color {
+        let tone = if style.color {
             Tone::Part(i)
         } else {
             Tone::Strong

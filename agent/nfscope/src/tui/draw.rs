@@ -5,7 +5,7 @@ use crate::tui::bar::legend;
 use crate::tui::help;
 use crate::tui::panel;
 use crate::tui::spans::{Line, Tone};
-use crate::tui::terminal_style::Look;
+use crate::tui::terminal_style::TerminalStyle;
 use nfscope_model::phase;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -22,8 +22,12 @@ const FOOTER: &str =
     "q quit  ? help  tab panel  s sort  r reverse  v version  / filter  space pause";
 
 /// Draws everything; tells how much there was to show.
-pub fn draw(app: &App, look: Look, area: Rect, buf: &mut Buffer) -> Extent {
-    let mut page = Page { look, area, buf };
+pub fn draw(app: &App, terminal: TerminalStyle, area: Rect, buf: &mut Buffer) -> Extent {
+    let mut page = Page {
+        terminal,
+        area,
+        buf,
+    };
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let text = format!("too small: {}x{} needed", SMALLEST.0, SMALLEST.1);
         page.line(0, Line::of(Tone::Plain, text));
@@ -39,18 +43,18 @@ pub fn draw(app: &App, look: Look, area: Rect, buf: &mut Buffer) -> Extent {
     let with_legend = area.height >= LEGEND && !app.help;
     let bottom = match names(app).filter(|_| with_legend) {
         Some(names) => {
-            page.line(last - 1, legend(names, look));
+            page.line(last - 1, legend(names, terminal));
             last - 1
         }
         None => last,
     };
-    let body = Body::of(app, look, usize::from(area.width));
+    let body = Body::of(app, terminal, usize::from(area.width));
     body.paint(app.scroll, &mut page, used..bottom)
 }
 
 /// Where and how lines are put.
 struct Page<'a> {
-    look: Look,
+    terminal: TerminalStyle,
     area: Rect,
     buf: &'a mut Buffer,
 }
@@ -63,9 +67,9 @@ impl Page<'_> {
         }
         let mut x = left;
         for (tone, text) in line.cut(usize::from(self.area.width)).0 {
-            let text = self.look.show(&text);
+            let text = self.terminal.show(&text);
             let room = usize::from(right.saturating_sub(x));
-            let style = style(tone, self.look);
+            let style = cell_style(tone, self.terminal);
             (x, _) = self
                 .buf
                 .set_stringn(x, self.area.top() + y, text, room, style);
@@ -73,7 +77,7 @@ impl Page<'_> {
     }
 }
 
-fn style(tone: Tone, look: Look) -> Style {
+fn cell_style(tone: Tone, terminal: TerminalStyle) -> Style {
     let mut style = Style::new();
     let (bold, dim, reverse) = tone.weight();
     for (on, modifier) in [
@@ -85,7 +89,7 @@ fn style(tone: Tone, look: Look) -> Style {
             style = style.add_modifier(modifier);
         }
     }
-    if look.color {
+    if terminal.color {
         let (letters, ground) = tone.colors();
         style.fg = letters.map(Color::Indexed);
         style.bg = ground.map(Color::Indexed);
@@ -207,16 +211,19 @@ fn names(app: &App) -> Option<&'static [&'static str]> {
 struct Body(Vec<(Line, Vec<Line>)>);
 
 impl Body {
-    fn of(app: &App, look: Look, width: usize) -> Body {
+    fn of(app: &App, terminal: TerminalStyle, width: usize) -> Body {
         if app.help {
-            return Body(help::lines(look));
+            return Body(help::lines(terminal));
         }
         let Some(view) = app.view() else {
             return Body(Vec::new());
         };
         let tables = panel::tables(app.tab, view, &app.selection);
         let order = Some(&app.selection);
-        let mut out: Vec<_> = tables.iter().map(|t| t.lines(width, order, look)).collect();
+        let mut out: Vec<_> = tables
+            .iter()
+            .map(|t| t.lines(width, order, terminal))
+            .collect();
         if app.tab == Tab::Probes {
             let mut lines = panel::probes(view).into_iter();
             out.extend(lines.next().map(|head| (head, lines.collect())));

@@ -2,7 +2,7 @@
 
 use crate::tui::bar::legend;
 use crate::tui::spans::{Line, Tone};
-use crate::tui::terminal_style::Look;
+use crate::tui::terminal_style::TerminalStyle;
 use nfscope_model::phase;
 
 // Lines of these stay below 80 columns.
@@ -46,12 +46,12 @@ const RPC: &[&str] = &[
 ];
 
 /// Headings, and the lines below them.
-pub(super) fn lines(look: Look) -> Vec<(Line, Vec<Line>)> {
+pub(super) fn lines(style: TerminalStyle) -> Vec<(Line, Vec<Line>)> {
     let plain =
         |text: &[&str]| -> Vec<Line> { text.iter().map(|t| Line::of(Tone::Plain, *t)).collect() };
     let phases = |names: &[&str], text: &[&str]| {
         let mut first = Line::of(Tone::Plain, "  ");
-        first.0.extend(legend(names, look).0);
+        first.0.extend(legend(names, style).0);
         let mut all = vec![first];
         all.extend(plain(text));
         all
@@ -77,11 +77,11 @@ mod tests {
 
     #[test]
     fn it_fits_eighty_columns() {
-        let look = Look {
+        let style = TerminalStyle {
             color: true,
             utf8: true,
         };
-        for (head, below) in lines(look) {
+        for (head, below) in lines(style) {
             assert!(head.width() <= 80);
             for line in below {
                 assert!(line.width() <= 80, "{line:?}");

@@ -14,9 +14,9 @@ pub mod terminal;
 pub mod terminal_style;
 mod view;
 
-pub use app_state::{App, Extent, Link, Tab, Wish};
+pub use app_state::{Action, App, Extent, Link, Tab};
 pub use draw::draw;
 pub use plain::plain;
 pub use table::{Key, Selection};
-pub use terminal_style::Look;
+pub use terminal_style::TerminalStyle;
 pub use view::{Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc, View};

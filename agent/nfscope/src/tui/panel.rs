@@ -3,7 +3,7 @@
 use crate::tui::app_state::Tab;
 use crate::tui::spans::{Line, Tone};
 use crate::tui::table::{Selection, Table};
-use crate::tui::table_columns as tables;
+use crate::tui::table_columns;
 use crate::tui::view::{Found, Pool, View};
 use nfscope_model::ProbeState;
 use nfscope_model::status::group;
@@ -15,11 +15,11 @@ const POOLS: usize = 2;
 /// A panel's tables, as selected.
 pub(super) fn tables(tab: Tab, view: &View, selection: &Selection) -> Vec<Table> {
     let mut all = match tab {
-        Tab::Operations => vec![tables::operations(view)],
-        Tab::Threads => vec![tables::pools(view), tables::rpc(view)],
-        Tab::Disks => vec![tables::logs(view), tables::disks(view)],
-        Tab::Clients => vec![tables::clients(view), tables::exports(view)],
-        Tab::Probes => vec![tables::coverage(view), tables::lost(view)],
+        Tab::Operations => vec![table_columns::operations(view)],
+        Tab::Threads => vec![table_columns::pools(view), table_columns::rpc(view)],
+        Tab::Disks => vec![table_columns::logs(view), table_columns::disks(view)],
+        Tab::Clients => vec![table_columns::clients(view), table_columns::exports(view)],
+        Tab::Probes => vec![table_columns::coverage(view), table_columns::lost(view)],
     };
     for table in &mut all {
         table.select(selection);

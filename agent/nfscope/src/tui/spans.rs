@@ -1,6 +1,6 @@
 //! Lines made of pieces that are set off, for a screen and for a pipe alike.
 
-use crate::tui::terminal_style::Look;
+use crate::tui::terminal_style::TerminalStyle;
 use std::fmt::Write;
 
 /// How a piece is set off.
@@ -78,11 +78,11 @@ impl Line {
     }
 
     /// For a pipe or a terminal without cursor: ANSI where there are colours, no blanks at the end.
-    pub(super) fn print(&self, look: Look) -> String {
+    pub(super) fn print(&self, style: TerminalStyle) -> String {
         let mut out = String::new();
         for (tone, text) in &self.0 {
-            let text = look.show(text);
-            let codes = if look.color {
+            let text = style.show(text);
+            let codes = if style.color {
                 ansi(*tone)
             } else {
                 String::new()
@@ -144,13 +144,13 @@ mod tests {
             let all: String = cut.0.iter().map(|(_, t)| t.as_str()).collect();
             assert_eq!(all, text, "{width}");
         }
-        let color = Look {
+        let color = TerminalStyle {
             color: true,
             utf8: true,
         };
         assert_eq!(line.print(color), "\x1b[1;36mabc\x1b[0mdefg");
         assert_eq!(
-            line.print(Look {
+            line.print(TerminalStyle {
                 color: false,
                 ..color
             }),

@@ -2,7 +2,7 @@
 
 use crate::tui::bar::bar;
 use crate::tui::spans::{Line, Tone, cut};
-use crate::tui::terminal_style::Look;
+use crate::tui::terminal_style::TerminalStyle;
 use crate::tui::view::Phases;
 use std::cmp::Ordering;
 
@@ -169,7 +169,7 @@ impl Table {
         &self,
         width: usize,
         order: Option<&Selection>,
-        look: Look,
+        style: TerminalStyle,
     ) -> (Line, Vec<Line>) {
         let heads: Vec<String> = self.columns.iter().map(|c| head(c, order)).collect();
         // Wide gaps where they cost no column.
@@ -201,7 +201,7 @@ impl Table {
                 Cell::Text(tone, text) => Line::of(*tone, text.clone()),
                 Cell::None => Line::of(Tone::Dim, "-"),
                 Cell::Bar(None) => Line::of(Tone::Dim, NO_PHASES),
-                Cell::Bar(Some(phases)) => bar(phases, widths[i].unwrap_or(0), look),
+                Cell::Bar(Some(phases)) => bar(phases, widths[i].unwrap_or(0), style),
             })
         });
         let mut rows: Vec<_> = rows.collect();

@@ -4,22 +4,22 @@ use std::borrow::Cow;
 
 /// Colours and letters at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TerminalStyle {
     /// Colours; without them bars are made of letters.
     pub color: bool,
     /// More letters than ASCII.
     pub utf8: bool,
 }
 
-impl Look {
+impl TerminalStyle {
     /// As the environment has it: NO_COLOR, TERM, and the locale's character set.
-    pub fn of(var: impl Fn(&str) -> Option<String>) -> Look {
+    pub fn of(var: impl Fn(&str) -> Option<String>) -> TerminalStyle {
         let set = |name| var(name).filter(|v| !v.is_empty());
         let locale = set("LC_ALL")
             .or_else(|| set("LC_CTYPE"))
             .or_else(|| set("LANG"));
         let locale = locale.unwrap_or_default().to_ascii_lowercase();
-        Look {
+        TerminalStyle {
             color: set("NO_COLOR").is_none() && !is_dumb(&var),
             utf8: locale.contains("utf-8") || locale.contains("utf8"),
         }
@@ -53,8 +53,8 @@ pub(crate) fn is_dumb(var: &impl Fn(&str) -> Option<String>) -> bool {
 mod tests {
     use super::*;
 
-    fn look(vars: &[(&str, &str)]) -> Look {
-        Look::of(|name| {
+    fn style(vars: &[(&str, &str)]) -> TerminalStyle {
+        TerminalStyle::of(|name| {
             let found = vars.iter().find(|(n, _)| *n == name);
             found.map(|(_, v)| (*v).to_owned())
         })
@@ -62,21 +62,21 @@ mod tests {
 
     #[test]
     fn the_environment_decides() {
-        let full = look(&[("TERM", "xterm"), ("LANG", "de_DE.UTF-8")]);
+        let full = style(&[("TERM", "xterm"), ("LANG", "de_DE.UTF-8")]);
         assert!(full.color && full.utf8);
-        assert!(!look(&[("TERM", "xterm"), ("NO_COLOR", "1")]).color);
-        assert!(look(&[("TERM", "xterm"), ("NO_COLOR", "")]).color);
-        assert!(!look(&[("TERM", "dumb")]).color);
-        assert!(!look(&[]).utf8);
-        assert!(!look(&[("LANG", "en_US.UTF-8"), ("LC_ALL", "C")]).utf8);
-        assert!(look(&[("LANG", "C"), ("LC_ALL", ""), ("LC_CTYPE", "C.utf8")]).utf8);
+        assert!(!style(&[("TERM", "xterm"), ("NO_COLOR", "1")]).color);
+        assert!(style(&[("TERM", "xterm"), ("NO_COLOR", "")]).color);
+        assert!(!style(&[("TERM", "dumb")]).color);
+        assert!(!style(&[]).utf8);
+        assert!(!style(&[("LANG", "en_US.UTF-8"), ("LC_ALL", "C")]).utf8);
+        assert!(style(&[("LANG", "C"), ("LC_ALL", ""), ("LC_CTYPE", "C.utf8")]).utf8);
     }
 
     #[test]
     fn nothing_steers_the_terminal() {
-        let ascii = look(&[]);
+        let ascii = style(&[]);
         assert_eq!(ascii.show("/srv/\u{1b}[2Jü 3 µs…"), "/srv/?[2J? 3 us~");
-        let utf8 = look(&[("LANG", "C.UTF-8")]);
+        let utf8 = style(&[("LANG", "C.UTF-8")]);
         assert_eq!(utf8.show("/srv/\u{9b}2Jü\n"), "/srv/?2Jü?");
     }
 }

@@ -1,6 +1,5 @@
 //! The workloads: job files for fio, whose opening comments say what they are.
 
-use clap::ValueEnum;
 use nfscope_text::suggest::nearest;
 use std::fmt::Write;
 
@@ -23,7 +22,7 @@ pub struct Workload {
 }
 
 /// How much data a workload has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeName {
     /// To try whether it runs
     Small,
@@ -64,6 +63,9 @@ pub fn named(name: &str) -> Result<Workload, String> {
 }
 
 impl SizeName {
+    /// From the smallest to the largest.
+    pub const ALL: [SizeName; 3] = [SizeName::Small, SizeName::Medium, SizeName::Large];
+
     /// As on the command line.
     pub fn word(self) -> &'static str {
         match self {
@@ -141,7 +143,7 @@ mod tests {
     fn every_job_file_says_what_it_is() {
         for w in all() {
             assert!(!w.purpose().is_empty() && !w.mix().is_empty(), "{}", w.name);
-            let sizes: Vec<_> = SizeName::value_variants()
+            let sizes: Vec<_> = SizeName::ALL
                 .iter()
                 .map(|s| w.size(*s).expect(w.name))
                 .collect();

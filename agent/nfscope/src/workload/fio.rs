@@ -12,11 +12,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Between two looks at whether fio has ended.
-const LOOK: Duration = Duration::from_millis(20);
-/// Time for fio to end its jobs when it is told to.
-const GRACE: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time for fio to end its jobs when it is signalled to.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lines of fio's complaints that are shown.
-const LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 /// The run was stopped by a signal.
 #[derive(Debug, thiserror::Error)]
@@ -121,25 +121,25 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
 }
 
 fn wait(child: &mut Child, stop: &Stop) -> anyhow::Result<ExitStatus> {
-    let mut told: Option<Instant> = None;
+    let mut signalled: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for fio")? {
             return Ok(status);
         }
-        let signal = match told {
+        let signal = match signalled {
             None if stop.check().is_err() => Some(Signal::TERM),
-            Some(at) if at.elapsed() > GRACE => Some(Signal::KILL),
+            Some(at) if at.elapsed() > STOP_TIMEOUT => Some(Signal::KILL),
             _ => None,
         };
         if let Some(signal) = signal {
-            told = Some(Instant::now());
+            signalled = Some(Instant::now());
             if let Ok(id) = i32::try_from(child.id())
                 && let Some(group) = Pid::from_raw(id)
             {
                 let _ = kill_process_group(group, signal);
             }
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -153,6 +153,6 @@ fn complaint(errors: &str, said: &str) -> String {
     }
     match lines.len() {
         0 => "  it says nothing".to_owned(),
-        n => format!("  {}", lines[n.saturating_sub(LINES)..].join("\n  ")),
+        n => format!("  {}", lines[n.saturating_sub(MAX_LINES)..].join("\n  ")),
     }
 }

@@ -43,7 +43,7 @@ struct Latency {
 
 /// What the processes of a job did, or all of them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tally {
+pub struct JobTotals {
     ops: u64,
     /// Unknown where calls move no data.
     bytes: Option<u64>,
@@ -79,23 +79,23 @@ impl Figures {
 
 /// One run: each job and operation in the job file's order, and all together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct RunReport {
     /// Job, operation, figures.
     pub jobs: Vec<(String, String, Figures)>,
     /// All of it.
     pub total: Figures,
 }
 
-impl Outcome {
+impl RunReport {
     /// # Errors
     /// When this is no report of fio, when a job failed, or when nothing was done.
-    pub fn parse(report: &str) -> anyhow::Result<Outcome> {
+    pub fn parse(report: &str) -> anyhow::Result<RunReport> {
         let report: Report = serde_json::Deserializer::from_str(report)
             .into_iter()
             .next()
             .context("fio's report is empty")?
             .context("cannot read fio's report: is the fio on the PATH fio 3.33 or later?")?;
-        let mut tallies: Vec<(String, String, Tally)> = Vec::new();
+        let mut tallies: Vec<(String, String, JobTotals)> = Vec::new();
         let mut phases: BTreeMap<u64, u64> = BTreeMap::new();
         for job in &report.jobs {
             if job.error != 0 {
@@ -108,11 +108,11 @@ impl Outcome {
                 }
                 let (operation, moves) = operation(job, direction);
                 let same =
-                    |t: &&mut (String, String, Tally)| t.0 == job.jobname && t.1 == operation;
+                    |t: &&mut (String, String, JobTotals)| t.0 == job.jobname && t.1 == operation;
                 match tallies.iter_mut().find(same) {
                     Some((.., tally)) => tally.add(done, moves),
                     None => {
-                        let mut tally = Tally::default();
+                        let mut tally = JobTotals::default();
                         tally.add(done, moves);
                         tallies.push((job.jobname.clone(), operation.to_owned(), tally));
                     }
@@ -124,7 +124,7 @@ impl Outcome {
         if tallies.is_empty() {
             bail!("fio did no operation in this time: give it more with --runtime");
         }
-        let mut total = Tally::default();
+        let mut total = JobTotals::default();
         for (.., tally) in &tallies {
             total.merge(tally);
         }
@@ -132,7 +132,7 @@ impl Outcome {
         let jobs = tallies
             .iter()
             .map(|(j, o, t)| (j.clone(), o.clone(), t.figures()));
-        Ok(Outcome {
+        Ok(RunReport {
             jobs: jobs.collect(),
             total: total.figures(),
         })
@@ -149,9 +149,9 @@ fn operation<'a>(job: &Job, direction: &'a str) -> (&'a str, bool) {
     }
 }
 
-impl Tally {
+impl JobTotals {
     fn add(&mut self, done: &Direction, moves: bool) {
-        self.merge(&Tally {
+        self.merge(&JobTotals {
             ops: done.total_ios,
             bytes: moves.then_some(done.io_bytes),
             milliseconds: done.runtime,
@@ -160,7 +160,7 @@ impl Tally {
         });
     }
 
-    fn merge(&mut self, other: &Tally) {
+    fn merge(&mut self, other: &JobTotals) {
         self.ops += other.ops;
         self.bytes = match (self.bytes, other.bytes) {
             (Some(a), Some(b)) => Some(a + b),

@@ -1,17 +1,16 @@
 //! Runs again and again, until enough is known.
 
-use crate::workload::fio_report::{Figures, Outcome};
-use clap::ValueEnum;
+use crate::workload::fio_report::{Figures, RunReport};
 use nfscope_stats::mean_interval::Interval;
 use nfscope_text::units::{percent, rate, seconds};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Repeats before an interval is believed.
-const FEWEST: usize = 5;
+const MIN_REPEATS: usize = 5;
 
 /// A figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
     /// Operations per second
@@ -23,6 +22,9 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 3] = [Metric::Iops, Metric::Latency, Metric::P99];
+
     /// Its value in a run; not a number where the run does not tell.
     pub fn of(self, figures: &Figures) -> f64 {
         match self {
@@ -44,7 +46,7 @@ impl Metric {
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Until {
+pub enum StoppingRule {
     /// After so many.
     Repeats(usize),
     /// When the interval is narrow, or time is up.
@@ -58,30 +60,30 @@ pub enum Until {
 
 /// What to do after a repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum Decision {
     /// Another one.
-    Again,
+    Continue,
     /// Enough is known.
-    Enough,
+    Done,
     /// Time is up.
     TimeUp,
 }
 
-impl Until {
+impl StoppingRule {
     /// After these values, this long after the start, when one repeat takes so long.
-    pub fn next(self, values: &[f64], elapsed: Duration, one: Duration) -> Next {
+    pub fn next(self, values: &[f64], elapsed: Duration, one: Duration) -> Decision {
         match self {
-            Until::Repeats(n) if values.len() >= n => Next::Enough,
-            Until::Repeats(_) => Next::Again,
-            Until::Narrow { relative, at_most } => {
+            StoppingRule::Repeats(n) if values.len() >= n => Decision::Done,
+            StoppingRule::Repeats(_) => Decision::Continue,
+            StoppingRule::Narrow { relative, at_most } => {
                 let width = Interval::of(values).and_then(|i| i.relative());
                 let narrow = width.is_some_and(|w| w <= relative);
-                if values.len() >= FEWEST && narrow {
-                    Next::Enough
+                if values.len() >= MIN_REPEATS && narrow {
+                    Decision::Done
                 } else if !values.is_empty() && elapsed + one > at_most {
-                    Next::TimeUp
+                    Decision::TimeUp
                 } else {
-                    Next::Again
+                    Decision::Continue
                 }
             }
         }
@@ -92,30 +94,30 @@ impl Until {
 ///
 /// # Errors
 /// When a run fails.
-pub fn repeat(
-    until: Until,
+pub fn run_until(
+    until: StoppingRule,
     metric: Metric,
     started: Instant,
-    mut run: impl FnMut() -> anyhow::Result<Outcome>,
+    mut run: impl FnMut() -> anyhow::Result<RunReport>,
     mut tell: impl FnMut(&str),
-) -> anyhow::Result<(Vec<Outcome>, bool)> {
+) -> anyhow::Result<(Vec<RunReport>, bool)> {
     let warm = run()?;
     let value = metric.text(metric.of(&warm.total));
     tell(&format!("warm-up: {value}, not counted"));
-    let (mut outcomes, mut values) = (Vec::new(), Vec::new());
+    let (mut reports, mut values) = (Vec::new(), Vec::new());
     loop {
         let begun = Instant::now();
-        let outcome = run()?;
-        let value = metric.of(&outcome.total);
+        let report = run()?;
+        let value = metric.of(&report.total);
         values.push(value);
-        outcomes.push(outcome);
+        reports.push(report);
         let width = Interval::of(&values).and_then(|i| i.relative());
         let width = width.map_or("-".to_owned(), percent);
         let value = metric.text(value);
         tell(&format!("repeat {}: {value}, mean ± {width}", values.len()));
         match until.next(&values, started.elapsed(), begun.elapsed()) {
-            Next::Again => {}
-            next => return Ok((outcomes, next == Next::TimeUp)),
+            Decision::Continue => {}
+            next => return Ok((reports, next == Decision::TimeUp)),
         }
     }
 }
@@ -127,20 +129,26 @@ mod tests {
     #[test]
     fn until_it_is_narrow_or_time_is_up() {
         let (s, hour) = (Duration::from_secs, Duration::from_secs(3600));
-        let until = Until::Narrow {
+        let until = StoppingRule::Narrow {
             relative: 0.05,
             at_most: hour,
         };
         let same = [10.0, 10.1, 9.9, 10.0, 10.0];
-        assert_eq!(until.next(&same, s(5), s(1)), Next::Enough);
-        assert_eq!(until.next(&same[..4], s(5), s(1)), Next::Again);
+        assert_eq!(until.next(&same, s(5), s(1)), Decision::Done);
+        assert_eq!(until.next(&same[..4], s(5), s(1)), Decision::Continue);
         assert_eq!(
             until.next(&[1.0, 9.0, 1.0, 9.0, 1.0], s(5), s(1)),
-            Next::Again
+            Decision::Continue
         );
-        assert_eq!(until.next(&same[..2], s(3590), s(11)), Next::TimeUp);
-        assert_eq!(until.next(&[f64::NAN; 6], s(5), s(1)), Next::Again);
-        assert_eq!(Until::Repeats(2).next(&same[..1], hour, hour), Next::Again);
-        assert_eq!(Until::Repeats(2).next(&same[..2], s(0), s(0)), Next::Enough);
+        assert_eq!(until.next(&same[..2], s(3590), s(11)), Decision::TimeUp);
+        assert_eq!(until.next(&[f64::NAN; 6], s(5), s(1)), Decision::Continue);
+        assert_eq!(
+            StoppingRule::Repeats(2).next(&same[..1], hour, hour),
+            Decision::Continue
+        );
+        assert_eq!(
+            StoppingRule::Repeats(2).next(&same[..2], s(0), s(0)),
+            Decision::Done
+        );
     }
 }

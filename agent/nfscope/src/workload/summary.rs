@@ -1,6 +1,6 @@
 //! What all repeats together say.
 
-use crate::workload::fio_report::{Figures, Outcome};
+use crate::workload::fio_report::{Figures, RunReport};
 use crate::workload::stopping_rule::Metric;
 use crate::workload::work_dir::Filesystem;
 use nfscope_stats::mean_interval::{CORRELATED, Interval, autocorrelation};
@@ -82,22 +82,22 @@ impl Intervals {
 }
 
 /// Each job and operation over all repeats, in the order in which they came up.
-pub fn jobs(outcomes: &[Outcome]) -> Vec<JobResult> {
+pub fn jobs(reports: &[RunReport]) -> Vec<JobResult> {
     let mut names: Vec<(&str, &str)> = Vec::new();
-    for (job, operation, _) in outcomes.iter().flat_map(|o| &o.jobs) {
+    for (job, operation, _) in reports.iter().flat_map(|o| &o.jobs) {
         if !names.contains(&(job, operation)) {
             names.push((job, operation));
         }
     }
     let result = |(job, operation): (&str, &str)| {
-        let find = |o: &Outcome| {
+        let find = |o: &RunReport| {
             let found = o.jobs.iter().find(|j| (&*j.0, &*j.1) == (job, operation));
             found.map_or(Figures::NONE, |j| j.2)
         };
         JobResult {
             job: job.to_owned(),
             operation: operation.to_owned(),
-            figures: Intervals::of(&outcomes.iter().map(find).collect::<Vec<_>>()),
+            figures: Intervals::of(&reports.iter().map(find).collect::<Vec<_>>()),
         }
     };
     names.into_iter().map(result).collect()

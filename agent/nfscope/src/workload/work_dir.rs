@@ -1,7 +1,7 @@
 //! The directory that a workload runs in: what it lies on, whether there is room, and a part of it for the files.
 
 use anyhow::{Context, bail};
-use nfscope_source::linux::host::mounts::{Mount, Mounts};
+use nfscope_source::mounts::{Mount, Mounts};
 use serde::Serialize;
 use std::fs;
 use std::io::ErrorKind;
@@ -42,7 +42,7 @@ impl Filesystem {
 ///
 /// # Errors
 /// When there is no such directory.
-pub fn find(dir: &Path) -> anyhow::Result<(PathBuf, Option<Filesystem>)> {
+pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<Filesystem>)> {
     let real = fs::canonicalize(dir)
         .with_context(|| format!("cannot work in {}: mount an export there", dir.display()))?;
     if !real.is_dir() {
@@ -56,7 +56,7 @@ pub fn find(dir: &Path) -> anyhow::Result<(PathBuf, Option<Filesystem>)> {
 
 /// # Errors
 /// When fewer bytes are free for this user than a data set needs.
-pub fn room(dir: &Path, needs: u64) -> anyhow::Result<()> {
+pub fn check_space(dir: &Path, needs: u64) -> anyhow::Result<()> {
     let stat = rustix::fs::statvfs(dir)
         .with_context(|| format!("cannot ask how much room {} has", dir.display()))?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -78,17 +78,17 @@ pub fn mebibytes(bytes: u64) -> String {
 
 /// A directory of a run's own; removed when it is dropped, unless it is to be kept.
 #[derive(Debug)]
-pub struct Files {
+pub struct WorkDir {
     path: PathBuf,
     keep: bool,
 }
 
-impl Files {
+impl WorkDir {
     /// Makes `nfscope-workload-<name>`, or takes the one that was kept.
     ///
     /// # Errors
     /// When it cannot be made, or is there and not to be used.
-    pub fn make(dir: &Path, name: &str, keep: bool) -> anyhow::Result<Files> {
+    pub fn make(dir: &Path, name: &str, keep: bool) -> anyhow::Result<WorkDir> {
         let path = dir.join(format!("nfscope-workload-{name}"));
         match fs::create_dir(&path) {
             Ok(()) => {}
@@ -111,7 +111,7 @@ impl Files {
                 });
             }
         }
-        Ok(Files { path, keep })
+        Ok(WorkDir { path, keep })
     }
 
     /// As fio's option `directory` takes it, which sees a list of several at a colon.
@@ -135,7 +135,7 @@ impl Files {
     }
 }
 
-impl Drop for Files {
+impl Drop for WorkDir {
     fn drop(&mut self) {
         if !self.keep {
             let _ = fs::remove_dir_all(&self.path);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_directory_and_its_mount() {
-        let mounts = Mounts::parse(TABLE);
+        let mounts = Mounts::parse_mountinfo(TABLE);
         let name = |path| Filesystem::of(mounts.on(path).unwrap()).name();
         assert_eq!(name("/mnt/four/x"), "NFS 4.2 of nfs1:/");
         assert_eq!(name("/mnt/three"), "NFS 3 of nfs1:/srv/a b");
@@ -164,8 +164,10 @@ mod tests {
 
     #[test]
     fn room_is_what_the_directory_has() {
-        assert!(room(Path::new("/"), 0).is_ok());
-        let why = room(Path::new("/"), u64::MAX).unwrap_err().to_string();
+        assert!(check_space(Path::new("/"), 0).is_ok());
+        let why = check_space(Path::new("/"), u64::MAX)
+            .unwrap_err()
+            .to_string();
         assert!(why.contains("smaller --size"), "{why}");
     }
 }

@@ -85,7 +85,7 @@ fn what_cannot_be_recorded_says_why() {
     let store = place.store();
     for (arguments, why) in [
         (&["a b"][..], "letters, digits"),
-        (&["a", "--for", "7"], "give a time with its unit"),
+        (&["a", "--for", "7w"], "give a duration such as"),
         (&["a", "--for", "50ms"], "shorter than one window"),
         (&["a", "--metric", "wirte"], "did you mean `write`?"),
         (&["a", "--metric", "write:p98"], "did you mean write:p9"),

@@ -17,6 +17,7 @@ mod exposition;
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
+mod layers;
 mod picture;
 mod screen;
 mod slow_cli;

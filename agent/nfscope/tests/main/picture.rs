@@ -1,7 +1,7 @@
 //! The README's picture of `nfscope top`: the screen as it is drawn, cell by cell, as SVG.
 //! `UPDATE_GOLDEN=1` writes it anew.
 
-use nfscope::tui::{App, Look, Op, Phases, Pool, View, draw};
+use nfscope::tui::{App, Op, Phases, Pool, TerminalStyle, View, draw};
 use nfscope_model::phase;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -127,7 +127,7 @@ fn view() -> View {
 }
 
 fn screen() -> Buffer {
-    let look = Look {
+    let look = TerminalStyle {
         color: true,
         utf8: true,
     };

@@ -2,7 +2,7 @@
 
 use crate::fixture::busy::window;
 use crate::fixture::{golden, snapshot, status};
-use nfscope::tui::{App, Link, Look, View, draw};
+use nfscope::tui::{App, Link, TerminalStyle, View, draw};
 use nfscope_model::{ProbeState, Snapshot, family};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -11,15 +11,15 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::fmt::Write;
 use std::time::Duration;
 
-const COLOR: Look = Look {
+const COLOR: TerminalStyle = TerminalStyle {
     color: true,
     utf8: true,
 };
-const NO_COLOR: Look = Look {
+const NO_COLOR: TerminalStyle = TerminalStyle {
     color: false,
     ..COLOR
 };
-const ASCII: Look = Look {
+const ASCII: TerminalStyle = TerminalStyle {
     color: false,
     utf8: false,
 };
@@ -41,12 +41,12 @@ fn press(app: &mut App, keys: &str) {
     }
 }
 
-fn buffer(app: &mut App, look: Look, (width, height): (u16, u16)) -> Buffer {
+fn buffer(app: &mut App, style: TerminalStyle, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let mut extent = Default::default();
     let frame = terminal.draw(|f| {
         let area = f.area();
-        extent = draw(app, look, area, f.buffer_mut());
+        extent = draw(app, style, area, f.buffer_mut());
     });
     let buffer = frame.unwrap().buffer.clone();
     app.fit(extent);

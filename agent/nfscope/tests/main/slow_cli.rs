@@ -286,8 +286,8 @@ fn mistakes_are_refused_before_anything_is_asked() {
             "no operation is called `comit`; did you mean `commit`?",
         ),
         (
-            ["--over", "10"],
-            "give a time with its unit: 10ms, 1.5s, 200us",
+            ["--min-latency", "10x"],
+            "give a duration such as 500ms, 2s, 5m or 1h",
         ),
         (["--client", "nfs1"], "give an IP address without port"),
         (["--limit", "0"], "give a number from 1 to 10000"),

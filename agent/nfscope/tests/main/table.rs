@@ -2,27 +2,27 @@
 
 use crate::fixture::busy::window;
 use crate::fixture::{golden, snapshot, status};
-use nfscope::tui::{Look, View, plain};
+use nfscope::tui::{TerminalStyle, View, plain};
 use nfscope_model::{ProbeState, Snapshot, Window, family};
 
-const PIPE: Look = Look {
+const PIPE: TerminalStyle = TerminalStyle {
     color: false,
     utf8: true,
 };
 
-fn page(window: &Window, width: usize, look: Look) -> String {
-    plain(&View::of(window, "nfs1"), width, look)
+fn page(window: &Window, width: usize, style: TerminalStyle) -> String {
+    plain(&View::of(window, "nfs1"), width, style)
 }
 
 #[test]
 fn a_busy_server() {
     golden("top.txt", &page(&window(), 100, PIPE));
-    let terminal = Look {
+    let terminal = TerminalStyle {
         color: true,
         ..PIPE
     };
     golden("top.color.txt", &page(&window(), 120, terminal));
-    let c = Look {
+    let c = TerminalStyle {
         utf8: false,
         ..PIPE
     };

@@ -2,9 +2,9 @@
 
 use crate::fixture::serve::{HANG, attached, get, receive, resident, send, serve};
 use crate::fixture::{Fake, Slow, slow_op, status};
-use nfscope::api::slow_filter as filter;
+use nfscope::api::slow_filter;
 use nfscope::api::slow_line::Line;
-use nfscope::service::slow_subscribers::LISTENERS;
+use nfscope::service::slow_subscribers::MAX_SUBSCRIBERS;
 use nfscope_model::{ProbeState, SlowFilter};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -74,7 +74,7 @@ fn happen(slow: &Mutex<Slow>, ops: &[(&str, u64)]) {
 fn operations_arrive_as_they_happen() {
     let (a, slow) = server();
     let mut listener = Listener::new(a, "");
-    asked(&slow, Some(&filter::from_query("").unwrap()));
+    asked(&slow, Some(&slow_filter::from_query("").unwrap()));
     for op in ["write", "commit", "getattr"] {
         // The next happens only when this one has arrived.
         happen(&slow, &[(op, 20)]);
@@ -100,9 +100,9 @@ fn newer_clients_get_chunks() {
 fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
     let (a, slow) = server();
     assert!(slow.lock().unwrap().asked.is_empty());
-    let mut writes = Listener::new(a, "?op=write&over=50ms&limit=10");
-    let mut all = Listener::new(a, "?over=100ms&limit=20");
-    let union = filter::from_query("over=50ms&limit=20").unwrap();
+    let mut writes = Listener::new(a, "?op=write&min_latency=50ms&limit=10");
+    let mut all = Listener::new(a, "?min_latency=100ms&limit=20");
+    let union = slow_filter::from_query("min_latency=50ms&limit=20").unwrap();
     asked(&slow, Some(&union));
     happen(
         &slow,
@@ -121,7 +121,7 @@ fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
         assert_eq!(listener.line(), Line::LeftOut { left_out: 3 });
     }
     drop(all);
-    let alone = filter::from_query("op=write&over=50ms&limit=10").unwrap();
+    let alone = slow_filter::from_query("op=write&min_latency=50ms&limit=10").unwrap();
     asked(&slow, Some(&alone));
     drop(writes);
     asked(&slow, None);
@@ -201,7 +201,7 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
     assert!(head.contains("application/x-ndjson"), "{head}");
     assert!(slow.lock().unwrap().asked.is_empty());
 
-    let some: Vec<_> = (0..LISTENERS).map(|_| Listener::new(a, "")).collect();
+    let some: Vec<_> = (0..MAX_SUBSCRIBERS).map(|_| Listener::new(a, "")).collect();
     refused(
         a,
         503,

@@ -38,7 +38,12 @@ fn every_address_answers() {
             "\"times_operations\": true",
         ),
         ("/healthz", 200, "text/plain; charset=utf-8", "ok\n"),
-        ("/slow?over=1", 400, "text/plain; charset=utf-8", "10ms"),
+        (
+            "/slow?min_latency=1x",
+            400,
+            "text/plain; charset=utf-8",
+            "500ms",
+        ),
         ("/nothing", 404, "text/plain; charset=utf-8", "/metrics"),
     ] {
         let answer = get(a, path, "");

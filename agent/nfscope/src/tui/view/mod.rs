@@ -1,238 +1,20 @@
 //! What a window says, in the units that people and programs read. Pure: a window in, rows out.
-//!
-//! This is also what `nfscope top --json` prints, so that names of fields are a contract.
 
 mod phases;
 mod rows;
+mod types;
 
 pub use phases::Phases;
+pub use types::{Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc, View};
 
 use nfscope_model::probe::times_operations;
-use nfscope_model::{ProbeStatus, Window, family};
-use rows::Gather;
-use serde::Serialize;
-use std::collections::BTreeMap;
-
-/// One window. Times are in seconds, rates per second; `None` is what this host or window cannot tell, never zero.
-/// Lists begin with what took the most time.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct View {
-    /// Length of the window.
-    pub window_seconds: f64,
-    /// Whose server it is.
-    pub host: String,
-    /// Operations timed over operations counted by the kernel, by version.
-    pub coverage: BTreeMap<String, f64>,
-    /// Procedures and component operations that ended in the window.
-    pub ops: Vec<Op>,
-    /// Thread pools.
-    pub pools: Vec<Pool>,
-    /// Requests by version.
-    pub rpc: Vec<Rpc>,
-    /// Journals and intent logs.
-    pub logs: Vec<Log>,
-    /// Block devices.
-    pub disks: Vec<Disk>,
-    /// Busiest clients.
-    pub clients: Vec<Client>,
-    /// Busiest exports.
-    pub exports: Vec<Export>,
-    /// Lists above that are empty because this agent does not measure them, not because nothing happened.
-    pub not_measured: Vec<&'static str>,
-    /// Events that probes could not measure.
-    pub lost: Vec<Lost>,
-    /// What the agent finds to make requests slow; empty without an agent, too.
-    pub findings: Vec<Found>,
-    /// True where NFS operations are being timed.
-    pub timed: bool,
-    /// Probe programs that do not run, and why.
-    pub not_attached: Vec<ProbeStatus>,
-    /// All of them.
-    #[serde(skip)]
-    pub probes: Vec<ProbeStatus>,
-}
-
-/// A bottleneck that an agent finds, by its last windows of ten seconds.
-#[derive(Debug, Clone, Serialize)]
-pub struct Found {
-    /// As in the label `kind` of `nfscope_bottleneck_active`.
-    pub kind: String,
-    /// Part of the requests' time in the server that it explains.
-    pub share: f64,
-}
-
-/// One procedure or component operation.
-#[derive(Debug, Clone, Serialize)]
-pub struct Op {
-    /// NFS version.
-    pub version: String,
-    /// The RFC's name in lower case.
-    pub op: String,
-    /// Operations per second.
-    pub rate: f64,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 99 of 100 took no longer.
-    pub p99: Option<f64>,
-    /// Upper edge of the highest bucket with a value; infinite (`null` in JSON) above the last edge.
-    pub max: Option<f64>,
-    /// Answers with a status other than OK.
-    pub errors_per_s: f64,
-    /// Part of the time of all operations.
-    pub share: f64,
-    /// That time.
-    pub seconds: f64,
-    /// That time by what the thread did.
-    pub phases: Option<Phases>,
-}
-
-/// One pool of nfsd threads.
-#[derive(Debug, Clone, Serialize)]
-pub struct Pool {
-    /// Number.
-    pub pool: String,
-    /// Running now.
-    pub threads: f64,
-    /// With a request in hand now.
-    pub busy: Option<f64>,
-    /// Most that there may be.
-    pub limit: Option<f64>,
-    /// Part of the threads' time with a request in hand.
-    pub busy_ratio: Option<f64>,
-    /// Part of the window in which every thread had one.
-    pub saturated_ratio: Option<f64>,
-    /// Requests per second whose wait was seen.
-    pub rate: f64,
-    /// Median wait for a thread.
-    pub queue_p50: Option<f64>,
-    /// 99 of 100 waited no longer.
-    pub queue_p99: Option<f64>,
-    /// As [`Op::max`].
-    pub queue_max: Option<f64>,
-}
-
-/// Requests of one version.
-#[derive(Debug, Clone, Serialize)]
-pub struct Rpc {
-    /// NFS version.
-    pub version: String,
-    /// Requests per second.
-    pub rate: f64,
-    /// Median residence.
-    pub p50: Option<f64>,
-    /// 99 of 100 took no longer.
-    pub p99: Option<f64>,
-    /// As [`Op::max`].
-    pub max: Option<f64>,
-    /// Sum of the residences.
-    pub seconds: f64,
-    /// That time by where the request was.
-    pub phases: Option<Phases>,
-    /// Bytes of calls per second.
-    pub received_per_s: Option<f64>,
-    /// Bytes of replies per second.
-    pub sent_per_s: Option<f64>,
-}
-
-/// The log of one filesystem.
-#[derive(Debug, Clone, Serialize)]
-pub struct Log {
-    /// Filesystem type.
-    pub fs: String,
-    /// What it is mounted from.
-    pub volume: String,
-    /// Waits for the log per second.
-    pub waits_per_s: f64,
-    /// Median wait.
-    pub wait_p50: Option<f64>,
-    /// 99 of 100 waited no longer.
-    pub wait_p99: Option<f64>,
-    /// As [`Op::max`].
-    pub wait_max: Option<f64>,
-    /// Sum of the waits.
-    pub seconds: f64,
-    /// Writes of the log per second.
-    pub writes_per_s: Option<f64>,
-    /// 99 of 100 took no longer.
-    pub write_p99: Option<f64>,
-    /// Bytes written to the log per second, wherever it lies.
-    pub bytes_per_s: Option<f64>,
-    /// Whether it lies on a device of its own.
-    pub separate: Option<bool>,
-}
-
-/// One kind of request to one block device.
-#[derive(Debug, Clone, Serialize)]
-pub struct Disk {
-    /// Name.
-    pub device: String,
-    /// `read`, `write`, `flush`; empty where nothing completed and something is in flight.
-    pub op: String,
-    /// Completed per second.
-    pub rate: f64,
-    /// In the scheduler's queue: 99 of 100 waited no longer.
-    pub queue_p99: Option<f64>,
-    /// Median at the device.
-    pub device_p50: Option<f64>,
-    /// 99 of 100 took no longer.
-    pub device_p99: Option<f64>,
-    /// As [`Op::max`].
-    pub device_max: Option<f64>,
-    /// Sum of the times at the device.
-    pub seconds: f64,
-    /// Bytes per second.
-    pub bytes_per_s: Option<f64>,
-    /// At the device now, of every kind.
-    pub in_flight: Option<f64>,
-}
-
-/// One client.
-#[derive(Debug, Clone, Serialize)]
-pub struct Client {
-    /// Address, or `other`.
-    pub client: String,
-    /// Operations per second.
-    pub rate: f64,
-    /// Part of the time of all clients' operations.
-    pub share: Option<f64>,
-    /// That time.
-    pub seconds: Option<f64>,
-    /// The same for one operation.
-    pub mean: Option<f64>,
-    /// Smoothed round-trip time of its TCP connection.
-    pub rtt: Option<f64>,
-}
-
-/// One export.
-#[derive(Debug, Clone, Serialize)]
-pub struct Export {
-    /// Path, `none` or `other`.
-    pub export: String,
-    /// Operations per second.
-    pub rate: f64,
-    /// Part of the time of all exports' operations.
-    pub share: Option<f64>,
-    /// That time.
-    pub seconds: Option<f64>,
-    /// The same for one operation.
-    pub mean: Option<f64>,
-}
-
-/// Events that could not be measured.
-#[derive(Debug, Clone, Serialize)]
-pub struct Lost {
-    /// Probe.
-    pub probe: String,
-    /// As in the label `reason` of `nfscope_events_lost_total`.
-    pub reason: String,
-    /// Events per second.
-    pub rate: f64,
-}
+use nfscope_model::{Window, family};
+use rows::Rows;
 
 impl View {
     /// What `window` says of `host`.
     pub fn of(window: &Window, host: &str) -> View {
-        let g = Gather::new(window);
+        let rows = Rows::new(window);
         let probes = &window.delta.probes;
         let sections = [
             ("pools", &family::THREADS.info),
@@ -245,21 +27,21 @@ impl View {
         View {
             window_seconds: window.length.as_secs_f64(),
             host: host.to_owned(),
-            coverage: g.coverage(),
-            ops: g.ops(),
-            pools: g.pools(),
-            rpc: g.rpc(),
-            logs: g.logs(),
-            disks: g.disks(),
-            clients: g.clients(),
-            exports: g.exports(),
+            coverage: rows.coverage(),
+            ops: rows.ops(),
+            pools: rows.pools(),
+            rpc: rows.rpc(),
+            logs: rows.logs(),
+            disks: rows.disks(),
+            clients: rows.clients(),
+            exports: rows.exports(),
             not_measured: sections
                 .iter()
                 .filter(|(_, info)| window.delta.series(info).is_empty())
                 .map(|(name, _)| *name)
                 .collect(),
-            lost: g.lost(),
-            findings: g.findings(),
+            lost: rows.lost(),
+            findings: rows.findings(),
             timed: times_operations(probes),
             not_attached: probes
                 .iter()
@@ -268,17 +50,5 @@ impl View {
                 .collect(),
             probes: probes.clone(),
         }
-    }
-
-    /// Of all coverages the one furthest from 1, above or below.
-    pub fn worst_coverage(&self) -> Option<f64> {
-        let off = |v: &f64| (v - 1.0).abs();
-        let all = self.coverage.values().copied();
-        all.max_by(|a, b| off(a).total_cmp(&off(b)))
-    }
-
-    /// Operations per second, all together.
-    pub fn rate(&self) -> f64 {
-        self.ops.iter().fold(0.0, |sum, o| sum + o.rate)
     }
 }

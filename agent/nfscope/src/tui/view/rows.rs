@@ -1,17 +1,18 @@
 //! The rows of each list, from the series of a window.
 
-use crate::tui::view::{Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc};
+use crate::tui::view::phases::Phases;
+use crate::tui::view::types::{Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc};
 use nfscope_model::{Family, Histogram, Scheme, Window, family, phase};
 use std::collections::BTreeMap;
 
-pub(super) struct Gather<'a> {
+pub(super) struct Rows<'a> {
     w: &'a Window,
     length: f64,
 }
 
-impl<'a> Gather<'a> {
+impl<'a> Rows<'a> {
     pub(super) fn new(w: &'a Window) -> Self {
-        Gather {
+        Rows {
             w,
             // Never zero: it divides.
             length: w.length.as_secs_f64().max(1e-9),

@@ -26,7 +26,7 @@ fn processes_of_a_job_are_one() {
         job("page", 0, "psync", "read", 100, 2000, json!({"1000": 90, "5000": 10})),
         job("stat", 0, "filestat", "read", 400, 2000, json!({"2000": 400})),
     ]});
-    let o = Outcome::parse(&report.to_string()).unwrap();
+    let o = RunReport::parse(&report.to_string()).unwrap();
     let (job, operation, page) = &o.jobs[0];
     assert_eq!((&**job, &**operation), ("page", "read"));
     assert_eq!(page.iops, 100.0);
@@ -48,7 +48,7 @@ fn phases_one_after_the_other_take_their_times_together() {
         job("create", 0, "filecreate", "write", 100, 900, json!({"1000": 100})),
         job("delete", 1, "filedelete", "write", 100, 100, json!({"1000": 100})),
     ]});
-    let o = Outcome::parse(&report.to_string()).unwrap();
+    let o = RunReport::parse(&report.to_string()).unwrap();
     assert_eq!(o.total.iops, 200.0);
     assert_eq!(o.jobs[1].1, "unlink");
     assert_eq!(o.jobs[1].2.iops, 1000.0);
@@ -56,7 +56,7 @@ fn phases_one_after_the_other_take_their_times_together() {
 
 #[test]
 fn what_is_no_result_says_why() {
-    let why = |text: &str| format!("{:#}", Outcome::parse(text).unwrap_err());
+    let why = |text: &str| format!("{:#}", RunReport::parse(text).unwrap_err());
     let mut failed = job("page", 0, "psync", "read", 1, 1, json!({}));
     failed["error"] = json!(28);
     let failed = json!({"jobs": [failed]}).to_string();

@@ -1,6 +1,6 @@
 //! What nfscope makes of fio's answers, from a fio that gives those that are asked for.
 
-use super::place::Place;
+use super::work_dir::WorkDir;
 use super::{nfscope, text};
 use crate::fixture::golden;
 use serde_json::Value;
@@ -30,8 +30,8 @@ note: a job said something first
 END
 "#;
 
-fn run(name: &str, iops: &str, script: &str, more: &[&str]) -> (Output, Place) {
-    let place = Place::new(name);
+fn run(name: &str, iops: &str, script: &str, more: &[&str]) -> (Output, WorkDir) {
+    let place = WorkDir::new(name);
     let bin = place.path().join("bin");
     fs::create_dir(&bin).unwrap();
     fs::write(bin.join("fio"), FIO).unwrap();

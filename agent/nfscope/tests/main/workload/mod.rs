@@ -1,15 +1,15 @@
 //! `nfscope workload` as a user meets it: with the fio of this host, and with one that plays parts.
 
 mod fake;
-mod place;
+mod work_dir;
 
 use crate::fixture::golden;
 use nfscope::workload::{SizeName, all};
-use place::Place;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use work_dir::WorkDir;
 
 fn nfscope(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nfscope"));
@@ -34,7 +34,7 @@ fn the_list_and_a_job_file() {
 
 #[test]
 fn fio_understands_every_job_file() {
-    let place = Place::new("parse");
+    let place = WorkDir::new("parse");
     for w in all() {
         let size = w.size(SizeName::Large).unwrap();
         let file = place.path().join("jobs.fio");
@@ -75,7 +75,7 @@ fn every_job_file_gives_its_sources_and_explains_each_option() {
 }
 
 fn runs(name: &str, jobs: &[(&str, &str)]) {
-    let place = Place::new(name);
+    let place = WorkDir::new(name);
     let dir = place.path().display().to_string();
     let run = ["run", name, "--dir", &dir, "--size", "small"];
     let short = ["--runtime", "1s", "--repeats", "2", "--json"];
@@ -147,7 +147,7 @@ fn metadata_runs() {
 #[test]
 fn a_signal_removes_the_files() {
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
-        let place = Place::new(signal);
+        let place = WorkDir::new(signal);
         let dir = place.path().display().to_string();
         let run = ["run", "webhosting", "--dir", &dir, "--size", "small"];
         let mut child = nfscope(&run).stderr(Stdio::null()).spawn().unwrap();
@@ -172,7 +172,7 @@ fn a_signal_removes_the_files() {
 
 #[test]
 fn kept_files_are_used_again_only_when_asked() {
-    let place = Place::new("keep");
+    let place = WorkDir::new("keep");
     let dir = place.path().display().to_string();
     let run = [
         "run",

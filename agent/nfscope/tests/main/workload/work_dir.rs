@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 /// Removed when it is dropped.
-pub struct Place(PathBuf);
+pub struct WorkDir(PathBuf);
 
-impl Place {
-    pub fn new(name: &str) -> Place {
+impl WorkDir {
+    pub fn new(name: &str) -> WorkDir {
         // Not /tmp, which may be a tmpfs without direct I/O. The colon is one that fio must not take for a list.
         let name = format!("workload: {name}-{}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&path).unwrap();
-        Place(path)
+        WorkDir(path)
     }
 
     pub fn path(&self) -> &Path {
@@ -23,7 +23,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WorkDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

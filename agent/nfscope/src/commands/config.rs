@@ -1,7 +1,7 @@
 //! Settings: built-in, overridden by a TOML file, overridden by flags.
 
 use crate::cli::{AgentArgs, MOST_SERIES};
-use nfscope_source as source;
+use nfscope_source::Options;
 use nfscope_text::suggest::nearest;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -13,14 +13,14 @@ pub struct Settings {
     /// `[web] listen_address`
     pub listen_address: String,
     /// `[probes]` and `[limits]`
-    pub source: source::Options,
+    pub source: Options,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Settings {
             listen_address: crate::api::endpoint::DEFAULT_ADDRESS.to_owned(),
-            source: source::Options::default(),
+            source: Options::default(),
         }
     }
 }

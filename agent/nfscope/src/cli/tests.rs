@@ -1,0 +1,61 @@
+//! The command line as a whole.
+
+use super::*;
+use clap::CommandFactory;
+
+#[test]
+fn clap_finds_no_fault_with_it() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn old_flags_are_aliases_that_help_does_not_show() {
+    let command = |args: &[&str]| {
+        let args = ["nfscope"].iter().chain(args);
+        format!("{:?}", Cli::try_parse_from(args).unwrap().command)
+    };
+    for (before, old, new, value) in [
+        (&["slow"][..], "--over", "--min-latency", "5"),
+        (&["diagnose"], "--for", "--duration", "2m"),
+        (&["baseline", "record", "a"], "--for", "--duration", "2h"),
+        (
+            &["baseline", "record", "a", "--until-ci", "5%"],
+            "--at-most",
+            "--max-duration",
+            "1d",
+        ),
+        (
+            &["baseline", "compare", "a", "b"],
+            "--least",
+            "--min-change",
+            "0",
+        ),
+        (&["baseline", "import", "f"], "--as", "--name", "b"),
+        (
+            &[
+                "workload",
+                "run",
+                "mail",
+                "--dir",
+                "/mnt",
+                "--until-ci",
+                "5",
+            ],
+            "--at-most",
+            "--max-duration",
+            "90",
+        ),
+    ] {
+        let with = |flag| command(&[before, &[flag, value]].concat());
+        assert_eq!(with(old), with(new));
+        assert_ne!(with(new), command(before), "{new}");
+    }
+    let mut all = vec![Cli::command()];
+    while let Some(mut command) = all.pop() {
+        let help = command.render_long_help().to_string();
+        for old in ["--over", "--for ", "--at-most", "--least", "--as "] {
+            assert!(!help.contains(old), "{}: {old}", command.get_name());
+        }
+        all.extend(command.get_subcommands().cloned());
+    }
+}

@@ -1,0 +1,98 @@
+//! Where slow operations come from: a running agent, or probes of this very process.
+
+use crate::api::slow_line::Line;
+use crate::client::events::{EventSender, until_error};
+use crate::client::local_or_remote::{self, Found};
+use crate::client::slow_ops::{self, AgentLines};
+use crate::service::local_slow_ops;
+use crate::service::source_thread::SourceHandle;
+use nfscope_model::{ProbeStatus, SlowFilter};
+use nfscope_source::Options;
+
+/// What can happen while lines are printed.
+pub(crate) enum SlowEvent {
+    /// A line came.
+    Line(Line),
+    /// The user has had enough.
+    Stop,
+    /// No more will come.
+    End(anyhow::Error),
+}
+
+/// What is being read, for questions aside.
+pub(crate) enum SlowStream {
+    Agent(String),
+    Local(SourceHandle),
+}
+
+impl SlowStream {
+    /// Begins to send events.
+    ///
+    /// # Errors
+    /// When there is no agent and local probes are not possible, or whoever measures refuses.
+    pub(crate) fn open(
+        url: Option<&str>,
+        want: &SlowFilter,
+        events: &EventSender<SlowEvent>,
+    ) -> anyhow::Result<SlowStream> {
+        let found = local_or_remote::agent_or_own(url, |at| slow_ops::request(at, want))?;
+        match found {
+            Found::Agent(at, answer) => {
+                let mut lines = AgentLines::new(&at, answer)?;
+                events.spawn("slow", until_error(move || lines.next()).map(event))?;
+                Ok(SlowStream::Agent(at))
+            }
+            Found::Own => {
+                let start = || nfscope_source::start(&Options::default());
+                let (source, mut lines) = local_slow_ops::measure(start, want.clone())?;
+                events.spawn("slow", until_error(move || lines.next()).map(event))?;
+                Ok(SlowStream::Local(source))
+            }
+        }
+    }
+
+    /// Why operations come without phases.
+    pub(crate) fn why_no_phases(&self) -> String {
+        why_no_phases(&match self {
+            SlowStream::Local(source) => source.status().probes().to_vec(),
+            SlowStream::Agent(url) => slow_ops::probes(url),
+        })
+    }
+}
+
+fn event(line: anyhow::Result<Line>) -> SlowEvent {
+    match line {
+        Ok(line) => SlowEvent::Line(line),
+        Err(why) => SlowEvent::End(why),
+    }
+}
+
+/// Without this probe no operation has phases.
+const PHASES_PROBE: &str = "sched";
+
+fn why_no_phases(probes: &[ProbeStatus]) -> String {
+    match probes.iter().find(|p| p.probe == PHASES_PROBE) {
+        Some(p) if !p.state.measures() && !p.reason.is_empty() => p.reason.clone(),
+        Some(_) => "see `nfscope check`".to_owned(),
+        None => "turned off by --no-phases, or see `nfscope check`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::example::probe;
+    use nfscope_model::ProbeState;
+
+    #[test]
+    fn absent_phases_are_explained() {
+        let unsupported = probe("sched", ProbeState::Unsupported, "no BTF for it");
+        let attached = probe("sched", ProbeState::Attached, "");
+        assert_eq!(why_no_phases(&[unsupported]), "no BTF for it");
+        assert_eq!(why_no_phases(&[attached]), "see `nfscope check`");
+        assert_eq!(
+            why_no_phases(&[]),
+            "turned off by --no-phases, or see `nfscope check`"
+        );
+    }
+}
