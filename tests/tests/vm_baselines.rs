@@ -11,7 +11,7 @@ use serde_json::Value;
 fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     let done = run(&Options {
         kernel: Kernel::V6_12,
-        seconds: 40,
+        seconds: 36,
         keep: None,
     })?;
     for (name, compared) in done.all() {

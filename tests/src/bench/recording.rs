@@ -1,6 +1,7 @@
 //! What recording takes, and comparing what was recorded.
 
 #[path = "../../../agent/nfscope/tests/fixture/long_recording.rs"]
+#[allow(missing_docs, clippy::unwrap_used)]
 mod long_recording;
 
 use std::net::SocketAddr;
