@@ -162,3 +162,35 @@ fn what_cannot_be_a_window_is_refused() {
     ];
     assert!(encode(backwards).is_err());
 }
+
+/// The columns of a window as stores have them. Decoding these bytes must always work, whatever the fields are called.
+#[test]
+fn windows_in_existing_stores_are_read() {
+    let samples = [
+        (0, Sample::Counter(5.0)),
+        (2, Sample::Gauge(0.25)),
+        (3, Sample::Gauge(-1.5)),
+        (
+            4,
+            Sample::Histogram {
+                scheme: Scheme::TIME,
+                counts: vec![(3, 7), (40, 300)],
+                sum: 2.5e-3,
+            },
+        ),
+    ];
+    let stored = [
+        3, 0, 1, 0, 1, 2, 1, 0, 1, 2, // Runs: numbers skipped, length, kind.
+        1, 2, 159, 1, 106, // Bucket schemes.
+        4, 20, 129, 148, 235, 220, 3, 2, 129, 173, 226, 4, // Numbers with their units.
+        1, 0, 0, 0, 0, 0, 0, 248, 191, // Exact numbers.
+        3, 2, 3, 36, 2, 7, 172, 2, // Buckets and their counts.
+    ];
+    // One block of deflate: final and not compressed, then length and its complement.
+    let len = stored.len() as u16;
+    let mut data = vec![1];
+    data.extend(len.to_le_bytes());
+    data.extend((!len).to_le_bytes());
+    data.extend_from_slice(&stored);
+    assert_eq!(decode(&data, |_| true).unwrap(), samples);
+}
