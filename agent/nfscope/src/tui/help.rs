@@ -11,7 +11,7 @@ const KEYS: &[&str] = &[
     "  s, S                       next, previous order      r    reverse the order",
     "  t o p P m e n              order by time, ops/s, p50, p99, max, errors, name",
     "  v                          NFS version: all, 3, 4.0, 4.1, 4.2",
-    "  /                          only names that contain a text; enter keeps, esc clears",
+    "  /                          only names with this text; enter keeps, esc clears",
     "  space                      pause and resume",
     "  up, down, pgup, pgdn, home, end                      scroll",
     "  q, esc, ctrl-c             quit                      ctrl-z suspend",
