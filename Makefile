@@ -1,9 +1,10 @@
 # Thin: each target is one script or one program, and those hold the logic.
 
-.PHONY: help run test bench ssd-log scenarios baselines lab fmt lint
+.PHONY: help run check test bench ssd-log scenarios baselines lab fmt lint
 
 help:
 	@echo "make run        nfscope on this host's NFS server, or on one in a virtual machine"
+	@echo "make check      linters and every test that needs no virtual machine: for daily work"
 	@echo "make test       set-up, linters and every test, virtual machines included"
 	@echo "make bench      what the probes cost, in counted instructions"
 	@echo "make ssd-log    what a fast log device does for sync writes to a slow ZFS pool"
@@ -11,36 +12,39 @@ help:
 	@echo "make baselines  a log device, more threads, and no change at all, recorded and compared"
 	@echo "make lab        a shell in a virtual machine that serves NFS"
 	@echo "make fmt        format Rust and C"
-	@echo "make lint       what make test checks before it tests"
+	@echo "make lint       what make check and make test look at before they test"
 
 run:
-	@deploy/run.sh
+	@tests/demo.sh
+
+check:
+	@tests/run.sh --check
 
 test:
 	@tests/run.sh
 
 bench:
-	@deploy/setup.sh build machines
+	@tests/setup/setup.sh build machines
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab bench
 
 ssd-log:
-	@deploy/setup.sh
+	@tests/setup/setup.sh
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab ssd-log
 
 scenarios:
-	@deploy/setup.sh
+	@tests/setup/setup.sh
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab scenarios $(SCENARIOS)
 
 baselines:
-	@deploy/setup.sh
+	@tests/setup/setup.sh
 	@cargo build --release -p nfscope -p lab
 	@target/release/lab baselines --keep target/baselines
 
 lab:
-	@deploy/setup.sh lab
+	@tests/setup/setup.sh lab
 	@cargo build -p lab
 	@target/debug/lab shell
 

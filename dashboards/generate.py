@@ -1,6 +1,6 @@
 """Writes the dashboards: python dashboards/generate.py [DIRECTORY]
 
-DIRECTORY is dashboards/grafana unless given. The Python that has the library is the one that deploy/setup.sh monitoring
+DIRECTORY is dashboards/grafana unless given. The Python that has the library is the one that tests/setup/setup.sh monitoring
 makes: ~/.cache/nfscope/lab/dashboards/bin/python.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 try:
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
 except ModuleNotFoundError:
-    sys.exit("error: this Python has no grafana-foundation-sdk\n  fix: deploy/setup.sh monitoring, then ~/.cache/nfscope/lab/dashboards/bin/python")
+    sys.exit("error: this Python has no grafana-foundation-sdk\n  fix: tests/setup/setup.sh monitoring, then ~/.cache/nfscope/lab/dashboards/bin/python")
 
 from source import agent, clients, disks, logs, operations, overview, phases, threads
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Formatting and lints: rustfmt, clippy, clang-format, shell syntax. With --fix, formats instead of checking.
+# Formatting and lints: rustfmt, clippy, a check for illumos, clang-format, shell syntax. With --fix, formats instead of checking.
 # The last line of each check is `ok`, `FAILED` or `skipped: <why>`; the exit status is the number of failures.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -45,6 +45,16 @@ elif [ ! -e .clang-format ] && [ ! -e probes/.clang-format ]; then
   skip clang-format "there is no .clang-format"
 else
   check clang-format "make fmt" clang-format --style=file --dry-run --Werror "${c_files[@]}"
+fi
+# What has no probes to load is meant for illumos, too. Its part of the build is checked and never linked, so that the
+# host's own C compiler will do for SQLite.
+illumos=x86_64-unknown-illumos
+illumos_packages=(nfscope-model nfscope-text nfscope-stats nfscope-diagnose nfscope-baseline nfscope)
+if compgen -G "$(rustc --print target-libdir --target $illumos 2>/dev/null)/libstd-*" >/dev/null; then
+  check "cargo check for illumos" "see each message" env CC_x86_64_unknown_illumos=cc AR_x86_64_unknown_illumos=ar \
+    cargo check --quiet --target $illumos "${illumos_packages[@]/#/--package=}"
+else
+  skip "cargo check for illumos" "Rust's standard library for it is missing: rustup target add $illumos"
 fi
 syntax() { for file in "$@"; do bash -n "$file" || return; done; }
 check "shell syntax" "see the message" syntax "${shell_files[@]}"

@@ -3,53 +3,84 @@
 # runs one program after the other, and the last test of each would have the host to itself.
 #
 #   tests/machines.sh [FILTER]    (a part of the test's name: vm_7_2)
+#
+# The cache directory keeps how long each test took when it passed last. The longest begin first, so that none is left
+# alone at the end.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# Those that take longest begin first, so that none is left alone at the end.
-longest="vm_scenarios vm_phases vm_logs vm_baselines vm_zfs vm_matrix vm_measures vm_prometheus vm_coverage"
+# <test> <seconds> <seconds of CPU time that its machines used>
+record=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}/lab/seconds.tsv
+# The same for the tests of this run, whether they passed or not.
+ran=${LAB_SECONDS:-$PWD/../target/test-reports/seconds.tsv}
 
-# name and path of each test program
+# On a machine that has no record yet, what has these in its name is long.
+long='scenario|phases|logs|baselines|zfs|matrix|measures|prometheus|coverage'
+
+# name and path of each test program of the lab
 programs() {
-  # The whole workspace, as run.sh builds it: the packages by themselves would be built once more.
+  # The whole workspace, as run.sh builds it: the package by itself would be built once more.
   cargo test --workspace --no-run --message-format=json | python3 -c '
 import json, sys
 for line in sys.stdin:
     m = json.loads(line)
-    if m.get("executable") and m["target"]["kind"] == ["test"] and "/tests/tests/" in m["target"]["src_path"]:
+    if m.get("executable") and m["profile"]["test"] and m["manifest_path"].endswith("/tests/Cargo.toml"):
         print(m["target"]["name"], m["executable"])'
 }
 
-# program and name of each test that boots a machine
+# label, path of the program, and name of each test that boots a machine: exactly those that run.sh leaves out of the others
 tests() {
-  local name path order
-  while read -r name path; do
-    order=${longest%%"$name"*}
-    [ "$order" != "$longest" ] || order=$longest.
-    "$path" --list --format terse 2>/dev/null | sed -n "s|^\(vm_.*\): test\$|${#order} $path \1|p"
-  done | sort -n | cut -d' ' -f2-
+  local program path
+  while read -r program path; do
+    "$path" --list --format terse 2>/dev/null | sed -n "s|^\(.*vm_.*\): test\$|$program::\1 $path \1|p" | sed 's/^main:://'
+  done
+}
+
+longest_first() {
+  local last=/dev/null
+  [ ! -e "$record" ] || last=$record
+  awk -v long="$long" '
+    FILENAME == ARGV[1] { seconds[$1] = $2; next }
+    { print $1 in seconds ? seconds[$1] : 100000 + ($0 ~ long), $0 }' "$last" - | sort -rn | cut -d' ' -f2-
 }
 
 # Runs one, and prints what it said at once.
 one() {
-  local path=$1 name=$2 out status
+  local label=$1 path=$2 name=$3 out status seconds started=$EPOCHREALTIME
   out=$(mktemp)
-  "$path" --exact "$name" >"$out" 2>&1
+  LAB_CPU_SECONDS=$out.cpu "$path" --exact "$name" >"$out" 2>&1
   status=$?
+  seconds=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+  cpu=$(awk '{ cpu += $1 } END { printf "%.1f", cpu }' "$out.cpu" 2>/dev/null)
   # A test that was killed has no line of its own.
   grep -qE "^test $name \.\.\. (ok|FAILED|ignored)" "$out" || echo "test $name ... FAILED" >>"$out"
-  flock "$0" cat "$out"
-  rm -f "$out"
+  (
+    flock 9
+    cat "$out"
+    echo "$label took $seconds s; its machines used $cpu s of CPU time"
+    printf '%s\t%s\t%s\n' "$label" "$seconds" "$cpu" >>"$ran"
+    if [ $status = 0 ]; then
+      { grep -v "^$label	" "$record"; tail -n 1 "$ran"; } 2>/dev/null >"$record.new"
+      mv "$record.new" "$record"
+    fi
+  ) 9<"$0"
+  rm -f "$out" "$out.cpu"
   return $status
 }
 
 if [ "${1:-}" = --one ]; then
-  one "$2" "$3"
+  one "$2" "$3" "$4"
   exit
 fi
 
+mkdir -p "$(dirname "$record")" "$(dirname "$ran")"
+: >"$ran"
 list=$(programs) || exit 1
-list=$(tests <<<"$list" | grep -- "${1:-}")
+list=$(tests <<<"$list" | grep -- "${1:-}" | longest_first)
 [ -n "$list" ] || { echo "no test is called so: ${1:-}" >&2; exit 1; }
 echo "$(wc -l <<<"$list") tests"
 xargs -P 2 -L 1 ./machines.sh --one <<<"$list"
+status=$?
+echo "The slowest (seconds, and of CPU time):"
+sort -t$'\t' -k2,2rn "$ran" | head -n 10 | awk -F'\t' '{ printf "  %7.1f %7.1f  %s\n", $2, $3, $1 }'
+exit $status

@@ -1,14 +1,35 @@
 #!/bin/bash
 # Everything that has to hold: set-up, linters, the release build, and every test - plain, root and virtual machine.
-# Ends with `N passed, N failed, N skipped`. Arguments go to cargo test (`tests/run.sh -p lab vm_6_12`).
+# Ends with `N passed, N failed, N skipped`.
+#
+#   tests/run.sh                  all of it
+#   tests/run.sh --check          what needs no virtual machine, for daily work
+#   tests/run.sh --kernel 6.12    of the machines only those of that kernel: their tests have it in their names
+#   tests/run.sh ARGUMENTS        cargo test's: tests/run.sh -p lab vm_6_12
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 started=$SECONDS
 
-deploy/setup.sh all || exit 1
-if [ "$(id -u)" != 0 ]; then
+machines=vm_
+case ${1:-} in
+-h | --help)
+  sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+  exit
+  ;;
+--check)
+  machines=
+  shift
+  ;;
+--kernel)
+  [ -n "${2:-}" ] || { echo "error: --kernel wants a kernel: tests/run.sh --kernel 6.12" >&2; exit 1; }
+  machines=vm_${2//./_}_
+  shift 2
+  ;;
+esac
+
+if [ -n "$machines" ] && [ "$(id -u)" != 0 ]; then
   echo "error: tests load BPF programs and boot machines as root" >&2
-  echo "  fix: sudo make test" >&2
+  echo "  fix: sudo make test; make check needs no root, and skips what does" >&2
   exit 1
 fi
 
@@ -21,45 +42,80 @@ for dir in target/lab/*-*-*; do
 done
 log=$reports/tests.log
 : >$log
+rm -f $reports/lint.log $reports/seconds.tsv
 # Tests that find that they cannot run write why into this file (lab::skip).
 export NFSCOPE_SKIPS=$PWD/$reports/skips
 : >"$NFSCOPE_SKIPS"
-
-echo "==> Linters"
-tests/lint.sh | tee $reports/lint.log
-lint_failures=${PIPESTATUS[0]}
-
-echo "==> Release build"
-if ! cargo build --release -p nfscope; then
-  echo "0 passed, 1 failed, 0 skipped: the release build failed"
-  exit 1
-fi
-
 export RUST_BACKTRACE=${RUST_BACKTRACE:-0}
-if [ $# -gt 0 ]; then
-  echo "==> Tests (output of passing tests is in $log)"
-  # One test owns one machine at most, so two threads keep both slots busy.
-  RUST_TEST_THREADS=2 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee $log
-  cargo_status=${PIPESTATUS[0]}
-else
-  echo "==> Tests without machines (output of passing tests is in $log)"
-  cargo test --workspace --no-fail-fast -- --skip vm_ 2>&1 | tee $log
-  cargo_status=${PIPESTATUS[0]}
-  echo "==> Tests with machines, two at a time"
-  tests/machines.sh 2>&1 | tee -a $log
-  [ "${PIPESTATUS[0]}" = 0 ] || cargo_status=1
-fi
+
+# What failed outside of a test or a lint, by name.
+broken=()
+stages=
+
+# stage <name> <title> <command...>: runs it and notes how long it took. A stage that fails hides none that can go on
+# without it.
+stage() {
+  local name=$1 title=$2 began=$SECONDS status
+  shift 2
+  echo "==> $title"
+  "$@"
+  status=$?
+  stages+="${stages:+, }$name $((SECONDS - began))"
+  return $status
+}
+
+lint() {
+  tests/lint.sh | tee $reports/lint.log
+  # What a linter found is counted by its line; without a line it has broken off.
+  [ "${PIPESTATUS[0]}" = "$(grep -c ' FAILED$' $reports/lint.log)" ] || broken+=("the linters broke off")
+}
+
+# cargo_tests <arguments of cargo test>
+cargo_tests() {
+  local before failed
+  before=$(count 'FAILED$')
+  cargo test --workspace --no-fail-fast "$@" 2>&1 | tee -a $log
+  if [ "${PIPESTATUS[0]}" != 0 ]; then
+    failed=$(count 'FAILED$')
+    # A run without a result is a failure, too.
+    [ "$failed" != "$before" ] || broken+=("cargo test ended without a failed test: a compile error, or a test program that died")
+  fi
+}
+
+machine_tests() {
+  local before
+  before=$(count 'FAILED$')
+  tests/machines.sh "$machines" 2>&1 | tee -a $log
+  [ "${PIPESTATUS[0]}" = 0 ] || [ "$(count 'FAILED$')" != "$before" ] || broken+=("tests/machines.sh ended without a failed test")
+}
 
 # Counted by test, not by the totals: a test program with a harness of its own prints none.
 count() { grep -cE "^test .* \.\.\. $1" $log; }
+
+if [ -n "$machines" ]; then
+  stage set-up "Set-up" tests/setup/setup.sh all || broken+=("tests/setup/setup.sh all")
+else
+  stage set-up "Set-up" tests/setup/setup.sh build monitoring || broken+=("tests/setup/setup.sh build monitoring")
+fi
+stage lint "Linters" lint
+if [ -n "$machines" ]; then
+  # An older build would be tested in its place: without a new one no machine starts.
+  stage build "Release build" cargo build --release -p nfscope || { broken+=("the release build; no machine was started"); machines=; }
+fi
+if [ $# -gt 0 ]; then
+  # One test owns one machine at most, so two threads keep both slots busy.
+  RUST_TEST_THREADS=2 stage tests "Tests (output of passing tests is in $log)" cargo_tests "$@"
+else
+  stage "plain tests" "Tests without machines (output of passing tests is in $log)" cargo_tests -- --skip vm_
+  [ -z "$machines" ] || stage machines "Tests with machines, two at a time" machine_tests
+fi
+
 passed=$(count 'ok$')
-failed=$(($(count 'FAILED$') + lint_failures))
+failed=$(($(count 'FAILED$') + $(grep -c ' FAILED$' $reports/lint.log) + ${#broken[@]}))
 ignored=$(count 'ignored')
 cannot=$(sort -u "$NFSCOPE_SKIPS" | grep -c .)
 linted=$(grep -c ' ok$' $reports/lint.log)
 unlinted=$(grep -c ' skipped: ' $reports/lint.log)
-# A run that stopped without a result (a compile error) is a failure too.
-[ "$cargo_status" != 0 ] && [ "$failed" = "$lint_failures" ] && failed=$((failed + 1))
 
 echo
 if [ $((ignored + cannot + unlinted)) -gt 0 ]; then
@@ -70,9 +126,12 @@ if [ $((ignored + cannot + unlinted)) -gt 0 ]; then
 fi
 if [ "$failed" -gt 0 ]; then
   echo "Failed:"
+  [ ${#broken[@]} = 0 ] || printf '  %s\n' "${broken[@]}"
   grep ' FAILED$' $reports/lint.log | sed 's/^ */  /; s/ \.\.\. FAILED//'
   sed -n 's/^test \(.*\) \.\.\. FAILED/  \1/p' $log
   grep -ho "logs are kept in [^ ]*" $log | sort -u | sed 's/^/  /'
 fi
+sed -n '/^The slowest (seconds/,$p' $log
+echo "Seconds: $stages"
 echo "$((passed - cannot + linted)) passed, $failed failed, $((ignored + cannot + unlinted)) skipped ($((SECONDS - started)) s)"
 [ "$failed" = 0 ]

@@ -17,7 +17,7 @@ PAGE = page(
             ),
             graph(
                 "Lost events",
-                "Events that a probe could not measure, or only in part, a second; METRICS.md explains the reasons. A few are "
+                "Events that a probe could not measure, or only in part, a second; docs/metrics.md explains the reasons. A few are "
                 "everyday under load; a rise beside a falling coverage is not.",
                 "ops", (q.rate("nfscope_events_lost_total", "probe, reason"), "{{probe}} {{reason}}"),
             ),

@@ -12,7 +12,7 @@ PAGE = page(
             states(
                 "Findings",
                 "What nfscope finds to be the bottleneck; red while it does. A red bar says which section of "
-                "dashboards/README.md to read.",
+                "docs/findings.md to read.",
                 (q.by("instance, kind", q.of("nfscope_bottleneck_active"), "max"), "{{instance}} {{kind}}"),
                 off="no", on="found",
             ),

@@ -50,8 +50,8 @@ PAGE = page(
                 "Of all processors of the host, whoever uses them. Near 100 % threads wait for one: see the phase runqueue.",
                 "percentunit",
                 (
-                    f"1 - {q.rate('nfscope_processor_idle_seconds_total', 'instance')} / "
-                    f"{q.by('instance', q.of('nfscope_processors'))}",
+                    f"1 - {q.rate('nfscope_cpu_idle_seconds_total', 'instance')} / "
+                    f"{q.by('instance', q.of('nfscope_cpus'))}",
                     "{{instance}}",
                 ),
                 top=1,

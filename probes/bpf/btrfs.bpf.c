@@ -5,17 +5,19 @@
  *
  * Cost: two short programs a sync of the log, three more if it writes the log; nothing on operations that sync none.
  *
- * How many bytes that are is told by nothing that would not look at every block written: btrfs has no series of bytes.
+ * btrfs has no series of bytes: only a program at every block written could count them.
  */
 #include "lib/kernel.h"
-#define LOG_MAP(part) btrfs##part
+#define LOG_MAP btrfs_log
+#define LOG_EVENT_MAP btrfs_event
+#define LOG_THREAD_MAP btrfs_thread
 #include "lib/log.h"
 #include "lib/waits.h"
 
 /* The functions in which threads wait; neither lies in the other. */
 enum { TREE_LOG, TRANSACTION };
 
-/* The device that is named as what the filesystem is mounted from; its own s_dev is no device's. */
+/* The device by which mounts name the file system; the number in its s_dev belongs to no device. */
 static __always_inline u32 device_of(struct btrfs_fs_info *fs)
 {
 	struct btrfs_fs_devices *all = READ(fs, fs_devices);
@@ -48,7 +50,7 @@ int PROGRAM(btrfs_log_end)
 	log_wait_end(TREE_LOG, ALONE);
 }
 
-/* The filesystem's own thread commits every 30 seconds: nobody waits for that. */
+/* The file system's own thread commits every 30 seconds: nobody waits for that. */
 SEC("fentry/btrfs_commit_transaction")
 int PROGRAM(btrfs_txn_begin, struct btrfs_trans_handle *trans)
 {

@@ -10,7 +10,9 @@
  * which it waits inside.
  */
 #include "lib/kernel.h"
-#define LOG_MAP(part) jbd2##part
+#define LOG_MAP jbd2_log
+#define LOG_EVENT_MAP jbd2_event
+#define LOG_THREAD_MAP jbd2_thread
 #include "lib/log.h"
 #include "lib/waits.h"
 

@@ -3,12 +3,12 @@
 #define NFSCOPE_LOG_ROW_H
 
 enum log_target {
-	LOG_MAIN, /* in the filesystem's own device */
+	LOG_MAIN, /* on the file system's own device */
 	LOG_SEPARATE, /* on a device of its own */
 	LOG_TARGETS,
 };
 
-/* Per filesystem, by the device that it is mounted from (dev_t as in struct block_device), and CPU. */
+/* Per file system, by the device that it is mounted from (dev_t as in struct block_device), and CPU. */
 struct log_row {
 	struct time_hist wait; /* of threads, for the log */
 	struct time_hist commit; /* writes of the log itself */
@@ -16,7 +16,7 @@ struct log_row {
 };
 
 enum log_event {
-	EV_LOG_FULL, /* more filesystems than rows */
+	EV_LOG_FULL, /* more file systems than rows */
 	EV_LOG_UNMATCHED, /* an end without its beginning, or the other way round: the kernel skipped the other one, or
 			     it came before attach */
 	LOG_EVENTS,

@@ -81,7 +81,7 @@ int PROGRAM(nfsd_xprt_free, struct svc_xprt *xprt)
 		c->xprt = 0;
 }
 
-/* A thread takes a transport. A third of the time nothing is there to read, and the thread goes back to sleep. */
+/* A thread dequeues a transport. A third of the time nothing is there to read, and the thread goes back to sleep. */
 TP(svc_xprt_dequeue)
 int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 {
@@ -94,11 +94,11 @@ int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 	}
 	if (r->stage >= RUNNING || r->t_busy)
 		end_late(r, now);
-	r->t_take = now;
+	r->t_dequeue = now;
 	r->t_arrive = 0;
 	r->connection = 0;
 	r->rqst = (u64)rqst;
-	r->stage = TAKEN;
+	r->stage = DEQUEUED;
 }
 
 /* Bytes of a record were read, all of it the last time; the transport is still this thread's alone. */
@@ -109,7 +109,7 @@ int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 	struct connection *c;
 	struct tcp_sock *tcp;
 
-	if (!r || r->stage != TAKEN)
+	if (!r || r->stage != DEQUEUED)
 		return;
 	r->xprt = as_number((u64)xprt, IN_RECEIVE);
 	c = connection_of(r->xprt);
@@ -120,7 +120,7 @@ int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 	r->t_arrive = arrival_match(c, load32(ADDRESS(tcp->copied_seq)));
 }
 
-/* Asking mountd (export, client, user): the thread may sleep for seconds before the call is known. It is taken. */
+/* Asking mountd (export, client, user): the thread may sleep for seconds before the call is known. It is busy. */
 TP(cache_entry_upcall)
 int PROGRAM(nfsd_upcall)
 {
@@ -128,7 +128,7 @@ int PROGRAM(nfsd_upcall)
 	struct svc_rqst *rqst;
 	struct svc_pool *p;
 
-	if (!r || r->stage != TAKEN)
+	if (!r || r->stage != DEQUEUED)
 		return;
 	rqst = (void *)r->rqst;
 	p = BPF_CORE_READ(rqst, rq_pool);
@@ -164,7 +164,7 @@ int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 	if (!r)
 		return;
 	if (r->stage != RUNNING && rqst)
-		begin(r, rqst, now); /* run was skipped */
+		begin(r, rqst, now); /* nfsd_run was skipped */
 	compound_args(r);
 	/* Decoding is the COMPOUND's own. */
 	if (r->waited)
@@ -307,7 +307,7 @@ int PROGRAM(nfsd_idle, struct svc_rqst *rqst)
 		begin_late(r, rqst);
 	if (r->stage >= RUNNING || r->t_busy)
 		end_late(r, bpf_ktime_get_ns());
-	/* What it took held no call. If its next taking is skipped, this one is not taken for it. */
+	/* What it dequeued held no call. If its next dequeue is skipped, this one must not stand for it. */
 	r->stage = IDLE;
 }
 #endif

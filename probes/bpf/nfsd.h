@@ -45,16 +45,16 @@ enum phase { QUEUE, RECEIVE, EXECUTE, REPLY, PHASES };
 /* Per row of the operation table and CPU. */
 struct op_times {
 	struct time_hist duration;
-	u64 wait_ns[WAITS]; /* of the same time; the rest was spent on a processor */
+	u64 wait_ns[WAITS]; /* of the same time; the rest is CPU time */
 };
 
-/* Who asked for what: an address (IPv4 as mapped into IPv6) and an export (see client_accounting.h). */
+/* A client and an export: its address (IPv4 as mapped into IPv6), its number (see lib/client_accounting.h). */
 struct client_key {
 	u64 client[2];
 	u64 export;
 };
 
-/* Per such pair and CPU. */
+/* Per client, export and CPU. */
 struct client_row {
 	u64 ops;
 	u64 ns;
@@ -110,7 +110,7 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
-	/* What is in the rows of clients and exports, or found none there: added after it was added to them. */
+	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */
 	u64 accounted_ops;
 	u64 accounted_ns;
 };
@@ -144,13 +144,12 @@ enum event {
 	EV_ARRIVAL_UNKNOWN, /* a request whose arrival was not seen: no queue time */
 	EV_POOL_OUTSIDE, /* pool number beyond the table */
 	/*
-	 * Seen late. From 7.x on tracepoints run preemptibly, and the kernel skips a program on a processor where a
-	 * preempted task is inside the same program. Later programs notice and count what was skipped, with times that
-	 * they know less exactly.
+	 * Seen late. From 7.x on tracepoints run preemptibly, and the kernel skips a program on a CPU where a preempted
+	 * task is inside the same program. Later programs notice and count what was skipped, with less exact times.
 	 */
 	EV_SKIPPED,
 	EV_ERROR_FULL, /* no room for another (op, status) pair */
-	EV_CLIENT_FULL, /* no room for another pair of client and export */
+	EV_CLIENT_FULL, /* no row for another client and export */
 	EV_WAIT_OUTSIDE, /* a wait that does not fit into the duration of its operation: its rest belongs to none */
 	EVENTS,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sched: when a thread that executes an NFS operation leaves its processor, and when it comes back.
+ * sched: when a thread that executes an NFS operation leaves its CPU, and when it comes back.
  *
  * Cost: one program at every context switch of the host. Of a task that is no nfsd thread it reads the first half of
  * its name and ends; `make bench` counts what such a switch costs.

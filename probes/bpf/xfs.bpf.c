@@ -9,7 +9,9 @@
  * nothing.
  */
 #include "lib/kernel.h"
-#define LOG_MAP(part) xfs##part
+#define LOG_MAP xfs_log
+#define LOG_EVENT_MAP xfs_event
+#define LOG_THREAD_MAP xfs_thread
 #include "lib/log.h"
 #include "lib/waits.h"
 

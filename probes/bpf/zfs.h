@@ -65,7 +65,7 @@ struct zfs_since {
 	u64 spa;
 };
 
-/* A log block (struct lwb) under way. */
+/* A log block (struct lwb) being written. */
 struct zfs_lwb {
 	u64 issued;
 	u64 written; /* 0: not yet */
@@ -73,7 +73,7 @@ struct zfs_lwb {
 };
 
 /*
- * Where OpenZFS has its fields, in bytes, for modules without BTF. Set by user space (agent/src/source/linux/zfs.rs).
+ * Where OpenZFS has its fields, in bytes, for modules without BTF. Set by user space (LAYOUTS in its source).
  * Those that stand at the beginning in every version are not in it.
  */
 struct zfs_layout {

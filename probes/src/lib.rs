@@ -49,6 +49,9 @@ pub static ZFS: Object = object!("zfs");
 /// Block requests.
 pub static BLOCK: Object = object!("block");
 
+/// Every object.
+pub static OBJECTS: [&Object; 7] = [&NFSD, &SCHED, &JBD2, &XFS, &BTRFS, &ZFS, &BLOCK];
+
 macro_rules! types {
     ($($(#[$doc:meta])* $word:ident;)*) => {$(
         $(#[$doc])*

@@ -1,7 +1,7 @@
 //! `lab baselines`: what `nfscope baseline` says of changes that the lab has made, and of none.
 //!
 //! Two experiments on one machine that counts instructions, its disks null_blk with a timer: a fast log device joins a pool on
-//! a slow disk, and one thread becomes sixteen. The load is the same before and after, each caller asking every so often.
+//! a slow disk, and one thread becomes sixteen. The load is the same before and after, each client asking every so often.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -121,7 +121,7 @@ fn log_device(bench: &Bench, kernel: Kernel) -> Result<(Compared, Compared)> {
         "set -e; zfs_load {}; scene_up zfs {DISK_MS}; nfsd_up 16; grace_over",
         zfs.display()
     ))?;
-    let load = bench.load("crowd write --callers 4 --within 4 --every 60 --scatter")?;
+    let load = bench.load("clients write --clients 4 --within 4 --every 60 --scatter")?;
     bench.record("disk")?;
     bench.record("disk-again")?;
     bench.server.sh(&format!(
@@ -142,9 +142,9 @@ fn threads(bench: &Bench) -> Result<(Compared, String)> {
          dd if=/dev/zero of=/run/exp/shared bs=1M count=128 status=none
          sync")?;
     // What has been read is forgotten, so that the last second is as the first.
-    let forget = bench.server.lab_command("forget /run/exp/shared");
+    let forget = bench.server.lab_command("evict-cache /run/exp/shared");
     let cold = bench.server.spawn(&forget)?;
-    let load = bench.load("crowd read --callers 16 --within 128 --every 40 --scatter")?;
+    let load = bench.load("clients read --clients 16 --within 128 --every 40 --scatter")?;
     bench.record("one-thread")?;
     bench.server.sh("echo 16 >/proc/fs/nfsd/threads")?;
     bench.record("sixteen-threads")?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A kernel of the test matrix, as unpacked by `deploy/setup.sh lab`.
+/// A kernel of the test matrix, as unpacked by `tests/setup/setup.sh lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// Debian 11: no module BTF, the oldest that must degrade with a clear reason.
@@ -52,7 +52,7 @@ impl Kernel {
         let file = self.dir().join("release");
         let release = fs::read_to_string(&file).with_context(|| {
             format!(
-                "kernel {self} is not unpacked ({} is missing); run: deploy/setup.sh lab",
+                "kernel {self} is not unpacked ({} is missing); run: tests/setup/setup.sh lab",
                 file.display()
             )
         })?;
@@ -83,14 +83,14 @@ impl Kernel {
         let file = dir.join("release");
         let built = fs::read_to_string(&file).with_context(|| {
             format!(
-                "ZFS for kernel {self} is not built ({} is missing); run: deploy/setup.sh lab",
+                "ZFS for kernel {self} is not built ({} is missing); run: tests/setup/setup.sh lab",
                 file.display()
             )
         })?;
         let release = self.release()?;
         ensure!(
             built.split_whitespace().last() == Some(release.as_str()),
-            "ZFS for kernel {self} is built for another one than {release} ({} says {}); run: deploy/setup.sh lab",
+            "ZFS for kernel {self} is built for another one than {release} ({} says {}); run: tests/setup/setup.sh lab",
             file.display(),
             built.trim()
         );
@@ -108,7 +108,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Where `deploy/setup.sh lab` put kernels, ZFS and virtme-ng.
+/// Where `tests/setup/setup.sh lab` put kernels, ZFS and virtme-ng.
 pub fn cache() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     let root = match (set("NFSCOPE_CACHE"), set("XDG_CACHE_HOME"), set("HOME")) {

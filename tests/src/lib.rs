@@ -5,60 +5,64 @@
 //! use lab::{Kernel, Load, Server};
 //! let server = Server::boot(Kernel::V6_12).export("xfs").clients(3).start()?;
 //! let agent = server.agent(&[])?;
-//! let before = server.kernel_counts()?;
+//! let before = server.kernel_counters()?;
 //! server.load(Load::mixed().ops(20_000))?;
-//! let executed = server.kernel_counts()? - before;
+//! let executed = server.kernel_counters()? - before;
 //! println!("{} v4 writes\n{}", executed.op4("write"), agent.get("/metrics")?);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Machines are QEMU under virtme-ng (`deploy/setup.sh lab`), on the host's root file system, read-only: programs
+//! Machines are QEMU under virtme-ng (`tests/setup/setup.sh lab`), on the host's root file system, read-only: programs
 //! built here run there. At most two run at a time, whatever the number of test processes. A machine ends with the
 //! value, or the process, that owns it. Its logs are removed, unless a test failed: then the failure names them.
 
-pub mod account;
 mod agent;
 pub mod baselines;
 pub mod bench;
 mod builder;
+mod checks;
 mod client;
 mod control;
-mod counts;
+pub mod cpu_hog;
+pub mod demo;
 mod disk;
-pub mod forget;
+pub mod evict_cache;
 pub mod guard;
 pub mod guest;
 pub mod http;
 pub mod init;
 mod kernel;
+mod kernel_counters;
 pub mod load;
 mod machine;
 pub mod monitoring;
 mod names;
 mod place;
 pub mod raw;
+pub mod reconcile;
 pub mod scenarios;
 mod server;
-pub mod show;
 mod skip;
 mod slot;
-pub mod spin;
+mod slow;
 pub mod ssd_log;
 mod threads;
 mod wire;
 
 pub use agent::Agent;
 pub use builder::Builder;
+pub use checks::Checks;
 pub use client::Client;
 pub use control::{Output, Running};
-pub use counts::KernelCounts;
 pub use disk::{Delay, Disk};
 pub use http::{Lines, Response};
 pub use kernel::Kernel;
+pub use kernel_counters::KernelCounters;
 pub use load::{Load, LoadReport};
 pub use names::{OP4, PROC3};
 pub use place::{lab_program, nfscope_program, target_dir};
 pub use server::Server;
 pub use skip::skip;
+pub use slow::{SlowLine, SlowOp};
 pub use threads::ThreadTimes;

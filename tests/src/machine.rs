@@ -71,7 +71,7 @@ impl Machine {
         let vng = cache().join("venv/bin/vng");
         ensure!(
             vng.is_file(),
-            "{} is missing; run: deploy/setup.sh lab",
+            "{} is missing; run: tests/setup/setup.sh lab",
             vng.display()
         );
         let dir = place::machine_dir(spec.kernel.name())?;
@@ -309,7 +309,9 @@ fn make_disk(path: &Path, size: u64, mkfs: &[String]) -> Result<()> {
         .args(arguments)
         .arg(path)
         .output()
-        .with_context(|| format!("running {program}; is it set up? run: deploy/setup.sh lab"))?;
+        .with_context(|| {
+            format!("running {program}; is it set up? run: tests/setup/setup.sh lab")
+        })?;
     ensure!(
         output.status.success(),
         "{program} {} failed: {}",

@@ -69,9 +69,9 @@ enum What {
     },
     /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
     /// as JSON
-    Crowd(lab::raw::crowd::Crowd),
+    Clients(lab::raw::clients::ClientLoad),
     /// Take every processor away from everybody else, again and again until killed; wants a real-time priority
-    Spin {
+    CpuHog {
         /// For so many milliseconds
         #[arg(long, default_value_t = 30)]
         busy: u64,
@@ -80,7 +80,7 @@ enum What {
         idle: u64,
     },
     /// Let the page cache forget a file again and again until killed, and nothing else
-    Forget {
+    EvictCache {
         /// The file, not over NFS
         file: PathBuf,
         /// Every so many milliseconds
@@ -164,7 +164,7 @@ fn main() -> ExitCode {
 
 fn run(what: What) -> Result<()> {
     match what {
-        What::Run { kernel, export } => lab::show::run(kernel, &export)?,
+        What::Run { kernel, export } => lab::demo::run(kernel, &export)?,
         What::Shell {
             kernel,
             export,
@@ -185,8 +185,8 @@ fn run(what: What) -> Result<()> {
                 builder = builder.delayed().external_log();
             }
             let what = format!("Booting kernel {kernel} with an NFS server");
-            let server = lab::show::during(&what, || builder.start())?;
-            lab::show::during("Mounting the export over v3 and v4.2", || {
+            let server = lab::demo::during(&what, || builder.start())?;
+            lab::demo::during("Mounting the export over v3 and v4.2", || {
                 for client in server.clients() {
                     client.mount_v3()?;
                     client.mount_v4_2()?;
@@ -213,14 +213,16 @@ fn run(what: What) -> Result<()> {
             let calls = lab::raw::pipeline::run(writers, writes)?;
             println!("{}", serde_json::to_string(&calls)?);
         }
-        What::Crowd(crowd) => {
-            let callers = lab::raw::crowd::run(&crowd)?;
-            println!("{}", serde_json::to_string(&callers)?);
+        What::Clients(load) => {
+            let clients = lab::raw::clients::run(&load)?;
+            println!("{}", serde_json::to_string(&clients)?);
         }
-        What::Spin { busy, idle } => {
-            lab::spin::run(Duration::from_millis(busy), Duration::from_millis(idle))?;
+        What::CpuHog { busy, idle } => {
+            lab::cpu_hog::run(Duration::from_millis(busy), Duration::from_millis(idle))?;
         }
-        What::Forget { file, every } => lab::forget::run(&file, Duration::from_millis(every))?,
+        What::EvictCache { file, every } => {
+            lab::evict_cache::run(&file, Duration::from_millis(every))?
+        }
         What::Load {
             kind,
             ops,

@@ -9,13 +9,13 @@ use crate::agent::Agent;
 use crate::builder::Builder;
 use crate::client::Client;
 use crate::control::{Output, Running};
-use crate::counts::KernelCounts;
 use crate::disk::{Delay, Disk};
 use crate::kernel::Kernel;
+use crate::kernel_counters::KernelCounters;
 use crate::load::{Load, LoadReport};
 use crate::machine::Machine;
 use crate::place;
-use crate::raw::crowd::Caller;
+use crate::raw::clients::ClientReport;
 use crate::threads::ThreadTimes;
 
 /// What every script in the machine can call.
@@ -166,8 +166,8 @@ impl Server {
     }
 
     /// What the kernel itself has counted.
-    pub fn kernel_counts(&self) -> Result<KernelCounts> {
-        KernelCounts::parse(&self.sh("cat /proc/net/rpc/nfsd")?.stdout)
+    pub fn kernel_counters(&self) -> Result<KernelCounters> {
+        KernelCounters::parse(&self.sh("cat /proc/net/rpc/nfsd")?.stdout)
     }
 
     /// The n-th client, counted from 0.
@@ -274,18 +274,18 @@ impl Server {
         Ok(mounts.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// Lets many clients of the lab's own call the server, as `lab crowd --help` describes them.
-    pub fn crowd(&self, arguments: &str) -> Result<Vec<Caller>> {
-        let output = self.lab(&format!("crowd {arguments}"))?;
+    /// Lets many clients of the lab's own call the server, as `lab clients --help` describes them.
+    pub fn run_clients(&self, arguments: &str) -> Result<Vec<ClientReport>> {
+        let output = self.lab(&format!("clients {arguments}"))?;
         serde_json::from_str(&output.stdout)
-            .with_context(|| format!("lab crowd {arguments} printed {:?}", output.stdout))
+            .with_context(|| format!("lab clients {arguments} printed {:?}", output.stdout))
     }
 
     /// Takes every processor away from everything else for `busy`, leaves it for `idle`, and so on until the returned
     /// command is killed.
-    pub fn spin(&self, busy: Duration, idle: Duration) -> Result<Running> {
+    pub fn cpu_hog(&self, busy: Duration, idle: Duration) -> Result<Running> {
         self.spawn(&format!(
-            "exec chrt -f 50 {} spin --busy {} --idle {}",
+            "exec chrt -f 50 {} cpu-hog --busy {} --idle {}",
             self.machine.lab().display(),
             busy.as_millis(),
             idle.as_millis()

@@ -11,7 +11,7 @@ use serde_json::Value;
 fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     let done = run(&Options {
         kernel: Kernel::V6_12,
-        seconds: 60,
+        seconds: 40,
         keep: None,
     })?;
     for (name, compared) in done.all() {
@@ -62,7 +62,7 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
         let ratio = row["ratio"]["high"].as_f64().context("no ratio")?;
         ensure!(ratio < 1.0 / 8.0, "{row}");
     }
-    // As many as before, because the callers ask as often.
+    // As many as before, because the clients ask as often.
     for (of, what) in [("op", "rate"), ("log", "rate"), ("sync_writes", "rate")] {
         let row = row(c, of, what)?;
         ensure!(row["verdict"] == "no_evidence", "{row}");

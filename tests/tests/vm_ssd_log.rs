@@ -1,7 +1,7 @@
-//! The experiment of the README: a fast log device joins a pool on a slow disk while it serves.
+//! The experiment of docs/performance.md: a fast log device joins a pool on a slow disk while it serves.
 
 use anyhow::Result;
-use lab::account::merged;
+use lab::reconcile::merged;
 use lab::ssd_log::{Half, Options, moved, run, table};
 use nfscope_model::family;
 

@@ -250,8 +250,8 @@ impl Account {
     }
 
     fn processors(&mut self, w: &Window) {
-        self.processors = w.delta.value(&f::PROCESSORS, []).filter(|n| *n > 0.0);
-        let idle = w.delta.value(&f::PROCESSOR_IDLE, []);
+        self.processors = w.delta.value(&f::CPUS, []).filter(|n| *n > 0.0);
+        let idle = w.delta.value(&f::CPU_IDLE, []);
         if let (Some(n), Some(idle)) = (self.processors, idle) {
             self.idle = (self.length > 0.0).then(|| part(idle, n * self.length));
         }

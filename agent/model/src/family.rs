@@ -34,6 +34,8 @@ pub struct Info {
     pub kind: Kind,
     /// Labels in the order in which series carry them.
     pub labels: &'static [Label],
+    /// Release of nfscope that had it first.
+    pub since: &'static str,
 }
 
 /// A family with `N` labels.
@@ -62,8 +64,8 @@ labels! {
     REASON = "reason": "dropped, deferred, garbage, auth";
     RESULT = "result": "hit, miss, nocache";
     FS = "fs": "ext4, xfs, btrfs, zfs";
-    VOLUME = "volume": "block device the filesystem is mounted from, or the ZFS pool";
-    TARGET = "target": "main (in the filesystem's device or pool), separate (external journal, logdev, SLOG)";
+    VOLUME = "volume": "block device that the file system is mounted from, or the ZFS pool";
+    TARGET = "target": "main (in the file system's device or pool), separate (external journal, logdev, SLOG)";
     ZFS_POOL = "volume": "ZFS pool";
     ZFS_POOLS = "volume": "ZFS pool; all before OpenZFS 2.2, which counts this for all pools together";
     SYNC = "sync": "standard, always, disabled: the dataset's property";
@@ -83,13 +85,32 @@ labels! {
     REVISION = "revision": "git commit";
 }
 
+/// The first release; what came later says so behind its help: `"...", since "0.2.0";`.
+macro_rules! since {
+    () => {
+        "0.1.0"
+    };
+    ($release:literal) => {
+        $release
+    };
+}
+
 macro_rules! families {
-    ($($(#[doc = $doc:literal])* $id:ident: $name:literal $kind:expr, [$($label:ident),*], $help:literal;)*) => {
+    ($(
+        $(#[doc = $doc:literal])*
+        $id:ident: $name:literal $kind:expr, [$($label:ident),*], $help:literal $(, since $since:literal)?;
+    )*) => {
         $(
             #[doc = $help]
             $(#[doc = $doc])*
             pub static $id: Family<{ <[&str]>::len(&[$(stringify!($label)),*]) }> = Family {
-                info: Info { name: $name, help: $help, kind: $kind, labels: &[$($label),*] },
+                info: Info {
+                    name: $name,
+                    help: $help,
+                    kind: $kind,
+                    labels: &[$($label),*],
+                    since: since!($($since)?),
+                },
             };
         )*
         /// Every family, in the order of the exposition.
@@ -103,7 +124,7 @@ families! {
     OP_DURATION: "nfscope_op_duration_seconds" Histogram(Scheme::TIME), [VERSION, OP],
         "Server execution time of one NFSv3 procedure (dispatch, from decode to encoded reply) or one NFSv4 component operation (its encoding included)";
     OP_PHASE: "nfscope_op_phase_seconds_total" Counter, [VERSION, OP, OP_PHASES],
-        "The time of nfscope_op_duration_seconds by what the nfsd thread did: cpu (on a processor), runqueue (runnable, waiting for one), log (asleep until the journal or intent log is durable), disk (asleep for block I/O outside the log), lock (any other sleep)";
+        "The time of nfscope_op_duration_seconds by what the nfsd thread did: cpu (on a CPU), runqueue (runnable, waiting for a CPU), log (asleep until the journal or intent log is durable), disk (asleep for block I/O outside the log), lock (any other sleep)";
     OP_ERRORS: "nfscope_op_errors_total" Counter, [VERSION, OP, STATUS],
         "NFSv3 procedures and NFSv4 component operations that answered with a status other than OK";
     COMPOUND_DURATION: "nfscope_compound_duration_seconds" Histogram(Scheme::TIME), [VERSION],
@@ -137,7 +158,7 @@ families! {
     THREADS_LIMIT: "nfscope_threads_limit" Gauge, [POOL],
         "Most nfsd threads that the pool may have";
     THREAD_BUSY: "nfscope_thread_busy_seconds_total" Counter, [POOL],
-        "Sum over threads of the time with a request in hand; its rate over nfscope_threads is utilisation";
+        "Sum over threads of the time spent on a request; its rate over nfscope_threads is utilisation";
     THREADS_SATURATED: "nfscope_threads_saturated_seconds_total" Counter, [POOL],
         "Time during which every running thread of the pool had a request in hand";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -181,7 +202,7 @@ families! {
     BLOCK_INFLIGHT: "nfscope_block_inflight" Gauge, [DEVICE],
         "Block requests issued to the device and not completed";
     BLOCK_BUSY: "nfscope_block_busy_seconds_total" Counter, [DEVICE],
-        "Time in which the device had at least one request in hand, as the kernel counts it (/proc/diskstats); a disk that serves many at once has room at 1 s per second, too";
+        "Time in which the device had at least one request in flight, as the kernel counts it (/proc/diskstats); a device that serves many requests at once has room even at 1 s per second";
     CLIENT_OPS: "nfscope_client_ops_total" Counter, [CLIENT],
         "Operations by client, all that nfscope_op_duration_seconds counts (NFSACL procedures and NULL, too); counted for a client from when it is among the busiest, for other before and after";
     CLIENT_OP_SECONDS: "nfscope_client_op_seconds_total" Counter, [CLIENT],
@@ -196,12 +217,12 @@ families! {
         "Server execution time of those operations";
     EXPORT_EVICTIONS: "nfscope_export_evictions_total" Counter, [],
         "Exports that lost their series to a busier one";
-    PROCESSORS: "nfscope_processors" Gauge, [],
-        "Processors online, to compare the idle time with";
-    PROCESSOR_IDLE: "nfscope_processor_idle_seconds_total" Counter, [],
-        "Time of all processors together in which nothing ran (waiting for I/O included), as the kernel counts it in /proc/stat";
+    CPUS: "nfscope_cpus" Gauge, [],
+        "CPUs online, to compare the idle time with";
+    CPU_IDLE: "nfscope_cpu_idle_seconds_total" Counter, [],
+        "Idle time of all CPUs together (waiting for I/O included), as the kernel counts it in /proc/stat";
     BOTTLENECK_ACTIVE: "nfscope_bottleneck_active" Gauge, [FINDING],
-        "1 while the agent finds this bottleneck, judged every 10 s; every kind has its series";
+        "1 while this finding is active; the agent evaluates every 10 s, and every kind has its series";
     BOTTLENECK_SCORE: "nfscope_bottleneck_score_ratio" Gauge, [FINDING],
         "Share of the server's residence time (nfscope_rpc_duration_seconds) that this cause explains, in the last 10 s";
     BUILD_INFO: "nfscope_build_info" Gauge, [BUILD_VERSION, REVISION],
@@ -213,7 +234,7 @@ families! {
     PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],
         "Time spent in the probe program; only while the host keeps BPF run-time statistics";
     EVENTS_LOST: "nfscope_events_lost_total" Counter, [PROBE, LOST],
-        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that processor), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside, tally_full (no row for a client and export: its operations count for other), wait_outside (a wait that did not fit into its operation)";
+        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that CPU), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside, client_full (no row for a client and export: its operations count for other), wait_outside (a wait that did not fit into its operation)";
     MAP_ENTRIES: "nfscope_map_entries" Gauge, [MAP],
         "Entries in use of a BPF map that can fill";
     MAP_CAPACITY: "nfscope_map_capacity" Gauge, [MAP],

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who asked for what: operations and their time by client and export.
+ * Operations and their time by client and export.
  *
- * A connection knows by heart the rows of the exports that it used last, so that counting a request costs the same
- * however many clients and exports there are. User space knows the totals: what finds no row of its own is not lost,
- * but has no name.
+ * A connection remembers the rows of the exports that it used last. Counting a request then costs the same however many
+ * clients and exports there are. User space knows the totals: what finds no row is not lost, but has no name.
  *
- * An export is known by the part of the file handle that names it (fsid type and fsid, fs/nfsd/nfsfh.h, which has been
- * the same since Linux 2.5), mixed into one number. User space does the same with the kernel's list of fsids.
+ * An export's number is a hash of the part of the file handle that names it: fsid type and fsid (fs/nfsd/nfsfh.h, the
+ * same since Linux 2.5). User space computes it from the kernel's list of fsids.
  */
 #ifndef NFSCOPE_CLIENT_ACCOUNTING_H
 #define NFSCOPE_CLIENT_ACCOUNTING_H
 
-#define CLIENT_ROWS 4096 /* a power of two; the first for pairs that found no room */
+#define CLIENT_ROWS 4096 /* a power of two; the first for all that found no row */
 
 TABLE(nfsd_client_row, CLIENT_ROWS, u32, struct client_row);
 
-/* The row of each pair. */
+/* The number of each row, by client and export. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, CLIENT_ROWS);
@@ -24,7 +23,7 @@ struct {
 	__type(value, u32);
 } nfsd_client SEC(".maps");
 
-/* Rows that no pair has. Filled by user space, which takes all rows back when few are left, and begins a new epoch. */
+/* Rows not in use. Filled by user space, which takes all rows back when few are left, and begins a new epoch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, CLIENT_ROWS);
@@ -62,7 +61,7 @@ static __always_inline void client_of(struct svc_rqst *rqst, u64 client[2])
 #endif
 }
 
-/* struct knfsd_fh of the file that the request came to last: an NFSv3 procedure's first argument; 0 where none. */
+/* struct knfsd_fh of the last file that the request named: an NFSv3 procedure's first argument; 0 where none. */
 static __always_inline u64 handle_of(struct request_record *r)
 {
 #ifdef NFSCOPE_RAW
@@ -127,7 +126,7 @@ static __always_inline bool client_known(struct connection *c, struct request_re
 	return c->epoch == epoch && c->client[1] == r->client[1] && c->client[0] == r->client[0];
 }
 
-/* The row of a pair that its connection does not know (any more). */
+/* The row of a client and export that the connection does not know (any more). */
 static __noinline struct client_row *client_find(struct request_record *r, struct connection *c, u64 export)
 {
 	struct client_key key = { .export = export };

@@ -16,7 +16,7 @@
 #define NFSCOPE_CONNECTION_H
 
 #define RING 128 /* segments that wait unread on one connection; more share an entry, see below */
-#define KNOWN_EXPORTS 4 /* exports of one connection whose rows it knows by heart */
+#define KNOWN_EXPORTS 4 /* exports whose rows a connection remembers */
 
 /*
  * An address as a number to reckon with. To verifiers what a hook gives is a pointer, with which they allow little;
@@ -51,7 +51,7 @@ struct connection {
 	u32 epoch; /* of what follows */
 	u32 unused;
 	u64 client[2]; /* whose rows they are: this may be another one's connection, the end of which was skipped */
-	u64 known[KNOWN_EXPORTS]; /* see client_accounting.h */
+	u64 known[KNOWN_EXPORTS]; /* see lib/client_accounting.h */
 	u64 ready_ns[RING];
 	u32 end_seq[RING];
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every log is asked: how long threads wait for it, how long its own writes take, and how many bytes they have.
+ * The log of a file system, whichever it is: how long threads wait for it, how long its own writes take, and how many
+ * bytes they have.
  *
- * Who includes this names its maps: `#define LOG_MAP(part) xfs##part`.
+ * Who includes this names its maps: LOG_MAP, LOG_EVENT_MAP and LOG_THREAD_MAP.
  *
  * A function that waits for a log may call another one that does. Only the outer one is a wait: an inner one is told by
  * the function in which it can lie. All others find nothing begun; what they find is what the kernel left over when it
@@ -21,15 +22,15 @@ struct {
 	__uint(max_entries, 256);
 	__type(key, u32);
 	__type(value, struct log_row);
-} LOG_MAP(_log) SEC(".maps");
+} LOG_MAP SEC(".maps");
 
-TABLE(LOG_MAP(_event), LOG_EVENTS, enum log_event, u64);
+TABLE(LOG_EVENT_MAP, LOG_EVENTS, enum log_event, u64);
 
 /* What a thread is in the middle of. */
 struct log_thread {
 	u64 t_wait; /* waits since; 0: does not */
 	u64 t_write; /* writes the log since; 0: does not */
-	u32 dev; /* of the filesystem whose log it waits for */
+	u32 dev; /* of the file system whose log it waits for */
 	u32 in; /* the function in which it waits */
 	u32 blocks; /* that it has written */
 	u32 unused;
@@ -41,14 +42,14 @@ struct {
 	__uint(max_entries, 1024);
 	__type(key, u32);
 	__type(value, struct log_thread);
-} LOG_MAP(_thread) SEC(".maps");
+} LOG_THREAD_MAP SEC(".maps");
 
 /* 0 where this thread never began anything. */
 static __always_inline struct log_thread *log_thread(void)
 {
 	u32 tid = bpf_get_current_pid_tgid();
 
-	return bpf_map_lookup_elem(&LOG_MAP(_thread), &tid);
+	return bpf_map_lookup_elem(&LOG_THREAD_MAP, &tid);
 }
 
 static __always_inline struct log_thread *log_thread_make(void)
@@ -56,8 +57,8 @@ static __always_inline struct log_thread *log_thread_make(void)
 	u32 tid = bpf_get_current_pid_tgid();
 	struct log_thread none = {};
 
-	bpf_map_update_elem(&LOG_MAP(_thread), &tid, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&LOG_MAP(_thread), &tid);
+	bpf_map_update_elem(&LOG_THREAD_MAP, &tid, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&LOG_THREAD_MAP, &tid);
 }
 #else
 struct {
@@ -65,23 +66,23 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct log_thread);
-} LOG_MAP(_thread) SEC(".maps");
+} LOG_THREAD_MAP SEC(".maps");
 
 /* 0 where this thread never began anything. */
 static __always_inline struct log_thread *log_thread(void)
 {
-	return bpf_task_storage_get(&LOG_MAP(_thread), bpf_get_current_task_btf(), 0, 0);
+	return bpf_task_storage_get(&LOG_THREAD_MAP, bpf_get_current_task_btf(), 0, 0);
 }
 
 static __always_inline struct log_thread *log_thread_make(void)
 {
-	return bpf_task_storage_get(&LOG_MAP(_thread), bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return bpf_task_storage_get(&LOG_THREAD_MAP, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 #endif
 
 static __always_inline void log_count(enum log_event e)
 {
-	u64 *n = row_of(&LOG_MAP(_event), e);
+	u64 *n = row_of(&LOG_EVENT_MAP, e);
 
 	if (n)
 		add(n, 1);
@@ -91,12 +92,12 @@ static const struct log_row no_log;
 
 static __always_inline struct log_row *log_row_of(u32 dev)
 {
-	struct log_row *row = bpf_map_lookup_elem(&LOG_MAP(_log), &dev);
+	struct log_row *row = bpf_map_lookup_elem(&LOG_MAP, &dev);
 
 	if (row)
 		return row;
-	bpf_map_update_elem(&LOG_MAP(_log), &dev, &no_log, BPF_NOEXIST);
-	row = bpf_map_lookup_elem(&LOG_MAP(_log), &dev);
+	bpf_map_update_elem(&LOG_MAP, &dev, &no_log, BPF_NOEXIST);
+	row = bpf_map_lookup_elem(&LOG_MAP, &dev);
 	if (!row)
 		log_count(EV_LOG_FULL);
 	return row;

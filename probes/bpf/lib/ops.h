@@ -46,7 +46,7 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 		slow_report(r, row, ns, status);
 	r->status = status;
 #ifndef NFSCOPE_RAW
-	/* Before the duration, so that a reading in between takes nothing for processor time. */
+	/* Before the duration, so that a reading in between takes no wait for CPU time. */
 	if (t && r->waited)
 		waits_fold(r, t, ns);
 #endif

@@ -8,7 +8,7 @@
  * Records stand in one array, at the thread id modulo its size or one of the three places behind. nfsd's threads are
  * started one after the other, so nearly always the first place is right and finding the record costs some fifteen
  * instructions (task storage: 85, and it does not exist before 5.11). A place belongs to the thread whose id it holds,
- * and can be claimed once that thread has taken nothing for a minute.
+ * and can be claimed once that thread has dequeued nothing for a minute.
  */
 #ifndef NFSCOPE_REQUEST_H
 #define NFSCOPE_REQUEST_H
@@ -17,13 +17,13 @@
 
 enum stage {
 	IDLE,
-	TAKEN, /* dequeued: reading, authenticating; or nothing was there to read */
+	DEQUEUED, /* dequeued: reading, authenticating; or nothing was there to read */
 	RUNNING, /* an NFS call that the kernel counted */
 	REPLYING, /* executed, its reply under way */
 };
 
 struct request_record {
-	u64 t_take; /* dequeued by the thread */
+	u64 t_dequeue; /* dequeued by the thread */
 	u64 t_arrive; /* last byte on the socket; 0: not seen */
 	u64 t_run; /* dispatched */
 	u64 t_first; /* NFSv4: start of the first component op */
@@ -36,9 +36,9 @@ struct request_record {
 	u64 argp; /* its arguments and its results */
 	u64 resp;
 	u64 client[2]; /* address, IPv4 as mapped into IPv6 */
-	u64 t_off; /* switched out since; 0: on a processor. This and what follows: lib/waits.h */
+	u64 t_off; /* switched out since; 0: on a CPU. This and what follows: lib/waits.h */
 	u64 off_ns; /* the last wait, not yet split into sleep and runqueue */
-	u64 run_delay; /* the kernel's account of waits for a processor, when that wait began */
+	u64 run_delay; /* the kernel's count of waits for a CPU, when that wait began */
 	u64 wait_ns[WAITS];
 	u32 tid; /* owner */
 	u32 received;
@@ -96,7 +96,7 @@ static __always_inline struct request_record *request_of(u32 tid)
 	return r && r->tid == tid ? r : request_elsewhere(tid);
 }
 
-/* The record of this thread; 0 for a thread that never took a request. */
+/* The record of this thread; 0 for a thread that never dequeued a request. */
 static __always_inline struct request_record *request_get(void)
 {
 	return request_of(bpf_get_current_pid_tgid());
@@ -108,7 +108,7 @@ static __noinline struct request_record *request_claim(u32 tid, u64 now)
 
 	for (u32 n = 0; n < REQUEST_PLACES; n++) {
 		r = request_at(tid, n);
-		if (!r || r->stage >= RUNNING || r->t_busy || (r->t_take && now - r->t_take < REQUEST_STALE_NS))
+		if (!r || r->stage >= RUNNING || r->t_busy || (r->t_dequeue && now - r->t_dequeue < REQUEST_STALE_NS))
 			continue;
 #ifdef NFSCOPE_RAW /* no atomics that return a value: two threads that claim one place at once share one request's \
 		      times */

@@ -11,7 +11,7 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 {
 	struct version_row *v = row_of(&nfsd_version, r->version);
 	struct pool_row *p = row_of(&nfsd_pool, r->pool);
-	u64 from = r->t_arrive && r->t_arrive < r->t_take ? r->t_arrive : r->t_take;
+	u64 from = r->t_arrive && r->t_arrive < r->t_dequeue ? r->t_arrive : r->t_dequeue;
 
 	r->stage = IDLE;
 	if (!v)
@@ -19,12 +19,12 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 	if (!r->t_arrive)
 		count(EV_ARRIVAL_UNKNOWN);
 	else if (p)
-		time_hist_add(&p->queue, r->t_take - from);
+		time_hist_add(&p->queue, r->t_dequeue - from);
 	else
 		count(EV_POOL_OUTSIDE);
 	time_hist_add(&v->residence, elapsed(from, now));
-	add(&v->phase_ns[QUEUE], r->t_take - from);
-	add(&v->phase_ns[RECEIVE], elapsed(r->t_take, r->t_run));
+	add(&v->phase_ns[QUEUE], r->t_dequeue - from);
+	add(&v->phase_ns[RECEIVE], elapsed(r->t_dequeue, r->t_run));
 	add(&v->phase_ns[EXECUTE], elapsed(r->t_run, r->t_reply));
 	add(&v->phase_ns[REPLY], elapsed(r->t_reply, now));
 	add(&v->received_bytes, r->received);
@@ -54,7 +54,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	u32 program = READ(rqst, rq_prog), vers = READ(rqst, rq_vers), proc = READ(rqst, rq_proc);
 	struct svc_pool *p;
 
-	/* Not only the end of the request before was skipped, but also that its thread took this one. */
+	/* Skipped were the end of the request before and the dequeue of this one. */
 	if (r->stage >= RUNNING)
 		end_late(r, now);
 	r->compound = 0;
@@ -72,9 +72,9 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 		return;
 	}
 	r->t_run = now;
-	/* Its taking was skipped; or what was taken since is not it: see idle. */
-	if (r->stage != TAKEN || r->t_take > now) {
-		r->t_take = now;
+	/* Its dequeue was skipped; or what was dequeued since is not it: see nfsd_idle. */
+	if (r->stage != DEQUEUED || r->t_dequeue > now) {
+		r->t_dequeue = now;
 		r->t_arrive = 0;
 		r->connection = 0;
 	}

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the operation in hand waits.
+ * Where the operation in hand waits; wait_kind.h has the kinds.
  *
- * sched.bpf.c notes in the thread's record when it is switched out and in, nfsd.bpf.c folds that into the operation at
- * its end. An operation that was never switched out pays for one comparison. Time on a processor is not added up here:
- * it is what remains of the duration.
+ * sched.bpf.c notes in the thread's record when it is switched out and in. nfsd.bpf.c folds that into the operation at
+ * its end. An operation that was never switched out pays for one comparison. CPU time is not added up here: it is what
+ * remains of the duration.
  *
- * Sleep and the wait for a processor after it are told apart by the kernel's own account of the latter (task_struct
- * sched_info.run_delay), which it brings up to date when the thread runs again. So a wait is split not when it ends but
- * at the next occasion: the next switch, or the operation's end. That spares a program at every wake-up in the system.
+ * The kernel's run delay (task_struct sched_info.run_delay) tells the wait for a CPU from the sleep before it. The
+ * kernel updates it when the thread runs again. So a wait is split not when it ends but at the next occasion: the next
+ * switch, or the operation's end. That spares a program at every wake-up in the system.
  */
 #ifndef NFSCOPE_WAITS_H
 #define NFSCOPE_WAITS_H
 
 #include "request.h"
 
-/* The kernel's account of this task's waits for a processor; 0 where it keeps none, and those waits count as sleep. */
+/* How long this task has waited for a CPU, as the kernel counts it; 0 where it does not: those waits count as sleep. */
 static __always_inline u64 run_delay(struct task_struct *t)
 {
 	return bpf_core_field_exists(t->sched_info.run_delay) ? t->sched_info.run_delay : 0;
 }
 
-/* Splits the last wait, `delay` being the account now. */
+/* Splits the last wait, `delay` being the run delay now. */
 static __always_inline void wait_split(struct request_record *r, u64 delay)
 {
 	u64 off = r->off_ns, queued = delay - r->run_delay;
@@ -37,7 +37,7 @@ static __always_inline void wait_split(struct request_record *r, u64 delay)
 	r->off_ns = 0;
 }
 
-/* The thread is about to leave its processor. */
+/* The thread is about to leave its CPU. */
 static __always_inline void switched_out(struct request_record *r, struct task_struct *t, u64 now)
 {
 	u64 delay = run_delay(t);
@@ -67,7 +67,7 @@ static __always_inline void waits_forget(struct request_record *r)
 		r->wait_ns[i] = 0;
 }
 
-/* The thread enters a function that waits for a log, or leaves it. Such functions call each other. */
+/* The thread enters a function that waits for a log, or leaves it. Such functions may call each other. */
 static __always_inline void log_enter(void)
 {
 	struct request_record *r = request_get();

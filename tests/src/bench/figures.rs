@@ -1,9 +1,9 @@
 //! Measurements over the rounds, compared.
 
 use super::attach::With;
+use super::context_switches::Switches;
 use super::load::{Case, Measure};
 use super::median;
-use super::switches::Switches;
 use super::table::thousands;
 use super::turns::Turn;
 

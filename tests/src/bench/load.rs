@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 use serde::{Deserialize, Serialize};
 
-use crate::counts::KernelCounts;
+use crate::kernel_counters::KernelCounters;
 use crate::raw::repeat::{Repeat, WRITE_SIZE, What};
 
 /// The file that is written and asked for, directly in the export.
@@ -79,7 +79,7 @@ impl Case {
         cases
     }
 
-    fn counted(self, counts: &KernelCounts) -> u64 {
+    fn counted(self, counts: &KernelCounters) -> u64 {
         let name = if self.write { "write" } else { "getattr" };
         match self.version {
             3 => counts.proc3(name),
@@ -201,8 +201,8 @@ fn stepper(case: Case, mounts: &[PathBuf]) -> Result<Box<dyn FnMut() -> Result<(
     }))
 }
 
-fn counts() -> Result<KernelCounts> {
-    KernelCounts::parse(&fs::read_to_string("/proc/net/rpc/nfsd")?)
+fn counts() -> Result<KernelCounters> {
+    KernelCounters::parse(&fs::read_to_string("/proc/net/rpc/nfsd")?)
 }
 
 pub(super) fn running_programs() -> Result<BTreeMap<String, Program>> {

@@ -11,12 +11,12 @@
 
 pub mod agent;
 mod attach;
+pub mod context_switches;
 mod figures;
 pub mod load;
 mod recording;
 mod report;
 mod resources;
-pub mod switches;
 mod table;
 mod turns;
 
@@ -143,10 +143,10 @@ impl Inside {
                 serde_json::to_string(&load::run(&cases, *ops, mounts, *programs)?)?
             }
             Inside::Switches { trips, programs } => {
-                serde_json::to_string(&switches::run(*trips, *programs)?)?
+                serde_json::to_string(&context_switches::run(*trips, *programs)?)?
             }
             Inside::Echo => {
-                switches::echo()?;
+                context_switches::echo()?;
                 String::new()
             }
             Inside::Start { program } => {

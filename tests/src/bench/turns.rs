@@ -7,8 +7,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::attach::{self, Attached, With};
+use super::context_switches::Switches;
 use super::load::Measure;
-use super::switches::Switches;
 use super::{Options, Results};
 use crate::load::Load;
 use crate::place;

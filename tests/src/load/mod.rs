@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
-use crate::counts::KernelCounts;
+use crate::kernel_counters::KernelCounters;
 use actions::Worker;
 
 /// Which load, and for how long: see [`crate::Server::load`].
@@ -195,11 +195,11 @@ pub fn run(
     Ok(report)
 }
 
-fn counts() -> Result<KernelCounts> {
+fn counts() -> Result<KernelCounters> {
     let path = "/proc/net/rpc/nfsd";
     let text = fs::read_to_string(path)
         .with_context(|| format!("reading {path}; a load runs beside the server"))?;
-    KernelCounts::parse(&text)
+    KernelCounters::parse(&text)
 }
 
 fn add(into: &mut BTreeMap<String, u64>, from: &BTreeMap<&'static str, u64>) {

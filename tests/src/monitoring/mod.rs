@@ -27,7 +27,7 @@ pub fn generate(into: &Path) -> Result<()> {
     let python = cache().join("dashboards/bin/python");
     ensure!(
         python.is_file(),
-        "{} is missing; run: deploy/setup.sh monitoring",
+        "{} is missing; run: tests/setup/setup.sh monitoring",
         python.display()
     );
     let output = Command::new(&python)

@@ -1,4 +1,4 @@
-//! A real Prometheus on this host, as `deploy/setup.sh monitoring` unpacked it: a process with a directory of its own that
+//! A real Prometheus on this host, as `tests/setup/setup.sh monitoring` unpacked it: a process with a directory of its own that
 //! ends with the value.
 
 use std::fs::{self, File};
@@ -47,7 +47,7 @@ impl Release {
         let path = cache().join("prometheus").join(self.name()).join(name);
         ensure!(
             path.is_file(),
-            "{} is missing; run: deploy/setup.sh monitoring",
+            "{} is missing; run: tests/setup/setup.sh monitoring",
             path.display()
         );
         Ok(path)

@@ -1,8 +1,8 @@
 //! A small NFS client that speaks wrongly on purpose: replays, garbage, illegal operations, broken sessions - what no
 //! kernel client sends and every server gets. It knows what it sent, so that a test can check who counted it right.
 
-pub mod crowd;
-mod deed;
+pub mod clients;
+mod operation;
 pub mod pipeline;
 pub mod repeat;
 pub mod rpc;

@@ -9,7 +9,7 @@ use nfscope_model::family::Info;
 use nfscope_model::{Histogram, Sample, Snapshot, Window, phase};
 use serde::{Deserialize, Serialize};
 
-use crate::account::{by_last_label, merged};
+use crate::reconcile::{by_last_label, merged};
 
 /// The raw accounting of one scenario.
 #[derive(Clone, Debug, Default, Serialize)]

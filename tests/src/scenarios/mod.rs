@@ -1,20 +1,20 @@
 //! `lab scenarios`: servers whose bottleneck is known, because the lab has made it, to judge the diagnosis by.
 //!
-//! Each file of `tests/scenarios/` is one: a server, a load, a fault, and what a diagnosis must say of it. They are played
+//! Each file of `tests/scenarios/` is one: a server, a load, a fault, and what a diagnosis must say of it. They are run
 //! one after the other in one machine, whose disks are null_blk with a timer: a request takes the time that the file says,
 //! and costs no processor.
 
 mod figures;
+mod runner;
 mod scenario;
-mod stage;
 mod verdict;
 pub mod window;
 
 use anyhow::{Context, Result, ensure};
 
 pub use figures::{Figures, ProcessorTimes};
+pub use runner::{Followed, Runner, Seen};
 pub use scenario::{Expected, Fault, Place, Scenario, all_scenarios};
-pub use stage::{Followed, Seen, Stage};
 pub use verdict::{Verdict, judge, matrix};
 
 use crate::kernel::Kernel;
@@ -42,19 +42,18 @@ pub struct Options {
 /// Plays them, prints what was asked for as it comes, and returns what the diagnosis said.
 pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     let scenarios = chosen(options)?;
-    let stage = Stage::boot(options.kernel)?;
+    let runner = Runner::boot(options.kernel)?;
     if options.measure && !options.json {
         println!("{}", Figures::HEADINGS);
     }
     let mut verdicts = Vec::new();
     for scenario in &scenarios {
-        let seen = stage
-            .play(scenario)
+        let seen = runner
+            .play(scenario, options.page)
             .with_context(|| scenario.name.clone())?;
         let verdict = Verdict::of(scenario, judge(&seen.window));
-        if options.page {
-            let page = nfscope_diagnose::judge(&seen.window, &[]);
-            println!("{}", nfscope_diagnose::render(&page, &scenario.name, false));
+        if let Some(page) = &seen.page {
+            println!("{page}");
         }
         if options.json {
             let line = serde_json::json!({"verdict": verdict, "figures": seen.figures});
@@ -66,7 +65,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
         }
         verdicts.push(verdict);
     }
-    stage.close()?;
+    runner.close()?;
     if !options.json && !options.measure {
         println!("\n{}", matrix(&verdicts));
     }

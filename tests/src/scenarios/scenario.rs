@@ -33,7 +33,7 @@ pub struct Scenario {
     /// What a diagnosis must say.
     pub diagnosis: Expected,
     /// Length of the window, by the machine's clock. A processor that is never idle takes the host some minutes.
-    #[serde(default = "five")]
+    #[serde(default = "three")]
     pub seconds: f64,
     /// Kernels that it is about.
     #[serde(default = "both")]
@@ -104,8 +104,8 @@ fn fast() -> f64 {
     0.1
 }
 
-fn five() -> f64 {
-    5.0
+fn three() -> f64 {
+    3.0
 }
 
 fn eight() -> u32 {
@@ -114,7 +114,7 @@ fn eight() -> u32 {
 
 impl Scenario {
     /// The kind that must be found first, or `healthy`.
-    pub fn truth(&self) -> &str {
+    pub fn expected(&self) -> &str {
         self.diagnosis
             .findings
             .first()

@@ -1,4 +1,4 @@
-//! What a diagnosis said of a scenario, beside the truth.
+//! What a diagnosis said of a scenario, beside what is true.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub struct Verdict {
     /// The scenario.
     pub scenario: String,
     /// What had to be found first.
-    pub truth: String,
+    pub expected: String,
     /// What was found.
     pub found: Vec<(String, f64)>,
     /// What of that is wrong, in sentences; nothing where the diagnosis is right.
@@ -45,13 +45,15 @@ impl Verdict {
     pub fn of(scenario: &Scenario, found: Vec<(String, f64)>) -> Verdict {
         let mut verdict = Verdict {
             scenario: scenario.name.clone(),
-            truth: scenario.truth().to_owned(),
+            expected: scenario.expected().to_owned(),
             found,
             wrong: Vec::new(),
         };
-        let (first, truth) = (verdict.first().to_owned(), verdict.truth.clone());
-        if first != truth {
-            verdict.wrong.push(format!("{first} is first, not {truth}"));
+        let (first, expected) = (verdict.first().to_owned(), verdict.expected.clone());
+        if first != expected {
+            verdict
+                .wrong
+                .push(format!("{first} is first, not {expected}"));
         }
         let place = |kind: &String| verdict.found.iter().position(|(k, _)| k == kind);
         let said = &scenario.diagnosis;
@@ -96,17 +98,17 @@ impl Verdict {
     }
 }
 
-/// How often each truth was called what: rows are true, columns are what was found first.
+/// How often each cause was called what: rows are true, columns are what was found first.
 pub fn matrix(verdicts: &[Verdict]) -> String {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut names: Vec<&str> = Vec::new();
     for v in verdicts {
-        for name in [v.truth.as_str(), v.first()] {
+        for name in [v.expected.as_str(), v.first()] {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
-        *counts.entry((&v.truth, v.first())).or_default() += 1;
+        *counts.entry((&v.expected, v.first())).or_default() += 1;
     }
     names.sort_unstable();
     let mut out = format!("{:28}", "true \\ found first");
@@ -114,10 +116,10 @@ pub fn matrix(verdicts: &[Verdict]) -> String {
         let _ = write!(out, " {:>3}", letter(n));
     }
     out.push('\n');
-    for (n, truth) in names.iter().enumerate() {
-        let _ = write!(out, "{} {truth:26}", letter(n));
+    for (n, expected) in names.iter().enumerate() {
+        let _ = write!(out, "{} {expected:26}", letter(n));
         for found in &names {
-            match counts.get(&(*truth, *found)) {
+            match counts.get(&(*expected, *found)) {
                 Some(count) => {
                     let _ = write!(out, " {count:>3}");
                 }
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_must_be_first() {
+    fn what_is_expected_must_be_first() {
         let found = [("slow_disk", 0.6), ("slow_reply", 0.3)];
         assert!(verdict(&["slow_disk"], &[], &found).wrong.is_empty());
         assert_eq!(
@@ -170,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn two_truths_have_an_order_and_lies_are_named() {
-        let truths = ["slow_disk", "slow_reply"];
+    fn two_have_an_order_and_what_is_wrong_is_named() {
+        let expected = ["slow_disk", "slow_reply"];
         let found = [("slow_disk", 0.6), ("slow_reply", 0.3)];
-        assert!(verdict(&truths, &[], &found).wrong.is_empty());
+        assert!(verdict(&expected, &[], &found).wrong.is_empty());
         assert_eq!(
-            verdict(&truths, &[], &found[..1]).wrong,
+            verdict(&expected, &[], &found[..1]).wrong,
             ["slow_reply is missing"]
         );
         assert_eq!(

@@ -6,7 +6,7 @@ use std::fs;
 use lab::monitoring::{Page, Panel, Wants, base_name, dashboards, generate, substituted};
 use nfscope_model::family;
 
-use crate::with_rules;
+use super::with_rules;
 
 /// Every selector names the servers that are chosen at the top of the page.
 const CHOSEN: &str = r#"{job=~"$job",instance=~"$instance""#;

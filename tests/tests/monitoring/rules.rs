@@ -5,10 +5,14 @@ use std::path::Path;
 
 use lab::monitoring::{Release, Rule, Wants, base_name, dashboards};
 
-use crate::{kinds, with_rules};
+use super::{kinds, with_rules};
 
 /// Where the sections of the page are, for every rule's `runbook_url`.
-const RUNBOOK: &str = "dashboards/README.md";
+const RUNBOOK: &str = "docs/findings.md";
+
+fn page() -> String {
+    fs::read_to_string(dashboards().join("..").join(RUNBOOK)).unwrap()
+}
 
 fn rules() -> Vec<Rule> {
     with_rules().rules().unwrap()
@@ -137,7 +141,7 @@ fn rules_ask_for_what_the_metric_table_has() {
 
 #[test]
 fn every_alert_says_what_to_do() {
-    let page = fs::read_to_string(dashboards().join("README.md")).unwrap();
+    let page = page();
     for alert in alerts() {
         let name = &alert.name;
         assert!(
@@ -162,7 +166,7 @@ fn every_alert_says_what_to_do() {
 
 #[test]
 fn every_kind_of_finding_has_an_alert_and_a_section() {
-    let page = fs::read_to_string(dashboards().join("README.md")).unwrap();
+    let page = page();
     let alerts = alerts();
     for kind in kinds() {
         let words = kind.split('_').map(|w| w[..1].to_uppercase() + &w[1..]);
@@ -190,7 +194,7 @@ fn every_kind_of_finding_has_an_alert_and_a_section() {
 
 #[test]
 fn the_page_names_what_the_metric_table_has() {
-    let page = fs::read_to_string(dashboards().join("README.md")).unwrap();
+    let page = page();
     let prometheus = with_rules();
     let mut named = 0;
     // Code between backquotes: every second piece.

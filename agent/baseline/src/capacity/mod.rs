@@ -28,8 +28,8 @@ pub const FAMILIES: &[&Info] = &[
     &f::RPC_DURATION.info,
     &f::THREADS.info,
     &f::THREAD_BUSY.info,
-    &f::PROCESSORS.info,
-    &f::PROCESSOR_IDLE.info,
+    &f::CPUS.info,
+    &f::CPU_IDLE.info,
     &f::LOG_COMMIT.info,
     &f::BLOCK_BUSY.info,
 ];
@@ -133,8 +133,8 @@ pub fn capacity(c: &Columns) -> Option<Capacity> {
         &thread_time,
         None,
     );
-    let processor_time = times(c.numbers(&f::PROCESSORS, |_| true));
-    let idle = c.numbers(&f::PROCESSOR_IDLE, |_| true);
+    let processor_time = times(c.numbers(&f::CPUS, |_| true));
+    let idle = c.numbers(&f::CPU_IDLE, |_| true);
     let busy = idle.map(|idle| {
         let parts = processor_time.iter().zip(&idle);
         // Idle time is counted in ticks and may be ahead.

@@ -97,7 +97,7 @@ fn idle(case: &Case) -> Option<Evidence> {
         percent(idle),
         many(n, "processor")
     );
-    Some(evidence(&f::PROCESSOR_IDLE.info, idle, Some(IDLE), text))
+    Some(evidence(&f::CPU_IDLE.info, idle, Some(IDLE), text))
 }
 
 pub fn processors(case: &Case) -> Judged {

@@ -18,15 +18,15 @@ Examples:
   nfscope baseline compare before after
   nfscope baseline export before /tmp/before.nfscope
 
-A baseline is what a server did in a stretch of time, kept window by window with
-everything that is measured, so that another such stretch can be held against
-it: before and after a change, this week and the last.";
+A baseline is a recording of what a server did over a period of time, window by
+window, with every metric. Compare baselines from before and after a change, or
+of this week and last week.";
 
 const RECORD_EXAMPLES: &str = "\
 Exit code:
-  0   recorded, or ended by Ctrl-C or SIGTERM with what there was
-  3   --until-ci: the limit was over first; what there is is kept
-  1   nothing was recorded, or not to the end
+  0   recorded, or ended by Ctrl-C or SIGTERM; the recording is kept
+  3   --until-ci was not reached within --max-duration; the recording is kept
+  1   nothing was recorded, or the recording failed before its end
 
 Examples:
   sudo nfscope baseline record before              30 minutes
@@ -36,13 +36,14 @@ Examples:
   sudo nfscope baseline record after --until-ci 5% --max-duration 4h
   sudo nfscope baseline record after --until-ci 2% --metric read:mean
 
-Every window is safe once it has ended, whatever happens then: kill -9, a full
-disk, no power. While the agent does not answer, windows are missing, and it is
-said how long.
+Each window is committed to disk when it ends, and survives kill -9, a full
+disk or a power failure. While the agent does not answer, windows are missing,
+and the recording says for how long.
 
---until-ci ends when half the width of the metric's 95 % confidence interval is
-no more than that part of its value. It becomes half as wide in four times the
-time: it is said how long that will be, and whether the limit allows it.";
+--until-ci ends the recording when half the width of the metric's 95 %
+confidence interval is at most that percentage of its value. Half the width
+takes four times the time. The recorder shows how long that is, and whether
+--max-duration allows it.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -51,17 +52,17 @@ Examples:
   nfscope baseline compare before after --json | jq '.rows[] |
       select(.verdict == \"worse\")'
 
-Compared are operations with 2 % or more of all operations' time, requests,
-their wait for a thread, waits for each log, and synchronous writes.
+The comparison covers operations with 2 % or more of all operations' time,
+requests, their wait for a thread, waits for each log, and synchronous writes.
 Verdicts:
   better, worse   shorter, longer than before
-  more, less      of something that is neither good nor bad in itself
-  no evidence     chance alone makes such a difference, or it is too small to
-                  matter (--min-change)
-  not comparable  too little of it, or not measured on one side
-They are corrected for how many quantities are compared: the probability that
-any of them is wrong where nothing changed is 5 % at most. The interval beside
-a change is that of its own comparison.
+  more, less      a change that is neither good nor bad in itself
+  no evidence     the change may be chance, or is too small to matter
+                  (--min-change)
+  not comparable  too few values, or not measured on one side
+Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
+the probability of any false verdict is at most 5 %. The interval beside a
+change is not corrected.
 
 A JSON object: answer, warnings [kind text], before and after {about windows
 seconds operations clients}, rows, method, left_out. A row has of (op, requests,
@@ -74,21 +75,21 @@ Examples:
   nfscope capacity friday
   nfscope capacity friday --json | jq '.resources[0]'
 
-Record under real load: what is hardly used says little of where its end is.
+Record under real load: a resource that is hardly used says little about its
+limit.
 
-A JSON object: rate, residence, inside, threads, resources [name used interval
-peak bound note], doubts, assumptions; times in seconds, bounds in requests a
-second.";
+A JSON object: rate, residence, concurrency, threads, resources [name
+utilization interval peak max_rate note], caveats, assumptions; times in
+seconds, rates in requests per second.";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   nfscope baseline export before /tmp/before.nfscope
   scp nfs1:/tmp/before.nfscope .
-  nfscope baseline import before.nfscope --name nfs1-before \\
-      --store ~/nfs.db
+  nfscope baseline import before.nfscope --name nfs1-before --store ~/nfs.db
 
-The file is whole in itself, and the same on every machine. It is an SQLite
-file with the schema of a store; later versions read it, too.";
+The file is self-contained and the same on every machine. It is an SQLite file
+with the schema of a store. Later versions of nfscope can read it.";
 
 /// `nfscope baseline`
 #[derive(Debug, Args)]
@@ -102,13 +103,13 @@ pub struct BaselineArgs {
 /// The commands of `nfscope baseline`.
 #[derive(Debug, Subcommand)]
 pub enum BaselineCommand {
-    /// Record what the server does from now on
+    /// Record a baseline, starting now
     Record(RecordArgs),
-    /// List what has been recorded
+    /// List the baselines in the store
     List(ListArgs),
-    /// Show all that is known of one baseline
+    /// Show rates, means and quantiles of one baseline
     Show(ShowArgs),
-    /// Hold one baseline against another: what changed, and what only chance did
+    /// Compare two baselines with statistical significance tests
     Compare(CompareArgs),
     /// Remove baselines
     Rm(RmArgs),
@@ -133,26 +134,26 @@ pub struct RecordArgs {
     /// Name: letters, digits and . _ - :
     #[arg(value_parser = name::check)]
     pub name: String,
-    /// How long: 30s, 30m, 24h, 7d
+    /// How long to record: 30s, 30m, 24h, 7d
     #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "30m", value_parser = duration, conflicts_with = "until_ci")]
     pub length: Duration,
-    /// Until the metric is known this well: 5% (half its 95 % confidence interval; at least 30 windows)
+    /// Record until half the metric's 95 % confidence interval is this small: 5% (at least 30 windows)
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub until_ci: Option<f64>,
-    /// With --until-ci: no longer than this
+    /// With --until-ci: longest recording
     #[arg(long = "max-duration", alias = "at-most", value_name = "TIME", default_value = "2h", value_parser = duration, requires = "until_ci")]
     pub at_most: Duration,
     /// Length of one window: 500ms, 10s, 1m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
     pub interval: Duration,
-    /// What to watch: OP, or OP:p50, p90, p99, mean, rate, over all versions [default: p99 of the operation that takes
-    /// the most time]
+    /// Metric for --until-ci, over all NFS versions: OP, or OP:p50, p90, p99, mean, rate [default: p99 of the operation
+    /// that takes the most time]
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metric: Option<Metric>,
-    /// What to remember of it; may be given more than once
+    /// Label to store with the baseline; may be given more than once
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::label)]
     pub labels: Vec<(String, String)>,
-    /// Agent to record [default: http://127.0.0.1:9943, or probes of its own where no agent answers]
+    /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Where to
@@ -192,10 +193,10 @@ pub struct CompareArgs {
     pub before: String,
     /// Name of the later one
     pub after: String,
-    /// Changes up to this part do not matter
+    /// Smallest change that matters; smaller changes count as no change
     #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
     pub least: f64,
-    /// Write a page with drawings to FILE, whole in itself
+    /// Write a self-contained HTML page with plots to FILE
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Print JSON
@@ -239,7 +240,7 @@ pub struct ExportArgs {
     pub name: String,
     /// File to write
     pub file: PathBuf,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub force: bool,
     /// Where from
@@ -253,7 +254,7 @@ pub struct ExportArgs {
 pub struct ImportArgs {
     /// File to read
     pub file: PathBuf,
-    /// Name to give it [default: the one that it had]
+    /// Name of the imported baseline [default: its name in the file]
     #[arg(long = "name", alias = "as", value_name = "NAME", value_parser = name::check)]
     pub name: Option<String>,
     /// Where to

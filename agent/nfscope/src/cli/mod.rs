@@ -36,15 +36,15 @@ pub const UNREACHED: u8 = 3;
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 const EXAMPLES: &str = "\
 Examples:
-  sudo nfscope check    what can be measured here, and what would help the rest
-  sudo nfscope agent    measure, and serve Prometheus at 127.0.0.1:9943/metrics
-  nfscope top           operations per second, latency and share of time, live
-  nfscope slow          each operation over 10 ms as it happens, and what kept it
-  nfscope diagnose      what keeps requests, with the evidence, and what to do
-  nfscope baseline      record what the server does, and compare recordings
-  nfscope capacity      from a recording: what saturates first, and when
-  nfscope workload list loads for a client to run, and what they stand for
-  nfscope metrics       every metric with its labels and meaning";
+  sudo nfscope check     what can be measured on this host, and what is missing
+  sudo nfscope agent     serve Prometheus metrics at 127.0.0.1:9943/metrics
+  nfscope top            live table: rates, latency, phases
+  nfscope slow           operations slower than 10 ms, as they happen
+  nfscope diagnose       the causes of request latency, with evidence
+  nfscope baseline       record baselines and compare them
+  nfscope capacity       what saturates first, and at which load
+  nfscope workload list  reproducible loads for an NFS client
+  nfscope metrics        every metric with its labels and meaning";
 
 const AGENT_EXAMPLES: &str = "\
 Examples:
@@ -65,27 +65,27 @@ A configuration file holds the same settings; a flag overrides it:
 
 Served:
   /metrics     for Prometheus: text, OpenMetrics, native histograms
-  /healthz     200 while NFS operations are being timed, else 503 and why
-  /probes      every probe, its state and the reason, as JSON
+  /healthz     200 while NFS operations are being timed, else 503 and the reason
+  /probes      state and reason of every probe program, as JSON
   /snapshot    every value, as JSON
-  /findings    what makes requests slow, now and before, as JSON
+  /findings    active and past findings, as JSON
   /slow        slow operations as they happen, one JSON object a line, until
-               the client hangs up; 8 clients at most
-  /            a page for people
+               the client disconnects; at most 8 clients
+  /            a landing page for people
 
 /slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
-(a second):
+(per second):
   curl -N 'http://127.0.0.1:9943/slow?min_latency=50ms&op=write,commit'
-Among its lines, {\"left_out\":N} says that N more happened since the last such
-line; N is 0 where it is only a sign of life.
+A line {\"left_out\":N} says that N more operations happened since the last such
+line. A line with N = 0 only keeps the connection alive.
 
-Stops on SIGTERM and SIGINT. Nothing stays attached, however it ends.";
+The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
 const CHECK_EXAMPLES: &str = "\
 Exit code:
-  0   NFS operations can be timed, with everything that belongs to it
-  3   they can, but some probes are absent or use a fallback
-  1   they cannot
+  0   NFS operations can be timed, and all probes attach as designed
+  3   NFS operations can be timed, but some probes are absent or use a fallback
+  1   NFS operations cannot be timed
 
 Examples:
   sudo nfscope check
@@ -93,20 +93,20 @@ Examples:
 
 const TOP_EXAMPLES: &str = "\
 Examples:
-  nfscope top                            this host's agent; where none runs,
-                                         probes of its own (needs root)
-  nfscope top --url http://nfs1:9943     an agent elsewhere
+  nfscope top                            the agent on this host; without an
+                                         agent, own probes (needs root)
+  nfscope top --url http://nfs1:9943     an agent on another host
   nfscope top --once --interval 10s      one plain table over ten seconds
-  nfscope top --json | jq '.ops[0]'      what takes the most time, every window
+  nfscope top --json | jq '.ops[0]'      the operation with the most time
 
-On the screen ? explains keys, columns and phases. Into a pipe or a file, and
-where TERM is dumb, tables are printed one after another.
-SHARE is the part of all operations' time that went into this one. MAX is the
+The key ? explains keys, columns and phases. Into a pipe or a file, and where
+TERM is dumb, nfscope top prints plain tables one after another.
+SHARE is the part of all operations' time that this operation took. MAX is the
 upper edge of the highest bucket with a value: at most 19 % too high.
-Set NO_COLOR to do without colours: phases are then told apart by letters.
+NO_COLOR turns colours off: letters then show the phases.
 
-A JSON object is one line: times in seconds, rates per second, null where it is
-not known, the most time first in each list.
+A JSON object is one line. Times are in seconds, rates per second, and unknown
+values are null. Each list is sorted by time, largest first.
   window_seconds, host, coverage {version: ratio}, timed
   ops      version op rate p50 p99 max errors_per_s share seconds
            phases {cpu runqueue log disk lock}, in seconds, or null
@@ -121,77 +121,78 @@ not known, the most time first in each list.
   clients  client rate share seconds mean rtt
   exports  export rate share seconds mean
   lost     probe reason rate
-  findings kind share, by the agent's last windows of ten seconds
+  findings kind share, from the agent's last windows of ten seconds
   not_measured [list]; not_attached: probe programs as in /probes";
 
 const SLOW_EXAMPLES: &str = "\
 Examples:
-  nfscope slow                           every operation over 10 ms on this
-                                         host's agent; where none runs, probes
-                                         of its own (needs root)
+  nfscope slow                           operations slower than 10 ms, from the
+                                         agent on this host; without an agent,
+                                         from own probes (needs root)
   nfscope slow --op write,commit --min-latency 100ms
-  nfscope slow --client 192.0.2.7        what this client waits for
+  nfscope slow --client 192.0.2.7        only operations of this client
   nfscope slow --url http://nfs1:9943 --count 20
   nfscope slow --json | jq 'select(.phases_seconds.log > 0.01)'
 
 A line:
   TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK INODE EXPORT
-  SYNC   what a WRITE asked for: none (unstable), data, file (file_sync)
-  TOTAL  time in which the server executed the operation; of that
-  CPU    on a processor
-  RUNQ   runnable, and waiting for a processor
+  SYNC   stability of a WRITE: none (unstable), data, file (file_sync)
+  TOTAL  execution time of the operation on the server; it consists of
+  CPU    time on a CPU
+  RUNQ   runnable, waiting for a CPU
   LOG    asleep until the journal or intent log was durable
   DISK   asleep for block I/O outside the log
   LOCK   any other sleep
-The largest of the five is in colour. Where something is not known, there is a
-`-`. A narrow terminal shows fewer columns, --json always everything.
+The largest of the five is in colour. `-` means unknown. A narrow terminal shows
+fewer columns; --json always prints all of them.
 
-Stops on Ctrl-C and SIGTERM. Set NO_COLOR to do without colours.";
+nfscope slow stops on Ctrl-C and SIGTERM. NO_COLOR turns colours off.";
 
 const DIAGNOSE_EXAMPLES: &str = "\
 Exit code:
-  0   healthy: nothing keeps requests for long
+  0   healthy
   2   at least one finding
-  1   could not tell: nothing was found, but not everything is measured here
+  1   unknown: no finding, but this host cannot measure everything
 
 Examples:
-  nfscope diagnose                       this host's agent; where none runs,
-                                         probes of its own (needs root)
+  nfscope diagnose                       the agent on this host; without an
+                                         agent, own probes (needs root)
   nfscope diagnose --duration 10m --url http://nfs1:9943
   nfscope diagnose --json | jq '.findings[0]'
 
-Findings, the strongest first, by the part of the requests' time in the server
-(residence) that they explain; 25 % or more is a finding:
-  thread_starvation  requests wait for a thread, and threads for nothing slow
+Findings, sorted by the share of the requests' time on the server (residence)
+that each explains. A cause with 25 % or more is a finding:
+  thread_starvation  too few nfsd threads, and nothing slow that keeps them
   slow_intent_log    the journal or intent log takes 2 ms or more
-  slow_disk          block I/O outside the log does
-  cpu_saturation     threads wait for a processor
-  lock_contention    threads wait for each other
-  slow_reply         replies wait for the client or the network
-  chatty_client      most requests only ask: attributes, names, tiny READs
-  small_sync_writes  few bytes at a time are made durable
-What requests wait for a thread is charged to what keeps the threads. The agent
-judges every ten seconds: /findings, and nfscope_bottleneck_active.
+  slow_disk          block I/O outside the log takes 2 ms or more
+  cpu_saturation     nfsd threads wait for a CPU
+  lock_contention    nfsd threads wait for each other
+  slow_reply         the client or the network reads replies slowly
+  chatty_client      most requests are metadata requests or tiny READs
+  small_sync_writes  clients make few bytes durable at a time
+Time that requests wait for a thread is attributed to whatever keeps the
+threads busy. The agent evaluates every ten seconds: see /findings and
+nfscope_bottleneck_active.
 
 A JSON object: window_seconds, verdict (healthy, findings, unknown), reason,
 requests, residence_seconds,
   findings   kind severity share summary evidence advice; evidence is a list of
              text metric value limit (base units; limit null where there is none)
-  ruled_out  kind share why; share null where this host does not tell
+  ruled_out  kind share why; share null where this host cannot measure it
   headroom   resource used";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:
-  sudo nfscope detach zfs        let go of module zfs; say what else holds it
-  sudo nfscope attach zfs        have it back
+  sudo nfscope detach zfs        detach from module zfs; list its other users
+  sudo nfscope attach zfs        attach again
   sudo nfscope detach all --url http://127.0.0.1:9944
 
-Attached probes keep their kernel modules from being unloaded. To replace one
-while the agent goes on, let it go, unload the module and load the new one: the
-probe attaches by itself to that. What a probe counted starts anew when it attaches again. A detached nfsd probe
-times no operations: /healthz says so.";
+Attached probes keep their kernel modules loaded. To replace a module while the
+agent runs, detach its probe, unload the module and load the new one. The probe
+then attaches automatically, and its counters restart. While the nfsd probe is
+detached, no operation is timed, and /healthz reports it.";
 
-/// Shows where every NFS operation's time goes, on the server.
+/// Shows where each NFS operation spends its time on a Linux NFS server.
 #[derive(Debug, Parser)]
 #[command(name = "nfscope", version = VERSION, after_help = EXAMPLES, max_term_width = 120)]
 pub struct Cli {
@@ -203,25 +204,25 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Attach the probes and serve what they measure until SIGTERM or SIGINT
+    /// Attach the probes and serve metrics until SIGTERM or SIGINT
     Agent(AgentArgs),
-    /// Tell what this host lets nfscope measure, and why not more
+    /// Report what nfscope can measure on this host, and why something is missing
     Check(CheckArgs),
-    /// Show operations, threads, disks and clients as they are now, on a screen or as tables
+    /// Show operations, threads, disks and clients live, in a terminal or as plain tables
     Top(TopArgs),
-    /// Print every slow operation as it happens, and what kept it
+    /// Stream slow operations, each with its latency breakdown
     Slow(SlowArgs),
-    /// Watch for a minute and name what makes requests slow, with the evidence
+    /// Find the causes of request latency, with evidence and recommended actions
     Diagnose(DiagnoseArgs),
-    /// Record what a server does, to hold other times against it
+    /// Record baselines of a server and compare them
     Baseline(BaselineArgs),
-    /// Tell from a baseline what would saturate first, and at which load
+    /// Estimate from a baseline what saturates first, and at which load
     Capacity(CapacityArgs),
-    /// Let the running agent's probes go, so that their kernel modules can be unloaded and replaced
+    /// Detach probes of the running agent, so that their kernel modules can be unloaded
     Detach(DetachArgs),
-    /// Attach again what was let go of
+    /// Re-attach probes detached with `nfscope detach`
     Attach(AttachArgs),
-    /// Run reproducible loads on a client, with the intervals of their figures
+    /// Run reproducible loads on an NFS client, with confidence intervals
     Workload(workload::WorkloadArgs),
     /// Print the reference of all metrics
     Metrics(MetricsArgs),
@@ -237,21 +238,20 @@ pub struct AgentArgs {
     /// TOML file with settings
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Drop every capability once attached; modules that load later (nfsd, sunrpc) are then not followed, and slow
-    /// operations not reported
+    /// Drop every capability once the probes are attached. Modules that load later (nfsd, sunrpc) are then not observed,
+    /// and slow operations are not reported
     #[arg(long)]
     pub no_late_attach: bool,
-    /// Have the kernel count runs and run time of every probe program (slower probes)
+    /// Make the kernel count runs and run time of every probe program (slows the probes down)
     #[arg(long)]
     pub probe_stats: bool,
-    /// Do not split operations into phases (processor, run queue, log, disk, lock); spares a program at every context
-    /// switch
+    /// Do not split operations into phases (CPU, run queue, log, disk, lock). This removes the program at context switches
     #[arg(long)]
     pub no_phases: bool,
-    /// Most clients with series of their own, 0 to 10000; the others share `other` [default: 100]
+    /// Number of clients with their own time series, 0 to 10000; all others share `other` [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(MOST_SERIES)))]
     pub max_clients: Option<u16>,
-    /// Most exports with series of their own, 0 to 10000; the others share `other` [default: 100]
+    /// Number of exports with their own time series, 0 to 10000; all others share `other` [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(MOST_SERIES)))]
     pub max_exports: Option<u16>,
 }
@@ -269,7 +269,7 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = TOP_EXAMPLES)]
 pub struct TopArgs {
-    /// Agent to read from [default: http://127.0.0.1:9943, or probes of its own where no agent answers]
+    /// Agent to read from [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Length of one window: 500ms, 2s, 1m
@@ -290,25 +290,25 @@ pub struct TopArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SLOW_EXAMPLES)]
 pub struct SlowArgs {
-    /// Only operations that took longer: 10ms, 1.5s, 200us
+    /// Only operations slower than this: 10ms, 1.5s, 200us
     #[arg(long, alias = "over", value_name = "TIME", default_value = slow_filter::MIN_LATENCY, value_parser = slow_filter::min_latency)]
     pub min_latency: Duration,
     /// Only these operations: write,commit
     #[arg(long, value_name = "OP", value_delimiter = ',', value_parser = parse::operation)]
     pub op: Vec<String>,
-    /// Only this client's
+    /// Only operations of this client
     #[arg(long, value_name = "ADDR", value_parser = parse::client)]
     pub client: Option<IpAddr>,
-    /// Most operations in a second; how many more there were is said
+    /// Print at most N operations per second, and count the rest
     #[arg(long, value_name = "N", default_value_t = slow_filter::LIMIT, value_parser = parse::events_per_second)]
     pub limit: u32,
-    /// Stop after so many
+    /// Stop after N operations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Print JSON, one object a line
     #[arg(long)]
     pub json: bool,
-    /// Agent to listen to [default: http://127.0.0.1:9943, or probes of its own where no agent answers]
+    /// Agent to listen to [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
 }
@@ -323,7 +323,7 @@ pub struct DiagnoseArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Agent to watch [default: http://127.0.0.1:9943, or probes of its own where no agent answers]
+    /// Agent to watch [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
 }
@@ -332,7 +332,7 @@ pub struct DiagnoseArgs {
 #[derive(Debug, Args)]
 #[command(after_help = DETACH_EXAMPLES)]
 pub struct DetachArgs {
-    /// Probes to let go of: nfsd, jbd2, xfs, btrfs, zfs, ... or all
+    /// Probes to detach: nfsd, jbd2, xfs, btrfs, zfs, ... or all
     #[arg(required = true, value_name = "PROBE", value_parser = probe)]
     pub probes: Vec<Probes>,
     /// Address of this host's agent [default: http://127.0.0.1:9943]

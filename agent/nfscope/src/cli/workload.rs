@@ -9,7 +9,7 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   nfscope workload list
-  nfscope workload show mail > mail.fio           to run it with fio alone
+  nfscope workload show mail > mail.fio           for fio alone
   nfscope workload run mail --dir /mnt/nfs
   nfscope workload run database --dir /mnt/nfs --until-ci 5%";
 
@@ -18,20 +18,20 @@ Exit code:
   0   measured
   3   measured, but --until-ci was not reached within --max-duration
   1   could not measure
-  130, 143   stopped by Ctrl-C or SIGTERM; the files are removed then, too
+  130, 143   stopped by Ctrl-C or SIGTERM; the files are removed
 
 Examples:
   nfscope workload run webhosting --dir /mnt/nfs
   nfscope workload run mail --dir /mnt/nfs --until-ci 5% --metric p99
   nfscope workload run streams --dir /mnt/nfs --size large --repeats 10 --json
 
-Runs on an NFS client (or anywhere), not on the server. Files are laid out once
+Run the workload on an NFS client, not on the server. The files are created once
 in DIR/nfscope-workload-NAME, which is removed at the end. The first repeat
-warms caches up and is discarded. Repeats are separate runs of fio: the interval
-of their mean is Student's t. Where consecutive repeats resemble each other it is
-too narrow, and the result says so.
+warms up caches and is discarded. Repeats are separate runs of fio with a
+Student's t interval of their mean. If consecutive repeats correlate, the
+interval is too narrow, and the result contains a warning.
 
-A JSON object; intervals are mean and half_width (95 %), null where not known:
+A JSON object; intervals are mean and half_width (95 %), null if unknown:
   workload, size, directory, filesystem {type version source}, fio, metric,
   runtime_seconds, repeats, until_ci, reached, autocorrelation, warnings
   total    iops bytes_per_second latency_seconds p99_seconds
@@ -52,13 +52,13 @@ pub struct WorkloadArgs {
 pub enum WorkloadCommand {
     /// List the workloads: what each stands for, and its mix of operations
     List,
-    /// Print a workload's job file for fio, which explains every parameter
+    /// Print the job file of a workload for fio; its comments explain every parameter
     Show {
         /// Which workload
         #[arg(value_parser = named)]
         name: Workload,
     },
-    /// Run a workload in a directory, again and again, and tell its figures with their intervals
+    /// Run a workload repeatedly in a directory and print its figures with confidence intervals
     Run(WorkloadRunArgs),
 }
 
@@ -72,25 +72,25 @@ pub struct WorkloadRunArgs {
     /// Directory to work in: a mounted NFS export
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Repeat until the 95 % interval is at most this far to each side of the mean: 5% (5 repeats at least)
+    /// Repeat until half the 95 % confidence interval is at most this part of the mean: 5% (at least 5 repeats)
     #[arg(long, value_name = "PERCENT", value_parser = precision, conflicts_with = "repeats")]
     pub until_ci: Option<f64>,
-    /// Repeats that count [default: 5]
+    /// Number of repeats after the warm-up [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: Option<u32>,
-    /// Begin no further repeat that would end later than this, and say that --until-ci was not reached [default: 1h]
+    /// With --until-ci: longest measurement. A repeat that would end later does not start [default: 1h]
     #[arg(long = "max-duration", alias = "at-most", value_name = "TIME", value_parser = duration, requires = "until_ci")]
     pub at_most: Option<Duration>,
     /// Length of one repeat: 10s, 1m (metadata runs until its files are done)
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime)]
     pub runtime: Duration,
-    /// How much data; the job file says what that is
+    /// Amount of data; the job file lists the sizes
     #[arg(long, value_enum, default_value_t = SizeName::Medium)]
     pub size: SizeName,
-    /// The figure whose interval is watched
+    /// Metric for --until-ci
     #[arg(long, value_enum, default_value_t = Metric::Iops)]
     pub metric: Metric,
-    /// Keep the files at the end, and use those that were kept before
+    /// Keep the files at the end, and reuse files that an earlier run kept
     #[arg(long)]
     pub keep: bool,
     /// Print one JSON object

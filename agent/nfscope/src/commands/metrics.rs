@@ -14,7 +14,13 @@ pub fn plain() -> String {
         } else {
             format!("{{{}}}", names.join(","))
         };
-        let _ = writeln!(out, "{}{braces}  {}", f.name, kind(f.kind));
+        let _ = writeln!(
+            out,
+            "{}{braces}  {}, since {}",
+            f.name,
+            kind(f.kind),
+            f.since
+        );
         let _ = writeln!(out, "    {}.", f.help);
         for l in f.labels {
             let _ = writeln!(out, "    {}: {}", l.name, l.values);
@@ -29,14 +35,17 @@ pub fn plain() -> String {
 pub fn markdown() -> String {
     let mut out = String::from("# Metrics of nfscope\n\nMade by `nfscope metrics --markdown`.\n\n");
     out.push_str(NOTES);
-    out.push_str("\n| family | type | labels | meaning |\n| --- | --- | --- | --- |\n");
+    out.push_str(
+        "\n| family | type | labels | since | meaning |\n| --- | --- | --- | --- | --- |\n",
+    );
     for f in ALL {
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} |",
             f.name,
             kind(f.kind),
             names(f),
+            f.since,
             cell(f.help)
         );
     }
@@ -55,9 +64,9 @@ pub fn markdown() -> String {
 }
 
 const NOTES: &str = "\
-Histograms are exposed with classic buckets at powers of two and, where the scraper asks for protobuf, as native\n\
-histograms with the kernel side's full resolution. Counters and histograms count since the agent started. What a host\n\
-cannot measure has no series; `nfscope_probe_attached` says why.\n";
+Histograms have classic buckets at powers of two. A scraper that asks for protobuf gets native histograms with the full\n\
+resolution of the probes. Counters and histograms count since the agent started. A family that this host cannot measure\n\
+has no series; `nfscope_probe_attached` gives the reason.\n";
 
 /// Each distinct label with the families that carry it.
 fn labels() -> Vec<(&'static Label, Vec<&'static str>)> {

@@ -93,8 +93,6 @@ fn a_host_that_measures_nothing_still_says_what_runs() {
 
 #[test]
 fn the_reference_page_is_the_table_in_the_code() {
-    golden(
-        "../../../METRICS.md",
-        &nfscope::commands::metrics::markdown(),
-    );
+    let page = nfscope::commands::metrics::markdown();
+    golden("../../../../docs/metrics.md", &page);
 }

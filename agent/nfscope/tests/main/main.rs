@@ -6,15 +6,19 @@ mod baseline;
 mod baseline_size;
 mod baseline_store;
 mod cli;
+mod commands_doc;
 mod compare;
 mod comparison;
 mod control;
 mod diagnose;
 mod diagnose_cli;
+mod docs;
 mod exposition;
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
+mod layers;
+mod picture;
 mod screen;
 mod slow_cli;
 mod stream;

@@ -46,7 +46,7 @@ fn fio_understands_every_job_file() {
             .env("RUNTIME", "1s")
             .envs(size.variables)
             .output()
-            .expect("deploy/setup.sh build installs fio");
+            .expect("tests/setup/setup.sh build installs fio");
         let said = text(&o.stdout) + &text(&o.stderr);
         assert!(o.status.success() && said.is_empty(), "{}: {said}", w.name);
     }

@@ -9,8 +9,8 @@ pub fn read(s: &mut Snapshot) {
     // SAFETY: sysconf() reads a constant of the system.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     if let (Some((online, idle)), true) = (parse(&text), ticks > 0) {
-        s.gauge(&f::PROCESSORS, [], online);
-        s.counter(&f::PROCESSOR_IDLE, [], idle / ticks as f64);
+        s.gauge(&f::CPUS, [], online);
+        s.counter(&f::CPU_IDLE, [], idle / ticks as f64);
     }
 }
 

@@ -8,6 +8,10 @@ use crate::linux::host::procfs::DeviceNames;
 pub struct Kind {
     /// The probe's word.
     pub probe: &'static str,
+    /// Its map of rows.
+    pub map: &'static str,
+    /// Its map of rare events.
+    pub events: &'static str,
     /// The filesystem, as /sys/fs calls it.
     pub fs: &'static str,
     /// The types as which those are mounted that have such a log.
@@ -24,6 +28,8 @@ pub struct Kind {
 pub static KINDS: [Kind; 3] = [
     Kind {
         probe: "jbd2",
+        map: "jbd2_log",
+        events: "jbd2_event",
         fs: "ext4",
         types: &["ext4", "ext3", "ocfs2"],
         wait: &[
@@ -43,6 +49,8 @@ pub static KINDS: [Kind; 3] = [
     },
     Kind {
         probe: "xfs",
+        map: "xfs_log",
+        events: "xfs_event",
         fs: "xfs",
         types: &["xfs"],
         wait: &[
@@ -56,6 +64,8 @@ pub static KINDS: [Kind; 3] = [
     },
     Kind {
         probe: "btrfs",
+        map: "btrfs_log",
+        events: "btrfs_event",
         fs: "btrfs",
         types: &["btrfs"],
         wait: &[

@@ -163,7 +163,10 @@ fn attempt(
         Build::Btf => probe.object.btf,
         Build::Raw => probe.object.raw.unwrap_or(probe.object.btf),
     };
-    let mut open = ObjectBuilder::default().open_memory(image)?;
+    // libbpf names the maps of data sections after the object, and an object without a name after its address.
+    let mut open = ObjectBuilder::default()
+        .name(probe.word)?
+        .open_memory(image)?;
     for mut p in open.progs_mut() {
         let name = p.name().to_string_lossy().into_owned();
         let wanted = probe

@@ -78,7 +78,7 @@ pub fn read(
             ("map_full", E::EV_LOG_FULL.0),
             ("unmatched", E::EV_LOG_UNMATCHED.0),
         ];
-        lost(l, &format!("{}_event", log.probe), log.probe, s, &events);
+        lost(l, log.events, log.probe, s, &events);
     }
 }
 
@@ -91,7 +91,7 @@ fn rows(
     s: &mut Snapshot,
 ) -> BTreeMap<String, Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    let Some(map) = l.map(&format!("{}_log", log.probe)) else {
+    let Some(map) = l.map(log.map) else {
         return rows;
     };
     // First the rows, then what is mounted: a filesystem that was mounted in between is not taken for gone.
@@ -122,7 +122,7 @@ fn rows(
         };
         rows.insert(name, row);
     }
-    fill(map, kept, &format!("{}_log", log.probe), s);
+    fill(map, kept, log.map, s);
     for m in mounted.into_iter().flatten() {
         let Some(volume) = m.volume else { continue };
         if !m.devices.iter().any(|d| rows.contains_key(d)) {

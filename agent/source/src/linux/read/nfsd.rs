@@ -197,7 +197,7 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
             ("pool_outside", E::EV_POOL_OUTSIDE.0),
             ("late", E::EV_SKIPPED.0),
             ("map_full", E::EV_ERROR_FULL.0),
-            ("tally_full", E::EV_CLIENT_FULL.0),
+            ("client_full", E::EV_CLIENT_FULL.0),
             ("wait_outside", E::EV_WAIT_OUTSIDE.0),
         ];
         lost(l, "nfsd_event", "nfsd", s, &events);

@@ -276,7 +276,7 @@ impl Tally {
         }
         read::fill(index, rows.len(), "nfsd_client", s);
         let full = s
-            .value(&f::EVENTS_LOST, ["nfsd", "tally_full"])
+            .value(&f::EVENTS_LOST, ["nfsd", "client_full"])
             .unwrap_or_default();
         let more = full > std::mem::replace(&mut self.full, full);
         if more || rows.len() >= maps::capacity(index) * 3 / 4 {

@@ -1,0 +1,60 @@
+//! docs/commands.md is the `--help` of every command. `UPDATE_GOLDEN=1` writes it anew.
+
+use clap::{Command, CommandFactory};
+use nfscope::cli::Cli;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Columns of the help texts: what a page shows without scrolling.
+const WIDTH: usize = 100;
+
+const HEAD: &str = "\
+# Commands
+
+This page is the `--help` of every command, written by `UPDATE_GOLDEN=1 cargo test -p nfscope`.
+
+";
+
+/// As the help of `command` and of all below it, in the order in which `--help` lists them.
+fn sections(command: &Command, name: &str, out: &mut Vec<(String, String)>) {
+    let mut own = command.clone().bin_name(name).term_width(WIDTH);
+    let help = own.render_long_help().to_string();
+    let lines = help.lines().map(|l| l.trim_end().to_owned() + "\n");
+    out.push((name.to_owned(), lines.collect()));
+    let shown = |c: &&Command| c.get_name() != "help" && !c.is_hide_set();
+    for below in command.get_subcommands().filter(shown) {
+        sections(below, &format!("{name} {}", below.get_name()), out);
+    }
+}
+
+fn page() -> String {
+    let mut all = Vec::new();
+    sections(&Cli::command(), "nfscope", &mut all);
+    let mut out = HEAD.to_owned();
+    for (name, _) in &all {
+        let _ = writeln!(out, "- [{name}](#{})", name.replace(' ', "-"));
+    }
+    for (name, help) in &all {
+        let _ = write!(out, "\n## {name}\n\n```text\n{}\n```\n", help.trim_end());
+    }
+    out
+}
+
+#[test]
+fn the_page_is_the_help_of_every_command() {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = crate_dir
+        .ancestors()
+        .find(|d| d.join("Cargo.lock").exists());
+    let path = root.unwrap().join("docs/commands.md");
+    let page = page();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        page == there,
+        "{} differs; UPDATE_GOLDEN=1 writes it anew",
+        path.display()
+    );
+}

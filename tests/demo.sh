@@ -1,0 +1,17 @@
+#!/bin/bash
+# Installs what is missing, builds, and shows nfscope at work until Ctrl-C: on this host's NFS server, or on one in a
+# virtual machine where this host has none. Arguments go to `lab run`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+threads=$(cat /proc/fs/nfsd/threads 2>/dev/null || echo 0)
+if [ "$threads" -gt 0 ]; then
+  tests/setup/setup.sh build
+else
+  # ZFS takes ten minutes to compile; the machine that is shown exports ext4 unless told otherwise.
+  case "$*" in *zfs*) tests/setup/setup.sh all ;; *) tests/setup/setup.sh build machines ;; esac
+fi
+echo "==> Building"
+cargo build --release -p nfscope -p lab
+echo "==> Running"
+exec target/release/lab run "$@"

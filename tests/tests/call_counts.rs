@@ -1,0 +1,82 @@
+//! What is sent is what the kernel counts and what the agent has seen: three accounts of the same calls.
+
+use anyhow::{Result, ensure};
+use lab::raw::Sent;
+use lab::reconcile::{assert_same_operations, lost, settled, window};
+use lab::{Agent, Kernel, KernelCounters, Load, Server};
+use nfscope_model::family;
+
+/// Each of the raw client's scenarios, one by one. Nobody may have the server mounted: kernel clients call when they like.
+pub fn raw_calls_are_counted(server: &Server, agent: &Agent) -> Result<()> {
+    let kernel = server.kernel();
+    let mut before = settled(server, &[agent])?;
+    for (scenario, _) in lab::raw::SCENARIOS {
+        let what = format!("{kernel} {scenario}");
+        let sent = server.raw(scenario)?;
+        let after = settled(server, &[agent])?;
+        let (counted, seen) = window(&before, &after, 0);
+        assert_agree(&what, &sent, &counted);
+        assert_same_operations(&what, &counted, &seen);
+        // The kernel has no counter for operations that do not exist; the raw client knows how many it sent.
+        let illegal =
+            lab::reconcile::merged(&seen, &family::OP_DURATION.info, |l| l[1] == "illegal");
+        assert_eq!(
+            illegal.map_or(0, |h| h.count()),
+            sent.illegal_ops,
+            "{what}: operations that do not exist; lost: {:?}",
+            lost(&seen)
+        );
+        before = after;
+    }
+    Ok(())
+}
+
+/// A load of kernel clients, of every kind of operation.
+pub fn a_mixed_load_is_counted(server: &Server, agent: &Agent, operations: u64) -> Result<()> {
+    let kernel = server.kernel();
+    let before = settled(server, &[agent])?;
+    let report = server.load(Load::mixed().ops(operations))?;
+    let after = settled(server, &[agent])?;
+    let (counted, seen) = window(&before, &after, 0);
+    println!("{kernel}: {report:?}");
+    ensure!(report.operations >= operations, "{report:?}");
+    assert_same_operations(kernel.name(), &counted, &seen);
+    has_every_kind(&counted);
+    server.clients().try_for_each(|c| c.unmount_all())
+}
+
+/// Whatever the load is said to be made of has arrived.
+pub fn has_every_kind(counted: &KernelCounters) {
+    for name in ["write", "commit", "read", "create", "rename", "readdirplus"] {
+        assert!(counted.proc3(name) > 0, "no v3 {name}: {counted:?}");
+    }
+    for name in ["write", "commit", "open", "rename", "readdir"] {
+        assert!(counted.op4(name) > 0, "no v4 {name}: {counted:?}");
+    }
+    // Later clients read with READ_PLUS.
+    assert!(counted.op4("read") + counted.op4("read_plus") > 0);
+}
+
+/// The kernel is the one that the machine was asked for.
+pub fn the_kernel_is(server: &Server, kernel: Kernel) -> Result<()> {
+    assert_eq!(server.sh("uname -r")?.stdout.trim(), kernel.release()?);
+    Ok(())
+}
+
+fn assert_agree(what: &str, sent: &Sent, counted: &KernelCounters) {
+    assert_eq!(counted.procs3(), sent.proc3, "{what}: v3 procedures");
+    assert_eq!(counted.ops4_by_name(), sent.ops4, "{what}: v4 operations");
+    assert_eq!(counted.compounds, sent.compounds, "{what}: compounds");
+    assert_eq!(counted.null4, sent.null4, "{what}: v4 NULL");
+    assert_eq!(counted.cache_hits, sent.cache_hits, "{what}: cache hits");
+    assert_eq!(counted.net_tcp, sent.calls, "{what}: calls");
+    assert_eq!(
+        counted.net_connections, sent.connections,
+        "{what}: connections"
+    );
+    assert_eq!(
+        counted.rpc_bad,
+        sent.bad_format + sent.bad_auth,
+        "{what}: refused"
+    );
+}

@@ -1,0 +1,486 @@
+//! ext4, with and without fast commits, XFS and btrfs, their logs inside them and on a disk of their own: sync writes over
+//! NFS, and what the filesystems' own statistics and kprobes of the tracing system say of them.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::{Agent, Checks, Kernel, Server};
+use nfscope_model::{Histogram, ProbeState, Snapshot, family};
+
+/// The disk that is exported; the one for its log lies on vdb.
+const DATA: &str = "dm-0";
+const CALLERS: u64 = 4;
+
+/// A filesystem to be exported.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    fs: &'static str,
+    /// As the lab calls it.
+    kind: &'static str,
+    separate: bool,
+    /// With how much it is written to: once for each filesystem with all of it.
+    part: u64,
+}
+
+const fn case(fs: &'static str, kind: &'static str, separate: bool, part: u64) -> Case {
+    Case {
+        fs,
+        kind,
+        separate,
+        part,
+    }
+}
+
+const CASES: [Case; 6] = [
+    case("ext4", "ext4", true, 1),
+    case("xfs", "xfs", true, 1),
+    case("xfs", "xfs", false, 5),
+    case("btrfs", "btrfs", false, 1),
+    case("ext4", "ext4", false, 5),
+    case("ext4", "ext4-fast", false, 5),
+];
+
+impl Case {
+    fn name(&self) -> String {
+        let log = if self.separate {
+            " with a log disk"
+        } else {
+            ""
+        };
+        format!("{}{log}", self.kind)
+    }
+}
+
+/// Sync writes over v3, and as many COMMITs over v4.2, on each filesystem, one after the other in place of the ext4 with a log
+/// disk that the machine exports. `beside` is called while each is exported, with what it is called.
+pub fn are_counted(
+    server: &Server,
+    agent: &Agent,
+    writes: u64,
+    checks: &mut Checks,
+    mut beside: impl FnMut(&mut Checks, &str),
+) -> Result<()> {
+    server.sh(&format!("set -e\nmodprobe -a xfs btrfs\n{WITNESS}"))?;
+    checks.run("every log's probes attach", || all_attach(agent));
+    for (i, case) in CASES.into_iter().enumerate() {
+        match (i, case.separate) {
+            (0, _) => {}
+            (_, true) => server.export_anew(case.kind)?,
+            (_, false) => server.export_inside(case.kind)?,
+        }
+        let what = case.name();
+        let log = Watched {
+            server,
+            agent,
+            case,
+            kernel: server.kernel(),
+            what: what.clone(),
+        };
+        checks.run(&format!("log of {what}"), || log.is_counted(writes));
+        beside(checks, &what);
+        if i + 1 == CASES.len() {
+            checks.run("series end with the mount", || log.ends_with_the_mount());
+        }
+    }
+    Ok(())
+}
+
+/// Every probe but that of ZFS, which has a test of its own, and within a second or two of its module.
+fn all_attach(agent: &Agent) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let probes = agent.snapshot()?.probes;
+        let mut others = probes.iter().filter(|p| p.probe != "zfs");
+        let Some(missing) = others.find(|p| p.state != ProbeState::Attached) else {
+            return Ok(());
+        };
+        ensure!(
+            missing.state.may_come() && started.elapsed() < Duration::from_secs(60),
+            "{missing:?}"
+        );
+        thread::sleep(Duration::from_millis(500));
+    }
+}
+
+/// Functions and tracepoints, counted by the tracing system: by caller, by flags, by thread.
+const WITNESS: &str = "cd /sys/kernel/tracing
+count() { echo \"hist:keys=$2:size=512\" >events/$1/trigger; }
+echo 'p:lab/jbd2_wait jbd2_log_wait_commit' >>kprobe_events
+echo 'p:lab/xfs_force xfs_log_force flags=%si:u32' >>kprobe_events
+echo 'p:lab/xfs_force_seq xfs_log_force_seq flags=%dx:u32' >>kprobe_events
+echo 'p:lab/btrfs_sync btrfs_sync_log' >>kprobe_events
+echo 'p:lab/btrfs_whole btrfs_commit_transaction' >>kprobe_events
+echo 'p:lab/btrfs_supers write_all_supers' >>kprobe_events
+count lab/jbd2_wait stacktrace
+count lab/xfs_force flags
+count lab/xfs_force_seq flags
+count lab/btrfs_sync common_pid
+count lab/btrfs_whole common_pid.execname
+count lab/btrfs_supers common_pid.execname
+count jbd2/jbd2_write_superblock common_pid
+count ext4/ext4_fc_commit_start common_pid
+";
+
+/// What all of them say, and what the filesystems do.
+const SAYS: &str = "cd /sys/kernel/tracing
+for e in lab/jbd2_wait lab/xfs_force lab/xfs_force_seq lab/btrfs_sync lab/btrfs_whole lab/btrfs_supers \
+  jbd2/jbd2_write_superblock ext4/ext4_fc_commit_start; do
+  echo \"= ${e#*/}\"
+  cat events/$e/hist
+done
+echo '= sectors'
+awk '{ print $7 }' /sys/block/vdb/stat
+echo '= jbd2'
+cat /proc/fs/jbd2/*/info 2>/dev/null
+echo '= fast'
+cat /proc/fs/ext4/dm-0/fc_info 2>/dev/null
+echo '= xfs'
+grep '^log' /sys/fs/xfs/dm-0/stats/stats 2>/dev/null
+true
+";
+
+/// What an independent witness counted, or the difference of two readings.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Says(BTreeMap<&'static str, u64>);
+
+impl Says {
+    fn parse(text: &str) -> Result<Says> {
+        let sections: BTreeMap<&str, &str> = text
+            .split("= ")
+            .filter_map(|s| s.split_once('\n'))
+            .collect();
+        let section = |name: &str| sections.get(name).copied().unwrap_or_default();
+        let counted = |name: &str, of: &dyn Fn(&str) -> bool| hits(section(name), of);
+        let all = |_: &str| true;
+        let inside = |function: &'static str| move |key: &str| key.contains(function);
+        let flags = |key: &str| {
+            let n = key.split(':').nth(1).unwrap_or_default();
+            n.trim_matches([' ', '}']).parse::<u64>().unwrap_or(0)
+        };
+        // The number before (or behind) a word.
+        let near = |name: &str, word: &str| {
+            let line = section(name).lines().find(|l| l.contains(word))?;
+            line.split(' ').find_map(|w| w.parse::<u64>().ok())
+        };
+        let xfs: Vec<u64> = section("xfs")
+            .split_whitespace()
+            .filter_map(|w| w.parse().ok())
+            .collect();
+        let xfs = |i: usize| xfs.get(i).copied().unwrap_or(0);
+        let sync = |key: &str| flags(key) & 1 == 1;
+        Ok(Says(BTreeMap::from([
+            ("jbd2 waits", counted("jbd2_wait", &all)?),
+            (
+                "jbd2 waits in fast commits",
+                counted("jbd2_wait", &inside("ext4_fc_commit"))?,
+            ),
+            ("jbd2 superblocks", counted("jbd2_write_superblock", &all)?),
+            ("transactions", near("jbd2", "transactions").unwrap_or(0)),
+            ("fast waits", counted("ext4_fc_commit_start", &all)?),
+            ("fast commits", near("fast", "commits").unwrap_or(0)),
+            ("fast blocks", near("fast", "numblks").unwrap_or(0)),
+            (
+                "xfs sync forces",
+                counted("xfs_force", &sync)? + counted("xfs_force_seq", &sync)?,
+            ),
+            (
+                "xfs forces by kprobe",
+                counted("xfs_force", &all)? + counted("xfs_force_seq", &all)?,
+            ),
+            ("xfs writes", xfs(0)),
+            ("xfs blocks", xfs(1)),
+            ("xfs forces", xfs(3)),
+            ("btrfs syncs", counted("btrfs_sync", &all)?),
+            (
+                "btrfs transactions",
+                counted("btrfs_whole", &|key| !key.contains("btrfs-transacti"))?,
+            ),
+            // Once for each write of the log, and for each transaction: of those that wait, none other than nfsd.
+            (
+                "btrfs superblocks",
+                counted("btrfs_supers", &|key| key.contains("nfsd"))?,
+            ),
+            (
+                "log disk's sectors",
+                section("sectors").trim().parse().unwrap_or(0),
+            ),
+        ])))
+    }
+
+    fn of(&self, what: &str) -> u64 {
+        *self.0.get(what).unwrap_or_else(|| panic!("no {what}"))
+    }
+
+    fn since(&self, before: &Says) -> Says {
+        let minus = |(k, v): (&&'static str, &u64)| (*k, v - before.of(k));
+        Says(self.0.iter().map(minus).collect())
+    }
+}
+
+/// How often an event of a histogram (Documentation/trace/histogram.rst) happened, where its key is wanted.
+fn hits(histogram: &str, wanted: &dyn Fn(&str) -> bool) -> Result<u64> {
+    let dropped = histogram
+        .lines()
+        .find_map(|l| l.trim().strip_prefix("Dropped:"));
+    ensure!(
+        dropped.is_some_and(|n| n.trim() == "0"),
+        "a witness lost something: {histogram}"
+    );
+    let (mut key, mut sum) = (String::new(), 0);
+    for line in histogram.lines().filter(|l| !l.starts_with('#')) {
+        match line.split_once("} hitcount:") {
+            None => key += line,
+            Some((rest, n)) => {
+                key += rest;
+                if wanted(&key) {
+                    sum += n.trim().parse::<u64>()?;
+                }
+                key.clear();
+            }
+        }
+    }
+    Ok(sum)
+}
+
+struct Watched<'a> {
+    server: &'a Server,
+    agent: &'a Agent,
+    case: Case,
+    kernel: Kernel,
+    what: String,
+}
+
+impl Watched<'_> {
+    fn is_counted(&self, writes: u64) -> Result<()> {
+        let mut before = self.moment()?;
+        self.has_series_alone(&before.1)?;
+        let times = writes / self.case.part / CALLERS;
+        for (version, op) in [("3", "write"), ("4.2", "commit")] {
+            self.server.run_clients(&format!(
+                "write --nfs {version} --clients {CALLERS} --times {times}"
+            ))?;
+            let after = self.moment()?;
+            let seen = after.1.since(&before.1).delta;
+            let says = after.0.since(&before.0);
+            let op = seen.hist(&family::OP_DURATION, [version, op]);
+            ensure!(op.map_or(0, Histogram::count) == times * CALLERS, "{op:?}");
+            self.agrees(version, &seen, &says)?;
+            before = after;
+        }
+        self.reads_wait_for_nothing(before.1)
+    }
+
+    /// The agent's word and the witnesses' of one moment at which nothing moves.
+    fn moment(&self) -> Result<(Says, Snapshot)> {
+        let says = || Says::parse(&self.server.sh(SAYS)?.stdout);
+        let mut last = says()?;
+        for _ in 0..60 {
+            // Longer than an agent repeats its last reading.
+            thread::sleep(Duration::from_millis(500));
+            let seen = self.agent.snapshot()?;
+            let now = says()?;
+            if now == last {
+                return Ok((now, seen));
+            }
+            last = now;
+        }
+        bail!("the log does not come to rest: {last:?}")
+    }
+
+    fn agrees(&self, version: &str, seen: &Snapshot, says: &Says) -> Result<()> {
+        let Case {
+            fs, kind, separate, ..
+        } = self.case;
+        let labels = [fs, DATA];
+        let wait = seen.hist(&family::LOG_WAIT, labels).context("no waits")?;
+        let commit = seen
+            .hist(&family::LOG_COMMIT, labels)
+            .context("no commits")?;
+        let bytes = seen.value(&family::LOG_BYTES, [fs, DATA, target(separate)]);
+        println!(
+            "{} v{version}: {} waits of {:.3} s, {} writes of {:.3} s, {bytes:?} bytes; {:?}; lost {:?}",
+            self.what,
+            wait.count(),
+            wait.sum,
+            commit.count(),
+            commit.sum,
+            says.0.iter().filter(|(_, n)| **n > 0).collect::<Vec<_>>(),
+            lab::reconcile::lost(seen)
+        );
+        let (waits, commits) = match kind {
+            "ext4" => (says.of("jbd2 waits"), says.of("transactions")),
+            "ext4-fast" => (
+                says.of("fast waits") + says.of("jbd2 waits")
+                    - says.of("jbd2 waits in fast commits"),
+                says.of("fast commits") + says.of("transactions"),
+            ),
+            "xfs" => {
+                // Those that wait for nothing included: the kernel's own count, and that of the kprobes.
+                ensure!(
+                    says.of("xfs forces by kprobe") == says.of("xfs forces"),
+                    "{says:?}"
+                );
+                (says.of("xfs sync forces"), says.of("xfs writes"))
+            }
+            _ => (
+                says.of("btrfs syncs") + says.of("btrfs transactions"),
+                says.of("btrfs superblocks") - says.of("btrfs transactions"),
+            ),
+        };
+        self.same("waits", wait.count(), waits, seen)?;
+        self.same("commits", commit.count(), commits, seen)?;
+        // Nothing else is on the log's disk but, of ext4, the journal's superblock.
+        let disk = says.of("log disk's sectors") * 512;
+        let written = match (fs, separate) {
+            ("ext4", true) => Some(disk - says.of("jbd2 superblocks") * 4096),
+            ("xfs", true) => {
+                ensure!(disk == says.of("xfs blocks") * 512, "{says:?}");
+                Some(disk)
+            }
+            ("xfs", false) => Some(says.of("xfs blocks") * 512),
+            // Transactions in which something was written have three blocks or more: descriptor, what was changed, commit.
+            ("ext4", false) => {
+                let least = 4096 * (3 * says.of("transactions") + says.of("fast blocks"));
+                // From 7.x on the kernel skips programs at times.
+                let least = least - least / 10;
+                ensure!(
+                    bytes.is_some_and(|b| b >= least as f64),
+                    "{bytes:?} bytes, but {least} at least"
+                );
+                None
+            }
+            _ => {
+                ensure!(bytes.is_none(), "{bytes:?} bytes of {fs}");
+                None
+            }
+        };
+        if let Some(written) = written {
+            self.same("bytes", bytes.unwrap_or(0.0) as u64, written, seen)?;
+        }
+        self.is_in_the_operations(wait, seen)
+    }
+
+    /// Only NFS operations waited. They slept for the log for no longer than they were in the functions that wait for it,
+    /// and most of that time: the rest goes to the processor, and to waits for one.
+    fn is_in_the_operations(&self, wait: &Histogram, seen: &Snapshot) -> Result<()> {
+        let ops = lab::reconcile::merged(seen, &family::OP_DURATION.info, |_| true);
+        let ops = ops.map_or(0.0, |h| h.sum);
+        let phases = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
+        println!("operations {ops:.3} s: {phases:.3?}");
+        ensure!(
+            wait.sum <= ops,
+            "waits of {} s in operations of {ops} s",
+            wait.sum
+        );
+        if let Some(log) = phases.get("log") {
+            ensure!(
+                (0.3 * wait.sum..=wait.sum).contains(log),
+                "waits of {} s, but {phases:?}",
+                wait.sum
+            );
+        }
+        Ok(())
+    }
+
+    /// The same number, but for what the kernel skipped, which it does from 7.x on: that is told.
+    fn same(&self, what: &str, measured: u64, truth: u64, seen: &Snapshot) -> Result<()> {
+        let lost = lab::reconcile::lost(seen);
+        let probe = match self.case.fs {
+            "ext4" => "jbd2",
+            fs => fs,
+        };
+        let lost = lost.iter().filter(|(what, _)| what.starts_with(probe));
+        let lost = lost.map(|(_, n)| *n as u64).sum::<u64>();
+        ensure!(
+            lost == 0 || self.kernel == Kernel::V7_2 && lost <= 8 + truth / 10,
+            "{what}: {lost} lost"
+        );
+        let apart = match what {
+            // There the tracing system does not see who called: these may be inside those.
+            "waits" if self.case.kind == "ext4-fast" && self.kernel == Kernel::V7_2 => lost + 2,
+            // Of a skipped write, however many it had.
+            "bytes" if lost > 0 => truth / 10,
+            _ => lost,
+        };
+        ensure!(
+            (truth.saturating_sub(apart)..=truth).contains(&measured) && truth > 0,
+            "{what}: {measured}, but {truth} by the kernel's account; {lost} lost"
+        );
+        Ok(())
+    }
+
+    /// What was mounted before has none left.
+    fn has_series_alone(&self, seen: &Snapshot) -> Result<()> {
+        let Case { fs, separate, .. } = self.case;
+        let own = vec![fs.to_owned(), DATA.to_owned()];
+        for info in [
+            &family::LOG_WAIT.info,
+            &family::LOG_COMMIT.info,
+            &family::LOG_SEPARATE.info,
+        ] {
+            let series = seen.series(info).iter().map(|s| &s.labels);
+            let labels: Vec<_> = series.collect();
+            ensure!(labels == [&own], "{}: {labels:?}", info.name);
+        }
+        let series = seen.series(&family::LOG_BYTES.info).iter();
+        let labels: Vec<_> = series.map(|s| s.labels.join(" ")).collect();
+        let bytes = format!("{fs} {DATA} {}", target(separate));
+        let bytes = if fs == "btrfs" { vec![] } else { vec![bytes] };
+        ensure!(labels == bytes, "bytes: {labels:?}");
+        let told = seen.value(&family::LOG_SEPARATE, [fs, DATA]);
+        ensure!(told == Some(f64::from(u8::from(separate))), "{told:?}");
+        Ok(())
+    }
+
+    /// A filesystem's own workers wait for its log, too: XFS's every half a minute while something is not written. They are not
+    /// always there.
+    fn reads_wait_for_nothing(&self, mut before: Snapshot) -> Result<()> {
+        let mut waits = Vec::new();
+        while waits.len() < 3 && !waits.contains(&0) {
+            self.server.run_clients("getattr --times 100")?;
+            let after = self.moment()?.1;
+            let seen = after.since(&before).delta;
+            let log =
+                lab::reconcile::by_last_label(&seen, &family::OP_PHASE.info, |l| l[2] == "log");
+            ensure!(log.values().all(|s| *s == 0.0), "{log:?}");
+            let told = seen.hist(&family::LOG_WAIT, [self.case.fs, DATA]);
+            waits.push(told.context("no waits")?.count());
+            before = after;
+        }
+        ensure!(waits.contains(&0), "waits beside reads: {waits:?}");
+        Ok(())
+    }
+
+    /// The series end with the mount, and another one on the same device begins at nothing.
+    fn ends_with_the_mount(&self) -> Result<()> {
+        let labels = [self.case.fs, DATA];
+        let count = |s: &Snapshot| s.hist(&family::LOG_WAIT, labels).map(Histogram::count);
+        let before = count(&self.moment()?.1).unwrap_or(0);
+        self.server.sh(
+            "set -e\nexport_down\ndisk=$(exported_disk)\numount /run/exp\necho $disk >/run/was",
+        )?;
+        let seen = self.moment()?.1;
+        for info in [
+            &family::LOG_WAIT.info,
+            &family::LOG_COMMIT.info,
+            &family::LOG_BYTES.info,
+            &family::LOG_SEPARATE.info,
+        ] {
+            let left = seen.series(info);
+            ensure!(left.is_empty(), "{}: {left:?}", info.name);
+        }
+        self.server.sh("mount $(cat /run/was) /run/exp")?;
+        let after = count(&self.moment()?.1);
+        ensure!(
+            after.is_some_and(|n| n < before),
+            "{after:?} waits, {before} before"
+        );
+        Ok(())
+    }
+}
+
+fn target(separate: bool) -> &'static str {
+    if separate { "separate" } else { "main" }
+}

@@ -1,0 +1,22 @@
+//! Tests of the lab: in one program, because each would be linked with the same libraries once more. What needs a machine
+//! has a path that begins with `vm_`, so that the rest runs with `--skip vm_`.
+#![allow(clippy::unwrap_used)]
+
+mod call_counts;
+mod coverage;
+mod disks;
+mod faults;
+mod lifecycle;
+mod logs;
+mod matrix;
+mod measures;
+mod monitoring;
+mod phases;
+mod vm_baselines;
+mod vm_kernels;
+mod vm_lab;
+mod vm_prometheus;
+mod vm_scenarios;
+mod vm_ssd_log;
+mod workloads;
+mod zfs;

@@ -1,0 +1,262 @@
+//! What attaches how on which kernel: the table in the documentation is what `nfscope check` says in machines with these
+//! kernels. Each machine checks the column of its own kernel.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use lab::{Kernel, Server};
+use nfscope_model::{ProbeState, ProbeStatus};
+use serde::Deserialize;
+
+/// The page that has the table, from this crate.
+const PAGE: &str = "../docs/kernels.md";
+const BEGIN: &str = "<!-- kernel matrix: written by UPDATE_GOLDEN=1 cargo test -p lab --test suites matrix_and -->\n";
+const END: &str = "<!-- end of kernel matrix -->\n";
+
+/// The part of `nfscope check --json` that is compared.
+#[derive(Deserialize)]
+struct Report {
+    probes: Vec<ProbeStatus>,
+    exports: Vec<Exported>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Exported {
+    path: String,
+    fs: String,
+    log: String,
+    separate: Option<bool>,
+}
+
+/// Cells by probe and program: what the table shows, and the whole text of the note below.
+type Column = BTreeMap<(String, String), String>;
+
+/// Asks `nfscope check` with every file system's module loaded that there is for this kernel. The export has its log on a
+/// disk of its own.
+pub fn is_as_documented(server: &Server) -> Result<()> {
+    let kernel = server.kernel();
+    let said = ask(server)?;
+    let report: Report =
+        serde_json::from_str(&said).with_context(|| format!("check said {said:?}"))?;
+    let (fs, device) = match Kernel::ZFS.contains(&kernel) {
+        true => ("zfs", "/dev/mapper/log"),
+        false => ("ext4", "dm-0"),
+    };
+    let exported = Exported {
+        path: "/run/exp".into(),
+        fs: fs.into(),
+        log: format!("on {device}"),
+        separate: Some(true),
+    };
+    ensure!(report.exports == [exported], "{:?}", report.exports);
+    for p in &report.probes {
+        let attached = p.state == ProbeState::Attached;
+        ensure!(
+            attached || !p.reason.is_empty(),
+            "{kernel}: {} {} is {} without a reason",
+            p.probe,
+            p.program,
+            p.state.as_str()
+        );
+        // What they have is used in full, but for what zfs without BTF and the first of the four lack.
+        ensure!(
+            attached || kernel == Kernel::V5_10 || p.probe == "zfs",
+            "{kernel}: {} {}: {}",
+            p.probe,
+            p.program,
+            p.reason
+        );
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        return update(kernel, &said);
+    }
+    let page = fs::read_to_string(page())?;
+    let (_, table, _) = parts(&page)?;
+    assert_eq!(
+        documented(table, kernel)?,
+        column(&report.probes),
+        "{kernel}: the column of the matrix in {PAGE}, and what check says; UPDATE_GOLDEN=1 writes it anew"
+    );
+    Ok(())
+}
+
+fn ask(server: &Server) -> Result<String> {
+    let program = lab::nfscope_program()?;
+    let script = format!(
+        "modprobe -a ext4 xfs btrfs; {} check --json || true",
+        program.display()
+    );
+    Ok(server.sh(&script)?.stdout)
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)
+}
+
+/// What is before the table, the table, and what is behind it.
+fn parts(page: &str) -> Result<(&str, &str, &str)> {
+    let (head, rest) = page
+        .split_once("<!-- kernel matrix")
+        .context("the page has no matrix")?;
+    let (_, rest) = rest.split_once("-->\n").context("no end of its comment")?;
+    let (table, tail) = rest.split_once(END).context("the matrix has no end")?;
+    Ok((head, table, tail))
+}
+
+/// Keeps this kernel's report, and writes the table anew once there is one of each kernel.
+fn update(kernel: Kernel, said: &str) -> Result<()> {
+    let dir = lab::target_dir()?.join("kernel-matrix");
+    fs::create_dir_all(&dir)?;
+    // Two machines may be here at the same time.
+    let lock = File::create(dir.join("lock"))?;
+    lock.lock()?;
+    let file = |kernel: Kernel| dir.join(format!("{kernel}.json"));
+    fs::write(file(kernel), said)?;
+    let mut reports = Vec::new();
+    for kernel in Kernel::ALL {
+        let Ok(text) = fs::read_to_string(file(kernel)) else {
+            println!("no report of {kernel} yet: the matrix stays as it is");
+            return Ok(());
+        };
+        reports.push((kernel, serde_json::from_str::<Report>(&text)?.probes));
+    }
+    let old = fs::read_to_string(page())?;
+    let (head, _, tail) = parts(&old)?;
+    let table = table(&reports)?;
+    fs::write(page(), format!("{head}{BEGIN}{table}{END}{tail}"))?;
+    Ok(())
+}
+
+/// What `nfscope check` said, as the table would show it.
+fn column(probes: &[ProbeStatus]) -> Column {
+    let cells = probes.iter().map(|p| {
+        let (what, reason) = cell(p);
+        let text = reason.map_or(what.clone(), |reason| format!("{what}: {reason}"));
+        ((p.probe.clone(), p.program.clone()), text)
+    });
+    cells.collect()
+}
+
+/// The same, read from the table.
+fn documented(table: &str, kernel: Kernel) -> Result<Column> {
+    let notes: BTreeMap<&str, &str> = table
+        .lines()
+        .filter_map(|l| l.strip_prefix('[')?.split_once("] "))
+        .collect();
+    let mut rows = table.lines().filter_map(|l| l.strip_prefix("| "));
+    let cells = |row: &str| -> Vec<String> {
+        let row = row.trim_end_matches(" |");
+        row.split(" | ").map(str::to_owned).collect()
+    };
+    let head = cells(rows.next().context("no heading")?);
+    let at = head.iter().position(|name| name == kernel.name());
+    let at = at.with_context(|| format!("no column of {kernel}"))?;
+    let mut column = Column::new();
+    for row in rows.filter(|row| !row.starts_with("---")) {
+        let cells = cells(row);
+        let cell = cells.get(at).with_context(|| format!("short: {row}"))?;
+        if cell == "not needed" {
+            continue;
+        }
+        let text = match cell.strip_suffix(']').and_then(|c| c.split_once(" [")) {
+            Some((what, note)) => {
+                let note = notes.get(note).with_context(|| format!("no note {note}"))?;
+                format!("{what}: {note}")
+            }
+            None => cell.clone(),
+        };
+        for program in cells[1].split(' ') {
+            let key = (cells[0].clone(), program.trim_matches('`').to_owned());
+            column.insert(key, text.clone());
+        }
+    }
+    Ok(column)
+}
+
+/// One row for programs of one probe that stand the same on every kernel, and the reasons below.
+fn table(reports: &[(Kernel, Vec<ProbeStatus>)]) -> Result<String> {
+    let mut order: Vec<(String, String)> = Vec::new();
+    let mut cells: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let mut notes: Vec<String> = Vec::new();
+    for (kernel, probes) in reports {
+        for p in probes {
+            let key = (p.probe.clone(), p.program.clone());
+            if !order.contains(&key) {
+                // Beside its neighbours, where an earlier kernel has no such program.
+                let last = order.iter().rposition(|(probe, _)| *probe == p.probe);
+                order.insert(last.map_or(order.len(), |i| i + 1), key.clone());
+            }
+            let row = cells
+                .entry(key)
+                .or_insert_with(|| vec![String::new(); reports.len()]);
+            let column = reports.iter().position(|(k, _)| k == kernel).unwrap_or(0);
+            row[column] = numbered(p, &mut notes);
+        }
+    }
+    let mut out = String::from("| probe | programs |");
+    for (kernel, _) in reports {
+        let _ = write!(out, " {kernel} |");
+    }
+    out += "\n| --- | --- |";
+    out += &" --- |".repeat(reports.len());
+    out.push('\n');
+    let mut rows: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
+    for key in order {
+        let row = cells.remove(&key).context("a program without cells")?;
+        match rows
+            .iter_mut()
+            .find(|(probe, _, r)| *probe == key.0 && *r == row)
+        {
+            Some((_, programs, _)) => programs.push(key.1),
+            None => rows.push((key.0, vec![key.1], row)),
+        }
+    }
+    for (probe, programs, row) in rows {
+        let programs: Vec<_> = programs.iter().map(|p| format!("`{p}`")).collect();
+        let row = row
+            .iter()
+            .map(|c| if c.is_empty() { "not needed" } else { c });
+        let row: Vec<_> = row.collect();
+        let _ = writeln!(
+            out,
+            "| {probe} | {} | {} |",
+            programs.join(" "),
+            row.join(" | ")
+        );
+    }
+    for (i, note) in notes.iter().enumerate() {
+        let _ = writeln!(out, "\n[{}] {note}", i + 1);
+    }
+    Ok(out)
+}
+
+/// The kind of hook, or that there is none; and the reason, if there is one to be told.
+fn cell(p: &ProbeStatus) -> (String, Option<String>) {
+    let kind = p.hook.split('/').next().unwrap_or_default();
+    let what = match p.state {
+        state if state.measures() => kind,
+        ProbeState::Unused => "no module",
+        _ => "no",
+    };
+    let told = !p.reason.is_empty() && p.state != ProbeState::Unused;
+    // The hook's name is in the program's row of `nfscope check`.
+    (
+        what.to_owned(),
+        told.then(|| p.reason.replace(&p.hook, kind)),
+    )
+}
+
+/// The cell as it is written, with the number of its note.
+fn numbered(p: &ProbeStatus, notes: &mut Vec<String>) -> String {
+    let (what, Some(reason)) = cell(p) else {
+        return cell(p).0;
+    };
+    let number = notes.iter().position(|n| *n == reason).unwrap_or_else(|| {
+        notes.push(reason);
+        notes.len() - 1
+    });
+    format!("{what} [{}]", number + 1)
+}

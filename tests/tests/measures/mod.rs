@@ -1,0 +1,60 @@
+//! What is measured is true: durations against a device whose delay is known, queue time against the client's clock and
+//! the kernel's, block requests against the kernel's trace.
+
+mod block;
+mod durations;
+mod queue;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use lab::{Agent, Checks, Server};
+
+/// What every request to the exported device takes: null_blk completes each by a timer, so that the delay is in the
+/// device's own time (dm-delay would hold requests before they become the device's).
+const DELAY: Duration = Duration::from_millis(20);
+/// The exported device, with a write cache and FUA.
+const SLOW: &str = "nullb0";
+/// A disk that nothing is mounted from, as fast as the machine.
+const FAST: &str = "vda";
+
+/// In a machine whose own disk nobody needs any more: what it exports is gone afterwards.
+pub fn are_true(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
+    export_a_slow_device(server)?;
+    checks.run("check beside an agent", || everything_is_offered(server));
+    checks.run("durations", || durations::hold_the_delay(server, agent));
+    checks.run("queue time", || {
+        queue::is_what_the_client_waited(server, agent)
+    });
+    checks.run("block requests", || {
+        let watched = block::Watched::begin(server, agent)?;
+        block::traffic(server)?;
+        watched.agrees_with(server, agent)
+    });
+    Ok(())
+}
+
+/// In place of what was exported, with two threads. noinit_itable: no thread of ext4's own writes behind the tests' back.
+fn export_a_slow_device(server: &Server) -> Result<()> {
+    server.sh(&format!(
+        "set -e
+         export_down
+         umount /run/exp
+         modprobe null_blk completion_nsec={} irqmode=2 memory_backed=1 cache_size=64 discard=1 gb=1 submit_queues=1
+         mkfs.ext4 -q -F -E lazy_itable_init=1,nodiscard /dev/{SLOW}
+         mount -t ext4 -o noinit_itable /dev/{SLOW} /run/exp",
+        DELAY.as_nanos()
+    ))?;
+    server.nfsd_start()?;
+    server.set_threads(2)?;
+    server.sh("grace_over").map(drop)
+}
+
+/// `nfscope check` finds everything on the kernels that have everything, and beside a running agent.
+fn everything_is_offered(server: &Server) -> Result<()> {
+    let program = lab::nfscope_program()?;
+    let json = server.sh(&format!("{} check --json", program.display()))?;
+    let report: serde_json::Value = serde_json::from_str(&json.stdout)?;
+    assert_eq!(report["verdict"], "full", "{}", json.stdout);
+    Ok(())
+}

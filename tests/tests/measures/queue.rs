@@ -1,0 +1,103 @@
+//! Queue time under load: two threads, eight writers on one connection. The client knows how long each call took, the
+//! kernel how long each was in hand; the rest is what it waited for a thread.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use lab::raw::pipeline::Timed;
+use lab::{Agent, Server};
+use nfscope_model::family;
+
+const WRITERS: usize = 8;
+const WRITES: usize = 15;
+
+pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
+    server.client(0).unmount_all()?;
+    let before = lab::reconcile::settled(server, &[agent])?;
+    let tracing = "cd /sys/kernel/tracing; set -e";
+    server.sh(&format!(
+        "{tracing}; echo > trace
+         for e in svc_stats_latency svc_xprt_dequeue; do echo 1 > events/sunrpc/$e/enable; done"
+    ))?;
+    let output = server.lab(&format!("pipeline --writers {WRITERS} --writes {WRITES}"))?;
+    let calls: Vec<Timed> = serde_json::from_str(&output.stdout)?;
+    let trace = server
+        .sh(&format!(
+            "{tracing}; echo 0 > events/sunrpc/enable; cat trace"
+        ))?
+        .stdout;
+    let after = lab::reconcile::settled(server, &[agent])?;
+    let seen = lab::reconcile::window(&before, &after, 0).1;
+
+    let served = executions(&trace)?;
+    let mut waited = 0.0;
+    for call in &calls {
+        let served = served
+            .get(&call.xid)
+            .with_context(|| format!("call {:#x} is not in the kernel's trace", call.xid))?;
+        waited += call.seconds - served;
+    }
+    let queue = lab::reconcile::merged(&seen, &family::RPC_QUEUE.info, |_| true)
+        .context("no queue time")?;
+    let calls_n = calls.len() as f64;
+    let (measured, truth) = (queue.sum / calls_n, waited / calls_n);
+    let latency = calls.iter().map(|c| c.seconds).sum::<f64>() / calls_n;
+    let wakeup = wakeups(&trace);
+    println!(
+        "queue: mean {:.1} ms, by client and kernel {:.1} ms ({:+.1} %); latency {:.1} ms; the kernel's wakeup-us {:.1} ms",
+        measured * 1e3,
+        truth * 1e3,
+        (measured / truth - 1.0) * 100.0,
+        latency * 1e3,
+        wakeup * 1e3
+    );
+    // Or there is no load, and nothing to prove.
+    assert!(
+        truth > 2.0 * super::DELAY.as_secs_f64(),
+        "calls waited only {truth} s"
+    );
+    assert!(
+        (measured / truth - 1.0).abs() <= 0.10,
+        "mean queue time {measured} s, but {truth} s by the client's clock"
+    );
+    // A connection's first call may lie on the socket before the server has taken the connection; the agent says so.
+    let lost = lab::reconcile::lost(&seen);
+    let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
+    assert_eq!(
+        queue.count() + unknown,
+        calls.len() as u64,
+        "every call has a queue time or is said to have none; lost: {lost:?}"
+    );
+    assert!(
+        unknown <= 1 || lost.contains_key("nfsd recursion"),
+        "{lost:?}"
+    );
+    Ok(())
+}
+
+/// Seconds in hand by transaction id: `svc_stats_latency: xid=0x... execute-us=...`.
+fn executions(trace: &str) -> Result<BTreeMap<u32, f64>> {
+    let mut by_xid = BTreeMap::new();
+    for line in trace.lines().filter(|l| l.contains("svc_stats_latency:")) {
+        let xid = field(line, "xid=0x").and_then(|x| u32::from_str_radix(x, 16).ok());
+        let us = field(line, "execute-us=").and_then(|us| us.parse::<f64>().ok());
+        let (xid, us) = xid
+            .zip(us)
+            .with_context(|| format!("not understood: {line}"))?;
+        by_xid.insert(xid, us / 1e6);
+    }
+    Ok(by_xid)
+}
+
+/// Mean of the clock that one is tempted to take: `svc_xprt_dequeue: ... wakeup-us=...`.
+fn wakeups(trace: &str) -> f64 {
+    let us = trace.lines().filter(|l| l.contains("svc_xprt_dequeue:"));
+    let us: Vec<f64> = us
+        .filter_map(|l| field(l, "wakeup-us=")?.parse().ok())
+        .collect();
+    us.iter().sum::<f64>() / us.len().max(1) as f64 / 1e6
+}
+
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.split_once(name)?.1.split_whitespace().next()
+}

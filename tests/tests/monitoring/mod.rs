@@ -1,0 +1,84 @@
+//! Dashboards, rules and their page, against the metric table and by Prometheus's own parser. Needs no machine, only what
+//! `tests/setup/setup.sh monitoring` brings.
+
+mod pages;
+mod rules;
+
+use std::path::Path;
+
+use lab::monitoring::{Prometheus, Release, Wants};
+use nfscope_model::family;
+
+/// A Prometheus that has loaded the rules and scrapes nothing.
+fn with_rules() -> Prometheus {
+    let rules = lab::monitoring::dashboards().join("rules/*.yml");
+    let configuration = format!("rule_files: [{}]\n", rules.display());
+    Prometheus::start(Release::Newer, &configuration).unwrap()
+}
+
+/// The kinds of finding, from the metric table.
+fn kinds() -> Vec<&'static str> {
+    let label = family::BOTTLENECK_ACTIVE.info.labels[0];
+    assert_eq!(label.name, "kind");
+    label.values.split(", ").collect()
+}
+
+#[test]
+fn promtool_accepts_the_classic_text() {
+    // The agent's own test keeps this file equal to what it writes.
+    let text =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/nfscope/tests/golden/metrics.txt");
+    for release in Release::ALL {
+        let (content, said) = release
+            .promtool(&["check", "metrics"], Some(&text))
+            .unwrap();
+        assert!(content, "promtool {}: {said}", release.name());
+    }
+}
+
+#[test]
+fn the_example_configuration_is_accepted() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring");
+    let file = dir.join("prometheus.yml").display().to_string();
+    for release in Release::ALL {
+        let arguments = ["check", "config", "--syntax-only", file.as_str()];
+        let (content, said) = release.promtool(&arguments, None).unwrap();
+        assert!(content, "promtool {}: {said}", release.name());
+    }
+}
+
+#[test]
+fn what_the_metric_table_does_not_have_is_found() {
+    let prometheus = with_rules();
+    let wrong = |expression: &str| {
+        Wants::of(&prometheus.parse(expression).unwrap())
+            .wrong
+            .len()
+    };
+    for (expression, expected) in [
+        (
+            r#"rate(nfscope_op_phase_seconds_total{phase="log",op="write"}[1m])"#,
+            0,
+        ),
+        (
+            r#"sum by (le, op) (nfscope_op_duration_seconds_bucket{job=~".+"})"#,
+            0,
+        ),
+        ("nfscope_op_seconds", 1),
+        ("nfscope_threads_bucket", 1),
+        (r#"nfscope_threads{client="a"}"#, 1),
+        (
+            r#"rate(nfscope_op_phase_seconds_total{phase=~"log|wait"}[1m])"#,
+            1,
+        ),
+        ("sum by (op) (nfscope_threads)", 1),
+        ("sum by (le) (nfscope_op_duration_seconds_count)", 1),
+        ("nfscope_threads / on (op) nfscope_threads_busy", 2),
+        (
+            r#"histogram_quantile(0.9, -topk(3, nfscope_threads{reason="x"}))"#,
+            1,
+        ),
+    ] {
+        assert_eq!(wrong(expression), expected, "{expression}");
+    }
+}

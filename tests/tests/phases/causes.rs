@@ -1,0 +1,209 @@
+//! One cause at a time, the same load without it and with it: what it adds is in its phase.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use lab::{Delay, Disk, Server};
+use nfscope_model::family;
+
+use super::added::{self, Cause, Of};
+use super::{DELAY, Watch};
+
+/// Every cause on ext4, with its name.
+pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
+    (
+        "a cold read waits for the disk",
+        a_cold_read_waits_for_the_disk,
+    ),
+    ("a sync write waits for the log", |watch| {
+        a_sync_write_waits_for_the_log(watch, "ext4")
+    }),
+    (
+        "a create waits for the directory",
+        a_create_waits_for_the_directory,
+    ),
+    ("a request waits for a thread", a_request_waits_for_a_thread),
+    (
+        "an operation waits for a processor",
+        an_operation_waits_for_a_processor,
+    ),
+    ("a reply waits for its reader", a_reply_waits_for_its_reader),
+];
+
+/// What READs are from, and what a directory is full of.
+pub fn make_files(server: &Server) -> Result<()> {
+    server.sh("set -e
+         dd if=/dev/urandom of=/run/exp/shared bs=1M count=64 status=none
+         cd /run/exp; touch $(seq -f entry%g 600); sync")?;
+    Ok(())
+}
+
+/// The log of another file system, which is exported with its log on a disk of its own.
+pub fn are_found_on_xfs(watch: &mut Watch) -> Result<()> {
+    a_sync_write_waits_for_the_log(watch, "xfs")
+}
+
+/// The log lies on the data's disk, which is slow: a write waits for its data, then for its log.
+pub fn are_found_on_btrfs(watch: &mut Watch) -> Result<()> {
+    for (version, op) in [("3", "write"), ("4.2", "commit")] {
+        let of = Of::Op(version, op);
+        added::is_in_both(("log", "disk"), "a slow disk of btrfs", of, |cause| {
+            let delay = cause.choose(Delay::writes(DELAY), Delay::NONE);
+            watch.server.delay(Disk::Data, delay)?;
+            watch.run_clients(&format!("write --nfs {version} --times 10"))
+        })?;
+    }
+    watch.server.delay(Disk::Data, Delay::NONE)
+}
+
+fn a_cold_read_waits_for_the_disk(watch: &mut Watch) -> Result<()> {
+    for version in ["3", "4.2"] {
+        let of = Of::Op(version, "read");
+        added::is_in("disk", "a slow disk", of, |cause| {
+            let delay = cause.choose(Delay::reads(DELAY), Delay::NONE);
+            watch.server.delay(Disk::Data, delay)?;
+            watch.server.drop_caches()?;
+            watch.run_clients(&format!("read --nfs {version} --times 15"))
+        })?;
+    }
+    watch.server.delay(Disk::Data, Delay::NONE)
+}
+
+fn a_sync_write_waits_for_the_log(watch: &mut Watch, fs: &str) -> Result<()> {
+    for (version, op) in [("3", "write"), ("4.2", "commit")] {
+        let what = format!("a slow log of {fs}");
+        added::is_in("log", &what, Of::Op(version, op), |cause| {
+            let delay = cause.choose(Delay::writes(DELAY), Delay::NONE);
+            watch.server.delay(Disk::Log, delay)?;
+            watch.run_clients(&format!("write --nfs {version} --times 10"))
+        })?;
+    }
+    watch.server.delay(Disk::Log, Delay::NONE)
+}
+
+/// The directory stays locked while its change is made durable: those that come next wait for the lock, not for the log.
+fn a_create_waits_for_the_directory(watch: &mut Watch) -> Result<()> {
+    watch.server.delay(Disk::Log, Delay::writes(DELAY))?;
+    let of = Of::Op("3", "create");
+    added::is_in("lock", "eight in one directory", of, |cause| {
+        let clients = cause.choose(8, 1);
+        let times = 16 / clients;
+        watch.run_clients(&format!("create --clients {clients} --times {times}"))
+    })?;
+    watch.server.delay(Disk::Log, Delay::NONE)
+}
+
+/// The clients have their own account of how long they waited.
+fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
+    let server = watch.server;
+    server.delay(Disk::Data, Delay::reads(DELAY))?;
+    let of = Of::Rpc("3");
+    added::is_in("queue", "one thread for sixteen", of, |cause| {
+        server.set_threads(cause.choose(1, 16))?;
+        server.drop_caches()?;
+        let mut waited = 0.0;
+        let (_, seen) = watch.during(|| {
+            let clients = server.run_clients("read --clients 16 --times 2")?;
+            waited = clients.iter().map(|c| c.seconds).sum();
+            Ok(())
+        })?;
+        let residence = seen.hist(&family::RPC_DURATION, ["3"]);
+        let residence = residence.map_or(0.0, |h| h.sum);
+        println!("residence {residence:.3} s, by the clients' clocks {waited:.3} s");
+        // A call may lie on its socket before the server takes the connection, and the clients wait for processors, too. A
+        // reply may be read before the thread that sent it goes on, and until then it has the request.
+        ensure!(
+            residence < 1.1 * waited && residence > 0.7 * waited,
+            "a residence of {residence} s, but the clients waited {waited} s"
+        );
+        Ok(seen)
+    })?;
+    server.set_threads(8)?;
+    server.delay(Disk::Data, Delay::NONE)
+}
+
+/// On one processor: where one thread of the emulator plays two, one that spins keeps the other from hearing of time.
+fn an_operation_waits_for_a_processor(watch: &mut Watch) -> Result<()> {
+    let server = watch.server;
+    let second = "/sys/devices/system/cpu/cpu1/online";
+    server.sh(&format!("echo 0 > {second}"))?;
+    let list = "readdir --times 25";
+    // Once for what is not in memory yet.
+    watch.run_clients(list)?;
+    let of = Of::Op("3", "readdirplus");
+    added::is_in("runqueue", "others with priority", of, |cause| {
+        let (busy, idle) = (Duration::from_millis(60), Duration::from_millis(20));
+        let spinner = match cause {
+            Cause::On => Some(server.cpu_hog(busy, idle)?),
+            Cause::Off => None,
+        };
+        let threads = server.thread_times()?;
+        let seen = watch.run_clients(list)?;
+        if let Some(spinner) = spinner {
+            spinner.kill()?;
+        }
+        let threads = server.thread_times()?.since(&threads)?;
+        let op = lab::reconcile::by_last_label(&seen, &family::OP_PHASE.info, |_| true);
+        let (ran, waited) = (threads.ran().as_secs_f64(), threads.waited().as_secs_f64());
+        println!("{op:.3?}; the threads ran {ran:.3} s, waited {waited:.3} s");
+        // Next to nothing else than these operations.
+        ensure!(op["cpu"] <= ran, "{op:?}, but the threads ran {ran} s");
+        ensure!(
+            op["cpu"] >= ran / 2.0,
+            "{op:?}, but the threads ran {ran} s"
+        );
+        ensure!(
+            op["runqueue"] <= waited,
+            "{op:?}, but the threads waited {waited} s"
+        );
+        Ok(seen)
+    })?;
+    server.sh(&format!("echo 1 > {second}"))?;
+    Ok(())
+}
+
+/// An operation is over before its reply is. Whoever asks in between must not be told of it once as somebody's that is
+/// not known yet and then as its client's.
+fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
+    let (server, agent) = (watch.server, watch.agent);
+    let mut asked = 0;
+    let (_, seen) = watch.during(|| {
+        thread::scope(|scope| {
+            let load = scope.spawn(|| server.run_clients(load));
+            while !load.is_finished() {
+                agent.snapshot()?;
+                asked += 1;
+            }
+            load.join().expect("the load does not panic").map(drop)
+        })
+    })?;
+    let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
+    let clients = lab::reconcile::by_last_label(&seen, &family::CLIENT_OPS.info, |_| true);
+    println!("{clients:?} while the agent was asked {asked} times");
+    let told: f64 = clients.values().sum();
+    ensure!(
+        all.map_or(0.0, |h| h.count() as f64) == told,
+        "{clients:?}, but not as many operations"
+    );
+    Ok(())
+}
+
+fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {
+    // A reply is larger than what the socket takes, so that the thread that sends it must wait for the reader.
+    let wmem = "/proc/sys/net/ipv4/tcp_wmem";
+    let server = watch.server;
+    let usual = server.sh(&format!("cat {wmem}; echo 4096 16384 65536 > {wmem}"))?;
+    let read = "read --size 262144 --buffer 65536";
+    watch.run_clients(&format!("{read} --times 8"))?;
+    added::is_in("reply", "a slow reader", Of::Rpc("3"), |cause| {
+        watch.run_clients(&format!(
+            "{read} --times 8 --stall {}",
+            cause.choose(300, 0)
+        ))
+    })?;
+    // Each stalls for longer than an answer of the agent takes.
+    each_is_told_once(watch, &format!("{read} --times 4 --stall 1500"))?;
+    server.sh(&format!("echo {} > {wmem}", usual.stdout.trim()))?;
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Phases add up to the time that they are phases of, and to no more than the kernel says that the threads have run and
+//! waited.
+
+use anyhow::Result;
+use lab::Kernel;
+use nfscope_model::family;
+use nfscope_model::{Sample, Snapshot};
+
+use crate::coverage::{VERSIONS, Witnessed};
+
+const CLOSE: f64 = 0.01;
+/// Of what the threads have run and waited, the part that must be in operations. In this load six tenths of the one are, and
+/// between four and six of the other.
+const LEAST_CPU: f64 = 0.4;
+const LEAST_RUNQUEUE: f64 = 0.2;
+
+pub fn phases_add_up(of: &Witnessed, kernel: Kernel) -> Result<()> {
+    let seen = &of.seen;
+    nothing_was_lost(seen, kernel);
+    every_op(seen);
+    every_version(seen);
+    clients_and_exports(seen);
+    as_the_kernel_says(
+        seen,
+        of.threads.ran().as_secs_f64(),
+        of.threads.waited().as_secs_f64(),
+    );
+    Ok(())
+}
+
+/// But the arrivals of connections' first calls, and on 7.x what the kernel skipped and later programs counted.
+fn nothing_was_lost(seen: &Snapshot, kernel: Kernel) {
+    for what in lab::reconcile::lost(seen).keys() {
+        let reason = what.split(' ').next_back().unwrap_or_default();
+        let skipped = ["recursion", "late", "unmatched", "wait_outside"].contains(&reason);
+        assert!(
+            reason == "arrival_unknown" || kernel == Kernel::V7_2 && skipped,
+            "{kernel}: {:?}",
+            lab::reconcile::lost(seen)
+        );
+    }
+}
+
+fn every_op(seen: &Snapshot) {
+    let mut versions = Vec::new();
+    for series in seen.series(&family::OP_DURATION.info) {
+        let Sample::Histogram(h) = &series.sample else {
+            continue;
+        };
+        if h.count() == 0 {
+            continue;
+        }
+        let [version, op] = &series.labels[..] else {
+            continue;
+        };
+        let phases = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |l| {
+            l[0] == *version && l[1] == *op
+        });
+        assert_eq!(phases.len(), 5, "v{version} {op}: {phases:?}");
+        adds_up(
+            &format!("v{version} {op}, {} of them", h.count()),
+            h.sum,
+            &phases,
+        );
+        versions.push(version.as_str());
+    }
+    for version in VERSIONS {
+        assert!(versions.contains(&version), "no operation of v{version}");
+    }
+}
+
+fn every_version(seen: &Snapshot) {
+    for version in VERSIONS {
+        let residence = seen.hist(&family::RPC_DURATION, [version]);
+        let residence = residence.map_or(0.0, |h| h.sum);
+        let phases =
+            lab::reconcile::by_last_label(seen, &family::RPC_PHASE.info, |l| l[0] == version);
+        assert_eq!(phases.len(), 4, "v{version} requests: {phases:?}");
+        adds_up(&format!("v{version} requests"), residence, &phases);
+        println!("v{version} requests: {residence:.3} s: {phases:.3?}");
+    }
+}
+
+/// Each operation is some client's and some export's.
+fn clients_and_exports(seen: &Snapshot) {
+    let all = lab::reconcile::merged(seen, &family::OP_DURATION.info, |_| true);
+    let (count, seconds) = all.map_or((0.0, 0.0), |h| (h.count() as f64, h.sum));
+    for (whole, families) in [
+        (count, [&family::CLIENT_OPS.info, &family::EXPORT_OPS.info]),
+        (
+            seconds,
+            [
+                &family::CLIENT_OP_SECONDS.info,
+                &family::EXPORT_OP_SECONDS.info,
+            ],
+        ),
+    ] {
+        for family in families {
+            let parts = lab::reconcile::by_last_label(seen, family, |_| true);
+            adds_up(family.name, whole, &parts);
+        }
+    }
+}
+
+fn adds_up(what: &str, whole: f64, phases: &std::collections::BTreeMap<String, f64>) {
+    let parts: f64 = phases.values().sum();
+    assert!(
+        (parts - whole).abs() <= CLOSE * whole,
+        "{what}: {whole} s, but phases of {parts} s: {phases:?}"
+    );
+    assert!(
+        phases.values().all(|s| *s >= 0.0),
+        "{what}: a phase of less than nothing: {phases:?}"
+    );
+}
+
+/// The kernel keeps its own account of each thread. Operations can have no more of it than there is; what they do not have
+/// went into receiving, decoding and replying, which the RPC phases bound from above, and into looking for work.
+fn as_the_kernel_says(seen: &Snapshot, ran: f64, waited: f64) {
+    let ops = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
+    let rpcs = lab::reconcile::by_last_label(seen, &family::RPC_PHASE.info, |_| true);
+    let of = |phase: &str| ops.get(phase).copied().unwrap_or(0.0);
+    println!(
+        "operations {ops:.3?}, requests {rpcs:.3?}; threads ran {ran:.3} s, waited {waited:.3} s"
+    );
+    println!(
+        "cpu {:.1} % of run time, runqueue {:.1} % of run delay",
+        of("cpu") / ran * 100.0,
+        of("runqueue") / waited * 100.0
+    );
+    for phase in ["cpu", "runqueue", "log", "disk", "lock"] {
+        assert!(of(phase) > 0.0, "no {phase} at all: {ops:?}");
+    }
+    assert!(
+        (LEAST_CPU * ran..=ran).contains(&of("cpu")),
+        "{ops:?}, but the threads ran {ran} s"
+    );
+    assert!(
+        (LEAST_RUNQUEUE * waited..=waited).contains(&of("runqueue")),
+        "{ops:?}, but the threads waited {waited} s"
+    );
+}

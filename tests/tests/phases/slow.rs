@@ -1,0 +1,159 @@
+//! Slow operations are reported one by one, and those that are not are counted.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use lab::{Delay, Disk, SlowLine, SlowOp};
+use nfscope_model::Snapshot;
+use nfscope_model::family;
+
+use super::{DELAY, Watch};
+
+/// An edge of the histogram's buckets, so that it counts the same: 2^-4 s. Less than a write to the slow log takes, more than
+/// anything else does.
+const OVER: Duration = Duration::from_micros(62_500);
+
+/// For what has been counted to be reported, too.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
+    let server = watch.server;
+    server.delay(Disk::Log, Delay::writes(DELAY))?;
+    let all = reported(watch, "", 1000)?;
+    let some = reported(watch, "write", 3)?;
+    server.delay(Disk::Log, Delay::NONE)?;
+
+    assert_eq!(all.left_out, 0, "nothing is left out below the limit");
+    assert_eq!(all.ops.len() as u64, all.slow, "operations over {OVER:?}");
+    assert!(all.slow >= 40, "only {} slow operations", all.slow);
+    for op in &all.ops {
+        let took = op.duration_seconds;
+        ensure!(took > OVER.as_secs_f64(), "not over {OVER:?}: {op:?}");
+        let phases = op.phases_seconds.as_ref().context("no phases")?;
+        let names: Vec<&str> = phases.keys().map(String::as_str).collect();
+        ensure!(
+            names == ["cpu", "disk", "lock", "log", "runqueue"],
+            "{op:?}"
+        );
+        let sum: f64 = phases.values().sum();
+        ensure!(
+            (sum - took).abs() <= took / 100.0,
+            "phases of {sum} s: {op:?}"
+        );
+        ensure!(op.version == "3", "{op:?}");
+        ensure!(["write", "create"].contains(&op.op.as_str()), "{op:?}");
+        ensure!(op.export.as_deref() == Some("/run/exp"), "{op:?}");
+        ensure!(op.status == "ok", "{op:?}");
+    }
+    let writes: Vec<_> = all.ops.iter().filter(|o| o.op == "write").collect();
+    for write in &writes {
+        ensure!(write.bytes == Some(4096), "{write:?}");
+        ensure!(write.stability.as_deref() == Some("file_sync"), "{write:?}");
+        ensure!(write.inode.is_some(), "{write:?}");
+    }
+
+    assert!(some.ops.iter().all(|o| o.op == "write"), "{:?}", some.ops);
+    assert!(
+        some.left_out > 0,
+        "the limit was not reached: {}",
+        some.ops.len()
+    );
+    assert_eq!(
+        some.all(),
+        some.slow,
+        "reported, left out, and operations over {OVER:?}"
+    );
+    a_command_shows_them(watch)
+}
+
+/// `nfscope slow` itself. It does not say when it begins to listen: there are operations until it has seen enough.
+fn a_command_shows_them(watch: &mut Watch) -> Result<()> {
+    let mut slow = watch.server.spawn(&format!(
+        "exec {} slow --url http://127.0.0.1:{} --over 1us --op getattr --count 3 --json",
+        lab::nfscope_program()?.display(),
+        watch.agent.port()
+    ))?;
+    let started = Instant::now();
+    while !slow.has_ended() {
+        ensure!(
+            started.elapsed() < 3 * PATIENCE,
+            "not ended after three lines: {:?}",
+            slow.output_so_far()
+        );
+        watch.run_clients("getattr --times 5")?;
+    }
+    let output = slow.wait(PATIENCE)?.ok("nfscope slow")?;
+    let lines: Vec<String> = output.stdout.lines().map(str::to_owned).collect();
+    let reported = Reported::read(&lines)?;
+    assert_eq!(reported.ops.len(), 3, "{output:?}");
+    assert!(reported.ops.iter().all(|o| o.op == "getattr"), "{output:?}");
+    Ok(())
+}
+
+#[derive(Default)]
+struct Reported {
+    ops: Vec<SlowOp>,
+    left_out: u64,
+    /// By the histograms.
+    slow: u64,
+}
+
+impl Reported {
+    fn read(lines: &[String]) -> Result<Reported> {
+        let mut reported = Reported::default();
+        for line in lines {
+            match SlowLine::parse(line)? {
+                SlowLine::Op(op) => reported.ops.push(*op),
+                SlowLine::LeftOut { left_out } => reported.left_out += left_out,
+            }
+        }
+        Ok(reported)
+    }
+
+    fn all(&self) -> u64 {
+        self.ops.len() as u64 + self.left_out
+    }
+}
+
+/// Slow writes from eight clients, and what is fast beside them; what is told of this operation, or of all.
+fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
+    let only = match op {
+        "" => String::new(),
+        op => format!("&op={op}"),
+    };
+    let listener = watch
+        .agent
+        .slow(&format!("over={}us&limit={limit}{only}", OVER.as_micros()))?;
+    let server = watch.server;
+    let (_, seen) = watch.during(|| {
+        server.run_clients("write --clients 8 --times 5")?;
+        server.run_clients("getattr --times 50").map(drop)
+    })?;
+    let slow = over(&seen, op);
+    // What was left out is told once a second.
+    let started = Instant::now();
+    let mut reported = Reported::default();
+    while reported.all() < slow && started.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(200));
+        reported = Reported::read(&listener.so_far())?;
+    }
+    reported.slow = slow;
+    println!(
+        "slow, at most {limit} a second: {} reported, {} left out, {} by the histograms",
+        reported.ops.len(),
+        reported.left_out,
+        reported.slow
+    );
+    Ok(reported)
+}
+
+/// How many took longer by the histograms, of one operation or of all.
+fn over(seen: &Snapshot, op: &str) -> u64 {
+    let wanted = |labels: &[String]| op.is_empty() || labels[1] == op;
+    let all = lab::reconcile::merged(seen, &family::OP_DURATION.info, wanted);
+    all.map_or(0, |h| {
+        let first = h.scheme.bucket(OVER.as_secs_f64()) + 1;
+        h.counts[first..].iter().sum()
+    })
+}

@@ -1,0 +1,179 @@
+//! Who asks, and for what: each client's and each export's operations are those that it sent.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use lab::{Agent, Load, Server};
+use nfscope_model::Snapshot;
+use nfscope_model::family;
+use nfscope_model::family::Info;
+
+use super::Watch;
+
+/// Many more than the busiest; [`asks_without_end`] has more than rows.
+const CLIENTS: u32 = 200;
+/// So many of them do more than the others, each a different number.
+const BUSY: usize = 10;
+
+/// Real ones, with mounts over v3 and v4.2: one after the other, so that the kernel's counts are one client's. The kernel does
+/// not count all that the agent times: NFSACL, and NULL of version 4.
+pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
+    let (mut sent, mut told) = (BTreeMap::new(), BTreeMap::new());
+    for (client, ops) in watch.server.clients().zip([300, 600, 900]) {
+        let (counted, seen) = watch.during(|| {
+            client.load(&Load::mixed().ops(ops))?;
+            client.unmount_all()
+        })?;
+        let (v3, v4) = lab::reconcile::operations(&seen);
+        let timed: u64 = v3.values().chain(v4.values()).sum();
+        assert_eq!(timed, counted.operations(), "operations of {client:?}");
+        let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
+        sent.insert(client.address().to_string(), all.map_or(0, |h| h.count()));
+        for (name, n) in by_name(&seen, &family::CLIENT_OPS.info) {
+            *told.entry(name).or_default() += n;
+        }
+    }
+    println!("three clients: {told:?}");
+    assert_eq!(told, sent, "operations of three clients");
+    Ok(())
+}
+
+pub fn each_export(watch: &mut Watch) -> Result<()> {
+    let server = watch.server;
+    let mut total = 0;
+    let (_, seen) = watch.during(|| {
+        for (export, version, times) in [
+            ("/run/exp/home", "3", 30),
+            ("/run/exp/home", "4.0", 20),
+            ("/run/exp/scratch", "3", 7),
+            ("/run/exp/scratch", "4.2", 50),
+            ("/run/exp", "3", 11),
+        ] {
+            let clients = server.run_clients(&format!(
+                "getattr --export {export} --nfs {version} --times {times}"
+            ))?;
+            total += clients.iter().map(|c| c.operations).sum::<u64>();
+        }
+        Ok(())
+    })?;
+    let told = by_name(&seen, &family::EXPORT_OPS.info);
+    println!("exports: {told:?}");
+    // Over 4.0 with a PUTFH, over 4.2 with that and a SEQUENCE. What makes and ends a session has no file handle.
+    let mut sent = BTreeMap::from([
+        ("/run/exp/home".to_owned(), 30 + 2 * 20),
+        ("/run/exp/scratch".to_owned(), 7 + 3 * 50),
+        ("/run/exp".to_owned(), 11),
+    ]);
+    sent.insert("none".to_owned(), total - sent.values().sum::<u64>());
+    assert_eq!(told, sent, "operations of exports");
+    Ok(())
+}
+
+/// To one agent each has a series of its own, to the other only the busiest do.
+pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
+    let few = server.agent(&["--max-clients", &BUSY.to_string()])?;
+    let both = [agent, &few];
+    let call = || -> Result<_> {
+        let mut sent = BTreeMap::new();
+        for load in [
+            format!("--clients {CLIENTS} --at-once 4 --times 2"),
+            format!("--clients {BUSY} --at-once 4 --times 10 --more 5"),
+        ] {
+            for client in server.run_clients(&format!("getattr --from 127.1.0.1 {load}"))? {
+                *sent.entry(client.address.to_string()).or_default() += client.operations;
+            }
+        }
+        Ok(sent)
+    };
+    // For it to know who the busiest are.
+    call()?;
+    let before = lab::reconcile::settled(server, &both)?;
+    let sent: BTreeMap<String, u64> = call()?;
+    let after = lab::reconcile::settled(server, &both)?;
+
+    let all = lab::reconcile::window(&before, &after, 0).1;
+    assert_eq!(
+        by_name(&all, &family::CLIENT_OPS.info),
+        sent,
+        "operations of {CLIENTS} clients"
+    );
+
+    let some = lab::reconcile::window(&before, &after, 1).1;
+    let mut told = by_name(&some, &family::CLIENT_OPS.info);
+    println!("the busiest of {CLIENTS} clients: {told:?}");
+    let others = told.remove("other").unwrap_or(0);
+    let mut busiest: Vec<_> = sent.iter().collect();
+    busiest.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let (busiest, rest) = busiest.split_at(BUSY);
+    let busiest: BTreeMap<String, u64> = busiest
+        .iter()
+        .map(|(name, n)| ((*name).clone(), **n))
+        .collect();
+    assert_eq!(told, busiest, "the busiest clients");
+    assert_eq!(
+        others,
+        rest.iter().map(|(_, n)| **n).sum::<u64>(),
+        "all other clients"
+    );
+    few.stop()?;
+    Ok(())
+}
+
+/// More pairs of client and export than the kernel side has rows: they are all given back in between. Whatever has no name
+/// then is among the others, and from then on everybody has a name again, those too that stayed connected.
+pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
+    const MANY: u32 = 3300;
+    let server = watch.server;
+    let stays = server.client(0);
+    let mount = stays.mount_v3()?;
+    let look = || stays.sh(&format!("for n in 1 2 3 4 5; do touch {mount}/f$n; done"));
+    look()?;
+    watch.during(|| Ok(()))?;
+    let mut sent = 0;
+    let (_, seen) = watch.during(|| {
+        let clients = server.run_clients(&format!(
+            "getattr --from 127.2.0.1 --clients {MANY} --at-once 8 --times 1"
+        ))?;
+        sent = clients.iter().map(|c| c.operations).sum();
+        Ok(())
+    })?;
+    let told: u64 = by_name(&seen, &family::CLIENT_OPS.info).values().sum();
+    assert_eq!(told, sent, "operations of {MANY} clients, others included");
+
+    let mut sent = BTreeMap::new();
+    let (_, seen) = watch.during(|| {
+        look()?;
+        let busy = "getattr --from 127.1.0.1 --clients 5 --at-once 2 --times 20 --more 5";
+        for client in server.run_clients(busy)? {
+            sent.insert(client.address.to_string(), client.operations);
+        }
+        Ok(())
+    })?;
+    let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
+    let stayed = all.map_or(0, |h| h.count()) - sent.values().sum::<u64>();
+    assert!(
+        stayed >= 5,
+        "only {stayed} operations of the one that stayed"
+    );
+    sent.insert(stays.address().to_string(), stayed);
+    assert_eq!(
+        by_name(&seen, &family::CLIENT_OPS.info),
+        sent,
+        "operations of six clients afterwards"
+    );
+    let rows = seen
+        .value(&family::MAP_ENTRIES, ["nfsd_client"])
+        .unwrap_or(0.0);
+    assert!(
+        rows < 100.0,
+        "{rows} rows are in use: they were not given back"
+    );
+    stays.unmount_all()
+}
+
+/// Counters by their only label, without those that have not moved.
+fn by_name(seen: &Snapshot, info: &Info) -> BTreeMap<String, u64> {
+    let all = lab::reconcile::by_last_label(seen, info, |_| true);
+    let moved = all.into_iter().filter(|(_, n)| *n > 0.0);
+    moved.map(|(name, n)| (name, n as u64)).collect()
+}

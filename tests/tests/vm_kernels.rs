@@ -1,0 +1,329 @@
+//! The machines of each kernel, and what is checked in each of them. Checks share machines, because machines cost more than
+//! checks; one that fails names itself, and those behind it run all the same.
+//!
+//! What depends on the kernel is checked on every one of them. What is the same program on each, and the same in each file
+//! system, is checked once: the comment there says why.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use lab::{Agent, Checks, Kernel, Server};
+use nfscope_model::ProbeState;
+
+use crate::phases::{Watch, causes, conservation, slow, who};
+use crate::{call_counts, coverage, disks, faults, lifecycle, logs, matrix, measures, workloads};
+
+/// One processor: this kernel counts with plain increments of shared integers, which two processors lose at times.
+#[test]
+fn vm_5_10_matrix_and_fallbacks() -> Result<()> {
+    let kernel = Kernel::V5_10;
+    let mut checks = Checks::new("5.10");
+    let server = Server::boot(kernel)
+        .cpus(1)
+        .export("ext4")
+        .external_log()
+        .clients(2)
+        .start()?;
+    checks.run("the kernel", || call_counts::the_kernel_is(&server, kernel));
+    checks.run("fallbacks", || {
+        faults::without_module_btf_it_falls_back(&server)
+    });
+    checks.run("matrix", || matrix::is_as_documented(&server));
+    let agent = server.agent(&[])?;
+    checks.run("raw calls", || {
+        call_counts::raw_calls_are_counted(&server, &agent)
+    });
+    checks.run("a mixed load", || {
+        call_counts::a_mixed_load_is_counted(&server, &agent, 5_000)
+    });
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+#[test]
+fn vm_6_1_operations_and_causes() -> Result<()> {
+    let mut checks = Checks::new("6.1 operations and causes");
+    let (server, agent) = operations(Kernel::V6_1, &mut checks)?;
+    time_is_where_it_went(&server, &agent, &mut checks)?;
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+/// Two machines, because this kernel's checks take longest.
+#[test]
+fn vm_6_12_operations() -> Result<()> {
+    let mut checks = Checks::new("6.12 operations");
+    let (server, agent) = operations(Kernel::V6_12, &mut checks)?;
+    // Rows are given back by the agent, and lie in maps that are the same on every kernel.
+    checks.run("more clients than rows", || {
+        who::asks_without_end(&mut Watch::begin(&server, &agent)?)
+    });
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+#[test]
+fn vm_6_12_causes() -> Result<()> {
+    let mut checks = Checks::new("6.12 causes");
+    let (server, agent) = serving(Kernel::V6_12)?;
+    time_is_where_it_went(&server, &agent, &mut checks)?;
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+#[test]
+fn vm_7_2_operations_and_causes() -> Result<()> {
+    let mut checks = Checks::new("7.2 operations and causes");
+    let (server, agent) = operations(Kernel::V7_2, &mut checks)?;
+    time_is_where_it_went(&server, &agent, &mut checks)?;
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+fn serving(kernel: Kernel) -> Result<(Server, Agent)> {
+    let server = Server::boot(kernel)
+        .export("ext4")
+        .delayed()
+        .external_log()
+        .also_export("home")
+        .also_export("scratch")
+        .clients(3)
+        .start()?;
+    // As many series as there will be clients: nobody is `other`.
+    let agent = server.agent(&["--max-clients", "1000"])?;
+    Ok((server, agent))
+}
+
+/// Every operation is counted, and is its client's and its export's.
+fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
+    let (server, agent) = serving(kernel)?;
+    checks.run("the kernel", || call_counts::the_kernel_is(&server, kernel));
+    checks.run("every program is known here", || {
+        for p in agent.snapshot()?.probes {
+            ensure!(p.state != ProbeState::Unsupported, "{p:?}");
+        }
+        Ok(())
+    });
+    // What each kernel does in its own way shows in the first of each kind. By how many there are only matters where events
+    // may be missed at any time: with two processors, and on 7.2, where the kernel skips some.
+    let operations = if kernel == Kernel::V6_1 {
+        10_000
+    } else {
+        20_000
+    };
+    let sent = checks.run("everything is sent", || {
+        coverage::everything_is_sent(&server, &agent, operations)
+    });
+    if let Some(witnessed) = &sent {
+        checks.run("every operation is counted", || {
+            witnessed.every_op_is_counted()
+        });
+        checks.run("phases add up", || {
+            conservation::phases_add_up(witnessed, kernel)
+        });
+    }
+    run_all(
+        &server,
+        &agent,
+        checks,
+        &[
+            ("three clients", who::each_of_three_clients),
+            ("exports", who::each_export),
+            ("many clients", |w| {
+                who::each_of_many_clients(w.server, w.agent)
+            }),
+        ],
+    )?;
+    Ok((server, agent))
+}
+
+/// What a cause adds is in its phase, and slow operations are told one by one.
+fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
+    causes::make_files(server)?;
+    run_all(server, agent, checks, &causes::ON_EXT4)?;
+    run_all(
+        server,
+        agent,
+        checks,
+        &[("slow operations", slow::operations_are_reported)],
+    )
+}
+
+pub type Check = fn(&mut Watch) -> Result<()>;
+
+/// Checks whose windows follow each other. What one that fails has left half done is not of the next one's.
+fn run_all(
+    server: &Server,
+    agent: &Agent,
+    checks: &mut Checks,
+    all: &[(&str, Check)],
+) -> Result<()> {
+    let mut watch = Watch::begin(server, agent)?;
+    for (name, check) in all {
+        if checks.run(name, || check(&mut watch)).is_none() {
+            disks::all_are_fast(server)?;
+            server.set_threads(8)?;
+            watch = Watch::begin(server, agent)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn vm_6_1_logs_and_disks() -> Result<()> {
+    logs_and_disks(Kernel::V6_1)
+}
+
+#[test]
+fn vm_6_12_logs_and_disks() -> Result<()> {
+    logs_and_disks(Kernel::V6_12)
+}
+
+#[test]
+fn vm_7_2_matrix_and_logs_and_disks() -> Result<()> {
+    logs_and_disks(Kernel::V7_2)
+}
+
+/// Writes to one file system after the other, on which it is told as the kernel does; then what is measured is true.
+fn logs_and_disks(kernel: Kernel) -> Result<()> {
+    let mut checks = Checks::new(&format!("{kernel} logs and disks"));
+    let server = Server::boot(kernel)
+        .export("ext4")
+        .delayed()
+        .external_log()
+        .clients(1)
+        .start()?;
+    if kernel == Kernel::V7_2 {
+        checks.run("matrix", || matrix::is_as_documented(&server));
+    }
+    let agent = server.agent(&[])?;
+    // Logs are looked at without phases, too.
+    let bare = match kernel {
+        Kernel::V6_1 => Some(server.agent(&["--no-phases"])?),
+        _ => None,
+    };
+    let writes = if kernel == Kernel::V6_12 { 300 } else { 200 };
+    logs::journals::are_counted(
+        &server,
+        bare.as_ref().unwrap_or(&agent),
+        writes,
+        &mut checks,
+        |checks, fs| on(fs, &server, &agent, checks),
+    )?;
+    if let Some(bare) = bare {
+        checks.run("the agent without phases stops", || bare.stop());
+    }
+    measures::are_true(&server, &agent, &mut checks)?;
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+/// What else is checked while this file system is exported. The raw client's calls meet another one on each kernel.
+fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
+    let kernel = server.kernel();
+    let mut run = |name: &str, check: &dyn Fn() -> Result<()>| {
+        let ended = checks.run(&format!("{name} on {fs}"), check);
+        if ended.is_none() {
+            // Those that come next find disks that do not wait, or fail as well.
+            let _ = disks::all_are_fast(server);
+        }
+    };
+    match fs {
+        "xfs with a log disk" => {
+            run("a sync write waits for the log", &|| {
+                causes::are_found_on_xfs(&mut Watch::begin(server, agent)?)
+            });
+            if kernel == Kernel::V6_12 {
+                run("raw calls", &|| {
+                    call_counts::raw_calls_are_counted(server, agent)
+                });
+                run("disks", &|| disks::are_as_slow_as_told(server));
+            }
+        }
+        "btrfs" => {
+            run("a sync write waits for log and disk", &|| {
+                causes::are_found_on_btrfs(&mut Watch::begin(server, agent)?)
+            });
+            if kernel == Kernel::V6_1 {
+                run("raw calls", &|| {
+                    call_counts::raw_calls_are_counted(server, agent)
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
+    let mut checks = Checks::new("6.12 changes");
+    let server = Server::boot(Kernel::V6_12)
+        .export("ext4")
+        .clients(1)
+        .without_nfsd()
+        .start()?;
+    lifecycle::of_everything(&server, &mut checks)?;
+    checks.run("nfsd comes and goes", || {
+        lifecycle::nfsd_comes_and_goes(&server)
+    });
+    checks.run("no privileges", || {
+        faults::without_privileges_it_names_the_capabilities(&server)
+    });
+    checks.run("no BTF", || faults::without_btf_it_says_so(&server));
+    let agent = server.agent(&[])?;
+    checks.run("an address in use", || {
+        faults::an_address_in_use_is_named(&server, &agent)
+    });
+    checks.run("modules are let go of", || {
+        lifecycle::modules_are_let_go_of_on_request(&server, &agent)
+    });
+    server.client(0).unmount_all()?;
+    checks.run("workloads", || workloads::run_over_nfs(&server, &agent));
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+/// Its nfsd has dynamic threads.
+#[test]
+fn vm_7_2_outlives_changes() -> Result<()> {
+    let mut checks = Checks::new("7.2 changes");
+    let server = Server::boot(Kernel::V7_2)
+        .export("tmpfs")
+        .clients(1)
+        .without_nfsd()
+        .start()?;
+    lifecycle::of_everything(&server, &mut checks)?;
+    server.client(0).unmount_all()?;
+    let agent = server.agent(&[])?;
+    agent.wait_until_healthy(Duration::from_secs(60))?;
+    checks.run("raw calls", || {
+        call_counts::raw_calls_are_counted(&server, &agent)
+    });
+    checks.run("a mixed load", || {
+        call_counts::a_mixed_load_is_counted(&server, &agent, 3_000)
+    });
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
+}
+
+#[test]
+fn vm_6_1_matrix_and_zfs() -> Result<()> {
+    zfs(Kernel::V6_1)
+}
+
+#[test]
+fn vm_6_12_matrix_and_zfs() -> Result<()> {
+    zfs(Kernel::V6_12)
+}
+
+/// With BTF of the module (6.12) and without (6.1).
+fn zfs(kernel: Kernel) -> Result<()> {
+    let mut checks = Checks::new(&format!("{kernel} ZFS"));
+    let server = Server::boot(kernel)
+        .export("zfs")
+        .spare_log()
+        .clients(1)
+        .start()?;
+    crate::zfs::is_told_as_it_counts_itself(&server, &mut checks)?;
+    checks.finish()
+}

@@ -1,0 +1,99 @@
+//! What `nfscope workload` promises of each workload arrives at a server, as the agent there counts it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use lab::reconcile::{by_last_label, operations, settled, window};
+use lab::{Agent, Server};
+use nfscope_model::family;
+
+type Counts = BTreeMap<String, u64>;
+
+pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
+    let nfscope = server.nfscope_path()?;
+    for version in ["3", "4.2"] {
+        let client = server.client(0);
+        let mount = client.mount_version(version)?;
+        // Over version 3 those that differ most: their files are created, opened and made durable in another way.
+        let others = ["webhosting", "database", "metadata"];
+        // Each workload's name stands at the beginning of a line, and what is said of it is indented.
+        let list = server
+            .sh(&format!("{} workload list", nfscope.display()))?
+            .stdout;
+        let names: Vec<&str> = list.lines().filter(|l| !l.starts_with(' ')).collect();
+        assert_eq!(names.len(), 6, "{list}");
+        for name in names
+            .into_iter()
+            .filter(|n| version != "3" || others.contains(n))
+        {
+            let before = settled(server, &[agent])?;
+            let output = client.sh(&format!(
+                "{} workload run {name} --dir {mount} --size small --runtime 1s --repeats 1 --json",
+                nfscope.display()
+            ))?;
+            let after = settled(server, &[agent])?;
+            let (_, seen) = window(&before, &after, 0);
+            let result: serde_json::Value = serde_json::from_str(&output.stdout)
+                .with_context(|| format!("{name}: {}", output.stdout))?;
+            assert_eq!(result["filesystem"]["version"], version, "{result}");
+            assert_eq!(result["warnings"].as_array().map(Vec::len), Some(0));
+
+            let (v3, v4) = operations(&seen);
+            let stable = by_last_label(&seen, &family::WRITE.info, |_| true);
+            let ops = if version == "3" { v3 } else { v4 };
+            println!(
+                "{name} over {version}: {ops:?} {stable:?}\n  {}",
+                output.stdout
+            );
+            let stable = stable.get("file_sync").copied().unwrap_or(0.0);
+            expect(name, version, &ops, stable as u64);
+            let left = server.sh("ls -A /run/exp | grep -c nfscope-workload || true")?;
+            assert_eq!(left.stdout.trim(), "0", "{name} leaves files behind");
+        }
+        client.unmount_all()?;
+    }
+    Ok(())
+}
+
+/// The operations of each workload that matter, by what is true of its job file.
+#[track_caller]
+fn expect(name: &str, version: &str, ops: &Counts, file_sync: u64) {
+    let n = |op: &str| ops.get(op).copied().unwrap_or(0);
+    let all: u64 = ops.values().sum();
+    let read = n("read") + n("read_plus");
+    // An NFSv3 client asks for attributes and names where an NFSv4 client opens.
+    let opens = n("open") + n("create") + n("lookup");
+    let asks = n("getattr") + n("lookup") + n("access") + n("open");
+    match name {
+        "webhosting" => {
+            assert!(read > 0 && asks > n("write"), "{name} {version}: {ops:?}");
+            assert!(2 * (read + asks) > all / 2, "{name} {version}: {ops:?}");
+        }
+        "database" => {
+            assert!(file_sync + n("commit") > 0, "{name} {version}: {ops:?}");
+            assert!(read > 0 && n("write") > 0, "{name} {version}: {ops:?}");
+        }
+        "metadata" => {
+            // Twice 8 processes of 20 files: the warm-up and the repeat.
+            // One more of NFSv4 for the directory, which has no RMDIR.
+            let files = n("remove") - u64::from(version != "3");
+            assert_eq!(files, 320, "{name} {version}: {ops:?}");
+            assert!(opens >= 320, "{name} {version}: {ops:?}");
+        }
+        "mail" => {
+            assert!(file_sync + n("commit") > 0, "{name} {version}: {ops:?}");
+            assert!(n("remove") > 0 && read > 0, "{name} {version}: {ops:?}");
+        }
+        "fileserver" => {
+            let each = [n("write"), read, n("remove"), opens];
+            assert!(each.iter().all(|n| *n > 0), "{name} {version}: {ops:?}");
+        }
+        "streams" => {
+            assert!(
+                read > 0 && n("write") > 0 && n("commit") > 0,
+                "{name} {version}: {ops:?}"
+            );
+        }
+        other => panic!("what does {other} send?"),
+    }
+}
