@@ -1,7 +1,7 @@
 //! The README's picture of `nfscope top`: the screen as it is drawn, cell by cell, as SVG.
 //! `UPDATE_GOLDEN=1` writes it anew.
 
-use nfscope::tui::{App, Look, Op, Phases, Pool, View, draw};
+use nfscope::tui::{App, Op, Phases, Pool, TerminalStyle, View, draw};
 use nfscope_model::phase;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -127,7 +127,7 @@ fn view() -> View {
 }
 
 fn screen() -> Buffer {
-    let look = Look {
+    let style = TerminalStyle {
         color: true,
         utf8: true,
     };
@@ -136,7 +136,7 @@ fn screen() -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).unwrap();
     let frame = terminal.draw(|f| {
         let area = f.area();
-        draw(&app, look, area, f.buffer_mut());
+        draw(&app, style, area, f.buffer_mut());
     });
     frame.unwrap().buffer.clone()
 }
