@@ -69,19 +69,45 @@ types! {
     zfs;
 }
 
-/// Map types as the C headers declare them, by way of the objects' BTF.
-pub mod types {
-    pub use crate::block::types::{block_event, block_key, block_row};
+/// Types of which any bytes of their size are a value: integers, and structures and arrays of integers.
+///
+/// # Safety
+/// Only for types without invalid values and without references.
+pub unsafe trait Pod: Copy {}
+
+macro_rules! pod {
+    ($($t:ty),*) => {$(
+        // SAFETY: an integer.
+        unsafe impl Pod for $t {}
+    )*};
+}
+
+pod!(i32, u32, u64);
+
+// SAFETY: an array of integers.
+unsafe impl<const N: usize> Pod for [u8; N] {}
+
+/// The one list of what maps and rings hold: by object, the structures and enumerations that its headers declare.
+macro_rules! map_types {
+    ($($(#[$comment:meta])* $word:ident: $($t:ident),+;)*) => {
+        /// Map types as the C headers declare them, by way of the objects' BTF. All are [`Pod`].
+        pub mod types {
+            $($(#[$comment])* pub use crate::$word::types::{$($t),+};)*
+        }
+        $($(
+            // SAFETY: of integers, by the BTF that the type is made of; holes are fields of their own.
+            unsafe impl Pod for types::$t {}
+        )+)*
+    };
+}
+
+map_types! {
+    block: block_event, block_key, block_row;
     /// `log_row.h` is the same for every log.
-    pub use crate::jbd2::types::{log_event, log_row};
-    pub use crate::nfsd::types::{
-        client_key, client_row, error_key, event, op_row, op_times, pool_now, pool_row,
-        request_record, slow_count, slow_event, slow_want, time_hist, version, version_row,
-    };
-    pub use crate::zfs::types::{
-        zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key,
-        zfs_pool_now, zfs_pool_row,
-    };
+    jbd2: log_event, log_row;
+    nfsd: client_key, client_row, error_key, event, op_row, op_times, pool_now, pool_row, request_record, slow_count,
+        slow_event, slow_want, time_hist, version, version_row;
+    zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
 }
 
 /// `struct time_hist`, which every object's BTF declares anew.

@@ -1,200 +1,211 @@
-//! Who is charged with the time that requests spend in the server.
+//! Attributes the time that requests spend in the server to causes.
 //!
-//! What operations waited for is charged to that. What requests waited for a thread is charged to what kept the threads,
-//! in proportion to what they did with requests in hand: to a slow log, a slow disk, to locks and to slow readers, because
-//! more threads would only wait for the same; to the processors where none is idle; and else to the number of threads.
-//! What requests waited beside a free thread is charged to the processors: the thread was woken up and did not run.
-//! No time is charged twice, so that shares add up to one at most.
+//! Time that operations wait for a resource is attributed to that resource.
+//! Time that requests wait for a thread is attributed to what keeps the threads: slow logs, slow disks, locks and slow
+//! readers, each in proportion to the threads' time. More threads would only wait for the same resource.
+//! If the CPUs are busy, the rest of that wait is attributed to the CPUs, and else to the number of threads.
+//! A request that waits although a thread is free waits for a CPU: the thread was woken up and did not run.
+//! No second is attributed twice, so the shares add up to at most one.
 
-use crate::breakdown::{Account, Disk, Log, Op, mean, part, sum};
+use crate::breakdown::{Breakdown, Disk, Log, Op, mean, part, sum};
 
-/// A wait for a log or a disk is slow from here on, on average: above what flash memory takes, below a disk's half turn
+/// A mean wait for a log or a disk is slow from here on. Flash memory takes less, half a turn of a disk takes more
 /// (7200 rpm: 4.2 ms).
-pub const SLOW: f64 = 2e-3;
-/// Waits for each other, for a processor or for a reader are long from here on, on average: what is shorter is the work of
-/// locking, waking up and sending.
-pub const LONG: f64 = 1e-3;
-/// Fewer waits, operations or requests in a window are not judged.
-pub const FEW: f64 = 20.0;
-/// Processors of which less is idle are busy.
-pub const IDLE: f64 = 0.1;
+pub const SLOW_WAIT_SECONDS: f64 = 2e-3;
+/// A mean block request is slow from here on.
+const SLOW_DISK_REQUEST_SECONDS: f64 = 2.0 * SLOW_WAIT_SECONDS;
+/// A mean wait for a lock, a thread, a CPU or a reader is long from here on. A shorter one is the normal work of locking,
+/// waking up and sending.
+pub const LONG_WAIT_SECONDS: f64 = 1e-3;
+/// A mean needs at least so many waits, operations or requests in the window.
+pub const MIN_COUNT: f64 = 20.0;
+/// CPUs with a smaller idle part are busy.
+pub const BUSY_CPU_IDLE_RATIO: f64 = 0.1;
+/// A pool that has no free thread for a smaller part of the window counts as a pool that always has one.
+const NEGLIGIBLE_SATURATION_RATIO: f64 = 0.02;
+/// A pool that has no free thread for this part of the window makes its requests wait for threads alone.
+const MOSTLY_SATURATED_RATIO: f64 = 0.5;
 
 /// Seconds by cause.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Charge {
-    /// Operations that waited for the log, where it is slow.
+pub struct Attribution {
+    /// Operations waited for a slow log.
     pub log: f64,
-    /// The same for disks.
+    /// Operations waited for slow disks.
     pub disk: f64,
-    /// For locks.
+    /// Operations waited for locks or other threads.
     pub lock: f64,
-    /// For a processor; where none is idle, what long replies took, too.
+    /// Operations waited for a CPU. If the CPUs are busy, long replies count here, too.
     pub runqueue: f64,
-    /// Replies that waited to be taken.
+    /// Replies waited for the client or the network.
     pub reply: f64,
-    /// Requests that waited for a thread, by what kept the threads.
-    pub queue: Queue,
+    /// Requests waited for a thread.
+    pub queue: QueueAttribution,
 }
 
-/// Seconds of waiting for a thread.
+/// Seconds that requests waited for a thread, by what kept the threads.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Queue {
+pub struct QueueAttribution {
     /// Threads waited for a slow log.
     pub log: f64,
-    /// For a slow disk.
+    /// Threads waited for slow disks.
     pub disk: f64,
-    /// For locks.
+    /// Threads waited for locks or other threads.
     pub lock: f64,
-    /// For processors; or the requests did, beside free threads.
-    pub processors: f64,
-    /// For somebody to take replies.
+    /// Threads waited for a CPU, also those that were free.
+    pub cpu: f64,
+    /// Threads waited for the client or the network.
     pub reply: f64,
-    /// For nothing slow: they were too few.
+    /// Threads waited for nothing slow: the pool is too small.
     pub threads: f64,
 }
 
-/// Whether its waits are slow.
-fn is_slow(l: &Log) -> bool {
-    l.waits.count() as f64 >= FEW && l.waits.mean().is_some_and(|m| m >= SLOW)
+fn log_is_slow(l: &Log) -> bool {
+    let enough = l.waits.count() as f64 >= MIN_COUNT;
+    enough && l.waits.mean().is_some_and(|m| m >= SLOW_WAIT_SECONDS)
 }
 
-/// The slow log that was waited for most.
-pub fn slow_log(a: &Account) -> Option<&Log> {
-    a.logs.iter().find(|l| is_slow(l))
+/// `slow_intent_log`: of the slow logs, the one with the most waiting time.
+pub fn slow_intent_log(b: &Breakdown) -> Option<&Log> {
+    b.logs.iter().find(|l| log_is_slow(l))
 }
 
-/// What operations waited for slow logs, at least: the waits for those that are not slow may all have been theirs, and
-/// those for a slow one a local program's.
-fn waited_for_slow_logs(a: &Account, all: f64) -> f64 {
-    let others = a.logs.iter().filter(|l| !is_slow(l));
-    (all - sum(others.map(|l| l.waits.sum))).max(0.0)
+/// Seconds that operations waited for slow logs, at least. Local programs wait for logs, too: every wait for a fast log may
+/// belong to an operation, and every wait for a slow log to a local program.
+fn slow_log_seconds(b: &Breakdown, all_logs: f64) -> f64 {
+    let fast = b.logs.iter().filter(|l| !log_is_slow(l));
+    (all_logs - sum(fast.map(|l| l.waits.sum))).max(0.0)
 }
 
-/// The operation that waited most for disks, and how long one did on average.
-pub fn disk_wait(a: &Account) -> Option<(&Op, f64)> {
-    let (op, seconds) = a.most(|p| p.disk)?;
+/// The operation that waited most for disks, and the mean wait of one such operation.
+pub fn disk_wait(b: &Breakdown) -> Option<(&Op, f64)> {
+    let (op, seconds) = b.op_with_most(|p| p.disk)?;
     Some((op, mean(seconds, op.count)))
 }
 
-/// The slowest device with enough requests, and its mean time.
-pub fn slowest_disk(a: &Account) -> Option<(&Disk, f64)> {
-    let enough = a.disks.iter().filter(|d| d.requests.count() as f64 >= FEW);
+/// The slowest block device with enough requests, and its mean time per request.
+pub fn slowest_disk(b: &Breakdown) -> Option<(&Disk, f64)> {
+    let enough = (b.disks.iter()).filter(|d| d.requests.count() as f64 >= MIN_COUNT);
     enough
         .filter_map(|d| Some((d, d.requests.mean()?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// True where disks are slow: an operation's wait for them takes long on average, or, because the page cache answers most
-/// operations without one, a device's requests do.
-pub fn slow_disk(a: &Account) -> bool {
-    disk_wait(a).is_some_and(|(op, each)| {
-        op.count >= FEW && (each >= SLOW || slowest_disk(a).is_some_and(|(_, m)| m >= 2.0 * SLOW))
+/// `slow_disk`: whether operations wait long for disks on average.
+/// The page cache answers most operations without a disk, so a slow mean of a device's requests suffices, too.
+pub fn slow_disk(b: &Breakdown) -> bool {
+    disk_wait(b).is_some_and(|(op, each)| {
+        let device_is_slow =
+            || slowest_disk(b).is_some_and(|(_, m)| m >= SLOW_DISK_REQUEST_SECONDS);
+        op.count >= MIN_COUNT && (each >= SLOW_WAIT_SECONDS || device_is_slow())
     })
 }
 
-/// The operation that slept most for something that is neither log nor disk, and how long one did on average.
-pub fn lock_wait(a: &Account) -> Option<(&Op, f64)> {
-    let (op, seconds) = a.most(|p| p.lock)?;
+/// The operation that slept most for neither log nor disk, and the mean sleep of one such operation.
+pub fn lock_wait(b: &Breakdown) -> Option<(&Op, f64)> {
+    let (op, seconds) = b.op_with_most(|p| p.lock)?;
     Some((op, mean(seconds, op.count)))
 }
 
-fn locks_are_long(a: &Account) -> bool {
-    lock_wait(a).is_some_and(|(op, each)| op.count >= FEW && each >= LONG)
+/// `lock_contention`: whether operations sleep long for neither log nor disk on average.
+fn lock_contention(b: &Breakdown) -> bool {
+    lock_wait(b).is_some_and(|(op, each)| op.count >= MIN_COUNT && each >= LONG_WAIT_SECONDS)
 }
 
-/// True where next to no processor time is left over.
-pub fn processors_busy(a: &Account) -> bool {
-    a.idle.is_some_and(|idle| idle < IDLE)
+fn cpus_are_busy(b: &Breakdown) -> bool {
+    b.cpu_idle.is_some_and(|idle| idle < BUSY_CPU_IDLE_RATIO)
 }
 
-impl Charge {
-    /// Charges.
-    pub fn of(a: &Account) -> Charge {
-        let p = a.phases.unwrap_or_default();
-        let log_is_slow = slow_log(a).is_some();
-        let log = waited_for_slow_logs(a, p.log.unwrap_or(0.0));
-        let disk_is_slow = slow_disk(a);
+impl Attribution {
+    /// Attributes the time of a window.
+    pub fn of(b: &Breakdown) -> Attribution {
+        let p = b.phases.unwrap_or_default();
         let if_slow = |slow: bool, seconds: f64| if slow { seconds } else { 0.0 };
+        let log = slow_log_seconds(b, p.log.unwrap_or(0.0));
         let runqueue = p.runqueue.unwrap_or(0.0);
-        let busy = processors_busy(a);
-        // A thread that sends may wait for a processor as well as for the reader; where none is idle, nothing tells which.
-        let reply = if_slow(mean(a.reply, a.requests) >= LONG, a.reply);
+        let busy = cpus_are_busy(b);
+        let reply = if_slow(mean(b.reply, b.requests) >= LONG_WAIT_SECONDS, b.reply);
+        // A thread that sends may wait for a CPU as well as for the reader. If the CPUs are busy, nothing tells these apart.
         let (reply, runqueue) = match busy {
             true => (0.0, runqueue + reply),
             false => (reply, runqueue),
         };
-        let mut c = Charge {
-            log: if_slow(log_is_slow, log),
-            disk: if_slow(disk_is_slow, p.disk),
-            lock: if_slow(locks_are_long(a), p.lock),
+        let mut attribution = Attribution {
+            log: if_slow(slow_intent_log(b).is_some(), log),
+            disk: if_slow(slow_disk(b), p.disk),
+            lock: if_slow(lock_contention(b), p.lock),
             runqueue,
             reply,
-            queue: Queue::default(),
+            queue: QueueAttribution::default(),
         };
-        let of_threads = queue_of_threads(a);
-        // What threads did while requests waited for them.
-        let did = |seconds: f64| of_threads * part(seconds, a.occupied());
-        c.queue.log = did(c.log);
-        c.queue.disk = did(c.disk);
-        c.queue.lock = did(c.lock);
-        c.queue.reply = did(c.reply);
-        c.queue.processors = did(c.runqueue);
-        let slow = &c.queue;
-        let others = slow.log + slow.disk + slow.lock + slow.reply + slow.processors;
-        let rest = (of_threads - others).max(0.0);
-        c.queue.processors += a.queue - of_threads;
-        // More threads would wait for the same processors.
-        if busy {
-            c.queue.processors += rest;
-        } else {
-            c.queue.threads = rest;
+        attribution.queue = attribution.queue_of(b, busy);
+        if mean(attribution.runqueue + attribution.queue.cpu, b.requests) < LONG_WAIT_SECONDS {
+            (attribution.runqueue, attribution.queue.cpu) = (0.0, 0.0);
         }
-        if mean(c.runqueue + c.queue.processors, a.requests) < LONG {
-            (c.runqueue, c.queue.processors) = (0.0, 0.0);
-        }
-        c
+        attribution
     }
 
-    /// Everything that is charged to a cause.
-    pub fn all(&self) -> f64 {
+    fn queue_of(&self, b: &Breakdown, cpus_are_busy: bool) -> QueueAttribution {
+        let without_free_thread = queue_without_free_thread(b, cpus_are_busy);
+        // While requests wait for threads, the threads spend their time as in the whole window.
+        let in_proportion = |seconds: f64| without_free_thread * part(seconds, b.thread_seconds());
+        let mut queue = QueueAttribution {
+            log: in_proportion(self.log),
+            disk: in_proportion(self.disk),
+            lock: in_proportion(self.lock),
+            cpu: in_proportion(self.runqueue),
+            reply: in_proportion(self.reply),
+            threads: 0.0,
+        };
+        let slow = queue.log + queue.disk + queue.lock + queue.reply + queue.cpu;
+        let rest = (without_free_thread - slow).max(0.0);
+        queue.cpu += b.queue - without_free_thread;
+        // More threads would wait for the same busy CPUs.
+        if cpus_are_busy {
+            queue.cpu += rest;
+        } else {
+            queue.threads = rest;
+        }
+        queue
+    }
+
+    /// Seconds that are attributed to any cause.
+    pub fn total(&self) -> f64 {
         let q = &self.queue;
-        let queue = q.log + q.disk + q.lock + q.processors + q.reply + q.threads;
+        let queue = q.log + q.disk + q.lock + q.cpu + q.reply + q.threads;
         self.log + self.disk + self.lock + self.runqueue + self.reply + queue
     }
 
-    /// What remains of an operation's time without what is charged to something slow.
-    pub fn net(&self, op: &Op) -> f64 {
+    /// Seconds of an operation that are not attributed to a slow resource.
+    pub fn unattributed(&self, op: &Op) -> f64 {
         let p = &op.phases;
-        let charged = [
+        let causes = [
             (self.log, p.log.unwrap_or(0.0)),
             (self.disk, p.disk),
             (self.lock, p.lock),
             (self.runqueue, p.runqueue.unwrap_or(0.0)),
         ];
-        let charged = charged.iter().filter(|(all, _)| *all > 0.0);
-        (op.seconds - sum(charged.map(|(_, of_it)| *of_it))).max(0.0)
+        let slow = causes.iter().filter(|(of_all, _)| *of_all > 0.0);
+        (op.seconds - sum(slow.map(|(_, of_op)| *of_op))).max(0.0)
     }
 }
 
-/// The waiting for a thread while none was free. The rest waited beside a free one, which had been woken up and did not get
-/// to run.
-fn queue_of_threads(a: &Account) -> f64 {
-    let Some(saturated) = a.saturated else {
+/// Seconds that requests waited while no thread was free. During the rest of the queue a thread was free: it had been woken
+/// up and did not run yet.
+fn queue_without_free_thread(b: &Breakdown, cpus_are_busy: bool) -> f64 {
+    let Some(saturated) = b.saturated else {
         return 0.0;
     };
-    if saturated < NEVER {
+    if saturated < NEGLIGIBLE_SATURATION_RATIO {
         return 0.0;
     }
-    if processors_busy(a) {
-        return a.queue * saturated;
+    if cpus_are_busy {
+        return b.queue * saturated;
     }
-    if saturated >= 0.5 {
-        return a.queue;
+    if saturated >= MOSTLY_SATURATED_RATIO {
+        return b.queue;
     }
-    // Most of the time a thread was free, and for the luckiest requests the wait is how long that took to run.
-    let wake_up = a.queue_p10.unwrap_or(0.0);
-    (a.queue - a.requests * wake_up).max(0.0)
+    // A thread was free for most of the window. The shortest waits show how long a woken thread takes to run.
+    let wake_up = b.queue_p10.unwrap_or(0.0);
+    (b.queue - b.requests * wake_up).max(0.0)
 }
-
-/// A pool without a free thread for less of the time always has one.
-const NEVER: f64 = 0.02;

@@ -1,143 +1,146 @@
-//! Where the time of a window's requests went, and what was used meanwhile: what every rule argues from.
+//! Breaks a window down: where the time of its requests went, and how much of each resource was in use.
+//! Every rule draws its conclusions from this breakdown alone.
 
 use nfscope_model::{Family, Histogram, Window, family as f, phase};
 use std::collections::{BTreeMap, HashMap};
 
-/// One operation of one version.
+/// One operation of one protocol version.
 #[derive(Debug, Clone, Default)]
 pub struct Op {
     /// Label `version`.
     pub version: String,
     /// Label `op`.
     pub op: String,
-    /// How many.
+    /// Number of operations.
     pub count: f64,
-    /// Their time.
+    /// Their execution time, added up.
     pub seconds: f64,
-    /// What it went into.
+    /// The execution time by phase.
     pub phases: Phases,
 }
 
-/// Operations by version and name.
-type ByOp<'a> = BTreeMap<[&'a str; 2], Phases>;
+/// Phases by version and operation.
+type PhasesByOp<'a> = BTreeMap<[&'a str; 2], Phases>;
 
-/// Seconds of operations by what the threads did. `None`: this host does not tell it apart, it is in `lock`.
+/// Seconds of operations by what the threads did. A phase that this host cannot measure is `None`; its time is in `lock`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Phases {
-    /// On a processor.
+    /// Running on a CPU.
     pub cpu: f64,
-    /// Waiting for one.
+    /// Runnable, waiting for a CPU.
     pub runqueue: Option<f64>,
-    /// Asleep for the log.
+    /// Asleep until the journal or intent log is durable.
     pub log: Option<f64>,
-    /// Asleep for block I/O.
+    /// Asleep for block I/O outside the log.
     pub disk: f64,
     /// Any other sleep.
     pub lock: f64,
 }
 
-/// The log of one filesystem or pool.
+/// The journal or intent log of one file system or pool.
 #[derive(Debug, Clone)]
 pub struct Log {
     /// Label `fs`.
     pub fs: String,
     /// Label `volume`.
     pub volume: String,
-    /// Waits of threads for it.
+    /// Waits of threads for the log.
     pub waits: Histogram,
-    /// The times of its writes, together.
-    pub written: Option<f64>,
-    /// On a device of its own.
+    /// Seconds of the log's writes, added up.
+    pub write_seconds: Option<f64>,
+    /// Whether the log is on a separate device.
     pub separate: Option<bool>,
 }
 
-/// Block requests of one device and direction.
+/// Requests to one block device in one direction.
 #[derive(Debug, Clone)]
 pub struct Disk {
     /// Label `device`.
     pub device: String,
     /// Label `op`.
     pub op: String,
-    /// Issue to completion.
+    /// Times from issue to completion.
     pub requests: Histogram,
 }
 
-/// Who asked.
+/// One NFS client.
 #[derive(Debug, Clone)]
 pub struct Client {
     /// Label `client`.
     pub name: String,
-    /// Operations.
+    /// Number of operations.
     pub ops: f64,
-    /// Their time.
+    /// Their execution time, added up.
     pub seconds: f64,
     /// Round-trip time of its connection.
     pub rtt: Option<f64>,
 }
 
-/// The account of a window. Every number is finite and at least 0.
+/// The breakdown of a window. Every number is finite and at least 0; times are in seconds.
 #[derive(Debug, Clone, Default)]
-pub struct Account {
+pub struct Breakdown {
     /// Length of the window.
     pub length: f64,
     /// Requests that ended.
     pub requests: f64,
-    /// From arrival to reply, together: the sum of the four that follow.
+    /// Time from arrival to reply, added up: `queue`, `receive`, `execute` and `reply`.
     pub residence: f64,
-    /// No thread had taken them yet.
+    /// Time until a thread took the request.
     pub queue: f64,
-    /// Read from the socket, authenticated.
+    /// Time to read the request from the socket and to authenticate it.
     pub receive: f64,
-    /// Executed.
+    /// Time to execute the request.
     pub execute: f64,
-    /// Handed to the socket.
+    /// Time to hand the reply to the socket.
     pub reply: f64,
-    /// A tenth of the requests waited less for a thread.
+    /// 10th percentile of the wait for a thread.
     pub queue_p10: Option<f64>,
-    /// 99 % of them did.
+    /// 99th percentile of the wait for a thread.
     pub queue_p99: Option<f64>,
-    /// Operations with time in them.
+    /// Operations that took time.
     pub ops: Vec<Op>,
-    /// Of all operations; `None` where they are not split.
+    /// Phases of all operations together; `None` where this host cannot measure them.
     pub phases: Option<Phases>,
     /// Threads of all pools.
     pub threads: f64,
-    /// Most that the pools may have, where they grow by themselves.
+    /// Upper limit of the pools' sizes where the kernel resizes them.
     pub thread_limit: Option<f64>,
-    /// The part of their time that threads had a request in hand.
+    /// Part of the threads' time with a request assigned.
     pub busy: Option<f64>,
-    /// The part of the window in which a pool had no free thread, of the pool where requests waited most.
+    /// Part of the window without a free thread, in the pool where requests waited longest.
     pub saturated: Option<f64>,
-    /// Processors online.
-    pub processors: Option<f64>,
-    /// The part of the processors' time that nobody used.
-    pub idle: Option<f64>,
-    /// Those that were waited for or written.
+    /// CPUs online.
+    pub cpus: Option<f64>,
+    /// Idle part of the CPUs' time.
+    pub cpu_idle: Option<f64>,
+    /// Logs that threads waited for, the longest wait in total first.
     pub logs: Vec<Log>,
-    /// Those with requests.
+    /// Block devices that received requests.
     pub disks: Vec<Disk>,
-    /// Whoever asked, the most time first; without the `other`s.
+    /// Clients by operation time, the largest first. The row `other` is left out.
     pub clients: Vec<Client>,
-    /// WRITEs that the client wanted durable at once.
+    /// WRITEs whose client asked for durability at once.
     pub stable_writes: f64,
     /// All WRITEs.
     pub writes: f64,
-    /// Their bytes.
+    /// Bytes of all WRITEs.
     pub write_bytes: f64,
-    /// READs, and those of them of at most [`TINY`] bytes.
+    /// All READs.
     pub reads: f64,
-    /// See `reads`.
+    /// READs of at most [`TINY_READ_BYTES`].
     pub tiny_reads: f64,
-    /// NFSv4 COMPOUNDs, and the operations in them.
+    /// NFSv4 COMPOUNDs.
     pub compounds: f64,
-    /// See `compounds`.
+    /// Operations in these COMPOUNDs.
     pub compound_ops: f64,
-    /// Bytes of changes that went past ZFS's log device (`indirect`), and all.
-    pub past_log: (f64, f64),
+    /// Bytes of ZFS changes that bypassed the log device (`indirect`).
+    pub zfs_indirect_bytes: f64,
+    /// Bytes of all ZFS changes in the intent log.
+    pub zfs_log_bytes: f64,
 }
 
-/// A READ of no more is tiny: half a page, and less than any database reads at a time.
-pub const TINY: f64 = 2048.0;
+/// A READ up to this size is tiny. It is half a page, and no database reads so little at once.
+pub const TINY_READ_BYTES: f64 = 2048.0;
 
 impl Phases {
     fn add(&mut self, phase: &str, seconds: f64) {
@@ -152,7 +155,7 @@ impl Phases {
     }
 }
 
-/// A part of a whole, 0 where there is none.
+/// `of` as a part of `whole`, 0 to 1; 0 if `whole` is 0.
 pub fn part(of: f64, whole: f64) -> f64 {
     if whole > 0.0 {
         (of / whole).clamp(0.0, 1.0)
@@ -161,30 +164,30 @@ pub fn part(of: f64, whole: f64) -> f64 {
     }
 }
 
-/// A sum; of nothing 0, where `sum()` says -0.
+/// A sum. The sum of nothing is 0, where `Iterator::sum` returns -0.
 pub fn sum(all: impl Iterator<Item = f64>) -> f64 {
     all.fold(0.0, |sum, n| sum + n)
 }
 
-/// An average, 0 of nothing.
+/// An average; 0 if `count` is 0.
 pub fn mean(sum: f64, count: f64) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-impl Account {
-    /// Draws it up.
-    pub fn of(w: &Window) -> Account {
+impl Breakdown {
+    /// Computes the breakdown of a window.
+    pub fn of(w: &Window) -> Breakdown {
         let length = w.length.as_secs_f64();
         let seconds = |name: &str| {
             let of = numbers(w, &f::RPC_PHASE).filter(|([_, p], _)| *p == name);
             sum(of.map(|(_, v)| v))
         };
         let [queue, receive, execute, reply] = phase::OF_RPC.map(seconds);
-        let (phases, of_all) = phases(w);
+        let (phases, phases_of_all) = phases(w);
         let ops = ops(w, &phases);
-        let waited = merged(histograms(w, &f::RPC_QUEUE).map(|(_, h)| h));
-        let waited = |q: f64| waited.as_ref()?.quantile(q).filter(|t| t.is_finite());
-        let mut a = Account {
+        let queue_times = merged(histograms(w, &f::RPC_QUEUE).map(|(_, h)| h));
+        let queue_quantile = |q: f64| (queue_times.as_ref()?.quantile(q)).filter(|t| t.is_finite());
+        let mut breakdown = Breakdown {
             length,
             requests: sum(histograms(w, &f::RPC_DURATION).map(|(_, h)| h.count() as f64)),
             residence: queue + receive + execute + reply,
@@ -192,10 +195,10 @@ impl Account {
             receive,
             execute,
             reply,
-            queue_p10: waited(0.1),
-            queue_p99: waited(0.99),
-            // Operations without phases are not split here; where there are none, nothing is missing.
-            phases: of_all.or_else(|| ops.is_empty().then(Phases::default)),
+            queue_p10: queue_quantile(0.1),
+            queue_p99: queue_quantile(0.99),
+            // Operations without phases: this host cannot measure them. Without operations, nothing is missing.
+            phases: phases_of_all.or_else(|| ops.is_empty().then(Phases::default)),
             ops,
             logs: logs(w),
             disks: histograms(w, &f::BLOCK_DEVICE)
@@ -209,29 +212,33 @@ impl Account {
             compounds: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.count() as f64)),
             compound_ops: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.sum)),
             write_bytes: sum(numbers(w, &f::WRITE_BYTES).map(|(_, v)| v)),
-            ..Account::default()
+            ..Breakdown::default()
         };
-        a.threads(w);
-        a.processors(w);
-        for ([_, stability], n) in numbers(w, &f::WRITE) {
-            a.writes += n;
-            a.stable_writes += if stability == "unstable" { 0.0 } else { n };
-        }
-        for (_, h) in histograms(w, &f::IO_SIZE).filter(|([_, op], _)| *op == "read") {
-            a.reads += h.count() as f64;
-            let tiny = (0..h.counts.len()).take_while(|i| h.scheme.upper(*i) <= TINY);
-            a.tiny_reads += sum(tiny.map(|i| h.counts[i] as f64));
-        }
+        breakdown.add_threads(w);
+        breakdown.add_cpus(w);
+        breakdown.add_reads_and_writes(w);
         for ([_, kind], v) in numbers(w, &f::ZFS_ITX_BYTES) {
-            a.past_log.0 += if kind == "indirect" { v } else { 0.0 };
-            a.past_log.1 += v;
+            breakdown.zfs_indirect_bytes += if kind == "indirect" { v } else { 0.0 };
+            breakdown.zfs_log_bytes += v;
         }
-        a
+        breakdown
     }
 
-    fn threads(&mut self, w: &Window) {
+    fn add_reads_and_writes(&mut self, w: &Window) {
+        for ([_, stability], n) in numbers(w, &f::WRITE) {
+            self.writes += n;
+            self.stable_writes += if stability == "unstable" { 0.0 } else { n };
+        }
+        for (_, h) in histograms(w, &f::IO_SIZE).filter(|([_, op], _)| *op == "read") {
+            self.reads += h.count() as f64;
+            let tiny = (0..h.counts.len()).take_while(|i| h.scheme.upper(*i) <= TINY_READ_BYTES);
+            self.tiny_reads += sum(tiny.map(|i| h.counts[i] as f64));
+        }
+    }
+
+    fn add_threads(&mut self, w: &Window) {
         let value = |family: &Family<1>, pool: &str| w.delta.value(family, [pool]);
-        let (mut busy, mut waited_most) = (None, -1.0);
+        let (mut busy, mut longest_queue) = (None, -1.0);
         for ([pool], threads) in numbers(w, &f::THREADS) {
             self.threads += threads;
             if let Some(limit) = value(&f::THREADS_LIMIT, pool) {
@@ -240,54 +247,54 @@ impl Account {
             if let Some(seconds) = value(&f::THREAD_BUSY, pool) {
                 *busy.get_or_insert(0.0) += seconds;
             }
-            let waited = w.delta.hist(&f::RPC_QUEUE, [pool]).map_or(0.0, |h| h.sum);
-            if waited > waited_most {
-                waited_most = waited;
+            let queue = w.delta.hist(&f::RPC_QUEUE, [pool]).map_or(0.0, |h| h.sum);
+            if queue > longest_queue {
+                longest_queue = queue;
                 self.saturated = value(&f::THREADS_SATURATED, pool).map(|s| part(s, self.length));
             }
         }
         self.busy = busy.map(|s| part(s, self.threads * self.length));
     }
 
-    fn processors(&mut self, w: &Window) {
-        self.processors = w.delta.value(&f::CPUS, []).filter(|n| *n > 0.0);
+    fn add_cpus(&mut self, w: &Window) {
+        self.cpus = w.delta.value(&f::CPUS, []).filter(|n| *n > 0.0);
         let idle = w.delta.value(&f::CPU_IDLE, []);
-        if let (Some(n), Some(idle)) = (self.processors, idle) {
-            self.idle = (self.length > 0.0).then(|| part(idle, n * self.length));
+        if let (Some(n), Some(idle)) = (self.cpus, idle) {
+            self.cpu_idle = (self.length > 0.0).then(|| part(idle, n * self.length));
         }
     }
 
-    /// So many a second.
+    /// `n` per second of the window.
     pub fn rate(&self, n: f64) -> f64 {
         mean(n, self.length)
     }
 
-    /// The time that threads had a request in hand, by the requests' own account.
-    pub fn occupied(&self) -> f64 {
+    /// Time of requests in a thread: after the queue, up to the reply.
+    pub fn thread_seconds(&self) -> f64 {
         self.receive + self.execute + self.reply
     }
 
-    /// The operation in which most of a phase's time went, with that time.
-    pub fn most(&self, of: impl Fn(&Phases) -> f64) -> Option<(&Op, f64)> {
-        let all = self.ops.iter().map(|o| (o, of(&o.phases)));
+    /// The operation with the most time in a phase, with that time.
+    pub fn op_with_most(&self, phase: impl Fn(&Phases) -> f64) -> Option<(&Op, f64)> {
+        let all = self.ops.iter().map(|o| (o, phase(&o.phases)));
         all.filter(|(_, s)| *s > 0.0)
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Operations of these names, of every version.
-    pub fn named(&self, names: &[&str]) -> impl Iterator<Item = &Op> {
+    /// Operations with one of these names, of every version.
+    pub fn ops_named(&self, names: &[&str]) -> impl Iterator<Item = &Op> {
         self.ops.iter().filter(move |o| names.contains(&&*o.op))
     }
 
-    /// The client with the most operations, and its part of all.
-    pub fn busiest(&self) -> Option<(&Client, f64)> {
+    /// The client with the most operations, and its part of all operations.
+    pub fn busiest_client(&self) -> Option<(&Client, f64)> {
         let all = sum(self.clients.iter().map(|c| c.ops));
         let first = self.clients.iter().max_by(|a, b| a.ops.total_cmp(&b.ops))?;
         Some((first, part(first.ops, all)))
     }
 }
 
-fn ops(w: &Window, phases: &ByOp) -> Vec<Op> {
+fn ops(w: &Window, phases: &PhasesByOp) -> Vec<Op> {
     histograms(w, &f::OP_DURATION)
         .map(|([version, op], h)| Op {
             version: version.to_owned(),
@@ -299,9 +306,9 @@ fn ops(w: &Window, phases: &ByOp) -> Vec<Op> {
         .collect()
 }
 
-/// Of each operation, and of all; `None` where operations are not split.
-fn phases(w: &Window) -> (ByOp<'_>, Option<Phases>) {
-    let (mut each, mut all) = (ByOp::new(), None);
+/// Phases of each operation and of all together; `None` where this host cannot measure them.
+fn phases(w: &Window) -> (PhasesByOp<'_>, Option<Phases>) {
+    let (mut each, mut all) = (PhasesByOp::new(), None);
     for ([version, op, phase], seconds) in numbers(w, &f::OP_PHASE) {
         each.entry([version, op]).or_default().add(phase, seconds);
         all.get_or_insert_with(Phases::default).add(phase, seconds);
@@ -314,7 +321,7 @@ fn logs(w: &Window) -> Vec<Log> {
         fs: fs.to_owned(),
         volume: volume.to_owned(),
         waits: h.clone(),
-        written: w.delta.hist(&f::LOG_COMMIT, [fs, volume]).map(|h| h.sum),
+        write_seconds: w.delta.hist(&f::LOG_COMMIT, [fs, volume]).map(|h| h.sum),
         separate: w
             .delta
             .value(&f::LOG_SEPARATE, [fs, volume])
@@ -350,7 +357,7 @@ fn merged<'a>(mut all: impl Iterator<Item = &'a Histogram>) -> Option<Histogram>
     Some(first)
 }
 
-/// Histograms of a family that have something in them; what cannot be is none.
+/// Histograms of a family that have values. A histogram whose sum is not finite is left out.
 fn histograms<'a, const N: usize>(
     w: &'a Window,
     family: &Family<N>,
@@ -359,7 +366,7 @@ fn histograms<'a, const N: usize>(
     all.filter(|(_, h)| h.sum.is_finite())
 }
 
-/// Counters or gauges of a family; what cannot be is none.
+/// Counters or gauges of a family. A value that is not finite is left out, a negative one counts as 0.
 fn numbers<'a, const N: usize>(
     w: &'a Window,
     family: &Family<N>,

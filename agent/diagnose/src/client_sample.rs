@@ -1,18 +1,20 @@
-//! By whom: what clients do is not counted by client and operation, but single operations can be looked at for a moment.
+//! Names the client behind a finding. No family counts by client and operation, so this takes a short sample of single
+//! operations.
 
 use nfscope_model::finding::{Evidence, Kind};
 use nfscope_model::{SlowFilter, SlowOp, family};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long to look, and at how many operations a second: enough for a share to within a tenth, for next to no cost.
-pub const LOOK: Duration = Duration::from_secs(3);
-const PER_SECOND: u32 = 200;
-/// Fewer say nothing.
-const FEW: usize = 10;
+/// Length of the sample.
+pub const SAMPLE_DURATION: Duration = Duration::from_secs(3);
+/// Operations a second in the sample: enough for a share to within a tenth, at almost no cost.
+const MAX_OPS_PER_SECOND: u32 = 200;
+/// A sample of fewer operations is no evidence.
+const MIN_OPS: usize = 10;
 
-/// What to look at for this finding; `None` where the client does not matter.
-pub fn wanted(kind: Kind) -> Option<SlowFilter> {
+/// The operations to sample for a finding of this kind; `None` where the client does not matter.
+pub fn filter(kind: Kind) -> Option<SlowFilter> {
     let ops: &[&str] = match kind {
         Kind::SmallSyncWrites | Kind::SlowIntentLog => &["write", "commit"],
         Kind::ChattyClient => &["getattr", "lookup", "access", "readlink", "read"],
@@ -22,34 +24,32 @@ pub fn wanted(kind: Kind) -> Option<SlowFilter> {
         over: Duration::ZERO,
         ops: ops.iter().map(|&o| o.to_owned()).collect(),
         client: None,
-        per_second: PER_SECOND,
+        per_second: MAX_OPS_PER_SECOND,
     })
 }
 
-/// Whose most of the operations are that were seen.
-pub fn evidence(seen: &[SlowOp]) -> Option<Evidence> {
-    if seen.len() < FEW {
+/// The client with most of the sampled operations, and what it does most.
+pub fn evidence(sample: &[SlowOp]) -> Option<Evidence> {
+    if sample.len() < MIN_OPS {
         return None;
     }
-    let mut by: BTreeMap<_, Vec<&SlowOp>> = BTreeMap::new();
-    for op in seen {
-        by.entry(op.client).or_default().push(op);
+    let mut by_client: BTreeMap<_, Vec<&SlowOp>> = BTreeMap::new();
+    for op in sample {
+        by_client.entry(op.client).or_default().push(op);
     }
-    let (client, ops) = by.into_iter().max_by_key(|(_, ops)| ops.len())?;
+    let (client, ops) = by_client.into_iter().max_by_key(|(_, ops)| ops.len())?;
     let name = client.map_or("a local client".to_owned(), |c| {
         c.to_canonical().to_string()
     });
-    let share = ops.len() as f64 / seen.len() as f64;
-    let mut what: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let share = ops.len() as f64 / sample.len() as f64;
+    let stability = |op: &SlowOp| op.stability.clone().unwrap_or_default();
+    let mut by_op: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for op in &ops {
-        let how = op.stability.as_deref().unwrap_or_default();
-        *what.entry((&op.op, how)).or_default() += 1;
+        *by_op.entry((&op.op, stability(op))).or_default() += 1;
     }
-    let ((op, how), _) = what.into_iter().max_by_key(|(_, n)| *n)?;
-    let of_it = ops
-        .iter()
-        .filter(|o| o.op == op && o.stability.as_deref().unwrap_or_default() == how);
-    let bytes: Vec<_> = of_it.filter_map(|o| o.bytes).collect();
+    let ((op, how), _) = by_op.into_iter().max_by_key(|(_, n)| *n)?;
+    let of_op = ops.iter().filter(|o| o.op == op && stability(o) == how);
+    let bytes: Vec<_> = of_op.filter_map(|o| o.bytes).collect();
     let size = match bytes.iter().sum::<u64>().checked_div(bytes.len() as u64) {
         Some(mean) => format!(" of {mean} bytes on average"),
         None => String::new(),
@@ -60,8 +60,8 @@ pub fn evidence(seen: &[SlowOp]) -> Option<Evidence> {
         format!(" ({how})")
     };
     let text = format!(
-        "of {} operations looked at one by one, {:.0} % were {name}'s, most of them {}{how}{size}",
-        seen.len(),
+        "of {} sampled operations, {:.0} % came from {name}, most of them {}{how}{size}",
+        sample.len(),
         share * 100.0,
         op.to_uppercase()
     );
@@ -97,24 +97,24 @@ mod tests {
 
     #[test]
     fn the_busiest_client_and_what_it_does_most() {
-        let mut seen = vec![op("::ffff:192.0.2.7", "write", Some(4096), Some("file_sync")); 9];
-        seen.extend(vec![op("192.0.2.8", "commit", None, None); 2]);
-        seen.push(op(
+        let mut sample = vec![op("::ffff:192.0.2.7", "write", Some(4096), Some("file_sync")); 9];
+        sample.extend(vec![op("192.0.2.8", "commit", None, None); 2]);
+        sample.push(op(
             "::ffff:192.0.2.7",
             "write",
             Some(1 << 20),
             Some("unstable"),
         ));
-        let e = evidence(&seen).unwrap();
+        let e = evidence(&sample).unwrap();
         assert_eq!(
             e.text,
-            "of 12 operations looked at one by one, 83 % were 192.0.2.7's, most of them WRITE (file_sync) of 4096 bytes on average"
+            "of 12 sampled operations, 83 % came from 192.0.2.7, most of them WRITE (file_sync) of 4096 bytes on average"
         );
-        assert!(evidence(&seen[..FEW - 1]).is_none());
+        assert!(evidence(&sample[..MIN_OPS - 1]).is_none());
         let e = evidence(&vec![op("", "getattr", None, None); 10]).unwrap();
         assert!(
             e.text
-                .ends_with("100 % were a local client's, most of them GETATTR"),
+                .ends_with("100 % came from a local client, most of them GETATTR"),
             "{}",
             e.text
         );

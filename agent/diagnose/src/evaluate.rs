@@ -1,118 +1,133 @@
-//! A window's judgement: a pure function.
+//! Evaluates a window: breakdown, attribution, then one rule for each kind. A pure function.
 
-use crate::attribution::{Charge, FEW};
-use crate::breakdown::{Account, part};
+use crate::attribution::{Attribution, MIN_COUNT};
+use crate::breakdown::{Breakdown, part};
 use crate::rules;
-use crate::rules::{Case, Judged};
+use crate::rules::context::{Context, RuleResult};
 use nfscope_model::Window;
 use nfscope_model::finding::{Diagnosis, Finding, Headroom, Kind, RuledOut, Severity, Verdict};
 use nfscope_text::units::many;
 
-/// A finding begins where a cause explains this part of residence,
-pub const BEGINS: f64 = 0.25;
-/// and ends below this.
-pub const ENDS: f64 = 0.15;
-/// It is critical from here on.
-const CRITICAL: f64 = 0.5;
-/// Requests in the server at a time (Little's law), below which nobody is kept waiting by anything.
-const LOAD: f64 = 0.05;
+/// A cause becomes a finding from this share of residence on.
+pub const BEGIN_SHARE: f64 = 0.25;
+/// An active finding ends below this share of residence.
+pub const END_SHARE: f64 = 0.15;
+/// A finding is critical from this share of residence on.
+const CRITICAL_SHARE: f64 = 0.5;
+/// With fewer requests in the server on average (Little's law), there is too little load for a finding.
+const MIN_CONCURRENCY: f64 = 0.05;
 
-/// Judges a window. What is in `held` stays a finding until it explains less than [`ENDS`].
-pub fn judge(window: &Window, held: &[Kind]) -> Diagnosis {
-    let account = Account::of(window);
-    let charge = Charge::of(&account);
-    let judged = rules::all(&Case {
-        a: &account,
-        c: &charge,
-    });
-    let loaded = account.requests >= FEW && part(account.residence, account.length) >= LOAD;
-    let mut d = Diagnosis {
-        window_seconds: account.length,
+/// Evaluates a window. A kind in `active` stays a finding until its share falls below [`END_SHARE`].
+pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
+    let breakdown = Breakdown::of(window);
+    let attribution = Attribution::of(&breakdown);
+    let context = Context {
+        breakdown: &breakdown,
+        attribution: &attribution,
+    };
+    let loaded = breakdown.requests >= MIN_COUNT
+        && part(breakdown.residence, breakdown.length) >= MIN_CONCURRENCY;
+    let mut diagnosis = Diagnosis {
+        window_seconds: breakdown.length,
         verdict: Verdict::Healthy,
         reason: String::new(),
-        requests: account.requests,
-        residence_seconds: account.residence,
+        requests: breakdown.requests,
+        residence_seconds: breakdown.residence,
         findings: Vec::new(),
         ruled_out: Vec::new(),
-        headroom: headroom(&account),
+        headroom: headroom(&breakdown),
     };
-    for j in judged {
-        let enough = if held.contains(&j.kind) { ENDS } else { BEGINS };
-        match j.share {
-            Some(share) if loaded && j.holds && share >= enough => {
-                d.findings.push(finding(j, share));
+    for kind in Kind::ALL {
+        let result = rules::apply(kind, &context);
+        let threshold = if active.contains(&kind) {
+            END_SHARE
+        } else {
+            BEGIN_SHARE
+        };
+        match result.share {
+            Some(share) if loaded && result.condition && share >= threshold => {
+                diagnosis.findings.push(finding(result, share));
             }
-            share => d.ruled_out.push(RuledOut {
-                kind: j.kind,
-                share: share.map(|s| if j.holds { s } else { 0.0 }),
-                why: j.otherwise,
+            share => diagnosis.ruled_out.push(RuledOut {
+                kind,
+                share: share.map(|s| if result.condition { s } else { 0.0 }),
+                why: result.ruled_out_reason,
             }),
         }
     }
-    d.findings.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let of = |r: &RuledOut| r.share.unwrap_or(-1.0);
-    d.ruled_out.sort_by(|a, b| of(b).total_cmp(&of(a)));
-    let untold: Vec<_> = (d.ruled_out.iter())
+    let findings = &mut diagnosis.findings;
+    findings.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let share = |r: &RuledOut| r.share.unwrap_or(-1.0);
+    let ruled_out = &mut diagnosis.ruled_out;
+    ruled_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    (diagnosis.verdict, diagnosis.reason) = verdict(&diagnosis, &breakdown, loaded);
+    diagnosis
+}
+
+/// The verdict, and its reason.
+fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
+    if !d.findings.is_empty() {
+        return (Verdict::Findings, String::new());
+    }
+    if !loaded {
+        return (Verdict::Healthy, too_little_load(b));
+    }
+    let not_measured: Vec<_> = (d.ruled_out.iter())
         .filter(|r| r.share.is_none())
         .map(|r| r.kind.as_str())
         .collect();
-    (d.verdict, d.reason) = match (d.findings.is_empty(), loaded, untold.is_empty()) {
-        (false, _, _) => (Verdict::Findings, String::new()),
-        (true, false, _) => (Verdict::Healthy, little(&account)),
-        (true, true, true) => (Verdict::Healthy, String::new()),
-        (true, true, false) => (
-            Verdict::Unknown,
-            format!("this host does not tell {}", untold.join(", ")),
-        ),
-    };
-    d
+    if not_measured.is_empty() {
+        return (Verdict::Healthy, String::new());
+    }
+    let reason = format!("this host cannot determine {}", not_measured.join(", "));
+    (Verdict::Unknown, reason)
 }
 
-fn little(a: &Account) -> String {
-    if a.requests == 0.0 {
-        return "no requests: there is nothing to judge".to_owned();
+fn too_little_load(b: &Breakdown) -> String {
+    if b.requests == 0.0 {
+        return "no requests: there is nothing to evaluate".to_owned();
     }
     format!(
-        "{:.0} requests in {:.0} s, {:.2} in the server at a time: too few to keep anybody waiting",
-        a.requests,
-        a.length,
-        a.rate(a.residence)
+        "{:.0} requests in {:.0} s, {:.2} in the server on average: too little load for a bottleneck",
+        b.requests,
+        b.length,
+        b.rate(b.residence)
     )
 }
 
-fn finding(j: Judged, share: f64) -> Finding {
-    let severity = if share >= CRITICAL {
+fn finding(result: RuleResult, share: f64) -> Finding {
+    let severity = if share >= CRITICAL_SHARE {
         Severity::Critical
     } else {
         Severity::Warning
     };
     Finding {
-        kind: j.kind,
-        severity: severity.min(j.worst),
+        kind: result.kind,
+        severity: severity.min(result.max_severity),
         share,
-        summary: j.summary,
-        evidence: j.evidence,
-        advice: j.advice,
+        summary: result.summary,
+        evidence: result.evidence,
+        advice: result.advice,
     }
 }
 
-/// What is in use, by what the probes and the kernel count.
-fn headroom(a: &Account) -> Vec<Headroom> {
+/// Utilization of the resources, from the probes' and the kernel's counters.
+fn headroom(b: &Breakdown) -> Vec<Headroom> {
     let mut all = Vec::new();
     let mut add = |resource: String, used: f64| all.push(Headroom { resource, used });
-    if let Some(busy) = a.busy {
-        add(many(a.threads, "thread"), busy);
+    if let Some(busy) = b.busy {
+        add(many(b.threads, "thread"), busy);
     }
-    if let (Some(n), Some(idle)) = (a.processors, a.idle) {
-        add(many(n, "processor"), 1.0 - idle);
+    if let (Some(n), Some(idle)) = (b.cpus, b.cpu_idle) {
+        add(many(n, "CPU"), 1.0 - idle);
     }
-    // A journal of ext4 writes one transaction after the other. Other logs write several blocks at once, so that the sum of
-    // their times does not say how full they are.
-    for l in a.logs.iter().filter(|l| l.fs == "ext4") {
-        if let Some(written) = l.written {
+    // The journal of ext4 writes one transaction at a time. Other logs write several blocks at once, so the sum of their
+    // write times is not their utilization.
+    for l in b.logs.iter().filter(|l| l.fs == "ext4") {
+        if let Some(seconds) = l.write_seconds {
             add(
                 format!("log of {} on {}", l.fs, l.volume),
-                part(written, a.length),
+                part(seconds, b.length),
             );
         }
     }

@@ -1,8 +1,14 @@
-//! What makes requests slow: a breakdown of where their time went, attributed to causes, with the evidence.
+//! Explains what makes requests slow: a window's time is broken down and attributed to causes, with the evidence.
 //!
-//! [`breakdown`] says where a window's time went, [`attribution`] which cause each part of it is attributed to, `rules`
-//! decide about one kind of finding each, [`evaluate`] puts them together; all are pure functions. [`tracker`] follows findings
-//! from window to window. [`client_sample`] says which client is behind a finding, from single operations.
+//! 1. [`breakdown`]: where the time of a window's requests went.
+//! 2. [`attribution`]: which cause each part of that time is attributed to.
+//! 3. `rules`: one file for each kind of finding, named by the kind, decides about that kind.
+//! 4. [`evaluate()`]: applies all rules to a window.
+//!
+//! These four are pure functions. [`tracker`] follows findings from window to window. [`client_sample`] names the client
+//! behind a finding, from a sample of single operations. [`render()`] writes a diagnosis as text.
+
+#![forbid(unsafe_code)]
 
 pub mod attribution;
 pub mod breakdown;
@@ -12,5 +18,5 @@ mod render;
 mod rules;
 pub mod tracker;
 
-pub use evaluate::{BEGINS, ENDS, judge};
+pub use evaluate::{BEGIN_SHARE, END_SHARE, evaluate};
 pub use render::render;

@@ -1,14 +1,14 @@
-//! A judgement for people.
+//! A diagnosis as text for a terminal.
 
 use nfscope_model::finding::{Diagnosis, Finding, Severity, Verdict};
 use nfscope_text::units::seconds;
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
 
-/// Columns of a line, at most.
+/// Longest line in columns.
 const WIDTH: usize = 100;
 
-/// The page that `nfscope diagnose` prints.
+/// The text that `nfscope diagnose` prints.
 pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     let mut out = String::new();
     let mean = if d.requests > 0.0 {
@@ -26,28 +26,26 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     );
     match d.verdict {
         Verdict::Findings => {}
-        Verdict::Healthy if d.reason.is_empty() => {
-            out += "Healthy: nothing keeps requests for long.\n"
-        }
+        Verdict::Healthy if d.reason.is_empty() => out += "Healthy: no bottleneck found.\n",
         Verdict::Healthy => {
             let _ = writeln!(out, "Healthy: {}.", d.reason);
         }
         Verdict::Unknown => {
-            let _ = writeln!(out, "Nothing found, but {}.", d.reason);
+            let _ = writeln!(out, "No finding, but {}.", d.reason);
         }
     }
     for (i, f) in d.findings.iter().enumerate() {
         finding(&mut out, i + 1, f, color);
     }
     if let Some(first) = d.headroom.first() {
-        out += "\nIn use:\n";
+        out += "\nUtilization:\n";
         for h in &d.headroom {
             let _ = writeln!(out, "  {:>3.0} %  {}", h.used * 100.0, h.resource);
         }
         if d.verdict == Verdict::Healthy && first.used >= 0.01 {
             let _ = writeln!(
                 out,
-                "  First full would be: {}, at about {:.1} times this load.",
+                "  {} would saturate first, at about {:.1} times this load.",
                 first.resource,
                 1.0 / first.used
             );
@@ -96,7 +94,7 @@ fn finding(out: &mut String, number: usize, f: &Finding, color: bool) {
     for e in &f.evidence {
         wrap(out, WIDTH, "   - ", &e.text);
     }
-    out.push_str("   What would change it:\n");
+    out.push_str("   Recommended actions:\n");
     for a in &f.advice {
         wrap(out, WIDTH, "   - ", a);
     }

@@ -1,6 +1,7 @@
-//! Findings over time: they neither flap nor linger.
+//! Follows findings from window to window, with hysteresis: a finding begins after two windows in a row, and clears after
+//! two.
 
-use crate::evaluate::judge;
+use crate::evaluate::evaluate;
 use nfscope_model::finding::{Diagnosis, Finding, Kind};
 use nfscope_model::probe::times_operations;
 use nfscope_model::{ProbeStatus, Snapshot, Window, family as f};
@@ -8,61 +9,63 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-/// How long a window is.
+/// Length of a window.
 pub const WINDOW: Duration = Duration::from_secs(10);
-/// So many windows in a row begin a finding, and so many end it.
-const ROW: u32 = 2;
-/// Findings that are over and remembered.
-const HISTORY: usize = 100;
+/// A finding begins after so many windows in a row with it, and clears after so many without it.
+const WINDOWS_IN_A_ROW: u32 = 2;
+/// Cleared findings that are kept for the report.
+const MAX_HISTORY: usize = 100;
 
-/// A finding that holds, or held.
+/// One finding from its begin until it clears.
 #[derive(Debug, Clone, Serialize)]
 pub struct Episode {
     /// Seconds since 1970 when its first window ended.
     pub began: f64,
-    /// The same of its last one; `null` while it holds.
+    /// Seconds since 1970 when its last window ended; `null` while the finding is active.
     pub ended: Option<f64>,
-    /// The largest share that it had.
+    /// The largest share of any of its windows.
     pub worst_share: f64,
-    /// As it was seen last.
+    /// The finding in the latest window that had it.
     pub finding: Finding,
 }
 
-/// What has begun or ended.
+/// A finding that began or cleared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// With its summary.
+    /// The finding is active now. With its summary.
     Began(Kind, String),
-    /// After so long.
-    Ended(Kind, Duration),
+    /// The finding is not active any more. With the time that it was active.
+    Cleared(Kind, Duration),
 }
 
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Change::Began(kind, summary) => write!(f, "finding {}: {summary}", kind.as_str()),
-            Change::Ended(kind, held) => write!(
+            Change::Began(kind, summary) => {
+                write!(f, "finding {} is active: {summary}", kind.as_str())
+            }
+            Change::Cleared(kind, active) => write!(
                 f,
-                "finding {} has ended after {} s",
+                "finding {} cleared after {} s",
                 kind.as_str(),
-                held.as_secs()
+                active.as_secs()
             ),
         }
     }
 }
 
-/// Judges window after window.
+/// Evaluates window after window.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct FindingTracker {
     earlier: Option<Snapshot>,
-    /// Windows in a row that speak against how a kind stands now.
-    against: BTreeMap<Kind, u32>,
-    holding: BTreeMap<Kind, Episode>,
-    over: VecDeque<Episode>,
+    /// Windows in a row that contradict the present state of a kind.
+    contradicting: BTreeMap<Kind, u32>,
+    active: BTreeMap<Kind, Episode>,
+    history: VecDeque<Episode>,
     last: Option<Diagnosis>,
 }
 
-/// What was attached or let go of meanwhile counts anew: such a window compares nothing.
+/// Whether two readings make a window. A probe that was attached or detached between them counts from zero again.
 fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
     let same = |(a, b): (&ProbeStatus, &ProbeStatus)| {
         (&a.probe, &a.program, a.state) == (&b.probe, &b.program, b.state)
@@ -72,72 +75,72 @@ fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
         && now.probes.iter().zip(&earlier.probes).all(same)
 }
 
-/// `/findings`
+/// The body of `/findings`.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
-    /// Those that hold, the strongest first.
+    /// Active findings, the largest share first.
     pub active: Vec<&'a Episode>,
-    /// Those that are over, the latest first; at most 100.
+    /// Cleared findings, the latest first; at most 100.
     pub history: Vec<&'a Episode>,
-    /// The judgement of the last window; `null` before the first has ended, and while operations are not timed.
+    /// Diagnosis of the last window; `null` before the first window has ended, and while operations are not timed.
     pub last_window: Option<&'a Diagnosis>,
 }
 
-impl Watch {
-    /// Ends a window with this reading, and begins the next.
+impl FindingTracker {
+    /// Ends a window with this reading and begins the next. Returns the findings that began or cleared.
     pub fn step(&mut self, now: Snapshot, clock: SystemTime) -> Vec<Change> {
         let at = clock
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0.0, |d| d.as_secs_f64());
         let changes = match self.earlier.take() {
-            // Nothing can be said any more: least of all that all is well.
-            _ if !times_operations(&now.probes) => self.give_up(at),
-            Some(earlier) if comparable(&earlier, &now) => self.judge(&now.since(&earlier), at),
+            // Without timed operations a finding cannot stay active, and a server cannot be called healthy.
+            _ if !times_operations(&now.probes) => self.clear_all(at),
+            Some(earlier) if comparable(&earlier, &now) => self.evaluate(&now.since(&earlier), at),
             _ => Vec::new(),
         };
         self.earlier = Some(now);
         changes
     }
 
-    fn give_up(&mut self, at: f64) -> Vec<Change> {
+    fn clear_all(&mut self, at: f64) -> Vec<Change> {
         self.last = None;
-        self.against.clear();
-        let held: Vec<_> = self.holding.keys().copied().collect();
-        held.into_iter()
-            .filter_map(|kind| self.end(kind, at))
+        self.contradicting.clear();
+        let active: Vec<_> = self.active.keys().copied().collect();
+        (active.into_iter())
+            .filter_map(|kind| self.clear(kind, at))
             .collect()
     }
 
-    fn end(&mut self, kind: Kind, at: f64) -> Option<Change> {
-        let mut episode = self.holding.remove(&kind)?;
+    fn clear(&mut self, kind: Kind, at: f64) -> Option<Change> {
+        let mut episode = self.active.remove(&kind)?;
         episode.ended = Some(at);
-        // A clock that was set back meanwhile makes no negative time.
-        let held = Duration::try_from_secs_f64(at - episode.began).unwrap_or_default();
-        self.over.push_front(episode);
-        self.over.truncate(HISTORY);
-        Some(Change::Ended(kind, held))
+        // The clock may have been set back since the finding began.
+        let active = Duration::try_from_secs_f64(at - episode.began).unwrap_or_default();
+        self.history.push_front(episode);
+        self.history.truncate(MAX_HISTORY);
+        Some(Change::Cleared(kind, active))
     }
 
-    fn judge(&mut self, window: &Window, at: f64) -> Vec<Change> {
-        let held: Vec<_> = self.holding.keys().copied().collect();
-        let d = judge(window, &held);
+    fn evaluate(&mut self, window: &Window, at: f64) -> Vec<Change> {
+        let active: Vec<_> = self.active.keys().copied().collect();
+        let d = evaluate(window, &active);
         let mut changes = Vec::new();
         for kind in Kind::ALL {
             let found = d.finding(kind);
-            if let (Some(episode), Some(found)) = (self.holding.get_mut(&kind), found) {
+            if let (Some(episode), Some(found)) = (self.active.get_mut(&kind), found) {
                 episode.worst_share = episode.worst_share.max(found.share);
                 episode.finding = found.clone();
             }
-            if found.is_some() == self.holding.contains_key(&kind) {
-                self.against.remove(&kind);
+            if found.is_some() == self.active.contains_key(&kind) {
+                self.contradicting.remove(&kind);
                 continue;
             }
-            let row = self.against.entry(kind).or_default();
-            *row += 1;
-            if *row < ROW {
+            let windows = self.contradicting.entry(kind).or_default();
+            *windows += 1;
+            if *windows < WINDOWS_IN_A_ROW {
                 continue;
             }
-            self.against.remove(&kind);
+            self.contradicting.remove(&kind);
             match found {
                 Some(found) => {
                     changes.push(Change::Began(kind, found.summary.clone()));
@@ -147,19 +150,20 @@ impl Watch {
                         worst_share: found.share,
                         finding: found.clone(),
                     };
-                    self.holding.insert(kind, episode);
+                    self.active.insert(kind, episode);
                 }
-                None => changes.extend(self.end(kind, at)),
+                None => changes.extend(self.clear(kind, at)),
             }
         }
         self.last = Some(d);
         changes
     }
 
-    /// Adds what holds and what each kind explains. A kind of which this host tells nothing has no score.
+    /// Adds the families of findings: whether each kind is active, and its score. A kind that this host cannot determine has
+    /// no score.
     pub fn describe(&self, s: &mut Snapshot) {
         for kind in Kind::ALL {
-            let active = self.holding.contains_key(&kind);
+            let active = self.active.contains_key(&kind);
             let labels = [kind.as_str()];
             s.gauge(&f::BOTTLENECK_ACTIVE, labels, f64::from(u8::from(active)));
             if let Some(share) = self.last.as_ref().and_then(|d| d.share(kind)) {
@@ -168,13 +172,13 @@ impl Watch {
         }
     }
 
-    /// For `/findings`.
+    /// The body of `/findings`.
     pub fn report(&self) -> Report<'_> {
-        let mut active: Vec<_> = self.holding.values().collect();
+        let mut active: Vec<_> = self.active.values().collect();
         active.sort_by(|a, b| b.finding.share.total_cmp(&a.finding.share));
         Report {
             active,
-            history: self.over.iter().collect(),
+            history: self.history.iter().collect(),
             last_window: self.last.as_ref(),
         }
     }

@@ -2,160 +2,148 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The causes that nfscope knows how to name: label `kind` of `nfscope_bottleneck_active`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Requests wait for a thread while the threads that there are do not wait for anything slow.
-    ThreadStarvation,
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident: $name:literal, $title:literal;)*) => {
+        /// The causes that nfscope can find: label `kind` of `nfscope_bottleneck_active`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Kind {
+            $(
+                $(#[doc = $doc])*
+                #[serde(rename = $name)]
+                $kind,
+            )*
+        }
+
+        impl Kind {
+            /// Every kind, in the order of the table.
+            pub const ALL: [Kind; <[&str]>::len(&[$($name),*])] = [$(Kind::$kind),*];
+
+            /// The kind's name in labels and JSON.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $name,)*
+                }
+            }
+
+            /// The cause in a few words.
+            pub fn title(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $title,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Requests wait for a thread, and the threads wait for nothing slow.
+    ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.
-    SlowIntentLog,
+    SlowIntentLog: "slow_intent_log", "Slow journal or intent log";
     /// Block I/O outside the log takes long.
-    SlowDisk,
-    /// Threads wait for a processor.
-    CpuSaturation,
-    /// Threads sleep on locks and the like.
-    LockContention,
-    /// Replies wait for the client or the network to take them.
-    SlowReply,
-    /// Most requests only ask for attributes, names or a few bytes.
-    ChattyClient,
-    /// Few bytes at a time are made durable.
-    SmallSyncWrites,
+    SlowDisk: "slow_disk", "Slow disks";
+    /// Threads wait for a CPU.
+    CpuSaturation: "cpu_saturation", "Busy CPUs";
+    /// Threads wait for locks or other threads.
+    LockContention: "lock_contention", "Threads wait for locks or other threads";
+    /// Replies wait for the client or the network.
+    SlowReply: "slow_reply", "Replies wait for the client or the network";
+    /// Most requests are metadata queries or tiny READs.
+    ChattyClient: "chatty_client", "Mostly metadata queries and tiny READs";
+    /// Synchronous writes make few bytes durable at a time.
+    SmallSyncWrites: "small_sync_writes", "Small synchronous writes";
 }
 
-impl Kind {
-    /// All of them, in the order of the contract.
-    pub const ALL: [Kind; 8] = [
-        Kind::ThreadStarvation,
-        Kind::SlowIntentLog,
-        Kind::SlowDisk,
-        Kind::CpuSaturation,
-        Kind::LockContention,
-        Kind::SlowReply,
-        Kind::ChattyClient,
-        Kind::SmallSyncWrites,
-    ];
-
-    /// Its name in labels and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::ThreadStarvation => "thread_starvation",
-            Kind::SlowIntentLog => "slow_intent_log",
-            Kind::SlowDisk => "slow_disk",
-            Kind::CpuSaturation => "cpu_saturation",
-            Kind::LockContention => "lock_contention",
-            Kind::SlowReply => "slow_reply",
-            Kind::ChattyClient => "chatty_client",
-            Kind::SmallSyncWrites => "small_sync_writes",
-        }
-    }
-
-    /// What it is, in a few words.
-    pub fn title(self) -> &'static str {
-        match self {
-            Kind::ThreadStarvation => "Too few nfsd threads",
-            Kind::SlowIntentLog => "The log is slow",
-            Kind::SlowDisk => "The disks are slow",
-            Kind::CpuSaturation => "The processors are busy",
-            Kind::LockContention => "Threads wait for each other",
-            Kind::SlowReply => "Replies are not taken",
-            Kind::ChattyClient => "Most requests only ask",
-            Kind::SmallSyncWrites => "Little is made durable at a time",
-        }
-    }
-}
-
-/// How much it matters.
+/// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It explains a good part of the time that requests take, or it is how clients use the server.
+    /// The finding explains a good part of request time, or it is the way in which clients use the server.
     Warning,
-    /// It explains most of it.
+    /// The finding explains most of request time.
     Critical,
 }
 
-/// One number that speaks for a finding.
+/// One number that supports a finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The sentence, with the number in it.
     pub text: String,
-    /// The family that it comes from.
+    /// The metric family of the number.
     pub metric: String,
-    /// In base units: seconds, bytes, a ratio, a count.
+    /// The number in base units: seconds, bytes, a ratio, a count.
     pub value: f64,
-    /// What it is compared with, in the same unit; `None` where it only describes.
+    /// The threshold for the number, in the same unit; `None` where the number only describes.
     pub limit: Option<f64>,
 }
 
-/// A cause that explains a good part of the time that requests spent in the server.
+/// A cause that explains a good part of the time that requests spent in the server (residence).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which one.
+    /// The kind of the cause.
     pub kind: Kind,
-    /// How much it matters.
+    /// How much the finding matters.
     pub severity: Severity,
-    /// The part of residence that it explains, 0 to 1.
+    /// The part of residence that the cause explains, 0 to 1.
     pub share: f64,
-    /// One sentence.
+    /// The finding in one sentence.
     pub summary: String,
-    /// Why nfscope thinks so.
+    /// The numbers that support the finding.
     pub evidence: Vec<Evidence>,
-    /// What would change it.
+    /// Recommended actions.
     pub advice: Vec<String>,
 }
 
-/// A cause that was looked at and is not it.
+/// A cause that was evaluated and is no finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuledOut {
-    /// Which one.
+    /// The kind of the cause.
     pub kind: Kind,
-    /// The part of residence that it explains, 0 to 1; `None` where this host cannot tell.
+    /// The part of residence that the cause explains, 0 to 1; `None` where this host cannot measure it.
     pub share: Option<f64>,
-    /// Why it is not a finding.
+    /// Why the cause is not a finding.
     pub why: String,
 }
 
-/// What the judgement of a window comes to.
+/// The result of a diagnosis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// No finding, and everything that could be one was looked at.
+    /// No finding, and every kind was evaluated.
     Healthy,
     /// At least one finding.
     Findings,
-    /// No finding, but not everything could be looked at.
+    /// No finding, but this host cannot measure every kind.
     Unknown,
 }
 
-/// How much of a resource is in use.
+/// Utilization of a resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Headroom {
-    /// What (`threads`, `processors`, `log of ext4 on sda`).
+    /// The resource (`8 threads`, `4 CPUs`, `log of ext4 on sda`).
     pub resource: String,
-    /// The part of it that was in use, 0 to 1.
+    /// The part of the resource that was in use, 0 to 1.
     pub used: f64,
 }
 
-/// The judgement of one window.
+/// The diagnosis of one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// Length of the window.
     pub window_seconds: f64,
-    /// What it comes to.
+    /// The result.
     pub verdict: Verdict,
-    /// Why it is unknown, or that there was too little to judge; else empty.
+    /// Why the result is unknown, or that there was too little load; else empty.
     pub reason: String,
     /// Requests that ended in the window.
     pub requests: f64,
-    /// Their time in the server, together.
+    /// Time of these requests in the server, added up.
     pub residence_seconds: f64,
-    /// The strongest first.
+    /// Findings, the largest share first.
     pub findings: Vec<Finding>,
-    /// Everything else that was looked at, the largest share first.
+    /// Every other kind, the largest share first.
     pub ruled_out: Vec<RuledOut>,
-    /// What is in use, the fullest first.
+    /// Utilization of the resources, the highest first.
     pub headroom: Vec<Headroom>,
 }
 
@@ -165,7 +153,7 @@ impl Diagnosis {
         self.findings.iter().find(|f| f.kind == kind)
     }
 
-    /// The share that a kind explains, finding or not; `None` where this host cannot tell.
+    /// The share that a kind explains, finding or not; `None` where this host cannot measure it.
     pub fn share(&self, kind: Kind) -> Option<f64> {
         self.finding(kind).map(|f| f.share).or_else(|| {
             self.ruled_out
@@ -182,7 +170,7 @@ mod tests {
     use crate::family::BOTTLENECK_ACTIVE;
 
     #[test]
-    fn the_contract_has_every_kind() {
+    fn the_family_table_has_every_kind() {
         let names = Kind::ALL.map(Kind::as_str).join(", ");
         assert_eq!(BOTTLENECK_ACTIVE.info.labels[0].values, names);
         for kind in Kind::ALL {

@@ -17,7 +17,7 @@ const UNKNOWN: &str = "unknown";
 
 /// The kinds that a diagnosis finds in a window, the strongest first, with their shares of residence.
 pub fn judge(window: &Window) -> Vec<(String, f64)> {
-    let diagnosis = nfscope_diagnose::judge(window, &[]);
+    let diagnosis = nfscope_diagnose::evaluate(window, &[]);
     if diagnosis.verdict == Told::Unknown {
         return vec![(UNKNOWN.to_owned(), 0.0)];
     }

@@ -36,15 +36,15 @@ pub const UNREACHED: u8 = 3;
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 const EXAMPLES: &str = "\
 Examples:
-  sudo nfscope check     what can be measured on this host, and what is missing
-  sudo nfscope agent     serve Prometheus metrics at 127.0.0.1:9943/metrics
-  nfscope top            live table: rates, latency, phases
-  nfscope slow           operations slower than 10 ms, as they happen
-  nfscope diagnose       the causes of request latency, with evidence
-  nfscope baseline       record baselines and compare them
-  nfscope capacity       what saturates first, and at which load
-  nfscope workload list  reproducible loads for an NFS client
-  nfscope metrics        every metric with its labels and meaning";
+  sudo nfscope check       what can be measured on this host, and what is missing
+  sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
+  nfscope top              live table: rates, latency, phases
+  nfscope slow             operations slower than 10 ms, as they happen
+  nfscope diagnose         the causes of request latency, with evidence
+  nfscope baseline list    recorded baselines; also record, show, compare
+  nfscope capacity friday  what saturates first, by the baseline `friday`
+  nfscope workload list    reproducible loads for an NFS client
+  nfscope metrics          every metric with its labels and meaning";
 
 const AGENT_EXAMPLES: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `nfscope detach` and `nfscope attach`: the side that asks. [`crate::api::probe_change`] has how the two sides speak.
 
 use crate::api::endpoint;
-use crate::api::probe_change::{self, Change, address};
+use crate::api::probe_change::{Change, address};
 use anyhow::Context;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -40,6 +40,7 @@ pub fn ask(change: Change, probes: &[&'static str], url: &str) -> anyhow::Result
 /// Anybody may take an abstract name that is free.
 #[cfg(target_os = "linux")]
 fn trusted(stream: &UnixStream, port: u16) -> anyhow::Result<()> {
+    use crate::api::probe_change;
     use rustix::process::{Uid, geteuid};
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
     anyhow::ensure!(

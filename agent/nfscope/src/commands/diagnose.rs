@@ -3,7 +3,7 @@
 use crate::api::endpoint;
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
-use nfscope_diagnose::{client_sample, judge, render};
+use nfscope_diagnose::{client_sample, evaluate, render};
 use nfscope_model::finding::{Diagnosis, Verdict};
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, Window};
@@ -32,11 +32,11 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let host = endpoint::host(args.url.as_deref());
     let mut windows = WindowStream::open(args.url.as_deref(), args.length)?;
     let window = watch(&mut windows, args.length)?;
-    let mut d = judge(&window, &[]);
+    let mut d = evaluate(&window, &[]);
     for f in &mut d.findings {
-        if let Some(want) = client_sample::wanted(f.kind) {
+        if let Some(want) = client_sample::filter(f.kind) {
             f.evidence.extend(client_sample::evidence(
-                &windows.sample_slow_ops(&want, client_sample::LOOK),
+                &windows.sample_slow_ops(&want, client_sample::SAMPLE_DURATION),
             ));
         }
     }

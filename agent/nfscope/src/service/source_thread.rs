@@ -4,7 +4,7 @@ use crate::api::probe_change::Change;
 use crate::exposition::{self, Format};
 use crate::service::slow_subscribers::{self, Subscribers};
 use bytes::Bytes;
-use nfscope_diagnose::tracker::{WINDOW, Watch};
+use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
 use nfscope_model::status::Status;
 use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::Source;
@@ -187,7 +187,7 @@ impl SourceHandle {
     /// When the source's thread has ended.
     pub async fn findings(&self) -> anyhow::Result<Bytes> {
         if self.status() == Status::Attaching {
-            return Ok(serde_json::to_vec(&Watch::default().report())?.into());
+            return Ok(serde_json::to_vec(&FindingTracker::default().report())?.into());
         }
         let (tell, answer) = oneshot::channel();
         self.requests
@@ -241,13 +241,13 @@ fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Request>, publish: &watch
     let mut polled = Instant::now();
     let mut subscribers = Subscribers::default();
     let mut looked = Instant::now();
-    let mut findings = Watch::default();
+    let mut findings = FindingTracker::default();
     // The first window begins at once.
     let mut judged: Option<Instant> = None;
     loop {
         if judged.is_none_or(|at| at.elapsed() >= WINDOW) {
             judged = Some(Instant::now());
-            for change in findings.step(source.look(), SystemTime::now()) {
+            for change in findings.step(source.peek(), SystemTime::now()) {
                 say(&change.to_string());
             }
         }

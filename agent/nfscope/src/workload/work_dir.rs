@@ -1,7 +1,7 @@
 //! The directory that a workload runs in: what it lies on, whether there is room, and a part of it for the files.
 
 use anyhow::{Context, bail};
-use nfscope_source::linux::host::mounts::{Mount, Mounts};
+use nfscope_source::mounts::{Mount, Mounts};
 use serde::Serialize;
 use std::fs;
 use std::io::ErrorKind;
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_directory_and_its_mount() {
-        let mounts = Mounts::parse(TABLE);
+        let mounts = Mounts::parse_mountinfo(TABLE);
         let name = |path| Filesystem::of(mounts.on(path).unwrap()).name();
         assert_eq!(name("/mnt/four/x"), "NFS 4.2 of nfs1:/");
         assert_eq!(name("/mnt/three"), "NFS 3 of nfs1:/srv/a b");

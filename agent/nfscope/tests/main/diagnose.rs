@@ -1,9 +1,9 @@
-//! What is called a bottleneck, on windows whose cause is known because they are literals.
+//! Diagnoses of synthetic servers, whose cause is known.
 
 use crate::fixture::tale::{QUIET, Tale, added, slow_log};
 use crate::fixture::{golden, histogram};
-use nfscope_diagnose::tracker::{Change, Watch};
-use nfscope_diagnose::{judge, render};
+use nfscope_diagnose::tracker::{Change, FindingTracker};
+use nfscope_diagnose::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Verdict};
 use nfscope_model::{Scheme, Snapshot, family as f};
 use std::time::{Duration, SystemTime};
@@ -14,14 +14,13 @@ fn kinds(d: &Diagnosis) -> Vec<Kind> {
 
 #[test]
 fn each_cause_is_named() {
-    let named = |t: Tale| kinds(&judge(&t.window(), &[]));
     let slow = Tale {
         requests: 500,
         ..QUIET
     };
     let cases = [
-        (slow_log(), vec![Kind::SlowIntentLog]),
-        // Threads that wait for nothing slow are too few for what comes.
+        (slow_log(), vec!["slow_intent_log"]),
+        // The threads wait for nothing slow: they are too few.
         (
             Tale {
                 queue: 4e-3,
@@ -29,9 +28,9 @@ fn each_cause_is_named() {
                 log: 1e-3,
                 ..slow.clone()
             },
-            vec![Kind::ThreadStarvation],
+            vec!["thread_starvation"],
         ),
-        // The same queue, because threads wait for the disks.
+        // The same queue, because the threads wait for the disks.
         (
             Tale {
                 queue: 40e-3,
@@ -40,9 +39,9 @@ fn each_cause_is_named() {
                 op: "read",
                 ..slow.clone()
             },
-            vec![Kind::SlowDisk],
+            vec!["slow_disk"],
         ),
-        // And because there is no processor for them.
+        // The same queue, because the threads wait for a CPU.
         (
             Tale {
                 queue: 4e-3,
@@ -51,9 +50,9 @@ fn each_cause_is_named() {
                 idle: 0.01,
                 ..slow.clone()
             },
-            vec![Kind::CpuSaturation],
+            vec!["cpu_saturation"],
         ),
-        // Whoever sends waits for a processor, too.
+        // Threads that send replies wait for a CPU, too.
         (
             Tale {
                 reply: 3e-3,
@@ -62,16 +61,16 @@ fn each_cause_is_named() {
                 op: "read",
                 ..slow.clone()
             },
-            vec![Kind::CpuSaturation],
+            vec!["cpu_saturation"],
         ),
-        // Threads are free, but do not get to run.
+        // Threads are free, but wait for a CPU.
         (
             Tale {
                 queue: 8e-3,
                 idle: 0.2,
                 ..slow.clone()
             },
-            vec![Kind::CpuSaturation],
+            vec!["cpu_saturation"],
         ),
         (
             Tale {
@@ -79,7 +78,7 @@ fn each_cause_is_named() {
                 op: "create",
                 ..slow.clone()
             },
-            vec![Kind::LockContention],
+            vec!["lock_contention"],
         ),
         (
             Tale {
@@ -87,14 +86,14 @@ fn each_cause_is_named() {
                 op: "read",
                 ..slow.clone()
             },
-            vec![Kind::SlowReply],
+            vec!["slow_reply"],
         ),
         (
             Tale {
                 op: "getattr",
                 ..QUIET
             },
-            vec![Kind::ChattyClient],
+            vec!["chatty_client"],
         ),
         (
             Tale {
@@ -102,7 +101,7 @@ fn each_cause_is_named() {
                 bytes: 512.0,
                 ..QUIET
             },
-            vec![Kind::ChattyClient],
+            vec!["chatty_client"],
         ),
         (
             Tale {
@@ -111,9 +110,9 @@ fn each_cause_is_named() {
                 log: 0.3e-3,
                 ..QUIET
             },
-            vec![Kind::SmallSyncWrites],
+            vec!["small_sync_writes"],
         ),
-        // Two at once, the larger first.
+        // Two causes at once, the larger first.
         (
             Tale {
                 log: 10e-3,
@@ -121,43 +120,44 @@ fn each_cause_is_named() {
                 op: "create",
                 ..slow.clone()
             },
-            vec![Kind::SlowIntentLog, Kind::LockContention],
+            vec!["slow_intent_log", "lock_contention"],
         ),
     ];
     for (tale, expected) in cases {
-        let d = judge(&tale.window(), &[]);
-        assert_eq!(kinds(&d), expected, "{d:#?}");
+        let d = evaluate(&tale.window(), &[]);
+        let names: Vec<_> = kinds(&d).into_iter().map(Kind::as_str).collect();
+        assert_eq!(names, expected, "{d:#?}");
         let all: f64 = d.findings.iter().map(|f| f.share).sum();
         assert!(all <= 1.0 + 1e-9, "{d:#?}");
     }
-    assert_eq!(named(QUIET), []);
+    assert_eq!(kinds(&evaluate(&QUIET.window(), &[])), []);
 }
 
 #[test]
 fn healthy_servers_have_no_finding() {
     for tale in [
         QUIET,
-        // Durable, but much at a time.
+        // Synchronous writes, but large ones.
         Tale {
             stability: "file_sync",
             bytes: 1048576.0,
             log: 0.5e-3,
             ..QUIET
         },
-        // A log is not slow because all wait for it.
+        // A log is not slow because every operation waits for it.
         Tale {
             requests: 2000,
             log: 1.2e-3,
             stability: "file_sync",
             ..QUIET
         },
-        // Full processors keep nobody if nothing waits.
+        // Busy CPUs are no finding if nothing waits for them.
         Tale {
             idle: 0.02,
             runqueue: 30e-6,
             ..QUIET
         },
-        // All threads busy at times.
+        // No thread is free for a small part of the window.
         Tale {
             saturated: 0.05,
             queue: 60e-6,
@@ -175,15 +175,15 @@ fn healthy_servers_have_no_finding() {
             ..QUIET
         },
     ] {
-        let d = judge(&tale.window(), &[]);
+        let d = evaluate(&tale.window(), &[]);
         assert_eq!(d.verdict, Verdict::Healthy, "{d:#?}");
         assert_eq!(d.findings.len() + d.ruled_out.len(), Kind::ALL.len());
     }
 }
 
-/// Operations wait for a fast log, while a local program waits for a slow one.
+/// Operations wait for a fast log while a local program waits for a slow log.
 #[test]
-fn a_slow_log_that_others_wait_for_is_not_to_blame() {
+fn a_slow_log_of_local_programs_is_no_finding() {
     let fast = Tale {
         requests: 2000,
         log: 1.2e-3,
@@ -196,23 +196,23 @@ fn a_slow_log_that_others_wait_for_is_not_to_blame() {
         s.histogram(&f::LOG_WAIT, ["xfs", "sdb"], waits);
         s.since(&Snapshot::new(Duration::from_secs(100)))
     };
-    assert_eq!(kinds(&judge(&window(&fast), &[])), []);
-    // With a second one that is slow, and theirs.
+    assert_eq!(kinds(&evaluate(&window(&fast), &[])), []);
+    // Operations wait for a second slow log.
     assert_eq!(
-        kinds(&judge(&window(&slow_log()), &[])),
+        kinds(&evaluate(&window(&slow_log()), &[])),
         [Kind::SlowIntentLog]
     );
 }
 
-/// Whatever the numbers, the answer is one that can be printed, stored and compared.
+/// Every diagnosis can be printed, stored and compared, whatever the numbers.
 #[test]
-fn nothing_odd_makes_a_finding_or_no_number() {
+fn odd_windows_have_finite_numbers_and_no_finding() {
     let zero = Snapshot::new(Duration::from_secs(100));
     let later = slow_log().snapshot(3);
     let mut stopped = Snapshot::new(Duration::from_secs(130));
     stopped.gauge(&f::THREADS, ["0"], 0.0);
     let windows = [
-        // No ops; nothing known at all; no time between two readings; a clock that went back.
+        // No operations; no families; no time between two readings; a clock that was set back.
         later.since(&later),
         zero.since(&zero),
         slow_log()
@@ -231,11 +231,11 @@ fn nothing_odd_makes_a_finding_or_no_number() {
         .window(),
     ];
     for w in windows {
-        let d = judge(&w, &Kind::ALL);
+        let d = evaluate(&w, &Kind::ALL);
         let json = serde_json::to_string(&d).unwrap();
         assert!(!json.contains("null,\"verdict\""), "{json}");
         let back: Diagnosis = serde_json::from_str(&json).unwrap();
-        assert_eq!(d, back, "what JSON cannot say is no number");
+        assert_eq!(d, back, "JSON has no NaN and no infinity");
         let text = render(&d, "nfs1", false);
         for word in ["NaN", "inf", "-0"] {
             assert!(!text.contains(word), "{text}");
@@ -244,12 +244,12 @@ fn nothing_odd_makes_a_finding_or_no_number() {
             assert_eq!(kinds(&d), [], "{text}");
         }
     }
-    // The agent was started anew: its counters begin at zero again, and are what came since.
+    // The agent was restarted: its counters began at zero again.
     let restarted = slow_log().snapshot(1);
     let mut before = slow_log().snapshot(3);
     before.at = Duration::from_secs(100);
     assert_eq!(
-        kinds(&judge(&restarted.since(&before), &[])),
+        kinds(&evaluate(&restarted.since(&before), &[])),
         [Kind::SlowIntentLog]
     );
 }
@@ -257,10 +257,10 @@ fn nothing_odd_makes_a_finding_or_no_number() {
 #[test]
 fn a_finding_neither_flaps_nor_lingers() {
     let clock = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-    let mut watch = Watch::default();
+    let mut tracker = FindingTracker::default();
     let (mut at, mut sum) = (clock, Snapshot::default());
-    // Windows one after another, as sums.
-    let mut step = |watch: &mut Watch, tale: &Tale| {
+    // Consecutive windows; their counters are added up.
+    let mut step = |tracker: &mut FindingTracker, tale: &Tale| {
         at += Duration::from_secs(10);
         sum = added(&sum, tale);
         sum.probes = vec![crate::fixture::status(
@@ -269,40 +269,40 @@ fn a_finding_neither_flaps_nor_lingers() {
             tale.state(),
             "",
         )];
-        watch.step(sum.clone(), at)
+        tracker.step(sum.clone(), at)
     };
     let sick = slow_log();
-    assert_eq!(step(&mut watch, &QUIET), []);
-    assert_eq!(step(&mut watch, &QUIET), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
     // One bad window is not enough, and neither is one good one.
-    assert_eq!(step(&mut watch, &sick), []);
-    assert_eq!(step(&mut watch, &QUIET), []);
-    assert_eq!(step(&mut watch, &sick), []);
-    let began = step(&mut watch, &sick);
+    assert_eq!(step(&mut tracker, &sick), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    assert_eq!(step(&mut tracker, &sick), []);
+    let began = step(&mut tracker, &sick);
     assert!(
         matches!(began[..], [Change::Began(Kind::SlowIntentLog, _)]),
         "{began:?}"
     );
-    assert_eq!(step(&mut watch, &QUIET), []);
-    assert_eq!(step(&mut watch, &sick), []);
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    assert_eq!(step(&mut tracker, &sick), []);
     let mut s = Snapshot::default();
-    watch.describe(&mut s);
+    tracker.describe(&mut s);
     assert_eq!(s.series(&f::BOTTLENECK_ACTIVE.info).len(), Kind::ALL.len());
     assert_eq!(
         s.value(&f::BOTTLENECK_ACTIVE, ["slow_intent_log"]),
         Some(1.0)
     );
     assert!(s.value(&f::BOTTLENECK_SCORE, ["slow_intent_log"]).unwrap() > 0.8);
-    assert_eq!(step(&mut watch, &QUIET), []);
-    let ended = step(&mut watch, &QUIET);
-    let [Change::Ended(Kind::SlowIntentLog, held)] = ended[..] else {
+    assert_eq!(step(&mut tracker, &QUIET), []);
+    let ended = step(&mut tracker, &QUIET);
+    let [Change::Cleared(Kind::SlowIntentLog, held)] = ended[..] else {
         panic!("{ended:?}");
     };
     assert_eq!(held, Duration::from_secs(40));
-    let report = serde_json::to_value(watch.report()).unwrap();
-    // What is not watched any more does not hold any more, and nothing is well either.
+    let report = serde_json::to_value(tracker.report()).unwrap();
+    // Without timed operations the finding clears, and no window is called healthy.
     let (mut gone, unwatched) = (
-        watch,
+        tracker,
         Tale {
             threads: 0.0,
             ..QUIET
@@ -312,7 +312,7 @@ fn a_finding_neither_flaps_nor_lingers() {
     assert!(matches!(step(&mut gone, &sick)[..], [Change::Began(..)]));
     let ended = step(&mut gone, &unwatched);
     assert!(
-        matches!(ended[..], [Change::Ended(Kind::SlowIntentLog, _)]),
+        matches!(ended[..], [Change::Cleared(Kind::SlowIntentLog, _)]),
         "{ended:?}"
     );
     assert!(gone.report().last_window.is_none());
@@ -324,8 +324,8 @@ fn a_finding_neither_flaps_nor_lingers() {
 }
 
 #[test]
-fn what_is_said_of_it() {
-    let page = |tale: &Tale| render(&judge(&tale.window(), &[]), "nfs1", false);
+fn the_text_and_the_json() {
+    let page = |tale: &Tale| render(&evaluate(&tale.window(), &[]), "nfs1", false);
     // 7,000 requests of 1.1 ms each keep one thread busy for 7.8 of ten seconds.
     let starved = Tale {
         requests: 7000,
@@ -392,8 +392,8 @@ fn what_is_said_of_it() {
     golden("diagnose.txt", &text);
     golden(
         "diagnose.color.txt",
-        &render(&judge(&both.window(), &[]), "nfs1", true),
+        &render(&evaluate(&both.window(), &[]), "nfs1", true),
     );
-    let json = serde_json::to_string_pretty(&judge(&slow_log().window(), &[])).unwrap();
+    let json = serde_json::to_string_pretty(&evaluate(&slow_log().window(), &[])).unwrap();
     golden("diagnose.json", &(json + "\n"));
 }

@@ -1,4 +1,4 @@
-//! `nfscope diagnose` and `/findings` as a user meets them: the program and the pages of an agent in this process.
+//! `nfscope diagnose` and `/findings` as a user sees them: the program runs against an agent in this process.
 
 use crate::fixture::said;
 use crate::fixture::serve::{attached, get};
@@ -9,7 +9,7 @@ use nfscope_source::Source;
 use std::net::SocketAddr;
 use std::process::Command;
 
-/// A server on which one tale goes on and on.
+/// A server that repeats one synthetic window.
 struct Told {
     tale: Tale,
     times: u64,
@@ -44,7 +44,7 @@ impl Source for Told {
     }
 }
 
-/// An agent of it in this process.
+/// An agent in this process with such a server as its source.
 fn agent(tale: Tale, slow: SlowBatch) -> SocketAddr {
     attached(Told {
         tale,
@@ -53,7 +53,7 @@ fn agent(tale: Tale, slow: SlowBatch) -> SocketAddr {
     })
 }
 
-/// `nfscope diagnose` against such an agent: exit code, stdout, stderr.
+/// Runs `nfscope diagnose` against such an agent. Returns exit code, stdout and stderr.
 fn program(tale: Tale, arguments: &[&str]) -> (i32, String, String) {
     let ops = vec![crate::fixture::slow_op("write", 12); 20];
     let agent = agent(tale, SlowBatch { ops, left_out: 0 });
@@ -72,13 +72,16 @@ fn program(tale: Tale, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn the_program_says_it_with_its_exit_code_too() {
+fn the_program_prints_findings_and_sets_its_exit_code() {
     let (code, out, err) = program(slow_log(), &[]);
     assert_eq!((code, &*err), (2, ""), "{out}");
-    assert!(out.contains("1. CRITICAL  The log is slow"), "{out}");
+    assert!(
+        out.contains("1. CRITICAL  Slow journal or intent log"),
+        "{out}"
+    );
     assert!(
         out.replace("\n     ", " ")
-            .contains("20 operations looked at one by one, 100 % were 192.0.2.7's"),
+            .contains("20 sampled operations, 100 % came from 192.0.2.7"),
         "{out}"
     );
     let (code, out, _) = program(slow_log(), &["--json"]);
@@ -86,7 +89,7 @@ fn the_program_says_it_with_its_exit_code_too() {
     assert_eq!((code, d.findings[0].kind), (2, Kind::SlowIntentLog));
     let (code, out, _) = program(QUIET, &[]);
     assert_eq!(code, 0, "{out}");
-    // Nothing is timed: nothing can be told.
+    // Operations are not timed.
     let (code, out, err) = program(
         Tale {
             threads: 0.0,
@@ -99,14 +102,14 @@ fn the_program_says_it_with_its_exit_code_too() {
 }
 
 #[test]
-fn an_agent_tells_its_findings() {
+fn the_agent_serves_its_findings() {
     let agent = agent(slow_log(), SlowBatch::default());
     let answer = get(agent, "/findings", "");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(answer.contains("application/json"), "{answer}");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
     let json: serde_json::Value = serde_json::from_str(body).unwrap();
-    // Its first window has not ended.
+    // The first window has not ended.
     assert_eq!(
         json,
         serde_json::json!({"active": [], "history": [], "last_window": null})

@@ -93,7 +93,7 @@ impl Page {
             .collect()
     }
 
-    /// Commands in blocks for a shell, continued lines as one, without comments.
+    /// Commands in blocks for a shell and in examples of help, continued lines as one, without comments.
     fn commands(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut goes_on = false;
@@ -103,6 +103,13 @@ impl Page {
                 Kind::Code(l) if l == "console" => match line.strip_prefix("$ ") {
                     Some(command) => command,
                     None => continue,
+                },
+                // Examples of a help text, each with what it does some columns further on.
+                Kind::Code(l) if l == "text" => match line.strip_prefix("  ") {
+                    Some(example) if goes_on || is_example(example) => {
+                        example.trim_start().split("  ").next().unwrap()
+                    }
+                    _ => continue,
                 },
                 _ => continue,
             };
@@ -131,6 +138,11 @@ impl Page {
             })
             .collect()
     }
+}
+
+fn is_example(line: &str) -> bool {
+    let line = line.strip_prefix("sudo ").unwrap_or(line);
+    line.starts_with("nfscope ")
 }
 
 fn markdown(dir: &Path, out: &mut Vec<PathBuf>) {
@@ -262,7 +274,7 @@ fn commands_parse() {
         }
     }
     none(&wrong);
-    assert!(seen > 50, "only {seen} commands found");
+    assert!(seen > 100, "only {seen} commands found");
 }
 
 #[test]
@@ -326,8 +338,10 @@ fn packages_and_their_tests_exist() {
             let tests_exist = values("--test").iter().all(|test| {
                 named.iter().flatten().any(|(_, dir)| {
                     let tests = dir.join("tests");
+                    let manifest = fs::read_to_string(dir.join("Cargo.toml")).unwrap();
                     tests.join(format!("{test}.rs")).exists()
                         || tests.join(test).join("main.rs").exists()
+                        || manifest.contains(&format!("[[test]]\nname = \"{test}\"\n"))
                 })
             });
             if named.contains(&None) || !tests_exist {

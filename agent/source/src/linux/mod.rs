@@ -1,32 +1,32 @@
 //! Linux: eBPF probes by libbpf, and what the kernel counts by itself under /proc.
 //!
 //! Facts (what the host has) make a plan (what is loaded, and why not) that [`load`] puts into effect; [`read`] turns maps
-//! into a snapshot.
+//! into a snapshot. Each folder uses only those before it: [`host`], [`load`], [`read`], and this file above them.
 
 pub mod host;
-mod load;
+pub mod load;
 mod read;
 
-use crate::{Options, Source};
+use crate::source::{Options, Source};
 use host::diskstats::Busy;
 use host::facts::Facts;
 use host::file_handle::Exports;
 use host::procfs::{DeviceNames, KernelCounts};
 use host::zfs_datasets::Datasets;
 use host::{cpu, exports};
-use load::detach::Released;
-use load::loader::{self, Loaded};
+use load::detach::Detached;
+use load::loader;
 use load::maps::Shared;
+use load::object::{self, Loaded};
 use load::program::Probe;
 use load::program_table::{LOG_WAITS, PROBES};
-use nfscope_model::family as f;
 use nfscope_model::host_report::{Report, Verdict};
 use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
-use read::nfsd::{NeverLess, Phases, Timed};
+use read::nfsd::{Monotonic, Phases};
 use read::slow_ops::Listening;
-use read::top_k::Tally;
+use read::top_k::ClientAccounting;
 use read::zfs::Zfs;
-use read::{logs, nfsd};
+use read::{LOGS, block, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -41,21 +41,21 @@ struct Linux {
     busy: Busy,
     began: Duration,
     exports: Exports,
-    tally: Tally,
-    never: NeverLess,
+    accounting: ClientAccounting,
+    monotonic: Monotonic,
     zfs: Zfs,
     datasets: Datasets,
     listening: Option<Listening>,
     /// What somebody listens for, attached or not.
     wanted: Option<SlowFilter>,
-    released: Released,
+    detached: Detached,
     /// Keeps the kernel's run-time statistics on.
     _statistics: Option<OwnedFd>,
 }
 
 /// See [`crate::start`].
 pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
-    let statistics = match options.probe_stats.then(loader::enable_statistics) {
+    let statistics = match options.probe_stats.then(object::enable_statistics) {
         Some(Ok(fd)) => Some(fd),
         Some(Err(e)) => anyhow::bail!(
             "cannot turn BPF run-time statistics on ({e}): needs Linux 5.8 and CAP_SYS_ADMIN; leave out --probe-stats"
@@ -75,23 +75,23 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         facts,
         shared,
         exports: Exports::default(),
-        tally: Tally::new(options.max_clients, options.max_exports),
-        never: NeverLess::default(),
+        accounting: ClientAccounting::new(options.max_clients, options.max_exports),
+        monotonic: Monotonic::default(),
         zfs: Zfs::default(),
         datasets: Datasets::default(),
         listening: None,
         wanted: None,
-        released: Released::default(),
+        detached: Detached::default(),
         loaded,
         states,
         devices: DeviceNames::default(),
         busy: Busy::default(),
-        began: Duration::from_nanos(nfsd::monotonic_ns()),
+        began: Duration::from_nanos(monotonic_ns()),
         _statistics: statistics,
     }))
 }
 
-/// Probes that serve phases alone; those of logs tell how long threads wait for one, too.
+/// Probes that serve phases alone; those of logs measure the waits of threads, too.
 fn without(options: &Options) -> &'static [&'static str] {
     if options.phases { &[] } else { &["sched"] }
 }
@@ -116,7 +116,7 @@ pub fn check() -> Report {
             (false, _) => Verdict::None,
         },
         facts: facts.show(),
-        exports: exports::list(&probes),
+        exports: exports::list(&|fs, log| logs::measured(&LOGS, fs, log, &probes)),
         probes,
     }
 }
@@ -131,7 +131,7 @@ impl Linux {
     /// Loads a probe anew, as things are now.
     fn load(&mut self, probe: &'static Probe) {
         let (loaded, states) = loader::load(probe, &Facts::gather(), &self.shared);
-        loader::give_back();
+        loader::release_free_memory();
         if let Some(l) = loaded {
             self.loaded.insert(probe.word, l);
             if let ("nfsd", Some(want)) = (probe.word, self.wanted.clone()) {
@@ -153,30 +153,31 @@ impl Linux {
     }
 
     /// Detaches a probe and keeps it so.
-    fn let_go(&mut self, probe: &'static Probe) -> String {
+    fn detach_one(&mut self, probe: &'static Probe) -> String {
         let word = probe.word;
         let Some(loaded) = self.loaded.remove(word) else {
-            return self.standing(probe);
+            return self.status_line(probe);
         };
         if word == "nfsd"
             && let Some(listening) = self.listening.take()
         {
             listening.stop(&loaded);
         }
-        let free = self.released.add(probe, loaded);
+        let free = self.detached.add(probe, loaded);
         if word == "nfsd" {
             // Not before: until they are gone its programs take requests in hand.
-            self.shared.forget();
+            self.shared.clear();
             // Both compare with what the probe counted, which starts anew.
-            self.never = NeverLess::default();
-            self.tally = Tally::new(self.options.max_clients, self.options.max_exports);
+            self.monotonic = Monotonic::default();
+            self.accounting =
+                ClientAccounting::new(self.options.max_clients, self.options.max_exports);
         }
         let mut states = self.states.clone();
         states.retain(|p| p.probe == word);
         for s in &mut states {
             s.state = ProbeState::Detached;
             s.reason =
-                format!("let go of by `nfscope detach`; `nfscope attach {word}` brings it back");
+                format!("detached by `nfscope detach`; `nfscope attach {word}` brings it back");
             s.fix = "it attaches by itself when the module is loaded anew".into();
         }
         self.set_states(probe, states);
@@ -184,7 +185,7 @@ impl Linux {
     }
 
     /// How a probe stands, in a line.
-    fn standing(&self, probe: &Probe) -> String {
+    fn status_line(&self, probe: &Probe) -> String {
         let of_it = || self.states.iter().filter(|p| p.probe == probe.word);
         let (all, up) = (
             of_it().count(),
@@ -205,7 +206,7 @@ impl Linux {
             .any(|p| p.program == program && p.state.measures())
     }
 
-    /// What of operations' waits is told here; `None` where nothing is.
+    /// Which phases are measured here; `None` without any.
     fn phases(&self) -> Option<Phases> {
         if !self.attached("sched_switched") {
             return None;
@@ -219,88 +220,40 @@ impl Linux {
             }),
         })
     }
-
-    /// `timed` was read between two readings of the kernel's counts, and its operations go on: in between is exact.
-    fn coverage(
-        &self,
-        timed: Timed,
-        before: &KernelCounts,
-        after: &KernelCounts,
-        s: &mut Snapshot,
-    ) {
-        let start = self.loaded.get("nfsd").and_then(|l| l.counted.as_ref());
-        let Some(start) = start else { return };
-        let counts = |of: fn(&KernelCounts) -> u64| {
-            let since = |now| of(now).saturating_sub(of(start));
-            (since(before), since(after))
-        };
-        for (version, timed, (least, most)) in [
-            ("3", timed.v3, counts(KernelCounts::v3)),
-            ("4", timed.v4, counts(KernelCounts::v4)),
-        ] {
-            let counted = timed.clamp(least, most.max(least));
-            // Nothing to cover says nothing about coverage.
-            if counted > 0 {
-                s.gauge(&f::COVERAGE, [version], timed as f64 / counted as f64);
-            }
-        }
-    }
-
-    fn itself(&self, s: &mut Snapshot) {
-        let statistics = self.options.probe_stats
-            || std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled")
-                .is_ok_and(|v| v.trim() == "1");
-        for (probe, l) in &self.loaded {
-            let mut skipped = 0;
-            for (program, fd) in l.programs() {
-                let Ok(runs) = loader::runs(fd) else { continue };
-                skipped += runs.skipped;
-                if statistics {
-                    s.counter(&f::PROBE_RUNS, [probe, program], runs.count as f64);
-                    s.counter(
-                        &f::PROBE_RUN_SECONDS,
-                        [probe, program],
-                        runs.nanoseconds as f64 / 1e9,
-                    );
-                }
-            }
-            s.counter(&f::EVENTS_LOST, [probe, "recursion"], skipped as f64);
-        }
-    }
 }
 
 impl Source for Linux {
     fn snapshot(&mut self) -> Snapshot {
-        let s = self.look();
-        self.tally.tell();
+        let s = self.peek();
+        self.accounting.publish();
         s
     }
 
-    fn look(&mut self) -> Snapshot {
-        let mut s = Snapshot::new(Duration::from_nanos(nfsd::monotonic_ns()));
+    fn peek(&mut self) -> Snapshot {
+        let mut s = Snapshot::new(Duration::from_nanos(monotonic_ns()));
         s.began = self.began;
         s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
         s.kernel = Some(self.facts.release.clone()).filter(|r| !r.is_empty());
         let kernel = KernelCounts::read();
         if let Some(l) = self.loaded.get("nfsd") {
             let phases = self.phases();
-            let timed = nfsd::nfsd(l, &mut s, phases, &mut self.never);
-            self.tally.read(l, &mut self.exports, &mut s);
+            let timed = nfsd::read(l, &mut s, phases, &mut self.monotonic);
+            self.accounting.read(l, &mut self.exports, &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
-                self.coverage(timed, k, &after, &mut s);
+                nfsd::coverage(l, timed, [k, &after], &mut s);
             }
         }
         if let Some(k) = &kernel {
             nfsd::kernel(k, &mut s);
         }
-        logs::read(&self.loaded, &self.states, &mut self.devices, &mut s);
+        logs::read(&LOGS, &self.loaded, &self.states, &mut self.devices, &mut s);
         if let Some(l) = self.loaded.get("block") {
-            nfsd::block(l, &mut s, &mut self.devices);
+            block::read(l, &mut s, &mut self.devices);
         }
         self.busy.read(&mut s);
         self.zfs.read(self.loaded.get("zfs"), &mut s);
         cpu::read(&mut s);
-        self.itself(&mut s);
+        probe_runs::read(&self.loaded, self.options.probe_stats, &mut s);
         s.probes = self.states.clone();
         s
     }
@@ -346,7 +299,7 @@ impl Source for Linux {
             return;
         }
         for probe in self.probes_in_order() {
-            let renewed = self.released.renewed(probe);
+            let replaced = self.detached.module_replaced(probe);
             let waiting = self
                 .states
                 .iter()
@@ -357,7 +310,7 @@ impl Source for Linux {
                     .iter()
                     .all(|m| host::procfs::module_present(m))
             };
-            if renewed || (waiting && there()) {
+            if replaced || (waiting && there()) {
                 self.load(probe);
             }
         }
@@ -367,7 +320,7 @@ impl Source for Linux {
         let mut said = Vec::new();
         // The first of the table is what others count for.
         for probe in PROBES.iter().filter(|p| probes.contains(&p.word)) {
-            said.push(self.let_go(probe));
+            said.push(self.detach_one(probe));
         }
         said
     }
@@ -382,10 +335,10 @@ impl Source for Linux {
             if !probes.contains(&probe.word) {
                 continue;
             }
-            if self.released.forget(probe) {
+            if self.detached.forget(probe) {
                 self.load(probe);
             }
-            said.push(self.standing(probe));
+            said.push(self.status_line(probe));
         }
         Ok(said)
     }

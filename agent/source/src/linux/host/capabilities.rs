@@ -135,32 +135,7 @@ fn forbid_more() -> anyhow::Result<()> {
         }
     }
     caps::clear(None, CapSet::Inheritable)?;
-    // SAFETY: this option takes four integers and touches no memory of ours.
-    let done = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    if done != 0 {
-        return Err(std::io::Error::last_os_error()).context("cannot set no_new_privs");
-    }
-    Ok(())
-}
-
-/// True where this thread may look up map entries as it is now.
-///
-/// Asked without a map: the kernel checks the right to call before it looks at the descriptor, so that EPERM and EBADF
-/// tell the two cases apart.
-pub fn may_read_maps() -> bool {
-    const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
-    // map_fd is the first field of every variant that matters here; the kernel takes missing fields for zero.
-    let attr: [u64; 4] = [u64::from(u32::MAX), 0, 0, 0];
-    // SAFETY: the kernel reads `attr` for exactly the length given, and with descriptor -1 it writes nowhere.
-    let r = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_MAP_LOOKUP_ELEM,
-            attr.as_ptr(),
-            std::mem::size_of_val(&attr),
-        )
-    };
-    r >= 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EPERM)
+    rustix::thread::set_no_new_privs(true).context("cannot set no_new_privs")
 }
 
 /// Names of the threads of this process that hold a capability outside `allowed`.

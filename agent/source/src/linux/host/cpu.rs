@@ -1,20 +1,19 @@
-//! What the processors have left over.
+//! What the CPUs have left over.
 
 use nfscope_model::{Snapshot, family as f};
 use std::fs;
 
-/// Adds processors and their idle time. Kernels account it in ticks even where a processor sleeps through them.
+/// Adds CPUs and their idle time. Kernels account it in ticks even where a CPU sleeps through them.
 pub fn read(s: &mut Snapshot) {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    // SAFETY: sysconf() reads a constant of the system.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let ticks = rustix::param::clock_ticks_per_second();
     if let (Some((online, idle)), true) = (parse(&text), ticks > 0) {
         s.gauge(&f::CPUS, [], online);
         s.counter(&f::CPU_IDLE, [], idle / ticks as f64);
     }
 }
 
-/// Processors online, and ticks in which they were idle or waited for I/O with nothing else to do (proc_stat(5)).
+/// CPUs online, and ticks in which they were idle or waited for I/O with nothing else to do (proc_stat(5)).
 fn parse(text: &str) -> Option<(f64, f64)> {
     let mut idle = 0.0;
     let mut online = 0.0;

@@ -61,7 +61,7 @@ mod tests {
 
     /// A series appears with a device's first request: what it did before the source began is not what it did since.
     #[test]
-    fn a_device_s_past_is_not_told() {
+    fn a_device_s_past_is_not_counted() {
         let mut busy = Busy::default();
         let mut at = |ms: f64, used: bool| {
             let mut s = Snapshot::default();

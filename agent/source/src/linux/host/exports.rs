@@ -1,26 +1,26 @@
-//! Exported filesystems, for `nfscope check`: what each is, where its log lies, and what can be told of it.
+//! Exported file systems, for `nfscope check`: what each is, and where its log lies.
 
-use crate::linux::host::log_device as log_place;
-use crate::linux::host::log_device::Place;
-use crate::linux::host::log_types as log_kind;
-use crate::linux::host::mounts::{Mount, Mounts, unescape};
+use crate::linux::host::log_device::{self, Location};
 use crate::linux::host::procfs::DeviceNames;
-use crate::linux::read::zfs;
-use nfscope_model::ProbeStatus;
+use crate::linux::host::zfs_tools;
+use crate::mounts::{Mount, Mounts, unescape};
 use nfscope_model::host_report::Exported;
 use std::fs;
 
 /// What exportfs(8) has told the kernel's helpers; the kernel's own list knows only what somebody has asked for.
 const ETAB: &str = "/var/lib/nfs/etab";
 
+/// What is measured of a log, by the file system's type and the log's location: whether that is all, and in words.
+pub type Measured<'a> = &'a dyn Fn(&str, &Location) -> (bool, String);
+
 /// Every exported path once.
-pub fn list(probes: &[ProbeStatus]) -> Vec<Exported> {
+pub fn list(measured: Measured) -> Vec<Exported> {
     let etab = fs::read_to_string(ETAB).unwrap_or_default();
     let mounts = Mounts::read();
     let mut devices = DeviceNames::default();
     etab_paths(&etab)
         .into_iter()
-        .map(|(path, lax)| one(path, lax, &mounts, probes, &mut devices))
+        .map(|(path, lax)| one(path, lax, &mounts, measured, &mut devices))
         .collect()
 }
 
@@ -28,7 +28,7 @@ fn one(
     path: String,
     lax: bool,
     mounts: &Mounts,
-    probes: &[ProbeStatus],
+    measured: Measured,
     devices: &mut DeviceNames,
 ) -> Exported {
     let Some(mount) = mounts.on(&path) else {
@@ -40,7 +40,7 @@ fn one(
         };
     };
     let volume = volume(mount, devices);
-    let log = log_place::of(mount, &volume, devices);
+    let log = log_device::locate(mount, &volume, devices);
     let mut warnings = match mount.fs.as_str() {
         "zfs" => dataset_warnings(&mount.source, &log),
         _ => Vec::new(),
@@ -51,12 +51,12 @@ fn one(
             format!("export {path} with the option sync"),
         ));
     }
-    let (ok, measured) = measured(&mount.fs, &log, probes);
+    let (ok, measured) = measured(&mount.fs, &log);
     let (separate, log) = match log {
-        Place::Separate(devices) => (Some(true), format!("on {}", devices.join(", "))),
-        Place::Shared => (Some(false), "shares the filesystem's device".to_owned()),
-        Place::None => (None, "none".to_owned()),
-        Place::Unknown(why) => (None, format!("not known: {why}")),
+        Location::Separate(devices) => (Some(true), format!("on {}", devices.join(", "))),
+        Location::Shared => (Some(false), "shares the file system's device".to_owned()),
+        Location::None => (None, "none".to_owned()),
+        Location::Unknown(why) => (None, format!("not known: {why}")),
     };
     let (texts, fixes): (Vec<_>, Vec<_>) = warnings.into_iter().unzip();
     Exported {
@@ -107,9 +107,9 @@ fn volume(m: &Mount, devices: &mut DeviceNames) -> String {
 }
 
 /// What a dataset's properties do to its log, and the fix.
-fn dataset_warnings(dataset: &str, log: &Place) -> Vec<(String, String)> {
+fn dataset_warnings(dataset: &str, log: &Location) -> Vec<(String, String)> {
     let properties = ["get", "-H", "-o", "property,value", "sync,logbias", dataset];
-    let text = zfs::ask("zfs", &properties).unwrap_or_default();
+    let text = zfs_tools::output("zfs", &properties).unwrap_or_default();
     let is = |property: &str, value: &str| {
         text.lines()
             .any(|l| l.split_once('\t') == Some((property, value)))
@@ -121,7 +121,7 @@ fn dataset_warnings(dataset: &str, log: &Place) -> Vec<(String, String)> {
             format!("zfs set sync=standard {dataset}"),
         ));
     }
-    if is("logbias", "throughput") && matches!(log, Place::Separate(_)) {
+    if is("logbias", "throughput") && matches!(log, Location::Separate(_)) {
         warnings.push((
             "logbias=throughput: data goes around the log device".to_owned(),
             format!("zfs set logbias=latency {dataset}"),
@@ -130,75 +130,9 @@ fn dataset_warnings(dataset: &str, log: &Place) -> Vec<(String, String)> {
     warnings
 }
 
-/// What the probes tell of such a filesystem's log here.
-fn measured(fs: &str, log: &Place, probes: &[ProbeStatus]) -> (bool, String) {
-    let (word, figures) = match (log_kind::of_type(fs), fs) {
-        (Some(kind), _) => (kind.probe, kind.figures()),
-        (None, "zfs") => ("zfs", log_kind::ALL_FIGURES),
-        (None, "tmpfs" | "ramfs") => {
-            return (true, "nothing to wait for: it lives in memory".into());
-        }
-        _ => {
-            let why = "no log waits: they count as disk or lock";
-            return (false, why.into());
-        }
-    };
-    if *log == Place::None {
-        return (true, "no log waits: a sync write waits for its disk".into());
-    }
-    let of_it: Vec<_> = probes.iter().filter(|p| p.probe == word).collect();
-    match (
-        of_it.iter().filter(|p| p.state.measures()).count(),
-        of_it.len(),
-    ) {
-        (0, _) => (
-            false,
-            format!("its log is not measured: see probe {word} below"),
-        ),
-        (n, all) if n < all => (false, format!("a part: see probe {word} below")),
-        _ => (true, format!("{figures}; the log's part of each operation")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nfscope_model::ProbeState;
-
-    #[test]
-    fn what_is_measured_of_a_log_is_what_its_probe_tells() {
-        let programs = |probe: &str, states: &[ProbeState]| -> Vec<_> {
-            let program = |&state| ProbeStatus {
-                probe: probe.into(),
-                program: String::new(),
-                hook: String::new(),
-                gives: String::new(),
-                required: false,
-                state,
-                reason: String::new(),
-                fix: String::new(),
-            };
-            states.iter().map(program).collect()
-        };
-        use ProbeState::{Attached, Fallback, Unsupported};
-        let says = |fs, log, probe, states: &[_]| measured(fs, &log, &programs(probe, states));
-        let all = "log waits, commits and bytes; the log's part of each operation";
-        for (fs, probe) in [("ext4", "jbd2"), ("ext3", "jbd2"), ("zfs", "zfs")] {
-            let up = says(fs, Place::Shared, probe, &[Attached, Fallback]);
-            assert_eq!(up, (true, all.into()), "{fs}");
-        }
-        let (ok, btrfs) = says("btrfs", Place::Shared, "btrfs", &[Attached]);
-        assert!(
-            ok && btrfs.starts_with("log waits and commits; "),
-            "{btrfs}"
-        );
-        let part = says("xfs", Place::Shared, "xfs", &[Attached, Unsupported]);
-        assert_eq!(part, (false, "a part: see probe xfs below".into()));
-        let none = says("xfs", Place::Shared, "xfs", &[Unsupported]);
-        assert!(!none.0 && none.1.contains("not measured"), "{}", none.1);
-        let (ok, _) = says("ext4", Place::None, "jbd2", &[]);
-        assert!(ok, "without a log there is nothing to wait for");
-    }
 
     #[test]
     fn exports_are_listed_once_and_async_ones_are_seen() {

@@ -1,5 +1,6 @@
 //! What this host has, as it answers now.
 
+use crate::linux::host::{file_handle, procfs, zfs_layout};
 use nfscope_model::host_report::Fact;
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +23,7 @@ pub struct Facts {
     pub preemptible: bool,
     /// CPUs that the kernel could ever bring up: the length of per-CPU values.
     pub possible_cpus: usize,
-    /// The kernel keeps account of how long a task waits for a processor (CONFIG_SCHEDSTATS).
+    /// The kernel keeps account of how long a task waits for a CPU (CONFIG_SCHEDSTATS).
     pub run_delay: bool,
     /// Version of OpenZFS; empty where its module is not loaded.
     pub zfs: String,
@@ -53,7 +54,7 @@ impl Facts {
         let read = |p: &str| fs::read_to_string(p).unwrap_or_default().trim().to_owned();
         let loaded: BTreeSet<String> = MODULES
             .iter()
-            .filter(|m| crate::linux::host::procfs::module_present(m))
+            .filter(|m| procfs::module_present(m))
             .map(|m| m.to_string())
             .collect();
         // A module that is built in has its types in the kernel's own BTF, and no file of its own; only loadable modules
@@ -74,9 +75,9 @@ impl Facts {
             module_btf,
             on_demand: has_name(&btf, "bpf_mem_alloc"),
             preemptible: has_name(&btf, "srcu_ctr"),
-            possible_cpus: libbpf_rs::num_possible_cpus().unwrap_or(1),
+            possible_cpus: count_cpus(&read("/sys/devices/system/cpu/possible")).unwrap_or(1),
             run_delay: exists("/proc/schedstat") || read("/proc/sys/kernel/task_delayacct") == "1",
-            zfs: read(crate::linux::read::zfs::VERSION),
+            zfs: read(zfs_layout::VERSION),
             pool_mode: read("/sys/module/sunrpc/parameters/pool_mode"),
             nodes: fs::read_dir("/sys/devices/system/node")
                 .map(|d| {
@@ -128,16 +129,10 @@ impl Facts {
         for m in MODULES {
             let (value, ok, fix) = match (self.loaded(m), self.btf_of(m)) {
                 (true, true) => ("loaded, with BTF", true, ""),
-                (true, false)
-                    if m == "zfs" && crate::linux::read::zfs::layout(&self.zfs).is_some() =>
-                {
+                (true, false) if m == "zfs" && zfs_layout::layout(&self.zfs).is_some() => {
                     ("loaded, without BTF; its layout is known", true, "")
                 }
-                (true, false) if m == "zfs" => (
-                    "loaded, without BTF",
-                    false,
-                    crate::linux::load::plan::ZFS_FIX,
-                ),
+                (true, false) if m == "zfs" => ("loaded, without BTF", false, zfs_layout::ZFS_FIX),
                 (true, false) => (
                     "loaded, without BTF",
                     false,
@@ -152,7 +147,7 @@ impl Facts {
             facts.push(fact(&format!("module {m}"), value, ok, fix));
         }
         if self.loaded("nfsd") {
-            let readable = fs::File::open(crate::linux::host::file_handle::LIST).is_ok();
+            let readable = fs::File::open(file_handle::LIST).is_ok();
             facts.push(fact(
                 "names of exports",
                 if readable { "yes" } else { "not readable" },
@@ -162,6 +157,17 @@ impl Facts {
         }
         facts
     }
+}
+
+/// How many CPUs a list like `0-3,8` has; `None` for anything else.
+fn count_cpus(list: &str) -> Option<usize> {
+    list.split(',')
+        .map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            (last + 1).checked_sub(first)
+        })
+        .sum()
 }
 
 /// True where a BTF has this name: its strings lie in it between zero bytes.
@@ -176,5 +182,20 @@ fn fact(name: &str, value: &str, ok: bool, fix: &str) -> Fact {
         value: value.into(),
         ok,
         fix: if ok { String::new() } else { fix.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_listed_by_ranges() {
+        assert_eq!(count_cpus("0"), Some(1));
+        assert_eq!(count_cpus("0-127"), Some(128));
+        assert_eq!(count_cpus("0-3,8,10-11"), Some(7));
+        for bad in ["", "a", "3-1", "0-", "0,,1"] {
+            assert_eq!(count_cpus(bad), None, "{bad}");
+        }
     }
 }

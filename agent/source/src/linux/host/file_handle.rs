@@ -1,6 +1,6 @@
 //! File handles as nfsd makes them: which export, which file.
 
-use crate::linux::host::mounts::unescape;
+use crate::mounts::unescape;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn inodes_by_kind_of_filesystem() {
+    fn inodes_by_kind_of_file_system() {
         let w = |v: &[u32]| -> Vec<u8> { v.iter().flat_map(|x| x.to_ne_bytes()).collect() };
         assert_eq!(inode(1, &w(&[12, 9])), Some(12));
         assert_eq!(inode(1, &w(&[9, 12, 1])), Some(12 | 1 << 32));

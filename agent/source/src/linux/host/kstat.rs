@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-/// The pseudo pool of figures that are not told apart.
+/// The pseudo pool of figures that all pools share.
 pub const ALL: &str = "all";
 
 /// What is read of an intent log, by the names of include/sys/zil.h.
@@ -121,8 +121,8 @@ impl Totals {
         }
         self.last.retain(|known, _| here.contains(known));
         self.pools.retain(|pool, _| k.pools.contains_key(pool));
-        let told_apart = !here.is_empty() || k.pools.is_empty();
-        if let (false, Some(all)) = (told_apart, k.all) {
+        let per_dataset = !here.is_empty() || k.pools.is_empty();
+        if let (false, Some(all)) = (per_dataset, k.all) {
             self.pools.insert(ALL.to_owned(), all);
         }
         &self.pools

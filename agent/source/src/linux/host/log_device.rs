@@ -1,36 +1,36 @@
-//! Where filesystems have their logs: for metrics whether on a device of its own, for `nfscope check` on which one, or why
-//! that cannot be told. A ZFS pool tells its probe, and check the pool's own tools.
+//! Where file systems have their logs: for metrics whether on a device of its own, for `nfscope check` on which one, or why
+//! that is unknown. For a ZFS pool the metrics ask its probe, and check asks the pool's own tools.
 
-use crate::linux::host::log_types::Kind;
-use crate::linux::host::mounts::{Mount, Mounts};
+use crate::linux::host::log_types::LogType;
 use crate::linux::host::procfs::DeviceNames;
-use crate::linux::read::zfs;
+use crate::linux::host::zfs_tools;
+use crate::mounts::{Mount, Mounts};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Where a filesystem writes what must be durable at once.
+/// Where a file system writes what must be durable at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// Devices of their own.
     Separate(Vec<String>),
     /// With everything else.
     Shared,
     /// There is no log.
     None,
-    /// Cannot be told, with the reason.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
-impl Place {
+impl Location {
     fn unknown(why: &str) -> Self {
-        Place::Unknown(why.to_owned())
+        Location::Unknown(why.to_owned())
     }
 }
 
-/// A mounted filesystem that has a log.
+/// A mounted file system that has a log.
 #[derive(Debug, PartialEq)]
-pub struct Mounted {
+pub struct MountedLog {
     /// Every device that it lies on.
     pub devices: BTreeSet<String>,
     /// The one that it is mounted from, where that is known.
@@ -39,20 +39,24 @@ pub struct Mounted {
     pub separate: Option<bool>,
 }
 
-/// The mounted filesystems that have such a log; `None` where /sys does not say.
-pub fn mounted(kind: &Kind, mounts: &Mounts, devices: &mut DeviceNames) -> Option<Vec<Mounted>> {
-    let dir = Path::new("/sys/fs").join(kind.fs);
+/// The mounted file systems that have such a log; `None` where /sys does not say.
+pub fn mounted_logs(
+    log_type: &LogType,
+    mounts: &Mounts,
+    devices: &mut DeviceNames,
+) -> Option<Vec<MountedLog>> {
+    let dir = Path::new("/sys/fs").join(log_type.fs);
     let found = names(&dir)?.into_iter().filter_map(|name| {
-        let separate = match kind.fs {
+        let separate = match log_type.fs {
             "btrfs" => return btrfs(&dir.join(name), mounts, devices),
             "xfs" if dir.join(&name).join("log").exists() => {
-                let mount = kind.named(&name, mounts, devices);
+                let mount = log_type.named(&name, mounts, devices);
                 mount.map(|m| xfs_log_device(m).is_some())
             }
             "ext4" if journal_thread(&name)? != NO_THREAD => has_journal_device(&name),
             _ => return None,
         };
-        Some(Mounted {
+        Some(MountedLog {
             devices: BTreeSet::from([name.clone()]),
             volume: Some(name),
             separate,
@@ -61,45 +65,45 @@ pub fn mounted(kind: &Kind, mounts: &Mounts, devices: &mut DeviceNames) -> Optio
     Some(found.collect())
 }
 
-/// Where the filesystem of a mount has its log; `volume` is its device or its pool.
-pub fn of(mount: &Mount, volume: &str, devices: &mut DeviceNames) -> Place {
+/// Where the file system of a mount has its log; `volume` is its device or its pool.
+pub fn locate(mount: &Mount, volume: &str, devices: &mut DeviceNames) -> Location {
     match mount.fs.as_str() {
         "ext4" | "ext3" => ext4(volume),
         "xfs" => match xfs_log_device(mount) {
-            Some(path) => Place::Separate(vec![devices.of_file(&path).unwrap_or(path)]),
-            None => Place::Shared,
+            Some(path) => Location::Separate(vec![devices.of_file(&path).unwrap_or(path)]),
+            None => Location::Shared,
         },
         // They have no other place for it.
-        "btrfs" | "ocfs2" => Place::Shared,
+        "btrfs" | "ocfs2" => Location::Shared,
         "zfs" => pool(volume),
-        "tmpfs" | "ramfs" => Place::None,
-        other => Place::Unknown(format!("nfscope does not know the log of {other}")),
+        "tmpfs" | "ramfs" => Location::None,
+        other => Location::Unknown(format!("nfscope does not know the log of {other}")),
     }
 }
 
-fn ext4(volume: &str) -> Place {
+fn ext4(volume: &str) -> Location {
     let thread = match journal_thread(volume) {
-        None => return Place::unknown("this kernel does not name the journal's thread"),
-        Some(t) if t == NO_THREAD => return Place::None,
+        None => return Location::unknown("this kernel does not name the journal's thread"),
+        Some(t) if t == NO_THREAD => return Location::None,
         Some(t) => t,
     };
     match has_journal_device(volume) {
-        Some(false) => Place::Shared,
+        Some(false) => Location::Shared,
         // Of journals that are devices only the thread's name says whose is which: `jbd2/<device>` (fs/jbd2/journal.c,
         // jbd2_journal_start_thread()), before Linux 5.17 cut off at fifteen characters.
         Some(true) => match fs::read_to_string(format!("/proc/{thread}/comm")) {
             Ok(name) => {
                 let name = name.trim();
                 let device = name.strip_prefix("jbd2/").unwrap_or(name);
-                Place::Separate(vec![device.to_owned()])
+                Location::Separate(vec![device.to_owned()])
             }
-            Err(_) => Place::unknown("the journal's thread is out of sight"),
+            Err(_) => Location::unknown("the journal's thread is out of sight"),
         },
-        None => Place::unknown("/proc/fs/jbd2 cannot be read"),
+        None => Location::unknown("/proc/fs/jbd2 cannot be read"),
     }
 }
 
-/// What stands for the thread of a filesystem without a journal.
+/// What stands for the thread of a file system without a journal.
 const NO_THREAD: &str = "<none>";
 
 /// Of ext4's journal.
@@ -126,7 +130,7 @@ fn xfs_log_device(mount: &Mount) -> Option<String> {
 }
 
 /// `dir` is /sys/fs/btrfs/UUID.
-fn btrfs(dir: &Path, mounts: &Mounts, devices: &mut DeviceNames) -> Option<Mounted> {
+fn btrfs(dir: &Path, mounts: &Mounts, devices: &mut DeviceNames) -> Option<MountedLog> {
     let all = names(&dir.join("devices"))?;
     // Its own device number is none's: the mount table names the device.
     let volume = mounts
@@ -135,7 +139,7 @@ fn btrfs(dir: &Path, mounts: &Mounts, devices: &mut DeviceNames) -> Option<Mount
         .filter_map(|m| devices.of_file(&m.source))
         .find(|n| all.contains(n));
     let only = all.first().filter(|_| all.len() == 1).cloned();
-    Some(Mounted {
+    Some(MountedLog {
         volume: volume.or(only),
         devices: all,
         separate: Some(false),
@@ -143,13 +147,13 @@ fn btrfs(dir: &Path, mounts: &Mounts, devices: &mut DeviceNames) -> Option<Mount
 }
 
 /// By the pool's own tools; the kernel tells nobody else.
-fn pool(name: &str) -> Place {
-    match zfs::ask("zpool", &["list", "-H", "-v", "-P", name]) {
+fn pool(name: &str) -> Location {
+    match zfs_tools::output("zpool", &["list", "-H", "-v", "-P", name]) {
         Some(list) => match log_devices(&list) {
-            none if none.is_empty() => Place::Shared,
-            devices => Place::Separate(devices),
+            none if none.is_empty() => Location::Shared,
+            devices => Location::Separate(devices),
         },
-        None => Place::Unknown(format!("`zpool list -v {name}` does not answer")),
+        None => Location::Unknown(format!("`zpool list -v {name}` does not answer")),
     }
 }
 
@@ -196,16 +200,16 @@ mod tests {
     fn xfs_names_its_log_device_among_its_options() {
         let place = |options: &str| {
             let line = format!("39 27 253:0 / /srv rw - xfs /dev/mapper/data {options}");
-            let mounts = Mounts::parse(&line);
-            of(
+            let mounts = Mounts::parse_mountinfo(&line);
+            locate(
                 mounts.on("/srv").unwrap(),
                 "dm-0",
                 &mut DeviceNames::default(),
             )
         };
-        let gone = Place::Separate(vec!["/nowhere/log".into()]);
+        let gone = Location::Separate(vec!["/nowhere/log".into()]);
         assert_eq!(place("rw,attr2,logdev=/nowhere/log,noquota"), gone);
-        assert_eq!(place("rw,attr2,logbufs=8"), Place::Shared);
+        assert_eq!(place("rw,attr2,logbufs=8"), Location::Shared);
     }
 
     #[test]

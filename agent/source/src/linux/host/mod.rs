@@ -1,4 +1,4 @@
-//! What this host says of itself: /proc, /sys, mounts, capabilities.
+//! What this host says of itself: /proc, /sys, mounts, capabilities. Nothing here knows what is loaded or read.
 
 pub mod capabilities;
 pub mod cpu;
@@ -9,6 +9,7 @@ pub mod file_handle;
 pub mod kstat;
 pub mod log_device;
 pub mod log_types;
-pub mod mounts;
 pub mod procfs;
 pub mod zfs_datasets;
+pub mod zfs_layout;
+pub mod zfs_tools;

@@ -64,7 +64,7 @@ impl KernelCounts {
     }
 }
 
-/// Threads of each pool as nfsd's own filesystem tells them; `None` where it is not mounted or no server runs.
+/// Threads of each pool as nfsd's own file system tells them; `None` where it is not mounted or no server runs.
 pub fn pool_threads() -> Option<Vec<u32>> {
     let text = fs::read_to_string("/proc/fs/nfsd/pool_threads").ok()?;
     Some(
@@ -75,7 +75,7 @@ pub fn pool_threads() -> Option<Vec<u32>> {
 }
 
 /// True where the module is loaded or built in. While one begins or ends, its files come and go one by one: then it is not
-/// there. What is built in stands under /sys/module only if it has parameters, and has no `initstate`; filesystems have a
+/// there. What is built in stands under /sys/module only if it has parameters, and has no `initstate`; file systems have a
 /// place of their own.
 pub fn module_present(name: &str) -> bool {
     let exists = |dir: &str| Path::new(dir).join(name).exists();
@@ -120,7 +120,7 @@ impl DeviceNames {
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
         let file = fs::metadata(path).ok()?;
         let device = file.file_type().is_block_device().then(|| file.rdev())?;
-        Some(self.name(libc::major(device) << 20 | libc::minor(device)))
+        Some(self.name(rustix::fs::major(device) << 20 | rustix::fs::minor(device)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names of ZFS datasets by path, for single operations.
 
-use crate::linux::host::mounts::Mounts;
+use crate::mounts::Mounts;
 use std::time::{Duration, Instant};
 
 /// Mounted datasets.
@@ -14,7 +14,7 @@ pub struct Datasets {
 const FRESH: Duration = Duration::from_secs(5);
 
 impl Datasets {
-    /// The dataset that a path is on; `None` where that is another filesystem.
+    /// The dataset that a path is on; `None` where that is another file system.
     pub fn of(&mut self, path: &str) -> Option<&str> {
         if self.read.is_none_or(|at| at.elapsed() > FRESH) {
             // Without ZFS there is nothing to look through for each operation.
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_path_is_on_a_dataset_only_where_zfs_is_mounted_nearest_above_it() {
-        let m = Mounts::parse(
+        let m = Mounts::parse_mountinfo(
             "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
              40 22 0:40 / /tank rw - zfs tank rw,xattr\n\
              42 40 8:2 / /tank/other rw - xfs /dev/sdb rw\n",

@@ -1,24 +1,24 @@
-//! Probes that were let go of, so that their kernel modules can be replaced.
+//! Probes that were detached on request, so that their kernel modules can be replaced.
 
-use crate::linux::load::loader::Loaded;
-use crate::linux::load::program::Probe;
+use super::object::Loaded;
+use super::program::Probe;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// Longest wait for the kernel to let go of modules: it frees programs once no processor can be inside one.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(50);
+/// Longest wait for the kernel to release modules: it frees programs once no CPU can be inside one.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A loaded module as /sys knows it: the same number as long as it is the same one.
 type Incarnation = Option<u64>;
 
 /// Which probes, and which modules were loaded then.
 #[derive(Debug, Default)]
-pub struct Released(BTreeMap<&'static str, Vec<Incarnation>>);
+pub struct Detached(BTreeMap<&'static str, Vec<Incarnation>>);
 
-impl Released {
+impl Detached {
     /// Detaches a probe and remembers it. Says whether its modules are free.
     pub fn add(&mut self, probe: &'static Probe, loaded: Loaded) -> String {
         let holds = probe.holds();
@@ -27,13 +27,15 @@ impl Released {
         self.0.insert(probe.word, incarnations(probe));
         let fewer = |m: &str, b: &Option<u32>| users(m) < *b;
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE && !holds.iter().zip(&before).all(|(m, b)| fewer(m, b)) {
-            std::thread::sleep(LOOK);
+        while begun.elapsed() < RELEASE_TIMEOUT
+            && !holds.iter().zip(&before).all(|(m, b)| fewer(m, b))
+        {
+            std::thread::sleep(POLL_INTERVAL);
         }
         // Program by program: the last one may take a moment longer.
         let mut last: Vec<_> = holds.iter().map(|m| users(m)).collect();
-        while begun.elapsed() < PATIENCE {
-            std::thread::sleep(LOOK);
+        while begun.elapsed() < RELEASE_TIMEOUT {
+            std::thread::sleep(POLL_INTERVAL);
             let now = holds.iter().map(|m| users(m)).collect();
             if last == now {
                 break;
@@ -53,13 +55,13 @@ impl Released {
         }
     }
 
-    /// True, and forgotten, where a probe was let go of and a module of it is another one now, or gone.
-    pub fn renewed(&mut self, probe: &Probe) -> bool {
+    /// True, and forgotten, where a probe was detached and a module of it is another one now, or gone.
+    pub fn module_replaced(&mut self, probe: &Probe) -> bool {
         let was = self.0.get(probe.word);
         was.is_some_and(|was| *was != incarnations(probe)) && self.forget(probe)
     }
 
-    /// Forgets it; false where it was not let go of.
+    /// Forgets the probe; false where it was not detached.
     pub fn forget(&mut self, probe: &Probe) -> bool {
         self.0.remove(probe.word).is_some()
     }

@@ -1,22 +1,23 @@
 //! Return probes on functions that sleep.
 //!
-//! The kernel has a fixed number of places for returns that are under way, by default as few as two for each processor,
+//! The kernel has a fixed number of places for returns that are under way, by default as few as two for each CPU,
 //! and skips those for which none is free: with a function in which dozens of threads sleep, most. Only tracefs lets one
 //! ask for more places (Documentation/trace/kprobetrace.rst, `rMAXACTIVE`), so such a probe is made there.
 
+use super::refusal::Refusal;
 use libbpf_rs::{Link, ProgramMut};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::path::Path;
 
-/// Places: more than nfsd ever has threads in one function; the kernel allows 4096.
-const PLACES: u32 = 2048;
+/// Places for returns under way: more than nfsd ever has threads in one function; the kernel allows 4096.
+const MAX_ACTIVE: u32 = 2048;
 
 const GROUP: &str = "nfscope";
 
 /// Where tracefs is mounted.
-const PLACES_OF_TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// An attached program; dropping it detaches it.
 pub struct Attached {
@@ -51,15 +52,17 @@ impl Drop for Event {
 ///
 /// # Errors
 /// Why not, and what would help.
-pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, (String, String)> {
-    let Some(tracefs) = PLACES_OF_TRACEFS
+pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, Refusal> {
+    let Some(tracefs) = TRACEFS
         .into_iter()
         .find(|t| Path::new(t).join("kprobe_events").exists())
     else {
-        return Err((
-            format!("{function} sleeps, and without tracefs a return probe on it loses returns"),
-            format!("mount -t tracefs tracefs {}", PLACES_OF_TRACEFS[0]),
-        ));
+        return Err(Refusal {
+            reason: format!(
+                "{function} sleeps, and without tracefs a return probe on it loses returns"
+            ),
+            fix: format!("mount -t tracefs tracefs {}", TRACEFS[0]),
+        });
     };
     make(tracefs, function)
         .and_then(|event| {
@@ -81,10 +84,10 @@ pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, (String,
                 io::ErrorKind::PermissionDenied => "run as root: return probes are made in tracefs",
                 _ => "",
             };
-            (
-                format!("a return probe on {function} by way of {tracefs}: {e}"),
-                fix.to_owned(),
-            )
+            Refusal {
+                reason: format!("a return probe on {function} by way of {tracefs}: {e}"),
+                fix: fix.to_owned(),
+            }
         })
 }
 
@@ -93,7 +96,7 @@ fn make(tracefs: &'static str, function: &str) -> io::Result<Event> {
     // An agent in another process namespace may have our number.
     for n in 0..8 {
         let name = format!("{function}_{}_{n}", std::process::id());
-        let line = format!("r{PLACES}:{GROUP}/{name} {function}");
+        let line = format!("r{MAX_ACTIVE}:{GROUP}/{name} {function}");
         match write(tracefs, &line) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|()| Event { tracefs, name }),
@@ -126,7 +129,7 @@ fn write(tracefs: &str, line: &str) -> io::Result<()> {
     file.write_all(line.as_bytes())
 }
 
-/// The probe as a perf event of all processors.
+/// The probe as a perf event of all CPUs.
 fn open(tracefs: &str, name: &str) -> io::Result<OwnedFd> {
     let path = Path::new(tracefs).join(format!("events/{GROUP}/{name}/id"));
     let id = std::fs::read_to_string(path)?;

@@ -1,78 +1,24 @@
 //! Loads an object in the chosen build, attaches what the kernel accepts, and keeps file
-//! descriptors of maps and programs. The objects themselves are let go, and with them the copies of the kernel's BTF.
+//! descriptors of maps and programs. The objects themselves are freed, and with them the copies of the kernel's BTF.
 
+use super::kretprobe::{self, Attached};
+use super::maps::{Map, Shared};
+use super::object::Loaded;
+use super::plan::{self, Decision};
+use super::pod;
+use super::program::{Build, Probe, Program};
+use super::program_table::PROBES;
+use super::refusal::{Refusal, keep_log, refused_program, take_log};
 use crate::linux::host::facts::Facts;
 use crate::linux::host::procfs::KernelCounts;
-use crate::linux::load::kretprobe as retprobe;
-use crate::linux::load::kretprobe::Attached;
-use crate::linux::load::maps;
-use crate::linux::load::maps::Shared;
-use crate::linux::load::plan;
-use crate::linux::load::plan::Decision;
-use crate::linux::load::pod;
-use crate::linux::load::program::{Build, Probe, Program};
-use crate::linux::load::program_table::PROBES;
-use crate::linux::read::zfs;
-use libbpf_rs::libbpf_sys;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder, PrintLevel};
+use crate::linux::host::zfs_layout;
+use libbpf_rs::{MapCore, MapHandle, MapType, ObjectBuilder};
 use nfscope_model::{ProbeState, ProbeStatus, op};
 use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::sync::Mutex;
-
-/// A probe's programs and maps in the kernel.
-pub struct Loaded {
-    /// Which build runs.
-    pub build: Build,
-    maps: BTreeMap<String, MapHandle>,
-    programs: Vec<(&'static str, OwnedFd)>,
-    /// What the kernel had counted when the last of them attached.
-    pub counted: Option<KernelCounts>,
-    /// Dropping a link detaches its program.
-    _links: Vec<Attached>,
-}
-
-/// What a program has run, by the kernel's count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Runs {
-    /// Runs; 0 unless statistics are on.
-    pub count: u64,
-    /// Time in the program; 0 unless statistics are on.
-    pub nanoseconds: u64,
-    /// Runs that the kernel skipped because the program was already running on that CPU. Always counted.
-    pub skipped: u64,
-}
-
-impl Loaded {
-    /// A map by its name; `None` where this build has none.
-    pub fn map(&self, name: &str) -> Option<&MapHandle> {
-        self.maps.get(name)
-    }
-
-    /// Names of the attached programs.
-    pub fn programs(&self) -> impl Iterator<Item = (&'static str, &OwnedFd)> {
-        self.programs.iter().map(|(n, fd)| (*n, fd))
-    }
-}
+use std::os::fd::AsFd;
 
 /// Entries of a hash that must be allocated in full, on every CPU.
 const SMALL: u32 = 128;
-
-/// libbpf's and the verifier's words while an object loads, to name what was refused and why.
-static LOG: Mutex<String> = Mutex::new(String::new());
-
-fn keep_log(_: PrintLevel, message: String) {
-    if let Ok(mut log) = LOG.lock() {
-        log.push_str(&message);
-    }
-}
-
-fn take_log() -> String {
-    LOG.lock()
-        .map(|mut l| std::mem::take(&mut *l))
-        .unwrap_or_default()
-}
 
 /// Loads and attaches what the plan says of a probe. What does not load is left out and reported; it never stops the rest.
 pub fn load(
@@ -100,21 +46,21 @@ pub fn load(
             return nothing(ProbeState::Unsupported, &reason, &fix, Build::Btf);
         }
     };
-    libbpf_rs::set_print(Some((PrintLevel::Info, keep_log)));
-    let mut refused: BTreeMap<String, (String, String)> = BTreeMap::new();
+    keep_log();
+    let mut refused: BTreeMap<String, Refusal> = BTreeMap::new();
     if build == Build::Raw {
         for p in probe.programs_of(build, facts.preemptible) {
             if let Err(why) = p.raw {
                 refused.insert(
                     p.name.into(),
-                    (
-                        format!(
+                    Refusal {
+                        reason: format!(
                             "no BTF of module {}: {why}",
                             probe.modules.last().unwrap_or(&"")
                         ),
-                        "a kernel of 5.11 or later built with CONFIG_DEBUG_INFO_BTF_MODULES=y"
+                        fix: "a kernel of 5.11 or later built with CONFIG_DEBUG_INFO_BTF_MODULES=y"
                             .into(),
-                    ),
+                    },
                 );
             }
         }
@@ -131,7 +77,7 @@ pub fn load(
             }
             Err(error) => {
                 let log = take_log();
-                let refusal = (explain(&log, &error), fix_for(&log));
+                let refusal = Refusal::explain(&log, &error);
                 match refused_program(&log) {
                     Some(name)
                         if !refused.contains_key(&name)
@@ -141,7 +87,8 @@ pub fn load(
                     }
                     // Not one program's fault: the object as such does not load here.
                     _ => {
-                        return nothing(ProbeState::Unsupported, &refusal.0, &refusal.1, build);
+                        let Refusal { reason, fix } = refusal;
+                        return nothing(ProbeState::Unsupported, &reason, &fix, build);
                     }
                 }
                 if refused.len() == probe.programs_of(build, facts.preemptible).count() {
@@ -157,7 +104,7 @@ fn attempt(
     build: Build,
     facts: &Facts,
     shared: &Shared,
-    refused: &mut BTreeMap<String, (String, String)>,
+    refused: &mut BTreeMap<String, Refusal>,
 ) -> libbpf_rs::Result<Loaded> {
     let image = match build {
         Build::Btf => probe.object.btf,
@@ -185,7 +132,7 @@ fn attempt(
             continue;
         }
         if m.name() == ".rodata.zfs_layout"
-            && let Some(layout) = zfs::layout(&facts.zfs)
+            && let Some(layout) = zfs_layout::layout(&facts.zfs)
         {
             m.set_initial_value(pod::bytes_of(&layout))?;
         }
@@ -200,14 +147,15 @@ fn attempt(
     for m in loaded.maps() {
         // Maps of a build that the kernel did not create have no descriptor.
         if let Ok(handle) = MapHandle::try_from(&m) {
-            maps.insert(m.name().to_string_lossy().into_owned(), handle);
+            let name = m.name().to_string_lossy().into_owned();
+            maps.insert(name, Map::from(handle));
         }
     }
     if let Some(m) = maps.get("nfsd_op_number") {
         fill_op_numbers(m)?;
     }
     if let (Some(rows), Some(free)) = (maps.get("nfsd_client_row"), maps.get("nfsd_free_rows")) {
-        maps::queue_rows(rows, free);
+        free.queue_rows_of(rows);
     }
     let (mut links, mut programs, mut counted) = (Vec::new(), Vec::new(), None);
     let wanted = probe.programs_of(build, facts.preemptible);
@@ -225,11 +173,11 @@ fn attempt(
             counted = KernelCounts::read();
         }
         let attached = match p.hook(build).strip_prefix("kretprobe/") {
-            Some(function) => retprobe::attach(&found, function),
-            None => found.attach().map(Attached::from).map_err(|e| {
-                let log = take_log();
-                (explain(&log, &e), fix_for(&log))
-            }),
+            Some(function) => kretprobe::attach(&found, function),
+            None => found
+                .attach()
+                .map(Attached::from)
+                .map_err(|e| Refusal::from_log(&e)),
         };
         match attached {
             Ok(link) => {
@@ -251,13 +199,13 @@ fn attempt(
 }
 
 /// Without BTF of nfsd an operation is known by the name that the tracepoint carries (`OP_WRITE`).
-fn fill_op_numbers(map: &MapHandle) -> libbpf_rs::Result<()> {
+fn fill_op_numbers(map: &Map) -> libbpf_rs::Result<()> {
     for (i, name) in op::V4_OPS.iter().enumerate() {
         let mut key = [0u8; 32];
         let text = format!("OP_{}", name.to_ascii_uppercase());
         key[..text.len()].copy_from_slice(text.as_bytes());
         let number = (op::FIRST_V4_OP + i) as u32;
-        map.update(&key, &number.to_ne_bytes(), MapFlags::ANY)?;
+        map.update(&key, &number)?;
     }
     Ok(())
 }
@@ -266,13 +214,15 @@ fn statuses(
     probe: &'static Probe,
     facts: &Facts,
     build: Build,
-    refused: &BTreeMap<String, (String, String)>,
+    refused: &BTreeMap<String, Refusal>,
 ) -> Vec<ProbeStatus> {
     probe
         .programs_of(build, facts.preemptible)
         .map(|p| {
             let (state, reason, fix) = match refused.get(p.name) {
-                Some((why, fix)) => (ProbeState::Unsupported, why.clone(), fix.clone()),
+                Some(Refusal { reason, fix }) => {
+                    (ProbeState::Unsupported, reason.clone(), fix.clone())
+                }
                 None => {
                     let (state, reason) = plan::attached(probe, p, build, facts);
                     (state, reason, String::new())
@@ -303,54 +253,6 @@ fn status(
     }
 }
 
-/// The program that the log blames.
-fn refused_program(log: &str) -> Option<String> {
-    log.lines()
-        .filter(|l| l.contains("fail") || l.contains("not found"))
-        .find_map(|l| {
-            let (_, rest) = l.split_once("prog '")?;
-            Some(rest.split_once('\'')?.0.to_owned())
-        })
-}
-
-/// One line of why: libbpf's first complaint, or the last of the verifier's.
-fn explain(log: &str, error: &libbpf_rs::Error) -> String {
-    let complaint = log
-        .lines()
-        .find(|l| l.contains("prog '") && (l.contains("fail") || l.contains("not found")))
-        // Without the program's name, which the status has: the same reason then reads the same.
-        .and_then(|l| Some(l.split_once("prog '")?.1.split_once("': ")?.1.trim()));
-    let verifier = log
-        .split_once("BEGIN PROG LOAD LOG")
-        .and_then(|(_, r)| r.split_once("END PROG LOAD LOG"))
-        .and_then(|(body, _)| {
-            body.lines()
-                .rfind(|l| {
-                    let l = l.trim();
-                    !l.is_empty() && !l.starts_with("processed ") && !l.starts_with("--")
-                })
-                .map(|l| l.trim().to_owned())
-        });
-    match (complaint, verifier) {
-        (Some(c), Some(v)) => format!("{c}: {v}"),
-        (Some(c), None) => c.to_owned(),
-        _ => format!("{error:#}"),
-    }
-}
-
-/// What helps against a refusal: capabilities where they are missing, nothing where the kernel's word is final.
-fn fix_for(log: &str) -> String {
-    if !log.contains("-EPERM") {
-        return String::new();
-    }
-    if crate::linux::host::facts::may_load() {
-        "nothing here: this kernel refuses this kind of program to everybody (lockdown=confidentiality, or a sandbox)"
-            .into()
-    } else {
-        "run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN".into()
-    }
-}
-
 /// All probes but those left out: what loaded, and the status of every program.
 pub fn load_all(
     facts: &Facts,
@@ -367,60 +269,21 @@ pub fn load_all(
         s.append(&mut states);
         states = s;
     }
-    give_back();
+    release_free_memory();
     (loaded, states)
 }
 
 /// Returns to the kernel what copies of its BTF took, which the allocator would keep.
-pub fn give_back() {
+pub fn release_free_memory() {
     // SAFETY: malloc_trim touches free memory only.
     unsafe { libc::malloc_trim(0) };
-}
-
-/// What the kernel says of a program's runs.
-pub fn runs(program: &OwnedFd) -> io::Result<Runs> {
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut len = size_of_val(&info) as u32;
-    // SAFETY: `info` is a plain structure of `len` bytes, and the descriptor is a program's and open.
-    let rc = unsafe {
-        libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut len)
-    };
-    if rc < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(Runs {
-        count: info.run_cnt,
-        nanoseconds: info.run_time_ns,
-        skipped: info.recursion_misses,
-    })
-}
-
-/// Turns the kernel's run-time statistics on for as long as the descriptor lives.
-pub fn enable_statistics() -> io::Result<OwnedFd> {
-    // SAFETY: a system call without pointers.
-    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
-    if fd < 0 {
-        return Err(io::Error::from_raw_os_error(-fd));
-    }
-    // SAFETY: a descriptor that nobody else has.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::load::maps::REQUESTS;
     use nfscope_probes::types as t;
-
-    #[test]
-    fn the_log_names_the_program_and_the_verifiers_last_word() {
-        let log = "libbpf: prog 'nfsd_arrive': BPF program load failed: -EPERM\n\
-                   libbpf: prog 'nfsd_arrive': -- BEGIN PROG LOAD LOG --\n0: (85) call 1\nunknown func bpf_x#1\nprocessed 3 insns\n\
-                   -- END PROG LOAD LOG --\nlibbpf: prog 'nfsd_arrive': failed to load: -1\n";
-        assert_eq!(refused_program(log).as_deref(), Some("nfsd_arrive"));
-        let e = libbpf_rs::Error::from_raw_os_error(libc::EPERM);
-        let why = explain(log, &e);
-        assert_eq!(why, "BPF program load failed: -EPERM: unknown func bpf_x#1");
-    }
 
     #[test]
     fn every_program_of_the_plan_is_in_its_objects_and_none_is_missing() {
@@ -449,7 +312,7 @@ mod tests {
                 want.sort();
                 assert_eq!(have, want);
                 for m in open.maps().filter(|m| m.name() == "nfsd_request") {
-                    assert_eq!(m.max_entries(), maps::REQUESTS);
+                    assert_eq!(m.max_entries(), REQUESTS);
                     assert_eq!(m.value_size() as usize, size_of::<t::request_record>());
                 }
             }

@@ -1,10 +1,23 @@
-//! What is loaded into the kernel: the plan, objects, programs and maps. Only here the agent meets libbpf.
+//! What is loaded into the kernel: the plan, objects, programs and maps. Only this folder meets libbpf.
+//!
+//! [`program_table`] lists every probe's programs, [`plan`] decides from the host's facts, [`loader`] puts the plan into
+//! effect, and [`object`] is what then exists: [`maps`] and a [`ring`] that the readers above read by their own types.
+//!
+//! `unsafe` and libc stand only here, each for a call that no crate in use wraps:
+//! - [`pod`]: a map's bytes as a structure of integers, and back.
+//! - [`object`]: a program's run counts and the kernel's run-time statistics (bpf(2) by libbpf).
+//! - [`maps`]: whether this thread may read maps (bpf(2) by libbpf).
+//! - [`kretprobe`]: perf_event_open(2) and the ownership of its descriptor.
+//! - [`loader`]: malloc_trim(3), which gives the memory of loading back to the kernel.
 
 pub mod detach;
-pub mod kretprobe;
+mod kretprobe;
 pub mod loader;
 pub mod maps;
-pub mod plan;
-pub mod pod;
+pub mod object;
+mod plan;
+mod pod;
 pub mod program;
 pub mod program_table;
+mod refusal;
+pub mod ring;

@@ -1,7 +1,8 @@
 //! What will be loaded, and what not and why: a pure function of what the host has.
 
+use super::program::{Build, Probe, Program};
 use crate::linux::host::facts::Facts;
-use crate::linux::load::program::{Build, Probe, Program};
+use crate::linux::host::zfs_layout::{self, ZFS_FIX};
 use nfscope_model::ProbeState;
 
 /// What is to be done about one probe.
@@ -22,9 +23,6 @@ pub enum Decision {
     },
 }
 
-/// What helps against a module zfs that does not describe its types.
-pub const ZFS_FIX: &str = "build the module where /usr/src/linux-headers-* has the kernel's vmlinux, as Debian's do from Linux 6.12 on: it then has BTF; or tell us the version";
-
 /// Decides by what the kernel answers, never by its version.
 pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
     if !facts.vmlinux_btf {
@@ -39,10 +37,10 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
                 let why = format!("module {m} is not loaded: waits for the NFS server");
                 return Decision::Wait(why);
             }
-            "ext4" | "jbd2" => "ext4 filesystem with a journal",
-            "xfs" => "XFS filesystem",
+            "ext4" | "jbd2" => "ext4 file system with a journal",
+            "xfs" => "XFS file system",
             "zfs" => "ZFS pool",
-            _ => "btrfs filesystem",
+            _ => "btrfs file system",
         };
         return Decision::Unused(format!("module {m} is not loaded: no {kind} here"));
     }
@@ -50,7 +48,7 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
         Decision::Load(Build::Btf)
     } else if probe.word == "zfs" && facts.zfs.is_empty() {
         Decision::Unused("module zfs is being loaded".into())
-    } else if probe.word == "zfs" && crate::linux::read::zfs::layout(&facts.zfs).is_none() {
+    } else if probe.word == "zfs" && zfs_layout::layout(&facts.zfs).is_none() {
         Decision::Impossible {
             reason: format!(
                 "OpenZFS {} without BTF: its layout is not known; what kstats tell is there all the same",
@@ -72,7 +70,7 @@ pub fn attached(
 ) -> (ProbeState, String) {
     if build == Build::Btf {
         if probe.word == "sched" && !facts.run_delay {
-            let why = "this kernel keeps no account of waits for a processor (CONFIG_SCHEDSTATS): phase runqueue is part of log, disk and lock";
+            let why = "this kernel keeps no account of waits for a CPU (CONFIG_SCHEDSTATS): phase runqueue is part of log, disk and lock";
             return (ProbeState::Fallback, why.into());
         }
         return (ProbeState::Attached, String::new());
@@ -113,11 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_a_filesystem_is_unused_without_one_of_its_kind() {
+    fn a_probe_of_a_file_system_is_unused_without_one_of_its_kind() {
         for (word, module, kind) in [
-            ("jbd2", "ext4", "ext4 filesystem with a journal"),
-            ("xfs", "xfs", "XFS filesystem"),
-            ("btrfs", "btrfs", "btrfs filesystem"),
+            ("jbd2", "ext4", "ext4 file system with a journal"),
+            ("xfs", "xfs", "XFS file system"),
+            ("btrfs", "btrfs", "btrfs file system"),
         ] {
             let why = format!("module {module} is not loaded: no {kind} here");
             let decided = decide(probe(word), &facts(&["nfsd"], &["nfsd"]));

@@ -1,9 +1,9 @@
 //! Every probe and its programs: what they hook, what they give, and what stands in where a module has no BTF.
 
-use crate::linux::load::program::{Probe, Program, SAME, When, program};
+use super::program::{Probe, Program, SAME, When, program};
 
 /// Beginning or end of a function in which threads wait for a log.
-const fn half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
+const fn wait_half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
     program(
         name,
         btf,
@@ -13,7 +13,7 @@ const fn half(name: &'static str, btf: &'static str, gives: &'static str) -> Pro
     )
 }
 
-/// What the halves give without which phase `log` is not told.
+/// What the halves give without which phase `log` is not reported.
 pub const LOG_WAITS: &str =
     "how long threads wait for the log, and which waits of an operation are for it";
 /// What the others give: without them such a wait, which is rare, is part of `lock` or `disk`.
@@ -175,20 +175,20 @@ pub static PROBES: [Probe; 7] = [
                 LOG_WAITS,
                 false,
             ),
-            half("jbd2_fast_end", "fexit/ext4_fc_commit", LOG_WAITS),
-            half("jbd2_fast_begin", "fentry/ext4_fc_commit", LOG_WAITS),
-            half("jbd2_lock_end", "fexit/wait_transaction_locked", ROOM_WAITS),
-            half(
+            wait_half("jbd2_fast_end", "fexit/ext4_fc_commit", LOG_WAITS),
+            wait_half("jbd2_fast_begin", "fentry/ext4_fc_commit", LOG_WAITS),
+            wait_half("jbd2_lock_end", "fexit/wait_transaction_locked", ROOM_WAITS),
+            wait_half(
                 "jbd2_lock_begin",
                 "fentry/wait_transaction_locked",
                 ROOM_WAITS,
             ),
-            half(
+            wait_half(
                 "jbd2_room_end",
                 "fexit/__jbd2_log_wait_for_space",
                 ROOM_WAITS,
             ),
-            half(
+            wait_half(
                 "jbd2_room_begin",
                 "fentry/__jbd2_log_wait_for_space",
                 ROOM_WAITS,
@@ -235,12 +235,12 @@ pub static PROBES: [Probe; 7] = [
         object: &nfscope_probes::XFS,
         modules: &["xfs"],
         programs: &[
-            half("xfs_seq_end", "fexit/xfs_log_force_seq", LOG_WAITS),
-            half("xfs_seq_begin", "fentry/xfs_log_force_seq", LOG_WAITS),
-            half("xfs_force_end", "fexit/xfs_log_force", LOG_WAITS),
-            half("xfs_force_begin", "fentry/xfs_log_force", LOG_WAITS),
-            half("xfs_room_end", "fexit/xlog_grant_head_wait", ROOM_WAITS),
-            half("xfs_room_begin", "fentry/xlog_grant_head_wait", ROOM_WAITS),
+            wait_half("xfs_seq_end", "fexit/xfs_log_force_seq", LOG_WAITS),
+            wait_half("xfs_seq_begin", "fentry/xfs_log_force_seq", LOG_WAITS),
+            wait_half("xfs_force_end", "fexit/xfs_log_force", LOG_WAITS),
+            wait_half("xfs_force_begin", "fentry/xfs_log_force", LOG_WAITS),
+            wait_half("xfs_room_end", "fexit/xlog_grant_head_wait", ROOM_WAITS),
+            wait_half("xfs_room_begin", "fentry/xlog_grant_head_wait", ROOM_WAITS),
             program(
                 "xfs_write_end",
                 "fentry/xlog_state_done_syncing",
@@ -262,20 +262,20 @@ pub static PROBES: [Probe; 7] = [
         object: &nfscope_probes::BTRFS,
         modules: &["btrfs"],
         programs: &[
-            half("btrfs_log_end", "fexit/btrfs_sync_log", LOG_WAITS),
-            half("btrfs_log_begin", "fentry/btrfs_sync_log", LOG_WAITS),
-            half("btrfs_txn_end", "fexit/btrfs_commit_transaction", LOG_WAITS),
-            half(
+            wait_half("btrfs_log_end", "fexit/btrfs_sync_log", LOG_WAITS),
+            wait_half("btrfs_log_begin", "fentry/btrfs_sync_log", LOG_WAITS),
+            wait_half("btrfs_txn_end", "fexit/btrfs_commit_transaction", LOG_WAITS),
+            wait_half(
                 "btrfs_txn_begin",
                 "fentry/btrfs_commit_transaction",
                 LOG_WAITS,
             ),
-            half(
+            wait_half(
                 "btrfs_written",
                 "fexit/write_all_supers",
                 "how long a write of the tree log takes",
             ),
-            half(
+            wait_half(
                 "btrfs_write",
                 "fentry/btrfs_write_marked_extents",
                 "start of such a write",

@@ -1,20 +1,38 @@
-//! The logs of filesystems: rows of the probes, put together with what is mounted.
+//! The logs of file systems: rows of the probes jbd2, xfs and btrfs, put together with what is mounted.
 //!
-//! A volume has series from the first reading that finds it mounted, waited for or not. Mounted is what the filesystem's
+//! A volume has series from the first reading that finds it mounted, waited for or not. Mounted is what the file system's
 //! own directory under /sys/fs says, which has every mount of the host, whatever the agent's mount namespace. A row of
-//! a filesystem that is gone goes too, so that its device can start anew.
+//! a file system that is gone goes too, so that its device can start anew.
 
-use crate::linux::host::log_device::mounted;
-use crate::linux::host::log_types::{KINDS, Kind};
-use crate::linux::host::mounts::Mounts;
+use super::decode::{fill, lost, time};
+use crate::linux::host::log_device::{Location, mounted_logs};
+use crate::linux::host::log_types::LogType;
 use crate::linux::host::procfs::DeviceNames;
-use crate::linux::load::loader::Loaded;
-use crate::linux::load::maps;
-use crate::linux::read::nfsd::{fill, lost, time};
+use crate::linux::load::object::Loaded;
+use crate::mounts::Mounts;
 use nfscope_model::family as f;
 use nfscope_model::{Histogram, ProbeStatus, Scheme, Snapshot};
 use nfscope_probes::types as t;
 use std::collections::BTreeMap;
+
+/// A log that a probe of its own looks at, and the programs without which a figure would be short.
+#[derive(Debug)]
+pub struct Log {
+    /// The probe's word.
+    pub probe: &'static str,
+    /// Its map of rows.
+    pub map: &'static str,
+    /// Its map of rare events.
+    pub events: &'static str,
+    /// Which file systems have it.
+    pub log_type: &'static LogType,
+    /// What tells how long threads wait for it.
+    pub wait: &'static [&'static str],
+    /// What tells how long its own writes take.
+    pub commit: &'static [&'static str],
+    /// What tells its bytes; `None`: nothing does.
+    pub bytes: Option<&'static [&'static str]>,
+}
 
 /// `enum log_target`.
 const TARGETS: [&str; 2] = ["main", "separate"];
@@ -29,8 +47,9 @@ struct Row {
     separate: Option<bool>,
 }
 
-/// Reads every log that a probe looks at.
+/// Reads those of these logs whose probe is loaded.
 pub fn read(
+    logs: &[&Log],
     loaded: &BTreeMap<&'static str, Loaded>,
     states: &[ProbeStatus],
     devices: &mut DeviceNames,
@@ -42,29 +61,29 @@ pub fn read(
             .any(|p| p.probe == probe && p.program == *program && p.state.measures())
     };
     let mut mounts = None;
-    for log in &KINDS {
+    for log in logs {
         let Some(l) = loaded.get(log.probe) else {
             continue;
         };
-        let told = |programs: &[&str]| programs.iter().all(|p| runs(log.probe, p));
+        let runs_all = |programs: &[&str]| programs.iter().all(|p| runs(log.probe, p));
         let mounts = mounts.get_or_insert_with(Mounts::read);
         let rows = rows(log, l, mounts, devices, s);
         for (volume, row) in &rows {
             let labels = [row.fs.as_str(), volume.as_str()];
             let none = || Histogram::new(Scheme::TIME);
-            if told(log.wait) {
+            if runs_all(log.wait) {
                 let h = row.wait.clone().unwrap_or_else(none);
                 s.histogram(&f::LOG_WAIT, labels, h);
             }
-            if told(log.commit) {
+            if runs_all(log.commit) {
                 let h = row.commit.clone().unwrap_or_else(none);
                 s.histogram(&f::LOG_COMMIT, labels, h);
             }
             if let Some(separate) = row.separate {
                 s.gauge(&f::LOG_SEPARATE, labels, f64::from(u8::from(separate)));
             }
-            if log.bytes.is_some_and(told) {
-                // A log does not move while its filesystem is mounted: what the other place has is of an earlier one.
+            if log.bytes.is_some_and(runs_all) {
+                // A log does not move while its file system is mounted: what the other place has is of an earlier one.
                 for (i, target) in TARGETS.iter().enumerate() {
                     if row.separate == Some(i == 1) {
                         let labels = [labels[0], labels[1], target];
@@ -84,7 +103,7 @@ pub fn read(
 
 /// By volume. Rows of what is no longer mounted are deleted.
 fn rows(
-    log: &Kind,
+    log: &Log,
     l: &Loaded,
     mounts: &Mounts,
     devices: &mut DeviceNames,
@@ -94,25 +113,25 @@ fn rows(
     let Some(map) = l.map(log.map) else {
         return rows;
     };
-    // First the rows, then what is mounted: a filesystem that was mounted in between is not taken for gone.
-    let keys = maps::keys::<u32>(map);
-    let mounted = mounted(log, mounts, devices);
+    // First the rows, then what is mounted: a file system that was mounted in between is not taken for gone.
+    let keys = map.keys::<u32>();
+    let mounted = mounted_logs(log.log_type, mounts, devices);
     let mut kept = 0;
     for dev in keys {
         let name = devices.name(dev);
         let of = mounted.iter().flatten();
         let of = of.into_iter().find(|m| m.devices.contains(&name));
-        let mount = log.at(dev, mounts);
+        let mount = log.log_type.at(dev, mounts);
         // ocfs2 has journals of jbd2 as well, and /sys may not be there.
         if of.is_none() && mount.is_none() && mounted.is_some() {
-            maps::forget(map, &dev.to_ne_bytes());
+            map.remove(&dev);
             continue;
         }
         kept += 1;
-        let per_cpu = maps::per_cpu::<t::log_row>(map, &dev.to_ne_bytes());
+        let per_cpu = map.per_cpu::<t::log_row>(&dev);
         let bytes = [0, 1].map(|i| per_cpu.iter().map(|r| r.bytes[i]).sum::<u64>());
         let row = Row {
-            fs: mount.map_or(log.fs, |m| &m.fs).to_owned(),
+            fs: mount.map_or(log.log_type.fs, |m| &m.fs).to_owned(),
             wait: Some(time(per_cpu.iter().map(|r| &r.wait))),
             commit: Some(time(per_cpu.iter().map(|r| &r.commit))),
             bytes,
@@ -126,9 +145,9 @@ fn rows(
     for m in mounted.into_iter().flatten() {
         let Some(volume) = m.volume else { continue };
         if !m.devices.iter().any(|d| rows.contains_key(d)) {
-            let mount = log.named(&volume, mounts, devices);
+            let mount = log.log_type.named(&volume, mounts, devices);
             let row = Row {
-                fs: mount.map_or(log.fs, |m| &m.fs).to_owned(),
+                fs: mount.map_or(log.log_type.fs, |m| &m.fs).to_owned(),
                 separate: m.separate,
                 ..Row::default()
             };
@@ -136,4 +155,44 @@ fn rows(
         }
     }
     rows
+}
+
+/// The figures of a log of which nothing is missing.
+const ALL_FIGURES: &str = "log waits, commits and bytes";
+
+/// What the probes tell of the log of a file system of this type: whether that is all, and in words.
+pub fn measured(
+    logs: &[&Log],
+    fs: &str,
+    location: &Location,
+    probes: &[ProbeStatus],
+) -> (bool, String) {
+    let log = logs.iter().find(|l| l.log_type.mounted_as.contains(&fs));
+    let (word, figures) = match (log, fs) {
+        (Some(log), _) if log.bytes.is_none() => (log.probe, "log waits and commits"),
+        (Some(log), _) => (log.probe, ALL_FIGURES),
+        (None, "zfs") => ("zfs", ALL_FIGURES),
+        (None, "tmpfs" | "ramfs") => {
+            return (true, "nothing to wait for: it lives in memory".into());
+        }
+        _ => {
+            let why = "no log waits: they count as disk or lock";
+            return (false, why.into());
+        }
+    };
+    if *location == Location::None {
+        return (true, "no log waits: a sync write waits for its disk".into());
+    }
+    let of_it: Vec<_> = probes.iter().filter(|p| p.probe == word).collect();
+    match (
+        of_it.iter().filter(|p| p.state.measures()).count(),
+        of_it.len(),
+    ) {
+        (0, _) => (
+            false,
+            format!("its log is not measured: see probe {word} below"),
+        ),
+        (n, all) if n < all => (false, format!("a part: see probe {word} below")),
+        _ => (true, format!("{figures}; the log's part of each operation")),
+    }
 }

@@ -1,20 +1,19 @@
-//! Maps and kernel counters into a snapshot. Nothing here meets libbpf but through [`load`](crate::linux::load::load)'s readers.
+//! NFS operations, requests and threads, and what the kernel's NFS server counts by itself. The phases of operations are
+//! measured by probe sched, which adds to the rows of probe nfsd and has no map of its own.
 
-use crate::linux::host::procfs as proc;
-use crate::linux::host::procfs::{DeviceNames, KernelCounts};
-use crate::linux::load::loader::Loaded;
-use crate::linux::load::maps;
-use crate::linux::load::pod;
+use super::decode::{lost, monotonic_ns, seconds, sizes, time};
+use super::nfs_status::status;
+use crate::linux::host::procfs::{self, KernelCounts};
+use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
-use crate::linux::read::nfs_status as names;
 use nfscope_model::family as f;
-use nfscope_model::{Histogram, Scheme, Snapshot, op, phase};
-use nfscope_probes::{TimeHist, types as t};
+use nfscope_model::{Scheme, Snapshot, op, phase};
+use nfscope_probes::types as t;
 use std::collections::BTreeMap;
 
 const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
+/// `enum stable_how` of NFS, by number.
 pub const STABILITIES: [&str; 3] = ["unstable", "data_sync", "file_sync"];
-const BLOCK_OPS: [&str; 5] = ["read", "write", "flush", "discard", "other"];
 
 /// Operations that the probes timed, to compare with what the kernel counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -25,41 +24,10 @@ pub struct Timed {
     pub v4: u64,
 }
 
-/// Durations, summed over CPUs.
-pub fn time<'a, T: TimeHist + 'a>(rows: impl Iterator<Item = &'a T>) -> Histogram {
-    let mut h = Histogram::new(Scheme::TIME);
-    let mut ns = 0u64;
-    for r in rows {
-        let (sum, counts) = r.parts();
-        for (a, b) in h.counts.iter_mut().zip(counts) {
-            *a += b;
-        }
-        ns += sum;
-    }
-    h.sum = ns as f64 / 1e9;
-    h
-}
-
-/// Buckets of a size or count, summed over CPUs.
-fn sizes<'a>(scheme: Scheme, rows: impl Iterator<Item = (&'a [u64], u64)>) -> Histogram {
-    let mut h = Histogram::new(scheme);
-    for (counts, sum) in rows {
-        for (a, b) in h.counts.iter_mut().zip(counts) {
-            *a += b;
-        }
-        h.sum += sum as f64;
-    }
-    h
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-/// What of a wait the probes can tell here.
+/// Which phases the probes can tell from sleep here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
-    /// The wait for a processor apart from sleep.
+    /// The wait for a CPU apart from sleep.
     pub runqueue: bool,
     /// The wait for a log apart from other sleep.
     pub log: bool,
@@ -68,18 +36,18 @@ pub struct Phases {
 /// Counters that are made of more than one value, not read at one moment, so that they could seem to fall. From one
 /// reading to the next.
 #[derive(Debug, Default)]
-pub struct NeverLess(BTreeMap<Counted, f64>);
+pub struct Monotonic(BTreeMap<Counted, f64>);
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
-    /// Processor time of a row of the operation table.
+    /// CPU time of a row of the operation table.
     Cpu(u32),
     /// Time in which all threads of a pool were busy.
     Saturated(u32),
 }
 
-impl NeverLess {
-    fn of(&mut self, what: Counted, seconds: f64) -> f64 {
+impl Monotonic {
+    fn clamp(&mut self, what: Counted, seconds: f64) -> f64 {
         let known = self.0.entry(what).or_default();
         *known = known.max(seconds);
         *known
@@ -122,15 +90,20 @@ pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// NFS operations, requests and threads; operations with their phases where these are told.
-pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut NeverLess) -> Timed {
+/// NFS operations, requests and threads; operations with their phases where these are measured.
+pub fn read(
+    l: &Loaded,
+    s: &mut Snapshot,
+    phases: Option<Phases>,
+    monotonic: &mut Monotonic,
+) -> Timed {
     let mut timed = Timed::default();
     if let Some(map) = l.map("nfsd_op") {
         for row in 0..t::op_row::OP_ROWS.0 {
             let Some((version, op)) = op_name(row, l.build) else {
                 continue;
             };
-            let rows = maps::per_cpu::<t::op_times>(map, &row.to_ne_bytes());
+            let rows = map.per_cpu::<t::op_times>(&row);
             let h = time(rows.iter().map(|r| &r.duration));
             let n = h.count();
             // 250 histograms, of which a server uses thirty: one appears with its first operation.
@@ -146,18 +119,18 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
                 let wait = |i: usize| seconds(rows.iter().map(|r| r.wait_ns[i]).sum());
                 let [runqueue, log, disk, lock] = [0, 1, 2, 3].map(wait);
                 let on = h.sum - (runqueue + log + disk + lock);
-                let on = never.of(Counted::Cpu(row), on);
-                // What is not told apart is a sleep like others.
-                let apart = |told: bool, v: f64| if told { 0.0 } else { v };
-                let lock = lock + apart(p.runqueue, runqueue) + apart(p.log, log);
-                let told = [
+                let on = monotonic.clamp(Counted::Cpu(row), on);
+                // A wait that cannot be told from sleep counts as sleep.
+                let unless = |known: bool, v: f64| if known { 0.0 } else { v };
+                let lock = lock + unless(p.runqueue, runqueue) + unless(p.log, log);
+                let phases = [
                     ("cpu", on, true),
                     ("runqueue", runqueue, p.runqueue),
                     ("log", log, p.log),
                     ("disk", disk, true),
                     ("lock", lock, true),
                 ];
-                for (phase, v, _) in told.iter().filter(|(_, _, told)| *told) {
+                for (phase, v, _) in phases.iter().filter(|(_, _, known)| *known) {
                     s.counter(&f::OP_PHASE, [version, op, phase], *v);
                 }
             }
@@ -165,29 +138,24 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
         }
     }
     if let Some(map) = l.map("nfsd_op_error") {
-        for key in maps::keys::<t::error_key>(map) {
+        for key in map.keys::<t::error_key>() {
             let Some((version, op)) = op_name(key.row, l.build) else {
                 continue;
             };
-            let n: u64 = maps::per_cpu::<u64>(map, pod::bytes_of(&key)).iter().sum();
-            let status = names::status(version == "3", key.status);
-            s.counter(&f::OP_ERRORS, [version, op, &status], n as f64);
+            let status = status(version == "3", key.status);
+            s.counter(&f::OP_ERRORS, [version, op, &status], map.sum(&key) as f64);
         }
     }
     if let Some(map) = l.map("nfsd_version") {
         for (i, version) in VERSIONS.iter().enumerate() {
-            let rows = maps::per_cpu::<t::version_row>(map, &(i as u32).to_ne_bytes());
-            crate::linux::read::nfsd::version(s, version, &rows, l.build);
+            let rows = map.per_cpu::<t::version_row>(&(i as u32));
+            requests(s, version, &rows, l.build);
         }
     }
-    pools(l, s, never);
+    pools(l, s, monotonic);
     if let Some(map) = l.map("nfsd_event") {
         use t::event as E;
-        let count = |e: E| -> f64 {
-            maps::per_cpu::<u64>(map, &e.0.to_ne_bytes())
-                .iter()
-                .sum::<u64>() as f64
-        };
+        let count = |e: E| map.sum(&e) as f64;
         s.counter(&f::RPC_DROPPED, ["dropped"], count(E::EV_DROPPED));
         s.counter(&f::RPC_DROPPED, ["deferred"], count(E::EV_DEFERRED));
         let events = [
@@ -205,7 +173,8 @@ pub fn nfsd(l: &Loaded, s: &mut Snapshot, phases: Option<Phases>, never: &mut Ne
     timed
 }
 
-fn version(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Build) {
+/// RPC requests of one version.
+fn requests(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Build) {
     let sum = |get: fn(&t::version_row) -> u64| rows.iter().map(get).sum::<u64>();
     let residence = time(rows.iter().map(|r| &r.residence));
     // The row of requests without a minor version, and in the raw build those of the minor versions.
@@ -266,17 +235,16 @@ fn version(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Buil
     }
 }
 
-fn pools(l: &Loaded, s: &mut Snapshot, never: &mut NeverLess) {
-    let listed = proc::pool_threads();
+/// Threads of each pool.
+fn pools(l: &Loaded, s: &mut Snapshot, monotonic: &mut Monotonic) {
+    let listed = procfs::pool_threads();
     let (Some(rows), Some(now)) = (l.map("nfsd_pool"), l.map("nfsd_pool_now")) else {
         return;
     };
-    use libbpf_rs::MapCore;
-    for i in 0..rows.max_entries() {
-        let key = i.to_ne_bytes();
-        let per_cpu = maps::per_cpu::<t::pool_row>(rows, &key);
+    for i in 0..rows.capacity() {
+        let per_cpu = rows.per_cpu::<t::pool_row>(&i);
         let queue = time(per_cpu.iter().map(|r| &r.queue));
-        let state = maps::value::<t::pool_now>(now, &key).unwrap_or_default();
+        let state = now.value::<t::pool_now>(&i).unwrap_or_default();
         let running = match &listed {
             Some(l) => l.get(i as usize).copied(),
             None => (state.threads > 0).then_some(state.threads),
@@ -300,8 +268,25 @@ fn pools(l: &Loaded, s: &mut Snapshot, never: &mut NeverLess) {
             }
             s.gauge(&f::THREADS_BUSY, [&pool], (state.busy as i64).max(0) as f64);
             s.counter(&f::THREAD_BUSY, [&pool], seconds(busy_ns));
-            let saturated = never.of(Counted::Saturated(i), seconds(saturated));
+            let saturated = monotonic.clamp(Counted::Saturated(i), seconds(saturated));
             s.counter(&f::THREADS_SATURATED, [&pool], saturated);
+        }
+    }
+}
+
+/// Operations that the probes timed, of those that the kernel counted since the probes attached. `timed` was read between the
+/// two readings `around` of the kernel's counts, and its operations go on: in between is exact.
+pub fn coverage(l: &Loaded, timed: Timed, around: [&KernelCounts; 2], s: &mut Snapshot) {
+    let Some(start) = &l.counted else { return };
+    let counts = |of: fn(&KernelCounts) -> u64| around.map(|k| of(k).saturating_sub(of(start)));
+    for (version, timed, [least, most]) in [
+        ("3", timed.v3, counts(KernelCounts::v3)),
+        ("4", timed.v4, counts(KernelCounts::v4)),
+    ] {
+        let counted = timed.clamp(least, most.max(least));
+        // Nothing to cover says nothing about coverage.
+        if counted > 0 {
+            s.gauge(&f::COVERAGE, [version], timed as f64 / counted as f64);
         }
     }
 }
@@ -313,74 +298,6 @@ pub fn kernel(k: &KernelCounts, s: &mut Snapshot) {
     }
     s.counter(&f::RPC_DROPPED, ["garbage"], k.rpc[2] as f64);
     s.counter(&f::RPC_DROPPED, ["auth"], (k.rpc[3] + k.rpc[4]) as f64);
-}
-
-/// Block devices.
-pub fn block(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
-    let Some(map) = l.map("block_device_op") else {
-        return;
-    };
-    let keys = maps::keys::<t::block_key>(map);
-    let mut by_device: BTreeMap<u32, (i64, u64)> = BTreeMap::new();
-    for key in &keys {
-        let rows = maps::per_cpu::<t::block_row>(map, pod::bytes_of(key));
-        let (device, op) = (
-            devices.name(key.dev),
-            BLOCK_OPS.get(key.op as usize).copied().unwrap_or("other"),
-        );
-        let sum =
-            |get: fn(&t::block_row) -> u64| rows.iter().map(get).fold(0u64, u64::wrapping_add);
-        let queue = time(rows.iter().map(|r| &r.queue));
-        let h = time(rows.iter().map(|r| &r.device));
-        s.histogram(&f::BLOCK_QUEUE, [&device, op], queue);
-        s.histogram(&f::BLOCK_DEVICE, [&device, op], h);
-        s.counter(&f::BLOCK_BYTES, [&device, op], sum(|r| r.bytes) as f64);
-        let d = by_device.entry(key.dev).or_default();
-        d.0 += sum(|r| r.issued).wrapping_sub(sum(|r| r.ended)) as i64;
-        d.1 += sum(|r| r.fua);
-    }
-    for (dev, (inflight, fua)) in by_device {
-        let device = devices.name(dev);
-        s.gauge(&f::BLOCK_INFLIGHT, [&device], inflight.max(0) as f64);
-        s.counter(&f::BLOCK_FUA, [&device], fua as f64);
-    }
-    fill(map, keys.len(), "block_device_op", s);
-    use t::block_event as E;
-    lost(
-        l,
-        "block_event",
-        "block",
-        s,
-        &[
-            ("map_full", E::EV_BLOCK_FULL.0),
-            ("unmatched", E::EV_BLOCK_UNMATCHED.0),
-        ],
-    );
-}
-
-pub fn lost(l: &Loaded, map: &str, probe: &str, s: &mut Snapshot, events: &[(&str, u32)]) {
-    let Some(map) = l.map(map) else { return };
-    for (reason, e) in events {
-        let n: u64 = maps::per_cpu::<u64>(map, &e.to_ne_bytes()).iter().sum();
-        s.counter(&f::EVENTS_LOST, [probe, reason], n as f64);
-    }
-}
-
-pub fn fill(map: &libbpf_rs::MapHandle, entries: usize, name: &str, s: &mut Snapshot) {
-    use libbpf_rs::MapCore;
-    s.gauge(&f::MAP_ENTRIES, [name], entries as f64);
-    s.gauge(&f::MAP_CAPACITY, [name], f64::from(map.max_entries()));
-}
-
-/// CLOCK_MONOTONIC, the clock of the probes.
-pub fn monotonic_ns() -> u64 {
-    let mut t = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the clock exists on every Linux, and `t` is valid for writing.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 #[cfg(test)]
@@ -405,41 +322,5 @@ mod tests {
         assert_eq!(at(R::ROW_V4_NULL.0), Some(("4", "null")));
         assert_eq!(at(R::ROW_V4.0 + 1), None);
         assert_eq!(op_name(R::ROW_V4.0 + 38, Build::Raw), Some(("4", "write")));
-    }
-
-    #[test]
-    fn the_probes_count_in_the_buckets_of_the_model() {
-        let edges = nfscope_probes::time_edges::edges_ns();
-        assert_eq!(edges.len() + 1, Scheme::TIME.len);
-        for (i, &edge) in edges.iter().enumerate() {
-            assert_eq!(edge, (Scheme::TIME.edge(i) * 1e9).floor() as u64);
-            // An edge belongs to the bucket below it, in the kernel as in Rust.
-            assert_eq!(nfscope_probes::time_bucket(edge), i, "{edge} ns");
-            assert_eq!(
-                nfscope_probes::time_bucket(edge + 1),
-                i + 1,
-                "{} ns",
-                edge + 1
-            );
-        }
-        let mut x = 1u64;
-        for _ in 0..200_000 {
-            x = x
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let ns = x >> (x & 63);
-            let want = edges
-                .iter()
-                .position(|&e| ns <= e)
-                .unwrap_or(Scheme::TIME.len - 1);
-            assert_eq!(nfscope_probes::time_bucket(ns), want, "{ns} ns");
-        }
-        for v in (0..70_000).chain([1 << 29, 1 << 30, (1 << 30) + 1, u64::MAX]) {
-            assert_eq!(
-                nfscope_probes::size_bucket(v, 32),
-                Scheme::SIZE.bucket(v as f64),
-                "{v} bytes"
-            );
-        }
     }
 }

@@ -1,18 +1,20 @@
 //! Slow operations: asks the probes for them, and reads the ring that then exists.
 
+use super::decode::monotonic_ns;
+use super::nfs_status::status;
+use super::nfsd::{STABILITIES, op_name};
+use super::top_k::address;
 use crate::linux::host::file_handle::{Exports, Handle};
 use crate::linux::host::zfs_datasets::Datasets;
-use crate::linux::load::loader::Loaded;
-use crate::linux::load::maps::Ring;
-use crate::linux::load::pod;
-use crate::linux::read::{nfs_status as names, nfsd as read, top_k as tally};
+use crate::linux::load::object::Loaded;
+use crate::linux::load::ring::Ring;
 use anyhow::Context;
 use nfscope_model::{OpPhases, SlowBatch, SlowFilter, SlowOp};
 use nfscope_probes::types as t;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-/// Room for some twenty thousand events: what a burst brings between two looks.
+/// Room for some twenty thousand events: what a burst brings between two calls.
 const RING_BYTES: u32 = 4 << 20;
 
 const NONE: t::slow_want = t::slow_want {
@@ -42,7 +44,7 @@ fn wanted(filter: &SlowFilter, l: &Loaded) -> anyhow::Result<t::slow_want> {
     };
     let mut unknown = filter.ops.clone();
     for row in 0..t::op_row::OP_ROWS.0 {
-        let Some((_, op)) = read::op_name(row, l.build) else {
+        let Some((_, op)) = op_name(row, l.build) else {
             continue;
         };
         unknown.retain(|u| u != op);
@@ -109,7 +111,7 @@ impl Listening {
         l.close_ring("nfsd_slow_ring");
     }
 
-    /// What has come since the last look. `phases` where waits are split here.
+    /// What has come since the last call. `phases` where operations are split into phases here.
     pub fn take(
         &mut self,
         l: &Loaded,
@@ -118,11 +120,8 @@ impl Listening {
         phases: bool,
     ) -> SlowBatch {
         let mut ops = Vec::new();
-        let now = (read::monotonic_ns(), SystemTime::now());
-        for bytes in self.ring.take() {
-            let Some(e) = pod::from_bytes::<t::slow_event>(&bytes) else {
-                continue;
-            };
+        let now = (monotonic_ns(), SystemTime::now());
+        for e in self.ring.take::<t::slow_event>() {
             ops.extend(decode(&e, l, exports, datasets, phases, now));
         }
         let n = left_out(l);
@@ -145,7 +144,7 @@ fn decode(
     phases: bool,
     now: (u64, SystemTime),
 ) -> Option<SlowOp> {
-    let (version, op) = read::op_name(e.row, l.build)?;
+    let (version, op) = op_name(e.row, l.build)?;
     let handle = e
         .handle
         .get(..e.handle_size as usize)
@@ -155,7 +154,7 @@ fn decode(
     let moved = matches!(op, "read" | "write" | "read_plus");
     Some(SlowOp {
         at: now.1.checked_sub(ago).unwrap_or(now.1),
-        client: tally::address(e.client),
+        client: address(e.client),
         version: version.to_owned(),
         op: op.to_owned(),
         dataset: export
@@ -165,12 +164,12 @@ fn decode(
         inode: handle.and_then(|h| h.inode),
         bytes: moved.then_some(u64::from(e.bytes)),
         stability: (op == "write")
-            .then(|| read::STABILITIES.get(e.stability as usize))
+            .then(|| STABILITIES.get(e.stability as usize))
             .flatten()
             .map(|s| (*s).to_owned()),
         status: match e.status {
             0 => "ok".to_owned(),
-            s => names::status(version == "3", s),
+            s => status(version == "3", s),
         },
         duration: Duration::from_nanos(e.ns),
         phases: phases.then(|| {

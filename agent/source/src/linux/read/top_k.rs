@@ -1,13 +1,10 @@
 //! The busiest clients and exports: who has a series of its own, and what counts for `other`.
 
-use crate::linux::host::file_handle as handle;
-use crate::linux::host::file_handle::Exports;
-use crate::linux::load::loader::Loaded;
-use crate::linux::load::maps;
-use crate::linux::load::pod;
+use super::decode::fill;
+use crate::linux::host::file_handle::{Exports, NO_EXPORT};
+use crate::linux::load::maps::Map;
+use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
-use crate::linux::read::nfsd as read;
-use libbpf_rs::MapHandle;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use nfscope_model::family::Family;
@@ -40,14 +37,14 @@ const MARGIN: f64 = 1.1;
 struct Named {
     /// What it has, since it is named.
     sum: Sum,
-    /// What of that somebody was told.
-    told: Sum,
+    /// What of that has been published.
+    published: Sum,
 }
 
 /// The busiest `most` names of one kind. In any span of time what was counted is the sum of what the named and `other`
-/// gained, and none of them ever falls: whoever loses its name takes along what was told of it, and leaves the rest to `other`.
+/// gained, and none of them ever falls: a name that loses its series takes along what was published of it, and leaves the rest to `other`.
 #[derive(Debug)]
-struct Busiest {
+struct TopK {
     most: usize,
     named: BTreeMap<String, Named>,
     /// What each name counts for in the choice.
@@ -58,9 +55,9 @@ struct Busiest {
     other: Sum,
 }
 
-impl Busiest {
+impl TopK {
     fn new(most: usize) -> Self {
-        Busiest {
+        TopK {
             most,
             named: BTreeMap::new(),
             weight: HashMap::new(),
@@ -117,8 +114,8 @@ impl Busiest {
                 match old.next() {
                     Some((least, lw)) if w > lw * MARGIN => {
                         if let Some(n) = self.named.remove(&least) {
-                            self.credited.ops -= n.sum.ops - n.told.ops;
-                            self.credited.ns -= n.sum.ns - n.told.ns;
+                            self.credited.ops -= n.sum.ops - n.published.ops;
+                            self.credited.ns -= n.sum.ns - n.published.ns;
                         }
                         self.evictions += 1;
                     }
@@ -129,10 +126,10 @@ impl Busiest {
         }
     }
 
-    /// Somebody is told how it stands now.
-    fn tell(&mut self) {
+    /// The sums as they stand now have been published.
+    fn publish(&mut self) {
         for named in self.named.values_mut() {
-            named.told = named.sum;
+            named.published = named.sum;
         }
     }
 
@@ -156,18 +153,18 @@ impl Busiest {
 
 /// Clients and exports, from one reading to the next.
 #[derive(Debug)]
-pub struct Tally {
-    clients: Busiest,
-    exports: Busiest,
+pub struct ClientAccounting {
+    clients: TopK,
+    exports: TopK,
     /// Rows as they were read last.
     before: HashMap<([u64; 2], u64), (u64, u64)>,
     epoch: u32,
-    /// Requests without a row, as told last.
+    /// Requests without a row, at the last reading.
     full: f64,
     at: Duration,
 }
 
-/// How long a round-trip time is told after the client's last request.
+/// How long a round-trip time is reported after the client's last request.
 const RTT_LASTS: Duration = Duration::from_secs(300);
 
 /// The address in a key of the probes; `None` for a transport without one.
@@ -179,12 +176,12 @@ pub fn address(client: [u64; 2]) -> Option<IpAddr> {
     (!v6.is_unspecified()).then(|| v6.to_canonical())
 }
 
-impl Tally {
+impl ClientAccounting {
     /// With at most so many of each.
     pub fn new(max_clients: usize, max_exports: usize) -> Self {
-        Tally {
-            clients: Busiest::new(max_clients),
-            exports: Busiest::new(max_exports),
+        ClientAccounting {
+            clients: TopK::new(max_clients),
+            exports: TopK::new(max_exports),
             before: HashMap::new(),
             epoch: 1,
             full: 0.0,
@@ -192,10 +189,10 @@ impl Tally {
         }
     }
 
-    /// What was read last is told to somebody.
-    pub fn tell(&mut self) {
-        self.clients.tell();
-        self.exports.tell();
+    /// What was read last has been published.
+    pub fn publish(&mut self) {
+        self.clients.publish();
+        self.exports.publish();
     }
 
     /// Reads the probes' tables.
@@ -205,11 +202,12 @@ impl Tally {
             return;
         };
         let total = total(versions);
-        let rows: Vec<_> = maps::keys::<t::client_key>(index)
+        let rows: Vec<_> = index
+            .keys::<t::client_key>()
             .into_iter()
             .filter_map(|k| {
-                let row = maps::value::<u32>(index, pod::bytes_of(&k))?;
-                Some((k, maps::per_cpu::<t::client_row>(map, &row.to_ne_bytes())))
+                let row = index.value::<u32>(&k)?;
+                Some((k, map.per_cpu::<t::client_row>(&row)))
             })
             .collect();
         let (mut by_client, mut by_export) = (BTreeMap::new(), BTreeMap::new());
@@ -238,7 +236,7 @@ impl Tally {
             // Not for a row that stands still: the kernel's list is read again for an export that is not in it.
             if delta.ops > 0 {
                 let export = match key.export {
-                    handle::NO_EXPORT => "none".to_owned(),
+                    NO_EXPORT => "none".to_owned(),
                     // One name for all that have none, because clients can make them up.
                     k => exports.path(k).unwrap_or("unknown").to_owned(),
                 };
@@ -274,12 +272,12 @@ impl Tally {
                 s.gauge(&f::CLIENT_RTT, [name], *srtt as f64 / 8.0 / 1e6);
             }
         }
-        read::fill(index, rows.len(), "nfsd_client", s);
+        fill(index, rows.len(), "nfsd_client", s);
         let full = s
             .value(&f::EVENTS_LOST, ["nfsd", "client_full"])
             .unwrap_or_default();
         let more = full > std::mem::replace(&mut self.full, full);
-        if more || rows.len() >= maps::capacity(index) * 3 / 4 {
+        if more || rows.len() >= index.capacity() as usize * 3 / 4 {
             self.begin_epoch(l);
         }
     }
@@ -296,22 +294,22 @@ impl Tally {
         };
         self.before.clear();
         // In this order: with queue and index empty no connection learns a row, and with the new epoch none knows one.
-        maps::drain(free);
-        maps::empty(index);
+        free.drain_queue();
+        index.clear();
         // The probes begin with 1. The section exists as long as they do: what cannot be written could not be read.
         self.epoch += 1;
         let _ = l.set(".data.nfsd_client_epoch", &self.epoch);
-        maps::zero(map);
-        maps::queue_rows(map, free);
+        map.zero_rows();
+        free.queue_rows_of(map);
     }
 }
 
 /// What all rows hold and held. To be read before them: each request adds here after it has added to its row, so that what
 /// has no name yet never counts for `other`, which could not give it back.
-fn total(versions: &MapHandle) -> Sum {
+fn total(versions: &Map) -> Sum {
     let mut sum = Sum::default();
     for version in 0..t::version::VERSIONS.0 {
-        for cpu in maps::per_cpu::<t::version_row>(versions, &version.to_ne_bytes()) {
+        for cpu in versions.per_cpu::<t::version_row>(&version) {
             sum.add(Sum {
                 ops: cpu.accounted_ops,
                 ns: cpu.accounted_ns,
@@ -338,13 +336,13 @@ mod tests {
         }
     }
 
-    fn names(b: &Busiest) -> Vec<&str> {
+    fn names(b: &TopK) -> Vec<&str> {
         b.named.keys().map(String::as_str).collect()
     }
 
     #[test]
     fn all_have_a_series_while_there_is_room() {
-        let mut b = Busiest::new(3);
+        let mut b = TopK::new(3);
         b.add(&deltas(&[("a", 5), ("b", 1)]), Duration::ZERO);
         b.add(&deltas(&[("b", 1), ("c", 9)]), Duration::from_secs(1));
         b.settle(sum(16));
@@ -355,14 +353,14 @@ mod tests {
 
     #[test]
     fn the_busiest_keep_theirs_and_nothing_is_lost() {
-        let mut b = Busiest::new(2);
+        let mut b = TopK::new(2);
         b.add(
             &deltas(&[("a", 5), ("b", 50), ("c", 7), ("d", 1)]),
             Duration::ZERO,
         );
         assert_eq!(names(&b), ["b", "c"]);
         b.settle(sum(63));
-        b.tell();
+        b.publish();
         assert_eq!(b.other.ops, 6);
         // d overtakes c; from here on c counts as other.
         b.add(&deltas(&[("d", 20)]), Duration::from_secs(1));
@@ -372,13 +370,13 @@ mod tests {
         assert_eq!(b.evictions, 1);
     }
 
-    /// What a name gained between two tellings and lost with its name is told of `other`.
+    /// What a name gained between two publications and lost with its name counts for `other`.
     #[test]
-    fn what_nobody_was_told_of_a_name_stays() {
-        let mut b = Busiest::new(1);
+    fn what_was_not_published_of_a_name_stays() {
+        let mut b = TopK::new(1);
         b.add(&deltas(&[("a", 10)]), Duration::ZERO);
         b.settle(sum(10));
-        b.tell();
+        b.publish();
         b.add(&deltas(&[("a", 4)]), Duration::from_secs(1));
         b.settle(sum(14));
         b.add(&deltas(&[("b", 100)]), Duration::from_secs(1));
@@ -389,7 +387,7 @@ mod tests {
 
     #[test]
     fn equals_do_not_take_turns() {
-        let mut b = Busiest::new(1);
+        let mut b = TopK::new(1);
         b.add(&deltas(&[("a", 100)]), Duration::ZERO);
         for _ in 0..20 {
             b.add(&deltas(&[("a", 100), ("b", 100)]), Duration::from_secs(2));
@@ -400,7 +398,7 @@ mod tests {
 
     #[test]
     fn work_of_long_ago_counts_less() {
-        let mut b = Busiest::new(1);
+        let mut b = TopK::new(1);
         b.add(&deltas(&[("a", 1000)]), Duration::ZERO);
         b.add(&deltas(&[("b", 100)]), 5 * HALF_LIFE);
         assert_eq!(names(&b), ["b"]);

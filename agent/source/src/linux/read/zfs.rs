@@ -1,10 +1,8 @@
-//! OpenZFS: what the probe keeps and what kstats say, as series; and where the module has its fields if it does not say.
+//! OpenZFS: what the probe keeps and what kstats say, as series.
 
+use super::decode::{fill, lost, time};
 use crate::linux::host::kstat::{Kstats, Totals, ZIL, Zil};
-use crate::linux::load::loader::Loaded;
-use crate::linux::load::maps;
-use crate::linux::load::pod;
-use crate::linux::read::nfsd as read;
+use crate::linux::load::object::Loaded;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use nfscope_probes::types as t;
@@ -12,101 +10,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
 
 /// Where OpenZFS has its kstats: a directory for each pool.
 const KSTATS: &str = "/proc/spl/kstat/zfs";
 
-/// Version of the loaded module (`2.1.11-1`).
-pub const VERSION: &str = "/sys/module/zfs/version";
-
 const SYNCS: [&str; 3] = ["standard", "always", "disabled"];
 const LOGBIASES: [&str; 2] = ["latency", "throughput"];
 const TARGETS: [&str; 2] = ["main", "separate"];
-
-/// Layouts by the first and the last release that has them. From the types of modules that were built for Debian's
-/// kernels, which have neither lock debugging nor PREEMPT_RT: 2.1.11 and 2.3.2. The other releases declare what stands
-/// before these fields alike (include/sys/{zil_impl,zio,vdev_impl,spa_impl,metaslab_impl,dsl_dataset,dmu_tx}.h).
-const LAYOUTS: [([u32; 3], [u32; 3], t::zfs_layout); 2] = [
-    (
-        [2, 1, 10],
-        [2, 1, 16],
-        t::zfs_layout {
-            ds_object: 320,
-            spa_log_class: 848,
-            io_type: 112,
-            io_spa: 144,
-            io_private: 408,
-            io_size: 576,
-            io_vd: 592,
-            vdev_islog: 11456,
-            vdev_path: 13200,
-            tx_pool: 48,
-            ..COMMON
-        },
-    ),
-    (
-        [2, 3, 2],
-        [2, 3, 3],
-        t::zfs_layout {
-            ds_object: 328,
-            spa_log_class: 864,
-            io_type: 120,
-            io_spa: 152,
-            io_private: 392,
-            io_size: 560,
-            io_vd: 576,
-            vdev_islog: 11472,
-            vdev_path: 13312,
-            tx_pool: 40,
-            ..COMMON
-        },
-    ),
-];
-
-/// What these have in common.
-const COMMON: t::zfs_layout = t::zfs_layout {
-    zl_spa: 56,
-    zl_os: 72,
-    zl_logbias: 304,
-    zl_sync: 305,
-    ds_object: 0,
-    spa_log_class: 0,
-    mc_groups: 64,
-    lwb_blk: 8,
-    lwb_slog: 140,
-    lwb_slog_bit: 0,
-    io_type: 0,
-    io_spa: 0,
-    io_private: 0,
-    io_size: 0,
-    io_vd: 0,
-    vdev_top: 120,
-    vdev_islog: 0,
-    vdev_path: 0,
-    tx_pool: 0,
-};
-
-/// The layout of a module without BTF, by its version.
-pub fn layout(version: &str) -> Option<t::zfs_layout> {
-    let mut numbers = version
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|n| n.parse().ok());
-    let v: [u32; 3] = [numbers.next()??, numbers.next()??, numbers.next()??];
-    LAYOUTS
-        .iter()
-        .find(|(first, last, _)| (*first..=*last).contains(&v))
-        .map(|(_, _, l)| *l)
-}
-
-/// What one of OpenZFS's own tools answers; `None` where it is missing or fails.
-pub fn ask(tool: &str, args: &[&str]) -> Option<String> {
-    let output = Command::new(tool).args(args).output().ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-}
 
 /// What is remembered from one reading to the next.
 #[derive(Debug, Default)]
@@ -134,7 +44,7 @@ fn pool_of<'a>(key: &t::zfs_pool_key, k: &'a Kstats) -> Option<&'a str> {
 fn device_name(path: &str) -> String {
     let name = || {
         let dev = fs::metadata(path).ok()?.st_rdev();
-        let id = format!("{}:{}", libc::major(dev), libc::minor(dev));
+        let id = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
         let mut of = fs::canonicalize(Path::new("/sys/dev/block").join(id)).ok()?;
         if of.join("partition").exists() {
             of.pop();
@@ -157,7 +67,7 @@ impl Zfs {
         datasets(l, &k, s);
         devices(l, &k, s);
         use t::zfs_event as E;
-        read::lost(
+        lost(
             l,
             "zfs_event",
             "zfs",
@@ -209,23 +119,22 @@ fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
     };
     // From 2.4 on commits wait by another function, and kstats tell each reason.
     let txg_waits_seen = k.all.is_none_or(|all| all[ZIL.len() - 1].is_none());
-    let keys = maps::keys::<t::zfs_pool_key>(map);
+    let keys = map.keys::<t::zfs_pool_key>();
     for key in &keys {
-        let bytes = pod::bytes_of(key);
         let Some(pool) = pool_of(key, k) else {
-            maps::forget(map, bytes);
-            maps::forget(now, bytes);
+            map.remove(key);
+            now.remove(key);
             continue;
         };
-        let rows = maps::per_cpu::<t::zfs_pool_row>(map, bytes);
+        let rows = map.per_cpu::<t::zfs_pool_row>(key);
         let sum = |get: &dyn Fn(&t::zfs_pool_row) -> u64| rows.iter().map(get).sum::<u64>() as f64;
-        let separate = maps::value::<t::zfs_pool_now>(now, bytes).map(|n| n.separate != 0);
+        let separate = now.value::<t::zfs_pool_now>(key).map(|n| n.separate != 0);
         s.histogram(
             &f::LOG_WAIT,
             ["zfs", pool],
-            read::time(rows.iter().map(|r| &r.wait)),
+            time(rows.iter().map(|r| &r.wait)),
         );
-        let commit = read::time(rows.iter().map(|r| &r.commit));
+        let commit = time(rows.iter().map(|r| &r.commit));
         s.histogram(&f::LOG_COMMIT, ["zfs", pool], commit);
         if let Some(separate) = separate {
             s.gauge(
@@ -235,14 +144,14 @@ fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
             );
         }
         for (i, target) in TARGETS.iter().enumerate() {
-            let written = read::time(rows.iter().map(|r| &r.write[i]));
+            let written = time(rows.iter().map(|r| &r.write[i]));
             // A pool that never had a log device says nothing of one.
             if i == 1 && separate != Some(true) && written.count() == 0 {
                 continue;
             }
             s.counter(&f::LOG_BYTES, ["zfs", pool, target], sum(&|r| r.bytes[i]));
             s.histogram(&f::ZFS_LWB_WRITE, [pool, target], written);
-            let flushed = read::time(rows.iter().map(|r| &r.flush[i]));
+            let flushed = time(rows.iter().map(|r| &r.flush[i]));
             s.histogram(&f::ZFS_LWB_FLUSH, [pool, target], flushed);
         }
         for (i, sync) in SYNCS.iter().enumerate() {
@@ -251,28 +160,27 @@ fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
         if txg_waits_seen {
             s.counter(&f::ZFS_TXG_WAITS, [pool, "any"], sum(&|r| r.txg_waits));
         }
-        let txg = read::time(rows.iter().map(|r| &r.txg_sync));
+        let txg = time(rows.iter().map(|r| &r.txg_sync));
         s.histogram(&f::ZFS_TXG_SYNC, [pool], txg);
-        let throttle = read::time(rows.iter().map(|r| &r.throttle));
+        let throttle = time(rows.iter().map(|r| &r.throttle));
         s.histogram(&f::ZFS_THROTTLE, [pool], throttle);
     }
-    read::fill(map, keys.len(), "zfs_pool", s);
+    fill(map, keys.len(), "zfs_pool", s);
 }
 
 fn datasets(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
     let Some(map) = l.map("zfs_dataset") else {
         return;
     };
-    let keys = maps::keys::<t::zfs_dataset_key>(map);
+    let keys = map.keys::<t::zfs_dataset_key>();
     for key in &keys {
-        let bytes = pod::bytes_of(key);
         let pool = pool_of(&key.pool, k);
         let dataset = pool.and_then(|p| Some((p, k.pools.get(p)?.get(&key.objset)?)));
         let Some((pool, dataset)) = dataset else {
-            maps::forget(map, bytes);
+            map.remove(key);
             continue;
         };
-        let Some(now) = maps::value::<t::zfs_dataset_now>(map, bytes) else {
+        let Some(now) = map.value::<t::zfs_dataset_now>(key) else {
             continue;
         };
         let (sync, logbias) = (
@@ -282,30 +190,29 @@ fn datasets(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
         let labels = [pool, &dataset.name, sync, logbias];
         s.gauge(&f::ZFS_DATASET, labels, 1.0);
     }
-    read::fill(map, keys.len(), "zfs_dataset", s);
+    fill(map, keys.len(), "zfs_dataset", s);
 }
 
 fn devices(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
     let Some(map) = l.map("zfs_device") else {
         return;
     };
-    let keys = maps::keys::<t::zfs_device_key>(map);
+    let keys = map.keys::<t::zfs_device_key>();
     // Two partitions of a disk may serve one pool.
     let mut disks: BTreeMap<(&str, String, &str), u64> = BTreeMap::new();
     for key in &keys {
-        let bytes = pod::bytes_of(key);
         let Some(pool) = pool_of(&key.pool, k) else {
-            maps::forget(map, bytes);
+            map.remove(key);
             continue;
         };
         let target = TARGETS[usize::from(key.separate != 0)];
         let disk = (pool, device_name(&text(&key.path)), target);
-        *disks.entry(disk).or_default() += maps::value::<u64>(map, bytes).unwrap_or(0);
+        *disks.entry(disk).or_default() += map.value::<u64>(key).unwrap_or(0);
     }
     for ((pool, device, target), n) in disks {
         s.counter(&f::ZFS_LOG_DEVICE, [pool, &device, target], n as f64);
     }
-    read::fill(map, keys.len(), "zfs_device", s);
+    fill(map, keys.len(), "zfs_device", s);
 }
 
 #[cfg(test)]
@@ -327,15 +234,5 @@ mod tests {
         assert_eq!(pool_of(&key("tank"), &k), Some("tank"));
         assert_eq!(pool_of(&key("tan"), &k), None);
         assert_eq!(pool_of(&key(&long), &k), Some(long.as_str()));
-    }
-
-    #[test]
-    fn layouts_are_known_for_the_releases_that_were_looked_at() {
-        assert!(layout("2.1.11-1+deb12u1").is_some());
-        assert!(layout("2.3.2-2~bpo12+2").is_some());
-        assert!(layout("2.1.9-1").is_none());
-        assert!(layout("2.3.9").is_none());
-        assert!(layout("2.3").is_none());
-        assert!(layout("").is_none());
     }
 }

@@ -1,12 +1,12 @@
-//! The mount table of the agent's own mount namespace: proc_pid_mountinfo(5).
+//! The mount table of this process: proc_pid_mountinfo(5) of its mount namespace on Linux, mnttab(5) of its zone on illumos.
 
 use std::fs;
 use std::path::Path;
 
-/// A mounted filesystem.
+/// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Its device number as the kernel has it: `major << 20 | minor`.
+    /// Its device number as Linux has it, `major << 20 | minor`; 0 on other systems.
     pub dev: u32,
     /// Where it is mounted.
     pub point: String,
@@ -14,7 +14,7 @@ pub struct Mount {
     pub fs: String,
     /// What it is mounted from: a device's path, a dataset, or any word.
     pub source: String,
-    /// Of the filesystem, not of this mount; see [`Mount::option`].
+    /// Of the file system, not of this mount; see [`Mount::option`].
     options: String,
 }
 
@@ -31,13 +31,18 @@ impl Mount {
 pub struct Mounts(Vec<Mount>);
 
 impl Mounts {
-    /// Nothing where the table cannot be read.
+    /// Reads this system's table; empty where it cannot be read.
     pub fn read() -> Self {
-        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+        let text = |path| fs::read_to_string(path).unwrap_or_default();
+        if cfg!(target_os = "linux") {
+            Self::parse_mountinfo(&text("/proc/self/mountinfo"))
+        } else {
+            Self::parse_mnttab(&text("/etc/mnttab"))
+        }
     }
 
-    /// Leaves out lines that are none of the table's.
-    pub fn parse(mountinfo: &str) -> Self {
+    /// Parses Linux's table. Leaves out lines that are not of its form.
+    pub fn parse_mountinfo(mountinfo: &str) -> Self {
         let line = |l: &str| {
             let (mount, about) = l.split_once(" - ")?;
             let mut mount = mount.split(' ').skip(2);
@@ -52,6 +57,24 @@ impl Mounts {
             })
         };
         Mounts(mountinfo.lines().filter_map(line).collect())
+    }
+
+    /// Parses illumos's table: source, mount point, type, options and time, between tabs. Leaves out lines that are not of
+    /// this form.
+    pub fn parse_mnttab(mnttab: &str) -> Self {
+        let line = |l: &str| {
+            let mut fields = l.split('\t');
+            let source = fields.next()?.to_owned();
+            let point = fields.next().filter(|p| p.starts_with('/'))?.to_owned();
+            Some(Mount {
+                dev: 0,
+                point,
+                fs: fields.next()?.to_owned(),
+                source,
+                options: fields.next()?.to_owned(),
+            })
+        };
+        Mounts(mnttab.lines().filter_map(line).collect())
     }
 
     /// All of them.
@@ -98,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_line_tells_device_place_type_source_and_options() {
-        let m = Mounts::parse(TABLE);
+        let m = Mounts::parse_mountinfo(TABLE);
         assert_eq!(m.iter().count(), 7);
         let srv = m.iter().find(|m| m.dev == 253 << 20 | 1).unwrap();
         assert_eq!((srv.point.as_str(), srv.fs.as_str()), ("/srv", "xfs"));
@@ -110,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_path_lies_on_the_deepest_and_latest_mount() {
-        let m = Mounts::parse(TABLE);
+        let m = Mounts::parse_mountinfo(TABLE);
         let on = |path: &str| m.on(path).unwrap().source.as_str();
         assert_eq!(on("/home"), "/dev/vda");
         assert_eq!(on("/srv"), "/dev/mapper/data");
@@ -121,5 +144,23 @@ mod tests {
         assert_eq!(on("/tank/my"), "tank");
         assert_eq!(on("/over"), "/dev/sda2");
         assert_eq!(Mounts::default().on("/x"), None);
+    }
+
+    #[test]
+    fn a_line_of_mnttab_has_its_fields_between_tabs() {
+        let m = Mounts::parse_mnttab(
+            "rpool/ROOT/be\t/\tzfs\trw,devices,setuid,dev=4310002\t1700000000\n\
+             swap\t/tmp\ttmpfs\txattr,dev=8940003\t1700000001\n\
+             nfs1:/srv/a b\t/mnt/a b\tnfs\trw,vers=4,xattr,dev=8b80001\t1700000002\n\
+             nonsense\n",
+        );
+        assert_eq!(m.iter().count(), 3);
+        let on = m.on("/mnt/a b/c").unwrap();
+        assert_eq!(
+            (on.fs.as_str(), on.source.as_str()),
+            ("nfs", "nfs1:/srv/a b")
+        );
+        assert_eq!(on.option("vers").unwrap(), "4");
+        assert_eq!(m.on("/home").unwrap().source, "rpool/ROOT/be");
     }
 }

@@ -1,0 +1,142 @@
+//! `chatty_client`: most requests are metadata queries or tiny READs. They are not slow, only many.
+
+use crate::attribution::MIN_COUNT;
+use crate::breakdown::{Breakdown, Op, TINY_READ_BYTES, mean, part, sum};
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::{busiest_client, evidence, percent};
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind, Severity};
+
+/// Operations that query metadata: they change nothing and return no data.
+const METADATA_OPS: [&str; 7] = [
+    "getattr", "lookup", "lookupp", "access", "readlink", "verify", "nverify",
+];
+/// Operations that an NFSv4 COMPOUND needs besides its purpose.
+const COMPOUND_FRAME_OPS: [&str; 7] = [
+    "sequence",
+    "putfh",
+    "putrootfh",
+    "putpubfh",
+    "getfh",
+    "savefh",
+    "restorefh",
+];
+/// Clients are chatty from this part of their requests on.
+const CHATTY_RATIO: f64 = 0.8;
+/// The evidence names so many kinds of queries.
+const NAMED_QUERIES: usize = 3;
+
+/// Numbers of metadata queries and tiny READs.
+struct Queries {
+    /// NFSv3 procedures that query metadata.
+    v3: f64,
+    /// COMPOUNDs that query metadata.
+    v4: f64,
+    /// READs of at most [`TINY_READ_BYTES`].
+    tiny_reads: f64,
+}
+
+impl Queries {
+    /// A COMPOUND usually has one operation as its purpose. A COMPOUND without any other operation is a query.
+    fn of(b: &Breakdown) -> Queries {
+        let is_query = |o: &str| METADATA_OPS.contains(&o) || COMPOUND_FRAME_OPS.contains(&o);
+        let others = (b.ops.iter()).filter(|o| o.version != "3" && !is_query(&o.op));
+        let others = sum(others.map(|o| o.count));
+        let v3 = b.ops_named(&METADATA_OPS).filter(|o| o.version == "3");
+        Queries {
+            v3: sum(v3.map(|o| o.count)),
+            v4: (b.compounds - others).max(0.0),
+            tiny_reads: b.tiny_reads,
+        }
+    }
+
+    fn total(&self) -> f64 {
+        self.v3 + self.v4 + self.tiny_reads
+    }
+}
+
+pub fn rule(context: &Context) -> RuleResult {
+    let b = context.breakdown;
+    let queries = Queries::of(b);
+    let of_requests = part(queries.total(), b.requests);
+    let share = context.share_of_unattributed(query_seconds(context, &queries));
+    RuleResult {
+        kind: Kind::ChattyClient,
+        share: Some(share),
+        condition: queries.total() >= MIN_COUNT && of_requests >= CHATTY_RATIO,
+        max_severity: Severity::Warning,
+        summary: format!(
+            "{} of request time in the server is spent on metadata queries (attributes, names, access) and tiny READs",
+            percent(share)
+        ),
+        evidence: evidence_for(context, &queries, of_requests),
+        advice: vec![
+            "lengthen attribute caching on the clients: mount with actimeo= (default 3 to 60 s), not with noac or \
+             lookupcache=none"
+                .into(),
+            "find the programs on these clients that walk the tree: backups, indexers, monitoring, find, build systems"
+                .into(),
+            "NFSv4 with delegations lets clients open and stat files without asking the server".into(),
+        ],
+        ruled_out_reason: format!(
+            "{} of the requests are metadata queries or tiny READs",
+            percent(of_requests)
+        ),
+    }
+}
+
+fn query_seconds(context: &Context, queries: &Queries) -> f64 {
+    let b = context.breakdown;
+    // Only the cost of the query itself counts. A wait for a disk is none, however fast the disk is.
+    let cost = |o: &Op| (context.attribution.unattributed(o) - o.phases.disk).max(0.0);
+    let cost_of = |names: &[&str]| sum(b.ops_named(names).map(cost));
+    // Operations that frame a COMPOUND count in proportion to the COMPOUNDs that are queries.
+    cost_of(&METADATA_OPS)
+        + cost_of(&COMPOUND_FRAME_OPS) * part(queries.v4, b.compounds)
+        + cost_of(&["read"]) * part(queries.tiny_reads, b.reads)
+}
+
+fn evidence_for(context: &Context, queries: &Queries, of_requests: f64) -> Vec<Evidence> {
+    let b = context.breakdown;
+    let mut all = vec![evidence(
+        &f::OP_DURATION.info,
+        of_requests,
+        Some(CHATTY_RATIO),
+        format!(
+            "{} of {:.0} requests/s are metadata queries or tiny READs: {}",
+            percent(of_requests),
+            b.rate(b.requests),
+            most_frequent(b, queries)
+        ),
+    )];
+    let opens = sum(b.ops_named(&["open"]).map(|o| o.count));
+    if opens > 0.0 {
+        let each = queries.v4 / opens;
+        let text = format!("{each:.1} metadata COMPOUNDs for each OPEN");
+        all.push(evidence(&f::COMPOUND_OPS.info, each, None, text));
+    }
+    if queries.v4 > 0.0 {
+        let each = mean(b.compound_ops, b.compounds);
+        let text = format!("a COMPOUND has {each:.1} operations on average");
+        all.push(evidence(&f::COMPOUND_OPS.info, each, None, text));
+    }
+    all.extend(busiest_client(context));
+    all
+}
+
+/// The most frequent queries with their rates.
+fn most_frequent(b: &Breakdown, queries: &Queries) -> String {
+    let count = |name: &str| sum(b.ops_named(&[name]).map(|o| o.count));
+    let mut all: Vec<(String, f64)> = ["getattr", "lookup", "access", "readlink"]
+        .iter()
+        .map(|name| (name.to_uppercase(), count(name)))
+        .collect();
+    let tiny_read = format!("READ of at most {} bytes", TINY_READ_BYTES as u64);
+    all.push((tiny_read, queries.tiny_reads));
+    all.retain(|(_, n)| *n > 0.0);
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let all: Vec<_> = (all.iter().take(NAMED_QUERIES))
+        .map(|(name, n)| format!("{:.0} {name}", b.rate(*n)))
+        .collect();
+    all.join(", ")
+}

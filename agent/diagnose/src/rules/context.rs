@@ -1,0 +1,44 @@
+//! What a rule reads, and what it returns.
+
+use crate::attribution::Attribution;
+use crate::breakdown::{Breakdown, part, sum};
+use nfscope_model::finding::{Evidence, Kind, Severity};
+
+/// What every rule reads.
+pub struct Context<'a> {
+    pub breakdown: &'a Breakdown,
+    pub attribution: &'a Attribution,
+}
+
+impl Context<'_> {
+    /// `seconds` as a part of residence.
+    pub fn share(&self, seconds: f64) -> f64 {
+        part(seconds, self.breakdown.residence)
+    }
+
+    /// The part of residence that `seconds` of operations stand for. Only residence that is attributed to nothing slow
+    /// counts.
+    pub fn share_of_unattributed(&self, seconds: f64) -> f64 {
+        let b = self.breakdown;
+        let unattributed = (b.residence - self.attribution.total()).max(0.0);
+        let operations = sum(b.ops.iter().map(|o| self.attribution.unattributed(o)));
+        self.share(unattributed * part(seconds, operations))
+    }
+}
+
+/// What a rule returns.
+#[derive(Debug)]
+pub struct RuleResult {
+    pub kind: Kind,
+    /// Part of residence that the cause explains; `None` if this host cannot measure it.
+    pub share: Option<f64>,
+    /// Whether the cause is a finding if its share is large enough.
+    pub condition: bool,
+    /// The highest severity that the finding can have.
+    pub max_severity: Severity,
+    pub summary: String,
+    pub evidence: Vec<Evidence>,
+    pub advice: Vec<String>,
+    /// Why the cause is not a finding if it is ruled out.
+    pub ruled_out_reason: String,
+}

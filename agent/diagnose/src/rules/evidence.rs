@@ -1,0 +1,69 @@
+//! Evidence that several rules give, and its wording.
+
+use crate::attribution::BUSY_CPU_IDLE_RATIO;
+use crate::rules::context::Context;
+use nfscope_model::finding::Evidence;
+use nfscope_model::{Info, family as f};
+use nfscope_text::units::many;
+
+/// The reason where operations are not broken down into phases.
+pub const NO_PHASES: &str =
+    "the phases of operations are not measured on this host; `nfscope check` shows why";
+
+/// A shorter wait in the queue is no evidence.
+pub const MIN_QUEUE_SHARE: f64 = 0.01;
+
+/// A number with its sentence.
+pub fn evidence(info: &Info, value: f64, limit: Option<f64>, text: String) -> Evidence {
+    Evidence {
+        text,
+        metric: info.name.to_owned(),
+        value,
+        limit,
+    }
+}
+
+/// A part of a whole, for a sentence.
+pub fn percent(part: f64) -> String {
+    match part * 100.0 {
+        p if p > 0.0 && p < 0.95 => "less than 1 %".to_owned(),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// Bytes in a binary unit, for a sentence.
+pub fn bytes(n: f64) -> String {
+    match n {
+        n if n < 1024.0 => format!("{n:.0} bytes"),
+        n if n < 1024.0 * 1024.0 => format!("{:.0} KiB", n / 1024.0),
+        n => format!("{:.1} MiB", n / 1024.0 / 1024.0),
+    }
+}
+
+/// Requests that wait for a thread while the threads wait for `resource`.
+pub fn queue_behind(context: &Context, seconds: f64, resource: &str) -> Option<Evidence> {
+    let share = context.share(seconds);
+    (share >= MIN_QUEUE_SHARE).then(|| {
+        let text = format!(
+            "{} of request time is spent waiting for a thread while the threads wait for {resource}",
+            percent(share)
+        );
+        evidence(&f::RPC_PHASE.info, share, None, text)
+    })
+}
+
+/// The idle part of the CPUs' time.
+pub fn cpu_idle(context: &Context) -> Option<Evidence> {
+    let b = context.breakdown;
+    let (idle, cpus) = (b.cpu_idle?, b.cpus?);
+    let text = format!("CPU idle time is {} ({})", percent(idle), many(cpus, "CPU"));
+    let limit = Some(BUSY_CPU_IDLE_RATIO);
+    Some(evidence(&f::CPU_IDLE.info, idle, limit, text))
+}
+
+/// The client that sends most operations.
+pub fn busiest_client(context: &Context) -> Option<Evidence> {
+    let (client, part) = context.breakdown.busiest_client()?;
+    let text = format!("{} sends {} of the operations", client.name, percent(part));
+    Some(evidence(&f::CLIENT_OPS.info, part, None, text))
+}

@@ -1,0 +1,123 @@
+//! `small_sync_writes`: most requests are WRITEs or COMMITs that make few bytes durable. They are not slow, only many.
+
+use crate::attribution::MIN_COUNT;
+use crate::breakdown::{Breakdown, mean, part, sum};
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::{busiest_client, bytes, evidence, percent};
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind, Severity};
+
+/// Synchronous writes are the finding from this part of the requests on.
+const SYNC_RATIO: f64 = 0.5;
+/// Fewer bytes for each stable WRITE or COMMIT are small. A client's default WRITE is 16 times as large.
+const SMALL_BYTES: f64 = 65_536.0;
+/// COMMITs for each unstable WRITE from which on these WRITEs are synchronous, too.
+const COMMITS_PER_SYNC_WRITE: f64 = 0.5;
+
+/// Requests that make data durable.
+struct SyncWrites {
+    /// COMMITs.
+    commits: f64,
+    /// Stable WRITEs and COMMITs.
+    flushes: f64,
+    /// The part of the WRITEs that is synchronous.
+    write_ratio: f64,
+    /// Bytes for each stable WRITE or COMMIT.
+    bytes_each: f64,
+    /// The part of the requests that are synchronous WRITEs or COMMITs.
+    of_requests: f64,
+}
+
+impl SyncWrites {
+    fn of(b: &Breakdown) -> SyncWrites {
+        let commits = sum(b.ops_named(&["commit"]).map(|o| o.count));
+        let flushes = b.stable_writes + commits;
+        let stable = part(b.stable_writes, b.writes);
+        let unstable = b.writes - b.stable_writes;
+        let write_ratio = stable
+            + if commits >= COMMITS_PER_SYNC_WRITE * unstable {
+                1.0 - stable
+            } else {
+                0.0
+            };
+        SyncWrites {
+            commits,
+            flushes,
+            write_ratio,
+            bytes_each: mean(b.write_bytes, flushes),
+            of_requests: part(commits + b.writes * write_ratio, b.requests),
+        }
+    }
+}
+
+pub fn rule(context: &Context) -> RuleResult {
+    let b = context.breakdown;
+    let sync = SyncWrites::of(b);
+    let cost = |op: &str| sum((b.ops_named(&[op])).map(|o| context.attribution.unattributed(o)));
+    let share = context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio);
+    RuleResult {
+        kind: Kind::SmallSyncWrites,
+        share: Some(share),
+        condition: b.writes >= MIN_COUNT
+            && sync.bytes_each < SMALL_BYTES
+            && sync.of_requests >= SYNC_RATIO,
+        max_severity: Severity::Warning,
+        summary: format!(
+            "{} of request time in the server is spent making data durable, {} at a time",
+            percent(share),
+            bytes(sync.bytes_each)
+        ),
+        evidence: evidence_for(context, &sync),
+        advice: vec![
+            "find the program: nfscope slow --min-latency 0ms --op write,commit (column SYNC). Check whether it needs \
+             O_SYNC or an fsync after each write"
+                .into(),
+            "clients that mount with sync, or open files with O_SYNC or O_DSYNC, write like this".into(),
+            "if the writes must be synchronous, a log on fast storage makes them cheap".into(),
+        ],
+        ruled_out_reason: match sync.flushes >= MIN_COUNT {
+            true => format!(
+                "a stable WRITE or COMMIT makes {} durable on average; {} of the requests are synchronous WRITEs or COMMITs",
+                bytes(sync.bytes_each),
+                percent(sync.of_requests)
+            ),
+            false => "almost no data had to be durable at once".into(),
+        },
+    }
+}
+
+fn evidence_for(context: &Context, sync: &SyncWrites) -> Vec<Evidence> {
+    let b = context.breakdown;
+    let size = format!(
+        "a stable WRITE or COMMIT makes {} durable on average; less than {} is small",
+        bytes(sync.bytes_each),
+        bytes(SMALL_BYTES)
+    );
+    let ratio = format!(
+        "{} of the requests are synchronous WRITEs or COMMITs",
+        percent(sync.of_requests)
+    );
+    let rates = format!(
+        "{:.0} stable WRITEs/s and {:.0} COMMITs/s, with {:.0} WRITEs/s in total",
+        b.rate(b.stable_writes),
+        b.rate(sync.commits),
+        b.rate(b.writes)
+    );
+    let mut all = vec![
+        evidence(
+            &f::WRITE_BYTES.info,
+            sync.bytes_each,
+            Some(SMALL_BYTES),
+            size,
+        ),
+        evidence(
+            &f::OP_DURATION.info,
+            sync.of_requests,
+            Some(SYNC_RATIO),
+            ratio,
+        ),
+        evidence(&f::WRITE.info, b.rate(sync.flushes), None, rates),
+    ];
+    all.extend(busiest_client(context));
+    all
+}

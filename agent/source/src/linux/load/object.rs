@@ -1,0 +1,111 @@
+//! A probe's object in the kernel: its programs, maps and links, as long as this process keeps them.
+
+use super::kretprobe::Attached;
+use super::maps::Map;
+use super::program::Build;
+use super::ring::Ring;
+use crate::linux::host::procfs::KernelCounts;
+use anyhow::Context;
+use libbpf_rs::libbpf_sys;
+use nfscope_probes::Pod;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A probe's programs and maps in the kernel.
+pub struct Loaded {
+    /// Which build runs.
+    pub build: Build,
+    pub(super) maps: BTreeMap<String, Map>,
+    pub(super) programs: Vec<(&'static str, OwnedFd)>,
+    /// What the kernel had counted when the last of them attached.
+    pub counted: Option<KernelCounts>,
+    /// Dropping a link detaches its program.
+    pub(super) _links: Vec<Attached>,
+}
+
+/// What a program has run, by the kernel's count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// Runs; 0 unless statistics are on.
+    pub count: u64,
+    /// Time in the program; 0 unless statistics are on.
+    pub nanoseconds: u64,
+    /// Runs that the kernel skipped because the program was already running on that CPU. Always counted.
+    pub skipped: u64,
+}
+
+impl Loaded {
+    /// A map by its name; `None` where this build has none.
+    pub fn map(&self, name: &str) -> Option<&Map> {
+        self.maps.get(name)
+    }
+
+    fn required(&self, map: &str) -> anyhow::Result<&Map> {
+        self.map(map)
+            .with_context(|| format!("the probes have no {map}"))
+    }
+
+    /// The attached programs by name, and what each has run; without those of which the kernel does not tell.
+    pub fn runs(&self) -> impl Iterator<Item = (&'static str, Runs)> {
+        self.programs
+            .iter()
+            .filter_map(|(name, fd)| Some((*name, runs(fd).ok()?)))
+    }
+
+    /// Makes a ring of so many bytes (a power of two) and puts it into the first place of a map of rings.
+    pub fn open_ring(&self, map: &str, bytes: u32) -> anyhow::Result<Ring> {
+        let ring = Ring::create(bytes)?;
+        self.required(map)?.update(&0u32, &ring.descriptor())?;
+        Ok(ring)
+    }
+
+    /// Takes the ring out of such a map.
+    pub fn close_ring(&self, map: &str) {
+        if let Some(m) = self.map(map) {
+            // Nothing there is what was wanted.
+            m.remove(&0u32);
+        }
+    }
+
+    /// Writes the one variable of a data section.
+    pub fn set(&self, section: &str, value: &impl Pod) -> anyhow::Result<()> {
+        self.required(section)?
+            .update(&0u32, value)
+            .with_context(|| format!("writing the probes' {section}"))
+    }
+
+    /// Reads it.
+    pub fn get<T: Pod>(&self, section: &str) -> Option<T> {
+        self.map(section)?.value(&0u32)
+    }
+}
+
+/// What the kernel says of a program's runs.
+fn runs(program: &OwnedFd) -> io::Result<Runs> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: `info` is a plain structure of `len` bytes, and the descriptor is a program's and open.
+    let rc = unsafe {
+        libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut len)
+    };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Runs {
+        count: info.run_cnt,
+        nanoseconds: info.run_time_ns,
+        skipped: info.recursion_misses,
+    })
+}
+
+/// Turns the kernel's run-time statistics on for as long as the descriptor lives.
+pub fn enable_statistics() -> io::Result<OwnedFd> {
+    // SAFETY: a system call without pointers.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: a descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,25 @@
+//! What the probes' own programs run and skip, as the kernel counts it.
+
+use crate::linux::load::object::Loaded;
+use nfscope_model::Snapshot;
+use nfscope_model::family as f;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Reads every loaded probe; run counts and times only where this agent (`enabled`) or somebody else has the kernel keep them.
+pub fn read(loaded: &BTreeMap<&'static str, Loaded>, enabled: bool, s: &mut Snapshot) {
+    let kept = enabled
+        || fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|v| v.trim() == "1");
+    for (probe, l) in loaded {
+        let mut skipped = 0;
+        for (program, runs) in l.runs() {
+            skipped += runs.skipped;
+            if kept {
+                let seconds = runs.nanoseconds as f64 / 1e9;
+                s.counter(&f::PROBE_RUNS, [probe, program], runs.count as f64);
+                s.counter(&f::PROBE_RUN_SECONDS, [probe, program], seconds);
+            }
+        }
+        s.counter(&f::EVENTS_LOST, [probe, "recursion"], skipped as f64);
+    }
+}

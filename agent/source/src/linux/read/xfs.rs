@@ -1,0 +1,20 @@
+//! The log of XFS: the programs of probe xfs that each of its figures needs.
+
+use super::logs::Log;
+use crate::linux::host::log_types;
+
+/// What probe xfs tells; [`logs`](super::logs) reads it.
+pub static LOG: Log = Log {
+    probe: "xfs",
+    map: "xfs_log",
+    events: "xfs_event",
+    log_type: &log_types::XFS,
+    wait: &[
+        "xfs_seq_begin",
+        "xfs_seq_end",
+        "xfs_force_begin",
+        "xfs_force_end",
+    ],
+    commit: &["xfs_write_begin", "xfs_write_end"],
+    bytes: Some(&["xfs_write_begin"]),
+};
