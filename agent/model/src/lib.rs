@@ -13,6 +13,7 @@ pub mod probe;
 mod slow_op;
 mod snapshot;
 pub mod status;
+pub mod window_parts;
 
 pub use family::{Family, Info, Kind};
 pub use histogram::{Histogram, Scheme, Sparse};

@@ -37,7 +37,7 @@ pub fn from_query(query: &str) -> Result<SlowFilter, String> {
     let mut seen = Vec::new();
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = decode(value).ok_or_else(|| format!("{name}: `{value}` is no text"))?;
+        let value = decode(value).ok_or_else(|| format!("{name}: `{value}` is not valid text"))?;
         let value = value.as_str();
         let right = match name {
             "min_latency" | OLD_MIN_LATENCY => min_latency(value).map(|v| filter.over = v),
@@ -190,8 +190,8 @@ mod tests {
                 "client: give an IP address without port: 192.0.2.7, 2001:db8::7",
             ),
             ("limit=0", "limit: give a number from 1 to 10000"),
-            ("limit=%zz", "limit: `%zz` is no text"),
-            ("limit=%f", "limit: `%f` is no text"),
+            ("limit=%zz", "limit: `%zz` is not valid text"),
+            ("limit=%f", "limit: `%f` is not valid text"),
             (
                 "min_latnecy=1s",
                 "unknown parameter `min_latnecy`; did you mean `min_latency`?",

@@ -134,7 +134,7 @@ mod date {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SystemTime, D::Error> {
         let text = String::deserialize(from)?;
-        timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is no date")))
+        timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not a date")))
     }
 }
 

@@ -45,7 +45,7 @@ fn trusted(stream: &UnixStream, port: u16) -> anyhow::Result<()> {
     let peer = rustix::net::sockopt::socket_peercred(stream)?;
     anyhow::ensure!(
         peer.uid == Uid::ROOT || peer.uid == geteuid(),
-        "what listens at {} is not root's agent, but process {} of user {}",
+        "the socket {} belongs to neither root nor this user, but to process {} of user {}",
         probe_change::socket_name(port),
         peer.pid,
         peer.uid.as_raw()

@@ -53,13 +53,10 @@ pub fn render(report: &Report, color: bool) -> String {
         fix(&mut out, &p.fix);
     }
     let (state, verdict) = match report.verdict {
-        Verdict::Full => (
-            Mark::Good,
-            "NFS operations can be timed, with everything that belongs to it",
-        ),
+        Verdict::Full => (Mark::Good, "NFS operations can be timed, with all details"),
         Verdict::Degraded => (
             Mark::Warn,
-            "NFS operations can be timed; some probes are absent or use a fallback",
+            "NFS operations can be timed; some probes are missing or use a fallback",
         ),
         Verdict::None => (Mark::Bad, "NFS operations cannot be timed on this host"),
     };
@@ -74,7 +71,7 @@ fn exports(out: &mut String, exports: &[Exported], color: bool) {
     let widths = exports.iter().map(|e| e.path.chars().count());
     let left = widths.max().unwrap_or(0);
     if !exports.is_empty() {
-        out.push_str("\nExported filesystems\n");
+        out.push_str("\nExported file systems\n");
     }
     for e in exports {
         let mark = mark(if e.ok { Mark::Good } else { Mark::Warn }, color);
@@ -181,10 +178,10 @@ mod tests {
         assert_eq!(
             render(&report, false),
             "Host\n  ok   kernel      6.1.0\n  no   module BTF  none\n      fix: install it\n\n\
-             Exported filesystems\n  part /srv  xfs on sda1, log on sdb1: log waits\n      why: exported async\n      \
+             Exported file systems\n  part /srv  xfs on sda1, log on sdb1: log waits\n      why: exported async\n      \
              fix: export it with sync\n\n\
              Probe nfsd\n  part dispatch  fallback     fentry/nfsd_dispatch  execution time\n      why: no fentry\n      \
-             fix: upgrade\n\npart NFS operations can be timed; some probes are absent or use a fallback\n"
+             fix: upgrade\n\npart NFS operations can be timed; some probes are missing or use a fallback\n"
         );
         assert!(render(&report, true).contains("\x1b[33mpart\x1b[0m"));
         let codes = [Verdict::Full, Verdict::Degraded, Verdict::None].map(exit_code);

@@ -55,7 +55,7 @@ pub enum Error {
         hint: String,
     },
     /// A value of the wrong type, or outside its range.
-    #[error("{key} wants {wanted}, not {found} ({place})")]
+    #[error("{key} must be {wanted}, not {found} ({place})")]
     Type {
         /// The key.
         key: &'static str,
@@ -103,7 +103,7 @@ struct Setting {
     set: fn(&mut Settings, &DeValue) -> Result<(), &'static str>,
 }
 
-const TEXT: &str = "a text in quotes";
+const TEXT: &str = "a string in quotes";
 const SWITCH: &str = "true or false";
 const SERIES: &str = "a number from 0 to 10000";
 
@@ -200,7 +200,7 @@ fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> 
         let DeValue::Table(table) = value.get_ref() else {
             return Err(Error::Type {
                 key: known[0].section,
-                wanted: "to be a section in brackets",
+                wanted: "a section in brackets",
                 found: value.get_ref().type_str().to_owned(),
                 place: file.line(at),
             });
@@ -302,27 +302,27 @@ mod tests {
             ),
             (
                 "[probes]\nlate_attach = \"no\"",
-                "late_attach wants true or false, not string (f.toml:2)",
+                "late_attach must be true or false, not string (f.toml:2)",
             ),
             (
                 "web = 3",
-                "web wants to be a section in brackets, not integer (f.toml:1)",
+                "web must be a section in brackets, not integer (f.toml:1)",
             ),
             (
                 "[web]\nlisten_address = 9943",
-                "listen_address wants a text in quotes, not integer (f.toml:2)",
+                "listen_address must be a string in quotes, not integer (f.toml:2)",
             ),
             (
                 "[limits]\nclients = 10_001",
-                "clients wants a number from 0 to 10000, not 10001 (f.toml:2)",
+                "clients must be a number from 0 to 10000, not 10001 (f.toml:2)",
             ),
             (
                 "[limits]\nexports = -1",
-                "exports wants a number from 0 to 10000, not -1 (f.toml:2)",
+                "exports must be a number from 0 to 10000, not -1 (f.toml:2)",
             ),
             (
                 "[limits]\nexports = \"all\"",
-                "exports wants a number from 0 to 10000, not string (f.toml:2)",
+                "exports must be a number from 0 to 10000, not string (f.toml:2)",
             ),
             (
                 "[limits]\nclient = 1",

@@ -59,10 +59,7 @@ fn watch(windows: &mut WindowStream, length: Duration) -> anyhow::Result<Window>
     loop {
         let event = windows.next_with(|| {
             let left = length.saturating_sub(begun.elapsed());
-            progress.show(&format!(
-                "watching for {} s more",
-                left.as_secs_f64().ceil()
-            ));
+            progress.show(&format!("watching: {} s left", left.as_secs_f64().ceil()));
         });
         progress.clear();
         match event {

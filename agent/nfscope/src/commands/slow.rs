@@ -137,7 +137,7 @@ impl<'a> Printer<'a> {
                     self.text += &Line::LeftOut { left_out }.encode()?;
                 } else {
                     self.note(&format!(
-                        "{left_out} left out: more than {} a second, or than was read in time",
+                        "{left_out} left out: more than {} per second, or more than was read in time",
                         self.args.limit
                     ))?;
                 }

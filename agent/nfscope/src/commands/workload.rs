@@ -50,7 +50,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     let workload = args.name;
     let size = workload
         .size(args.size)
-        .context("the job file does not say how large its sizes are")?;
+        .context("the job file does not define its sizes")?;
     let fio = fio::version()?;
     let (dir, filesystem) = work_dir::locate(&args.dir)?;
     work_dir::check_space(&dir, size.needs)?;
@@ -60,7 +60,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
             .as_ref()
             .map_or("of an unknown type", |f| &f.kind);
         warnings.push(format!(
-            "{} is {kind}, no NFS mount: these are figures of this host alone",
+            "{} is {kind}, not an NFS mount: these figures describe this host only",
             dir.display()
         ));
     }
@@ -82,7 +82,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     let fio_run = |options: &[&str]| fio::run(workload.job_file, options, &variables, &stop);
 
     let needs = work_dir::mebibytes(size.needs);
-    progress.show(&format!("laying out files of at most {needs}"));
+    progress.show(&format!("creating files of at most {needs}"));
     let measured = fio_run(&["--create_only=1"]).and_then(|_| {
         let one = || RunReport::parse(&fio_run(&[])?);
         stopping_rule::run_until(stopping_rule(args), args.metric, started, one, |t| {

@@ -18,7 +18,7 @@ pub(super) fn render(host: &str, status: &Status) -> String {
     } else {
         format!(
             "<h2>Probes</h2>\n<div class=\"table\"><table>\n\
-             <tr><th>Probe</th><th>State</th><th>Gives</th><th>Hook</th></tr>\n{rows}</table></div>\n"
+             <tr><th>Probe</th><th>State</th><th>Measures</th><th>Hook</th></tr>\n{rows}</table></div>\n"
         )
     };
     format!(
@@ -26,14 +26,14 @@ pub(super) fn render(host: &str, status: &Status) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>nfscope on {host}</title>\n<style>\n{STYLE}</style>\n</head>\n<body><main>\n\
          <h1>nfscope</h1>\n\
-         <p class=\"soft\">Where every NFS operation's time goes, on <b>{host}</b> \u{b7} \
+         <p class=\"soft\">Where NFS operations spend their time on <b>{host}</b> \u{b7} \
          version {VERSION} <span class=\"mono\">({REVISION})</span></p>\n\
          <p class=\"state\" style=\"--edge: var(--{edge})\">{state}</p>\n\
          <ul class=\"links\">\n\
          <li><a href=\"/metrics\">/metrics</a><p class=\"soft\">for Prometheus: text, OpenMetrics, native histograms</p></li>\n\
          <li><a href=\"/healthz\">/healthz</a><p class=\"soft\">200 while NFS operations are being timed</p></li>\n\
-         <li><a href=\"/probes\">/probes</a><p class=\"soft\">JSON: every probe, its state and why</p></li>\n\
-         <li><a href=\"/snapshot\">/snapshot</a><p class=\"soft\">JSON: every value, for <code>nfscope top</code></p></li>\n\
+         <li><a href=\"/probes\">/probes</a><p class=\"soft\">JSON: every probe program, its state and the reason</p></li>\n\
+         <li><a href=\"/snapshot\">/snapshot</a><p class=\"soft\">JSON: all values, for <code>nfscope top</code></p></li>\n\
          <li><a href=\"/slow\">/slow</a><p class=\"soft\">JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code></p></li>\n\
          </ul>\n{probes}</main></body>\n</html>\n"
     )

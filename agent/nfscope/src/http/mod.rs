@@ -74,9 +74,9 @@ pub fn listen(address: &str) -> anyhow::Result<StdListener> {
 /// When the listener cannot be watched.
 pub async fn serve(listener: StdListener, source: Arc<SourceHandle>) -> anyhow::Result<Infallible> {
     let listener = TcpListener::from_std(listener)?;
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let place = room.clone().acquire_owned().await?;
+        let permit = permits.clone().acquire_owned().await?;
         match listener.accept().await {
             Ok((stream, _)) => {
                 let source = source.clone();
@@ -87,7 +87,7 @@ pub async fn serve(listener: StdListener, source: Arc<SourceHandle>) -> anyhow::
                         () = connection(stream, &source, &deadline) => {}
                         () = deadline.passed() => {}
                     }
-                    drop(place);
+                    drop(permit);
                 });
             }
             // A peer that gave up, or no file descriptor left: neither is worth a busy loop.

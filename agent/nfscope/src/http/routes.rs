@@ -41,7 +41,7 @@ pub(super) async fn answer<B>(
     if !known {
         return plain(
             StatusCode::NOT_FOUND,
-            "not here; see / /metrics /healthz /probes /snapshot /findings /slow\n".to_owned(),
+            "no such page; see / /metrics /healthz /probes /snapshot /findings /slow\n".to_owned(),
         );
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {

@@ -24,7 +24,7 @@ pub fn listen(port: u16) -> Option<StdListener> {
     bind(port)
         .inspect_err(|e| {
             say(&format!(
-                "`nfscope detach` will not reach this agent: its socket {}: {e}",
+                "`nfscope detach` cannot reach this agent: socket {}: {e}",
                 probe_change::socket_name(port)
             ));
         })
@@ -77,7 +77,7 @@ async fn answer(mut stream: UnixStream, source: &SourceHandle) {
         }
     } else {
         Err(anyhow::anyhow!(
-            "only root, and the user that the agent runs as, may ask for that"
+            "only root and the user that the agent runs as may detach and attach probes"
         ))
     };
     let text = match reply {
@@ -95,7 +95,7 @@ fn trusted(uid: u32) -> bool {
 async fn obey(line: &str, source: &SourceHandle) -> anyhow::Result<Vec<String>> {
     let mut words = line.split_ascii_whitespace();
     let change = words.next().and_then(Change::of);
-    let change = change.context("this agent knows `detach` and `attach`")?;
+    let change = change.context("unknown request: this agent accepts `detach` and `attach`")?;
     let mut probes = Vec::new();
     for word in words {
         let known = nfscope_source::words().find(|w| *w == word);

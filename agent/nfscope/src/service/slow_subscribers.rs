@@ -105,7 +105,7 @@ impl Subscribers {
         self.poll(source, now);
         anyhow::ensure!(
             self.subscribers.len() < MAX_SUBSCRIBERS,
-            "{MAX_SUBSCRIBERS} subscribers for slow operations are all that this agent serves at once"
+            "this agent serves at most {MAX_SUBSCRIBERS} listeners for slow operations at once"
         );
         let (lines, receiver) = mpsc::channel(MAX_LINES);
         self.subscribers.push(Subscriber {

@@ -30,7 +30,7 @@ pub enum Body {
 }
 
 impl Body {
-    fn place(self) -> usize {
+    fn index(self) -> usize {
         match self {
             Body::Metrics(format) => format as usize,
             Body::Json => Format::ALL.len(),
@@ -157,7 +157,7 @@ impl SourceHandle {
             _ => self.read().await?,
         };
         let reading = last.insert(reading);
-        let slot = &mut reading.bodies[body.place()];
+        let slot = &mut reading.bodies[body.index()];
         if let Some(bytes) = slot {
             return Ok(bytes.clone());
         }

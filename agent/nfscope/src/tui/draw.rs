@@ -107,12 +107,15 @@ fn top(app: &App, area: Rect) -> Vec<Line> {
     let mut out = vec![aside(title, state(app), width)];
     out.push(match (&app.link, app.view()) {
         (Link::Gone { why, since }, _) => {
-            let text = format!("agent gone for {} s, trying again: {why}", since.as_secs());
+            let text = format!(
+                "no answer from the agent for {} s, trying again: {why}",
+                since.as_secs()
+            );
             Line::of(Tone::Alarm, text)
         }
         (Link::Attaching, _) => Line::of(Tone::Warning, "the agent is attaching its probes"),
         (_, Some(view)) => panel::threads(view),
-        (_, None) => Line::of(Tone::Dim, "the first window has begun"),
+        (_, None) => Line::of(Tone::Dim, "collecting the first window"),
     });
     let warning = app.view().and_then(panel::warning);
     if area.height >= WARNING || app.view().is_some_and(|v| !v.timed) {
@@ -189,7 +192,7 @@ fn footer(app: &App) -> Line {
         Some(text) => {
             let mut line = Line::of(Tone::Strong, format!("/{text}"));
             line.push(Tone::Chosen, " ");
-            line.push(Tone::Dim, "  enter keeps it, esc shows all");
+            line.push(Tone::Dim, "  enter keeps the filter, esc clears it");
             line
         }
         None if app.help => Line::of(Tone::Dim, "? closes  up down pgup pgdn scroll"),

@@ -7,12 +7,12 @@ use nfscope_model::phase;
 
 // Lines of these stay below 80 columns.
 const KEYS: &[&str] = &[
-    "  1 to 5, tab, left, right   another panel",
-    "  s, S                       next, previous order      r    the other way round",
+    "  1 to 5, tab, left, right   select a panel",
+    "  s, S                       next, previous order      r    reverse the order",
     "  t o p P m e n              order by time, ops/s, p50, p99, max, errors, name",
     "  v                          NFS version: all, 3, 4.0, 4.1, 4.2",
-    "  /                          only names with a text; enter keeps it, esc clears",
-    "  space                      pause and go on",
+    "  /                          only names with this text; enter keeps, esc clears",
+    "  space                      pause and resume",
     "  up, down, pgup, pgdn, home, end                      scroll",
     "  q, esc, ctrl-c             quit                      ctrl-z suspend",
 ];
@@ -23,26 +23,26 @@ const COLUMNS: &[&str] = &[
     "             true maximum, at most 19 % above it",
     "  ERR/S      answers with a status other than OK",
     "  SHARE      part of the time of all operations, of all clients, all exports",
-    "  BUSY %     part of the threads' time with a request in hand",
-    "  ALL BUSY   part of the window in which every thread had one: requests wait",
-    "  QUEUE P99  from a request's arrival on its socket until a thread took it;",
-    "             for a disk, from the scheduler's queue to the device",
-    "  RPC P99    from arrival until the reply was handed to the socket",
+    "  BUSY %     part of the threads' time that they spent on requests",
+    "  ALL BUSY   part of the window in which all threads were busy: requests wait",
+    "  QUEUE P99  from a request's arrival on its socket until a thread picks it up;",
+    "             for a disk, in the I/O scheduler's queue",
+    "  RPC P99    from arrival until the reply is handed to the socket",
     "  RTT        round trip of the client's TCP connection, smoothed by the kernel",
     "  coverage   operations timed over operations that the kernel counted",
-    "  -          not known here, or nothing of it in this window",
+    "  -          not measured on this host, or nothing happened in this window",
 ];
 
 const OP: &[&str] = &[
-    "  cpu on a processor; runqueue ready to run, waiting for a processor;",
+    "  cpu running on a CPU; runqueue ready to run, waiting for a CPU;",
     "  log asleep until the journal or intent log is durable; disk asleep for block",
     "  I/O outside the log; lock any other sleep. `no phases`: this agent does not",
     "  split operations.",
 ];
 
 const RPC: &[&str] = &[
-    "  queue until a thread took it; receive read from the socket, authenticated;",
-    "  execute its operations; reply handed to the socket.",
+    "  queue waiting for a thread; receive read from the socket, authenticate;",
+    "  execute its operations; reply hand the reply to the socket.",
 ];
 
 /// Headings, and the lines below them.
@@ -60,11 +60,11 @@ pub(super) fn lines(style: TerminalStyle) -> Vec<(Line, Vec<Line>)> {
     vec![
         (head("KEYS"), plain(KEYS)),
         (
-            head("PHASES of an operation: what its thread did"),
+            head("PHASES of an operation: where its time went"),
             phases(&phase::OF_OP, OP),
         ),
         (
-            head("PHASES of a request: where it was"),
+            head("PHASES of a request: where its time went"),
             phases(&phase::OF_RPC, RPC),
         ),
         (head("COLUMNS"), plain(COLUMNS)),

@@ -42,7 +42,7 @@ pub(super) fn title(v: &View) -> Line {
 /// The threads in one line.
 pub(super) fn threads(v: &View) -> Line {
     let text = match v.pools.as_slice() {
-        [] => "no nfsd thread known".to_owned(),
+        [] => "no nfsd threads".to_owned(),
         [one] => pool(one),
         all => {
             let shown = all.iter().take(POOLS);
@@ -51,7 +51,7 @@ pub(super) fn threads(v: &View) -> Line {
                 .collect();
             let more = match all.len().saturating_sub(POOLS) {
                 0 => String::new(),
-                n => format!("   and {n} pools less busy"),
+                n => format!("   and {n} less busy pools"),
             };
             shown.join("   ") + &more
         }
@@ -129,7 +129,7 @@ pub(super) fn probes(v: &View) -> Vec<Line> {
         }
     }
     if v.probes.is_empty() {
-        out.push(Line::of(Tone::Dim, "  the agent has told of none"));
+        out.push(Line::of(Tone::Dim, "  the agent reports no probes"));
     }
     out
 }

@@ -69,7 +69,7 @@ pub(super) fn operations(v: &View) -> Table {
     Table {
         columns: OPS,
         rows: v.ops.iter().map(row).collect(),
-        empty: "no NFS operation in this window".to_owned(),
+        empty: "no NFS operations in this window".to_owned(),
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn pools(v: &View) -> Table {
     Table {
         columns: POOLS,
         rows: v.pools.iter().map(row).collect(),
-        empty: empty(v, "pools", "no nfsd thread known"),
+        empty: empty(v, "pools", "no nfsd threads"),
     }
 }
 
@@ -159,7 +159,7 @@ pub(super) fn rpc(v: &View) -> Table {
     Table {
         columns: RPC,
         rows: v.rpc.iter().map(row).collect(),
-        empty: empty(v, "rpc", "no request in this window"),
+        empty: empty(v, "rpc", "no requests in this window"),
     }
 }
 
@@ -249,7 +249,7 @@ pub(super) fn disks(v: &View) -> Table {
     Table {
         columns: DISKS,
         rows: v.disks.iter().map(row).collect(),
-        empty: empty(v, "disks", "no block request in this window"),
+        empty: empty(v, "disks", "no block requests in this window"),
     }
 }
 
@@ -275,7 +275,7 @@ pub(super) fn clients(v: &View) -> Table {
     Table {
         columns: CLIENTS,
         rows: v.clients.iter().map(row).collect(),
-        empty: empty(v, "clients", "no client had an operation in this window"),
+        empty: empty(v, "clients", "no client operations in this window"),
     }
 }
 
@@ -299,7 +299,7 @@ pub(super) fn exports(v: &View) -> Table {
     Table {
         columns: EXPORTS,
         rows: v.exports.iter().map(row).collect(),
-        empty: empty(v, "exports", "no export had an operation in this window"),
+        empty: empty(v, "exports", "no operations on exports in this window"),
     }
 }
 
@@ -332,7 +332,7 @@ pub(super) fn coverage(v: &View) -> Table {
     Table {
         columns: COVERAGE,
         rows: v.coverage.iter().map(row).collect(),
-        empty: "nothing to compare with the kernel's counts yet".to_owned(),
+        empty: "no operations to compare with the kernel's counters yet".to_owned(),
     }
 }
 
@@ -352,14 +352,14 @@ pub(super) fn lost(v: &View) -> Table {
     Table {
         columns: LOST,
         rows: v.lost.iter().map(row).collect(),
-        empty: "no event lost in this window".to_owned(),
+        empty: "no events lost in this window".to_owned(),
     }
 }
 
 /// Nothing measured is another thing than nothing happened.
 fn empty(v: &View, section: &str, nothing: &str) -> String {
     if v.not_measured.contains(&section) {
-        "not measured here: see `nfscope check`".to_owned()
+        "not measured on this host: see `nfscope check`".to_owned()
     } else {
         nothing.to_owned()
     }

@@ -58,7 +58,7 @@ pub fn version() -> anyhow::Result<String> {
     let out = match Command::new("fio").arg("--version").output() {
         Ok(out) => out,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            bail!("there is no fio on this host: apt-get install fio")
+            bail!("fio is not installed; fix: apt-get install fio")
         }
         Err(e) => return Err(e).context("cannot run fio"),
     };
@@ -87,7 +87,7 @@ pub fn run(
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
-        .context("cannot run fio: apt-get install fio")?;
+        .context("cannot run fio; fix: apt-get install fio")?;
     let output = read(child.stdout.take());
     let errors = read(child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
@@ -152,7 +152,7 @@ fn complaint(errors: &str, said: &str) -> String {
         }
     }
     match lines.len() {
-        0 => "  it says nothing".to_owned(),
+        0 => "  (no output)".to_owned(),
         n => format!("  {}", lines[n.saturating_sub(MAX_LINES)..].join("\n  ")),
     }
 }

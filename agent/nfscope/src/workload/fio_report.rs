@@ -94,7 +94,7 @@ impl RunReport {
             .into_iter()
             .next()
             .context("fio's report is empty")?
-            .context("cannot read fio's report: is the fio on the PATH fio 3.33 or later?")?;
+            .context("cannot read fio's report; fix: install fio 3.33 or later")?;
         let mut tallies: Vec<(String, String, JobTotals)> = Vec::new();
         let mut phases: BTreeMap<u64, u64> = BTreeMap::new();
         for job in &report.jobs {
@@ -122,7 +122,7 @@ impl RunReport {
             }
         }
         if tallies.is_empty() {
-            bail!("fio did no operation in this time: give it more with --runtime");
+            bail!("fio completed no operation; fix: use a longer --runtime");
         }
         let mut total = JobTotals::default();
         for (.., tally) in &tallies {

@@ -109,8 +109,8 @@ pub fn correlation(metric: Metric, runs: &[Figures]) -> (Option<f64>, Option<Str
     let r = autocorrelation(&values);
     let warning = r.filter(|r| *r > CORRELATED).map(|r| {
         format!(
-            "consecutive repeats resemble each other (autocorrelation {r:.2}), so that the true interval is wider: \
-             take a longer --runtime, or look for what drifts"
+            "consecutive repeats are correlated (autocorrelation {r:.2}), so the true interval is wider; \
+             fix: use a longer --runtime, or find out what drifts"
         )
     });
     (r, warning)

@@ -25,7 +25,7 @@ pub fn text(s: &Summary) -> String {
     let long = s.runtime_seconds.map(|t| format!(" of {t} s"));
     let _ = writeln!(
         out,
-        "{}{} after one to warm up; mean and its 95 % interval\n",
+        "{}{} after a warm-up run; mean and 95 % confidence interval\n",
         units::many(s.repeats as f64, "repeat"),
         long.unwrap_or_default()
     );
@@ -47,7 +47,7 @@ pub fn text(s: &Summary) -> String {
     }
     if let (Some(wanted), Some(reached)) = (s.until_ci, s.reached) {
         let said = if reached { "reached" } else { "not reached" };
-        let _ = writeln!(out, "\nan interval of {} was {said}", percent(wanted));
+        let _ = writeln!(out, "\nthe target of ± {} was {said}", percent(wanted));
     }
     for warning in &s.warnings {
         let _ = writeln!(out, "\nwarning: {warning}");

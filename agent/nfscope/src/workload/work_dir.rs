@@ -44,9 +44,12 @@ impl Filesystem {
 /// When there is no such directory.
 pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<Filesystem>)> {
     let real = fs::canonicalize(dir)
-        .with_context(|| format!("cannot work in {}: mount an export there", dir.display()))?;
+        .with_context(|| format!("cannot use {}; fix: mount an export there", dir.display()))?;
     if !real.is_dir() {
-        bail!("{} is no directory: name one with --dir", dir.display());
+        bail!(
+            "{} is not a directory; fix: name one with --dir",
+            dir.display()
+        );
     }
     let mounts = Mounts::read();
     let mount = real.to_str().and_then(|path| mounts.on(path));
@@ -58,11 +61,11 @@ pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<Filesystem>)> {
 /// When fewer bytes are free for this user than a data set needs.
 pub fn check_space(dir: &Path, needs: u64) -> anyhow::Result<()> {
     let stat = rustix::fs::statvfs(dir)
-        .with_context(|| format!("cannot ask how much room {} has", dir.display()))?;
+        .with_context(|| format!("cannot read the free space of {}", dir.display()))?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     if free < needs {
         bail!(
-            "{} has {} free, and the files need {}: make room, or take a smaller --size",
+            "{} has {} free and the files need {}; fix: free some space, or use a smaller --size",
             dir.display(),
             mebibytes(free),
             mebibytes(needs)
@@ -97,7 +100,7 @@ impl WorkDir {
                 let real = path.symlink_metadata().is_ok_and(|m| m.is_dir());
                 if !keep || !real {
                     bail!(
-                        "{0} is there, of a run under way or one that kept it: wait for it, use it with --keep, or rm -r {0}",
+                        "{0} exists, from a run in progress or one with --keep; fix: wait for it, reuse it with --keep, or rm -r {0}",
                         path.display()
                     );
                 }
@@ -105,7 +108,7 @@ impl WorkDir {
             Err(e) => {
                 return Err(e).with_context(|| {
                     format!(
-                        "cannot make {}: run as a user who may write there (NFS exports squash root unless no_root_squash)",
+                        "cannot create {}; fix: run as a user who may write there (NFS exports squash root unless no_root_squash)",
                         path.display()
                     )
                 });
@@ -130,7 +133,7 @@ impl WorkDir {
         }
         fs::remove_dir_all(&self.path).with_context(|| {
             let path = self.path.display();
-            format!("cannot remove the files: rm -r {path}")
+            format!("cannot remove the files; fix: rm -r {path}")
         })
     }
 }

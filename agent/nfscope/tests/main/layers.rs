@@ -62,7 +62,7 @@ type Folders = &'static [(&'static str, &'static [&'static str])];
 /// Folders of the program, lowest first. `main.rs` and `lib.rs` are the folder "".
 const PROGRAM: Folders = &[
     ("api", &[]),
-    ("exposition", &[]),
+    ("exposition", &["api"]),
     ("workload", &[]),
     ("client", &["api"]),
     ("service", &["api", "exposition"]),

@@ -127,7 +127,7 @@ fn view() -> View {
 }
 
 fn screen() -> Buffer {
-    let look = TerminalStyle {
+    let style = TerminalStyle {
         color: true,
         utf8: true,
     };
@@ -136,7 +136,7 @@ fn screen() -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).unwrap();
     let frame = terminal.draw(|f| {
         let area = f.area();
-        draw(&app, look, area, f.buffer_mut());
+        draw(&app, style, area, f.buffer_mut());
     });
     frame.unwrap().buffer.clone()
 }

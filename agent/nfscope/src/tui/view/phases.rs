@@ -1,6 +1,6 @@
 //! A time by what it went into.
 
-use nfscope_model::{Family, Sample, Window};
+use nfscope_model::window_parts::PhaseSeconds;
 use serde::{Serialize, Serializer};
 
 /// Seconds by phase, `None` for a phase that this host does not tell.
@@ -13,29 +13,15 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// What the series of `family` hold whose labels before the phase are `labels`; `None` where there is none.
-    pub(super) fn read<const N: usize>(
-        window: &Window,
-        family: &Family<N>,
-        names: &'static [&'static str],
-        labels: &[&str],
-    ) -> Option<Phases> {
-        let mut seconds = vec![None; names.len()];
-        for s in window.delta.series(&family.info) {
-            let Some((phase, before)) = s.labels.split_last() else {
-                continue;
-            };
-            if before != labels {
-                continue;
-            }
-            if let (Some(i), Sample::Counter(v)) =
-                (names.iter().position(|n| n == phase), &s.sample)
-            {
-                seconds[i] = Some(*v);
-            }
+    /// As many seconds as there are names.
+    pub(super) fn new<const N: usize>(
+        names: &'static [&'static str; N],
+        seconds: PhaseSeconds<N>,
+    ) -> Phases {
+        Phases {
+            names,
+            seconds: seconds.to_vec(),
         }
-        let known = seconds.iter().any(Option::is_some);
-        known.then_some(Phases { names, seconds })
     }
 
     /// The parts as numbers; what is not known takes no room.

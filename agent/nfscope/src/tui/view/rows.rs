@@ -2,7 +2,9 @@
 
 use crate::tui::view::phases::Phases;
 use crate::tui::view::types::{Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc};
+use nfscope_model::window_parts::{self, WindowDisk, WindowLog, WindowOp, WindowUser};
 use nfscope_model::{Family, Histogram, Scheme, Window, family, phase};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 pub(super) struct Rows<'a> {
@@ -25,24 +27,27 @@ impl<'a> Rows<'a> {
     }
 
     pub(super) fn ops(&self) -> Vec<Op> {
-        let all = self.histograms(&family::OP_DURATION);
-        let total: f64 = all.iter().map(|(_, h)| h.sum).sum();
-        let row = |(labels, h): ([&str; 2], &Histogram)| {
-            let errors = self.numbers(&family::OP_ERRORS);
-            let errors = errors.filter(|([version, op, _], _)| [*version, *op] == labels);
-            Op {
-                version: labels[0].to_owned(),
-                op: labels[1].to_owned(),
-                rate: self.rate(h),
-                p50: h.quantile(0.5),
-                p99: h.quantile(0.99),
-                max: max(h),
-                // A sum of nothing is -0.
-                errors_per_s: errors.fold(0.0, |sum, (_, n)| sum + n) / self.length,
-                share: if total > 0.0 { h.sum / total } else { 0.0 },
-                seconds: h.sum,
-                phases: Phases::read(self.w, &family::OP_PHASE, &phase::OF_OP, &labels),
-            }
+        let mut all = window_parts::ops(self.w);
+        all.sort_by(|a, b| {
+            (b.durations.sum.total_cmp(&a.durations.sum))
+                .then_with(|| [a.version, a.op].cmp(&[b.version, b.op]))
+        });
+        let total: f64 = all.iter().map(|o| o.durations.sum).sum();
+        let row = |o: WindowOp| Op {
+            version: o.version.to_owned(),
+            op: o.op.to_owned(),
+            rate: self.rate(o.durations),
+            p50: o.durations.quantile(0.5),
+            p99: o.durations.quantile(0.99),
+            max: max(o.durations),
+            errors_per_s: o.errors / self.length,
+            share: if total > 0.0 {
+                o.durations.sum / total
+            } else {
+                0.0
+            },
+            seconds: o.durations.sum,
+            phases: o.phases.map(|p| Phases::new(&phase::OF_OP, p)),
         };
         all.into_iter().map(row).collect()
     }
@@ -76,6 +81,7 @@ impl<'a> Rows<'a> {
             let bytes = self.w.delta.value(f, [version])?;
             Some(bytes / self.length)
         };
+        let phases = window_parts::rpc_phases(self.w);
         let row = |([version], h): ([&str; 1], &Histogram)| Rpc {
             version: version.to_owned(),
             rate: self.rate(h),
@@ -83,7 +89,7 @@ impl<'a> Rows<'a> {
             p99: h.quantile(0.99),
             max: max(h),
             seconds: h.sum,
-            phases: Phases::read(self.w, &family::RPC_PHASE, &phase::OF_RPC, &[version]),
+            phases: (phases.get(version)).map(|p| Phases::new(&phase::OF_RPC, *p)),
             received_per_s: per_s(&family::RPC_RECEIVED_BYTES, version),
             sent_per_s: per_s(&family::RPC_SENT_BYTES, version),
         };
@@ -92,94 +98,96 @@ impl<'a> Rows<'a> {
     }
 
     pub(super) fn logs(&self) -> Vec<Log> {
-        let writes = self.histograms(&family::LOG_COMMIT);
-        let mut rows = self.histograms(&family::LOG_WAIT);
-        // A log that writes while nobody waits is worth its row as well.
         let none = Histogram::new(Scheme::TIME);
-        for (labels, _) in &writes {
-            if !rows.iter().any(|(l, _)| l == labels) {
-                rows.push((*labels, &none));
-            }
-        }
-        let written = |[fs, volume]: [&str; 2]| {
-            let all = self.numbers(&family::LOG_BYTES);
-            let of = all.filter(|([f, v, _], _)| [*f, *v] == [fs, volume]);
-            of.map(|(_, bytes)| bytes).reduce(|a, b| a + b)
-        };
-        let row = |(labels, waits): ([&str; 2], &Histogram)| {
-            let write = writes.iter().find(|(l, _)| *l == labels).map(|(_, h)| *h);
+        let mut all = window_parts::logs(self.w);
+        // A log that writes while nobody waits is worth its row as well, below the others.
+        let waited = |l: &WindowLog| l.waits.map(|h| h.sum);
+        let written = |l: &WindowLog| l.writes.map_or(0.0, |h| h.sum);
+        all.sort_by(|a, b| {
+            (waited(b).partial_cmp(&waited(a)).unwrap_or(Ordering::Equal))
+                .then_with(|| match waited(a) {
+                    Some(_) => Ordering::Equal,
+                    None => written(b).total_cmp(&written(a)),
+                })
+                .then_with(|| [a.fs, a.volume].cmp(&[b.fs, b.volume]))
+        });
+        let row = |l: WindowLog| {
+            let waits = l.waits.unwrap_or(&none);
+            let writes = l.writes.filter(|h| h.count() > 0);
             Log {
-                fs: labels[0].to_owned(),
-                volume: labels[1].to_owned(),
+                fs: l.fs.to_owned(),
+                volume: l.volume.to_owned(),
                 waits_per_s: self.rate(waits),
                 wait_p50: waits.quantile(0.5),
                 wait_p99: waits.quantile(0.99),
                 wait_max: max(waits),
                 seconds: waits.sum,
-                writes_per_s: write.map(|h| self.rate(h)),
-                write_p99: write.and_then(|h| h.quantile(0.99)),
-                bytes_per_s: written(labels).map(|b| b / self.length),
-                separate: (self.w.delta.value(&family::LOG_SEPARATE, labels)).map(|v| v > 0.0),
+                writes_per_s: writes.map(|h| self.rate(h)),
+                write_p99: writes.and_then(|h| h.quantile(0.99)),
+                bytes_per_s: l.bytes.map(|b| b / self.length),
+                separate: l.separate,
             }
         };
-        rows.into_iter().map(row).collect()
+        all.into_iter().map(row).collect()
     }
 
     pub(super) fn disks(&self) -> Vec<Disk> {
         let in_flight = |device: &str| self.w.delta.value(&family::BLOCK_INFLIGHT, [device]);
-        let row = |(labels, h): ([&str; 2], &Histogram)| Disk {
-            device: labels[0].to_owned(),
-            op: labels[1].to_owned(),
-            rate: self.rate(h),
-            queue_p99: (self.w.delta.hist(&family::BLOCK_QUEUE, labels))
-                .and_then(|q| q.quantile(0.99)),
-            device_p50: h.quantile(0.5),
-            device_p99: h.quantile(0.99),
-            device_max: max(h),
-            seconds: h.sum,
-            bytes_per_s: (self.w.delta.value(&family::BLOCK_BYTES, labels))
-                .filter(|b| *b > 0.0)
-                .map(|b| b / self.length),
-            in_flight: in_flight(labels[0]),
+        let row = |d: WindowDisk| Disk {
+            device: d.device.to_owned(),
+            op: d.op.to_owned(),
+            rate: self.rate(d.requests),
+            queue_p99: d.queue.and_then(|q| q.quantile(0.99)),
+            device_p50: d.requests.quantile(0.5),
+            device_p99: d.requests.quantile(0.99),
+            device_max: max(d.requests),
+            seconds: d.requests.sum,
+            bytes_per_s: d.bytes.filter(|b| *b > 0.0).map(|b| b / self.length),
+            in_flight: in_flight(d.device),
         };
-        let mut all: Vec<_> = self
-            .histograms(&family::BLOCK_DEVICE)
-            .into_iter()
-            .map(row)
-            .collect();
+        let mut all = window_parts::disks(self.w);
+        all.sort_by(|a, b| {
+            (b.requests.sum.total_cmp(&a.requests.sum))
+                .then_with(|| [a.device, a.op].cmp(&[b.device, b.op]))
+        });
+        let mut all: Vec<_> = all.into_iter().map(row).collect();
         // A device that has requests and completes none is the one to look at.
         let none = Histogram::new(Scheme::TIME);
         for ([device], n) in self.numbers(&family::BLOCK_INFLIGHT) {
             if n > 0.0 && !all.iter().any(|d| d.device == device) {
-                all.push(row(([device, ""], &none)));
+                all.push(row(WindowDisk {
+                    device,
+                    op: "",
+                    requests: &none,
+                    queue: None,
+                    bytes: None,
+                }));
             }
         }
         all
     }
 
     pub(super) fn clients(&self) -> Vec<Client> {
-        self.spenders(&family::CLIENT_OPS, &family::CLIENT_OP_SECONDS)
-            .into_iter()
-            .map(|s| Client {
-                client: s.name.to_owned(),
-                rate: s.rate,
-                share: s.share,
-                seconds: s.seconds,
-                mean: s.mean,
-                rtt: self.w.delta.value(&family::CLIENT_RTT, [s.name]),
+        self.by_time(window_parts::clients(self.w))
+            .map(|(user, share)| Client {
+                client: user.name.to_owned(),
+                rate: user.ops / self.length,
+                share,
+                seconds: user.seconds,
+                mean: user.seconds.map(|s| s / user.ops),
+                rtt: user.rtt,
             })
             .collect()
     }
 
     pub(super) fn exports(&self) -> Vec<Export> {
-        self.spenders(&family::EXPORT_OPS, &family::EXPORT_OP_SECONDS)
-            .into_iter()
-            .map(|s| Export {
-                export: s.name.to_owned(),
-                rate: s.rate,
-                share: s.share,
-                seconds: s.seconds,
-                mean: s.mean,
+        self.by_time(window_parts::exports(self.w))
+            .map(|(user, share)| Export {
+                export: user.name.to_owned(),
+                rate: user.ops / self.length,
+                share,
+                seconds: user.seconds,
+                mean: user.seconds.map(|s| s / user.ops),
             })
             .collect()
     }
@@ -208,28 +216,20 @@ impl<'a> Rows<'a> {
         all
     }
 
-    /// Who had operations, the most time first.
-    fn spenders(&self, ops: &Family<1>, seconds: &Family<1>) -> Vec<Spender<'a>> {
-        let total: f64 = self.numbers(seconds).map(|(_, s)| s).sum();
-        let row = |([name], n): ([&'a str; 1], f64)| {
-            let seconds = self.w.delta.value(seconds, [name]);
-            Spender {
-                name,
-                rate: n / self.length,
-                share: seconds.filter(|_| total > 0.0).map(|s| s / total),
-                seconds,
-                mean: seconds.map(|s| s / n),
-            }
-        };
-        let busy = self.numbers(ops).filter(|(_, n)| *n > 0.0);
-        let mut all: Vec<_> = busy.map(row).collect();
-        let time = |s: &Spender| s.seconds.unwrap_or(0.0);
+    /// Whose operations took the most time first, each with its part of all that time.
+    fn by_time<'u>(
+        &self,
+        mut all: Vec<WindowUser<'u>>,
+    ) -> impl Iterator<Item = (WindowUser<'u>, Option<f64>)> + use<'u> {
+        let total: f64 = all.iter().filter_map(|u| u.seconds).sum();
+        let time = |u: &WindowUser| u.seconds.unwrap_or(0.0);
         all.sort_by(|a, b| {
             (time(b).total_cmp(&time(a)))
-                .then(b.rate.total_cmp(&a.rate))
+                .then(b.ops.total_cmp(&a.ops))
                 .then(a.name.cmp(b.name))
         });
-        all
+        all.into_iter()
+            .map(move |u| (u, u.seconds.filter(|_| total > 0.0).map(|s| s / total)))
     }
 
     /// The non-empty histograms of a family, the most time first.
@@ -250,14 +250,6 @@ impl<'a> Rows<'a> {
     fn rate(&self, h: &Histogram) -> f64 {
         h.count() as f64 / self.length
     }
-}
-
-struct Spender<'a> {
-    name: &'a str,
-    rate: f64,
-    share: Option<f64>,
-    seconds: Option<f64>,
-    mean: Option<f64>,
 }
 
 /// Upper edge of the highest bucket with a value: at most one step of the scheme above the real maximum.

@@ -103,7 +103,7 @@ fn repeats_that_drift_are_said_to() {
     let (o, _) = run("drift", drift, "", &["--repeats", "10", "--json"]);
     let r = json(&o);
     assert!(r["autocorrelation"].as_f64().unwrap() > 0.3, "{r}");
-    let warned = |r: &Value| r["warnings"].to_string().contains("resemble each other");
+    let warned = |r: &Value| r["warnings"].to_string().contains("repeats are correlated");
     assert!(warned(&r), "{r}");
     let steady = "9 100 110 100 110 100 110 100 110 100 110";
     let (o, _) = run("steady", steady, "", &["--repeats", "10", "--json"]);
@@ -160,6 +160,6 @@ fn no_fio_at_all() {
     assert_eq!(o.status.code(), Some(1));
     assert_eq!(
         text(&o.stderr),
-        "error: there is no fio on this host: apt-get install fio\n"
+        "error: fio is not installed; fix: apt-get install fio\n"
     );
 }

@@ -90,7 +90,7 @@ fn runs(name: &str, jobs: &[(&str, &str)]) {
         result["warnings"][0]
             .as_str()
             .unwrap()
-            .contains("no NFS mount")
+            .contains("not an NFS mount")
     );
     assert!(result["total"]["iops"]["half_width"].is_number());
     let said = result["jobs"].as_array().unwrap();

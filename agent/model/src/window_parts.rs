@@ -1,0 +1,283 @@
+//! What a window consists of: operations, logs, disks, clients and exports with what belongs to each. The terminal and the
+//! diagnosis both derive their rows from this.
+//!
+//! A window may come from an agent elsewhere: values that cannot be are left out, and nothing is below 0. Lists are in the
+//! order of the snapshot.
+
+use crate::{Family, Histogram, Window, family, phase};
+use std::collections::HashMap;
+
+/// Seconds by phase, in the order of the phases' names; `None` for a phase that this host does not tell apart.
+pub type PhaseSeconds<const N: usize> = [Option<f64>; N];
+
+/// One procedure or component operation.
+#[derive(Debug, Clone, Copy)]
+pub struct WindowOp<'a> {
+    /// Label `version`.
+    pub version: &'a str,
+    /// Label `op`.
+    pub op: &'a str,
+    /// From begin to end.
+    pub durations: &'a Histogram,
+    /// By [`phase::OF_OP`]; `None` where operations are not split.
+    pub phases: Option<PhaseSeconds<5>>,
+    /// Answers with a status other than OK.
+    pub errors: f64,
+}
+
+/// The log of one file system or pool.
+#[derive(Debug, Clone, Copy)]
+pub struct WindowLog<'a> {
+    /// Label `fs`.
+    pub fs: &'a str,
+    /// Label `volume`.
+    pub volume: &'a str,
+    /// Waits of threads for it; `None` where nobody waited.
+    pub waits: Option<&'a Histogram>,
+    /// Its writes, perhaps none; `None` where they are not measured.
+    pub writes: Option<&'a Histogram>,
+    /// Bytes written to it, wherever it lies.
+    pub bytes: Option<f64>,
+    /// Whether it lies on a device of its own.
+    pub separate: Option<bool>,
+}
+
+/// Block requests of one device and kind.
+#[derive(Debug, Clone, Copy)]
+pub struct WindowDisk<'a> {
+    /// Label `device`.
+    pub device: &'a str,
+    /// Label `op`.
+    pub op: &'a str,
+    /// From issue to completion.
+    pub requests: &'a Histogram,
+    /// In the scheduler's queue.
+    pub queue: Option<&'a Histogram>,
+    /// Bytes read or written.
+    pub bytes: Option<f64>,
+}
+
+/// One client or one export with operations.
+#[derive(Debug, Clone, Copy)]
+pub struct WindowUser<'a> {
+    /// Address or path; `other` for those without series of their own.
+    pub name: &'a str,
+    /// Operations.
+    pub ops: f64,
+    /// Their time.
+    pub seconds: Option<f64>,
+    /// Of a client: the round-trip time of its connection.
+    pub rtt: Option<f64>,
+}
+
+/// Operations that ended in the window.
+pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
+    let phases = phases(
+        w,
+        &family::OP_PHASE,
+        &phase::OF_OP,
+        |[version, op, phase]| ([version, op], phase),
+    );
+    let mut errors: HashMap<_, f64> = HashMap::new();
+    for ([version, op, _], n) in numbers(w, &family::OP_ERRORS) {
+        *errors.entry([version, op]).or_default() += n;
+    }
+    histograms(w, &family::OP_DURATION)
+        .map(|(labels, durations)| WindowOp {
+            version: labels[0],
+            op: labels[1],
+            durations,
+            phases: phases.get(&labels).copied(),
+            errors: errors.get(&labels).copied().unwrap_or(0.0),
+        })
+        .collect()
+}
+
+/// Seconds of requests by version and [`phase::OF_RPC`].
+pub fn rpc_phases(w: &Window) -> HashMap<&str, PhaseSeconds<4>> {
+    phases(w, &family::RPC_PHASE, &phase::OF_RPC, |[version, phase]| {
+        (version, phase)
+    })
+}
+
+/// Logs that somebody waited for, then those that were only written.
+pub fn logs(w: &Window) -> Vec<WindowLog<'_>> {
+    let mut bytes: HashMap<_, f64> = HashMap::new();
+    for ([fs, volume, _], n) in numbers(w, &family::LOG_BYTES) {
+        *bytes.entry([fs, volume]).or_default() += n;
+    }
+    let separate: HashMap<_, _> = numbers(w, &family::LOG_SEPARATE).collect();
+    let waits: HashMap<_, _> = histograms(w, &family::LOG_WAIT).collect();
+    let waited = histograms(w, &family::LOG_WAIT).map(|(labels, h)| (labels, Some(h)));
+    let unwaited = histograms(w, &family::LOG_COMMIT)
+        .filter(|(labels, _)| !waits.contains_key(labels))
+        .map(|(labels, _)| (labels, None));
+    waited
+        .chain(unwaited)
+        .map(|(labels, waits)| WindowLog {
+            fs: labels[0],
+            volume: labels[1],
+            waits,
+            writes: w.delta.hist(&family::LOG_COMMIT, labels),
+            bytes: bytes.get(&labels).copied(),
+            separate: separate.get(&labels).map(|v| *v > 0.0),
+        })
+        .collect()
+}
+
+/// Devices with requests that completed.
+pub fn disks(w: &Window) -> Vec<WindowDisk<'_>> {
+    let bytes: HashMap<_, _> = numbers(w, &family::BLOCK_BYTES).collect();
+    histograms(w, &family::BLOCK_DEVICE)
+        .map(|(labels, requests)| WindowDisk {
+            device: labels[0],
+            op: labels[1],
+            requests,
+            queue: w.delta.hist(&family::BLOCK_QUEUE, labels),
+            bytes: bytes.get(&labels).copied(),
+        })
+        .collect()
+}
+
+/// Clients with operations.
+pub fn clients(w: &Window) -> Vec<WindowUser<'_>> {
+    let rtt: HashMap<_, _> = numbers(w, &family::CLIENT_RTT).collect();
+    users(w, &family::CLIENT_OPS, &family::CLIENT_OP_SECONDS)
+        .map(|user| WindowUser {
+            rtt: rtt.get(&[user.name]).copied(),
+            ..user
+        })
+        .collect()
+}
+
+/// Exports with operations.
+pub fn exports(w: &Window) -> Vec<WindowUser<'_>> {
+    users(w, &family::EXPORT_OPS, &family::EXPORT_OP_SECONDS).collect()
+}
+
+fn users<'a>(
+    w: &'a Window,
+    ops: &Family<1>,
+    seconds: &Family<1>,
+) -> impl Iterator<Item = WindowUser<'a>> + use<'a> {
+    // There may be thousands of them.
+    let seconds: HashMap<_, _> = numbers(w, seconds).collect();
+    numbers(w, ops)
+        .filter(|(_, n)| *n > 0.0)
+        .map(move |([name], ops)| WindowUser {
+            name,
+            ops,
+            seconds: seconds.get(&[name]).copied(),
+            rtt: None,
+        })
+}
+
+/// The series of a family by what their labels say beside the phase.
+fn phases<'a, K: std::hash::Hash + Eq, const L: usize, const N: usize>(
+    w: &'a Window,
+    family: &Family<L>,
+    names: &[&str; N],
+    split: impl Fn([&'a str; L]) -> (K, &'a str),
+) -> HashMap<K, PhaseSeconds<N>> {
+    let mut all: HashMap<K, PhaseSeconds<N>> = HashMap::new();
+    for (labels, seconds) in numbers(w, family) {
+        let (key, phase) = split(labels);
+        if let Some(i) = names.iter().position(|n| *n == phase) {
+            all.entry(key).or_insert([None; N])[i] = Some(seconds);
+        }
+    }
+    all
+}
+
+/// Histograms of a family that have something in them.
+fn histograms<'a, const N: usize>(
+    w: &'a Window,
+    family: &Family<N>,
+) -> impl Iterator<Item = ([&'a str; N], &'a Histogram)> + use<'a, N> {
+    let all = w.delta.histograms(family);
+    all.filter(|(_, h)| h.sum.is_finite())
+}
+
+/// Counters or gauges of a family.
+fn numbers<'a, const N: usize>(
+    w: &'a Window,
+    family: &Family<N>,
+) -> impl Iterator<Item = ([&'a str; N], f64)> + use<'a, N> {
+    let all = w.delta.numbers(family).filter(|(_, v)| v.is_finite());
+    all.map(|(labels, v)| (labels, v.max(0.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scheme, Snapshot};
+    use std::time::Duration;
+
+    fn one(seconds: f64) -> Histogram {
+        let mut h = Histogram::new(Scheme::TIME);
+        h.counts[Scheme::TIME.bucket(seconds)] = 1;
+        h.sum = seconds;
+        h
+    }
+
+    fn window(fill: impl FnOnce(&mut Snapshot)) -> Window {
+        let mut delta = Snapshot::new(Duration::from_secs(1));
+        fill(&mut delta);
+        Window {
+            length: Duration::from_secs(1),
+            delta,
+        }
+    }
+
+    #[test]
+    fn an_operation_has_its_phases_and_its_errors() {
+        let w = window(|s| {
+            s.histogram(&family::OP_DURATION, ["4.2", "write"], one(0.5));
+            s.histogram(&family::OP_DURATION, ["3", "write"], one(0.25));
+            s.counter(&family::OP_PHASE, ["4.2", "write", "log"], 0.4);
+            s.counter(&family::OP_PHASE, ["4.2", "write", "cpu"], f64::NAN);
+            s.counter(&family::OP_ERRORS, ["4.2", "write", "nospc"], 2.0);
+            s.counter(&family::OP_ERRORS, ["4.2", "write", "io"], 1.0);
+        });
+        let all = ops(&w);
+        let new = all.iter().find(|o| o.version == "4.2").unwrap();
+        assert_eq!(new.phases, Some([None, None, Some(0.4), None, None]));
+        assert_eq!((new.errors, new.durations.sum), (3.0, 0.5));
+        let old = all.iter().find(|o| o.version == "3").unwrap();
+        assert_eq!((old.phases, old.errors), (None, 0.0));
+    }
+
+    #[test]
+    fn a_log_that_nobody_waits_for_is_there_all_the_same() {
+        let w = window(|s| {
+            s.histogram(&family::LOG_COMMIT, ["xfs", "sda"], one(0.5));
+            s.histogram(&family::LOG_COMMIT, ["ext4", "sdb"], one(0.5));
+            s.histogram(&family::LOG_WAIT, ["ext4", "sdb"], one(0.25));
+            s.gauge(&family::LOG_SEPARATE, ["xfs", "sda"], 1.0);
+        });
+        let all: Vec<_> = logs(&w)
+            .iter()
+            .map(|l| (l.fs, l.waits.is_some(), l.writes.is_some(), l.separate))
+            .collect();
+        assert_eq!(
+            all,
+            [("ext4", true, true, None), ("xfs", false, true, Some(true))]
+        );
+    }
+
+    #[test]
+    fn clients_without_operations_are_left_out() {
+        let w = window(|s| {
+            for (name, n) in [("a", 1.0), ("b", 0.0), ("other", 2.0)] {
+                s.counter(&family::CLIENT_OPS, [name], n);
+            }
+            s.counter(&family::CLIENT_OP_SECONDS, ["a"], -1.0);
+            s.gauge(&family::CLIENT_RTT, ["a"], 0.5);
+        });
+        let all: Vec<_> = clients(&w)
+            .iter()
+            .map(|c| (c.name, c.seconds, c.rtt))
+            .collect();
+        assert_eq!(all, [("a", Some(0.0), Some(0.5)), ("other", None, None)]);
+    }
+}
