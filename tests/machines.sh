@@ -15,9 +15,9 @@ record=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}/lab/seconds.tsv
 ran=${LAB_SECONDS:-$PWD/../target/test-reports/seconds.tsv}
 
 # On a machine that has no record yet, what has these in its name is long.
-long='scenario|phases|logs|baselines|zfs|matrix|measures|prometheus|coverage'
+long='scenario|cause|operations|logs|baselines|zfs|prometheus|ssd'
 
-# name and path of each test program of the lab
+# path of each test program of the lab
 programs() {
   # The whole workspace, as run.sh builds it: the package by itself would be built once more.
   cargo test --workspace --no-run --message-format=json | python3 -c '
@@ -25,14 +25,14 @@ import json, sys
 for line in sys.stdin:
     m = json.loads(line)
     if m.get("executable") and m["profile"]["test"] and m["manifest_path"].endswith("/tests/Cargo.toml"):
-        print(m["target"]["name"], m["executable"])'
+        print(m["executable"])'
 }
 
-# label, path of the program, and name of each test that boots a machine: exactly those that run.sh leaves out of the others
+# name of each test that boots a machine, and path of its program: exactly those that run.sh leaves out of the others
 tests() {
-  local program path
-  while read -r program path; do
-    "$path" --list --format terse 2>/dev/null | sed -n "s|^\(.*vm_.*\): test\$|$program::\1 $path \1|p" | sed 's/^main:://'
+  local path
+  while read -r path; do
+    "$path" --list --format terse 2>/dev/null | sed -n "s|^\(.*vm_.*\): test\$|\1 $path|p"
   done
 }
 
@@ -46,21 +46,21 @@ longest_first() {
 
 # Runs one, and prints what it said at once.
 one() {
-  local label=$1 path=$2 name=$3 out status seconds started=$EPOCHREALTIME
+  local name=$1 path=$2 out status seconds cpu started=$EPOCHREALTIME
   out=$(mktemp)
   LAB_CPU_SECONDS=$out.cpu "$path" --exact "$name" >"$out" 2>&1
   status=$?
   seconds=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
-  cpu=$(awk '{ cpu += $1 } END { printf "%.1f", cpu }' "$out.cpu" 2>/dev/null)
+  cpu=$(cat "$out.cpu" 2>/dev/null | awk '{ cpu += $1 } END { printf "%.1f", cpu }')
   # A test that was killed has no line of its own.
   grep -qE "^test $name \.\.\. (ok|FAILED|ignored)" "$out" || echo "test $name ... FAILED" >>"$out"
   (
     flock 9
     cat "$out"
-    echo "$label took $seconds s; its machines used $cpu s of CPU time"
-    printf '%s\t%s\t%s\n' "$label" "$seconds" "$cpu" >>"$ran"
+    echo "$name took $seconds s; its machines used $cpu s of CPU time"
+    printf '%s\t%s\t%s\n' "$name" "$seconds" "$cpu" >>"$ran"
     if [ $status = 0 ]; then
-      { grep -v "^$label	" "$record"; tail -n 1 "$ran"; } 2>/dev/null >"$record.new"
+      { grep -v "^$name	" "$record"; tail -n 1 "$ran"; } 2>/dev/null >"$record.new"
       mv "$record.new" "$record"
     fi
   ) 9<"$0"
@@ -69,7 +69,7 @@ one() {
 }
 
 if [ "${1:-}" = --one ]; then
-  one "$2" "$3" "$4"
+  one "$2" "$3"
   exit
 fi
 

@@ -46,6 +46,9 @@ rm -f $reports/lint.log $reports/seconds.tsv
 # Tests that find that they cannot run write why into this file (lab::skip).
 export NFSCOPE_SKIPS=$PWD/$reports/skips
 : >"$NFSCOPE_SKIPS"
+# A machine runs many checks, and each writes a line into this one (lab::Checks).
+export NFSCOPE_CHECKS=$PWD/$reports/checks
+: >"$NFSCOPE_CHECKS"
 export RUST_BACKTRACE=${RUST_BACKTRACE:-0}
 
 # What failed outside of a test or a lint, by name.
@@ -129,9 +132,11 @@ if [ "$failed" -gt 0 ]; then
   [ ${#broken[@]} = 0 ] || printf '  %s\n' "${broken[@]}"
   grep ' FAILED$' $reports/lint.log | sed 's/^ */  /; s/ \.\.\. FAILED//'
   sed -n 's/^test \(.*\) \.\.\. FAILED/  \1/p' $log
+  sed -n 's/^\(check .*\) \.\.\. FAILED.*/    \1/p' "$NFSCOPE_CHECKS"
   grep -ho "logs are kept in [^ ]*" $log | sort -u | sed 's/^/  /'
 fi
 sed -n '/^The slowest (seconds/,$p' $log
+[ ! -s "$NFSCOPE_CHECKS" ] || echo "Checks in machines: $(wc -l <"$NFSCOPE_CHECKS")"
 echo "Seconds: $stages"
 echo "$((passed - cannot + linted)) passed, $failed failed, $((ignored + cannot + unlinted)) skipped ($((SECONDS - started)) s)"
 [ "$failed" = 0 ]

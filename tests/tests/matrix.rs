@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use lab::{Kernel, Server};
 use nfscope_model::{ProbeState, ProbeStatus};
+use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 
 /// The page that has the table, from this crate.
@@ -112,7 +113,7 @@ fn update(kernel: Kernel, said: &str) -> Result<()> {
     fs::create_dir_all(&dir)?;
     // Two machines may be here at the same time.
     let lock = File::create(dir.join("lock"))?;
-    lock.lock()?;
+    flock(&lock, FlockOperation::LockExclusive)?;
     let file = |kernel: Kernel| dir.join(format!("{kernel}.json"));
     fs::write(file(kernel), said)?;
     let mut reports = Vec::new();
@@ -259,4 +260,19 @@ fn numbered(p: &ProbeStatus, notes: &mut Vec<String>) -> String {
         notes.len() - 1
     });
     format!("{what} [{}]", number + 1)
+}
+
+#[test]
+fn every_kernel_has_a_column_with_reasons() {
+    let page = fs::read_to_string(page()).unwrap();
+    let (_, table, _) = parts(&page).unwrap();
+    for kernel in Kernel::ALL {
+        let column = documented(table, kernel).unwrap();
+        assert!(column.len() > 30, "{kernel}: {column:?}");
+        for ((probe, program), cell) in column {
+            // "no" without a note would be a program that is missing without a reason.
+            assert_ne!(cell, "no", "{kernel}: {probe} {program}");
+            assert!(!cell.contains('['), "{kernel}: {probe} {program}: {cell}");
+        }
+    }
 }

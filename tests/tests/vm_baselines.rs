@@ -11,7 +11,7 @@ use serde_json::Value;
 fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     let done = run(&Options {
         kernel: Kernel::V6_12,
-        seconds: 40,
+        seconds: 36,
         keep: None,
     })?;
     for (name, compared) in done.all() {
@@ -41,7 +41,7 @@ fn of_the_same(c: &Compared) -> Result<()> {
         }
     }
     ensure!(told.len() <= 1, "{}", c.text);
-    ensure!(warned(c) == Vec::<&str>::new(), "{:?}", c.json["warnings"]);
+    ensure!(warned(c) == Vec::<&str>::new(), "{:?}", c.json["caveats"]);
     ensure!(
         !told.is_empty() || c.html.contains("No evidence of a change"),
         "the page"
@@ -74,13 +74,13 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
     let worse = |r: &&Value| r["verdict"] == "worse" && !next_to_none(r);
     let worse = rows(c)?.iter().find(worse);
     ensure!(worse.is_none(), "{worse:?}");
-    let answer = c.json["answer"].as_str().unwrap_or_default();
+    let headline = c.json["headline"].as_str().unwrap_or_default();
     ensure!(
-        answer.starts_with("WRITE 3 p99 fell from")
-            && answer.contains("of the mean's change is log wait"),
-        "{answer}"
+        headline.starts_with("WRITE 3 p99 fell from")
+            && headline.contains("of the change of the mean is intent log wait"),
+        "{headline}"
     );
-    ensure!(warned(c) == Vec::<&str>::new(), "{:?}", c.json["warnings"]);
+    ensure!(warned(c) == Vec::<&str>::new(), "{:?}", c.json["caveats"]);
     Ok(())
 }
 
@@ -97,12 +97,12 @@ fn of_threads(c: &Compared) -> Result<()> {
     }
     let disk = row(c, "op", "disk")?;
     ensure!(disk["verdict"] == "no_evidence", "{disk}");
-    let answer = c.json["answer"].as_str().unwrap_or_default();
+    let headline = c.json["headline"].as_str().unwrap_or_default();
     ensure!(
-        answer.contains("The wait for a thread: p99 fell from"),
-        "{answer}"
+        headline.contains("The wait for a thread: p99 fell from"),
+        "{headline}"
     );
-    ensure!(warned(c) == ["threads"], "{:?}", c.json["warnings"]);
+    ensure!(warned(c) == ["threads"], "{:?}", c.json["caveats"]);
     Ok(())
 }
 
@@ -127,7 +127,7 @@ fn row<'a>(c: &'a Compared, of: &str, what: &str) -> Result<&'a Value> {
 }
 
 fn warned(c: &Compared) -> Vec<&str> {
-    let all = c.json["warnings"].as_array();
+    let all = c.json["caveats"].as_array();
     let kinds = all.into_iter().flatten().map(|w| w["kind"].as_str());
     kinds.flatten().collect()
 }

@@ -181,11 +181,11 @@ impl Window {
     }
 }
 
-/// A thousand FILE_SYNC writes over v3 and a thousand COMMITs over v4.2.
+/// 600 FILE_SYNC writes over v3 and as many COMMITs over v4.2.
 fn every_wait_is_counted(watch: &Watch, target: &str) -> Result<()> {
     let w = watch.during(|| {
         for version in ["3", "4.2"] {
-            let load = format!("write --nfs {version} --clients 8 --times 125");
+            let load = format!("write --nfs {version} --clients 8 --times 75");
             watch.server.run_clients(&load)?;
         }
         Ok(())
@@ -197,7 +197,7 @@ fn every_wait_is_counted(watch: &Watch, target: &str) -> Result<()> {
         w.bytes(target),
         w.lost()
     );
-    ensure!(commits >= 2000, "only {commits} commits");
+    ensure!(commits >= 1200, "only {commits} commits");
     assert_eq!(
         w.waits(),
         commits,

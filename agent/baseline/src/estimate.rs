@@ -1,11 +1,11 @@
-//! Quantities of one operation's durations, window by window, with how sure they are.
+//! Statistics of durations with their confidence intervals.
 
-use crate::histogram_series::Spreads;
+use crate::histogram_series::HistogramSeries;
 use nfscope_stats as stats;
-use nfscope_stats::{CONFIDENCE, Measured};
+use nfscope_stats::{CONFIDENCE, Estimate};
 use serde::Serialize;
 
-/// A value, and the ends of its 95 % confidence interval where there are windows enough to tell.
+/// A value, and the ends of its 95 % confidence interval if there are enough windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Value {
     /// In seconds, or events per second.
@@ -14,13 +14,13 @@ pub struct Value {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Half of what a histogram's bucket hides, as a part of the value: no time makes the interval narrower.
+    /// Half the width of the histogram bucket, relative to the value. A longer recording does not narrow the interval below it.
     #[serde(skip)]
     pub hidden: f64,
 }
 
 impl Value {
-    fn new(plain: Option<f64>, measured: Option<Measured>) -> Option<Value> {
+    fn new(plain: Option<f64>, measured: Option<Estimate>) -> Option<Value> {
         match measured {
             Some(m) => {
                 let (i, hidden) = (m.interval(CONFIDENCE), m.interval(0.0));
@@ -40,36 +40,36 @@ impl Value {
         }
     }
 
-    /// Half of the interval's width, as a part of the value.
+    /// Half the width of the interval, relative to the value.
     pub fn half_width(&self) -> Option<f64> {
         let half = (self.high? - self.low?) / 2.0 / self.value;
         half.is_finite().then_some(half)
     }
 }
 
-/// A quantile, 0 to 1.
-pub fn quantile(s: &Spreads, q: f64) -> Option<Value> {
+/// The quantile `q`, 0 to 1.
+pub fn quantile(s: &HistogramSeries, q: f64) -> Option<Value> {
     let measured = stats::quantile(&s.buckets, s.scheme, q);
     Value::new(s.total().quantile(q), measured)
 }
 
-/// Windows on each side that it takes to find a change by a tenth in a quantile, in four of five cases.
-pub fn windows_to_find(s: &Spreads, q: f64) -> Option<f64> {
+/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %.
+pub fn windows_to_find(s: &HistogramSeries, q: f64) -> Option<f64> {
     let measured = stats::quantile(&s.buckets, s.scheme, q)?;
-    Some(measured.windows_to_find(1.1, stats::LEAST, 0.8, s.buckets.len()))
+    Some(measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len()))
 }
 
 /// The mean.
-pub fn mean(s: &Spreads) -> Option<Value> {
+pub fn mean(s: &HistogramSeries) -> Option<Value> {
     per(&s.sums, &s.counts)
 }
 
-/// How many a second.
-pub fn rate(s: &Spreads, seconds: &[f64]) -> Option<Value> {
+/// Values per second.
+pub fn rate(s: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
     per(&s.counts, seconds)
 }
 
-/// The sum of one over the sum of the other.
+/// The sum of `y` divided by the sum of `x`.
 pub fn per(y: &[f64], x: &[f64]) -> Option<Value> {
     let (all_y, all_x) = (y.iter().sum::<f64>(), x.iter().sum::<f64>());
     Value::new((all_x > 0.0).then(|| all_y / all_x), stats::ratio(y, x))
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn ten_windows_tell_how_sure_they_are() {
-        let mut s = Spreads::new(Scheme::TIME);
+        let mut s = HistogramSeries::new(Scheme::TIME);
         for w in 1..=20 {
             s.begin(w);
             let mut h = Histogram::new(Scheme::TIME);

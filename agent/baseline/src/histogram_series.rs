@@ -1,10 +1,10 @@
-//! Distributions of one kind of thing, one of each per window.
+//! Histograms of one quantity, one per window.
 
 use nfscope_model::{Histogram, Scheme, Sparse};
 
-/// Histograms of one scheme in windows that follow each other.
+/// Histograms of one bucket scheme in consecutive windows.
 #[derive(Debug, Clone)]
-pub struct Spreads {
+pub struct HistogramSeries {
     /// Bucket scheme.
     pub scheme: Scheme,
     /// Buckets.
@@ -15,10 +15,10 @@ pub struct Spreads {
     pub sums: Vec<f64>,
 }
 
-impl Spreads {
+impl HistogramSeries {
     /// No window yet.
     pub fn new(scheme: Scheme) -> Self {
-        Spreads {
+        HistogramSeries {
             scheme,
             buckets: Vec::new(),
             counts: Vec::new(),
@@ -26,14 +26,14 @@ impl Spreads {
         }
     }
 
-    /// Begins the next window with nothing in it, after as many as there have been of others.
+    /// Extends the series with empty windows to this number of windows.
     pub fn begin(&mut self, windows: usize) {
         self.buckets.resize(windows, Sparse::new());
         self.counts.resize(windows, 0.0);
         self.sums.resize(windows, 0.0);
     }
 
-    /// Adds to the last window. Of other buckets nothing can be said together with these.
+    /// Adds a histogram to the last window. One with another bucket scheme cannot be merged and is ignored.
     pub fn add(&mut self, h: &Histogram) {
         if let (Some(buckets), Some(n), Some(sum)) = (
             self.buckets.last_mut().filter(|_| h.scheme == self.scheme),
@@ -46,7 +46,7 @@ impl Spreads {
         }
     }
 
-    /// Makes one window of two.
+    /// Merges windows in pairs.
     pub fn coarsen(&mut self) {
         let sums = |v: &[f64]| v.chunks(2).map(|c| c.iter().sum()).collect();
         self.buckets = self
@@ -73,7 +73,7 @@ impl Spreads {
         (self.count() > 0.0).then(|| self.sum() / self.count())
     }
 
-    /// All windows as one.
+    /// All windows merged into one histogram.
     pub fn total(&self) -> Histogram {
         let mut all = Histogram::new(self.scheme);
         for (buckets, sum) in self.buckets.iter().zip(&self.sums) {
@@ -83,7 +83,7 @@ impl Spreads {
     }
 }
 
-/// Both by index.
+/// Merges two sparse histograms; both are ordered by index.
 fn merged(a: &[(u16, u64)], b: &[(u16, u64)]) -> Sparse {
     let mut sum: Sparse = a.iter().chain(b).copied().collect();
     sum.sort_by_key(|(i, _)| *i);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn versions_become_one_and_windows_without_it_count() {
-        let mut s = Spreads::new(Scheme::TIME);
+        let mut s = HistogramSeries::new(Scheme::TIME);
         s.begin(1);
         s.add(&histogram(&[(3, 1), (7, 2)], 1.0));
         s.add(&histogram(&[(3, 4), (5, 1)], 2.0));

@@ -1,4 +1,8 @@
-//! Baselines: recordings of what a server did, kept and compared.
+//! Baselines: recordings of a server, their store, comparison and capacity estimate.
+//!
+//! This crate returns data and text. It knows no command line, terminal or network; files and SQLite are its own.
+
+#![forbid(unsafe_code)]
 
 pub mod capacity;
 pub mod codec;
@@ -14,5 +18,4 @@ pub mod show;
 pub mod store;
 pub mod summary;
 pub mod target_metric;
-pub mod temp_dir;
 pub mod wall_clock;

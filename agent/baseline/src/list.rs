@@ -7,7 +7,7 @@ use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A table for people.
+/// Recordings as a table.
 pub fn table(entries: &[Entry]) -> String {
     let mut rows = vec![
         [
@@ -16,32 +16,32 @@ pub fn table(entries: &[Entry]) -> String {
         .map(str::to_owned),
     ];
     for e in entries {
-        let mut about = vec![labels(&e.about.labels)];
+        let mut notes = vec![labels(&e.metadata.labels)];
         if let Some(note) = note(e.state) {
-            about.insert(0, format!("({note})"));
+            notes.insert(0, format!("({note})"));
         }
-        about.retain(|a| !a.is_empty());
+        notes.retain(|a| !a.is_empty());
         rows.push([
-            e.about.name.clone(),
-            began(e.about.began_ms),
+            e.metadata.name.clone(),
+            began(e.metadata.began_ms),
             units::length(e.length),
             e.windows.to_string(),
-            e.about.host.clone(),
-            e.about.kernel.clone().unwrap_or_else(|| "-".to_owned()),
-            about.join(" "),
+            e.metadata.host.clone(),
+            e.metadata.kernel.clone().unwrap_or_else(|| "-".to_owned()),
+            notes.join(" "),
         ]);
     }
     columns(&rows)
 }
 
-/// What is to be known of how it ended, where that is not simply well.
+/// A note on the state, unless the recording is complete.
 pub fn note(state: State) -> Option<&'static str> {
     match state {
         State::Complete => None,
         State::Recording => Some("being recorded"),
         State::Interrupted => Some("interrupted"),
-        State::Stopped => Some("ended early"),
-        State::Unreached => Some("interval not reached"),
+        State::Stopped => Some("stopped early"),
+        State::Unreached => Some("precision not reached"),
     }
 }
 

@@ -2,10 +2,10 @@
 
 const LONGEST: usize = 100;
 
-/// A name that works in a shell and on a page without quotes.
+/// Checks that a name works in a shell and on a page without quotes.
 ///
 /// # Errors
-/// Says what is right.
+/// Which characters are allowed.
 pub fn check(text: &str) -> Result<String, String> {
     let right = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
     match (1..=LONGEST).contains(&text.len()) && text.chars().all(right) {

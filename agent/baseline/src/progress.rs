@@ -1,27 +1,27 @@
-//! What whoever records is told meanwhile.
+//! The progress of a recording: how precisely its target metric is known so far.
 
 use crate::estimate::Value;
-use crate::histogram_series::Spreads;
-use crate::target_metric::{Metric, What};
+use crate::histogram_series::HistogramSeries;
+use crate::target_metric::{Metric, Statistic};
 use nfscope_model::{Sample, Scheme, Window, family};
-use nfscope_stats::LEAST_WINDOWS;
+use nfscope_stats::MIN_WINDOWS;
 use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Fewer windows are no ground to stop on.
-pub const LEAST_TO_STOP: usize = 30;
-/// More are made coarser, two to one: all of them are read for each new one.
-const MOST_WINDOWS: usize = 720;
+/// With fewer windows a recording never stops early.
+pub const MIN_WINDOWS_TO_STOP: usize = 30;
+/// More windows are merged in pairs, because each new window evaluates all of them.
+const MAX_WINDOWS: usize = 720;
 
 /// Follows one metric through the windows of a recording.
 #[derive(Debug)]
 pub struct Progress {
     metric: Option<Metric>,
-    /// Of every operation until it is known which one to follow, then of that.
-    spreads: BTreeMap<String, Spreads>,
+    /// For every operation, until one is chosen; then for that one only.
+    histograms: BTreeMap<String, HistogramSeries>,
     seconds: Vec<f64>,
-    /// Windows in all, and how many of them are one here.
+    /// Windows in total, and how many of them are merged into one.
     windows: usize,
     each: usize,
     operations: u64,
@@ -29,11 +29,11 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Follows this, or the p99 of the operation that takes the most time.
+    /// Tracks this metric, or the p99 of the operation that takes the most time.
     pub fn new(metric: Option<Metric>) -> Self {
         Progress {
             metric,
-            spreads: BTreeMap::new(),
+            histograms: BTreeMap::new(),
             seconds: Vec::new(),
             windows: 0,
             each: 1,
@@ -42,9 +42,9 @@ impl Progress {
         }
     }
 
-    /// Takes a window in.
+    /// Adds a window.
     pub fn add(&mut self, window: &Window) {
-        if self.seconds.len() == MOST_WINDOWS && self.windows.is_multiple_of(self.each) {
+        if self.seconds.len() == MAX_WINDOWS && self.windows.is_multiple_of(self.each) {
             self.coarsen();
         }
         if self.windows.is_multiple_of(self.each) {
@@ -54,7 +54,7 @@ impl Progress {
             *last += window.length.as_secs_f64();
         }
         self.windows += 1;
-        for s in self.spreads.values_mut() {
+        for s in self.histograms.values_mut() {
             s.begin(self.seconds.len());
         }
         for s in window.delta.series(&family::OP_DURATION.info) {
@@ -65,41 +65,43 @@ impl Progress {
             if self.metric.as_ref().is_some_and(|m| m.op != *op) {
                 continue;
             }
-            let new = || Spreads::new(Scheme::TIME);
-            let of = self.spreads.entry(op.clone()).or_insert_with(new);
+            let new = || HistogramSeries::new(Scheme::TIME);
+            let of = self.histograms.entry(op.clone()).or_insert_with(new);
             of.begin(self.seconds.len());
             of.add(h);
         }
         self.choose();
         self.value = self.metric.as_ref().and_then(|m| {
-            let spreads = self.spreads.get(&m.op)?;
-            m.of(spreads, &self.seconds)
+            let histograms = self.histograms.get(&m.op)?;
+            m.of(histograms, &self.seconds)
         });
     }
 
-    /// Makes one window of two.
+    /// Merges windows in pairs.
     fn coarsen(&mut self) {
         self.each *= 2;
         self.seconds = self.seconds.chunks(2).map(|c| c.iter().sum()).collect();
-        self.spreads.values_mut().for_each(Spreads::coarsen);
+        self.histograms
+            .values_mut()
+            .for_each(HistogramSeries::coarsen);
     }
 
-    /// Once there is something to say, what it is said of stays the same.
+    /// Chooses the metric once there are enough windows; it never changes after that.
     fn choose(&mut self) {
-        if self.metric.is_some() || self.seconds.len() < LEAST_WINDOWS {
+        if self.metric.is_some() || self.seconds.len() < MIN_WINDOWS {
             return;
         }
         let most = self
-            .spreads
+            .histograms
             .iter()
             .max_by(|a, b| a.1.sum().total_cmp(&b.1.sum()))
             .filter(|(_, s)| s.count() > 0.0);
         if let Some((op, _)) = most {
             let op = op.clone();
-            self.spreads.retain(|o, _| *o == op);
+            self.histograms.retain(|o, _| *o == op);
             self.metric = Some(Metric {
                 op,
-                what: What::Quantile(99),
+                what: Statistic::Quantile(99),
             });
         }
     }
@@ -109,41 +111,41 @@ impl Progress {
         self.operations
     }
 
-    /// Half the width of the metric's interval, as a part of its value.
+    /// Half the width of the confidence interval, relative to the value.
     pub fn half_width(&self) -> Option<f64> {
         self.value?.half_width()
     }
 
-    /// True where the metric is known as well as asked for.
+    /// True when the metric is known with the wanted precision.
     pub fn reached(&self, wanted: f64) -> bool {
-        self.windows >= LEAST_TO_STOP && self.half_width().is_some_and(|h| h <= wanted)
+        self.windows >= MIN_WINDOWS_TO_STOP && self.half_width().is_some_and(|h| h <= wanted)
     }
 
-    /// Why there is no interval, or never one as narrow as wanted, where there are windows enough for one.
-    pub fn excuse(&self, wanted: f64) -> Option<String> {
+    /// Why there is no interval, or never one as narrow as wanted, although there are enough windows.
+    pub fn reason_without_interval(&self, wanted: f64) -> Option<String> {
         if let Some(why) = self.hidden(wanted) {
             return Some(why);
         }
-        if self.windows < LEAST_TO_STOP || self.half_width().is_some() {
+        if self.windows < MIN_WINDOWS_TO_STOP || self.half_width().is_some() {
             return None;
         }
         let Some(metric) = &self.metric else {
-            return Some("no operation has come yet".to_owned());
+            return Some("no operation has been recorded yet".to_owned());
         };
         let op = &metric.op;
-        let come = self.spreads.get(op).is_some_and(|s| s.count() > 0.0);
+        let come = self.histograms.get(op).is_some_and(|s| s.count() > 0.0);
         Some(match come {
-            true => format!("too few {op} operations have come for an interval"),
-            false => format!("no {op} has come yet"),
+            true => format!("too few {op} operations have been recorded for an interval"),
+            false => format!("no {op} has been recorded yet"),
         })
     }
 
-    /// What is hidden by a bucket, where that is more than asked for.
+    /// Why the histogram resolution limits the precision, if it does.
     fn hidden(&self, wanted: f64) -> Option<String> {
         let (metric, hidden) = (self.metric.as_ref()?, self.value?.hidden);
         (hidden > wanted).then(|| {
             format!(
-                "{metric} lies in one bucket with most others, which hides ±{}: watch {}:mean",
+                "most values share one histogram bucket, which limits {metric} to ±{}: use --metric {}:mean",
                 units::percent(hidden),
                 metric.op
             )
@@ -160,22 +162,22 @@ impl Progress {
         })
     }
 
-    /// How long it takes in all until the interval is so narrow.
+    /// Estimated total time until the interval is as narrow as wanted.
     pub fn takes(&self, wanted: f64, so_far: Duration) -> Option<Duration> {
         let factor = (self.half_width()? / wanted).powi(2);
-        let least = LEAST_TO_STOP as f64 / self.windows as f64;
+        let least = MIN_WINDOWS_TO_STOP as f64 / self.windows as f64;
         Duration::try_from_secs_f64(so_far.as_secs_f64() * factor.max(least)).ok()
     }
 }
 
-/// What is to come of --until-ci, in words.
+/// The estimated outcome of --until-ci.
 pub fn outlook(p: &Progress, wanted: f64, so_far: Duration, limit: Duration) -> String {
     let aim = format!("±{}", units::percent(wanted));
     if let Some(why) = p.hidden(wanted) {
         return format!("{aim} will not be reached: {why}");
     }
     match p.takes(wanted, so_far) {
-        None => match p.excuse(wanted) {
+        None => match p.reason_without_interval(wanted) {
             Some(why) => format!("{aim}: {why}"),
             None => format!("{aim}: too early to tell"),
         },
@@ -239,13 +241,13 @@ mod tests {
         let mut p = Progress::new(None);
         for i in 0..2001 {
             p.add(&window(i % 5));
-            assert!(p.seconds.len() <= MOST_WINDOWS);
+            assert!(p.seconds.len() <= MAX_WINDOWS);
         }
         assert_eq!((p.each, p.seconds.len()), (4, 501));
         assert_eq!(p.seconds.iter().sum::<f64>(), 20_010.0);
-        assert_eq!(p.spreads["write"].count(), 2001.0 * 200.0);
-        assert_eq!(p.spreads["write"].counts[500], 200.0);
-        // Beside what the bucket hides.
+        assert_eq!(p.histograms["write"].count(), 2001.0 * 200.0);
+        assert_eq!(p.histograms["write"].counts[500], 200.0);
+        // Apart from the width of the bucket.
         let value = p.value.unwrap();
         assert!(value.half_width().unwrap() - value.hidden < 0.05);
     }
@@ -254,10 +256,13 @@ mod tests {
     fn what_never_comes_is_said() {
         let mut p = Progress::new(Some(crate::target_metric::parse("read").unwrap()));
         for i in 0..30 {
-            assert_eq!(p.excuse(0.05), None, "{i}");
+            assert_eq!(p.reason_without_interval(0.05), None, "{i}");
             p.add(&window(1));
         }
-        assert_eq!(p.excuse(0.05).unwrap(), "no read has come yet");
+        assert_eq!(
+            p.reason_without_interval(0.05).unwrap(),
+            "no read has been recorded yet"
+        );
     }
 
     #[test]
@@ -269,7 +274,7 @@ mod tests {
             p.add(&window(if i % 8 < 4 { 2 } else { 50 }));
         }
         let h = p.half_width().unwrap();
-        // A half of it takes four times the time.
+        // Half the width needs four times the time.
         let text = outlook(&p, h / 2.0, minutes(10), minutes(120));
         assert!(text.ends_with("in about 30m"), "{text}");
         let text = outlook(&p, h / 10.0, minutes(10), minutes(120));

@@ -1,68 +1,68 @@
-//! A baseline as it was recorded: what is known of it, and its windows.
+//! A recording: metadata, series and windows.
 
 use nfscope_model::{Histogram, Scheme, Sparse};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is known of a recording beside its windows.
+/// Metadata of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct About {
-    /// Its name, one of each in a store.
+pub struct Metadata {
+    /// Name, unique in a store.
     pub name: String,
     /// When it began, in milliseconds since 1970 (UTC).
     pub began_ms: i64,
     /// The server's name.
     pub host: String,
-    /// The server's kernel (uname -r); `None` where the agent did not say.
+    /// The server's kernel (uname -r); `None` if the agent did not report it.
     pub kernel: Option<String>,
     /// The agent's release and commit.
     pub agent: String,
-    /// The length that a window was to have; in JSON seconds.
+    /// Nominal length of a window; seconds in JSON.
     #[serde(rename = "interval_seconds", serialize_with = "seconds")]
     pub interval: Duration,
-    /// What the user said of it.
+    /// Labels given by the user.
     pub labels: BTreeMap<String, String>,
 }
 
-/// For JSON.
+/// Serializes a duration as seconds.
 pub(super) fn seconds<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_f64(d.as_secs_f64())
 }
 
-/// One series that appears in windows by its number.
+/// Identifies one series; windows refer to it by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct SeriesKey {
     /// The number.
     pub id: u32,
-    /// Name of its family; one of a later version may be unknown here.
+    /// Name of the metric family; unknown here if a later version recorded it.
     pub family: String,
     /// Label values in the order of the family.
     pub labels: Vec<String>,
 }
 
-/// What one series did in a window.
+/// The value of one series in one window.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Point {
-    /// What was added to a counter.
-    Added(f64),
-    /// A gauge, as it stood at the end.
-    Stood(f64),
-    /// What was added to a histogram: buckets that are not empty, and the sum of the values in base units.
-    Spread {
+pub enum Sample {
+    /// Increase of a counter.
+    Counter(f64),
+    /// A gauge at the end of the window.
+    Gauge(f64),
+    /// Increase of a histogram.
+    Histogram {
         /// Bucket scheme.
         scheme: Scheme,
-        /// Index and count of each bucket that has something, by index.
+        /// Index and count of each bucket that is not empty, ordered by index.
         counts: Sparse,
         /// Sum in base units.
         sum: f64,
     },
 }
 
-impl Point {
-    /// The histogram of a [`Point::Spread`].
+impl Sample {
+    /// The histogram of a [`Sample::Histogram`].
     pub fn histogram(&self) -> Option<Histogram> {
-        let Point::Spread {
+        let Sample::Histogram {
             scheme,
             counts,
             sum,
@@ -76,24 +76,38 @@ impl Point {
     }
 }
 
+impl From<&nfscope_model::Sample> for Sample {
+    fn from(sample: &nfscope_model::Sample) -> Sample {
+        match sample {
+            nfscope_model::Sample::Counter(v) => Sample::Counter(*v),
+            nfscope_model::Sample::Gauge(v) => Sample::Gauge(*v),
+            nfscope_model::Sample::Histogram(h) => Sample::Histogram {
+                scheme: h.scheme,
+                counts: h.sparse(),
+                sum: h.sum,
+            },
+        }
+    }
+}
+
 /// One window as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
+pub struct RecordedWindow {
     /// When it began, in milliseconds since 1970 (UTC).
     pub began_ms: i64,
     /// How long it was.
     pub length: Duration,
-    /// Points by the number of their series. A series that has none was not measured in this window.
-    pub points: Vec<(u32, Point)>,
+    /// Samples by series number. A series without a sample was not measured in this window.
+    pub samples: Vec<(u32, Sample)>,
 }
 
 /// A whole recording in memory, windows in order of time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Take {
-    /// What is known of it.
-    pub about: About,
-    /// Series by number.
-    pub lines: Vec<Line>,
+pub struct Recording {
+    /// Its metadata.
+    pub metadata: Metadata,
+    /// Its series.
+    pub series: Vec<SeriesKey>,
     /// Windows.
-    pub windows: Vec<Recorded>,
+    pub windows: Vec<RecordedWindow>,
 }

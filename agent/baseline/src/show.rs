@@ -7,36 +7,36 @@ use nfscope_text::table::columns;
 use nfscope_text::units;
 use std::fmt::Write;
 
-/// Operations below this part of the time and of the number are left out for people.
-const MATTERS: f64 = 0.001;
-/// Gaps that are told one by one.
-const GAPS: usize = 5;
+/// Operations below this share of the time and of the count are not shown.
+const MIN_SHARE: f64 = 0.001;
+/// Most gaps that are listed.
+const MAX_GAPS: usize = 5;
 
-/// For people.
+/// What `nfscope baseline show` prints.
 pub fn page(s: &Summary) -> String {
-    let (about, mut page) = (&s.entry.about, String::new());
+    let (metadata, mut page) = (&s.entry.metadata, String::new());
     let mut line = |name: &str, text: &str| {
         if !text.is_empty() {
             let _ = writeln!(page, "{name:11}{text}");
         }
     };
     let state = note(s.entry.state).map_or_else(String::new, |n| format!(" ({n})"));
-    line("baseline", &format!("{}{state}", about.name));
-    line("began", &began(about.began_ms));
+    line("baseline", &format!("{}{state}", metadata.name));
+    line("began", &began(metadata.began_ms));
     line(
         "length",
         &format!(
             "{} in {} of {}",
             units::length(s.entry.length),
             units::many(s.entry.windows as f64, "window"),
-            units::length(about.interval)
+            units::length(metadata.interval)
         ),
     );
     line("missing", &gaps(s));
-    line("host", &about.host);
-    line("kernel", about.kernel.as_deref().unwrap_or("not told"));
-    line("agent", &about.agent);
-    line("labels", &labels(&about.labels));
+    line("host", &metadata.host);
+    line("kernel", metadata.kernel.as_deref().unwrap_or("unknown"));
+    line("agent", &metadata.agent);
+    line("labels", &labels(&metadata.labels));
     let rate = s
         .rate
         .map_or_else(|| "-".to_owned(), |v| value(v, |r| units::rate(r) + "/s"));
@@ -45,7 +45,7 @@ pub fn page(s: &Summary) -> String {
     if rows.len() > 1 {
         page += "\n";
         page += &columns(&rows);
-        page += "\n± is half of the 95 % confidence interval; without it there are too few windows or operations\n";
+        page += "\n± is half the width of the 95 % confidence interval; it is missing with too few windows or operations\n";
     }
     if let Some((op, seconds)) = s
         .ops
@@ -54,7 +54,7 @@ pub fn page(s: &Summary) -> String {
     {
         let _ = writeln!(
             page,
-            "To find a change of 10 % in the p99 of {op} alone, record about {} before and after it",
+            "To detect a change of 10 % in the p99 of {op}, record about {} before and after the change",
             units::length(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
         );
     }
@@ -68,13 +68,17 @@ fn gaps(s: &Summary) -> String {
     let mut all: Vec<_> = s
         .gaps
         .iter()
-        .take(GAPS)
+        .take(MAX_GAPS)
         .map(|g| format!("{:.1} s from {}", g.seconds, began(g.began_ms)))
         .collect();
-    if let more @ 1.. = s.gaps.len().saturating_sub(GAPS) {
+    if let more @ 1.. = s.gaps.len().saturating_sub(MAX_GAPS) {
         all.push(format!("{more} more"));
     }
-    format!("{} in all: {}", units::length(s.missing()), all.join(", "))
+    format!(
+        "{} in total: {}",
+        units::length(s.missing()),
+        all.join(", ")
+    )
 }
 
 fn ops(s: &Summary) -> Vec<[String; 7]> {
@@ -82,7 +86,7 @@ fn ops(s: &Summary) -> Vec<[String; 7]> {
     let mut rows = vec![heading.map(str::to_owned)];
     let time = |v: Option<Value>| v.map_or_else(|| "-".to_owned(), |v| value(v, units::seconds));
     for op in &s.ops {
-        if op.share < MATTERS && op.operations < MATTERS * s.operations {
+        if op.share < MIN_SHARE && op.operations < MIN_SHARE * s.operations {
             continue;
         }
         rows.push([

@@ -1,8 +1,8 @@
-//! What a baseline has to say by itself.
+//! The summary of one baseline.
 
 use crate::estimate;
 use crate::estimate::{Value, per};
-use crate::histogram_series::Spreads;
+use crate::histogram_series::HistogramSeries;
 use crate::series;
 use crate::series::Gap;
 use crate::store::{Entry, Store};
@@ -16,45 +16,44 @@ use std::time::Duration;
 pub struct OpRow {
     /// Its name.
     pub op: String,
-    /// How many there were.
+    /// Number of operations.
     pub operations: f64,
-    /// Its part of the time of all operations.
+    /// Share of the time of all operations.
     pub share: f64,
-    /// Operations a second.
+    /// Operations per second.
     pub rate: Option<Value>,
     /// Mean duration, in seconds.
     pub mean: Option<Value>,
-    /// Half of them took less, in seconds.
+    /// Median duration, in seconds.
     pub p50: Option<Value>,
-    /// All but a tenth.
+    /// 90 % quantile, in seconds.
     pub p90: Option<Value>,
-    /// All but a hundredth.
+    /// 99 % quantile, in seconds.
     pub p99: Option<Value>,
-    /// About how long two recordings have to be, in seconds, so that a change of its p99 by 10 % is found in four of five
-    /// cases.
+    /// Estimated length of each of two recordings, in seconds, that detects a change of p99 by 10 % with a power of 80 %.
     pub seconds_to_find: Option<f64>,
 }
 
-/// What `nfscope baseline show` shows.
+/// The content of `nfscope baseline show`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// What is known of it.
+    /// Metadata and state.
     #[serde(flatten)]
     pub entry: Entry,
     /// Where windows are missing.
     pub gaps: Vec<Gap>,
     /// NFS operations.
     pub operations: f64,
-    /// NFS operations a second.
+    /// NFS operations per second.
     pub rate: Option<Value>,
-    /// By operation, those that take the most time first.
+    /// By operation, in order of total time.
     pub ops: Vec<OpRow>,
 }
 
-/// Reads one baseline through.
+/// Reads a baseline and summarizes it.
 ///
 /// # Errors
-/// When there is none of that name, or it cannot be read.
+/// When there is no baseline with this name, or it cannot be read.
 pub fn summary(store: &Store, name: &str) -> anyhow::Result<Summary> {
     let entry = store.entry(name)?;
     let families = [&family::OP_DURATION.info, &family::RPC_DURATION.info];
@@ -65,15 +64,15 @@ pub fn summary(store: &Store, name: &str) -> anyhow::Result<Summary> {
         .into_iter()
         .map(|[_, op]| op)
         .collect();
-    let spreads: BTreeMap<&str, Spreads> = ops
+    let histograms: BTreeMap<&str, HistogramSeries> = ops
         .into_iter()
-        .filter_map(|op| Some((op, c.spreads(&family::OP_DURATION, |[_, o]| o == op)?)))
+        .filter_map(|op| Some((op, c.histograms(&family::OP_DURATION, |[_, o]| o == op)?)))
         .collect();
-    let time: f64 = spreads.values().map(Spreads::sum).sum();
+    let time: f64 = histograms.values().map(HistogramSeries::sum).sum();
     let counts: Vec<f64> = (0..seconds.len())
-        .map(|i| spreads.values().map(|s| s.counts[i]).sum())
+        .map(|i| histograms.values().map(|s| s.counts[i]).sum())
         .collect();
-    let mut rows: Vec<_> = spreads
+    let mut rows: Vec<_> = histograms
         .iter()
         .filter(|(_, s)| s.count() > 0.0)
         .map(|(op, s)| OpRow {
@@ -100,7 +99,7 @@ pub fn summary(store: &Store, name: &str) -> anyhow::Result<Summary> {
 }
 
 impl Summary {
-    /// Time that is missing between windows.
+    /// Total length of all gaps.
     pub fn missing(&self) -> Duration {
         Duration::from_secs_f64(self.gaps.iter().map(|g| g.seconds).sum())
     }

@@ -1,45 +1,45 @@
-//! The one quantity that a recording watches.
+//! The metric whose precision a recording tracks.
 
 use crate::estimate;
 use crate::estimate::Value;
-use crate::histogram_series::Spreads;
+use crate::histogram_series::HistogramSeries;
 use nfscope_text::parse;
 use nfscope_text::suggest::near;
 use nfscope_text::units;
 use std::fmt;
 
-/// A quantity of an operation, over all versions.
+/// A statistic of one operation, over all versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metric {
     /// The operation.
     pub op: String,
     /// What of it.
-    pub what: What,
+    pub what: Statistic,
 }
 
 /// What is asked of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Statistic {
     /// A quantile of its duration, in percent.
     Quantile(u8),
     /// Its mean duration.
     Mean,
-    /// Operations a second.
+    /// Operations per second.
     Rate,
 }
 
-const WORDS: [(&str, What); 5] = [
-    ("p50", What::Quantile(50)),
-    ("p90", What::Quantile(90)),
-    ("p99", What::Quantile(99)),
-    ("mean", What::Mean),
-    ("rate", What::Rate),
+const WORDS: [(&str, Statistic); 5] = [
+    ("p50", Statistic::Quantile(50)),
+    ("p90", Statistic::Quantile(90)),
+    ("p99", Statistic::Quantile(99)),
+    ("mean", Statistic::Mean),
+    ("rate", Statistic::Rate),
 ];
 
-/// `write`, which is `write:p99`, or another quantity of it.
+/// Parses `write`, which means `write:p99`, or `write:mean` and the like.
 ///
 /// # Errors
-/// Names what there is.
+/// Lists the known names.
 pub fn parse(text: &str) -> Result<Metric, String> {
     let (op, word) = text.split_once(':').unwrap_or((text, "p99"));
     let op = parse::operation(op)?;
@@ -48,11 +48,9 @@ pub fn parse(text: &str) -> Result<Metric, String> {
         None => {
             let hint = match near(word, WORDS.iter().map(|(w, _)| *w)) {
                 Some(w) => format!("did you mean {op}:{w}?"),
-                None => format!("there are {op}:p50, p90, p99, mean and rate"),
+                None => format!("known are {op}:p50, p90, p99, mean and rate"),
             };
-            Err(format!(
-                "`{word}` of an operation is not known here; {hint}"
-            ))
+            Err(format!("unknown statistic `{word}`; {hint}"))
         }
     }
 }
@@ -65,19 +63,21 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// Its value in these windows, each so many seconds long.
-    pub fn of(&self, spreads: &Spreads, seconds: &[f64]) -> Option<Value> {
+    /// Its value in these windows with these lengths.
+    pub fn of(&self, histograms: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
         match self.what {
-            What::Quantile(percent) => estimate::quantile(spreads, f64::from(percent) / 100.0),
-            What::Mean => estimate::mean(spreads),
-            What::Rate => estimate::rate(spreads, seconds),
+            Statistic::Quantile(percent) => {
+                estimate::quantile(histograms, f64::from(percent) / 100.0)
+            }
+            Statistic::Mean => estimate::mean(histograms),
+            Statistic::Rate => estimate::rate(histograms, seconds),
         }
     }
 
-    /// A value of it for people.
+    /// Formats a value with its unit.
     pub fn show(&self, value: f64) -> String {
         match self.what {
-            What::Rate => format!("{}/s", units::rate(value)),
+            Statistic::Rate => format!("{}/s", units::rate(value)),
             _ => units::seconds(value),
         }
     }
@@ -97,6 +97,6 @@ mod tests {
         let e = parsed("write:p98").unwrap_err();
         assert!(e.contains("did you mean write:p9"), "{e}");
         let e = parsed("write:throughput").unwrap_err();
-        assert!(e.contains("there are write:p50"), "{e}");
+        assert!(e.contains("known are write:p50"), "{e}");
     }
 }

@@ -1,54 +1,54 @@
-//! The time of day of windows that were measured by another clock.
+//! Wall-clock times of windows that the agent measured with its own monotonic clock.
 
 use nfscope_model::Window;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Gives windows their time of day, by the clock of whoever measures them.
-pub struct Clock {
-    /// Our time of day at the beginning, in milliseconds since 1970.
+/// Derives the wall-clock time of each window from the monotonic clock of the agent.
+pub struct WallClock {
+    /// Local wall-clock time at the start, in milliseconds since 1970 (UTC).
     pub began_ms: i64,
-    /// That clock at the end of the last window.
-    at: Duration,
-    /// When that window came.
-    came: Instant,
-    /// Our time of day then, in milliseconds.
+    /// The agent's clock at the end of the last window.
+    agent_time: Duration,
+    /// When that window arrived.
+    arrived: Instant,
+    /// Wall-clock time at the end of the last window, in milliseconds.
     now_ms: f64,
-    /// Time between windows that none covers.
+    /// Time between windows that no window covers.
     pub missing: Duration,
 }
 
-impl Clock {
-    /// At a moment of that clock, which is now.
-    pub fn new(at: Duration) -> Self {
+impl WallClock {
+    /// Starts now, at this time of the agent's clock.
+    pub fn new(agent_time: Duration) -> Self {
         let now_ms = wall_ms();
-        Clock {
+        WallClock {
             began_ms: now_ms.round() as i64,
-            at,
-            came: Instant::now(),
+            agent_time,
+            arrived: Instant::now(),
             now_ms,
             missing: Duration::ZERO,
         }
     }
 
-    /// When a window began that has just come. Windows without a gap follow each other exactly, and none begins before
-    /// the last has ended, even where the time of day is set.
-    pub fn began(&mut self, window: &Window, came: Instant) -> i64 {
-        if window.delta.at.checked_sub(window.length) != Some(self.at) {
-            let since = came.saturating_duration_since(self.came);
-            let gap = since.saturating_sub(window.length);
+    /// The start of a window that has just arrived. Windows without a gap follow each other exactly. No window begins before
+    /// the end of the last one, even if the system clock is set.
+    pub fn began(&mut self, window: &Window, arrived: Instant) -> i64 {
+        if window.delta.at.checked_sub(window.length) != Some(self.agent_time) {
+            let elapsed = arrived.saturating_duration_since(self.arrived);
+            let gap = elapsed.saturating_sub(window.length);
             self.missing += gap;
             self.now_ms += gap.as_secs_f64() * 1e3;
         }
         let began = self.now_ms;
         self.now_ms += window.length.as_secs_f64() * 1e3;
-        self.at = window.delta.at;
-        self.came = came;
+        self.agent_time = window.delta.at;
+        self.arrived = arrived;
         began.round() as i64
     }
 
-    /// Time since the last window ended.
+    /// Time since the last window arrived.
     pub fn since(&self) -> Duration {
-        self.came.elapsed()
+        self.arrived.elapsed()
     }
 }
 
@@ -69,17 +69,17 @@ mod tests {
             length: length * second,
             delta: Snapshot::new(at * second),
         };
-        let mut c = Clock::new(100 * second);
-        let (began, came) = (c.began_ms, c.came);
+        let mut c = WallClock::new(100 * second);
+        let (began, arrived) = (c.began_ms, c.arrived);
         let mut after = |at, length, seconds| {
-            let ms = c.began(&window(at, length), came + seconds * second) - began;
+            let ms = c.began(&window(at, length), arrived + seconds * second) - began;
             (ms as f64 / 1e3, c.missing.as_secs())
         };
         assert_eq!(after(102, 2, 2), (0.0, 0));
-        // What comes late, and follows all the same.
+        // Arrives late, but without a gap.
         assert_eq!(after(104, 2, 5), (2.0, 0));
         assert_eq!(after(114, 2, 14), (11.0, 7));
-        // Another boot; then what cannot be, which overlaps nothing.
+        // After a reboot; then an impossible time, which must not overlap.
         assert_eq!(after(5, 2, 20), (17.0, 11));
         assert_eq!(after(50, 9, 21), (19.0, 11));
     }

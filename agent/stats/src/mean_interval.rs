@@ -1,25 +1,25 @@
-//! What separate runs say about a figure: the interval of their mean.
+//! The mean of independent runs and its confidence interval.
 
-use crate as stats;
-use crate::CONFIDENCE;
+use crate::autocorrelation::lag_one;
+use crate::interval::{CONFIDENCE, students_t};
 use serde::Serialize;
 
-/// Autocorrelation above which consecutive repeats are not taken for separate ones.
+/// Autocorrelation above which consecutive repetitions do not count as independent.
 pub const CORRELATED: f64 = 0.3;
-/// Repeats below which an autocorrelation says nothing.
-const FEW: usize = 10;
+/// With fewer repetitions the autocorrelation cannot be estimated.
+const MIN_REPETITIONS: usize = 10;
 
-/// A mean and how far its 95 % interval goes to each side; unknown of one value.
+/// A mean and half the width of its 95 % confidence interval; unknown for one value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// Mean of the runs.
     pub mean: f64,
-    /// Half of the interval's width.
+    /// Half the width of the interval.
     pub half_width: Option<f64>,
 }
 
 impl Interval {
-    /// Student's t of independent runs; `None` of no run.
+    /// By Student's t, for independent runs; `None` without a run.
     pub fn of(values: &[f64]) -> Option<Interval> {
         let n = values.len() as f64;
         if values.is_empty() {
@@ -27,21 +27,21 @@ impl Interval {
         }
         let mean = values.iter().sum::<f64>() / n;
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        let half_width = (n > 1.0)
-            .then(|| stats::students_t(CONFIDENCE, n - 1.0) * (squares / (n - 1.0) / n).sqrt());
+        let half_width =
+            (n > 1.0).then(|| students_t(CONFIDENCE, n - 1.0) * (squares / (n - 1.0) / n).sqrt());
         Some(Interval { mean, half_width })
     }
 
-    /// Half of the width as a part of the mean; unknown where the mean is zero.
+    /// Half the width, relative to the mean; unknown if the mean is zero.
     pub fn relative(&self) -> Option<f64> {
         let part = self.half_width? / self.mean;
         part.is_finite().then_some(part)
     }
 }
 
-/// How much consecutive runs resemble each other: the autocorrelation at lag 1; `None` of fewer than ten, or where all are the same.
+/// The autocorrelation of consecutive runs at lag 1; `None` for fewer than ten runs, or if all are equal.
 pub fn autocorrelation(values: &[f64]) -> Option<f64> {
-    stats::lag_one(values).filter(|_| values.len() >= FEW)
+    lag_one(values).filter(|_| values.len() >= MIN_REPETITIONS)
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! Many comparisons at once.
+//! Correction of p values for multiple comparisons.
 
-/// Corrects p values so that the probability of any false finding among all of them is what is asked of one
-/// (S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. of Statistics 6, 1979).
+/// Corrects p values so that the probability of at least one false positive among all of them stays below the level of a single
+/// test (S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. of Statistics 6, 1979).
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     let mut corrected = vec![1.0; p.len()];
-    let mut least = 0.0f64;
+    let mut max = 0.0f64;
     for (rank, i) in order.into_iter().enumerate() {
-        least = least.max(p[i] * (p.len() - rank) as f64).min(1.0);
-        corrected[i] = least;
+        max = max.max(p[i] * (p.len() - rank) as f64).min(1.0);
+        corrected[i] = max;
     }
     corrected
 }

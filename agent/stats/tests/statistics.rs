@@ -3,7 +3,7 @@
 
 use nfscope_model::{Scheme, Sparse};
 use nfscope_stats as stats;
-use nfscope_stats::{CONFIDENCE, LEAST, Measured, change};
+use nfscope_stats::{CONFIDENCE, Estimate, MIN_EFFECT, change};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -17,7 +17,7 @@ const SERIES: usize = 2000;
 struct Server {
     windows: usize,
     /// Correlation of a window with the next.
-    like: f64,
+    autocorrelation: f64,
     /// Standard deviation of a window's level, and of single operations around it, of the logarithm of latency.
     between: f64,
     within: f64,
@@ -29,7 +29,7 @@ struct Server {
 
 const SERVER: Server = Server {
     windows: 180,
-    like: 0.6,
+    autocorrelation: 0.6,
     between: 0.3,
     within: 0.8,
     load: 60.0,
@@ -47,15 +47,15 @@ impl Server {
     fn record(&self, random: &mut SmallRng) -> Seen {
         let mut normal = || -> f64 { StandardNormal.sample(random) };
         let (mut level, mut load) = (normal(), normal());
-        let fresh = (1.0 - self.like * self.like).sqrt();
+        let fresh = (1.0 - self.autocorrelation * self.autocorrelation).sqrt();
         let mut seen = Seen {
             counts: Vec::new(),
             seconds: Vec::new(),
             spread: Vec::new(),
         };
         for _ in 0..self.windows {
-            level = self.like * level + fresh * normal();
-            load = self.like * load + fresh * normal();
+            level = self.autocorrelation * level + fresh * normal();
+            load = self.autocorrelation * load + fresh * normal();
             let n = (self.load * (0.2 * load).exp()).round();
             let mut seconds = 0.0;
             let mut buckets = vec![0u64; Scheme::TIME.len];
@@ -80,7 +80,7 @@ impl Server {
     }
 
     /// The same as somebody is told of it who has seen a thousand million operations in buckets.
-    fn told(&self, q: f64) -> Measured {
+    fn told(&self, q: f64) -> Estimate {
         let sigma = self.between.hypot(self.within);
         let below = |i: usize| {
             let z = (Scheme::TIME.edge(i) / self.median).ln() / sigma;
@@ -103,13 +103,16 @@ fn bucket(log: f64) -> usize {
 /// other so much that half an hour has only twenty that do not.
 #[test]
 fn intervals_cover_the_truth() {
-    for (seed, like, least) in [
+    for (seed, autocorrelation, least) in [
         (1, 0.0, 0.93),
         (2, 0.3, 0.93),
         (3, 0.6, 0.93),
         (4, 0.8, 0.91),
     ] {
-        let server = Server { like, ..SERVER };
+        let server = Server {
+            autocorrelation,
+            ..SERVER
+        };
         let sigma = server.between.hypot(server.within);
         let truths = [
             server.load * (0.2f64 * 0.2 / 2.0).exp(),
@@ -133,7 +136,9 @@ fn intervals_cover_the_truth() {
             }
         }
         let held = held.map(|n| f64::from(n) / SERIES as f64);
-        println!("correlation {like}: rate, mean, p50 and p99 are covered in {held:.3?}");
+        println!(
+            "correlation {autocorrelation}: rate, mean, p50 and p99 are covered in {held:.3?}"
+        );
         assert!(held.iter().all(|h| (least..=0.97).contains(h)), "{held:?}");
     }
 }
@@ -205,7 +210,7 @@ fn a_shift_of_a_tenth_is_found_with_the_windows_that_it_takes() {
     let pilots = 60;
     let windows = (0..pilots)
         .map(|_| quantile(&SERVER.record(&mut random), 0.99))
-        .map(|pilot| pilot.windows_to_find(1.1, LEAST, 0.8, SERVER.windows))
+        .map(|pilot| pilot.windows_to_find(1.1, MIN_EFFECT, 0.8, SERVER.windows))
         .sum::<f64>();
     let windows = (windows / f64::from(pilots)).ceil() as usize;
     let before = Server { windows, ..SERVER };
@@ -217,7 +222,7 @@ fn a_shift_of_a_tenth_is_found_with_the_windows_that_it_takes() {
     let found = (0..pairs)
         .filter(|_| {
             let [b, a] = [&before, &after].map(|s| quantile(&s.record(&mut random), 0.99));
-            let c = change(&b, &a, LEAST);
+            let c = change(&b, &a, MIN_EFFECT);
             c.p <= 0.05 && c.ratio.value > 1.0
         })
         .count();
@@ -237,24 +242,24 @@ fn nothing_is_said_of_too_little() {
     assert!(stats::quantile(&few, Scheme::TIME, 0.5).is_some());
     // No window differs from another: no doubt, and no numbers that are none.
     let same = stats::ratio(&one(20), &one(20)).unwrap();
-    let c = change(&same, &same, LEAST);
+    let c = change(&same, &same, MIN_EFFECT);
     assert_eq!((c.ratio.value, c.ratio.low, c.ratio.high), (1.0, 1.0, 1.0));
     assert_eq!(c.p, 1.0);
 }
 
-fn rate(seen: &Seen) -> Measured {
+fn rate(seen: &Seen) -> Estimate {
     stats::ratio(&seen.counts, &vec![1.0; seen.counts.len()]).unwrap()
 }
 
-fn mean(seen: &Seen) -> Measured {
+fn mean(seen: &Seen) -> Estimate {
     stats::ratio(&seen.seconds, &seen.counts).unwrap()
 }
 
-fn quantile(seen: &Seen, q: f64) -> Measured {
+fn quantile(seen: &Seen, q: f64) -> Estimate {
     stats::quantile(&seen.spread, Scheme::TIME, q).unwrap()
 }
 
-fn all(server: &Server, random: &mut SmallRng) -> Vec<Measured> {
+fn all(server: &Server, random: &mut SmallRng) -> Vec<Estimate> {
     let seen = server.record(random);
     let quantiles = [0.5, 0.9, 0.99].map(|q| quantile(&seen, q));
     let mut all = vec![rate(&seen), mean(&seen)];

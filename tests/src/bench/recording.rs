@@ -1,7 +1,8 @@
 //! What recording takes, and comparing what was recorded.
 
-#[path = "../../../agent/nfscope/tests/fixture/day.rs"]
-mod day;
+#[path = "../../../agent/nfscope/tests/fixture/long_recording.rs"]
+#[allow(missing_docs, clippy::unwrap_used)]
+mod long_recording;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -79,7 +80,7 @@ pub fn days(program: &Path) -> Result<Days> {
     let path = dir.join("store.db");
     let mut store = Store::create(&path)?;
     for (name, seed) in [("monday", 1), ("tuesday", 2)] {
-        store.put(&day::take(name, seed, day::DAY))?;
+        store.put(&long_recording::recording(name, seed, long_recording::DAY))?;
     }
     drop(store);
     let bytes = std::fs::metadata(&path)?.len() / 2;

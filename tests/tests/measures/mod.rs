@@ -36,6 +36,8 @@ pub fn are_true(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<(
 
 /// In place of what was exported, with two threads. noinit_itable: no thread of ext4's own writes behind the tests' back.
 fn export_a_slow_device(server: &Server) -> Result<()> {
+    // A mount that outlived its export would be stale.
+    server.client(0).unmount_all()?;
     server.sh(&format!(
         "set -e
          export_down

@@ -1,27 +1,27 @@
-//! Capacity for people.
+//! Capacity as text.
 
-use crate::capacity::{Capacity, KNEE, Resource};
-use crate::recording::About;
+use crate::capacity::utilization::{Capacity, KNEE, Resource};
+use crate::recording::Metadata;
 use nfscope_text::units::{rate, seconds};
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
 
 const WIDTH: usize = 80;
 
-/// As it is printed.
-pub fn render(c: &Capacity, about: &About) -> String {
+/// What `nfscope capacity` prints.
+pub fn render(c: &Capacity, metadata: &Metadata) -> String {
     let mut out = format!(
-        "{} on {}: {} requests a second, {} each, {:.1} in the server at a time\n\n",
-        about.name,
-        about.host,
+        "{} on {}: {} requests per second, {} each, {:.1} in the server on average\n\n",
+        metadata.name,
+        metadata.host,
         rate(c.rate),
         seconds(c.residence),
-        c.inside
+        c.concurrency
     );
     let _ = writeln!(
         out,
-        "{:<28} {:>7} {:>15} {:>7} {:>12}",
-        "RESOURCE", "IN USE", "95 % CI", "PEAK", "BOUND"
+        "{:<28} {:>11} {:>15} {:>7} {:>12}",
+        "RESOURCE", "UTILIZATION", "95 % CI", "PEAK", "MAX RATE"
     );
     for r in &c.resources {
         let interval = r.interval.map_or("-".to_owned(), |[low, high]| {
@@ -29,23 +29,23 @@ pub fn render(c: &Capacity, about: &About) -> String {
         });
         let _ = writeln!(
             out,
-            "{:<28} {:>5.1} % {interval:>15} {:>5.1} % {:>10}/s{}",
+            "{:<28} {:>9.1} % {interval:>15} {:>5.1} % {:>10}/s{}",
             name(c, r),
-            r.used * 100.0,
+            r.utilization * 100.0,
             r.peak * 100.0,
-            rate(r.bound),
+            rate(r.max_rate),
             if r.note.is_some() { " *" } else { "" }
         );
     }
     if c.resources.iter().any(|r| r.note.is_some()) {
-        out.push_str("* may serve several at once, and then do more\n");
+        out.push_str("* may serve several requests at once: the maximum rate may be higher\n");
     }
     out.push('\n');
-    wrap(&mut out, WIDTH, "", &answer(c));
-    for doubt in &c.doubts {
-        wrap(&mut out, WIDTH, "warning: ", doubt);
+    wrap(&mut out, WIDTH, "", &headline(c));
+    for caveat in &c.caveats {
+        wrap(&mut out, WIDTH, "caveat: ", caveat);
     }
-    out.push_str("\nThis takes for granted that\n");
+    out.push_str("\nAssumptions:\n");
     for a in &c.assumptions {
         wrap(&mut out, WIDTH, "- ", a);
     }
@@ -59,28 +59,28 @@ fn name(c: &Capacity, r: &Resource) -> String {
     }
 }
 
-fn answer(c: &Capacity) -> String {
+fn headline(c: &Capacity) -> String {
     let Some(first) = c.first() else {
-        return "Nothing that has a hard limit was measured.".into();
+        return "No resource with a hard limit was measured.".into();
     };
     let mut text = format!(
-        "First to saturate: {}, at about {} requests a second, {:.1} times the observed rate. From about {} a second on \
-         ({:.0} % of it) waiting grows faster than load.",
+        "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate. Above about {} per second \
+         ({:.0} % of that) waiting times grow faster than the load.",
         name(c, first),
-        rate(first.bound),
-        first.bound / c.rate,
-        rate(first.bound * KNEE),
+        rate(first.max_rate),
+        first.max_rate / c.rate,
+        rate(first.max_rate * KNEE),
         KNEE * 100.0
     );
-    if first.used >= KNEE {
-        let _ = write!(text, " The server is beyond that already.");
+    if first.utilization >= KNEE {
+        let _ = write!(text, " The server is already above that.");
     }
-    if let Some(sooner) = c.resources.iter().find(|r| r.bound < first.bound) {
+    if let Some(earlier) = c.resources.iter().find(|r| r.max_rate < first.max_rate) {
         let _ = write!(
             text,
-            " {} would be in use all the time at {} a second, but may have room then.",
-            sooner.name,
-            rate(sooner.bound)
+            " The {} would be busy all the time at {} per second, but may serve more than that.",
+            earlier.name,
+            rate(earlier.max_rate)
         );
     }
     text

@@ -1,33 +1,34 @@
-//! Points from bytes, whoever wrote them: wrong ones are an error, never a panic or a large allocation.
+//! Decodes the samples of a window. Invalid input from any file is an error, never a panic or a large allocation.
 
-use crate::codec::{ADDED, Columns, Garbled, SPREAD, STOOD};
-use crate::recording::Point;
+use crate::codec::columns::{COUNTER, CodecError, Columns, FIRST_HISTOGRAM, GAUGE};
+use crate::recording::Sample;
 use flate2::read::DeflateDecoder;
 use std::io::Read;
 
-/// Longest window in postcard; a busy server's is a thousandth of it.
+/// Limit for an uncompressed window; a busy server needs a thousandth of it.
 const LARGEST: u64 = 64 << 20;
-/// Most series in one window.
+/// Limit for the series of one window.
 const MOST_POINTS: usize = 1 << 20;
 
-/// Decodes the points of series that `keep` wants.
+/// Decodes the samples of the series that `keep` selects.
 ///
 /// # Errors
-/// When the bytes are not a window.
-pub fn decode(data: &[u8], keep: impl Fn(u32) -> bool) -> Result<Vec<(u32, Point)>, Garbled> {
+/// When the bytes are no valid window.
+pub fn decode(data: &[u8], keep: impl Fn(u32) -> bool) -> Result<Vec<(u32, Sample)>, CodecError> {
     let mut plain = Vec::with_capacity(4 * data.len());
     DeflateDecoder::new(data)
         .take(LARGEST)
         .read_to_end(&mut plain)
-        .map_err(|_| Garbled("it does not inflate"))?;
-    let c: Columns = postcard::from_bytes(&plain).map_err(|_| Garbled("not the columns of one"))?;
+        .map_err(|_| CodecError("it does not inflate"))?;
+    let c: Columns =
+        postcard::from_bytes(&plain).map_err(|_| CodecError("not the columns of one"))?;
     let mut from = Cursor {
         numbers: c.numbers.iter(),
         exact: c.exact.iter(),
         buckets: c.buckets.iter(),
         counts: c.counts.iter(),
     };
-    let mut points = Vec::new();
+    let mut samples = Vec::new();
     let mut id = 0u32;
     for run in &c.runs {
         id = id.checked_add(run.skipped).ok_or(SHORT)?;
@@ -37,31 +38,31 @@ pub fn decode(data: &[u8], keep: impl Fn(u32) -> bool) -> Result<Vec<(u32, Point
         for _ in 0..run.len {
             let v = from.number()?;
             let kept = keep(id);
-            let point = match run.kind {
-                ADDED => Point::Added(v),
-                STOOD => Point::Stood(v),
+            let sample = match run.kind {
+                COUNTER => Sample::Counter(v),
+                GAUGE => Sample::Gauge(v),
                 kind => {
                     let scheme = *c
                         .schemes
-                        .get(usize::from(kind - SPREAD))
-                        .ok_or(Garbled("an unknown kind of series"))?;
-                    Point::Spread {
+                        .get(usize::from(kind - FIRST_HISTOGRAM))
+                        .ok_or(CodecError("an unknown kind of series"))?;
+                    Sample::Histogram {
                         scheme,
-                        counts: from.spread(scheme.len, kept)?,
+                        counts: from.histogram(scheme.len, kept)?,
                         sum: v,
                     }
                 }
             };
             if kept {
-                points.push((id, point));
+                samples.push((id, sample));
             }
             id = id.checked_add(1).ok_or(SHORT)?;
         }
     }
-    Ok(points)
+    Ok(samples)
 }
 
-const SHORT: Garbled = Garbled("its columns do not fit each other");
+const SHORT: CodecError = CodecError("its columns do not fit each other");
 
 struct Cursor<'a> {
     numbers: std::slice::Iter<'a, u64>,
@@ -71,18 +72,18 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    fn number(&mut self) -> Result<f64, Garbled> {
+    fn number(&mut self) -> Result<f64, CodecError> {
         let n = self.numbers.next().ok_or(SHORT)?;
         match n & 3 {
             0 => Ok((n >> 2) as f64),
             1 => Ok((n >> 2) as f64 / 1e9),
             2 => self.exact.next().copied().ok_or(SHORT),
-            _ => Err(Garbled("a number of an unknown unit")),
+            _ => Err(CodecError("a number of an unknown unit")),
         }
     }
 
-    /// The next histogram's buckets, of so many; none where nobody wants them.
-    fn spread(&mut self, of: usize, kept: bool) -> Result<Vec<(u16, u64)>, Garbled> {
+    /// The buckets of the next histogram, which has `of` buckets; empty if they are not kept.
+    fn histogram(&mut self, of: usize, kept: bool) -> Result<Vec<(u16, u64)>, CodecError> {
         let len = usize::from(*self.buckets.next().ok_or(SHORT)?);
         let (buckets, counts) = (self.buckets.as_slice(), self.counts.as_slice());
         if buckets.len() < len || counts.len() < len {
@@ -95,15 +96,15 @@ impl Cursor<'_> {
             return Ok(Vec::new());
         }
         let mut next = 0u16;
-        let mut spread = Vec::with_capacity(len);
+        let mut filled = Vec::with_capacity(len);
         for (skipped, n) in buckets.iter().zip(counts) {
             let i = next.checked_add(*skipped).ok_or(SHORT)?;
             if usize::from(i) >= of {
-                return Err(Garbled("a bucket that there is not"));
+                return Err(CodecError("a bucket that there is not"));
             }
-            spread.push((i, *n));
+            filled.push((i, *n));
             next = i.saturating_add(1);
         }
-        Ok(spread)
+        Ok(filled)
     }
 }

@@ -1,45 +1,47 @@
-//! Points into bytes.
+//! Encodes the samples of a window.
 
-use crate::codec::{ADDED, Columns, Garbled, Run, SPREAD, STOOD, Unit};
-use crate::recording::Point;
+use crate::codec::columns::{COUNTER, CodecError, Columns, FIRST_HISTOGRAM, GAUGE, Run, Unit};
+use crate::recording::Sample;
 use flate2::Compression;
 use flate2::read::DeflateEncoder;
 use nfscope_model::Scheme;
 use std::io::Read;
 
-/// Largest integer below which every one is a float.
+/// Up to this limit every integer has an exact float.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// Encodes points in the order of their numbers, each with whether it is in seconds.
+/// Encodes samples in the order of their series numbers; the flag says whether the value is in seconds.
 ///
 /// # Errors
-/// When they are not in order, or a histogram's buckets are not.
+/// When series or buckets are not in order.
 pub fn encode<'a>(
-    points: impl IntoIterator<Item = (u32, bool, &'a Point)>,
-) -> Result<Vec<u8>, Garbled> {
+    samples: impl IntoIterator<Item = (u32, bool, &'a Sample)>,
+) -> Result<Vec<u8>, CodecError> {
     let mut c = Columns::default();
     let mut next = 0;
-    for (id, seconds, point) in points {
-        let kind = match point {
-            Point::Added(v) => {
+    for (id, seconds, sample) in samples {
+        let kind = match sample {
+            Sample::Counter(v) => {
                 c.number(*v, seconds);
-                ADDED
+                COUNTER
             }
-            Point::Stood(v) => {
+            Sample::Gauge(v) => {
                 c.number(*v, seconds);
-                STOOD
+                GAUGE
             }
-            Point::Spread {
+            Sample::Histogram {
                 scheme,
                 counts,
                 sum,
             } => {
                 c.number(*sum, seconds);
-                c.spread(counts)?;
+                c.histogram(counts)?;
                 c.scheme(*scheme)?
             }
         };
-        let skipped = id.checked_sub(next).ok_or(Garbled("series out of order"))?;
+        let skipped = id
+            .checked_sub(next)
+            .ok_or(CodecError("series out of order"))?;
         match c.runs.last_mut() {
             Some(run) if skipped == 0 && run.kind == kind => run.len += 1,
             _ => c.runs.push(Run {
@@ -48,13 +50,13 @@ pub fn encode<'a>(
                 kind,
             }),
         }
-        next = id.checked_add(1).ok_or(Garbled("too many series"))?;
+        next = id.checked_add(1).ok_or(CodecError("too many series"))?;
     }
-    let plain = postcard::to_stdvec(&c).map_err(|_| Garbled("it does not fit"))?;
+    let plain = postcard::to_stdvec(&c).map_err(|_| CodecError("it does not fit"))?;
     let mut data = Vec::new();
     DeflateEncoder::new(&plain[..], Compression::default())
         .read_to_end(&mut data)
-        .map_err(|_| Garbled("it does not deflate"))?;
+        .map_err(|_| CodecError("it does not deflate"))?;
     Ok(data)
 }
 
@@ -74,12 +76,14 @@ impl Columns {
         self.numbers.push(n << 2 | unit as u64);
     }
 
-    fn spread(&mut self, counts: &[(u16, u64)]) -> Result<(), Garbled> {
-        let len = u16::try_from(counts.len()).map_err(|_| Garbled("too many buckets"))?;
+    fn histogram(&mut self, counts: &[(u16, u64)]) -> Result<(), CodecError> {
+        let len = u16::try_from(counts.len()).map_err(|_| CodecError("too many buckets"))?;
         self.buckets.push(len);
         let mut next = 0u16;
         for (i, n) in counts {
-            let skipped = i.checked_sub(next).ok_or(Garbled("buckets out of order"))?;
+            let skipped = i
+                .checked_sub(next)
+                .ok_or(CodecError("buckets out of order"))?;
             self.buckets.push(skipped);
             self.counts.push(*n);
             next = i.saturating_add(1);
@@ -87,12 +91,13 @@ impl Columns {
         Ok(())
     }
 
-    fn scheme(&mut self, scheme: Scheme) -> Result<u8, Garbled> {
+    fn scheme(&mut self, scheme: Scheme) -> Result<u8, CodecError> {
         let at = self.schemes.iter().position(|s| *s == scheme);
         let at = at.unwrap_or_else(|| {
             self.schemes.push(scheme);
             self.schemes.len() - 1
         });
-        u8::try_from(at + usize::from(SPREAD)).map_err(|_| Garbled("too many bucket schemes"))
+        u8::try_from(at + usize::from(FIRST_HISTOGRAM))
+            .map_err(|_| CodecError("too many bucket schemes"))
     }
 }

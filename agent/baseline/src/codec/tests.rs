@@ -1,6 +1,9 @@
 //! What goes in comes out.
 
-use crate::codec::*;
+use crate::codec::decode::decode;
+use crate::codec::encode::encode;
+use crate::recording::Sample;
+use nfscope_model::Scheme;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -16,14 +19,14 @@ fn number(rng: &mut SmallRng) -> f64 {
     }
 }
 
-fn spread(rng: &mut SmallRng) -> Point {
+fn histogram(rng: &mut SmallRng) -> Sample {
     let all = [Scheme::TIME, Scheme::SIZE, Scheme::COUNT];
     let scheme = all[rng.random_range(0..3)];
     let filled = *[0.0, 0.2, 1.0].get(rng.random_range(0..3)).unwrap();
     let counts = (0..scheme.len as u16)
         .filter(|_| rng.random_bool(filled))
         .collect::<Vec<_>>();
-    Point::Spread {
+    Sample::Histogram {
         scheme,
         counts: counts
             .into_iter()
@@ -36,35 +39,37 @@ fn spread(rng: &mut SmallRng) -> Point {
     }
 }
 
-fn window(rng: &mut SmallRng) -> Vec<(u32, Point)> {
+fn window(rng: &mut SmallRng) -> Vec<(u32, Sample)> {
     let here = *[0.0, 0.5, 0.95, 1.0].get(rng.random_range(0..4)).unwrap();
     (0..rng.random_range(0..300))
         .filter(|_| rng.random_bool(here))
         .collect::<Vec<u32>>()
         .into_iter()
         .map(|id| {
-            let point = match rng.random_range(0..3) {
-                0 => Point::Added(number(rng)),
-                1 => Point::Stood(number(rng)),
-                _ => spread(rng),
+            let sample = match rng.random_range(0..3) {
+                0 => Sample::Counter(number(rng)),
+                1 => Sample::Gauge(number(rng)),
+                _ => histogram(rng),
             };
-            (id, point)
+            (id, sample)
         })
         .collect()
 }
 
 /// Values of series in seconds may move by up to a nanosecond.
-fn same(a: &Point, b: &Point, within: f64) -> bool {
+fn same(a: &Sample, b: &Sample, within: f64) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= within;
     match (a, b) {
-        (Point::Added(a), Point::Added(b)) | (Point::Stood(a), Point::Stood(b)) => near(*a, *b),
+        (Sample::Counter(a), Sample::Counter(b)) | (Sample::Gauge(a), Sample::Gauge(b)) => {
+            near(*a, *b)
+        }
         (
-            Point::Spread {
+            Sample::Histogram {
                 scheme,
                 counts,
                 sum,
             },
-            Point::Spread {
+            Sample::Histogram {
                 scheme: s,
                 counts: c,
                 sum: b,
@@ -78,12 +83,12 @@ fn same(a: &Point, b: &Point, within: f64) -> bool {
 fn random_windows_come_back() {
     let mut rng = SmallRng::seed_from_u64(0x5eed);
     for _ in 0..500 {
-        let points = window(&mut rng);
+        let samples = window(&mut rng);
         let seconds = |id: u32| id.is_multiple_of(3);
-        let data = encode(points.iter().map(|(id, p)| (*id, seconds(*id), p))).unwrap();
+        let data = encode(samples.iter().map(|(id, p)| (*id, seconds(*id), p))).unwrap();
         let back = decode(&data, |_| true).unwrap();
-        assert_eq!(points.len(), back.len());
-        for ((a, p), (b, q)) in points.iter().zip(&back) {
+        assert_eq!(samples.len(), back.len());
+        for ((a, p), (b, q)) in samples.iter().zip(&back) {
             let within = if seconds(*a) { 1e-9 } else { 0.0 };
             assert!(a == b && same(p, q, within), "{a} {p:?} is {b} {q:?}");
         }
@@ -95,16 +100,16 @@ fn random_windows_come_back() {
 
 #[test]
 fn not_measured_is_not_zero() {
-    let points = [(0, Point::Added(0.0)), (2, Point::Stood(0.0))];
-    let data = encode(points.iter().map(|(id, p)| (*id, false, p))).unwrap();
-    assert_eq!(decode(&data, |_| true).unwrap(), points);
+    let samples = [(0, Sample::Counter(0.0)), (2, Sample::Gauge(0.0))];
+    let data = encode(samples.iter().map(|(id, p)| (*id, false, p))).unwrap();
+    assert_eq!(decode(&data, |_| true).unwrap(), samples);
 }
 
 #[test]
 fn what_cannot_be_a_window_is_refused() {
     let mut rng = SmallRng::seed_from_u64(7);
-    let points = window(&mut rng);
-    let data = encode(points.iter().map(|(id, p)| (*id, true, p))).unwrap();
+    let samples = window(&mut rng);
+    let data = encode(samples.iter().map(|(id, p)| (*id, true, p))).unwrap();
     assert!(decode(&data[..data.len() / 2], |_| true).is_err());
     assert!(decode(b"no window", |_| true).is_err());
     // Whatever bits fall over: an error or other numbers, never a panic.
@@ -116,12 +121,12 @@ fn what_cannot_be_a_window_is_refused() {
     }
     // Bytes that are a window's, and what they say cannot be.
     let told = |scheme: Scheme, counts: &[(u16, u64)]| {
-        let point = Point::Spread {
+        let sample = Sample::Histogram {
             scheme,
             counts: counts.to_vec(),
             sum: 1.0,
         };
-        decode(&encode([(0, true, &point)]).unwrap(), |_| true)
+        decode(&encode([(0, true, &sample)]).unwrap(), |_| true)
     };
     let time = Scheme::TIME;
     assert!(told(time, &[(105, 1)]).is_ok());
@@ -152,8 +157,40 @@ fn what_cannot_be_a_window_is_refused() {
         assert!(told(bad, &[(0, 1)]).is_err(), "{bad:?}");
     }
     let backwards = [
-        (1, false, &Point::Added(1.0)),
-        (0, false, &Point::Added(1.0)),
+        (1, false, &Sample::Counter(1.0)),
+        (0, false, &Sample::Counter(1.0)),
     ];
     assert!(encode(backwards).is_err());
+}
+
+/// The columns of a window as stores have them. Decoding these bytes must always work, whatever the fields are called.
+#[test]
+fn windows_in_existing_stores_are_read() {
+    let samples = [
+        (0, Sample::Counter(5.0)),
+        (2, Sample::Gauge(0.25)),
+        (3, Sample::Gauge(-1.5)),
+        (
+            4,
+            Sample::Histogram {
+                scheme: Scheme::TIME,
+                counts: vec![(3, 7), (40, 300)],
+                sum: 2.5e-3,
+            },
+        ),
+    ];
+    let stored = [
+        3, 0, 1, 0, 1, 2, 1, 0, 1, 2, // Runs: numbers skipped, length, kind.
+        1, 2, 159, 1, 106, // Bucket schemes.
+        4, 20, 129, 148, 235, 220, 3, 2, 129, 173, 226, 4, // Numbers with their units.
+        1, 0, 0, 0, 0, 0, 0, 248, 191, // Exact numbers.
+        3, 2, 3, 36, 2, 7, 172, 2, // Buckets and their counts.
+    ];
+    // One block of deflate: final and not compressed, then length and its complement.
+    let len = stored.len() as u16;
+    let mut data = vec![1];
+    data.extend(len.to_le_bytes());
+    data.extend((!len).to_le_bytes());
+    data.extend_from_slice(&stored);
+    assert_eq!(decode(&data, |_| true).unwrap(), samples);
 }

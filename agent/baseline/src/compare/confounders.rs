@@ -1,35 +1,53 @@
-//! What differs between two recordings beside what was to be compared, so that nobody compares different work.
+//! Confounders: differences between two recordings that may explain a change, such as another load or another mix.
 
-use crate::compare::result::Warning;
-use crate::compare::{clients, labels as words};
-use crate::series::Columns;
+use crate::compare::labels;
+use crate::compare::result::Caveat;
+use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_stats as stats;
-use nfscope_stats::Measured;
+use nfscope_stats::Estimate;
 use nfscope_text::units::{percent, rate, seconds};
 use std::collections::BTreeMap;
 
-/// A load is another one beyond this factor.
+/// Loads that differ by more than this factor count as different.
 const LOAD: f64 = 1.2;
-/// A mix is another one if more than this part of the operations would have to be others.
+/// Mixes of operations count as different if more than this share of the operations differs.
 const MIX: f64 = 0.1;
 /// A recording drifts if its halves differ by more than this factor.
 const DRIFT: f64 = 1.25;
 
-pub(super) fn about(before: &Columns, after: &Columns) -> Vec<Warning> {
+pub(super) fn find(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
     let mut w = Vec::new();
-    let mut say = |kind, text: String| w.push(Warning { kind, text });
+    let mut say = |kind, text: String| w.push(Caveat { kind, text });
     load(before, after, &mut say);
     mix(before, after, &mut say);
     let (b, a) = (clients(before), clients(after));
     if b != a {
-        say("clients", format!("{b} clients before, {a} after"));
+        say(
+            "clients",
+            format!("the number of clients differs: {b} before, {a} after"),
+        );
     }
-    same("host", &before.about.host, &after.about.host, &mut say);
-    let kernel = |c: &Columns| c.about.kernel.clone().unwrap_or_else(|| "unknown".into());
+    same(
+        "host",
+        &before.metadata.host,
+        &after.metadata.host,
+        &mut say,
+    );
+    let kernel = |c: &SeriesSet| {
+        c.metadata
+            .kernel
+            .clone()
+            .unwrap_or_else(|| "unknown".into())
+    };
     same("kernel", &kernel(before), &kernel(after), &mut say);
-    same("agent", &before.about.agent, &after.about.agent, &mut say);
-    let threads = |c: &Columns| {
+    same(
+        "agent",
+        &before.metadata.agent,
+        &after.metadata.agent,
+        &mut say,
+    );
+    let threads = |c: &SeriesSet| {
         let all = c.numbers(&f::THREADS, |_| true)?;
         let n = all.iter().sum::<f64>() / all.len().max(1) as f64;
         Some(format!("{}", (n * 10.0).round() / 10.0))
@@ -46,8 +64,8 @@ pub(super) fn about(before: &Columns, after: &Columns) -> Vec<Warning> {
             say(
                 "gaps",
                 format!(
-                    "{side}: {} of the time between the first and the last window are in none",
-                    words::length(c.missing())
+                    "{side}: windows are missing for {} between the first and the last window",
+                    labels::length(c.missing())
                 ),
             );
         }
@@ -56,18 +74,24 @@ pub(super) fn about(before: &Columns, after: &Columns) -> Vec<Warning> {
     w
 }
 
+/// Number of clients with operations.
+pub(super) fn clients(c: &SeriesSet) -> usize {
+    let all = c.sums(&f::CLIENT_OPS);
+    all.iter().filter(|(_, n)| *n > 0.0).count()
+}
+
 fn same(kind: &'static str, before: &str, after: &str, say: &mut impl FnMut(&'static str, String)) {
     if before != after {
         say(
             kind,
-            format!("{kind} differs: {before} before, {after} after"),
+            format!("the {kind} differs: {before} before, {after} after"),
         );
     }
 }
 
-fn load(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, String)) {
-    let of = |c: &Columns| {
-        let all = c.spreads(&f::RPC_DURATION, |_| true)?;
+fn load(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    let of = |c: &SeriesSet| {
+        let all = c.histograms(&f::RPC_DURATION, |_| true)?;
         Some(all.count() / c.seconds().max(f64::MIN_POSITIVE))
     };
     let (b, a) = (of(before).unwrap_or(0.0), of(after).unwrap_or(0.0));
@@ -75,8 +99,8 @@ fn load(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, St
         say(
             "load",
             format!(
-                "the load differs: {} requests a second before, {} after. Clients that wait for replies send more when \
-                 replies are faster; if yours do not, compare under one load",
+                "the load differs: {} requests per second before, {} after. Clients that wait for replies send more when \
+                 replies are faster. If yours do not, compare recordings under the same load",
                 rate(b),
                 rate(a)
             ),
@@ -84,11 +108,11 @@ fn load(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, St
     }
 }
 
-fn mix(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, String)) {
-    let of = |c: &Columns| {
+fn mix(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    let of = |c: &SeriesSet| {
         let mut parts: BTreeMap<String, f64> = BTreeMap::new();
         for ([version, op], h) in c.totals(&f::OP_DURATION) {
-            *parts.entry(words::operation(version, op)).or_default() += h.count() as f64;
+            *parts.entry(labels::operation(version, op)).or_default() += h.count() as f64;
         }
         let all: f64 = parts.values().sum();
         parts.values_mut().for_each(|n| *n /= all.max(1.0));
@@ -109,14 +133,17 @@ fn mix(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, Str
             .take(2)
             .map(|(op, _)| {
                 let (b, a) = (percent(part(&b, op)), percent(part(&a, op)));
-                format!("{op} {b} of the operations before, {a} after")
+                format!("{op} was {b} of the operations before, {a} after")
             })
             .collect();
-        say("mix", format!("the mix differs: {}", most.join("; ")));
+        say(
+            "mix",
+            format!("the mix of operations differs: {}", most.join("; ")),
+        );
     }
     for (op, what) in [("read", "READs"), ("write", "WRITEs")] {
-        let size = |c: &Columns| {
-            let sizes = c.spreads(&f::IO_SIZE, |[_, o]| o == op)?;
+        let size = |c: &SeriesSet| {
+            let sizes = c.histograms(&f::IO_SIZE, |[_, o]| o == op)?;
             sizes.mean().filter(|_| sizes.count() >= 10.0)
         };
         if let (Some(b), Some(a)) = (size(before), size(after))
@@ -124,19 +151,19 @@ fn mix(before: &Columns, after: &Columns, say: &mut impl FnMut(&'static str, Str
         {
             say(
                 "mix",
-                format!("{what} differ: {b:.0} bytes on average before, {a:.0} after"),
+                format!("the mean size of {what} differs: {b:.0} bytes before, {a:.0} after"),
             );
         }
     }
 }
 
-/// Whether the two halves of one recording are of one kind.
-fn drift(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
-    let Some(all) = c.spreads(&f::OP_DURATION, |_| true) else {
+/// Whether latency or rate changed between the two halves of one recording.
+fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    let Some(all) = c.histograms(&f::OP_DURATION, |_| true) else {
         return;
     };
     let middle = all.counts.len() / 2;
-    let halves = |y: &[f64], x: &[f64]| -> Option<[Measured; 2]> {
+    let halves = |y: &[f64], x: &[f64]| -> Option<[Estimate; 2]> {
         Some([
             stats::ratio(&y[..middle], &x[..middle])?,
             stats::ratio(&y[middle..], &x[middle..])?,
@@ -144,12 +171,12 @@ fn drift(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
     };
     for (what, y, x, show) in [
         (
-            "latency",
+            "mean latency",
             &all.sums,
             &all.counts,
             seconds as fn(f64) -> String,
         ),
-        ("operations a second", &all.counts, &c.lengths, rate),
+        ("the rate of operations", &all.counts, &c.lengths, rate),
     ] {
         let Some([first, second]) = halves(y, x) else {
             continue;
@@ -160,7 +187,7 @@ fn drift(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
             say(
                 "drift",
                 format!(
-                    "{side}: {what} changed while it was recorded, from {} in its first half to {} in its second",
+                    "{side}: {what} changed during the recording, from {} in the first half to {} in the second",
                     show(first.value),
                     show(second.value)
                 ),
@@ -169,16 +196,16 @@ fn drift(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
     }
 }
 
-/// Events that the probes missed make counts too low.
-fn lost(side: &str, c: &Columns, say: &mut impl FnMut(&'static str, String)) {
+/// Events that the probes lost make counts too low.
+fn lost(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let missed = |[_, why]: [&str; 2]| matches!(why, "recursion" | "record" | "map_full");
     let lost = c.total(&f::EVENTS_LOST, missed);
-    let all = c.spreads(&f::OP_DURATION, |_| true);
+    let all = c.histograms(&f::OP_DURATION, |_| true);
     let all = all.map_or(0.0, |s| s.count());
     if lost > 0.001 * all {
         say(
             "lost",
-            format!("{side}: {lost:.0} events were lost, of {all:.0} operations"),
+            format!("{side}: the probes lost {lost:.0} events; {all:.0} operations were counted"),
         );
     }
 }

@@ -1,31 +1,32 @@
-//! The answer in one paragraph.
+//! The headline: what changed, in one paragraph.
 
 use crate::compare::hypothesis::phases;
-use crate::compare::labels as words;
-use crate::compare::result::{Quantity, Row, Subject, Verdict, Warning};
-use crate::series::Columns;
+use crate::compare::labels;
+use crate::compare::result::{Caveat, Quantity, Row, Subject, Verdict};
+use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
+use nfscope_stats::Interval;
 use nfscope_text::units::seconds;
 
-/// More sentences of changes would not be read.
+/// Most changes that are listed; readers skip longer paragraphs.
 const MOST: usize = 3;
 
 /// What changed, the operation with the most time first.
 pub(super) fn paragraph(
-    before: &Columns,
-    after: &Columns,
+    before: &SeriesSet,
+    after: &SeriesSet,
     rows: &[Row],
-    warnings: &[Warning],
+    caveats: &[Caveat],
 ) -> String {
     let (mut changed, mut unchanged, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-    for (_, rows) in words::by_subject(rows) {
+    for (_, rows) in labels::by_subject(rows) {
         let Subject::Op { version, op } = &rows[0].subject else {
             continue;
         };
-        let name = words::operation(version, op);
+        let name = labels::operation(version, op);
         match headline(rows) {
             Some(row) => {
-                // What the mean did not do has no part in it.
+                // Phases explain the change of the mean: they are named only if the mean changed in the same direction.
                 let mean = rows.iter().find(|r| r.quantity == Quantity::Mean);
                 let why = match mean.is_some_and(|m| m.verdict == row.verdict) {
                     true => why(before, after, version, op),
@@ -37,17 +38,17 @@ pub(super) fn paragraph(
             None => unknown.push(name),
         }
     }
-    // Operations begin in a thread: what waits for one is told of requests.
+    // An operation starts when a thread takes its request. The wait for a thread shows in requests only.
     if changed.is_empty() {
         changed.extend(requests(rows));
     }
     let more = changed.len().saturating_sub(MOST);
     changed.truncate(MOST);
     if more > 0 {
-        changed.push(format!("{more} more operations changed, see the table."));
+        changed.push(format!("{more} more operations changed: see the table."));
     }
     if changed.is_empty() && !unchanged.is_empty() {
-        changed.push("No evidence of a change in how long operations take.".into());
+        changed.push("No evidence of a change in the latency of operations.".into());
     } else if !unchanged.is_empty() {
         changed.push(format!(
             "No evidence of a change in {}.",
@@ -58,16 +59,16 @@ pub(super) fn paragraph(
         changed.push(format!("Not comparable: {}.", unknown.join(", ")));
     }
     if changed.is_empty() {
-        changed.push("There is nothing to compare: hardly any operations on one side.".into());
+        changed.push("There is nothing to compare: one side has too few operations.".into());
     }
-    if warnings.iter().any(|w| DOUBTFUL.contains(&w.kind)) {
-        changed.push("But the two did not do the same work: see the warnings.".into());
+    if caveats.iter().any(|w| MAJOR.contains(&w.kind)) {
+        changed.push("The work of both sides differs: see the caveats.".into());
     }
     changed.join(" ")
 }
 
 fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
-    words::by_subject(rows).filter_map(|(_, rows)| {
+    labels::by_subject(rows).filter_map(|(_, rows)| {
         let name = match &rows[0].subject {
             Subject::Requests { version } => format!("Requests {version}, from arrival to reply:"),
             Subject::Queue => "The wait for a thread:".to_owned(),
@@ -77,10 +78,10 @@ fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Differences that may be the whole reason.
-const DOUBTFUL: [&str; 3] = ["load", "mix", "clients"];
+/// Confounders that may explain the change entirely.
+const MAJOR: [&str; 3] = ["load", "mix", "clients"];
 
-/// The change to tell of an operation: that of its worst moments, else of its mean, else of any quantile.
+/// The row that represents an operation: p99 if it changed, else the mean, else another quantile.
 fn headline(rows: &[Row]) -> Option<&Row> {
     [
         Quantity::Quantile { percent: 99 },
@@ -99,20 +100,23 @@ fn sentence(name: &str, row: &Row, why: &str) -> String {
     } else {
         "rose"
     };
-    let value = |side: Option<crate::compare::result::Estimate>| side.map_or(0.0, |e| e.value);
-    let (change, interval) = words::change(row.ratio).unwrap_or_default();
+    let value = |side: Option<Interval>| side.map_or(0.0, |e| e.value);
+    let (change, interval) = labels::change(row.ratio).unwrap_or_default();
     let interval = interval.map_or(String::new(), |i| format!(", 95 % CI {i}"));
     format!(
         "{name} {} {verb} from {} to {} ({change}{interval}){why}.",
-        words::quantity(&row.quantity),
+        labels::quantity(&row.quantity),
         seconds(value(row.before)),
         seconds(value(row.after)),
     )
 }
 
-/// Which phase most of the mean's change is in, where one is.
-fn why(before: &Columns, after: &Columns, version: &str, op: &str) -> String {
-    let mean = |c: &Columns| c.spreads(&f::OP_DURATION, |l| l == [version, op])?.mean();
+/// The phase that accounts for most of the change of the mean, if there is one.
+fn why(before: &SeriesSet, after: &SeriesSet, version: &str, op: &str) -> String {
+    let mean = |c: &SeriesSet| {
+        c.histograms(&f::OP_DURATION, |l| l == [version, op])?
+            .mean()
+    };
     let phases = |c| phases(c, version, op);
     let (Some(b), Some(a)) = (mean(before), mean(after)) else {
         return String::new();
@@ -130,15 +134,15 @@ fn why(before: &Columns, after: &Columns, version: &str, op: &str) -> String {
     match most {
         Some((phase, share)) if share >= 0.5 => {
             let what = match *phase {
-                "cpu" => "time on processors",
-                "runqueue" => "waiting for a processor",
-                "log" => "log wait",
-                "disk" => "disk wait",
-                _ => "waiting for other threads",
+                "cpu" => "CPU time",
+                "runqueue" => "waiting for a CPU",
+                "log" => "intent log wait",
+                "disk" => "block device wait",
+                _ => "waiting for locks",
             };
-            // More than all of it: something else went the other way.
+            // Above 100 % another phase changed in the opposite direction.
             format!(
-                "; {:.0} % of the mean's change is {what}",
+                "; {:.0} % of the change of the mean is {what}",
                 (share * 100.0).min(100.0)
             )
         }

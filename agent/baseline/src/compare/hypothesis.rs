@@ -1,25 +1,25 @@
-//! Estimates of each quantity on both sides, and what may be said of their difference.
+//! Estimates of each quantity on both sides, and tests whether they differ.
 
-use crate::compare::result::{Estimate, Quantity, Row, Subject, Verdict};
-use crate::histogram_series::Spreads;
-use crate::series::Columns;
+use crate::compare::result::{Quantity, Row, Subject, Verdict};
+use crate::histogram_series::HistogramSeries;
+use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
 use nfscope_stats as stats;
-use nfscope_stats::{CONFIDENCE, Interval, LEAST_WINDOWS, Measured};
+use nfscope_stats::{CONFIDENCE, Estimate, Interval, MIN_WINDOWS};
 
-/// A phase with a smaller part of an operation's time on both sides is not compared.
-const LEAST_OF_OP: f64 = 0.05;
+/// A phase with a smaller share of an operation's time on both sides is not compared.
+const MIN_PHASE_SHARE: f64 = 0.05;
 
-/// Every row, with its verdict.
-pub(super) fn judged(
-    before: &Columns,
-    after: &Columns,
+/// All rows with their verdicts, p values corrected for multiple comparisons.
+pub(super) fn rows(
+    before: &SeriesSet,
+    after: &SeriesSet,
     subjects: &[Subject],
-    least: f64,
+    min_effect: f64,
 ) -> Vec<Row> {
     let mut rows: Vec<Row> = subjects
         .iter()
-        .flat_map(|s| of_subject(before, after, s, least))
+        .flat_map(|s| of_subject(before, after, s, min_effect))
         .collect();
     let tested: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].p.is_some()).collect();
     let p: Vec<f64> = tested.iter().filter_map(|i| rows[*i].p).collect();
@@ -44,13 +44,18 @@ fn verdict(row: &Row, p: f64) -> Verdict {
 
 const QUANTILES: [u8; 3] = [50, 90, 99];
 
-fn of_subject(before: &Columns, after: &Columns, subject: &Subject, least: f64) -> Vec<Row> {
-    let sides = [before, after].map(|c| (c, spreads(c, subject)));
-    let both = |quantity, of: &dyn Fn(&Columns, &Spreads) -> Side| {
-        let side = |(c, times): &(&Columns, Option<Spreads>)| {
-            times.as_ref().map_or(Side::NotMeasured, |s| of(c, s))
+fn of_subject(
+    before: &SeriesSet,
+    after: &SeriesSet,
+    subject: &Subject,
+    min_effect: f64,
+) -> Vec<Row> {
+    let sides = [before, after].map(|c| (c, durations(c, subject)));
+    let both = |quantity, of: &dyn Fn(&SeriesSet, &HistogramSeries) -> Evidence| {
+        let side = |(c, times): &(&SeriesSet, Option<HistogramSeries>)| {
+            times.as_ref().map_or(Evidence::NotMeasured, |s| of(c, s))
         };
-        row(subject, quantity, sides.each_ref().map(side), least)
+        row(subject, quantity, sides.each_ref().map(side), min_effect)
     };
     let rate = || both(Quantity::Rate, &|c, s| amount(&s.counts, &c.lengths));
     let latency = || {
@@ -75,11 +80,16 @@ fn of_subject(before: &Columns, after: &Columns, subject: &Subject, least: f64) 
                 .map(|(c, s)| Some(Split::of(c, s.as_ref()?, version, op)));
             for (i, phase) in phase::OF_OP.into_iter().enumerate() {
                 let mut shares = splits.iter().flatten().filter_map(|s| s.share(i));
-                if shares.any(|share| share >= LEAST_OF_OP) {
+                if shares.any(|share| share >= MIN_PHASE_SHARE) {
                     let quantity = Quantity::Phase { phase };
                     let side =
-                        |s: &Option<Split>| s.as_ref().map_or(Side::NotMeasured, |s| s.side(i));
-                    rows.push(row(subject, quantity, splits.each_ref().map(side), least));
+                        |s: &Option<Split>| s.as_ref().map_or(Evidence::NotMeasured, |s| s.side(i));
+                    rows.push(row(
+                        subject,
+                        quantity,
+                        splits.each_ref().map(side),
+                        min_effect,
+                    ));
                 }
             }
         }
@@ -90,13 +100,13 @@ fn of_subject(before: &Columns, after: &Columns, subject: &Subject, least: f64) 
         Subject::Requests { .. } | Subject::Queue => rows.extend(latency()),
         Subject::SyncWrites => {
             let writes = [before, after].map(|c| (c, sync_writes(c)));
-            let both = |quantity, of: &dyn Fn(&Columns, &SyncWrites) -> Side| {
-                let side = |(c, w): &(&Columns, Option<SyncWrites>)| {
-                    w.as_ref().map_or(Side::NotMeasured, |w| of(c, w))
+            let both = |quantity, of: &dyn Fn(&SeriesSet, &SyncWrites) -> Evidence| {
+                let side = |(c, w): &(&SeriesSet, Option<SyncWrites>)| {
+                    w.as_ref().map_or(Evidence::NotMeasured, |w| of(c, w))
                 };
-                row(subject, quantity, writes.each_ref().map(side), least)
+                row(subject, quantity, writes.each_ref().map(side), min_effect)
             };
-            rows.push(both(Quantity::Rate, &|c, w| amount(&w.orders, &c.lengths)));
+            rows.push(both(Quantity::Rate, &|c, w| amount(&w.durable, &c.lengths)));
             rows.push(both(Quantity::Share, &|_, w| amount(&w.stable, &w.all)));
         }
     }
@@ -104,16 +114,16 @@ fn of_subject(before: &Columns, after: &Columns, subject: &Subject, least: f64) 
     rows
 }
 
-/// An operation's time and what of it went into each phase, in the windows in which operations were split.
+/// An operation's time and its phases, in the windows in which phases were measured.
 struct Split {
-    /// In the order of [`phase::OF_OP`]; `None` for a phase that is not told.
+    /// In the order of [`phase::OF_OP`]; `None` for a phase that is not measured.
     seconds: [Option<Vec<f64>>; 5],
     counts: Vec<f64>,
     sums: Vec<f64>,
 }
 
 impl Split {
-    fn of(c: &Columns, times: &Spreads, version: &str, op: &str) -> Split {
+    fn of(c: &SeriesSet, times: &HistogramSeries, version: &str, op: &str) -> Split {
         let split = c.measured(&f::OP_PHASE.info);
         let of = |v: &[f64]| -> Vec<f64> {
             let both = v.iter().zip(&split).filter(|(_, split)| **split);
@@ -129,116 +139,116 @@ impl Split {
         }
     }
 
-    /// A phase's part of the time; nothing where there was no operation.
+    /// The share of the time in a phase; 0 without operations.
     fn share(&self, phase: usize) -> Option<f64> {
         let seconds: f64 = self.seconds[phase].as_ref()?.iter().sum();
         let all: f64 = self.sums.iter().sum();
         Some(if all > 0.0 { seconds / all } else { 0.0 })
     }
 
-    /// What is known of a phase's seconds in an operation.
-    fn side(&self, phase: usize) -> Side {
+    /// The evidence about the seconds of a phase per operation.
+    fn side(&self, phase: usize) -> Evidence {
         let seconds = self.seconds[phase].as_ref();
-        seconds.map_or(Side::NotMeasured, |s| amount(s, &self.counts))
+        seconds.map_or(Evidence::NotMeasured, |s| amount(s, &self.counts))
     }
 }
 
-/// The part of an operation's durations, in seconds of one of them, that each phase is; `None` for one that is not told.
-pub(super) fn phases(c: &Columns, version: &str, op: &str) -> Option<[Option<f64>; 5]> {
-    let times = c.spreads(&f::OP_DURATION, |l| l == [version, op])?;
+/// Mean seconds of each phase per operation; `None` for a phase that is not measured.
+pub(super) fn phases(c: &SeriesSet, version: &str, op: &str) -> Option<[Option<f64>; 5]> {
+    let times = c.histograms(&f::OP_DURATION, |l| l == [version, op])?;
     let mean = times.mean().unwrap_or(0.0);
     let split = Split::of(c, &times, version, op);
     Some(std::array::from_fn(|i| Some(mean * split.share(i)?)))
 }
 
 /// The durations of a subject.
-pub(super) fn spreads(c: &Columns, subject: &Subject) -> Option<Spreads> {
+pub(super) fn durations(c: &SeriesSet, subject: &Subject) -> Option<HistogramSeries> {
     match subject {
-        Subject::Op { version, op } => c.spreads(&f::OP_DURATION, |l| l == [version, op]),
-        Subject::Requests { version } => c.spreads(&f::RPC_DURATION, |l| l == [version]),
-        Subject::Queue => c.spreads(&f::RPC_QUEUE, |_| true),
-        Subject::Log { fs, volume } => c.spreads(&f::LOG_WAIT, |l| l == [fs, volume]),
+        Subject::Op { version, op } => c.histograms(&f::OP_DURATION, |l| l == [version, op]),
+        Subject::Requests { version } => c.histograms(&f::RPC_DURATION, |l| l == [version]),
+        Subject::Queue => c.histograms(&f::RPC_QUEUE, |_| true),
+        Subject::Log { fs, volume } => c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]),
         Subject::SyncWrites => None,
     }
 }
 
-/// Orders to make something durable per window: WRITEs and COMMITs; the WRITEs among them; all WRITEs.
+/// Per window: requests for durability (stable WRITEs and COMMITs), the stable WRITEs among them, and all WRITEs.
 struct SyncWrites {
-    orders: Vec<f64>,
+    durable: Vec<f64>,
     stable: Vec<f64>,
     all: Vec<f64>,
 }
 
-fn sync_writes(c: &Columns) -> Option<SyncWrites> {
+fn sync_writes(c: &SeriesSet) -> Option<SyncWrites> {
     let all = c.numbers(&f::WRITE, |_| true)?;
     let none = || vec![0.0; all.len()];
     let stable = c.numbers(&f::WRITE, |[_, how]| how != "unstable");
     let stable = stable.unwrap_or_else(none);
-    let commits = c.spreads(&f::OP_DURATION, |[_, op]| op == "commit");
+    let commits = c.histograms(&f::OP_DURATION, |[_, op]| op == "commit");
     let commits = commits.map_or_else(none, |s| s.counts);
-    let orders = stable.iter().zip(&commits).map(|(a, b)| a + b).collect();
+    let durable = stable.iter().zip(&commits).map(|(a, b)| a + b).collect();
     Some(SyncWrites {
-        orders,
+        durable,
         stable,
         all,
     })
 }
 
-/// What is known of a quantity on one side.
-enum Side {
+/// What one recording says about a quantity.
+enum Evidence {
     NotMeasured,
-    /// None of it in windows enough.
+    /// Measured in enough windows, and zero in all of them.
     None,
     TooLittle,
     Known {
-        measured: Measured,
-        /// In half of the windows, at least: then it is no chance if there is none elsewhere.
+        estimate: Estimate,
+        /// Present in at least half of the windows. Its absence on the other side is then not random.
         steady: bool,
     },
 }
 
-fn known(measured: Option<Measured>) -> Side {
-    measured.map_or(Side::TooLittle, |measured| Side::Known {
-        measured,
+fn known(estimate: Option<Estimate>) -> Evidence {
+    estimate.map_or(Evidence::TooLittle, |estimate| Evidence::Known {
+        estimate,
         steady: false,
     })
 }
 
-/// Of something that there may be none of: `y` in windows of `x`.
-fn amount(y: &[f64], x: &[f64]) -> Side {
-    if y.len() < LEAST_WINDOWS || x.iter().sum::<f64>() <= 0.0 {
-        return Side::TooLittle;
+/// Evidence about the ratio of `y` to `x`, where `y` may be zero.
+fn amount(y: &[f64], x: &[f64]) -> Evidence {
+    if y.len() < MIN_WINDOWS || x.iter().sum::<f64>() <= 0.0 {
+        return Evidence::TooLittle;
     }
     let with = y.iter().filter(|y| **y > 0.0).count();
     match stats::ratio(y, x) {
-        _ if with == 0 => Side::None,
-        None => Side::TooLittle,
-        Some(measured) => Side::Known {
-            measured,
+        _ if with == 0 => Evidence::None,
+        None => Evidence::TooLittle,
+        Some(estimate) => Evidence::Known {
+            estimate,
             steady: 2 * with >= y.len(),
         },
     }
 }
 
-impl Side {
-    fn estimate(&self) -> Option<Estimate> {
+impl Evidence {
+    fn interval(&self) -> Option<Interval> {
         match self {
-            Side::None => Some(Estimate {
+            Evidence::None => Some(Interval {
                 value: 0.0,
                 low: 0.0,
                 high: 0.0,
             }),
-            Side::Known { measured, .. } => Some(estimate(measured.interval(CONFIDENCE))),
-            Side::NotMeasured | Side::TooLittle => None,
+            Evidence::Known { estimate, .. } => Some(estimate.interval(CONFIDENCE)),
+            Evidence::NotMeasured | Evidence::TooLittle => None,
         }
     }
 }
 
-fn row(subject: &Subject, quantity: Quantity, sides: [Side; 2], least: f64) -> Row {
+fn row(subject: &Subject, quantity: Quantity, sides: [Evidence; 2], min_effect: f64) -> Row {
     let mut row = Row {
         subject: subject.clone(),
-        before: sides[0].estimate(),
-        after: sides[1].estimate(),
+        before: sides[0].interval(),
+        after: sides[1].interval(),
         ratio: None,
         p: None,
         verdict: Verdict::NotComparable,
@@ -247,24 +257,24 @@ fn row(subject: &Subject, quantity: Quantity, sides: [Side; 2], least: f64) -> R
     };
     match &sides {
         [
-            Side::Known {
-                measured: before, ..
+            Evidence::Known {
+                estimate: before, ..
             },
-            Side::Known {
-                measured: after, ..
+            Evidence::Known {
+                estimate: after, ..
             },
         ] => {
-            let change = stats::change(before, after, least);
-            (row.ratio, row.p) = (Some(estimate(change.ratio)), Some(change.p));
+            let change = stats::change(before, after, min_effect);
+            (row.ratio, row.p) = (Some(change.ratio), Some(change.p));
         }
-        [Side::None, Side::None] => row.verdict = Verdict::NoEvidence,
-        [Side::Known { steady: true, .. }, Side::None] => row.verdict = fell(&row.quantity),
-        [Side::None, Side::Known { steady: true, .. }] => row.verdict = rose(&row.quantity),
-        [Side::NotMeasured, _] => row.why = Some("not measured before".into()),
-        [_, Side::NotMeasured] => row.why = Some("not measured after".into()),
-        [Side::TooLittle, _] => row.why = Some(too_little("before")),
-        [_, Side::TooLittle] => row.why = Some(too_little("after")),
-        _ => row.why = Some("too seldom to tell whether there is none of it on one side".into()),
+        [Evidence::None, Evidence::None] => row.verdict = Verdict::NoEvidence,
+        [Evidence::Known { steady: true, .. }, Evidence::None] => row.verdict = fell(&row.quantity),
+        [Evidence::None, Evidence::Known { steady: true, .. }] => row.verdict = rose(&row.quantity),
+        [Evidence::NotMeasured, _] => row.why = Some("not measured before".into()),
+        [_, Evidence::NotMeasured] => row.why = Some("not measured after".into()),
+        [Evidence::TooLittle, _] => row.why = Some(too_little("before")),
+        [_, Evidence::TooLittle] => row.why = Some(too_little("after")),
+        _ => row.why = Some("absent on one side, and too rare on the other to tell".into()),
     }
     row
 }
@@ -285,14 +295,6 @@ fn rose(quantity: &Quantity) -> Verdict {
 
 fn too_little(side: &str) -> String {
     format!(
-        "none or too little of it {side}: it takes {LEAST_WINDOWS} windows, and ten values beyond a quantile"
+        "too few values {side}: at least {MIN_WINDOWS} windows are needed, and ten values beyond a quantile"
     )
-}
-
-fn estimate(i: Interval) -> Estimate {
-    Estimate {
-        value: i.value,
-        low: i.low,
-        high: i.high,
-    }
 }

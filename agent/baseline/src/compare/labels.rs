@@ -1,15 +1,16 @@
-//! What a comparison's parts are called, and its numbers as text: the same for the terminal and for the page.
+//! Labels and formatted numbers of a comparison, shared by the terminal and the page.
 
-use crate::compare::result::{Comparison, Estimate, Quantity, Row, Side, Subject, Verdict};
+use crate::compare::result::{Comparison, Quantity, Row, Side, Subject, Verdict};
 use crate::list::{began, labels};
+use nfscope_stats::Interval;
 use nfscope_text::units;
 use nfscope_text::units::{many, percent, rate, seconds};
 use std::time::Duration;
 
-/// Stands where there is nothing to say.
+/// Stands for a missing value.
 pub(super) const NONE: &str = "-";
 
-/// A subject's rows, and what they are of.
+/// Groups rows by subject, with the label of each.
 pub(super) fn by_subject(rows: &[Row]) -> impl Iterator<Item = (String, &[Row])> {
     rows.chunk_by(|a, b| a.subject == b.subject)
         .map(|rows| (subject(&rows[0].subject), rows))
@@ -18,10 +19,10 @@ pub(super) fn by_subject(rows: &[Row]) -> impl Iterator<Item = (String, &[Row])>
 pub(super) fn subject(of: &Subject) -> String {
     match of {
         Subject::Op { version, op } => operation(version, op),
-        Subject::Requests { version } => format!("Requests {version}, arrival to reply"),
-        Subject::Queue => "Queue, requests waiting for a thread".to_owned(),
-        Subject::Log { fs, volume } => format!("Log of {fs} {volume}"),
-        Subject::SyncWrites => "WRITEs that must be durable, and COMMITs".to_owned(),
+        Subject::Requests { version } => format!("Requests {version}, from arrival to reply"),
+        Subject::Queue => "Queue, requests that wait for a thread".to_owned(),
+        Subject::Log { fs, volume } => format!("Intent log of {fs} {volume}"),
+        Subject::SyncWrites => "Stable WRITEs, and COMMITs".to_owned(),
     }
 }
 
@@ -51,8 +52,8 @@ pub(super) fn value(q: &Quantity, v: f64) -> String {
     }
 }
 
-/// The change that a ratio is, and its 95 % interval, in percent: `-92 %` and `-93 .. -91`.
-pub(super) fn change(ratio: Option<Estimate>) -> Option<(String, Option<String>)> {
+/// A ratio as a change in percent, with its 95 % confidence interval: `-92 %` and `-93 .. -91`.
+pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)> {
     let r = ratio.filter(|r| r.value.is_finite())?;
     let interval = (r.low.is_finite() && r.high.is_finite())
         .then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
@@ -77,7 +78,7 @@ pub(super) fn probability(p: Option<f64>) -> String {
     }
 }
 
-/// A verdict's word.
+/// The label of a verdict.
 pub(super) fn verdict(v: Verdict) -> &'static str {
     match v {
         Verdict::Better => "better",
@@ -89,17 +90,17 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
     }
 }
 
-/// What is to be known of the two sides: its name, before, after.
+/// Properties of both recordings: name, before, after.
 pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
     let both = |name: &str, of: fn(&Side) -> String| [name.to_owned(), of(&c.before), of(&c.after)];
     let mut rows = vec![
-        both("name", |s| s.about.name.clone()),
-        both("began", |s| began(s.about.began_ms)),
-        both("host", |s| s.about.host.clone()),
+        both("name", |s| s.metadata.name.clone()),
+        both("began", |s| began(s.metadata.began_ms)),
+        both("host", |s| s.metadata.host.clone()),
         both("kernel", |s| {
-            s.about.kernel.clone().unwrap_or_else(|| NONE.to_owned())
+            s.metadata.kernel.clone().unwrap_or_else(|| NONE.to_owned())
         }),
-        both("agent", |s| s.about.agent.clone()),
+        both("agent", |s| s.metadata.agent.clone()),
         both("length", |s| {
             format!(
                 "{} in {}",
@@ -110,13 +111,13 @@ pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
         both("operations", |s| format!("{:.0}", s.operations)),
         both("clients", |s| s.clients.to_string()),
     ];
-    if !(c.before.about.labels.is_empty() && c.after.about.labels.is_empty()) {
-        rows.push(both("labels", |s| labels(&s.about.labels)));
+    if !(c.before.metadata.labels.is_empty() && c.after.metadata.labels.is_empty()) {
+        rows.push(both("labels", |s| labels(&s.metadata.labels)));
     }
     rows
 }
 
-/// A length in seconds, in its two largest units.
+/// A duration, given in seconds, in its two largest units.
 pub(super) fn length(seconds: f64) -> String {
     units::length(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_ratio_is_told_as_a_change() {
-        let of = |value, low, high| change(Some(Estimate { value, low, high }));
+        let of = |value, low, high| change(Some(Interval { value, low, high }));
         let both = |a: &str, b: &str| Some((a.to_owned(), Some(b.to_owned())));
         assert_eq!(of(0.08, 0.07, 0.09), both("-92 %", "-93 .. -91"));
         assert_eq!(of(1.0, 0.971, 1.0999), both("0.0 %", "-2.9 .. +10"));

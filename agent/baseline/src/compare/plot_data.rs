@@ -1,20 +1,20 @@
-//! What is drawn: the numbers behind each drawing.
+//! The data of each plot.
 
-use crate::compare::hypothesis::{phases, spreads};
-use crate::compare::labels as words;
-use crate::compare::result::{Bars, Course, Curve, Subject};
-use crate::series::Columns;
+use crate::compare::hypothesis::{durations, phases};
+use crate::compare::labels;
+use crate::compare::result::{Bars, Curve, Subject, TimeSeries};
+use crate::series::SeriesSet;
 use nfscope_model::{Histogram, family as f};
 
-/// More drawings of a kind would not be looked at.
+/// Most plots of a kind; readers skip more.
 const MOST: usize = 4;
 
-/// Distributions of the operations and logs with the most time.
-pub(super) fn curves(before: &Columns, after: &Columns, subjects: &[Subject]) -> Vec<Curve> {
+/// Latency distributions of the operations and the intent log with the most time.
+pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]) -> Vec<Curve> {
     let log = subjects.iter().find(|s| matches!(s, Subject::Log { .. }));
     let mut curves = Vec::new();
     for subject in ops(subjects).take(MOST).chain(log) {
-        let sides = [before, after].map(|c| spreads(c, subject));
+        let sides = [before, after].map(|c| durations(c, subject));
         let Some(scheme) = sides.iter().flatten().map(|s| s.scheme).next() else {
             continue;
         };
@@ -23,7 +23,7 @@ pub(super) fn curves(before: &Columns, after: &Columns, subjects: &[Subject]) ->
             all.counts.iter().map(|n| *n as f64).collect()
         });
         curves.push(Curve {
-            title: words::subject(subject),
+            title: labels::subject(subject),
             edges: (0..scheme.len).map(|i| scheme.upper(i)).collect(),
             before: b,
             after: a,
@@ -33,7 +33,7 @@ pub(super) fn curves(before: &Columns, after: &Columns, subjects: &[Subject]) ->
 }
 
 /// Phases of the operations with the most time.
-pub(super) fn bars(before: &Columns, after: &Columns, subjects: &[Subject]) -> Vec<Bars> {
+pub(super) fn bars(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]) -> Vec<Bars> {
     let of = |c, version: &str, op: &str| phases(c, version, op).unwrap_or_default();
     ops(subjects)
         .take(MOST)
@@ -42,7 +42,7 @@ pub(super) fn bars(before: &Columns, after: &Columns, subjects: &[Subject]) -> V
                 return None;
             };
             Some(Bars {
-                title: words::subject(s),
+                title: labels::subject(s),
                 before: of(before, version, op),
                 after: of(after, version, op),
             })
@@ -50,44 +50,48 @@ pub(super) fn bars(before: &Columns, after: &Columns, subjects: &[Subject]) -> V
         .collect()
 }
 
-/// All operations a second, and the mean latency of the operations with the most time.
-pub(super) fn courses(before: &Columns, after: &Columns, subjects: &[Subject]) -> Vec<Course> {
-    let rate = |c: &Columns| {
-        let all = c.spreads(&f::OP_DURATION, |_| true);
+/// The rate of all operations, and the mean latency of the operations with the most time.
+pub(super) fn time_series(
+    before: &SeriesSet,
+    after: &SeriesSet,
+    subjects: &[Subject],
+) -> Vec<TimeSeries> {
+    let rate = |c: &SeriesSet| {
+        let all = c.histograms(&f::OP_DURATION, |_| true);
         let all = all.map_or_else(Vec::new, |s| s.counts);
         over_time(c, &all, &c.lengths)
     };
-    let mut courses = vec![Course {
-        title: "Operations a second".into(),
+    let mut time_series = vec![TimeSeries {
+        title: "Operations per second".into(),
         latency: false,
         before: rate(before),
         after: rate(after),
     }];
     for subject in ops(subjects).take(2) {
-        let of = |c: &Columns| {
-            let s = spreads(c, subject);
+        let of = |c: &SeriesSet| {
+            let s = durations(c, subject);
             s.map_or_else(Vec::new, |s| over_time(c, &s.sums, &s.counts))
         };
-        courses.push(Course {
-            title: format!("{}, mean", words::subject(subject)),
+        time_series.push(TimeSeries {
+            title: format!("{}, mean", labels::subject(subject)),
             latency: true,
             before: of(before),
             after: of(after),
         });
     }
-    courses.retain(|c| !c.before.is_empty() || !c.after.is_empty());
-    courses
+    time_series.retain(|c| !c.before.is_empty() || !c.after.is_empty());
+    time_series
 }
 
-/// One point per window, and one without a value where windows are missing.
-fn over_time(c: &Columns, y: &[f64], x: &[f64]) -> Vec<(f64, f64)> {
+/// One point per window; where windows are missing, one point without a value.
+fn over_time(c: &SeriesSet, y: &[f64], x: &[f64]) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut end = f64::INFINITY;
     for (((y, x), begin), length) in y.iter().zip(x).zip(&c.begins).zip(&c.lengths) {
         if *begin > end + length {
             points.push((end, f64::NAN));
         }
-        // No operation has no latency.
+        // Without an operation there is no latency.
         let value = if *x > 0.0 { y / x } else { f64::NAN };
         points.push((*begin, value));
         end = begin + length;

@@ -1,24 +1,14 @@
-//! What a comparison says: the same for the terminal, for JSON and for the page.
+//! The result of a comparison, shared by the terminal, JSON and the page.
 
-use crate::recording::About;
+use crate::recording::Metadata;
+use nfscope_stats::Interval;
 use serde::Serialize;
-
-/// A value with its interval, in base units (seconds, events per second, or a ratio).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Estimate {
-    /// The value itself.
-    pub value: f64,
-    /// Lower end of its 95 % confidence interval.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Quantity {
-    /// Events a second.
+    /// Events per second.
     Rate,
     /// Mean, in seconds.
     Mean,
@@ -36,7 +26,7 @@ pub enum Quantity {
     Share,
 }
 
-/// What the quantity is of; rows of one subject stand together.
+/// What the quantity describes; rows of one subject are adjacent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Subject {
@@ -54,18 +44,18 @@ pub enum Subject {
     },
     /// Waits of requests for a thread, all pools.
     Queue,
-    /// Waits for the log of one filesystem.
+    /// Waits for the intent log of one file system.
     Log {
-        /// Kind of filesystem.
+        /// Type of the file system.
         fs: String,
         /// Its volume.
         volume: String,
     },
-    /// What clients want durable: WRITEs that must be, and COMMITs.
+    /// What clients want on stable storage: stable WRITEs, and COMMITs.
     SyncWrites,
 }
 
-/// What the statistics allow to say.
+/// The conclusion that the statistics support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -73,13 +63,13 @@ pub enum Verdict {
     Better,
     /// Longer than before.
     Worse,
-    /// More of it than before, which is neither good nor bad in itself.
+    /// More than before, which is neither good nor bad in itself.
     More,
-    /// Less of it.
+    /// Less than before.
     Less,
-    /// Nothing that chance would not do as well.
+    /// The difference may be random.
     NoEvidence,
-    /// Too little of it, or not measured on one side.
+    /// Too few values, or not measured on one side.
     NotComparable,
 }
 
@@ -93,14 +83,14 @@ pub struct Row {
     #[serde(flatten)]
     pub quantity: Quantity,
     /// Before; `None` where not measured.
-    pub before: Option<Estimate>,
+    pub before: Option<Interval>,
     /// After.
-    pub after: Option<Estimate>,
+    pub after: Option<Interval>,
     /// After over before.
-    pub ratio: Option<Estimate>,
-    /// Probability of a difference as large where there is none that matters, corrected for the number of comparisons (Holm).
+    pub ratio: Option<Interval>,
+    /// Probability of a difference at least as large without a relevant change, corrected for multiple comparisons (Holm).
     pub p: Option<f64>,
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why it is not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,8 +100,8 @@ pub struct Row {
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// What is known of the recording.
-    pub about: About,
+    /// Metadata of the recording.
+    pub metadata: Metadata,
     /// Windows in it.
     pub windows: usize,
     /// Seconds of them.
@@ -122,12 +112,12 @@ pub struct Side {
     pub clients: usize,
 }
 
-/// A difference between the two sides that is none of what was to be compared.
+/// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Warning {
-    /// load, mix, clients, kernel, agent, threads, drift, gaps, lost.
+pub struct Caveat {
+    /// load, mix, clients, host, kernel, agent, threads, drift, gaps, lost.
     pub kind: &'static str,
-    /// In words, with both sides' figures.
+    /// Description with the figures of both sides.
     pub text: String,
 }
 
@@ -144,7 +134,7 @@ pub struct Curve {
     pub after: Vec<f64>,
 }
 
-/// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not told apart.
+/// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
     /// What of.
@@ -157,10 +147,10 @@ pub struct Bars {
 
 /// One quantity over time: seconds since the recording began, value (NaN where there was none).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Course {
+pub struct TimeSeries {
     /// What of.
     pub title: String,
-    /// True for seconds of latency, false for events a second.
+    /// True for seconds of latency, false for events per second.
     pub latency: bool,
     /// Before.
     pub before: Vec<(f64, f64)>,
@@ -172,18 +162,18 @@ pub struct Course {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// One paragraph: what changed.
-    pub answer: String,
-    /// What makes the comparison doubtful.
-    pub warnings: Vec<Warning>,
+    pub headline: String,
+    /// What makes the comparison less certain.
+    pub caveats: Vec<Caveat>,
     /// Before.
     pub before: Side,
     /// After.
     pub after: Side,
-    /// All that was compared, subjects in order of importance.
+    /// All compared quantities, subjects in order of importance.
     pub rows: Vec<Row>,
-    /// How: methods with their sources, one sentence each; the first sums up and is all that the terminal shows.
+    /// Statistical methods with their sources. The terminal shows the first entry only.
     pub method: Vec<String>,
-    /// Operations that were left out because they hardly take any time.
+    /// Operations that are not compared because they take hardly any time.
     pub left_out: Vec<String>,
     /// Distributions of what takes the most time.
     #[serde(skip)]
@@ -193,5 +183,5 @@ pub struct Comparison {
     pub bars: Vec<Bars>,
     /// Rates and latencies over time.
     #[serde(skip)]
-    pub courses: Vec<Course>,
+    pub time_series: Vec<TimeSeries>,
 }

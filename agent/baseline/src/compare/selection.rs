@@ -1,17 +1,17 @@
-//! What is compared: operations that matter, and what they wait for.
+//! Selects what is compared: operations that take a relevant share of the time, and what they wait for.
 
-use crate::compare::labels as words;
+use crate::compare::labels;
 use crate::compare::result::Subject;
-use crate::series::Columns;
+use crate::series::SeriesSet;
 use nfscope_model::{Histogram, family as f};
 use nfscope_text::units::percent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Operations with less of all operations' time on both sides are left out: more comparisons would make each one weaker.
-const LEAST_SHARE: f64 = 0.02;
+/// Operations with a smaller share of the time on both sides are left out: each additional comparison weakens all tests.
+const MIN_SHARE: f64 = 0.02;
 
-/// Logs that are compared.
-const MOST_LOGS: usize = 4;
+/// Most intent logs that are compared.
+const MAX_LOGS: usize = 4;
 
 pub(super) struct Subjects {
     /// In order of importance.
@@ -19,7 +19,7 @@ pub(super) struct Subjects {
     pub left_out: Vec<String>,
 }
 
-pub(super) fn choose(before: &Columns, after: &Columns) -> Subjects {
+pub(super) fn choose(before: &SeriesSet, after: &SeriesSet) -> Subjects {
     let mut shares: BTreeMap<[String; 2], f64> = BTreeMap::new();
     for c in [before, after] {
         for (key, share) in of_time(c) {
@@ -31,10 +31,10 @@ pub(super) fn choose(before: &Columns, after: &Columns) -> Subjects {
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (mut kept, mut left_out) = (Vec::new(), Vec::new());
     for ([version, op], share) in shares {
-        if share >= LEAST_SHARE {
+        if share >= MIN_SHARE {
             kept.push(Subject::Op { version, op });
         } else if share > 0.0 {
-            let name = words::operation(&version, &op);
+            let name = labels::operation(&version, &op);
             left_out.push(format!("{name} ({})", percent(share)));
         }
     }
@@ -49,8 +49,8 @@ pub(super) fn choose(before: &Columns, after: &Columns) -> Subjects {
     Subjects { kept, left_out }
 }
 
-/// The part of all operations' time that each takes.
-fn of_time(c: &Columns) -> Vec<([String; 2], f64)> {
+/// The share of each operation in the time of all operations.
+fn of_time(c: &SeriesSet) -> Vec<([String; 2], f64)> {
     let ops = c.totals(&f::OP_DURATION);
     let all: f64 = ops.iter().map(|(_, h)| h.sum).sum();
     let share = |h: &Histogram| h.sum / all.max(f64::MIN_POSITIVE);
@@ -59,17 +59,17 @@ fn of_time(c: &Columns) -> Vec<([String; 2], f64)> {
         .collect()
 }
 
-/// Versions that matter.
-fn versions(c: &Columns) -> Vec<String> {
+/// Versions with a relevant share of the requests.
+fn versions(c: &SeriesSet) -> Vec<String> {
     let requests = c.totals(&f::RPC_DURATION);
     let all: u64 = requests.iter().map(|(_, h)| h.count()).sum();
-    let least = LEAST_SHARE * all.max(1) as f64;
+    let least = MIN_SHARE * all.max(1) as f64;
     let matter = requests.iter().filter(|(_, h)| h.count() as f64 >= least);
     matter.map(|([version], _)| (*version).to_owned()).collect()
 }
 
-/// Logs that were waited for, the one with the longest waits first; and the names of those that hardly were.
-fn logs(before: &Columns, after: &Columns) -> (Vec<Subject>, Vec<String>) {
+/// Intent logs in order of the time that requests waited for them; and the names of those with hardly any waits.
+fn logs(before: &SeriesSet, after: &SeriesSet) -> (Vec<Subject>, Vec<String>) {
     let mut waited: BTreeMap<[String; 2], f64> = BTreeMap::new();
     for c in [before, after] {
         for (labels, h) in c.totals(&f::LOG_WAIT) {
@@ -81,8 +81,8 @@ fn logs(before: &Columns, after: &Columns) -> (Vec<Subject>, Vec<String>) {
     waited.sort_by(|a, b| b.1.total_cmp(&a.1));
     let few = waited
         .iter()
-        .take(MOST_LOGS)
-        .filter(|(_, s)| *s >= LEAST_SHARE * all)
+        .take(MAX_LOGS)
+        .filter(|(_, s)| *s >= MIN_SHARE * all)
         .count();
     let hardly = waited.split_off(few);
     (
@@ -92,7 +92,7 @@ fn logs(before: &Columns, after: &Columns) -> (Vec<Subject>, Vec<String>) {
             .collect(),
         hardly
             .into_iter()
-            .map(|([fs, volume], s)| format!("log of {fs} {volume} ({})", percent(s / all)))
+            .map(|([fs, volume], s)| format!("intent log of {fs} {volume} ({})", percent(s / all)))
             .collect(),
     )
 }

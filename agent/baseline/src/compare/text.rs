@@ -1,25 +1,26 @@
 //! A comparison for the terminal.
 
-use crate::compare::labels as words;
-use crate::compare::result::{Comparison, Estimate, Row, Verdict};
+use crate::compare::labels;
+use crate::compare::result::{Comparison, Row, Verdict};
+use nfscope_stats::Interval;
 use nfscope_text::table::widths;
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
 
-/// Columns of a line, unless a name or a number is longer.
+/// Width of the text, unless a name or a number is longer.
 const WIDTH: usize = 80;
-/// Columns for one side's name, host and the like, at most.
+/// Maximum width of one side's name, host and other properties.
 const SIDE: usize = 50;
 
-/// The page that `nfscope baseline compare` prints.
+/// What `nfscope baseline compare` prints.
 pub fn render(c: &Comparison, colors: bool) -> String {
     let mut out = String::new();
-    wrap(&mut out, WIDTH, "", &plain(&c.answer));
-    if !c.warnings.is_empty() {
+    wrap(&mut out, WIDTH, "", &plain(&c.headline));
+    if !c.caveats.is_empty() {
         out.push('\n');
     }
-    for w in &c.warnings {
-        wrap(&mut out, WIDTH, "warning: ", &plain(&w.text));
+    for w in &c.caveats {
+        wrap(&mut out, WIDTH, "caveat: ", &plain(&w.text));
     }
     out.push('\n');
     sides(&mut out, c);
@@ -35,8 +36,8 @@ pub fn render(c: &Comparison, colors: bool) -> String {
         wrap(
             &mut out,
             WIDTH,
-            "left out: ",
-            &format!("{ops} (hardly any time)"),
+            "not compared: ",
+            &format!("{ops}: hardly any time"),
         );
     }
     if let Some(first) = c.method.first() {
@@ -49,7 +50,7 @@ pub fn render(c: &Comparison, colors: bool) -> String {
 fn sides(out: &mut String, c: &Comparison) {
     let rows = [["", "BEFORE", "AFTER"].map(str::to_owned)]
         .into_iter()
-        .chain(words::sides(c));
+        .chain(labels::sides(c));
     let rows: Vec<_> = rows
         .map(|row| row.map(|cell| cut(&plain(&cell), SIDE)))
         .collect();
@@ -73,7 +74,7 @@ fn table(out: &mut String, rows: &[Row], colors: bool) {
     let all: Vec<_> = rows.iter().map(cells).chain([head.clone()]).collect();
     let wide = widths(&all);
     print(out, &head, &wide, None);
-    for (subject, rows) in words::by_subject(rows) {
+    for (subject, rows) in labels::by_subject(rows) {
         line(out, &plain(&subject));
         for row in rows {
             let code = match row.verdict {
@@ -91,26 +92,26 @@ fn table(out: &mut String, rows: &[Row], colors: bool) {
 }
 
 fn cells(row: &Row) -> Cells {
-    let value = |side: &Option<Estimate>| {
+    let value = |side: &Option<Interval>| {
         side.map_or_else(
-            || words::NONE.to_owned(),
-            |e| words::value(&row.quantity, e.value),
+            || labels::NONE.to_owned(),
+            |e| labels::value(&row.quantity, e.value),
         )
     };
-    let none = || words::NONE.to_owned();
-    let (change, interval) = words::change(row.ratio).unwrap_or_else(|| (none(), None));
+    let none = || labels::NONE.to_owned();
+    let (change, interval) = labels::change(row.ratio).unwrap_or_else(|| (none(), None));
     [
-        format!("  {}", words::quantity(&row.quantity)),
+        format!("  {}", labels::quantity(&row.quantity)),
         value(&row.before),
         value(&row.after),
         change,
         interval.unwrap_or_else(none),
-        words::probability(row.p),
-        words::verdict(row.verdict).to_owned(),
+        labels::probability(row.p),
+        labels::verdict(row.verdict).to_owned(),
     ]
 }
 
-/// A row; its verdict alone in colour, or all of it dim.
+/// Prints a row; either its verdict is coloured, or the whole row is dim.
 fn print(out: &mut String, cells: &Cells, wide: &[usize; 7], code: Option<&str>) {
     let [quantity, before, after, change, interval, p, verdict] = cells;
     let numbers = format!(
@@ -128,7 +129,7 @@ fn line(out: &mut String, text: &str) {
     let _ = writeln!(out, "{}", text.trim_end());
 }
 
-/// Names come from clients and administrators: nothing in them may steer the terminal.
+/// Replaces control characters: names come from clients and administrators, and must not control the terminal.
 fn plain(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

@@ -1,25 +1,26 @@
-//! What a list of baselines says of each.
+//! The entry of a baseline in a list.
 
-use crate::recording as take;
-use crate::recording::About;
-use crate::store::{process, read};
+use crate::recording::{Metadata, seconds};
+use crate::store::process;
 use rusqlite::Row;
+use rusqlite::types::Type;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// How a recording stands.
+/// The state of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It goes on.
+    /// In progress.
     Recording,
-    /// Its process ended without a word; what is there is whole.
+    /// Its process ended unexpectedly; the recorded windows are complete.
     Interrupted,
-    /// It has what was asked for.
+    /// It reached the requested length or precision.
     Complete,
-    /// The user ended it before.
+    /// The user stopped it early.
     Stopped,
-    /// Its interval did not become as narrow as asked for.
+    /// It did not reach the requested precision in time.
     Unreached,
 }
 
@@ -50,15 +51,15 @@ impl State {
 /// One baseline in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// What is known of it.
+    /// Its metadata.
     #[serde(flatten)]
-    pub about: About,
-    /// How it stands.
+    pub metadata: Metadata,
+    /// Its state.
     pub state: State,
-    /// Windows in it.
+    /// Number of windows.
     pub windows: u64,
-    /// Time that they cover.
-    #[serde(rename = "seconds", serialize_with = "take::seconds")]
+    /// Time that the windows cover.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub length: Duration,
     #[serde(skip)]
     pub(super) id: i64,
@@ -66,7 +67,7 @@ pub struct Entry {
     pub(super) recorder: Option<String>,
 }
 
-/// What [`entry`] reads, to be grouped by b.id.
+/// The query that [`entry`] reads, to be grouped by b.id.
 pub(super) const ENTRY: &str = "SELECT b.id, b.name, b.began_ms, b.host, b.kernel, b.agent, b.interval_ns, b.labels, b.recorder,
     b.ended, count(w.seq), coalesce(sum(w.length_ns), 0)
     FROM baseline b LEFT JOIN \"window\" w ON w.baseline = b.id";
@@ -74,14 +75,14 @@ pub(super) const ENTRY: &str = "SELECT b.id, b.name, b.began_ms, b.host, b.kerne
 pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let (recorder, ended): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
     Ok(Entry {
-        about: About {
+        metadata: Metadata {
             name: row.get(1)?,
             began_ms: row.get(2)?,
             host: row.get(3)?,
             kernel: row.get(4)?,
             agent: row.get(5)?,
             interval: Duration::from_nanos(row.get(6)?),
-            labels: read::json(row, 7)?,
+            labels: json(row, 7)?,
         },
         state: State::read(ended.as_deref(), recorder.as_deref()),
         windows: row.get(10)?,
@@ -89,4 +90,11 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         id: row.get(0)?,
         recorder,
     })
+}
+
+/// Reads a column that contains JSON.
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text)
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(e)))
 }

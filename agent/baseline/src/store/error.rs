@@ -1,6 +1,6 @@
-//! What can go wrong with a store, in words that say what to do.
+//! Errors of a store; each message says what to do.
 
-use crate::codec::Garbled;
+use crate::codec::CodecError;
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Why a store cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Nothing is there.
+    /// The file does not exist.
     #[error(
         "no baselines at {0}: record one with `nfscope baseline record NAME`, or name another file with --store"
     )]
@@ -17,7 +17,7 @@ pub enum Error {
     /// Not an SQLite file.
     #[error("{0} is no store of baselines: it is not an SQLite file")]
     NotSqlite(PathBuf),
-    /// Somebody else's SQLite file.
+    /// An SQLite file of another program.
     #[error("{0} is no store of baselines: it is an SQLite file of another program")]
     Foreign(PathBuf),
     /// Written by a later version.
@@ -32,7 +32,7 @@ pub enum Error {
         /// The newest schema that this program knows.
         known: i64,
     },
-    /// Its pages or windows are not what was written.
+    /// Its pages or windows are damaged.
     #[error(
         "{path} is damaged ({why}): move it away, and use a copy or `nfscope baseline import` of an export"
     )]
@@ -42,12 +42,12 @@ pub enum Error {
         /// What was found.
         why: String,
     },
-    /// No room.
+    /// The disk is full.
     #[error(
         "the disk is full, cannot write {0}: free some space there, or keep baselines elsewhere with --store FILE"
     )]
     Full(PathBuf),
-    /// No right to, or no such place.
+    /// Permission denied, or no such directory.
     #[error("cannot {what} {path} ({why}): run as root, or name a file of your own (--store FILE)")]
     Denied {
         /// open, write, create.
@@ -57,18 +57,18 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
-    /// Another process holds it for too long.
+    /// Another process has locked it for too long.
     #[error("another process keeps {0} locked: try again when that has ended")]
     Busy(PathBuf),
-    /// The name is taken.
+    /// The name is in use.
     #[error(
         "there is a baseline `{0}` already: choose another name, or remove it with `nfscope baseline rm {0}`"
     )]
     Taken(String),
-    /// A file is there that is not to be lost.
+    /// The target file exists.
     #[error("{0} exists already: name another file, or replace it with --force")]
     Exists(PathBuf),
-    /// That would be the end of the other baselines.
+    /// The target is the store itself; all other baselines would be lost.
     #[error("{0} is the store itself: name another file")]
     Itself(PathBuf),
     /// No baseline has that name.
@@ -79,7 +79,7 @@ pub enum Error {
         /// Which there are.
         hint: String,
     },
-    /// Somebody records it now.
+    /// The baseline is being recorded.
     #[error("`{name}` is being recorded: end that first (kill {pid}, or Ctrl-C where it runs)")]
     Recording {
         /// The baseline.
@@ -87,7 +87,7 @@ pub enum Error {
         /// The process.
         pid: u32,
     },
-    /// Somebody removed it while it was being recorded.
+    /// The baseline was removed during the recording.
     #[error("baseline `{0}` was removed while it was being recorded")]
     Removed(String),
     /// Anything else.
@@ -101,7 +101,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Of an SQLite error on this file.
+    /// Converts an SQLite error on this file.
     pub(super) fn sqlite(path: &Path, e: &rusqlite::Error) -> Error {
         let path = path.to_owned();
         let why = e.to_string();
@@ -109,7 +109,7 @@ impl Error {
             Some(ErrorCode::NotADatabase) => Error::NotSqlite(path),
             Some(ErrorCode::DatabaseCorrupt) => Error::Damaged { path, why },
             Some(ErrorCode::DiskFull) => Error::Full(path),
-            // Without room for the index of the write-ahead log, SQLite speaks of input and output.
+            // If there is no space for the index of the write-ahead log, SQLite reports an I/O error.
             Some(ErrorCode::SystemIoFailure) => Error::Other {
                 path,
                 why: format!("{why}; is the disk full, or failing?"),
@@ -126,7 +126,7 @@ impl Error {
                 why,
             },
             _ => match e {
-                // A value of another type than the schema's.
+                // A value whose type does not match the schema.
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..) => Error::Damaged { path, why },
@@ -135,7 +135,7 @@ impl Error {
         }
     }
 
-    /// Of an operation on a file.
+    /// Converts an I/O error on this file.
     pub(super) fn io(what: &'static str, path: &Path, e: &io::Error) -> Error {
         let path = path.to_owned();
         let why = e.to_string();
@@ -146,11 +146,16 @@ impl Error {
         }
     }
 
-    /// Of a window that does not decode.
-    pub(super) fn garbled(path: &Path, e: &Garbled) -> Error {
+    /// Converts the error of a window that does not decode.
+    pub(super) fn garbled(path: &Path, e: &CodecError) -> Error {
         Error::Damaged {
             path: path.to_owned(),
             why: e.to_string(),
         }
     }
+}
+
+/// True if an SQLite error is a violated constraint of the schema.
+pub(super) fn broken_rule(e: &rusqlite::Error) -> bool {
+    e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }

@@ -1,15 +1,15 @@
-//! Whether the process that records is still there.
+//! Whether the recording process still runs.
 
 use std::fs;
 
-/// This process, so that no other, later one is taken for it.
+/// An identifier of this process that no later process shares.
 pub(super) fn this() -> String {
     let pid = std::process::id();
     let begun = begun(pid).unwrap_or_default();
     format!("{} {pid} {begun}", boot().unwrap_or_default())
 }
 
-/// The number of a process that [`this`] told, where it still runs.
+/// The PID of the process with an identifier from [`this`], if it still runs.
 pub(super) fn alive(told: &str) -> Option<u32> {
     let mut parts = told.split(' ');
     let (there, pid, when) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
@@ -21,10 +21,10 @@ fn boot() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
-/// When a process began, in clock ticks since boot; `None` where there is none, or only its remains.
+/// Start time of a process, in clock ticks since boot; `None` if it does not exist or is a zombie.
 fn begun(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, parentheses and blanks included.
+    // The name in parentheses may contain anything, including parentheses and blanks.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     if fields.next()? == "Z" {

@@ -1,28 +1,28 @@
-//! A baseline from the store.
+//! Reads baselines from the store.
 
 use crate::codec;
-use crate::recording::{Line, Recorded, Take};
-use crate::store::{Entry, Error, Store};
-use rusqlite::types::Type;
+use crate::recording::{RecordedWindow, Recording, SeriesKey};
+use crate::store::database::Store;
+use crate::store::entry::{Entry, json};
+use crate::store::error::Error;
 use rusqlite::{Row, params};
-use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Windows that are read from the store at a time.
-const AT_ONCE: i64 = 64;
+/// Windows per query.
+const BATCH: i64 = 64;
 
 impl Store {
-    /// A whole recording.
+    /// Reads a whole recording.
     ///
     /// # Errors
-    /// When there is none of that name, or it cannot be read.
-    pub fn take(&self, name: &str) -> Result<Take, Error> {
+    /// When there is no baseline with this name, or it cannot be read.
+    pub fn recording(&self, name: &str) -> Result<Recording, Error> {
         let entry = self.entry(name)?;
-        Ok(Take {
-            lines: self.lines(&entry)?,
+        Ok(Recording {
+            series: self.series(&entry)?,
             windows: self.windows(&entry, |_| true).collect::<Result<_, _>>()?,
-            about: entry.about,
+            metadata: entry.metadata,
         })
     }
 
@@ -30,21 +30,21 @@ impl Store {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn lines(&self, of: &Entry) -> Result<Vec<Line>, Error> {
+    pub fn series(&self, of: &Entry) -> Result<Vec<SeriesKey>, Error> {
         let sql = "SELECT id, family, labels FROM line WHERE baseline = ?1 ORDER BY id";
-        let mut lines = self.db.prepare_cached(sql).map_err(self.wrong())?;
+        let mut series = self.db.prepare_cached(sql).map_err(self.wrong())?;
         let line = |row: &Row<'_>| {
-            Ok(Line {
+            Ok(SeriesKey {
                 id: row.get(0)?,
                 family: row.get(1)?,
                 labels: json(row, 2)?,
             })
         };
-        let rows = lines.query_map([of.id], line).map_err(self.wrong())?;
+        let rows = series.query_map([of.id], line).map_err(self.wrong())?;
         rows.collect::<Result<_, _>>().map_err(self.wrong())
     }
 
-    /// Windows of a baseline in order of time, with the points of those series that `keep` wants.
+    /// Windows of a baseline in order of time, with the samples of the series that `keep` selects.
     pub fn windows<K: Fn(u32) -> bool>(&self, of: &Entry, keep: K) -> Windows<'_, K> {
         Windows {
             store: self,
@@ -55,12 +55,12 @@ impl Store {
         }
     }
 
-    pub(super) fn some(&self, baseline: i64, from: i64) -> Result<VecDeque<Kept>, Error> {
+    pub(super) fn batch(&self, baseline: i64, from: i64) -> Result<VecDeque<StoredWindow>, Error> {
         let sql = "SELECT seq, began_ms, length_ns, data FROM \"window\"
             WHERE baseline = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
         let mut some = self.db.prepare_cached(sql).map_err(self.wrong())?;
         let kept = |row: &Row<'_>| {
-            Ok(Kept {
+            Ok(StoredWindow {
                 seq: row.get(0)?,
                 began_ms: row.get(1)?,
                 length_ns: row.get(2)?,
@@ -68,58 +68,51 @@ impl Store {
             })
         };
         let rows = some
-            .query_map(params![baseline, from, AT_ONCE], kept)
+            .query_map(params![baseline, from, BATCH], kept)
             .map_err(self.wrong())?;
         rows.collect::<Result<_, _>>().map_err(self.wrong())
     }
 }
 
-/// A window as it lies in the store.
+/// A window as stored, still encoded.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredWindow {
     pub seq: i64,
     pub began_ms: i64,
     pub length_ns: u64,
     pub data: Vec<u8>,
 }
 
-/// See [`Store::windows`].
+/// The iterator of [`Store::windows`].
 #[derive(Debug)]
 pub struct Windows<'a, K> {
     store: &'a Store,
     baseline: i64,
     keep: K,
     next: i64,
-    read: VecDeque<Kept>,
+    read: VecDeque<StoredWindow>,
 }
 
 impl<K: Fn(u32) -> bool> Iterator for Windows<'_, K> {
-    type Item = Result<Recorded, Error>;
+    type Item = Result<RecordedWindow, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.read.is_empty() {
-            match self.store.some(self.baseline, self.next) {
+            match self.store.batch(self.baseline, self.next) {
                 Ok(read) => self.read = read,
                 Err(e) => return Some(Err(e)),
             }
         }
         let kept = self.read.pop_front()?;
         self.next = kept.seq + 1;
-        let points = codec::decode(&kept.data, &self.keep);
-        Some(match points {
-            Ok(points) => Ok(Recorded {
+        let samples = codec::decode(&kept.data, &self.keep);
+        Some(match samples {
+            Ok(samples) => Ok(RecordedWindow {
                 began_ms: kept.began_ms,
                 length: Duration::from_nanos(kept.length_ns),
-                points,
+                samples,
             }),
             Err(e) => Err(Error::garbled(&self.store.path, &e)),
         })
     }
-}
-
-/// A column with JSON in it.
-pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text)
-        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(e)))
 }

@@ -1,6 +1,6 @@
-//! The schema of a store, how it came to be, and whether a file has it.
+//! The schema of a store, its migrations, and the check whether a file has it.
 
-use crate::store::Error;
+use crate::store::error::Error;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 /// `nfsb`, in the header of every store and export.
 pub const APPLICATION_ID: i32 = 0x6e66_7362;
 /// Longest wait for another writer.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-const AGAIN: Duration = Duration::from_millis(20);
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What leads from each version of the schema to the next, from an empty file on. What was released is never changed.
+/// Migrations from each version of the schema to the next, starting with an empty file. Released steps never change.
 pub(super) const STEPS: &[&str] = &["
     -- A number is never given twice: who still records a removed baseline must not write into another.
     CREATE TABLE baseline (
@@ -45,18 +45,18 @@ pub(super) const STEPS: &[&str] = &["
     CREATE INDEX window_in_time ON \"window\" (baseline, seq, began_ms, length_ns);
 "];
 
-/// How a file keeps what is not yet in its pages.
+/// Journal mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Journal {
-    /// Beside it, for readers and a writer at once.
+    /// Write-ahead log, for concurrent readers and a writer.
     Wal,
-    /// None once it is closed: one file, as an export must be.
+    /// No journal after it is closed: an export is a single file.
     Delete,
-    /// As it is.
+    /// Unchanged.
     Keep,
 }
 
-/// What a file is to begin with.
+/// The state of a file when it is opened.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     Empty,
@@ -91,7 +91,7 @@ fn state(db: &Connection, path: &Path, steps: &[&str]) -> Result<State, Error> {
     }
 }
 
-/// Brings a file to the last of `steps`, where it is empty or an older store. One of somebody else's stays as it was.
+/// Migrates an empty file or an older store to the last of `steps`. A file of another program is not changed.
 pub(super) fn prepare(
     db: &mut Connection,
     path: &Path,
@@ -99,19 +99,19 @@ pub(super) fn prepare(
     steps: &[&str],
 ) -> Result<(), Error> {
     let wrong = |e: rusqlite::Error| Error::sqlite(path, &e);
-    db.busy_timeout(PATIENCE).map_err(wrong)?;
+    db.busy_timeout(BUSY_TIMEOUT).map_err(wrong)?;
     let before = state(db, path, steps)?;
     if before == State::Empty {
         if journal == Journal::Keep {
             return Err(Error::Missing(path.to_owned()));
         }
-        // Several windows fit into such a page, and what is removed gives its pages back.
+        // Several windows fit into such a page, and removed baselines free their pages.
         db.execute_batch("PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL")
             .map_err(wrong)?;
     }
     match journal {
-        Journal::Wal => patiently(|| db.execute_batch("PRAGMA journal_mode = WAL")),
-        Journal::Delete => patiently(|| db.execute_batch("PRAGMA journal_mode = DELETE")),
+        Journal::Wal => retry_while_busy(|| db.execute_batch("PRAGMA journal_mode = WAL")),
+        Journal::Delete => retry_while_busy(|| db.execute_batch("PRAGMA journal_mode = DELETE")),
         Journal::Keep => Ok(()),
     }
     .map_err(wrong)?;
@@ -145,16 +145,16 @@ fn migrate(db: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error
     t.commit().map_err(wrong)
 }
 
-/// SQLite does not wait by itself where two change the journal of a new file at once.
-fn patiently(mut f: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+/// Retries while the file is locked: SQLite does not wait by itself when two processes change the journal mode.
+fn retry_while_busy(mut f: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {
         match f() {
             Err(e)
                 if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
-                    && begun.elapsed() < PATIENCE =>
+                    && begun.elapsed() < BUSY_TIMEOUT =>
             {
-                std::thread::sleep(AGAIN);
+                std::thread::sleep(RETRY_INTERVAL);
             }
             other => return other,
         }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_older_store_is_brought_forward_and_a_newer_one_refused() {
-        let dir = crate::temp_dir::Scratch::new("schema").unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.db");
         let insert = "INSERT INTO baseline (name, began_ms, host, agent, interval_ns, labels)
             VALUES ('a', 0, 'h', 'v', 1, '{}')";
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_leaves_the_store_as_it_was() {
-        let dir = crate::temp_dir::Scratch::new("step").unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("store.db");
         open(&path, STEPS).unwrap();
         let half = "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)";
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_file_of_another_program_stays_as_it_was() {
-        let dir = crate::temp_dir::Scratch::new("foreign").unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("other.db");
         let theirs = Connection::open(&path).unwrap();
         theirs.execute_batch("CREATE TABLE t (x)").unwrap();

@@ -1,10 +1,12 @@
-//! Baselines out of a store into a file of their own, and into another store.
+//! Export of a baseline to a file, and import into another store.
 
 use crate::name;
-use crate::recording::About;
-use crate::store::schema::{Journal, PATIENCE};
-use crate::store::{Entry, Error, Store, beside, write};
-use crate::temp_dir::Scratch;
+use crate::recording::Metadata;
+use crate::store::database::{Store, beside};
+use crate::store::entry::Entry;
+use crate::store::error::{Error, broken_rule};
+use crate::store::schema::{BUSY_TIMEOUT, Journal};
+use crate::store::write;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::collections::HashSet;
@@ -12,11 +14,12 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
+use tempfile::TempDir;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 impl Store {
-    /// Writes one baseline to a file that has nothing else in it; the file appears when it is whole.
+    /// Writes one baseline to a file of its own, which appears only when it is complete.
     ///
     /// # Errors
     /// When there is no such baseline, when the file is there and `force` is not, or when it cannot be written.
@@ -25,7 +28,7 @@ impl Store {
         if file.exists() && !force {
             return Err(Error::Exists(file.to_owned()));
         }
-        // By whatever name: all other baselines would be gone.
+        // Also by another name for the same file: all other baselines would be lost.
         if let (Ok(this), Ok(store)) = (file.canonicalize(), self.path.canonicalize())
             && this == store
         {
@@ -35,29 +38,29 @@ impl Store {
             Some(p) if !p.as_os_str().is_empty() => p,
             _ => Path::new("."),
         };
-        let scratch = Scratch::within(dir, "export").map_err(|e| Error::io("write", file, &e))?;
-        let part = scratch.path().join("baseline");
+        let temp = temp_dir(dir, ".nfscope-export-").map_err(|e| Error::io("write", file, &e))?;
+        let part = temp.path().join("baseline");
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut out = Store::open_as(&part, file, flags, Journal::Delete)?;
-        out.receive(self, &[(entry.clone(), entry.about.name.clone())])?;
+        out.receive(self, &[(entry.clone(), entry.metadata.name.clone())])?;
         out.db.close().map_err(|(_, e)| Error::sqlite(file, &e))?;
         fs::rename(&part, file).map_err(|e| Error::io("write", file, &e))?;
-        // The name of the file is to survive a power failure as its content does.
+        // The directory entry must survive a power failure, as the content does.
         File::open(dir)
             .and_then(|d| d.sync_all())
             .map_err(|e| Error::io("write", file, &e))?;
         Ok(entry)
     }
 
-    /// Reads the baselines of a file into this store; says their names. The file stays as it is, whatever its schema.
+    /// Imports the baselines of a file and returns their names. The file is not changed, whatever its schema.
     ///
     /// # Errors
-    /// When it is no file of baselines or damaged, when a name is taken, or when the store cannot be written.
+    /// When the file is no store or damaged, a name is in use, or the store cannot be written.
     pub fn import(&mut self, file: &Path, name: Option<&str>) -> Result<Vec<String>, Error> {
         sqlite(file)?;
         let dir = self.path.parent().unwrap_or(Path::new(".")).to_owned();
-        let scratch = Scratch::within(&dir, "import").map_err(|e| Error::io("write", &dir, &e))?;
-        let copy = scratch.path().join("baseline");
+        let temp = temp_dir(&dir, ".nfscope-import-").map_err(|e| Error::io("write", &dir, &e))?;
+        let copy = temp.path().join("baseline");
         self.copy(file, &copy)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let from = Store::open_as(&copy, file, flags, Journal::Keep)?;
@@ -68,14 +71,14 @@ impl Store {
                 path: file.to_owned(),
                 why: match entries.len() {
                     0 => "there is no baseline in it".to_owned(),
-                    n => format!("there are {n} baselines in it: leave out --as"),
+                    n => format!("there are {n} baselines in it: leave out --name"),
                 },
             });
         }
         let named: Vec<_> = entries
             .into_iter()
             .map(|e| {
-                let name = name.unwrap_or(&e.about.name).to_owned();
+                let name = name.unwrap_or(&e.metadata.name).to_owned();
                 (e, name)
             })
             .collect();
@@ -83,16 +86,16 @@ impl Store {
         Ok(named.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Copies a file that others may write meanwhile.
+    /// Copies a store that another process may be writing.
     fn copy(&self, file: &Path, copy: &Path) -> Result<(), Error> {
-        // A store that is in use has its latest windows there, and moves them into the file now and then.
+        // A store in use has its latest windows in the write-ahead log and moves them to the file at checkpoints.
         let log = beside(file, "-wal");
         if !log.exists() {
             return copied(file, copy, &self.path);
         }
         match backup(file, copy) {
             Ok(()) => Ok(()),
-            // Where there is no right to the index of the log: nobody can write there, unless another user does.
+            // No permission to write the index of the log. A plain copy is consistent unless another user writes now.
             Err(e) if matches!(Error::sqlite(file, &e), Error::Denied { .. }) => {
                 copied(file, copy, &self.path)?;
                 copied(&log, &beside(copy, "-wal"), &self.path)
@@ -104,25 +107,25 @@ impl Store {
         }
     }
 
-    /// Copies baselines from another store under these names, all of them or none.
+    /// Copies all of these baselines or none from another store, under these names.
     fn receive(&mut self, from: &Store, all: &[(Entry, String)]) -> Result<(), Error> {
         let path = self.path.clone();
         let wrong = |e: rusqlite::Error| Error::sqlite(&path, &e);
         let t = self.db.transaction().map_err(wrong)?;
         for (entry, name) in all {
-            let about = About {
+            let metadata = Metadata {
                 name: name.clone(),
-                ..entry.about.clone()
+                ..entry.metadata.clone()
             };
             let ended = from.ended(entry.id)?;
-            let id = match write::insert(&t, &about, None, ended.as_deref()) {
-                Err(e) if crate::store::broken_rule(&e) => return Err(Error::Taken(name.clone())),
+            let id = match write::insert(&t, &metadata, None, ended.as_deref()) {
+                Err(e) if broken_rule(&e) => return Err(Error::Taken(name.clone())),
                 other => other.map_err(wrong)?,
             };
-            write::lines(&t, id, &from.lines(entry)?).map_err(wrong)?;
+            write::insert_series(&t, id, &from.series(entry)?).map_err(wrong)?;
             let mut next = 0;
             loop {
-                let some = from.some(entry.id, next)?;
+                let some = from.batch(entry.id, next)?;
                 let Some(last) = some.back() else { break };
                 next = last.seq + 1;
                 for w in some {
@@ -141,7 +144,7 @@ impl Store {
             .map_err(self.wrong())
     }
 
-    /// Looks at every page and every window.
+    /// Checks every page and every window.
     fn verify(&self) -> Result<(), Error> {
         let damaged = |why: String| Error::Damaged {
             path: self.path.clone(),
@@ -152,11 +155,11 @@ impl Store {
             why => return Err(damaged(why.lines().next().unwrap_or_default().to_owned())),
         }
         for entry in self.list()? {
-            name::check(&entry.about.name).map_err(damaged)?;
-            let lines = self.lines(&entry)?;
-            let known: HashSet<u32> = lines.iter().map(|l| l.id).collect();
+            name::check(&entry.metadata.name).map_err(damaged)?;
+            let series = self.series(&entry)?;
+            let known: HashSet<u32> = series.iter().map(|l| l.id).collect();
             for w in self.windows(&entry, |_| true) {
-                if !w?.points.iter().all(|(id, _)| known.contains(id)) {
+                if !w?.samples.iter().all(|(id, _)| known.contains(id)) {
                     return Err(damaged("a window has a series without a name".to_owned()));
                 }
             }
@@ -169,7 +172,12 @@ fn first_fault(db: &Connection) -> rusqlite::Result<String> {
     db.query_row("PRAGMA quick_check(1)", [], |r| r.get(0))
 }
 
-/// Says early what is no SQLite file, however large.
+/// A directory beside the final file, so that a rename moves what is complete. It is removed when dropped.
+fn temp_dir(parent: &Path, prefix: &str) -> std::io::Result<TempDir> {
+    tempfile::Builder::new().prefix(prefix).tempdir_in(parent)
+}
+
+/// Rejects a file that is no SQLite file before it is copied.
 fn sqlite(file: &Path) -> Result<(), Error> {
     let mut head = Vec::new();
     File::open(file)
@@ -181,11 +189,11 @@ fn sqlite(file: &Path) -> Result<(), Error> {
     }
 }
 
-/// All pages as they are at one moment.
+/// Copies a consistent snapshot of all pages.
 fn backup(file: &Path, copy: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let from = Connection::open_with_flags(file, flags)?;
-    from.busy_timeout(PATIENCE)?;
+    from.busy_timeout(BUSY_TIMEOUT)?;
     let mut to = Connection::open(copy)?;
     let done = Backup::new(&from, &mut to)?.step(-1)?;
     match done {

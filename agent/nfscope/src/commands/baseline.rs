@@ -3,16 +3,16 @@
 use super::record;
 use crate::cli::{BaselineCommand, CapacityArgs, CompareArgs};
 use anyhow::Context;
-use nfscope_baseline::capacity as evaluation;
+use nfscope_baseline::capacity;
 use nfscope_baseline::compare::{self, FAMILIES};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::{list, series, show, summary};
 use nfscope_text::console::{self, print, say};
 
-/// Does what `nfscope baseline` is asked for; says the exit code.
+/// Runs a command of `nfscope baseline`; returns the exit code.
 ///
 /// # Errors
-/// When it cannot be done, with what to do about it.
+/// When the command fails; the error says what to do.
 pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
     match command {
         BaselineCommand::Record(args) => return record::run(args),
@@ -46,7 +46,7 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
             let mut store = Store::create(&args.store.path)?;
             for name in store.import(&args.file, args.name.as_deref())? {
                 say(&format!(
-                    "`{name}` is there; `nfscope baseline show {name}` shows it"
+                    "imported `{name}`; `nfscope baseline show {name}` shows it"
                 ));
             }
         }
@@ -57,11 +57,11 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
 fn compared(args: &CompareArgs) -> anyhow::Result<u8> {
     anyhow::ensure!(
         args.before != args.after,
-        "`{}` is compared with itself; fix: name another one, `nfscope baseline list` shows which there are",
+        "`{}` is compared with itself; fix: name another baseline (`nfscope baseline list` shows all)",
         args.before
     );
     let path = &args.store.path;
-    // Both at once: a day takes a second to read.
+    // Both in parallel: a recording of a day takes a second to read.
     let read = |name| {
         let store = Store::open(path)?;
         series::read(&store, &store.entry(name)?, FAMILIES)
@@ -93,15 +93,15 @@ fn compared(args: &CompareArgs) -> anyhow::Result<u8> {
 /// When there is no such baseline, it cannot be read, or it has no requests.
 pub fn capacity(args: &CapacityArgs) -> anyhow::Result<String> {
     let store = Store::open(&args.store.path)?;
-    let c = series::read(&store, &store.entry(&args.name)?, evaluation::FAMILIES)?;
-    let found = evaluation::capacity(&c).with_context(|| {
+    let c = series::read(&store, &store.entry(&args.name)?, capacity::FAMILIES)?;
+    let result = capacity::capacity(&c).with_context(|| {
         format!(
-            "`{}` has no requests in it; fix: record while clients work",
+            "`{}` contains no requests; fix: record while clients are active",
             args.name
         )
     })?;
     Ok(match args.json {
-        true => serde_json::to_string(&found)? + "\n",
-        false => evaluation::render(&found, &c.about),
+        true => serde_json::to_string(&result)? + "\n",
+        false => capacity::render(&result, &c.metadata),
     })
 }

@@ -3,69 +3,63 @@
 use crate::api::build_info::{REVISION, VERSION};
 use crate::api::endpoint;
 use crate::cli::RecordArgs;
+use crate::client::events;
 use crate::client::windows::{WindowEvent, WindowStream};
-use crate::commands::record_session::Session;
+use crate::commands::record_session::{Event, Session};
 use anyhow::Context;
-use nfscope_baseline::progress::LEAST_TO_STOP;
-use nfscope_baseline::recording::About;
-use nfscope_baseline::store::{Error, Recording, Store};
-use nfscope_baseline::wall_clock::Clock;
+use nfscope_baseline::progress::MIN_WINDOWS_TO_STOP;
+use nfscope_baseline::recording::Metadata;
+use nfscope_baseline::store::{Error, RecordingWriter, Store};
+use nfscope_baseline::wall_clock::WallClock;
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, family};
 use nfscope_text::units;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-/// What a recording waits for.
-pub(crate) enum Happening {
-    /// With when it came.
-    WindowEvent(WindowEvent, Instant),
-    Signal,
-}
-
-/// Records until it is time, or somebody ends it.
+/// Records until the time is over, the wanted precision is reached, or a signal arrives; returns the exit code.
 ///
 /// # Errors
-/// When the name is taken or the store cannot be written, when operations are not timed, or when nothing was recorded.
+/// When the name is taken, the store cannot be written, operations are not timed, or nothing was recorded.
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     let length = args.until_ci.map_or(args.length, |_| args.at_most);
     anyhow::ensure!(
         length >= args.interval,
-        "{} is shorter than one window: make it longer, or windows shorter with --interval",
+        "{} is shorter than one window: choose a longer --duration or a shorter --interval",
         units::length(length)
     );
-    let least = args.interval * LEAST_TO_STOP as u32;
+    let min_length = args.interval * MIN_WINDOWS_TO_STOP as u32;
     anyhow::ensure!(
-        args.until_ci.is_none() || length >= least,
-        "--until-ci takes {LEAST_TO_STOP} windows at least, and {} has no room for them: give --at-most {}, or make windows shorter with --interval",
+        args.until_ci.is_none() || length >= min_length,
+        "--until-ci needs at least {MIN_WINDOWS_TO_STOP} windows, which do not fit into {}: give --max-duration {}, or a shorter --interval",
         units::length(length),
-        units::length(least).replace(' ', "")
+        units::length(min_length).replace(' ', "")
     );
     let store = Store::create(&args.store.path)?;
-    // Said now rather than after probes have been attached.
+    // Checked before probes are attached, so that the error comes at once.
     match store.entry(&args.name) {
         Ok(_) => return Err(Error::Taken(args.name.clone()).into()),
         Err(Error::Unknown { .. }) => {}
         Err(e) => return Err(e.into()),
     }
     let mut feed = WindowStream::open(args.url.as_deref(), args.interval)?;
-    let (first, clock) = ready(&mut feed)?;
-    let happens = listen(feed)?;
-    let about = about(args, &first, clock.began_ms);
-    let recording = Recording::begin(store, &about)?;
-    Session::new(args, length, recording, clock, &happens).run()
+    let (first, clock) = wait_until_running(&mut feed)?;
+    let events = listen(feed)?;
+    let metadata = metadata(args, &first, clock.began_ms);
+    let writer = RecordingWriter::begin(store, &metadata)?;
+    Session::new(args, length, writer, clock, &events).run()
 }
 
-/// Waits for an agent that is still attaching.
-fn ready(feed: &mut WindowStream) -> anyhow::Result<(Snapshot, Clock)> {
+/// Waits for an agent that is still attaching its probes.
+fn wait_until_running(feed: &mut WindowStream) -> anyhow::Result<(Snapshot, WallClock)> {
     loop {
         if let Some(first) = feed.latest() {
             Status::Running(first.probes.clone().into())
                 .health()
                 .map_err(anyhow::Error::msg)?;
-            return Ok((first.clone(), Clock::new(first.at)));
+            return Ok((first.clone(), WallClock::new(first.at)));
         }
         if let WindowEvent::Gone { why, .. } = feed.next() {
             anyhow::bail!(why);
@@ -73,13 +67,13 @@ fn ready(feed: &mut WindowStream) -> anyhow::Result<(Snapshot, Clock)> {
     }
 }
 
-fn about(args: &RecordArgs, first: &Snapshot, began_ms: i64) -> About {
+fn metadata(args: &RecordArgs, first: &Snapshot, began_ms: i64) -> Metadata {
     let mut builds = first.numbers(&family::BUILD_INFO);
     let (version, revision) = match builds.next() {
         Some(([version, revision], _)) => (version, revision),
         None => (VERSION, REVISION),
     };
-    About {
+    Metadata {
         name: args.name.clone(),
         began_ms,
         host: first
@@ -93,29 +87,15 @@ fn about(args: &RecordArgs, first: &Snapshot, began_ms: i64) -> About {
     }
 }
 
-/// Windows and signals, each from a thread of its own, so that none waits for the other.
-fn listen(mut feed: WindowStream) -> anyhow::Result<Receiver<Happening>> {
+/// Receives windows and signals, each on a thread of its own, so that neither waits for the other.
+fn listen(mut feed: WindowStream) -> anyhow::Result<Receiver<Event>> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
-    let (tell, happens) = channel();
-    spawn("windows", &tell, move || {
-        let news = feed.next();
-        Some(Happening::WindowEvent(news, Instant::now()))
-    })?;
-    spawn("signals", &tell, move || {
-        signals.forever().next().map(|_| Happening::Signal)
-    })?;
-    Ok(happens)
-}
-
-fn spawn(
-    name: &str,
-    tell: &Sender<Happening>,
-    mut next: impl FnMut() -> Option<Happening> + Send + 'static,
-) -> anyhow::Result<()> {
-    let tell = tell.clone();
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || while next().is_some_and(|h| tell.send(h).is_ok()) {})
+    let (sender, events) = events::channel();
+    let windows = std::iter::repeat_with(move || Event::Window(feed.next(), Instant::now()));
+    let stop = std::iter::from_fn(move || signals.forever().next().map(|_| Event::Signal));
+    sender
+        .spawn("windows", windows)
+        .and_then(|()| sender.spawn("signals", stop))
         .context("cannot start a thread")?;
-    Ok(())
+    Ok(events)
 }

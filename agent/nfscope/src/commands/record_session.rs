@@ -1,12 +1,11 @@
-//! A recording while it goes on: what is heard, kept and told, and how it ends.
+//! A recording in progress: receives windows, writes them to the store, reports progress, and decides when to end.
 
 use crate::cli::{RecordArgs, UNREACHED};
 use crate::client::windows::WindowEvent;
-use crate::commands::record::Happening;
 use nfscope_baseline::progress;
 use nfscope_baseline::progress::Progress;
-use nfscope_baseline::store::{Error, PATIENCE, Recording, State};
-use nfscope_baseline::wall_clock::Clock;
+use nfscope_baseline::store::{BUSY_TIMEOUT, Error, RecordingWriter, State};
+use nfscope_baseline::wall_clock::WallClock;
 use nfscope_model::Window;
 use nfscope_text::console::say;
 use nfscope_text::progress_line::ProgressLine;
@@ -15,75 +14,83 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Time between lines of progress away from a terminal.
+/// Time between progress lines if stderr is no terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(60);
-const TICK: Duration = Duration::from_secs(1);
+/// Longest wait for an event before the end condition is checked again.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A recording while it goes on.
+/// What a recording waits for.
+pub(crate) enum Event {
+    /// A window or a change of the connection, and when it arrived.
+    Window(WindowEvent, Instant),
+    Signal,
+}
+
+/// A recording in progress.
 pub(crate) struct Session<'a> {
-    recording: Recording,
+    writer: RecordingWriter,
     progress: Progress,
-    stage: ProgressLine,
+    progress_line: ProgressLine,
     args: &'a RecordArgs,
     length: Duration,
-    happens: &'a Receiver<Happening>,
-    /// What has come while something else was waited for.
+    events: &'a Receiver<Event>,
+    /// Windows that arrived while the store was locked.
     queue: VecDeque<(WindowEvent, Instant)>,
-    /// Somebody wants it to end.
+    /// A signal asked for the end.
     signalled: bool,
-    clock: Clock,
+    clock: WallClock,
     begun: Instant,
     recorded: Duration,
-    /// Since when there is no answer.
-    gone: Option<Instant>,
-    /// Not all that was since the last window will be in the next one.
-    broken: bool,
-    /// It has been said why there is no interval.
-    excused: bool,
+    /// Since when the agent has not answered.
+    unreachable_since: Option<Instant>,
+    /// The next window will not cover all the time since the last one.
+    interrupted: bool,
+    /// The reason for a missing interval has been printed.
+    explained: bool,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(
         args: &'a RecordArgs,
         length: Duration,
-        recording: Recording,
-        clock: Clock,
-        happens: &'a Receiver<Happening>,
+        writer: RecordingWriter,
+        clock: WallClock,
+        events: &'a Receiver<Event>,
     ) -> Self {
         Session {
-            recording,
+            writer,
             progress: Progress::new(args.metric.clone()),
-            stage: ProgressLine::new(PROGRESS_INTERVAL),
+            progress_line: ProgressLine::new(PROGRESS_INTERVAL),
             args,
             length,
-            happens,
+            events,
             queue: VecDeque::new(),
             signalled: false,
             clock,
             begun: Instant::now(),
             recorded: Duration::ZERO,
-            gone: None,
-            broken: false,
-            excused: false,
+            unreachable_since: None,
+            interrupted: false,
+            explained: false,
         }
     }
 
-    /// Records to the end; says the exit code.
+    /// Records to the end; returns the exit code.
     pub(crate) fn run(mut self) -> anyhow::Result<u8> {
         let end = self.record().and_then(|end| {
-            self.rest()?;
+            self.keep_finished_windows()?;
             Ok(end)
         });
-        self.stage.clear();
+        self.progress_line.clear();
         self.close(end)
     }
 
     fn record(&mut self) -> anyhow::Result<State> {
         loop {
-            let news = self.wait()?;
+            let news = self.next_event()?;
             let window = matches!(news, Some((WindowEvent::Window(_), _)));
-            if let Some((news, came)) = news {
-                self.hear(news, came)?;
+            if let Some((news, arrived)) = news {
+                self.handle(news, arrived)?;
             }
             if self.signalled {
                 return Ok(State::Stopped);
@@ -92,9 +99,9 @@ impl<'a> Session<'a> {
                 if self.progress.reached(wanted) {
                     return Ok(State::Complete);
                 }
-                self.excuse();
+                self.explain_missing_interval();
             }
-            if over(
+            if is_over(
                 self.begun.elapsed(),
                 self.length,
                 self.args.interval,
@@ -106,105 +113,110 @@ impl<'a> Session<'a> {
                 });
             }
             let text = self.text();
-            self.stage.show(&text);
+            self.progress_line.show(&text);
         }
     }
 
-    /// What comes next; nothing after a moment, or where it is to end.
-    fn wait(&mut self) -> anyhow::Result<Option<(WindowEvent, Instant)>> {
+    /// The next event; `None` after a timeout or a signal.
+    fn next_event(&mut self) -> anyhow::Result<Option<(WindowEvent, Instant)>> {
         if let Some(news) = self.queue.pop_front() {
             return Ok(Some(news));
         }
-        match self.happens.recv_timeout(TICK) {
-            Ok(Happening::WindowEvent(news, came)) => return Ok(Some((news, came))),
-            Ok(Happening::Signal) => self.signalled = true,
+        match self.events.recv_timeout(EVENT_TIMEOUT) {
+            Ok(Event::Window(news, arrived)) => return Ok(Some((news, arrived))),
+            Ok(Event::Signal) => self.signalled = true,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("nobody measures any more"),
+            Err(RecvTimeoutError::Disconnected) => {
+                anyhow::bail!("the thread that reads windows has ended")
+            }
         }
         Ok(None)
     }
 
-    /// Takes what has come, without waiting.
-    fn gather(&mut self) {
-        for happening in self.happens.try_iter() {
-            match happening {
-                Happening::WindowEvent(news, came) => self.queue.push_back((news, came)),
-                Happening::Signal => self.signalled = true,
+    /// Queues the events that have arrived, without waiting.
+    fn drain_events(&mut self) {
+        for event in self.events.try_iter() {
+            match event {
+                Event::Window(news, arrived) => self.queue.push_back((news, arrived)),
+                Event::Signal => self.signalled = true,
             }
         }
     }
 
-    /// Keeps the windows that had ended before it was to end.
-    fn rest(&mut self) -> anyhow::Result<()> {
-        self.gather();
+    /// Writes the queued windows that ended before the end of the recording.
+    fn keep_finished_windows(&mut self) -> anyhow::Result<()> {
+        self.drain_events();
         let end = self.begun + self.length + self.args.interval / 2;
-        for (news, came) in std::mem::take(&mut self.queue) {
-            if matches!(news, WindowEvent::Window(_)) && came < end {
-                self.hear(news, came)?;
+        for (news, arrived) in std::mem::take(&mut self.queue) {
+            if matches!(news, WindowEvent::Window(_)) && arrived < end {
+                self.handle(news, arrived)?;
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, news: WindowEvent, came: Instant) -> anyhow::Result<()> {
-        self.broken = !matches!(news, WindowEvent::Window(_));
+    fn handle(&mut self, news: WindowEvent, arrived: Instant) -> anyhow::Result<()> {
+        self.interrupted = !matches!(news, WindowEvent::Window(_));
         match news {
             WindowEvent::Window(w) => {
-                self.answered();
-                let began_ms = self.clock.began(&w, came);
-                self.keep(began_ms, &w)?;
+                self.report_return();
+                let began_ms = self.clock.began(&w, arrived);
+                self.write_window(began_ms, &w)?;
                 self.recorded += w.length;
                 self.progress.add(&w);
             }
-            WindowEvent::Begun => self.answered(),
+            WindowEvent::Begun => self.report_return(),
             WindowEvent::Attaching => {}
             WindowEvent::Gone { why, since } => {
-                if self.gone.is_none() {
-                    self.stage.clear();
+                if self.unreachable_since.is_none() {
+                    self.progress_line.clear();
                     say(&format!(
-                        "{why}; waiting for it, windows are missing meanwhile"
+                        "{why}; waiting for it, windows are missing until then"
                     ));
                 }
-                self.gone = self.gone.or(came.checked_sub(since));
+                self.unreachable_since = self.unreachable_since.or(arrived.checked_sub(since));
             }
         }
         Ok(())
     }
 
-    /// Says once why nothing can be said of an interval.
-    fn excuse(&mut self) {
-        if let Some(why) = self.progress.excuse(self.args.until_ci.unwrap_or_default())
-            && !std::mem::replace(&mut self.excused, true)
+    /// Prints once why there is no confidence interval, or none narrow enough.
+    fn explain_missing_interval(&mut self) {
+        if let Some(why) = self
+            .progress
+            .reason_without_interval(self.args.until_ci.unwrap_or_default())
+            && !std::mem::replace(&mut self.explained, true)
         {
-            self.stage.clear();
+            self.progress_line.clear();
             say(&format!("{why}; waiting for more"));
         }
     }
 
-    fn answered(&mut self) {
-        if let Some(since) = self.gone.take() {
-            self.stage.clear();
+    /// Prints that the agent answers again, if it did not.
+    fn report_return(&mut self) {
+        if let Some(since) = self.unreachable_since.take() {
+            self.progress_line.clear();
             let away = units::length(since.elapsed());
-            say(&format!("it answers again, after {away}"));
+            say(&format!("the agent answers again, after {away}"));
         }
     }
 
-    /// Another program may keep the store for long; that alone is no reason to give up.
-    fn keep(&mut self, began_ms: i64, window: &Window) -> anyhow::Result<()> {
-        let mut said = false;
+    /// Writes a window, and tries again while another process has the store locked.
+    fn write_window(&mut self, began_ms: i64, window: &Window) -> anyhow::Result<()> {
+        let mut reported = false;
         let tried = Instant::now();
         loop {
-            let e = match self.recording.add(began_ms, window) {
+            let e = match self.writer.add(began_ms, window) {
                 Ok(()) => return Ok(()),
                 Err(e) => e,
             };
-            self.gather();
-            let time = tried.elapsed() < PATIENCE || self.begun.elapsed() < self.length;
-            if !matches!(e, Error::Busy(_)) || self.signalled || !time {
+            self.drain_events();
+            let in_time = tried.elapsed() < BUSY_TIMEOUT || self.begun.elapsed() < self.length;
+            if !matches!(e, Error::Busy(_)) || self.signalled || !in_time {
                 return Err(e.into());
             }
-            if !std::mem::replace(&mut said, true) {
-                self.stage.clear();
+            if !std::mem::replace(&mut reported, true) {
+                self.progress_line.clear();
                 say(&format!("{e}; waiting"));
             }
         }
@@ -217,7 +229,7 @@ impl<'a> Session<'a> {
             self.args.name,
             units::length(Duration::from_secs(so_far.as_secs())),
             units::length(self.length),
-            units::many(self.recording.windows() as f64, "window"),
+            units::many(self.writer.windows() as f64, "window"),
             self.progress.operations()
         );
         if let Some(metric) = self.progress.metric() {
@@ -230,11 +242,11 @@ impl<'a> Session<'a> {
         text
     }
 
-    /// Says what became of it.
+    /// Ends the recording in the store and prints its result.
     fn close(self, end: anyhow::Result<State>) -> anyhow::Result<u8> {
-        let (name, windows) = (&self.args.name, self.recording.windows());
+        let (name, windows) = (&self.args.name, self.writer.windows());
         let kept = units::many(windows as f64, "finished window");
-        let missing = match self.broken {
+        let missing = match self.interrupted {
             true => self.clock.missing + self.clock.since(),
             false => self.clock.missing,
         };
@@ -244,34 +256,34 @@ impl<'a> Session<'a> {
         let state = match end {
             Ok(state) if windows > 0 => state,
             Ok(_) => {
-                self.recording.end(State::Stopped)?;
-                anyhow::bail!("no window had ended after {so_far}: nothing was recorded");
+                self.writer.end(State::Stopped)?;
+                anyhow::bail!("nothing was recorded: no window was complete after {so_far}");
             }
             Err(e) if windows > 0 => {
                 anyhow::bail!("{e:#}. {kept} of `{name}` are kept and can be used")
             }
             Err(e) => {
-                // The store has just refused to be written, and may do so again.
-                let _ = self.recording.end(State::Stopped);
+                // The store could not be written a moment ago, and this may fail for the same reason.
+                let _ = self.writer.end(State::Stopped);
                 return Err(e.context("nothing was recorded"));
             }
         };
-        self.recording.end(state)?;
+        self.writer.end(state)?;
         let missing = match missing.as_secs_f64() {
             s if s < 0.5 => "nothing is missing".to_owned(),
-            s => format!("{s:.0} s are missing (no answer)"),
+            s => format!("{s:.0} s are missing (the agent did not answer)"),
         };
-        let about = units::length(self.recorded);
+        let recorded = units::length(self.recorded);
         let metric = metric.map_or_else(String::new, |m| format!(", {m}"));
-        let what = format!("{kept}, {about}, {operations} operations{metric}; {missing}");
+        let what = format!("{kept}, {recorded}, {operations} operations{metric}; {missing}");
         let wanted = self.args.until_ci.unwrap_or_default();
-        let excuse = self.progress.excuse(wanted);
-        let excuse = excuse.map_or_else(String::new, |why| format!(": {why}"));
+        let reason = self.progress.reason_without_interval(wanted);
+        let reason = reason.map_or_else(String::new, |why| format!(": {why}"));
         let aim = units::percent(wanted);
         say(&match state {
-            State::Stopped => format!("`{name}` was ended after {so_far} and is kept: {what}"),
+            State::Stopped => format!("`{name}` was stopped after {so_far} and is kept: {what}"),
             State::Unreached => format!(
-                "±{aim} was not reached within {}{excuse}; `{name}` is kept: {what}",
+                "±{aim} was not reached within {}{reason}; `{name}` is kept: {what}",
                 units::length(self.length)
             ),
             _ => format!("recorded `{name}`: {what}"),
@@ -284,9 +296,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// True when nothing more is to be waited for. What would be most of a window is waited for; where none has come, one
-/// that is late may still come.
-fn over(elapsed: Duration, length: Duration, interval: Duration, window: bool) -> bool {
+/// True when the recording has the wanted length. The end is that of the nearest window: without a window just now, one that
+/// is late may still arrive.
+fn is_over(elapsed: Duration, length: Duration, interval: Duration, window: bool) -> bool {
     match window {
         true => elapsed + interval / 2 >= length,
         false => elapsed >= length + interval / 2,
@@ -301,7 +313,7 @@ mod tests {
     fn a_recording_is_over_after_the_window_that_is_nearest_to_its_end() {
         let over = |elapsed: f64, length, window| {
             let second = Duration::from_secs(1);
-            over(second.mul_f64(elapsed), length * second, 4 * second, window)
+            is_over(second.mul_f64(elapsed), length * second, 4 * second, window)
         };
         assert!(!over(7.9, 12, true) && !over(10.0, 12, false));
         assert!(over(11.9, 12, true) && over(14.0, 12, false));

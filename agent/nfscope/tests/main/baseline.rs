@@ -1,11 +1,11 @@
 //! `nfscope baseline record`, and what is told of recordings.
 
-use crate::fixture::live::{KERNEL, Live, OPERATIONS, door};
 use crate::fixture::recorder::{
     Place, agent, good, record, record_by, refused, show, signal, wait,
 };
 use crate::fixture::said;
 use crate::fixture::serve::serve;
+use crate::fixture::ticking_agent::{KERNEL, OPERATIONS, TickingAgent, door};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -92,7 +92,7 @@ fn what_cannot_be_recorded_says_why() {
         (&["a", "--at-most", "1h"], "--until-ci"),
         (
             &["a", "--until-ci", "5%", "--at-most", "2s"],
-            "give --at-most 3s",
+            "give --max-duration 3s",
         ),
         (
             &["a", "--for", "1h", "--until-ci", "5%"],
@@ -112,7 +112,7 @@ fn what_cannot_be_recorded_says_why() {
     // Nothing of all that took the name.
     assert_eq!(good(&store, &["list", "--json"]), "[]\n");
     let blind = serve(|| {
-        let mut live = Live::new();
+        let mut live = TickingAgent::new();
         live.probes = vec![crate::fixture::status(
             "nfsd_op_end",
             true,
@@ -206,7 +206,7 @@ fn a_signal_keeps_what_is_finished() {
         let (code, _, err) = said(&child.wait_with_output().unwrap());
         assert_eq!(code, 0, "{err}");
         assert!(
-            err.contains("was ended after") && err.contains("is kept"),
+            err.contains("was stopped after") && err.contains("is kept"),
             "{err}"
         );
         assert_eq!(show(&store, name)["state"], "stopped");
@@ -287,7 +287,7 @@ fn windows_are_missing_while_the_agent_is_gone() {
     line("waiting for it, windows are missing").unwrap();
     std::thread::sleep(Duration::from_millis(1500));
     open.store(true, Ordering::SeqCst);
-    line("it answers again, after").unwrap();
+    line("the agent answers again, after").unwrap();
     let before = show(&store, "gap")["windows"].as_u64().unwrap();
     wait(&store, "gap", before + 2);
     signal(&child, libc::SIGTERM);
@@ -319,7 +319,7 @@ fn until_ci_ends_when_it_is_known_well_enough_or_says_that_it_was_not() {
     let (code, _, err) = said(&record(&store, agent, &alike).output().unwrap());
     assert_eq!(code, 3, "{err}");
     assert!(
-        err.contains("write p99 ") && err.contains("watch write:mean"),
+        err.contains("write p99 ") && err.contains("--metric write:mean"),
         "{err}"
     );
     let short = [

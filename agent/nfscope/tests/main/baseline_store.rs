@@ -53,20 +53,20 @@ fn an_export_is_one_file_that_another_store_takes() {
         bytes,
         "an import changed its source"
     );
-    let take = |store: &Path, name: &str| {
+    let recording = |store: &Path, name: &str| {
         nfscope_baseline::store::Store::open(store)
             .unwrap()
-            .take(name)
+            .recording(name)
             .unwrap()
     };
-    let (mut one, two) = (take(&store, "one"), take(&other, "two"));
-    assert_eq!(one, take(&other, "one"));
-    one.about.name = "two".to_owned();
+    let (mut one, two) = (recording(&store, "one"), recording(&other, "two"));
+    assert_eq!(one, recording(&other, "one"));
+    one.metadata.name = "two".to_owned();
     assert_eq!(one, two);
     // A store as such is taken whole.
     let third = place.0.join("third.db");
     good(&third, &["import", other.to_str().unwrap()]);
-    assert_eq!(take(&third, "two"), two);
+    assert_eq!(recording(&third, "two"), two);
     assert!(
         refused(&third, &["import", other.to_str().unwrap(), "--as", "x"]).contains("2 baselines")
     );

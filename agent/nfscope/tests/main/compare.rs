@@ -1,19 +1,19 @@
 //! Recordings held against each other, where what changed is known because they are literals.
 
 use crate::fixture::golden;
-use crate::fixture::takes::{DISKS, FLASH, columns, take, writes};
+use crate::fixture::recordings::{DISKS, FLASH, recording, series_set, writes};
 use crate::fixture::tale::Tale;
 use nfscope_baseline::capacity::{capacity, render};
 use nfscope_baseline::compare::compare;
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
 use nfscope_baseline::compare::text;
-use nfscope_baseline::recording::Take;
-use nfscope_stats::LEAST;
+use nfscope_baseline::recording::Recording;
+use nfscope_stats::MIN_EFFECT;
 
 const WINDOWS: usize = 60;
 
-fn held(before: &Take, after: &Take) -> Comparison {
-    compare(&columns(before), &columns(after), LEAST)
+fn held(before: &Recording, after: &Recording) -> Comparison {
+    compare(&series_set(before), &series_set(after), MIN_EFFECT)
 }
 
 fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
@@ -33,13 +33,13 @@ fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
 }
 
 fn warned(c: &Comparison) -> Vec<&str> {
-    c.warnings.iter().map(|w| w.kind).collect()
+    c.caveats.iter().map(|w| w.kind).collect()
 }
 
 #[test]
 fn a_faster_log_is_found_and_said_to_be_it() {
-    let before = take("before", 1, WINDOWS, &writes(DISKS));
-    let after = take("after", 2, WINDOWS, &writes(FLASH));
+    let before = recording("before", 1, WINDOWS, &writes(DISKS));
+    let after = recording("after", 2, WINDOWS, &writes(FLASH));
     let c = held(&before, &after);
     let p99 = Quantity::Quantile { percent: 99 };
     for (subject, quantity) in [
@@ -67,13 +67,18 @@ fn a_faster_log_is_found_and_said_to_be_it() {
             "{subject} {quantity:?}"
         );
     }
-    assert!(c.answer.contains("WRITE 3 p99 fell from"), "{}", c.answer);
     assert!(
-        c.answer.contains("of the mean's change is log wait"),
+        c.headline.contains("WRITE 3 p99 fell from"),
         "{}",
-        c.answer
+        c.headline
     );
-    assert_eq!(c.warnings, []);
+    assert!(
+        c.headline
+            .contains("of the change of the mean is intent log wait"),
+        "{}",
+        c.headline
+    );
+    assert_eq!(c.caveats, []);
     golden("compare.txt", &text::render(&c, false));
     // The other way round it is worse, by the same factor.
     let back = held(&after, &before);
@@ -95,88 +100,92 @@ fn what_keeps_requests_before_they_begin_is_told_of_them() {
         ..writes(FLASH)
     };
     let c = held(
-        &take("one thread", 20, WINDOWS, &queue(5e-3)),
-        &take("sixteen", 21, WINDOWS, &queue(20e-6)),
+        &recording("one thread", 20, WINDOWS, &queue(5e-3)),
+        &recording("sixteen", 21, WINDOWS, &queue(20e-6)),
     );
     assert!(
-        c.answer
+        c.headline
             .starts_with("Requests 3, from arrival to reply: p99 fell from"),
         "{}",
-        c.answer
+        c.headline
     );
     assert!(
-        c.answer.ends_with("No evidence of a change in WRITE 3."),
+        c.headline.ends_with("No evidence of a change in WRITE 3."),
         "{}",
-        c.answer
+        c.headline
     );
 }
 
 #[test]
 fn of_one_server_twice_nothing_is_said() {
     let (a, b) = (
-        take("monday", 3, WINDOWS, &writes(DISKS)),
-        take("tuesday", 4, WINDOWS, &writes(DISKS)),
+        recording("monday", 3, WINDOWS, &writes(DISKS)),
+        recording("tuesday", 4, WINDOWS, &writes(DISKS)),
     );
     let c = held(&a, &b);
     for row in &c.rows {
         assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
     }
     assert_eq!(
-        c.answer,
-        "No evidence of a change in how long operations take."
+        c.headline,
+        "No evidence of a change in the latency of operations."
     );
-    assert_eq!(c.warnings, []);
+    assert_eq!(c.caveats, []);
 }
 
 #[test]
 fn other_work_is_warned_of() {
-    let before = take("before", 5, WINDOWS, &writes(DISKS));
+    let before = recording("before", 5, WINDOWS, &writes(DISKS));
     let busy = Tale {
         requests: 900,
         ..writes(DISKS)
     };
-    let c = held(&before, &take("after", 6, WINDOWS, &busy));
+    let c = held(&before, &recording("after", 6, WINDOWS, &busy));
     assert_eq!(warned(&c), ["load"]);
-    assert!(c.answer.ends_with("see the warnings."), "{}", c.answer);
+    assert!(c.headline.ends_with("see the caveats."), "{}", c.headline);
 
     let reads = Tale {
         op: "read",
         ..writes(DISKS)
     };
-    let c = held(&before, &take("after", 7, WINDOWS, &reads));
+    let c = held(&before, &recording("after", 7, WINDOWS, &reads));
     assert_eq!(warned(&c), ["mix"]);
     assert_eq!(
         verdict(&c, "write", &Quantity::Mean),
         Verdict::NotComparable
     );
 
-    let mut other = take("after", 8, WINDOWS, &writes(DISKS));
-    other.about.kernel = Some("6.1.0".into());
-    other.about.host = "nfs2".into();
-    other.about.agent = "0.2.0 (def)".into();
+    let mut other = recording("after", 8, WINDOWS, &writes(DISKS));
+    other.metadata.kernel = Some("6.1.0".into());
+    other.metadata.host = "nfs2".into();
+    other.metadata.agent = "0.2.0 (def)".into();
     assert_eq!(warned(&held(&before, &other)), ["host", "kernel", "agent"]);
 
     let threads = Tale {
         threads: 16.0,
         ..writes(DISKS)
     };
-    let c = held(&before, &take("after", 9, WINDOWS, &threads));
+    let c = held(&before, &recording("after", 9, WINDOWS, &threads));
     assert_eq!(warned(&c), ["threads"]);
 }
 
 #[test]
 fn a_recording_that_is_not_one_thing_is_warned_of() {
-    let before = take("before", 10, WINDOWS, &writes(DISKS));
-    let mut holes = take("after", 11, WINDOWS, &writes(DISKS));
+    let before = recording("before", 10, WINDOWS, &writes(DISKS));
+    let mut holes = recording("after", 11, WINDOWS, &writes(DISKS));
     for w in &mut holes.windows[30..] {
         w.began_ms += 120_000;
     }
     let c = held(&before, &holes);
     assert_eq!(warned(&c), ["gaps"]);
-    assert!(c.warnings[0].text.contains(": 2m of"), "{:?}", c.warnings);
+    assert!(
+        c.caveats[0].text.contains("missing for 2m"),
+        "{:?}",
+        c.caveats
+    );
 
-    let slower = take("late", 12, WINDOWS / 2, &writes(DISKS * 3.0));
-    let mut drifts = take("after", 13, WINDOWS / 2, &writes(DISKS));
+    let slower = recording("late", 12, WINDOWS / 2, &writes(DISKS * 3.0));
+    let mut drifts = recording("after", 13, WINDOWS / 2, &writes(DISKS));
     for mut w in slower.windows {
         w.began_ms += (WINDOWS / 2) as i64 * 10_000;
         drifts.windows.push(w);
@@ -186,23 +195,23 @@ fn a_recording_that_is_not_one_thing_is_warned_of() {
 
 #[test]
 fn too_little_is_not_judged() {
-    let before = take("before", 14, WINDOWS, &writes(DISKS));
-    let short = take("after", 15, 6, &writes(FLASH));
+    let before = recording("before", 14, WINDOWS, &writes(DISKS));
+    let short = recording("after", 15, 6, &writes(FLASH));
     let c = held(&before, &short);
     assert!(c.rows.iter().all(|r| r.verdict == Verdict::NotComparable));
-    assert_eq!(c.answer, "Not comparable: WRITE 3.");
-    let none = Take {
+    assert_eq!(c.headline, "Not comparable: WRITE 3.");
+    let none = Recording {
         windows: Vec::new(),
         ..short
     };
     let c = held(&none, &none);
     assert_eq!(c.rows, []);
     assert!(
-        c.answer.starts_with("There is nothing to compare"),
+        c.headline.starts_with("There is nothing to compare"),
         "{}",
-        c.answer
+        c.headline
     );
-    assert!(capacity(&columns(&none)).is_none());
+    assert!(capacity(&series_set(&none)).is_none());
 }
 
 #[test]
@@ -211,7 +220,7 @@ fn capacity_follows_from_what_is_in_use() {
         idle: 0.9,
         ..writes(DISKS)
     };
-    let c = columns(&take("friday", 16, WINDOWS, &tale));
+    let c = series_set(&recording("friday", 16, WINDOWS, &tale));
     let found = capacity(&c).unwrap();
     // 50 requests a second hold one of 8 threads for about 12 ms each.
     let threads = found
@@ -220,12 +229,15 @@ fn capacity_follows_from_what_is_in_use() {
         .find(|r| r.name == "threads")
         .unwrap();
     let by_hand = found.rate * (found.residence - tale.queue) / tale.threads;
-    assert!((threads.used / by_hand - 1.0).abs() < 0.01, "{threads:?}");
-    assert!((threads.bound * threads.used / found.rate - 1.0).abs() < 1e-9);
+    assert!(
+        (threads.utilization / by_hand - 1.0).abs() < 0.01,
+        "{threads:?}"
+    );
+    assert!((threads.max_rate * threads.utilization / found.rate - 1.0).abs() < 1e-9);
     let [low, high] = threads.interval.unwrap();
-    assert!(low < threads.used && threads.used < high && high < threads.peak);
+    assert!(low < threads.utilization && threads.utilization < high && high < threads.peak);
     // A quarter as many writes of the log as WRITEs: 15 %, more than a tenth of the processors or a thirteenth of the threads.
-    assert_eq!(found.resources[0].name, "log of ext4 sda");
-    assert_eq!(found.doubts, Vec::<String>::new());
-    golden("capacity.txt", &render(&found, &c.about));
+    assert_eq!(found.resources[0].name, "intent log of ext4 sda");
+    assert_eq!(found.caveats, Vec::<String>::new());
+    golden("capacity.txt", &render(&found, &c.metadata));
 }

@@ -98,8 +98,8 @@ fn whatever_numbers_come_every_attribute_is_finite() {
     }
     c.curves[1].edges = odd.to_vec();
     c.bars[0].before = [odd[0], odd[1], odd[2], odd[3], odd[5]].map(Some);
-    c.courses[0].before = odd.iter().map(|v| (*v, *v)).collect();
-    c.courses[1].after = odd.iter().map(|v| (1.0, *v)).collect();
+    c.time_series[0].before = odd.iter().map(|v| (*v, *v)).collect();
+    c.time_series[1].after = odd.iter().map(|v| (1.0, *v)).collect();
     let page = page(&c);
     assert!(!page.contains("NaN"));
     let page = closed(&page);
@@ -110,17 +110,17 @@ fn whatever_numbers_come_every_attribute_is_finite() {
 
 fn hostile() -> Comparison {
     let mut c = comparison();
-    c.answer = HOSTILE.into();
-    c.before.about.name = HOSTILE.into();
-    c.after.about.host = HOSTILE.repeat(20);
-    c.after.about.labels = [(HOSTILE.into(), HOSTILE.into())].into();
-    c.warnings[0].text = HOSTILE.into();
+    c.headline = HOSTILE.into();
+    c.before.metadata.name = HOSTILE.into();
+    c.after.metadata.host = HOSTILE.repeat(20);
+    c.after.metadata.labels = [(HOSTILE.into(), HOSTILE.into())].into();
+    c.caveats[0].text = HOSTILE.into();
     c.rows[11].why = Some(HOSTILE.into());
     c.left_out = vec![HOSTILE.into()];
     c.method = vec![HOSTILE.into()];
     c.curves[0].title = HOSTILE.into();
     c.bars[0].title = HOSTILE.into();
-    c.courses[0].title = HOSTILE.into();
+    c.time_series[0].title = HOSTILE.into();
     c
 }
 

@@ -1,10 +1,11 @@
 //! The tables of the page.
 
-use crate::compare::labels as words;
-use crate::compare::result::{Comparison, Estimate, Quantity, Row, Verdict};
+use crate::compare::labels;
+use crate::compare::result::{Comparison, Quantity, Row, Verdict};
 use maud::{Markup, html};
+use nfscope_stats::Interval;
 
-/// What is known of the two recordings, side by side.
+/// Properties of the two recordings, side by side.
 pub(super) fn sides(c: &Comparison) -> Markup {
     html! {
         table.sides {
@@ -12,7 +13,7 @@ pub(super) fn sides(c: &Comparison) -> Markup {
                 tr { td {} th scope="col" { "before" } th scope="col" { "after" } }
             }
             tbody {
-                @for [name, before, after] in words::sides(c) {
+                @for [name, before, after] in labels::sides(c) {
                     tr { th scope="row" { (name) } td { (before) } td { (after) } }
                 }
             }
@@ -20,7 +21,7 @@ pub(super) fn sides(c: &Comparison) -> Markup {
     }
 }
 
-/// All that was compared. On a narrow screen each row becomes a card, for which every cell knows its heading.
+/// All compared quantities. On a narrow screen each row becomes a card, for which every cell knows its heading.
 pub(super) fn rows(rows: &[Row]) -> Markup {
     html! {
         @if rows.is_empty() {
@@ -34,7 +35,7 @@ pub(super) fn rows(rows: &[Row]) -> Markup {
                         }
                     }
                 }
-                @for (subject, rows) in words::by_subject(rows) {
+                @for (subject, rows) in labels::by_subject(rows) {
                     tbody {
                         tr.subject { th colspan="6" scope="rowgroup" { (subject) } }
                         @for row in rows { (line(row)) }
@@ -49,39 +50,39 @@ fn line(row: &Row) -> Markup {
     let (class, mark) = mark(row.verdict);
     html! {
         tr class=(class) {
-            th scope="row" { (words::quantity(&row.quantity)) }
+            th scope="row" { (labels::quantity(&row.quantity)) }
             td data-label="before" { (side(&row.quantity, row.before)) }
             td data-label="after" { (side(&row.quantity, row.after)) }
             td data-label="change" {
-                @if let Some((change, interval)) = words::change(row.ratio) {
+                @if let Some((change, interval)) = labels::change(row.ratio) {
                     b { (change) }
                     @if let Some(interval) = interval { " " small { "95 % CI " (interval) } }
-                } @else { (words::NONE) }
+                } @else { (labels::NONE) }
             }
-            td data-label="p" { (words::probability(row.p)) }
+            td data-label="p" { (labels::probability(row.p)) }
             td.verdict data-label="verdict" {
-                span.sign aria-hidden="true" { (mark) } " " (words::verdict(row.verdict))
+                span.sign aria-hidden="true" { (mark) } " " (labels::verdict(row.verdict))
                 @if let Some(why) = &row.why { " " small { (why) } }
             }
         }
     }
 }
 
-fn side(quantity: &Quantity, of: Option<Estimate>) -> Markup {
+fn side(quantity: &Quantity, of: Option<Interval>) -> Markup {
     html! {
         @match of {
             Some(e) => {
-                (words::value(quantity, e.value))
+                (labels::value(quantity, e.value))
                 @if e.low < e.high && e.low.is_finite() && e.high.is_finite() {
-                    " " small { (words::value(quantity, e.low)) " .. " (words::value(quantity, e.high)) }
+                    " " small { (labels::value(quantity, e.low)) " .. " (labels::value(quantity, e.high)) }
                 }
             }
-            None => (words::NONE),
+            None => (labels::NONE),
         }
     }
 }
 
-/// Its class, and a sign beside the word, so that neither colour nor reading is needed to find it.
+/// CSS class and symbol of a verdict, so that it is found without colour.
 fn mark(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Better => ("better", "✓"),

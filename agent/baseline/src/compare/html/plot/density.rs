@@ -1,26 +1,27 @@
-//! Two distributions of a latency over each other.
+//! Plot of two latency distributions.
 
-use crate::compare::html::plot::{Frame, SIDES, empty, figure, legend, px, ticks};
+use crate::compare::html::plot::frame::{Frame, SIDES, empty, figure, legend, px};
+use crate::compare::html::plot::ticks;
 use crate::compare::result::Curve;
 use maud::{Markup, html};
 use nfscope_text::units::{percent, seconds};
 
-/// A part of the values so small that the ends of the axis need not show it.
-const HARDLY: f64 = 1e-4;
+/// Share of the values at each end that is not shown.
+const TRIMMED_SHARE: f64 = 1e-4;
 const HEIGHT: f64 = 266.0;
 
 /// A bucket that can be drawn: decimal logarithms of its edges, and the share of the values of each side in it.
 struct Bucket {
     from: f64,
     to: f64,
-    /// In seconds, what stands for its values.
+    /// Representative value, in seconds.
     middle: f64,
     share: [f64; 2],
 }
 
-/// Steps, because the truth inside a bucket is not known. Buckets are equally wide on the logarithmic axis, so that shares
+/// Draws steps, because the distribution within a bucket is unknown. Buckets are equally wide on the logarithmic axis, so that shares
 /// are densities.
-pub(in super::super) fn draw(c: &Curve) -> Markup {
+pub(in crate::compare::html) fn draw(c: &Curve) -> Markup {
     let all = buckets(c);
     let shown = trimmed(&all);
     let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
@@ -50,7 +51,7 @@ pub(in super::super) fn draw(c: &Curve) -> Markup {
     let drawing = html! {
         (frame.axes(&across, &up, "share of values per bucket; ○ p50, ◆ p99"))
         path.area d=(steps(&frame, shown, 1)) {}
-        // The dashed line comes last, so that neither hides the other where they are one.
+        // The dashed line is drawn last, so that both are visible where they coincide.
         @for side in [1, 0] {
             (legend(side, &words[side]))
             @if marks[side].is_some() {
@@ -125,7 +126,7 @@ fn buckets(c: &Curve) -> Vec<Bucket> {
 fn trimmed(all: &[Bucket]) -> &[Bucket] {
     let matters = |seen: &mut [f64; 2], b: &Bucket| {
         *seen = [seen[0] + b.share[0], seen[1] + b.share[1]];
-        seen.iter().any(|s| *s > HARDLY)
+        seen.iter().any(|s| *s > TRIMMED_SHARE)
     };
     let (mut low, mut high) = ([0.0; 2], [0.0; 2]);
     let first = all.iter().position(|b| matters(&mut low, b));

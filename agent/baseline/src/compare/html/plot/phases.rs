@@ -1,6 +1,6 @@
-//! Where an operation's mean time goes, as bars.
+//! Bars of the phases of an operation.
 
-use crate::compare::html::plot::{SIDES, WIDTH, figure, px};
+use crate::compare::html::plot::frame::{SIDES, WIDTH, figure, px};
 use crate::compare::result::Bars;
 use maud::{Markup, html};
 use nfscope_model::phase;
@@ -11,15 +11,15 @@ const HEIGHT: f64 = 70.0;
 const BEGIN: f64 = 52.0;
 const ROOM: f64 = WIDTH - BEGIN - 72.0;
 
-/// Two bars on one scale, and below them what each part of them is.
-pub(in super::super) fn draw(b: &Bars) -> Markup {
+/// Draws two bars on one scale, with a table of the phases below.
+pub(in crate::compare::html) fn draw(b: &Bars) -> Markup {
     let sides =
         [&b.before, &b.after].map(|side| side.map(|v| v.filter(|v| v.is_finite() && *v >= 0.0)));
     let totals = sides.map(|side| side.iter().flatten().sum::<f64>());
     let scale = ROOM / totals[0].max(totals[1]).max(f64::MIN_POSITIVE);
     let words = [0, 1].map(|side| match sides[side].iter().all(Option::is_none) {
-        true => format!("{}: not told apart", SIDES[side]),
-        false => format!("{}: {} in all", SIDES[side], seconds(totals[side])),
+        true => format!("{}: phases not measured", SIDES[side]),
+        false => format!("{}: {} in total", SIDES[side], seconds(totals[side])),
     });
     let drawing = html! {
         @for side in [0, 1] { (bar(side, &sides[side], scale)) }
@@ -49,7 +49,7 @@ fn bar(side: usize, parts: &[Option<f64>; 5], scale: f64) -> Markup {
             }
         }
         @if parts.iter().all(Option::is_none) {
-            text.tick x=(px(BEGIN)) y=(text_y) { "not told apart" }
+            text.tick x=(px(BEGIN)) y=(text_y) { "phases not measured" }
         } @else {
             text x=(px(BEGIN + total * scale + 6.0)) y=(text_y) { (seconds(total)) }
         }

@@ -83,7 +83,7 @@ pub(super) fn time(s: f64) -> String {
     format!("{} {unit}", rounded(v))
 }
 
-/// A round number of events a second.
+/// A round number of events per second.
 pub(super) fn count(n: f64) -> String {
     match n {
         _ if n >= 999_999.0 => format!("{} M", rounded(n / 1e6)),

@@ -1,8 +1,9 @@
-//! A rate or a latency over time, both sides from their own beginning.
+//! Plot of a rate or a latency over time, each side from its own start.
 
-use crate::compare::html::plot::{Frame, SIDES, empty, figure, legend, px, ticks};
+use crate::compare::html::plot::frame::{Frame, SIDES, empty, figure, legend, px};
+use crate::compare::html::plot::ticks;
 use crate::compare::labels::length;
-use crate::compare::result::Course;
+use crate::compare::result::TimeSeries;
 use maud::{Markup, html};
 use nfscope_text::units::{rate, seconds};
 
@@ -10,8 +11,8 @@ use nfscope_text::units::{rate, seconds};
 const POINTS: usize = 300;
 const HEIGHT: f64 = 238.0;
 
-/// Two lines with a gap wherever there was nothing.
-pub(in super::super) fn draw(c: &Course) -> Markup {
+/// Draws two lines with gaps where values are missing.
+pub(in crate::compare::html) fn draw(c: &TimeSeries) -> Markup {
     let lines = [thin(&c.before), thin(&c.after)];
     let points = || lines.iter().flatten().filter(|(_, v)| v.is_finite());
     if points().next().is_none() {
@@ -65,7 +66,7 @@ fn range(points: &[(f64, f64)], latency: bool) -> String {
     };
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
-    format!("{} to {} in a window", text(low), text(high))
+    format!("{} to {} per window", text(low), text(high))
 }
 
 /// Averages of neighbours, so that a long recording does not become a large page.

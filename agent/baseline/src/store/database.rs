@@ -1,0 +1,164 @@
+//! An open store: create, list, remove.
+
+use crate::store::entry::{ENTRY, Entry, State, entry};
+use crate::store::error::Error;
+use crate::store::process;
+use crate::store::schema::{self, Journal, STEPS};
+use nfscope_text::suggest::near;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Default path of the store.
+pub const DEFAULT: &str = "/var/lib/nfscope/baselines.db";
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    pub(super) db: Connection,
+    /// The path that errors show.
+    pub(super) path: PathBuf,
+}
+
+impl Store {
+    /// Opens a store for writing, and creates it if it does not exist.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the file is no store.
+    pub fn create(path: &Path) -> Result<Store, Error> {
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir).map_err(|e| Error::io("create", dir, &e))?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Store::open_as(path, path, flags, Journal::Wal)
+    }
+
+    /// Opens an existing store.
+    ///
+    /// # Errors
+    /// When it does not exist, or the file is no store.
+    pub fn open(path: &Path) -> Result<Store, Error> {
+        match fs::metadata(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::Missing(path.to_owned()));
+            }
+            Err(e) => return Err(Error::io("read", path, &e)),
+            Ok(_) => {}
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        match Store::open_as(path, path, flags, Journal::Keep) {
+            // A user who may not write to the directory cannot create the index of the write-ahead log. Without such a
+            // log the index is not needed.
+            Err(Error::Denied { .. }) if !beside(path, "-wal").exists() => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                Store::open_as(&immutable(path), path, flags, Journal::Keep)
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn open_as(
+        at: &Path,
+        path: &Path,
+        flags: OpenFlags,
+        journal: Journal,
+    ) -> Result<Store, Error> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut db = Connection::open_with_flags(at, flags).map_err(|e| Error::sqlite(path, &e))?;
+        schema::prepare(&mut db, path, journal, STEPS)?;
+        Ok(Store {
+            db,
+            path: path.to_owned(),
+        })
+    }
+
+    pub(super) fn wrong(&self) -> impl Fn(rusqlite::Error) -> Error + use<> {
+        let path = self.path.clone();
+        move |e| Error::sqlite(&path, &e)
+    }
+
+    /// All baselines, in order of their start.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(&self) -> Result<Vec<Entry>, Error> {
+        let sql = format!("{ENTRY} GROUP BY b.id ORDER BY b.began_ms, b.id");
+        let mut all = self.db.prepare(&sql).map_err(self.wrong())?;
+        let rows = all.query_map([], entry).map_err(self.wrong())?;
+        rows.collect::<Result<_, _>>().map_err(self.wrong())
+    }
+
+    /// The entry of one baseline.
+    ///
+    /// # Errors
+    /// When there is no baseline with this name; the error suggests a similar name.
+    pub fn entry(&self, name: &str) -> Result<Entry, Error> {
+        let sql = format!("{ENTRY} WHERE b.name = ?1 GROUP BY b.id");
+        let found = self.db.query_row(&sql, [name], entry).optional();
+        if let Some(entry) = found.map_err(self.wrong())? {
+            return Ok(entry);
+        }
+        let names: Vec<_> = self.list()?.into_iter().map(|e| e.metadata.name).collect();
+        let hint = match near(name, names.iter().map(String::as_str)) {
+            Some(known) => format!("; did you mean `{known}`?"),
+            None => "; see `nfscope baseline list`".to_owned(),
+        };
+        Err(Error::Unknown {
+            name: name.to_owned(),
+            hint,
+        })
+    }
+
+    /// Removes all of these baselines or none, and frees their space.
+    ///
+    /// # Errors
+    /// When a name is unknown, a baseline is being recorded, or the store cannot be written.
+    pub fn remove(&mut self, names: &[String]) -> Result<(), Error> {
+        let wrong = self.wrong();
+        let mut gone = Vec::new();
+        for name in names {
+            let entry = self.entry(name)?;
+            if let Some(pid) = entry
+                .recorder
+                .as_deref()
+                .filter(|_| entry.state == State::Recording)
+                .and_then(process::alive)
+            {
+                let name = name.clone();
+                return Err(Error::Recording { name, pid });
+            }
+            gone.push(entry.id);
+        }
+        let t = self.db.transaction().map_err(&wrong)?;
+        for id in gone {
+            t.execute("DELETE FROM baseline WHERE id = ?1", params![id])
+                .map_err(&wrong)?;
+        }
+        t.commit().map_err(&wrong)?;
+        // Each step frees one page.
+        let vacuum = || {
+            let mut vacuum = self.db.prepare("PRAGMA incremental_vacuum")?;
+            let mut steps = vacuum.query([])?;
+            while steps.next()?.is_some() {}
+            Ok(())
+        };
+        vacuum().map_err(wrong)
+    }
+}
+
+/// The path of a file that SQLite keeps beside the database.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// A URI that tells SQLite that nobody writes this file.
+fn immutable(path: &Path) -> PathBuf {
+    let path = path.to_string_lossy();
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    format!("file:{path}?immutable=1").into()
+}

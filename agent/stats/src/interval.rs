@@ -1,0 +1,33 @@
+//! Confidence intervals and their width in standard errors.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The confidence of every reported interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A value and the ends of its confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// The value.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// The ends of an interval: from random variation alone, and including the uncertainty within a histogram bucket, which is not
+/// random.
+pub(crate) struct Bounds {
+    pub middle: f64,
+    pub low: f64,
+    pub high: f64,
+    pub outer_low: f64,
+    pub outer_high: f64,
+}
+
+/// How many standard errors an interval of this confidence extends to each side; infinite without degrees of freedom.
+pub(crate) fn students_t(confidence: f64, dof: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, dof).map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
+}
