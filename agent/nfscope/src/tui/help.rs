@@ -41,8 +41,8 @@ const OP: &[&str] = &[
 ];
 
 const RPC: &[&str] = &[
-    "  queue waiting for a thread; receive read from the socket, authenticate;",
-    "  execute its operations; reply hand the reply to the socket.",
+    "  queue waiting for a thread; receive read and authenticate the call;",
+    "  execute run its operations; reply hand the answer to the socket.",
 ];
 
 /// Headings, and the lines below them.

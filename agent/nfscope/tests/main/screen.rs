@@ -151,7 +151,7 @@ fn help_in_whole() {
         press(&mut app, "↓");
     }
     let text = letters(&buffer(&mut app, NO_COLOR, (80, 24)));
-    assert!(text.contains("not known here"), "{text}");
+    assert!(text.contains("not measured on this host"), "{text}");
 }
 
 /// The names in the second column, from the top.

@@ -167,7 +167,7 @@ fn text_from_an_agent() {
     assert_eq!(
         stderr(&o),
         "nfscope: no phases: turned off by --no-phases, or see `nfscope check`\n\
-         nfscope: 12 left out: more than 500 a second, or than was read in time\n\
+         nfscope: 12 left out: more than 500 per second, or more than was read in time\n\
          nfscope: 2 shown, 12 left out\n"
     );
 }
