@@ -19,7 +19,7 @@ const BUSY: usize = 10;
 /// not count all that the agent times: NFSACL, and NULL of version 4.
 pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
     let (mut sent, mut told) = (BTreeMap::new(), BTreeMap::new());
-    for (client, ops) in watch.server.clients().zip([300, 600, 900]) {
+    for (client, ops) in watch.server.clients().zip([100, 200, 300]) {
         let (counted, seen) = watch.during(|| {
             client.load(&Load::mixed().ops(ops))?;
             client.unmount_all()
