@@ -3,6 +3,8 @@
 //! A source fills a [`Snapshot`] (cumulative counters, gauges and histograms by the labels of the metric contract in
 //! [`family`]); a [`Window`] is the difference of two. Views are pure functions of the two and never meet a kernel.
 
+#![forbid(unsafe_code)]
+
 pub mod family;
 pub mod finding;
 pub mod histogram;

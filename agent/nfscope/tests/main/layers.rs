@@ -272,13 +272,12 @@ impl Files {
                 .into_iter()
                 .filter(|(_, _, public)| !public);
             let mut named: Vec<_> = used.map(|(path, _, _)| path).collect();
-            named.extend(
-                paths(text)
-                    .iter()
-                    .filter_map(|path| self.absolute(module, path)),
-            );
+            let rest = text.split(';').filter(|d| find_use(d).is_none());
+            let rest: Vec<_> = rest.flat_map(paths).collect();
+            named.extend(rest.iter().filter_map(|path| self.absolute(module, path)));
             let mut homes: BTreeSet<_> = named.iter().map(|path| self.home(path)).collect();
             homes.remove(module);
+            if std::env::var_os("LAYERS_SHOW").is_some() { for n in &named { eprintln!("{module:?} {n:?} -> {:?}", self.home(n)); } }
             out.insert(module.clone(), homes);
         }
         out
