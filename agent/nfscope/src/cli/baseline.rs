@@ -64,11 +64,19 @@ Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
 the probability of any false verdict is at most 5 %. The interval beside a
 change is not corrected.
 
-A JSON object: answer, warnings [kind text], before and after {about windows
-seconds operations clients}, rows, method, left_out. A row has of (op, requests,
-queue, log, sync_writes) with version, op, fs and volume; what (rate, mean,
-quantile, phase, share) with percent or phase; before, after and ratio {value
-low high} in seconds or per second, p (corrected), verdict, why.";
+A JSON object; times are in seconds, rates per second, unknown values null:
+  headline  what changed, in one paragraph
+  caveats   kind text
+  before, after
+            metadata windows seconds operations clients; metadata has name
+            began_ms host kernel agent interval_seconds labels
+  rows      of (op, requests, queue, log, sync_writes) with version, op, fs or
+            volume; what (rate, mean, quantile, phase, share) with percent or
+            phase; before, after and ratio {value low high}; p (corrected);
+            verdict (better, worse, more, less, no_evidence, not_comparable);
+            why, where a row is not comparable
+  method, left_out
+            lists of sentences and of operations";
 
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
@@ -78,9 +86,13 @@ Examples:
 Record under real load: a resource that is hardly used says little about its
 limit.
 
-A JSON object: rate, residence, concurrency, threads, resources [name
-utilization interval peak max_rate note], caveats, assumptions; times in
-seconds, rates in requests per second.";
+A JSON object; times are in seconds, rates in requests per second:
+  rate residence concurrency threads
+  resources    name utilization interval peak max_rate, in the order in which
+               they saturate; interval [low, high] is null for too few windows;
+               note, where max_rate is no hard limit
+  caveats, assumptions
+               lists of sentences";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:

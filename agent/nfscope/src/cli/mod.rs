@@ -121,7 +121,7 @@ values are null. Each list is sorted by time, largest first.
   clients  client rate share seconds mean rtt
   exports  export rate share seconds mean
   lost     probe reason rate
-  findings kind share, from the agent's last windows of ten seconds
+  findings kind share: active findings of the agent
   not_measured [list]; not_attached: probe programs as in /probes";
 
 const SLOW_EXAMPLES: &str = "\
@@ -146,6 +146,12 @@ A line:
 The largest of the five is in colour. `-` means unknown. A narrow terminal shows
 fewer columns; --json always prints all of them.
 
+A JSON object is one line; unknown values are null:
+  time client version op export dataset inode bytes stability status
+  duration_seconds phases_seconds {cpu runqueue log disk lock}
+dataset is there only for ZFS. A line {\"left_out\":N} says that N more operations
+happened since the last such line.
+
 nfscope slow stops on Ctrl-C and SIGTERM. NO_COLOR turns colours off.";
 
 const DIAGNOSE_EXAMPLES: &str = "\
@@ -160,16 +166,19 @@ Examples:
   nfscope diagnose --duration 10m --url http://nfs1:9943
   nfscope diagnose --json | jq '.findings[0]'
 
-Findings, sorted by the share of the requests' time on the server (residence)
-that each explains. A cause with 25 % or more is a finding:
-  thread_starvation  too few nfsd threads, and nothing slow that keeps them
-  slow_intent_log    the journal or intent log takes 2 ms or more
-  slow_disk          block I/O outside the log takes 2 ms or more
+Findings are sorted by the share of request time in the server (residence) that
+each explains. A cause with 25 % or more is a finding:
+  thread_starvation  requests wait for a thread, and no thread waits for
+                     anything slow
+  slow_intent_log    operations wait for the journal or intent log, 2 ms or
+                     more for each wait
+  slow_disk          operations wait for block I/O outside the log, and the
+                     waits or the devices are slow
   cpu_saturation     nfsd threads wait for a CPU
-  lock_contention    nfsd threads wait for each other
-  slow_reply         the client or the network reads replies slowly
-  chatty_client      most requests are metadata requests or tiny READs
-  small_sync_writes  clients make few bytes durable at a time
+  lock_contention    nfsd threads wait for locks or other threads
+  slow_reply         replies wait for the client or the network
+  chatty_client      most requests are metadata queries or tiny READs
+  small_sync_writes  synchronous writes make few bytes durable at a time
 Time that requests wait for a thread is attributed to whatever keeps the
 threads busy. The agent evaluates every ten seconds: see /findings and
 nfscope_bottleneck_active.
@@ -179,7 +188,7 @@ requests, residence_seconds,
   findings   kind severity share summary evidence advice; evidence is a list of
              text metric value limit (base units; limit null where there is none)
   ruled_out  kind share why; share null where this host cannot measure it
-  headroom   resource used";
+  headroom   resource used (0 to 1)";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:
