@@ -12,13 +12,13 @@ PAGE = page(
             graph(
                 "Coverage",
                 "Operations that were timed over operations that the kernel counted since the probes attached. 1 is exact; where "
-                "it falls, the other figures leave something out.",
+                "it falls, the other figures are incomplete.",
                 "percentunit", (q.by("instance, version", q.of("nfscope_coverage_ratio"), "min"), "{{instance}} v{{version}}"), top=1,
             ),
             graph(
                 "Lost events",
                 "Events that a probe could not measure, or only in part, a second; docs/metrics.md explains the reasons. A few are "
-                "everyday under load; a rise beside a falling coverage is not.",
+                "normal under load; a rise beside a falling coverage is not.",
                 "ops", (q.rate("nfscope_events_lost_total", "probe, reason"), "{{probe}} {{reason}}"),
             ),
             rows(
@@ -37,7 +37,7 @@ PAGE = page(
         ("nfscope: what it costs", [
             graph(
                 "Map fill",
-                "Entries over capacity of each BPF map that can fill. Near 1, what is new is no longer counted by itself.",
+                "Entries over capacity of each BPF map that can fill. Near 1, new devices, volumes or datasets are not measured individually.",
                 "percentunit",
                 (f"{q.by('instance, map', q.of('nfscope_map_entries'))} / {q.by('instance, map', q.of('nfscope_map_capacity'))}",
                  "{{instance}} {{map}}"), top=1,
@@ -48,14 +48,14 @@ PAGE = page(
                 "s", (q.by("instance", q.of("nfscope_scrape_seconds")), "{{instance}}"),
             ),
             graph(
-                "Processor time of the probes",
-                "Time inside the probe programs, in processors; only while the host keeps BPF run-time statistics "
+                "CPU time of the probes",
+                "Time inside the probe programs, in CPUs; only while the host keeps BPF run-time statistics "
                 "(sysctl kernel.bpf_stats_enabled=1). It rises with operations and, for sched, with context switches.",
                 "percentunit", (q.rate("nfscope_probe_run_seconds_total", "probe"), "{{probe}}"), stacked=True,
             ),
             graph(
                 "Time of one run",
-                "Average time of one run of a probe's programs, under the same condition. It rises with processors that are "
+                "Average time of one run of a probe's programs, under the same condition. It rises where CPUs are "
                 "slowed down, or shared.",
                 "s",
                 (f"{q.rate('nfscope_probe_run_seconds_total', 'probe')} / {q.rate('nfscope_probe_runs_total', 'probe')}", "{{probe}}"),

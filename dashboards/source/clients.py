@@ -1,4 +1,4 @@
-"""Who asks, and for what."""
+"""Which clients and exports generate the load."""
 
 from . import queries as q
 from .panels import graph, page, rows
@@ -15,8 +15,8 @@ def busiest(kind: str, noun: str) -> list:
     return [
         rows(
             f"{noun} now",
-            f"One row a {kind}: operations a second, their average time, and the time of all of them (100 % keeps one thread). "
-            "What rises to the top of the first column asks most.",
+            f"One row a {kind}: operations a second, their average time, and the time of all of them (100 % keeps one thread "
+            "busy). What rises to the top of the first column generates most operations.",
             "none",
             [
                 ("rate", "ops", q.rate(f"nfscope_{kind}_ops_total", kind)),
@@ -25,13 +25,13 @@ def busiest(kind: str, noun: str) -> list:
             ],
         ),
         graph(
-            f"{noun} by operations", f"Operations a second, the ten with most. A {kind} that rises alone is who to ask.",
+            f"{noun} by operations", f"Operations a second, the ten with most. A {kind} that rises alone is where to look.",
             "ops", (q.busiest(10, q.rate(f"nfscope_{kind}_ops_total", kind)), named),
         ),
         graph(
             f"{noun} by time",
-            f"Time of their operations on the server, the ten with most; 100 % keeps one thread. A {kind} that rises here "
-            "and not in operations asks for something expensive.",
+            f"Time of their operations on the server, the ten with most; 100 % keeps one thread busy. A {kind} that rises "
+            "here and not in operations causes expensive operations.",
             "percentunit", (q.busiest(10, q.rate(f"nfscope_{kind}_op_seconds_total", kind)), named),
         ),
         graph(
@@ -41,8 +41,8 @@ def busiest(kind: str, noun: str) -> list:
         ),
         graph(
             f"{noun} that lost their series",
-            f"Each of the busiest has series of its own, the others are counted as other. A rise means that there are more "
-            f"active ones than --max-{kind}s allows.",
+            f"Each of the busiest {kind}s has series of its own, all others are counted as other. A rise means that more "
+            f"{kind}s are active than --max-{kind}s allows.",
             "ops", (q.rate(f"nfscope_{kind}_evictions_total", "instance"), "{{instance}}"),
         ),
     ]
@@ -51,7 +51,7 @@ def busiest(kind: str, noun: str) -> list:
 PAGE = page(
     "clients",
     "clients and exports",
-    "The busiest clients and exports: what they ask, and what it costs the server.",
+    "The busiest clients and exports: their operations, and what these cost the server.",
     content=[
         ("nfsd: clients", [
             *busiest("client", "Clients"),

@@ -18,7 +18,7 @@ PAGE = page(
             map_of_heat(
                 "Device time",
                 "From issue to completion, all chosen devices. A band that rises is a device that has become slow, or one that "
-                "is asked for more than it can do at a time.",
+                "gets more requests than it can serve at a time.",
                 "s", q.cells(DEVICE, CHOSEN),
             ),
             map_of_heat(
@@ -46,17 +46,17 @@ PAGE = page(
                 "iops", (q.count(DEVICE, EACH, CHOSEN), NAMED),
             ),
             graph(
-                "Bytes", "Bytes of completed requests. A rise is more demand, or memory that holds less.",
+                "Bytes", "Bytes of completed requests. A rise is more demand, or a smaller page cache.",
                 "Bps", (q.rate("nfscope_block_bytes_total", EACH, CHOSEN), NAMED),
             ),
             graph(
-                "In flight", "Requests issued and not completed. Where it rises, the device answers more slowly than it is asked.",
+                "In flight", "Requests issued and not completed. Where it rises, the device completes fewer requests than it gets.",
                 "none", (q.by("instance, device", q.of("nfscope_block_inflight", CHOSEN)), "{{instance}} {{device}}"),
             ),
             graph(
                 "Busy",
-                "Part of the time in which the device had requests in hand. A rise is more demand or a slower device; one that "
-                "serves many requests at once has room at 100 %, too.",
+                "Part of the time in which the device had requests in flight. A rise is more demand or a slower device; a device "
+                "that serves many requests at once has room at 100 %, too.",
                 "percentunit", (q.rate("nfscope_block_busy_seconds_total", "instance, device", CHOSEN), "{{instance}} {{device}}"),
             ),
             graph(

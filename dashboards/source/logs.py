@@ -8,7 +8,7 @@ NAMED = "{{instance}} {{volume}}"
 
 
 def log(fs: str, what: str, written: str) -> list:
-    """What every file system's log has: waits, writes, and where it lies."""
+    """What every file system's log has: waits, writes, and its device."""
     where = f'fs="{fs}"'
     panels = [
         map_of_heat(
@@ -42,25 +42,25 @@ def log(fs: str, what: str, written: str) -> list:
     if fs != "btrfs":
         panels.append(graph(
             f"{what}: bytes",
-            "Bytes written to the log, in the file system's own device (main) or on one of its own (separate). It rises with "
+            "Bytes written to the log, on the file system's device (main) or on a log device (separate). It rises with "
             "synchronous writes and with changes of metadata.",
             "Bps", (q.rate("nfscope_log_bytes_total", f"{VOLUME}, target", where), f"{NAMED} {{{{target}}}}"),
         ))
     panels.append(rows(
-        f"{what}: where it lies",
-        "1 where the log is on a device of its own, 0 where it shares the file system's. A change means that a log device "
-        "came or went.",
+        f"{what}: separate device",
+        "1 where the log is on a separate device, 0 where it is on the file system's device. A change means that a log device "
+        "was added or removed.",
         "none", [("separate", "none", q.by(VOLUME, q.of("nfscope_log_separate", where), "max"))], width=12,
     ))
     return panels
 
 
 def of_zfs() -> list:
-    """What only ZFS tells."""
+    """Figures that only ZFS has."""
     return [
         graph(
             "Commits by the property sync",
-            "Commits that were asked of the intent log. Those of disabled were acknowledged without being durable: any rate above "
+            "Commits that were requested of the intent log. Those of disabled were acknowledged without being durable: any rate above "
             "0 is data that a crash loses.",
             "ops", (q.rate("nfscope_zfs_commits_total", f"{VOLUME}, sync"), f"{NAMED} {{{{sync}}}}"),
         ),
@@ -75,7 +75,7 @@ def of_zfs() -> list:
         graph(
             "Changes by kind",
             "Bytes committed to the intent log: copied and needcopy are in the log, indirect went to the main devices. A rise of "
-            "indirect where there is a log device has gone past it.",
+            "indirect where there is a log device means that writes bypass it.",
             "Bps", (q.rate("nfscope_zfs_itx_bytes_total", f"{VOLUME}, kind"), f"{NAMED} {{{{kind}}}}"), stacked=True,
         ),
         graph(
@@ -115,8 +115,8 @@ def of_zfs() -> list:
         ),
         rows(
             "Datasets",
-            "The properties of each dataset at its last commit. A dataset that turns to sync=disabled is no longer durable, one "
-            "with logbias=throughput goes past the log device.",
+            "The properties of each dataset at its last commit. Commits of a dataset with sync=disabled are not durable; with "
+            "logbias=throughput they bypass the log device.",
             "none",
             [("known", "none", q.by(f"{VOLUME}, dataset, sync, logbias", q.of("nfscope_zfs_dataset_info"), "max"))],
         ),
@@ -132,6 +132,6 @@ PAGE = page(
         ("xfs: log of XFS", log("xfs", "XFS", "iclog")),
         ("btrfs: tree log of btrfs", log("btrfs", "btrfs", "tree log")),
         ("zfs: intent log of ZFS", log("zfs", "ZFS", "log block")),
-        ("zfs: what only ZFS tells", of_zfs()),
+        ("zfs: figures of ZFS alone", of_zfs()),
     ],
 )

@@ -36,7 +36,7 @@ PAGE = page(
                 "s", q.cells(DURATION, CHOSEN), width=24,
             ),
             graph(
-                "Rate", "Operations a second, the twelve most frequent. A rise is more demand, or clients that ask more often.",
+                "Rate", "Operations a second, the twelve most frequent. A rise is more demand, or clients that send requests more often.",
                 "ops", (q.busiest(12, q.count(DURATION, "version, op", CHOSEN)), "v{{version}} {{op}}"),
             ),
             graph(
@@ -51,7 +51,7 @@ PAGE = page(
             graph(
                 "Errors",
                 "Operations a second that answered with a status other than OK, the twelve most frequent. noent and exist are "
-                "everyday; a rise of stale, jukebox, delay, io or nospc is not.",
+                "normal; a rise of stale, jukebox, delay, io or nospc is not.",
                 "ops",
                 (q.busiest(12, q.rate("nfscope_op_errors_total", "version, op, status", CHOSEN)), "v{{version}} {{op}} {{status}}"),
             ),

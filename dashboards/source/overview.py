@@ -6,20 +6,19 @@ from .panels import graph, number, page, states
 PAGE = page(
     "overview",
     "overview",
-    "What limits the NFS server, if anything does, and how it fares.",
+    "Whether the NFS server has a bottleneck, and its load, latency and errors.",
     content=[
         ("nfscope: findings", [
             states(
                 "Findings",
-                "What nfscope finds to be the bottleneck; red while it does. A red bar says which section of "
-                "docs/findings.md to read.",
+                "Each kind of finding: red while it is active. The name of a red bar is a section of docs/findings.md.",
                 (q.by("instance, kind", q.of("nfscope_bottleneck_active"), "max"), "{{instance}} {{kind}}"),
-                off="no", on="found",
+                off="no", on="active",
             ),
             graph(
                 "What the causes explain",
-                "Share of the requests' time on the server that each cause explains. A cause that rises above a quarter "
-                "and stays there becomes a finding.",
+                "Share of request time in the server that each cause explains. A cause that rises to 25 % and stays there "
+                "becomes a finding.",
                 "percentunit",
                 (q.by("kind", q.of("nfscope_bottleneck_score_ratio"), "max"), "{{kind}}"),
                 width=24,
@@ -38,25 +37,25 @@ PAGE = page(
             ),
             number(
                 "Queue p99",
-                "99 of 100 requests find a thread within this time. Where it rises, all threads are busy: with work, or waiting.",
+                "99 of 100 requests get a thread within this time. Where it rises, all threads are busy: with work, or waiting.",
                 "s", q.quantile(0.99, "nfscope_rpc_queue_seconds"), limits=(0.01, 0.1),
             ),
             number(
                 "Thread utilisation",
-                "Share of the nfsd threads' time with a request in hand, of the server with most. Near 1 requests queue.",
+                "Share of the nfsd threads' time in which they execute a request, of the busiest server. Near 1 requests queue.",
                 "percentunit",
                 q.by("", f"{q.rate('nfscope_thread_busy_seconds_total', 'instance')} / "
                          f"{q.by('instance', q.of('nfscope_threads'))}", "max"),
                 limits=(0.8, 0.95),
             ),
             number(
-                "Errors", "Operations that answered with a status other than OK. Some are everyday (noent); see operations.",
+                "Errors", "Operations that answered with a status other than OK. Some are normal (noent); see operations.",
                 "ops", q.rate("nfscope_op_errors_total"),
             ),
             number(
                 "Coverage",
-                "Operations that were timed over operations that the kernel counted. 1 is exact; below it the other figures "
-                "leave something out.",
+                "Operations that were timed over operations that the kernel counted. 1 is exact; below 1 the other figures "
+                "are incomplete.",
                 "percentunit", q.by("", q.of("nfscope_coverage_ratio"), "min"), limits=(0.999, 0.99), rising=False,
             ),
             graph(
@@ -73,8 +72,8 @@ PAGE = page(
             graph(
                 "Residence by phase",
                 "Where requests spend their time on the server, as shares: waiting for a thread (queue), being read (receive), "
-                "executing, replying. A queue that rises means too few threads or threads that wait; a reply that rises, "
-                "clients or a network that do not drain.",
+                "executing, replying. Where the queue rises, there are too few threads, or threads wait; where the reply "
+                "rises, clients or the network read slowly.",
                 "percentunit",
                 (q.share("nfscope_rpc_phase_seconds_total", "phase"), "{{phase}}"), stacked=True, top=1,
             ),
@@ -82,8 +81,8 @@ PAGE = page(
         ("sched: where operations' time goes", [
             graph(
                 "Operations by phase",
-                "What the threads do in operations, as shares: on a processor (cpu), waiting for one (runqueue), for the log, "
-                "for other disk I/O (disk), for anything else (lock). The one that rises is where to look.",
+                "What the threads do in operations, as shares: on a CPU (cpu), waiting for one (runqueue), for the log, "
+                "for other disk I/O (disk), for anything else (lock). The phase that rises is where to look.",
                 "percentunit",
                 (q.share("nfscope_op_phase_seconds_total", "phase"), "{{phase}}"), stacked=True, top=1,
             ),

@@ -9,8 +9,8 @@ PHASES = "nfscope_op_phase_seconds_total"
 # What a rise of each phase means.
 MEANING = {
     "cpu": "work: encryption, checksums, large directories, or simply more operations",
-    "runqueue": "processors that others use, or too few of them",
-    "log": "a journal or intent log that is slow, or asked too often",
+    "runqueue": "CPUs that other programs use, or too few CPUs",
+    "log": "a journal or intent log that is slow, or used too often",
     "disk": "reads that memory does not hold, or writes that must wait for the disk",
     "lock": "threads that wait for each other: the same directory or file, delegations, upcalls, or other sleeps of the kernel",
 }
@@ -21,7 +21,7 @@ def phase(name: str):
     chosen = f'{CHOSEN},phase="{name}"'
     return graph(
         f"Phase {name}",
-        f"Time of operations in the phase {name}, the eight with most; 100 % keeps one thread. A rise means {MEANING[name]}.",
+        f"Time of operations in the phase {name}, the eight with most; 100 % keeps one thread busy. A rise means {MEANING[name]}.",
         "percentunit", (q.busiest(8, q.rate(PHASES, "version, op", chosen)), "v{{version}} {{op}}"),
     )
 
@@ -35,19 +35,19 @@ PAGE = page(
         ("sched: where operations' time goes", [
             graph(
                 "Shares of the chosen operations' time",
-                "On a processor (cpu), waiting for one (runqueue), asleep until the log is durable (log), for other disk I/O "
+                "On a CPU (cpu), waiting for one (runqueue), asleep until the log is durable (log), for other disk I/O "
                 "(disk), for anything else (lock). They add up to the duration; the one that rises is the cause.",
                 "percentunit", (q.share(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True, top=1,
             ),
             graph(
                 "Time of the chosen operations",
-                "The same in threads: 100 % keeps one thread. Where it rises to the number of threads, requests queue.",
+                "The same in threads: 100 % keeps one thread busy. Where it rises to the number of threads, requests queue.",
                 "percentunit", (q.rate(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True,
             ),
             *(phase(name) for name in MEANING),
             graph(
-                "Processors in use",
-                "Of all processors of the host, whoever uses them. Near 100 % threads wait for one: see the phase runqueue.",
+                "CPUs in use",
+                "Share of the time of all CPUs of the host, used by any program. Near 100 % threads wait for a CPU: see the phase runqueue.",
                 "percentunit",
                 (
                     f"1 - {q.rate('nfscope_cpu_idle_seconds_total', 'instance')} / "

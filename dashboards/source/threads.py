@@ -14,8 +14,8 @@ PAGE = page(
         ("nfsd: threads", [
             graph(
                 "Threads",
-                "nfsd threads that run, that have a request in hand, and the most that the pool may have. Busy ones that rise "
-                "to those that run make requests queue.",
+                "nfsd threads that run, threads that execute a request, and the most that the pool may have. Where busy threads "
+                "rise to those that run, requests queue.",
                 "none",
                 (q.by(POOL, q.of("nfscope_threads")), f"{NAMED} running"),
                 (q.by(POOL, q.of("nfscope_threads_busy")), f"{NAMED} busy"),
@@ -23,14 +23,14 @@ PAGE = page(
             ),
             graph(
                 "Utilisation",
-                "Share of the threads' time with a request in hand. Above 0.8 requests begin to queue; whether more threads "
+                "Share of the threads' time in which they execute a request. Above 0.8 requests begin to queue; whether more threads "
                 "would help depends on what the threads wait for: see phases.",
                 "percentunit",
                 (f"{q.rate('nfscope_thread_busy_seconds_total', POOL)} / {q.by(POOL, q.of('nfscope_threads'))}", NAMED), top=1,
             ),
             graph(
                 "Every thread busy",
-                "Share of the time during which every thread that runs had a request in hand: a request that came then had to "
+                "Share of the time during which every running thread executed a request: a request that arrived then had to "
                 "wait. A rise is thread starvation, or threads that wait for something slow.",
                 "percentunit", (q.rate("nfscope_threads_saturated_seconds_total", POOL), NAMED), top=1,
             ),

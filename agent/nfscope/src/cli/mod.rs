@@ -147,10 +147,10 @@ The largest of the five is in colour. `-` means unknown. A narrow terminal shows
 fewer columns; --json always prints all of them.
 
 A JSON object is one line; unknown values are null:
-  time client version op export dataset inode bytes stability status
-  duration_seconds phases_seconds {cpu runqueue log disk lock}
-dataset is there only for ZFS. A line {\"left_out\":N} says that N more operations
-happened since the last such line.
+  time client version op export dataset (ZFS only) inode bytes stability
+  status duration_seconds phases_seconds {cpu runqueue log disk lock}
+A line {\"left_out\":N} says that N more operations happened since the last such
+line.
 
 nfscope slow stops on Ctrl-C and SIGTERM. NO_COLOR turns colours off.";
 
@@ -180,8 +180,8 @@ each explains. A cause with 25 % or more is a finding:
   chatty_client      most requests are metadata queries or tiny READs
   small_sync_writes  synchronous writes make few bytes durable at a time
 Time that requests wait for a thread is attributed to whatever keeps the
-threads busy. The agent evaluates every ten seconds: see /findings and
-nfscope_bottleneck_active.
+threads busy. The agent evaluates every ten seconds; /findings and
+nfscope_bottleneck_active have the result.
 
 A JSON object: window_seconds, verdict (healthy, findings, unknown), reason,
 requests, residence_seconds,
