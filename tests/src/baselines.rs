@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::control::Running;
 use crate::kernel::Kernel;
-use crate::place;
+use crate::paths;
 use crate::server::Server;
 
 /// How long to record, and what to keep.
@@ -92,7 +92,7 @@ pub fn run(options: &Options) -> Result<Experiments> {
         .inspect_err(|_| server.keep_logs())?;
     let bench = Bench {
         server: &server,
-        program: place::nfscope_program()?.display().to_string(),
+        program: paths::nfscope_program()?.display().to_string(),
         port: agent.port(),
         seconds: options.seconds,
     };

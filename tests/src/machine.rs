@@ -20,8 +20,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::control::{self, Running};
 use crate::kernel::{Kernel, cache};
-use crate::wire::{AGENT_PORTS, CONTROL_PORT};
-use crate::{guard, place, slot};
+use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
+use crate::{machine_slots, paths, supervisor};
 
 /// Emulated boots take six to nine seconds alone, and three times that beside a build.
 const BOOT: Duration = Duration::from_secs(120);
@@ -48,7 +48,7 @@ pub(crate) struct Machine {
     dir: PathBuf,
     lab: PathBuf,
     shared: PathBuf,
-    guard: Child,
+    supervisor: Child,
     control: SocketAddr,
     agents: Vec<SocketAddr>,
 }
@@ -74,10 +74,10 @@ impl Machine {
             "{} is missing; run: tests/setup/setup.sh lab",
             vng.display()
         );
-        let dir = place::machine_dir(spec.kernel.name())?;
+        let dir = paths::machine_dir(spec.kernel.name())?;
         let shared = dir.join(SHARED);
         fs::create_dir_all(&shared).with_context(|| format!("creating {}", shared.display()))?;
-        let lab = install(&dir, &place::lab_program()?, "lab")?;
+        let lab = install(&dir, &paths::lab_program()?, "lab")?;
         if let Some(mkfs) = &spec.mkfs {
             make_disk(&dir.join("disk.img"), 4 << 30, mkfs)?;
         }
@@ -95,7 +95,7 @@ impl Machine {
             dir = shared.display(),
             modules = spec.kernel.modules()?.display()
         );
-        let slot = slot::take()?;
+        let slot = machine_slots::take()?;
         let control = free_port(None)?;
         let mut agents = Vec::new();
         for (n, _) in AGENT_PORTS.iter().enumerate() {
@@ -107,7 +107,7 @@ impl Machine {
         command
             .env("PATH", venv_first(&vng))
             .env("LAB_INIT", init)
-            .arg("guard")
+            .arg("supervisor")
             .arg(&dir)
             .arg(&vng)
             .arg("--run")
@@ -127,16 +127,16 @@ impl Machine {
             .stdin(Stdio::piped())
             .stdout(Stdio::from(slot))
             .stderr(console)
-            // Out of the terminal's reach: the guard must outlive the Ctrl-C that ends its owner.
+            // Out of the terminal's reach: the supervisor must outlive the Ctrl-C that ends its owner.
             .process_group(0);
-        let guard = command
+        let supervisor = command
             .spawn()
-            .with_context(|| format!("starting {} guard", lab.display()))?;
+            .with_context(|| format!("starting {} supervisor", lab.display()))?;
         let mut machine = Machine {
             dir,
             lab,
             shared,
-            guard,
+            supervisor,
             control,
             agents,
         };
@@ -159,7 +159,7 @@ impl Machine {
                 Ok(_) => return Ok(()),
                 Err(e) => e,
             };
-            if self.dir.join(guard::ENDED).exists() || self.guard.try_wait()?.is_some() {
+            if self.dir.join(supervisor::ENDED).exists() || self.supervisor.try_wait()?.is_some() {
                 bail!(
                     "the machine ended while booting; the console's last words:\n{}",
                     self.console_tail()
@@ -230,9 +230,9 @@ impl Drop for Machine {
             self.keep_logs();
         }
         forget(&self.dir);
-        // Closing the guard's standard input ends the machine.
-        drop(self.guard.stdin.take());
-        let _ = self.guard.wait();
+        // Closing the supervisor's standard input ends the machine.
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
     }
 }
 
@@ -270,7 +270,7 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
     // One thread for all processors, where two machines would fight over the host's: a processor that spins for
     // another one's sake would keep that very one from running, and boots take three times as long.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = if cores >= slot::SLOTS * spec.cpus as usize && !spec.icount {
+    let threads = if cores >= machine_slots::SLOTS * spec.cpus as usize && !spec.icount {
         "multi"
     } else {
         "single"
@@ -364,5 +364,5 @@ fn forget(dir: &Path) {
 
 fn keep(dir: &Path) {
     // Without it the logs are lost, and nothing worse: there is nobody to tell.
-    let _ = fs::write(dir.join(guard::KEEP), "");
+    let _ = fs::write(dir.join(supervisor::KEEP), "");
 }

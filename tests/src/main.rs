@@ -1,5 +1,7 @@
 //! `lab`: the program beside the library - a shell in a machine, and what the library runs inside one.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -145,7 +147,7 @@ enum What {
     Guest,
     /// Keep a machine from outliving its owner (the lab starts this itself)
     #[command(hide = true)]
-    Guard {
+    Supervisor {
         dir: PathBuf,
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
@@ -275,7 +277,7 @@ fn run(what: What) -> Result<()> {
         }
         What::BenchGuest { what } => println!("{}", what.run()?),
         What::Guest => lab::guest::serve()?,
-        What::Guard { dir, command } => lab::guard::run(&dir, &command)?,
+        What::Supervisor { dir, command } => lab::supervisor::run(&dir, &command)?,
     }
     Ok(())
 }

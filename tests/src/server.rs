@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::kernel_counters::KernelCounters;
 use crate::load::{Load, LoadReport};
 use crate::machine::Machine;
-use crate::place;
+use crate::paths;
 use crate::raw::clients::ClientReport;
 use crate::threads::ThreadTimes;
 
@@ -156,13 +156,13 @@ impl Server {
         let n = self
             .agents
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Agent::start(&self.machine, &place::nfscope_program()?, n, arguments)
+        Agent::start(&self.machine, &paths::nfscope_program()?, n, arguments)
             .inspect_err(|_| self.keep_logs())
     }
 
     /// The nfscope program, for scripts in the machine.
     pub fn nfscope_path(&self) -> Result<std::path::PathBuf> {
-        self.machine.install(&place::nfscope_program()?, "nfscope")
+        self.machine.install(&paths::nfscope_program()?, "nfscope")
     }
 
     /// What the kernel itself has counted.

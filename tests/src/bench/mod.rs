@@ -27,7 +27,7 @@ use anyhow::Result;
 
 use crate::kernel::Kernel;
 use crate::machine;
-use crate::place;
+use crate::paths;
 use agent::{OwnAgent, Scraped, Started};
 use load::{Case, Client};
 use recording::Days;
@@ -186,7 +186,7 @@ struct Results {
 
 /// Measures, and prints tables.
 pub fn run(options: &Options) -> Result<()> {
-    let program = place::nfscope_program()?;
+    let program = paths::nfscope_program()?;
     let mut results = Results {
         binary: std::fs::metadata(&program)?.len(),
         turns: Vec::new(),

@@ -11,7 +11,7 @@ use super::context_switches::Switches;
 use super::load::Measure;
 use super::{Options, Results};
 use crate::load::Load;
-use crate::place;
+use crate::paths;
 use crate::server::Server;
 
 /// Mixed operations before the agent's memory and scrapes are measured.
@@ -144,7 +144,7 @@ impl Bench<'_> {
 
     /// The agent's start, and after a mixed load its memory and scrapes.
     fn resources(&self, results: &mut Results) -> Result<()> {
-        let program = place::nfscope_program()?;
+        let program = paths::nfscope_program()?;
         let started = self.inside(&format!("start {}", program.display()))?;
         let before = self.maps()?;
         let agent = attach::agent(&self.server, true)?;
