@@ -24,8 +24,15 @@ pub struct Builder {
     nfsd: bool,
 }
 
+impl Server {
+    /// The beginning of the sentence: a server on this kernel, to be described and started.
+    pub fn boot(kernel: Kernel) -> Builder {
+        Builder::new(kernel)
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(kernel: Kernel) -> Builder {
+    fn new(kernel: Kernel) -> Builder {
         Builder {
             spec: Spec {
                 kernel,

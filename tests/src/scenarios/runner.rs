@@ -217,7 +217,7 @@ impl Runner {
             return self.spawn(&line);
         }
         for client in self.server.clients() {
-            for mount in Load::mixed().mount(&client)? {
+            for mount in client.mounts_for(&Load::mixed())? {
                 line += &format!(" {mount}");
             }
         }
