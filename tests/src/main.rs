@@ -209,7 +209,7 @@ fn run(what: What) -> Result<()> {
             }
         }
         What::Raw { scenario } => {
-            println!("{}", serde_json::to_string(&lab::raw::play(&scenario)?)?);
+            println!("{}", serde_json::to_string(&lab::raw::run(&scenario)?)?);
         }
         What::Pipeline { writers, writes } => {
             let calls = lab::raw::pipeline::run(writers, writes)?;
