@@ -86,7 +86,7 @@ pub fn run(options: &Options) -> Result<Experiments> {
         .icount()
         .start()?;
     let agent = server.agent_start(&[])?;
-    // Text patching takes its time where it is emulated on one processor.
+    // Text patching takes its time where it is emulated on one CPU.
     agent
         .wait_until_healthy(Duration::from_secs(600))
         .inspect_err(|_| server.keep_logs())?;

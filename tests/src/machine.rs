@@ -267,7 +267,7 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
     for (host, guest) in agents.iter().zip(AGENT_PORTS) {
         forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
     }
-    // One thread for all processors, where two machines would fight over the host's: a processor that spins for
+    // One thread for all CPUs, where two machines would fight over the host's: a CPU that spins for
     // another one's sake would keep that very one from running, and boots take three times as long.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = if cores >= machine_slots::SLOTS * spec.cpus as usize && !spec.icount {
@@ -293,7 +293,7 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
 }
 
 /// Failures that another boot gets past: a port that somebody took in between, and the kernels' own races under emulation
-/// (text patched while another processor runs it), which end one boot in some dozens.
+/// (text patched while another CPU runs it), which end one boot in some dozens.
 fn boot_again(error: &str) -> bool {
     error.contains("host forwarding rule") || error.contains("ended while booting")
 }

@@ -72,7 +72,7 @@ enum What {
     /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
     /// as JSON
     Clients(lab::raw::clients::ClientLoad),
-    /// Take every processor away from everybody else, again and again until killed; wants a real-time priority
+    /// Take every CPU away from everybody else, again and again until killed; wants a real-time priority
     CpuHog {
         /// For so many milliseconds
         #[arg(long, default_value_t = 30)]

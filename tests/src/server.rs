@@ -232,7 +232,7 @@ impl Server {
             .with_context(|| format!("lab clients {arguments} printed {:?}", output.stdout))
     }
 
-    /// Takes every processor away from everything else for `busy`, leaves it for `idle`, and so on until the returned
+    /// Takes every CPU away from everything else for `busy`, leaves it for `idle`, and so on until the returned
     /// command is killed.
     pub fn cpu_hog(&self, busy: Duration, idle: Duration) -> Result<Running> {
         self.spawn(&format!(

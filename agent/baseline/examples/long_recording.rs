@@ -14,7 +14,9 @@ use nfscope_baseline::store::Store;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some((store, names)) = arguments.split_first().filter(|(_, names)| !names.is_empty())
+    let Some((store, names)) = arguments
+        .split_first()
+        .filter(|(_, names)| !names.is_empty())
     else {
         bail!("usage: long_recording STORE NAME...");
     };

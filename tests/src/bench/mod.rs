@@ -1,6 +1,6 @@
 //! What the agent costs: `lab bench`.
 //!
-//! A machine that counts instructions instead of time (one processor; its clock counts them) runs single NFS
+//! A machine that counts instructions instead of time (one CPU; its clock counts them) runs single NFS
 //! operations, thousands in a row, alone, with the agent attached, without and with phases, and with bpftrace scripts
 //! that measure about the same, in turn. Its own clock then tells instructions per operation, client and server
 //! together, the same on any host. The difference is the cost, whole: the programs, the trampolines and tracepoints

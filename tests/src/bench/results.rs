@@ -6,7 +6,7 @@ use super::context_switches::Switches;
 use super::load::Measure;
 use super::long_recording::Days;
 
-/// One measurement of each case with the same thing attached, and of context switches, as far as what was attached concerns them.
+/// One measurement of each case, and of context switches, with the same thing attached, as far as that concerns them.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub with: With,
