@@ -17,6 +17,7 @@
 //! built here run there. At most two run at a time, whatever the number of test processes. A machine ends with the
 //! value, or the process, that owns it. Its logs are removed, unless a test failed: then the failure names them.
 
+mod accel;
 mod agent;
 pub mod baselines;
 pub mod bench;
