@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accel;
 mod agent;
 pub mod baselines;
 pub mod bench;

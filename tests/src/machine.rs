@@ -18,13 +18,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::accel::Accel;
 use crate::control::{self, Running};
 use crate::kernel::{Kernel, cache};
 use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
 use crate::{machine_slots, paths, supervisor};
-
-/// Emulated boots take six to nine seconds alone, and three times that beside a build.
-const BOOT: Duration = Duration::from_secs(120);
 
 /// What a machine is made of.
 #[derive(Clone, Debug)]
@@ -57,16 +55,26 @@ impl Machine {
     pub fn boot(spec: &Spec) -> Result<Machine> {
         // Free ports are found by asking and are taken later, by QEMU: somebody may come between.
         let mut attempt = 0;
+        let mut accel = Accel::choose(spec.icount)?;
         loop {
             attempt += 1;
-            match Machine::try_boot(spec) {
+            match Machine::try_boot(spec, accel) {
+                Err(_) if accel == (Accel::Kvm { trial: true }) => {
+                    eprintln!("lab: KVM does not boot a stock kernel here; machines are emulated");
+                    accel.remember(false);
+                    accel = Accel::Tcg;
+                    attempt = 0;
+                }
                 Err(e) if attempt < 3 && boot_again(&format!("{e:#}")) => {}
-                result => return result,
+                result => {
+                    accel.remember(result.is_ok());
+                    return result;
+                }
             }
         }
     }
 
-    fn try_boot(spec: &Spec) -> Result<Machine> {
+    fn try_boot(spec: &Spec, accel: Accel) -> Result<Machine> {
         let image = spec.kernel.image()?;
         let vng = cache().join("venv/bin/vng");
         ensure!(
@@ -119,7 +127,7 @@ impl Machine {
             .args(["--cpus", &spec.cpus.to_string()])
             .arg(format!(
                 "--qemu-opts={}",
-                qemu_options(spec, &dir, control, &agents)
+                qemu_options(spec, accel, &dir, control, &agents)
             ))
             .arg("--qemu")
             .arg(&qemu)
@@ -141,8 +149,10 @@ impl Machine {
             agents,
         };
         remember(&machine.dir);
-        if let Err(e) = machine.wait_for_boot() {
-            machine.keep_logs();
+        if let Err(e) = machine.wait_for_boot(accel.boot_timeout()) {
+            if accel != (Accel::Kvm { trial: true }) {
+                machine.keep_logs();
+            }
             return Err(e.context(format!(
                 "booting kernel {}; logs: {}",
                 spec.kernel,
@@ -152,7 +162,7 @@ impl Machine {
         Ok(machine)
     }
 
-    fn wait_for_boot(&mut self) -> Result<()> {
+    fn wait_for_boot(&mut self, timeout: Duration) -> Result<()> {
         let started = Instant::now();
         loop {
             let last = match control::connect(self.control, Duration::from_secs(1)) {
@@ -165,9 +175,9 @@ impl Machine {
                     self.console_tail()
                 );
             }
-            if started.elapsed() > BOOT {
+            if started.elapsed() > timeout {
                 bail!(
-                    "the machine did not answer within {BOOT:?} ({last:#}); the console's last words:\n{}",
+                    "the machine did not answer within {timeout:?} ({last:#}); the console's last words:\n{}",
                     self.console_tail()
                 );
             }
@@ -262,7 +272,13 @@ fn venv_first(vng: &Path) -> OsString {
     path
 }
 
-fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAddr]) -> String {
+fn qemu_options(
+    spec: &Spec,
+    accel: Accel,
+    dir: &Path,
+    control: SocketAddr,
+    agents: &[SocketAddr],
+) -> String {
     let mut forwards = format!("hostfwd=tcp:{control}-:{CONTROL_PORT}");
     for (host, guest) in agents.iter().zip(AGENT_PORTS) {
         forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
@@ -275,8 +291,12 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
     } else {
         "single"
     };
+    let accel = match accel {
+        Accel::Kvm { .. } => "kvm -cpu host".to_owned(),
+        Accel::Tcg => format!("tcg,thread={threads}"),
+    };
     let mut options = format!(
-        "-nodefaults -accel tcg,thread={threads} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
+        "-nodefaults -accel {accel} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
     );
     let disks = [(spec.mkfs.is_some(), "disk"), (spec.log_disk, "log")];
     for (_, disk) in disks.iter().filter(|(wanted, _)| *wanted) {

@@ -1,8 +1,8 @@
 //! Breaks a window down: where the time of its requests went, and how much of each resource was in use.
 //! Every rule draws its conclusions from this breakdown alone.
 
+use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
 use nfscope_model::{Family, Histogram, Window, family as f, phase};
-use std::collections::{BTreeMap, HashMap};
 
 /// One operation of one protocol version.
 #[derive(Debug, Clone, Default)]
@@ -18,9 +18,6 @@ pub struct Op {
     /// The execution time by phase.
     pub phases: Phases,
 }
-
-/// Phases by version and operation.
-type PhasesByOp<'a> = BTreeMap<[&'a str; 2], Phases>;
 
 /// Seconds of operations by what the threads did. A phase that this host cannot measure is `None`; its time is in `lock`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -143,14 +140,16 @@ pub struct Breakdown {
 pub const TINY_READ_BYTES: f64 = 2048.0;
 
 impl Phases {
-    fn add(&mut self, phase: &str, seconds: f64) {
-        match phase {
-            "cpu" => self.cpu += seconds,
-            "runqueue" => *self.runqueue.get_or_insert(0.0) += seconds,
-            "log" => *self.log.get_or_insert(0.0) += seconds,
-            "disk" => self.disk += seconds,
-            "lock" => self.lock += seconds,
-            _ => {}
+    /// Adds seconds in the order of [`phase::OF_OP`].
+    fn add(&mut self, seconds: PhaseSeconds<5>) {
+        let [cpu, runqueue, log, disk, lock] = seconds;
+        self.cpu += cpu.unwrap_or(0.0);
+        self.disk += disk.unwrap_or(0.0);
+        self.lock += lock.unwrap_or(0.0);
+        for (known, seconds) in [(&mut self.runqueue, runqueue), (&mut self.log, log)] {
+            if let Some(seconds) = seconds {
+                *known.get_or_insert(0.0) += seconds;
+            }
         }
     }
 }
@@ -183,8 +182,7 @@ impl Breakdown {
             sum(of.map(|(_, v)| v))
         };
         let [queue, receive, execute, reply] = phase::OF_RPC.map(seconds);
-        let (phases, phases_of_all) = phases(w);
-        let ops = ops(w, &phases);
+        let (ops, phases_of_all) = ops(w);
         let queue_times = merged(histograms(w, &f::RPC_QUEUE).map(|(_, h)| h));
         let queue_quantile = |q: f64| (queue_times.as_ref()?.quantile(q)).filter(|t| t.is_finite());
         let mut breakdown = Breakdown {
@@ -201,13 +199,7 @@ impl Breakdown {
             phases: phases_of_all.or_else(|| ops.is_empty().then(Phases::default)),
             ops,
             logs: logs(w),
-            disks: histograms(w, &f::BLOCK_DEVICE)
-                .map(|([device, op], h)| Disk {
-                    device: device.to_owned(),
-                    op: op.to_owned(),
-                    requests: h.clone(),
-                })
-                .collect(),
+            disks: disks(w),
             clients: clients(w),
             compounds: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.count() as f64)),
             compound_ops: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.sum)),
@@ -294,57 +286,62 @@ impl Breakdown {
     }
 }
 
-fn ops(w: &Window, phases: &PhasesByOp) -> Vec<Op> {
-    histograms(w, &f::OP_DURATION)
-        .map(|([version, op], h)| Op {
-            version: version.to_owned(),
-            op: op.to_owned(),
-            count: h.count() as f64,
-            seconds: h.sum,
-            phases: phases.get(&[version, op]).copied().unwrap_or_default(),
-        })
-        .collect()
+/// Operations, and the phases of all of them together; `None` where this host cannot measure phases.
+fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
+    let mut all = None;
+    let ops = window_parts::ops(w).into_iter().map(|op| {
+        let mut phases = Phases::default();
+        if let Some(seconds) = op.phases {
+            phases.add(seconds);
+            all.get_or_insert_with(Phases::default).add(seconds);
+        }
+        Op {
+            version: op.version.to_owned(),
+            op: op.op.to_owned(),
+            count: op.durations.count() as f64,
+            seconds: op.durations.sum,
+            phases,
+        }
+    });
+    (ops.collect(), all)
 }
 
-/// Phases of each operation and of all together; `None` where this host cannot measure them.
-fn phases(w: &Window) -> (PhasesByOp<'_>, Option<Phases>) {
-    let (mut each, mut all) = (PhasesByOp::new(), None);
-    for ([version, op, phase], seconds) in numbers(w, &f::OP_PHASE) {
-        each.entry([version, op]).or_default().add(phase, seconds);
-        all.get_or_insert_with(Phases::default).add(phase, seconds);
-    }
-    (each, all)
-}
-
+/// Logs that threads waited for.
 fn logs(w: &Window) -> Vec<Log> {
-    let log = |([fs, volume], h): ([&str; 2], &Histogram)| Log {
-        fs: fs.to_owned(),
-        volume: volume.to_owned(),
-        waits: h.clone(),
-        write_seconds: w.delta.hist(&f::LOG_COMMIT, [fs, volume]).map(|h| h.sum),
-        separate: w
-            .delta
-            .value(&f::LOG_SEPARATE, [fs, volume])
-            .map(|v| v > 0.0),
-    };
-    let mut all: Vec<_> = histograms(w, &f::LOG_WAIT).map(log).collect();
+    let waited = window_parts::logs(w).into_iter().filter_map(|log| {
+        Some(Log {
+            fs: log.fs.to_owned(),
+            volume: log.volume.to_owned(),
+            waits: log.waits?.clone(),
+            write_seconds: log.writes.map(|h| h.sum),
+            separate: log.separate,
+        })
+    });
+    let mut all: Vec<_> = waited.collect();
     all.sort_by(|a, b| b.waits.sum.total_cmp(&a.waits.sum));
     all
 }
 
+fn disks(w: &Window) -> Vec<Disk> {
+    let all = window_parts::disks(w).into_iter().map(|disk| Disk {
+        device: disk.device.to_owned(),
+        op: disk.op.to_owned(),
+        requests: disk.requests.clone(),
+    });
+    all.collect()
+}
+
 fn clients(w: &Window) -> Vec<Client> {
-    // There may be thousands of them.
-    let seconds: HashMap<_, _> = numbers(w, &f::CLIENT_OP_SECONDS).collect();
-    let rtt: HashMap<_, _> = numbers(w, &f::CLIENT_RTT).collect();
-    let named = numbers(w, &f::CLIENT_OPS).filter(|([name], n)| *name != "other" && *n > 0.0);
-    let mut all: Vec<_> = named
-        .map(|([name], ops)| Client {
-            name: name.to_owned(),
-            ops,
-            seconds: seconds.get(&[name]).copied().unwrap_or(0.0),
-            rtt: rtt.get(&[name]).copied(),
-        })
-        .collect();
+    let named = window_parts::clients(w)
+        .into_iter()
+        .filter(|client| client.name != "other")
+        .map(|client| Client {
+            name: client.name.to_owned(),
+            ops: client.ops,
+            seconds: client.seconds.unwrap_or(0.0),
+            rtt: client.rtt,
+        });
+    let mut all: Vec<_> = named.collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     all
 }
@@ -355,22 +352,4 @@ fn merged<'a>(mut all: impl Iterator<Item = &'a Histogram>) -> Option<Histogram>
         first.merge(h);
     }
     Some(first)
-}
-
-/// Histograms of a family that have values. A histogram whose sum is not finite is left out.
-fn histograms<'a, const N: usize>(
-    w: &'a Window,
-    family: &Family<N>,
-) -> impl Iterator<Item = ([&'a str; N], &'a Histogram)> + use<'a, N> {
-    let all = w.delta.histograms(family);
-    all.filter(|(_, h)| h.sum.is_finite())
-}
-
-/// Counters or gauges of a family. A value that is not finite is left out, a negative one counts as 0.
-fn numbers<'a, const N: usize>(
-    w: &'a Window,
-    family: &Family<N>,
-) -> impl Iterator<Item = ([&'a str; N], f64)> + use<'a, N> {
-    let all = w.delta.numbers(family).filter(|(_, v)| v.is_finite());
-    all.map(|(labels, v)| (labels, v.max(0.0)))
 }

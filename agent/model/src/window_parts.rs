@@ -189,8 +189,8 @@ fn phases<'a, K: std::hash::Hash + Eq, const L: usize, const N: usize>(
     all
 }
 
-/// Histograms of a family that have something in them.
-fn histograms<'a, const N: usize>(
+/// Histograms of a family. A histogram whose sum is not finite is left out.
+pub fn histograms<'a, const N: usize>(
     w: &'a Window,
     family: &Family<N>,
 ) -> impl Iterator<Item = ([&'a str; N], &'a Histogram)> + use<'a, N> {
@@ -198,8 +198,8 @@ fn histograms<'a, const N: usize>(
     all.filter(|(_, h)| h.sum.is_finite())
 }
 
-/// Counters or gauges of a family.
-fn numbers<'a, const N: usize>(
+/// Counters or gauges of a family. A value that is not finite is left out, a negative one counts as 0.
+pub fn numbers<'a, const N: usize>(
     w: &'a Window,
     family: &Family<N>,
 ) -> impl Iterator<Item = ([&'a str; N], f64)> + use<'a, N> {

@@ -7,7 +7,7 @@ use nfscope::api::endpoint;
 use nfscope::api::probe_change::Change;
 use nfscope::cli::{Cli, Command, Probes};
 use nfscope::client::control;
-use nfscope::commands::{agent, baseline, check, config, diagnose, metrics, slow, top, workload};
+use nfscope::commands::{self, agent, baseline, check, config, diagnose, metrics, slow, top};
 use nfscope_source::privileges;
 use nfscope_text::console::{self, print};
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Attach(args) => change(Change::Attach, &args.probes, args.url.as_deref())?,
         Command::Workload(args) => {
-            let (text, code) = workload::run(&args.command)?;
+            let (text, code) = commands::workload::run(&args.command)?;
             print(&text)?;
             return Ok(code.into());
         }

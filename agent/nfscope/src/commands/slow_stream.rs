@@ -22,7 +22,7 @@ pub(crate) enum SlowEvent {
 /// What is being read, for questions aside.
 pub(crate) enum SlowStream {
     Agent(String),
-    Local(SourceHandle),
+    Local(Box<SourceHandle>),
 }
 
 impl SlowStream {
@@ -46,7 +46,7 @@ impl SlowStream {
                 let start = || nfscope_source::start(&Options::default());
                 let (source, mut lines) = local_slow_ops::measure(start, want.clone())?;
                 events.spawn("slow", until_error(move || lines.next()).map(event))?;
-                Ok(SlowStream::Local(source))
+                Ok(SlowStream::Local(Box::new(source)))
             }
         }
     }

@@ -72,7 +72,6 @@ const PROGRAM: Folders = &[
     (
         "commands",
         &[
-            "",
             "api",
             "cli",
             "client",
@@ -277,7 +276,6 @@ impl Files {
             named.extend(rest.iter().filter_map(|path| self.absolute(module, path)));
             let mut homes: BTreeSet<_> = named.iter().map(|path| self.home(path)).collect();
             homes.remove(module);
-            if std::env::var_os("LAYERS_SHOW").is_some() { for n in &named { eprintln!("{module:?} {n:?} -> {:?}", self.home(n)); } }
             out.insert(module.clone(), homes);
         }
         out
@@ -405,19 +403,25 @@ fn no_files_use_each_other_in_a_circle() {
     }
 }
 
-fn folders_keep_their_order(src: &str, allowed: Folders) {
+/// `within`: the module whose folders these are; what lies beside it is not looked at.
+fn folders_keep_their_order(src: &str, within: &[&str], allowed: Folders) {
     let files = Files::read(&root().join(src));
-    let is_folder = |name: &String| root().join(src).join(name).is_dir();
+    let path: PathBuf = within.iter().collect();
+    let path = root().join(src).join(path);
     let folder = |module: &Vec<String>| {
-        let first = module.first().filter(|name| is_folder(name));
-        first.cloned().unwrap_or_default()
+        let inside = module.len() >= within.len() && module.iter().zip(within).all(|(m, w)| m == w);
+        let inner = inside.then(|| &module[within.len()..])?;
+        let first = inner.first().filter(|name| path.join(name).is_dir());
+        Some(first.cloned().unwrap_or_default())
     };
     for (module, used) in files.edges() {
-        let from = folder(&module);
+        let Some(from) = folder(&module) else {
+            continue;
+        };
         let listed = allowed.iter().find(|(name, _)| *name == from);
-        let (_, below) = listed.unwrap_or_else(|| panic!("{src}/{from} is not listed"));
+        let (_, below) = listed.unwrap_or_else(|| panic!("{src}: {from} is not listed"));
         for to in used {
-            let folder = folder(&to);
+            let Some(folder) = folder(&to) else { continue };
             assert!(
                 folder == from || below.contains(&folder.as_str()),
                 "{src}: {} uses {}; {from:?} may only use {below:?}",
@@ -430,12 +434,12 @@ fn folders_keep_their_order(src: &str, allowed: Folders) {
 
 #[test]
 fn folders_of_the_program_use_only_what_is_below_them() {
-    folders_keep_their_order("agent/nfscope/src", PROGRAM);
+    folders_keep_their_order("agent/nfscope/src", &[], PROGRAM);
 }
 
 #[test]
 fn folders_of_the_linux_source_use_only_what_is_below_them() {
-    folders_keep_their_order("agent/source/src/linux", LINUX);
+    folders_keep_their_order("agent/source/src", &["linux"], LINUX);
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
     refused(
         a,
         503,
-        "8 listeners for slow operations are all that this agent serves at once\n",
+        "this agent serves at most 8 listeners for slow operations at once\n",
     );
     assert!(get(a, "/healthz", "").starts_with("HTTP/1.1 200 "));
     drop(some);
