@@ -26,6 +26,7 @@ test:
 bench:
 	@tests/setup/setup.sh build machines
 	@cargo build --release -p nfscope -p lab
+	@cargo build --release -p nfscope-baseline --example long_recording
 	@target/release/lab bench
 
 ssd-log:

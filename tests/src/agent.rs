@@ -13,7 +13,7 @@ use nfscope_model::Snapshot;
 use crate::control::{Output, Running};
 use crate::http::{self, Lines, Response};
 use crate::machine::Machine;
-use crate::wire::AGENT_PORTS;
+use crate::protocol::AGENT_PORTS;
 
 /// A running agent. Dropping it kills it.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::control::Running;
 use crate::kernel::Kernel;
-use crate::place;
+use crate::paths;
 use crate::server::Server;
 
 /// How long to record, and what to keep.
@@ -86,13 +86,13 @@ pub fn run(options: &Options) -> Result<Experiments> {
         .icount()
         .start()?;
     let agent = server.agent_start(&[])?;
-    // Text patching takes its time where it is emulated on one processor.
+    // Text patching takes its time where it is emulated on one CPU.
     agent
         .wait_until_healthy(Duration::from_secs(600))
         .inspect_err(|_| server.keep_logs())?;
     let bench = Bench {
         server: &server,
-        program: place::nfscope_program()?.display().to_string(),
+        program: paths::nfscope_program()?.display().to_string(),
         port: agent.port(),
         seconds: options.seconds,
     };

@@ -24,8 +24,15 @@ pub struct Builder {
     nfsd: bool,
 }
 
+impl Server {
+    /// The beginning of the sentence: a server on this kernel, to be described and started.
+    pub fn boot(kernel: Kernel) -> Builder {
+        Builder::new(kernel)
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(kernel: Kernel) -> Builder {
+    fn new(kernel: Kernel) -> Builder {
         Builder {
             spec: Spec {
                 kernel,
@@ -47,7 +54,7 @@ impl Builder {
         }
     }
 
-    /// Virtual processors (2).
+    /// Virtual CPUs (2).
     pub fn cpus(mut self, cpus: u32) -> Self {
         self.spec.cpus = cpus;
         self
@@ -119,7 +126,7 @@ impl Builder {
         self
     }
 
-    /// Counts instructions instead of seconds: one processor, and one instruction is one nanosecond of its time.
+    /// Counts instructions instead of seconds: one CPU, and one instruction is one nanosecond of its time.
     /// A machine that waits for a timer skips to it, so give it loads that never wait.
     pub fn icount(mut self) -> Self {
         self.spec.icount = true;

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::control::{Output, Running};
 use crate::load::{Load, LoadReport};
@@ -16,11 +16,7 @@ pub struct Client<'a> {
     n: usize,
 }
 
-impl<'a> Client<'a> {
-    pub(crate) fn new(server: &'a Server, n: usize) -> Self {
-        Client { server, n }
-    }
-
+impl Client<'_> {
     /// Mounts the export over NFSv3 if it is not yet, and returns the mount point.
     pub fn mount_v3(&self) -> Result<String> {
         self.mount("v3", "vers=3,nolock,proto=tcp,hard", "/run/exp")
@@ -59,7 +55,13 @@ impl<'a> Client<'a> {
 
     /// Runs a load to its end, over mounts of this client alone.
     pub fn load(&self, load: &Load) -> Result<LoadReport> {
-        self.server.load_over(load, &load.mount(self)?)
+        self.server.load_over(load, &self.mounts_for(load)?)
+    }
+
+    /// Mounts what the load needs of this client.
+    pub(crate) fn mounts_for(&self, load: &Load) -> Result<Vec<String>> {
+        let versions = load.mount_versions().iter();
+        versions.map(|v| self.mount_version(v)).collect()
     }
 
     /// Mounts `path` of the server at `/run/c<n>/<name>` with these options, unless something is mounted there.
@@ -92,5 +94,53 @@ impl<'a> Client<'a> {
     /// Starts a shell script with the client's network and host name, and lets it run.
     pub fn spawn(&self, script: &str) -> Result<Running> {
         self.server.spawn_as(self.n, script)
+    }
+}
+
+/// What a server's clients do together.
+impl Server {
+    /// The n-th client, counted from 0.
+    pub fn client(&self, n: usize) -> Client<'_> {
+        assert!(
+            n < self.client_count(),
+            "client({n}): the server was built with .clients({})",
+            self.client_count()
+        );
+        Client { server: self, n }
+    }
+
+    /// Every client.
+    pub fn clients(&self) -> impl Iterator<Item = Client<'_>> {
+        (0..self.client_count()).map(|n| Client { server: self, n })
+    }
+
+    /// Runs a load to its end, over mounts of every client.
+    pub fn load(&self, load: Load) -> Result<LoadReport> {
+        self.load_over(&load, &self.mounts(&load)?)
+    }
+
+    fn load_over(&self, load: &Load, mounts: &[String]) -> Result<LoadReport> {
+        let mut running = self.spawn(&self.lab_command(&load.command(mounts)))?;
+        let output = running
+            .wait(load.patience())
+            .and_then(|o| o.ok("lab load"))
+            .inspect_err(|_| self.keep_logs())
+            .with_context(|| format!("the machine's logs are kept in {}", self.logs().display()))?;
+        serde_json::from_str(&output.stdout)
+            .with_context(|| format!("lab load printed {:?}", output.stdout))
+    }
+
+    /// Starts a load and lets it run.
+    pub fn start_load(&self, load: Load) -> Result<Running> {
+        self.spawn(&self.lab_command(&load.command(&self.mounts(&load)?)))
+    }
+
+    fn mounts(&self, load: &Load) -> Result<Vec<String>> {
+        ensure!(
+            self.client_count() > 0,
+            "a load needs clients: build the server with .clients(3)"
+        );
+        let mounts = self.clients().map(|client| client.mounts_for(load));
+        Ok(mounts.collect::<Result<Vec<_>>>()?.concat())
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::wire::{Frame, GREETING, Request};
+use crate::protocol::{Frame, GREETING, Request};
 
 /// What a finished command left.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! `lab cpu-hog`: takes every processor away from everybody else, again and again for a while.
+//! `lab cpu-hog`: takes every CPU away from everybody else, again and again for a while.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// One thread bound to each processor, all busy at the same time and idle at the same time, until it is killed. Run it
+/// One thread bound to each CPU, all busy at the same time and idle at the same time, until it is killed. Run it
 /// with a real-time priority; the kernel takes 5 % of each second from those, so leave more than that idle.
 pub fn run(busy: Duration, idle: Duration) -> Result<()> {
     let round = (busy + idle).as_nanos();
@@ -15,15 +15,15 @@ pub fn run(busy: Duration, idle: Duration) -> Result<()> {
         !busy.is_zero() && !idle.is_zero(),
         "busy for ever, or never"
     );
-    let processors = thread::available_parallelism()?.get();
+    let cpus = thread::available_parallelism()?.get();
     thread::scope(|scope| {
-        let spinners: Vec<_> = (0..processors)
+        let spinners: Vec<_> = (0..cpus)
             .map(|n| {
                 scope.spawn(move || -> Result<()> {
                     let mut only = CpuSet::new();
                     only.set(n);
                     sched_setaffinity(None, &only)
-                        .with_context(|| format!("binding a thread to processor {n}"))?;
+                        .with_context(|| format!("binding a thread to CPU {n}"))?;
                     loop {
                         // By the one clock that all of them share, so that none is left to anybody.
                         let now = clock_gettime(ClockId::Monotonic);

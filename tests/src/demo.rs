@@ -19,7 +19,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::kernel::Kernel;
 use crate::load::Load;
 use crate::server::Server;
-use crate::{http, machine, place};
+use crate::{http, machine, paths};
 
 /// nfscope's own port.
 const PORT: u16 = 9943;
@@ -66,12 +66,12 @@ fn in_a_machine(kernel: Kernel, export: &str) -> Result<()> {
 }
 
 fn on_this_host() -> Result<()> {
-    let dir = place::machine_dir("host")?;
+    let dir = paths::machine_dir("host")?;
     fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
     let address = machine::free_port(Some(PORT))?;
     let mut agent = start_agent(&dir, address)?;
     let log = || fs::read_to_string(dir.join("agent.log")).unwrap_or_default();
-    let ended = || dir.join(crate::guard::ENDED).exists();
+    let ended = || dir.join(crate::supervisor::ENDED).exists();
     let shown = during("Starting the agent", || {
         let started = Instant::now();
         while !http::get(address, "/healthz", &[]).is_ok_and(|answer| answer.status == 200) {
@@ -92,26 +92,26 @@ fn on_this_host() -> Result<()> {
         })
     });
     drop(agent.stdin.take());
-    let _ = agent.wait(); // the guard ends with what it guards
+    let _ = agent.wait(); // the supervisor ends with what it guards
     shown
 }
 
-/// Under a guard, as a machine is: whatever becomes of us, the agent does not stay behind.
+/// Under a supervisor, as a machine is: whatever becomes of us, the agent does not stay behind.
 fn start_agent(dir: &Path, address: SocketAddr) -> Result<Child> {
     let log = dir.join("agent.log");
     let file = fs::File::create(&log).with_context(|| format!("creating {}", log.display()))?;
-    let lab = place::lab_program()?;
+    let lab = paths::lab_program()?;
     Command::new(&lab)
-        .arg("guard")
+        .arg("supervisor")
         .arg(dir)
-        .arg(place::nfscope_program()?)
+        .arg(paths::nfscope_program()?)
         .args(["agent", "--web.listen-address", &address.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(file)
         .process_group(0)
         .spawn()
-        .with_context(|| format!("starting {} guard", lab.display()))
+        .with_context(|| format!("starting {} supervisor", lab.display()))
 }
 
 /// Runs `nfscope top` in the foreground until it ends, Ctrl-C, or `fine` says that there is nothing to look at.
@@ -132,7 +132,7 @@ fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("preparing for Ctrl-C")?;
     }
-    let program = place::nfscope_program()?;
+    let program = paths::nfscope_program()?;
     let mut top = Command::new(&program)
         .args(["top", "--url", &url])
         .stdin(Stdio::null())

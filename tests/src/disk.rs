@@ -35,7 +35,7 @@ impl Disk {
 }
 
 /// How much longer requests to a disk take (dm-delay, in milliseconds). They are held before they become requests of the
-/// device below, and sleep there: delays of less than 50 ms make newer kernels poll for their end instead, on a processor
+/// device below, and sleep there: delays of less than 50 ms make newer kernels poll for their end instead, on a CPU
 /// that others need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::wire::{CONTROL_PORT, Frame, GREETING, Request};
+use crate::protocol::{CONTROL_PORT, Frame, GREETING, Request};
 
 /// Commands that must have worked before anybody can reach the machine. Its network card is QEMU's user network, whose
 /// addresses are fixed.

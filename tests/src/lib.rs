@@ -17,6 +17,9 @@
 //! built here run there. At most two run at a time, whatever the number of test processes. A machine ends with the
 //! value, or the process, that owns it. Its logs are removed, unless a test failed: then the failure names them.
 
+#![forbid(unsafe_code)]
+
+mod accel;
 mod agent;
 pub mod baselines;
 pub mod bench;
@@ -28,7 +31,6 @@ pub mod cpu_hog;
 pub mod demo;
 mod disk;
 pub mod evict_cache;
-pub mod guard;
 pub mod guest;
 pub mod http;
 pub mod init;
@@ -36,19 +38,20 @@ mod kernel;
 mod kernel_counters;
 pub mod load;
 mod machine;
+mod machine_slots;
 pub mod monitoring;
 mod names;
-mod place;
+mod paths;
+mod protocol;
 pub mod raw;
 pub mod reconcile;
 pub mod scenarios;
 mod server;
 mod skip;
-mod slot;
 mod slow;
 pub mod ssd_log;
+pub mod supervisor;
 mod threads;
-mod wire;
 
 pub use agent::Agent;
 pub use builder::Builder;
@@ -61,7 +64,7 @@ pub use kernel::Kernel;
 pub use kernel_counters::KernelCounters;
 pub use load::{Load, LoadReport};
 pub use names::{OP4, PROC3};
-pub use place::{lab_program, nfscope_program, target_dir};
+pub use paths::{lab_program, nfscope_program, target_dir};
 pub use server::Server;
 pub use skip::skip;
 pub use slow::{SlowLine, SlowOp};

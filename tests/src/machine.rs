@@ -18,13 +18,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::accel::Accel;
 use crate::control::{self, Running};
 use crate::kernel::{Kernel, cache};
-use crate::wire::{AGENT_PORTS, CONTROL_PORT};
-use crate::{guard, place, slot};
-
-/// Emulated boots take six to nine seconds alone, and three times that beside a build.
-const BOOT: Duration = Duration::from_secs(120);
+use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
+use crate::{machine_slots, paths, supervisor};
 
 /// What a machine is made of.
 #[derive(Clone, Debug)]
@@ -48,7 +46,7 @@ pub(crate) struct Machine {
     dir: PathBuf,
     lab: PathBuf,
     shared: PathBuf,
-    guard: Child,
+    supervisor: Child,
     control: SocketAddr,
     agents: Vec<SocketAddr>,
 }
@@ -57,16 +55,26 @@ impl Machine {
     pub fn boot(spec: &Spec) -> Result<Machine> {
         // Free ports are found by asking and are taken later, by QEMU: somebody may come between.
         let mut attempt = 0;
+        let mut accel = Accel::choose(spec.icount)?;
         loop {
             attempt += 1;
-            match Machine::try_boot(spec) {
+            match Machine::try_boot(spec, accel) {
+                Err(_) if accel == (Accel::Kvm { trial: true }) => {
+                    eprintln!("lab: KVM does not boot a stock kernel here; machines are emulated");
+                    accel.remember(false);
+                    accel = Accel::Tcg;
+                    attempt = 0;
+                }
                 Err(e) if attempt < 3 && boot_again(&format!("{e:#}")) => {}
-                result => return result,
+                result => {
+                    accel.remember(result.is_ok());
+                    return result;
+                }
             }
         }
     }
 
-    fn try_boot(spec: &Spec) -> Result<Machine> {
+    fn try_boot(spec: &Spec, accel: Accel) -> Result<Machine> {
         let image = spec.kernel.image()?;
         let vng = cache().join("venv/bin/vng");
         ensure!(
@@ -74,10 +82,10 @@ impl Machine {
             "{} is missing; run: tests/setup/setup.sh lab",
             vng.display()
         );
-        let dir = place::machine_dir(spec.kernel.name())?;
+        let dir = paths::machine_dir(spec.kernel.name())?;
         let shared = dir.join(SHARED);
         fs::create_dir_all(&shared).with_context(|| format!("creating {}", shared.display()))?;
-        let lab = install(&dir, &place::lab_program()?, "lab")?;
+        let lab = install(&dir, &paths::lab_program()?, "lab")?;
         if let Some(mkfs) = &spec.mkfs {
             make_disk(&dir.join("disk.img"), 4 << 30, mkfs)?;
         }
@@ -95,7 +103,7 @@ impl Machine {
             dir = shared.display(),
             modules = spec.kernel.modules()?.display()
         );
-        let slot = slot::take()?;
+        let slot = machine_slots::take()?;
         let control = free_port(None)?;
         let mut agents = Vec::new();
         for (n, _) in AGENT_PORTS.iter().enumerate() {
@@ -107,7 +115,7 @@ impl Machine {
         command
             .env("PATH", venv_first(&vng))
             .env("LAB_INIT", init)
-            .arg("guard")
+            .arg("supervisor")
             .arg(&dir)
             .arg(&vng)
             .arg("--run")
@@ -119,7 +127,7 @@ impl Machine {
             .args(["--cpus", &spec.cpus.to_string()])
             .arg(format!(
                 "--qemu-opts={}",
-                qemu_options(spec, &dir, control, &agents)
+                qemu_options(spec, accel, &dir, control, &agents)
             ))
             .arg("--qemu")
             .arg(&qemu)
@@ -127,22 +135,24 @@ impl Machine {
             .stdin(Stdio::piped())
             .stdout(Stdio::from(slot))
             .stderr(console)
-            // Out of the terminal's reach: the guard must outlive the Ctrl-C that ends its owner.
+            // Out of the terminal's reach: the supervisor must outlive the Ctrl-C that ends its owner.
             .process_group(0);
-        let guard = command
+        let supervisor = command
             .spawn()
-            .with_context(|| format!("starting {} guard", lab.display()))?;
+            .with_context(|| format!("starting {} supervisor", lab.display()))?;
         let mut machine = Machine {
             dir,
             lab,
             shared,
-            guard,
+            supervisor,
             control,
             agents,
         };
         remember(&machine.dir);
-        if let Err(e) = machine.wait_for_boot() {
-            machine.keep_logs();
+        if let Err(e) = machine.wait_for_boot(accel.boot_timeout()) {
+            if accel != (Accel::Kvm { trial: true }) {
+                machine.keep_logs();
+            }
             return Err(e.context(format!(
                 "booting kernel {}; logs: {}",
                 spec.kernel,
@@ -152,22 +162,22 @@ impl Machine {
         Ok(machine)
     }
 
-    fn wait_for_boot(&mut self) -> Result<()> {
+    fn wait_for_boot(&mut self, timeout: Duration) -> Result<()> {
         let started = Instant::now();
         loop {
             let last = match control::connect(self.control, Duration::from_secs(1)) {
                 Ok(_) => return Ok(()),
                 Err(e) => e,
             };
-            if self.dir.join(guard::ENDED).exists() || self.guard.try_wait()?.is_some() {
+            if self.dir.join(supervisor::ENDED).exists() || self.supervisor.try_wait()?.is_some() {
                 bail!(
                     "the machine ended while booting; the console's last words:\n{}",
                     self.console_tail()
                 );
             }
-            if started.elapsed() > BOOT {
+            if started.elapsed() > timeout {
                 bail!(
-                    "the machine did not answer within {BOOT:?} ({last:#}); the console's last words:\n{}",
+                    "the machine did not answer within {timeout:?} ({last:#}); the console's last words:\n{}",
                     self.console_tail()
                 );
             }
@@ -230,9 +240,9 @@ impl Drop for Machine {
             self.keep_logs();
         }
         forget(&self.dir);
-        // Closing the guard's standard input ends the machine.
-        drop(self.guard.stdin.take());
-        let _ = self.guard.wait();
+        // Closing the supervisor's standard input ends the machine.
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
     }
 }
 
@@ -262,21 +272,31 @@ fn venv_first(vng: &Path) -> OsString {
     path
 }
 
-fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAddr]) -> String {
+fn qemu_options(
+    spec: &Spec,
+    accel: Accel,
+    dir: &Path,
+    control: SocketAddr,
+    agents: &[SocketAddr],
+) -> String {
     let mut forwards = format!("hostfwd=tcp:{control}-:{CONTROL_PORT}");
     for (host, guest) in agents.iter().zip(AGENT_PORTS) {
         forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
     }
-    // One thread for all processors, where two machines would fight over the host's: a processor that spins for
+    // One thread for all CPUs, where two machines would fight over the host's: a CPU that spins for
     // another one's sake would keep that very one from running, and boots take three times as long.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = if cores >= slot::SLOTS * spec.cpus as usize && !spec.icount {
+    let threads = if cores >= machine_slots::SLOTS * spec.cpus as usize && !spec.icount {
         "multi"
     } else {
         "single"
     };
+    let accel = match accel {
+        Accel::Kvm { .. } => "kvm -cpu host".to_owned(),
+        Accel::Tcg => format!("tcg,thread={threads}"),
+    };
     let mut options = format!(
-        "-nodefaults -accel tcg,thread={threads} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
+        "-nodefaults -accel {accel} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
     );
     let disks = [(spec.mkfs.is_some(), "disk"), (spec.log_disk, "log")];
     for (_, disk) in disks.iter().filter(|(wanted, _)| *wanted) {
@@ -293,7 +313,7 @@ fn qemu_options(spec: &Spec, dir: &Path, control: SocketAddr, agents: &[SocketAd
 }
 
 /// Failures that another boot gets past: a port that somebody took in between, and the kernels' own races under emulation
-/// (text patched while another processor runs it), which end one boot in some dozens.
+/// (text patched while another CPU runs it), which end one boot in some dozens.
 fn boot_again(error: &str) -> bool {
     error.contains("host forwarding rule") || error.contains("ended while booting")
 }
@@ -364,5 +384,5 @@ fn forget(dir: &Path) {
 
 fn keep(dir: &Path) {
     // Without it the logs are lost, and nothing worse: there is nobody to tell.
-    let _ = fs::write(dir.join(guard::KEEP), "");
+    let _ = fs::write(dir.join(supervisor::KEEP), "");
 }

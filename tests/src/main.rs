@@ -1,5 +1,7 @@
 //! `lab`: the program beside the library - a shell in a machine, and what the library runs inside one.
 
+#![forbid(unsafe_code)]
+
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -70,7 +72,7 @@ enum What {
     /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
     /// as JSON
     Clients(lab::raw::clients::ClientLoad),
-    /// Take every processor away from everybody else, again and again until killed; wants a real-time priority
+    /// Take every CPU away from everybody else, again and again until killed; wants a real-time priority
     CpuHog {
         /// For so many milliseconds
         #[arg(long, default_value_t = 30)]
@@ -145,7 +147,7 @@ enum What {
     Guest,
     /// Keep a machine from outliving its owner (the lab starts this itself)
     #[command(hide = true)]
-    Guard {
+    Supervisor {
         dir: PathBuf,
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
@@ -207,7 +209,7 @@ fn run(what: What) -> Result<()> {
             }
         }
         What::Raw { scenario } => {
-            println!("{}", serde_json::to_string(&lab::raw::play(&scenario)?)?);
+            println!("{}", serde_json::to_string(&lab::raw::run(&scenario)?)?);
         }
         What::Pipeline { writers, writes } => {
             let calls = lab::raw::pipeline::run(writers, writes)?;
@@ -275,7 +277,7 @@ fn run(what: What) -> Result<()> {
         }
         What::BenchGuest { what } => println!("{}", what.run()?),
         What::Guest => lab::guest::serve()?,
-        What::Guard { dir, command } => lab::guard::run(&dir, &command)?,
+        What::Supervisor { dir, command } => lab::supervisor::run(&dir, &command)?,
     }
     Ok(())
 }

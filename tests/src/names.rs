@@ -1,6 +1,6 @@
 //! The numbers of NFS on the wire, by name: RFC 1813, 7530, 8881, 7862 and 8276.
 //!
-//! The agent has a table of its own: a witness that read the agent's would not see a wrong name in it.
+//! The agent has a table of its own: a reference that read the agent's would not see a wrong name in it.
 
 /// NFSv3 procedures; the index is the number.
 pub const PROC3: [&str; 22] = [

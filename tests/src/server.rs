@@ -3,18 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::agent::Agent;
-use crate::builder::Builder;
-use crate::client::Client;
 use crate::control::{Output, Running};
 use crate::disk::{Delay, Disk};
 use crate::kernel::Kernel;
 use crate::kernel_counters::KernelCounters;
-use crate::load::{Load, LoadReport};
 use crate::machine::Machine;
-use crate::place;
+use crate::paths;
 use crate::raw::clients::ClientReport;
 use crate::threads::ThreadTimes;
 
@@ -41,11 +38,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// The beginning of the sentence: a server on this kernel, to be described and started.
-    pub fn boot(kernel: Kernel) -> Builder {
-        Builder::new(kernel)
-    }
-
     pub(crate) fn new(
         machine: Machine,
         kernel: Kernel,
@@ -156,13 +148,13 @@ impl Server {
         let n = self
             .agents
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Agent::start(&self.machine, &place::nfscope_program()?, n, arguments)
+        Agent::start(&self.machine, &paths::nfscope_program()?, n, arguments)
             .inspect_err(|_| self.keep_logs())
     }
 
     /// The nfscope program, for scripts in the machine.
     pub fn nfscope_path(&self) -> Result<std::path::PathBuf> {
-        self.machine.install(&place::nfscope_program()?, "nfscope")
+        self.machine.install(&paths::nfscope_program()?, "nfscope")
     }
 
     /// What the kernel itself has counted.
@@ -170,19 +162,8 @@ impl Server {
         KernelCounters::parse(&self.sh("cat /proc/net/rpc/nfsd")?.stdout)
     }
 
-    /// The n-th client, counted from 0.
-    pub fn client(&self, n: usize) -> Client<'_> {
-        assert!(
-            n < self.clients,
-            "client({n}): the server was built with .clients({})",
-            self.clients
-        );
-        Client::new(self, n)
-    }
-
-    /// Every client.
-    pub fn clients(&self) -> impl Iterator<Item = Client<'_>> {
-        (0..self.clients).map(|n| Client::new(self, n))
+    pub(crate) fn client_count(&self) -> usize {
+        self.clients
     }
 
     /// Sets the number of nfsd threads.
@@ -244,36 +225,6 @@ impl Server {
         )
     }
 
-    /// Runs a load to its end, over mounts of every client.
-    pub fn load(&self, load: Load) -> Result<LoadReport> {
-        self.load_over(&load, &self.mounts(&load)?)
-    }
-
-    pub(crate) fn load_over(&self, load: &Load, mounts: &[String]) -> Result<LoadReport> {
-        let mut running = self.spawn(&self.lab_command(&load.command(mounts)))?;
-        let output = running
-            .wait(load.patience())
-            .and_then(|o| o.ok("lab load"))
-            .inspect_err(|_| self.keep_logs())
-            .with_context(|| format!("the machine's logs are kept in {}", self.logs().display()))?;
-        serde_json::from_str(&output.stdout)
-            .with_context(|| format!("lab load printed {:?}", output.stdout))
-    }
-
-    /// Starts a load and lets it run.
-    pub fn start_load(&self, load: Load) -> Result<Running> {
-        self.spawn(&self.lab_command(&load.command(&self.mounts(&load)?)))
-    }
-
-    fn mounts(&self, load: &Load) -> Result<Vec<String>> {
-        ensure!(
-            self.clients > 0,
-            "a load needs clients: build the server with .clients(3)"
-        );
-        let mounts = self.clients().map(|client| load.mount(&client));
-        Ok(mounts.collect::<Result<Vec<_>>>()?.concat())
-    }
-
     /// Lets many clients of the lab's own call the server, as `lab clients --help` describes them.
     pub fn run_clients(&self, arguments: &str) -> Result<Vec<ClientReport>> {
         let output = self.lab(&format!("clients {arguments}"))?;
@@ -281,7 +232,7 @@ impl Server {
             .with_context(|| format!("lab clients {arguments} printed {:?}", output.stdout))
     }
 
-    /// Takes every processor away from everything else for `busy`, leaves it for `idle`, and so on until the returned
+    /// Takes every CPU away from everything else for `busy`, leaves it for `idle`, and so on until the returned
     /// command is killed.
     pub fn cpu_hog(&self, busy: Duration, idle: Duration) -> Result<Running> {
         self.spawn(&format!(

@@ -2,7 +2,7 @@
 //!
 //! A pool on one disk that takes 8 ms for each request, as a 7200 rpm disk does, serves 4 KiB O_SYNC writes; then a
 //! device that takes 0.1 ms becomes its log, while it serves. The machine counts instructions (one is a nanosecond), and
-//! both disks are null_blk with a timer, so that times are those of a processor of a thousand million instructions a
+//! both disks are null_blk with a timer, so that times are those of a CPU of a thousand million instructions a
 //! second, whatever the host does meanwhile.
 
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ pub struct Half {
     pub wait: Histogram,
     /// Bytes of the log in the pool's own disk, and on the log device.
     pub bytes: [f64; 2],
-    /// The processor's part of a WRITE, in seconds.
+    /// The CPU's part of a WRITE, in seconds.
     pub cpu: f64,
     /// `nfscope_log_separate`
     pub separate: Option<f64>,
@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<[Half; 2]> {
         zfs.display()
     ))?;
     let agent = server.agent_start(&[])?;
-    // Text patching takes its time where it is emulated on one processor.
+    // Text patching takes its time where it is emulated on one CPU.
     agent
         .wait_until_healthy(Duration::from_secs(600))
         .inspect_err(|_| server.keep_logs())?;
@@ -165,7 +165,7 @@ pub fn table([without, with]: &[Half; 2]) -> String {
         2,
     );
     row("log wait p99", &|h| ms(&h.wait, 0.99), " ms", 2);
-    row("processor time of a WRITE", &|h| h.cpu * 1e3, " ms", 2);
+    row("CPU time of a WRITE", &|h| h.cpu * 1e3, " ms", 2);
     row(
         "log bytes to the pool's disk",
         &|h| h.bytes[0] / 1024.0,

@@ -45,12 +45,12 @@ impl ThreadTimes {
         Ok(ThreadTimes { by_id })
     }
 
-    /// On a processor, all threads together.
+    /// On a CPU, all threads together.
     pub fn ran(&self) -> Duration {
         self.by_id.values().map(|(ran, _)| *ran).sum()
     }
 
-    /// Runnable and waiting for a processor, all threads together.
+    /// Runnable and waiting for a CPU, all threads together.
     pub fn waited(&self) -> Duration {
         self.by_id.values().map(|(_, waited)| *waited).sum()
     }

@@ -24,7 +24,7 @@ pub struct Witnessed {
     pub seen: Snapshot,
     /// and all since it began.
     after: Snapshot,
-    /// The kernel counts with one processor, and loses nothing.
+    /// The kernel counts with one CPU, and loses nothing.
     alone: bool,
     /// Of the load, at least.
     operations: u64,
@@ -32,9 +32,9 @@ pub struct Witnessed {
 
 /// Everything that the raw client can send, and a load of kernel clients.
 ///
-/// With one processor on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers
-/// (net/sunrpc/svc.c, vs_count[]++ and rpccnt++), which two processors lose at times. From 6.12 on the procedures are
-/// counted per processor.
+/// With one CPU on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers
+/// (net/sunrpc/svc.c, vs_count[]++ and rpccnt++), which two CPUs lose at times. From 6.12 on the procedures are
+/// counted per CPU.
 pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Result<Witnessed> {
     let kernel = server.kernel();
     let alone = kernel == Kernel::V6_1;
@@ -110,7 +110,7 @@ impl Witnessed {
             l[1].contains("acl").then(|| l[1].clone())
         });
         let rpcs = total(window, &family::RPC_DURATION.info);
-        // The kernel's own `rpc` line is a plain increment on every kernel: with two processors it may lose one.
+        // The kernel's own `rpc` line is a plain increment on every kernel: with two CPUs it may lose one.
         let calls = counted.proc3.iter().sum::<u64>()
             + counted.null4
             + counted.compounds
@@ -229,7 +229,7 @@ fn nothing_was_lost(s: &Snapshot, kernel: Kernel) {
     for x in s.series(&family::EVENTS_LOST.info) {
         let lost = scalar(s, &family::EVENTS_LOST.info, |l| l == x.labels);
         let most = match x.labels[1].as_str() {
-            // From 7.x on tracepoints run preemptibly, and the kernel skips a program on a processor where a preempted
+            // From 7.x on tracepoints run preemptibly, and the kernel skips a program on a CPU where a preempted
             // task is inside the same one. What is skipped is noticed and counted late: see the counts above.
             // A wait that was noted after such an end is outside.
             "recursion" | "late" | "unmatched" | "wait_outside" if kernel == Kernel::V7_2 => {

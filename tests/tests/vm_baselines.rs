@@ -67,7 +67,7 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
         let row = row(c, of, what)?;
         ensure!(row["verdict"] == "no_evidence", "{row}");
     }
-    // The wait for a thread is one for the only processor here: microseconds, of which replies that come at other moments
+    // The wait for a thread is one for the only CPU here: microseconds, of which replies that come at other moments
     // may make some more.
     let next_to_none =
         |r: &Value| r["of"] == "queue" && r["after"]["value"].as_f64() < Some(200e-6);

@@ -13,7 +13,7 @@ use nfscope_model::ProbeState;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{call_counts, coverage, disks, faults, lifecycle, logs, matrix, measures, workloads};
 
-/// One processor: this kernel counts with plain increments of shared integers, which two processors lose at times.
+/// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
 #[test]
 fn vm_5_10_matrix_and_fallbacks() -> Result<()> {
     let kernel = Kernel::V5_10;
@@ -105,7 +105,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
         Ok(())
     });
     // What each kernel does in its own way shows in the first of each kind. By how many there are only matters where events
-    // may be missed at any time: with two processors, and on 7.2, where the kernel skips some.
+    // may be missed at any time: with two CPUs, and on 7.2, where the kernel skips some.
     let operations = if kernel == Kernel::V6_1 {
         10_000
     } else {

@@ -35,7 +35,7 @@ const BOTH: &str = "nfscope-both";
 fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     let started = Instant::now();
     let done = |what: &str| println!("{what} after {:.0?}", started.elapsed());
-    // One processor: a second would be emulated by the same thread, and the two would wait for each other.
+    // One CPU: a second would be emulated by the same thread, and the two would wait for each other.
     let server = Server::boot(Kernel::V6_12)
         .export("zfs")
         .external_log()

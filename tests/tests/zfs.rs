@@ -260,7 +260,7 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
                 |l| l[0] == version && l[1] == op,
             ))
         };
-        // More than once if need be: the host takes processors away when it likes.
+        // More than once if need be: the host takes CPUs away when it likes.
         let mut wrong = String::new();
         let found = (0..3).try_fold(false, |found, _| -> Result<bool> {
             if found {

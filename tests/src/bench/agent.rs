@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
+use super::cpu_seconds::cpu_seconds;
+use super::median::median;
 use super::recording::Window;
 use crate::http;
 
@@ -27,7 +29,7 @@ pub struct Started {
     pub answered: f64,
     /// Until its probes were attached, or were known to have to wait.
     pub attached: f64,
-    /// Processor seconds that it took itself until then; idle time in a machine that counts instructions is not to be
+    /// CPU seconds that it took itself until then; idle time in a machine that counts instructions is not to be
     /// believed.
     pub busy: f64,
     /// Probe programs attached.
@@ -103,7 +105,7 @@ impl OwnAgent {
             ensure!(now < PATIENCE, "the agent did not attach in {PATIENCE:?}");
             thread::sleep(Duration::from_millis(2));
         };
-        let busy = busy(agent.child.id())?;
+        let busy = cpu_seconds(agent.child.id())?;
         let probes = http::get(address, "/probes", &[])?.text();
         let probes: serde_json::Value = serde_json::from_str(&probes).context("/probes")?;
         let all = probes["probes"].as_array().cloned().unwrap_or_default();
@@ -140,18 +142,6 @@ impl OwnAgent {
     }
 }
 
-/// Processor seconds of all threads of a process.
-pub(super) fn busy(pid: u32) -> Result<f64> {
-    let mut total = 0.0;
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let path = task?.path().join("schedstat");
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let nanoseconds = text.split_whitespace().next().context("schedstat")?;
-        total += nanoseconds.parse::<f64>()? / 1e9;
-    }
-    Ok(total)
-}
-
 /// Scrapes an agent in both formats that Prometheus asks for.
 pub fn scrape(address: SocketAddr, pid: u32) -> Result<Scraped> {
     const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
@@ -169,7 +159,7 @@ pub fn scrape(address: SocketAddr, pid: u32) -> Result<Scraped> {
         }
         scrapes.push(Scrape {
             format: format.to_owned(),
-            seconds: super::median(&mut times),
+            seconds: median(&mut times),
             bytes,
         });
     }

@@ -1,4 +1,4 @@
-//! In the machine: two processes that have nothing to do with NFS hand the processor to each other.
+//! In the machine: two processes that have nothing to do with NFS hand the CPU to each other.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::load::{Program, difference, running_programs};
+use super::median::median;
 
 /// What switches cost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ impl Switches {
     /// Time, or counted instructions, per switch, with the system calls around it: the median of the tenths, since
     /// what an agent does once in some seconds, millions of instructions at times, is no cost of switches.
     pub fn per_switch(&self) -> f64 {
-        super::median(&mut self.tenths.clone())
+        median(&mut self.tenths.clone())
     }
 }
 

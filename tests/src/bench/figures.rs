@@ -3,9 +3,9 @@
 use super::attach::With;
 use super::context_switches::Switches;
 use super::load::{Case, Measure};
-use super::median;
+use super::median::median;
+use super::results::Measured;
 use super::table::thousands;
-use super::turns::Turn;
 
 /// A figure over the rounds.
 #[derive(Debug, PartialEq)]
@@ -67,16 +67,16 @@ impl Subject {
         }
     }
 
-    fn samples(self, turns: &[Turn], with: With) -> Vec<f64> {
-        let turns = turns.iter().filter(|turn| turn.with == with);
+    fn samples(self, all: &[Measured], with: With) -> Vec<f64> {
+        let all = all.iter().filter(|measured| measured.with == with);
         match self {
-            Subject::Operation(case) => turns
-                .flat_map(|turn| &turn.measures)
+            Subject::Operation(case) => all
+                .flat_map(|measured| &measured.measures)
                 .filter(|measure| measure.case == case)
                 .map(Measure::per_op)
                 .collect(),
-            Subject::Switch => turns
-                .filter_map(|turn| turn.switches.as_ref())
+            Subject::Switch => all
+                .filter_map(|measured| measured.switches.as_ref())
                 .map(Switches::per_switch)
                 .collect(),
         }
@@ -98,8 +98,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub fn new(turns: &[Turn], subject: Subject) -> Option<Row> {
-        let samples = |with| subject.samples(turns, with);
+    pub fn new(all: &[Measured], subject: Subject) -> Option<Row> {
+        let samples = |with| subject.samples(all, with);
         let alone = Figure::of(samples(With::Nothing))?;
         let added = |with| Figure::of(samples(with)).map(|f| f.minus(alone.median));
         let without = samples(With::NoPhases);
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn turn(with: With, per_switch: u64) -> Turn {
-        Turn {
+    fn measured(with: With, per_switch: u64) -> Measured {
+        Measured {
             with,
             measures: Vec::new(),
             switches: Some(Switches {
@@ -173,15 +173,15 @@ mod tests {
 
     #[test]
     fn phases_are_what_they_add_round_by_round() {
-        let turns = [
-            turn(With::Nothing, 1000),
-            turn(With::NoPhases, 1005),
-            turn(With::Agent, 1100),
-            turn(With::Nothing, 1002),
-            turn(With::NoPhases, 1025),
-            turn(With::Agent, 1122),
+        let all = [
+            measured(With::Nothing, 1000),
+            measured(With::NoPhases, 1005),
+            measured(With::Agent, 1100),
+            measured(With::Nothing, 1002),
+            measured(With::NoPhases, 1025),
+            measured(With::Agent, 1122),
         ];
-        let row = Row::new(&turns, Subject::Switch).expect("it was measured alone");
+        let row = Row::new(&all, Subject::Switch).expect("it was measured alone");
         let figure = |median, least, most| {
             Some(Figure {
                 median,

@@ -2,8 +2,10 @@
 
 use super::figures::{Figure, Row, Subject, Verdict};
 use super::load::{Case, Client};
+use super::options::Options;
+use super::resources;
+use super::results::Results;
 use super::table::{Out, thousands};
-use super::{Options, Results, resources};
 
 /// The agent without phases may add so much to a mount's 4 KiB sync write.
 const SHARE: f64 = 0.02;
@@ -16,7 +18,7 @@ const SWITCH: f64 = 60.0;
 
 pub(super) fn render(options: &Options, results: &Results) -> String {
     let mut out = Out::new(options.markdown);
-    let row = |subject| Row::new(&results.turns, subject);
+    let row = |subject| Row::new(&results.measured, subject);
     let case = |client: &Client| {
         let cases = Case::all(options.quick, &[*client]).into_iter();
         let rows: Vec<Row> = cases.filter_map(|c| row(Subject::Operation(c))).collect();
@@ -48,7 +50,7 @@ pub(super) fn render(options: &Options, results: &Results) -> String {
         });
         out.paragraph(
             "Phases (the agent less the agent without them, round by round) beside a bpftrace script that sums up what \
-             nfsd's threads spend off the processor, by state: instructions added.",
+             nfsd's threads spend off the CPU, by state: instructions added.",
         );
         phases(&mut out, &clients, switch.as_ref());
     }
@@ -61,8 +63,8 @@ pub(super) fn render(options: &Options, results: &Results) -> String {
         switches(&mut out, switch);
     }
     targets(&mut out, &clients, switch.as_ref());
-    for turn in &results.per_program {
-        resources::programs(&mut out, turn);
+    for measured in &results.per_program {
+        resources::programs(&mut out, measured);
     }
     resources::resources(&mut out, results);
     out.text

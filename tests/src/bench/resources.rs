@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Results;
 use super::agent::{Scraped, Started};
 use super::figures::Subject;
 use super::load::Program;
+use super::results::{Measured, Results};
 use super::table::{Out, thousands};
-use super::turns::Turn;
 
 const START: f64 = 0.5;
 const RESIDENT_KIB: u64 = 12 * 1024;
@@ -16,18 +15,18 @@ const COMPARE: f64 = 2.0;
 const BINARY: u64 = 6_000_000;
 
 /// What each program took.
-pub(super) fn programs(out: &mut Out, turn: &Turn) {
+pub(super) fn programs(out: &mut Out, measured: &Measured) {
     out.paragraph(&format!(
         "Programs {}: instructions inside the programs only, with what counting them takes (some of each run).",
-        turn.with.name()
+        measured.with.name()
     ));
     let mut rows = Vec::new();
-    for measure in &turn.measures {
+    for measure in &measured.measures {
         let row = Subject::Operation(measure.case).name();
         let name = format!("{row}, {}", measure.case.client.name());
         ranked(&mut rows, &name, &measure.programs, measure.ops);
     }
-    if let Some(switches) = &turn.switches {
+    if let Some(switches) = &measured.switches {
         ranked(
             &mut rows,
             &Subject::Switch.name(),
@@ -169,7 +168,7 @@ pub(super) fn resources(out: &mut Out, results: &Results) {
             ),
         ]);
         rows.push(vec![
-            "machine: kernel memory of the maps, one processor".to_owned(),
+            "machine: kernel memory of the maps, one CPU".to_owned(),
             mebibytes(results.maps / 1024),
             String::new(),
         ]);

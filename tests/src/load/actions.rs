@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::Kind;
+use super::kind::Kind;
 
 /// Files per worker, used again and again.
 const FILES: u64 = 6;

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::kernel::cache;
 use crate::machine::free_port;
-use crate::{guard, http, place};
+use crate::{http, paths, supervisor};
 
 /// Loading nothing takes it a second; a host with two busy machines takes longer.
 const START: Duration = Duration::from_secs(60);
@@ -138,7 +138,7 @@ pub struct Rule {
 pub struct Prometheus {
     release: Release,
     address: SocketAddr,
-    guard: Child,
+    supervisor: Child,
     dir: PathBuf,
 }
 
@@ -146,16 +146,16 @@ impl Prometheus {
     /// Starts it with this configuration, and waits until it answers.
     pub fn start(release: Release, configuration: &str) -> Result<Prometheus> {
         let program = release.program("prometheus")?;
-        let dir = place::machine_dir(&format!("prometheus{}", release.name()))?;
+        let dir = paths::machine_dir(&format!("prometheus{}", release.name()))?;
         fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
         let file = dir.join("prometheus.yml");
         fs::write(&file, configuration).with_context(|| format!("writing {}", file.display()))?;
         let log = File::create(dir.join("log"))
             .with_context(|| format!("creating a log in {}", dir.display()))?;
         let address = free_port(None)?;
-        // It ends, and its directory goes, with the pipe to the guard: however this process ends.
-        let guard = Command::new(place::lab_program()?)
-            .arg("guard")
+        // It ends, and its directory goes, with the pipe to the supervisor: however this process ends.
+        let supervisor = Command::new(paths::lab_program()?)
+            .arg("supervisor")
             .arg(&dir)
             .arg(program)
             .arg(format!("--config.file={}", file.display()))
@@ -168,14 +168,14 @@ impl Prometheus {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log)
-            // Out of the terminal's reach: the guard must outlive the Ctrl-C that ends its owner.
+            // Out of the terminal's reach: the supervisor must outlive the Ctrl-C that ends its owner.
             .process_group(0)
             .spawn()
-            .context("starting lab guard")?;
+            .context("starting lab supervisor")?;
         let started = Prometheus {
             release,
             address,
-            guard,
+            supervisor,
             dir,
         };
         started.wait_until_ready()?;
@@ -185,7 +185,7 @@ impl Prometheus {
     fn wait_until_ready(&self) -> Result<()> {
         let started = Instant::now();
         while !http::get(self.address, "/-/ready", &[]).is_ok_and(|answer| answer.status == 200) {
-            let ended = self.dir.join(guard::ENDED).exists();
+            let ended = self.dir.join(supervisor::ENDED).exists();
             if ended || started.elapsed() > START {
                 let log = fs::read_to_string(self.dir.join("log")).unwrap_or_default();
                 bail!(
@@ -280,8 +280,8 @@ impl Prometheus {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        drop(self.guard.stdin.take());
-        let _ = self.guard.wait();
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
     }
 }
 

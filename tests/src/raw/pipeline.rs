@@ -1,4 +1,4 @@
-//! Many writers on one connection, each of whose calls is timed by its caller: the independent witness of queue time.
+//! Many writers on one connection, each of whose calls is timed by its caller: an independent reference for queue time.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::lab_server::{EXPORT, NFS_PORT};
 use super::rpc::{Call, Connection, Cursor, Reply, Xdr, root_handle};
-use super::{EXPORT, NFS_PORT};
 
 const WRITE: u32 = 7;
 const CREATE: u32 = 8;

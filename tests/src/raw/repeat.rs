@@ -6,9 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
+use super::lab_server::{EXPORT, NFS_PORT};
 use super::rpc::{Call, Connection, Cursor, Xdr, root_handle};
 use super::v4::{self, Op, Session, op};
-use super::{EXPORT, NFS_PORT, Wire};
+use super::wire::Wire;
 
 /// Bytes of each WRITE.
 pub const WRITE_SIZE: usize = 4096;

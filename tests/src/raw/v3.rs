@@ -2,8 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 
+use super::lab_server::EXPORT;
 use super::rpc::{Auth, Call, Reply, Xdr, root_handle};
-use super::{EXPORT, Wire, count};
+use super::sent::count;
+use super::wire::Wire;
 use crate::names::PROC3;
 
 fn procedure(name: &str) -> Result<u32> {

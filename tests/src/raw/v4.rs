@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result, ensure};
 
 use super::rpc::{Call, Cursor, Reply, Xdr};
-use super::{Wire, count};
+use super::sent::count;
+use super::wire::Wire;
 use crate::names::OP4;
 
 /// One component operation: its number and its arguments.

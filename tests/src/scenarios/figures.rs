@@ -26,7 +26,7 @@ pub struct Figures {
     pub utilisation: f64,
     /// The part of the window during which all of them had.
     pub saturated: f64,
-    /// The part of the processors' time that nobody wanted, by the kernel's account (/proc/stat).
+    /// The part of the CPUs' time that nobody wanted, by the kernel's account (/proc/stat).
     pub idle: f64,
     /// Waits for the log, and their mean in seconds.
     pub log_waits: (u64, f64),
@@ -37,8 +37,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Those of a window, with what the kernel said of its processors at both ends.
-    pub fn of(window: &Window, before: &ProcessorTimes, after: &ProcessorTimes) -> Figures {
+    /// Those of a window, with what the kernel said of its CPUs at both ends.
+    pub fn of(window: &Window, before: &CpuTimes, after: &CpuTimes) -> Figures {
         let seen = &window.delta;
         let seconds = window.length.as_secs_f64();
         let sum = |info: &Info| {
@@ -150,14 +150,14 @@ fn most(seen: &Snapshot) -> Vec<(String, u64)> {
 
 /// The first line of /proc/stat.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct ProcessorTimes {
+pub struct CpuTimes {
     all: u64,
     idle: u64,
 }
 
-impl ProcessorTimes {
+impl CpuTimes {
     /// Reads a copy of /proc/stat.
-    pub fn parse(text: &str) -> Result<ProcessorTimes> {
+    pub fn parse(text: &str) -> Result<CpuTimes> {
         let line = text.lines().next().unwrap_or_default();
         let ticks: Vec<u64> = line
             .split_whitespace()
@@ -166,17 +166,17 @@ impl ProcessorTimes {
             .collect::<Result<_>>()?;
         // user nice system idle iowait irq softirq steal; what follows is in user and nice already.
         let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = ticks[..] else {
-            anyhow::bail!("/proc/stat begins with {line:?}, not with all processors' times")
+            anyhow::bail!("/proc/stat begins with {line:?}, not with all CPUs' times")
         };
-        // Waiting for a disk, a processor is as idle as it can be.
+        // Waiting for a disk, a CPU is as idle as it can be.
         let idle = idle + iowait;
-        Ok(ProcessorTimes {
+        Ok(CpuTimes {
             all: user + nice + system + idle + irq + softirq + steal,
             idle,
         })
     }
 
-    fn idle_since(&self, before: &ProcessorTimes) -> f64 {
+    fn idle_since(&self, before: &CpuTimes) -> f64 {
         let all = self.all.saturating_sub(before.all);
         self.idle.saturating_sub(before.idle) as f64 / all.max(1) as f64
     }

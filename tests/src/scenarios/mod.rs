@@ -2,7 +2,7 @@
 //!
 //! Each file of `tests/scenarios/` is one: a server, a load, a fault, and what a diagnosis must say of it. They are run
 //! one after the other in one machine, whose disks are null_blk with a timer: a request takes the time that the file says,
-//! and costs no processor.
+//! and costs no CPU time.
 
 mod figures;
 mod runner;
@@ -12,7 +12,7 @@ pub mod window;
 
 use anyhow::{Context, Result, ensure};
 
-pub use figures::{Figures, ProcessorTimes};
+pub use figures::{CpuTimes, Figures};
 pub use runner::{Followed, Runner, Seen};
 pub use scenario::{Expected, Fault, Place, Scenario, all_scenarios};
 pub use verdict::{Verdict, judge, matrix};

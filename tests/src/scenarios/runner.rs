@@ -22,7 +22,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// What no window lasts: loads are killed when it ends.
 const LONGER: Duration = Duration::from_secs(3600);
 
-/// A server with an agent, whose disks, threads and processors become those of each scenario.
+/// A server with an agent, whose disks, threads and CPUs become those of each scenario.
 pub struct Runner {
     server: Server,
     agent: Agent,
@@ -56,7 +56,7 @@ impl Runner {
             .clients(2)
             .start()?;
         let agent = server.agent_start(&[])?;
-        // Text patching takes its time where it is emulated on one processor.
+        // Text patching takes its time where it is emulated on one CPU.
         agent
             .wait_until_healthy(Duration::from_secs(600))
             .inspect_err(|_| server.keep_logs())?;
@@ -190,7 +190,7 @@ impl Runner {
             beside.kill()?;
         }
         let window = after.seen.since(&before.seen);
-        let figures = Figures::of(&window, &before.processors, &after.processors);
+        let figures = Figures::of(&window, &before.cpus, &after.cpus);
         Ok(Seen {
             window,
             figures,
@@ -217,7 +217,7 @@ impl Runner {
             return self.spawn(&line);
         }
         for client in self.server.clients() {
-            for mount in Load::mixed().mount(&client)? {
+            for mount in client.mounts_for(&Load::mixed())? {
                 line += &format!(" {mount}");
             }
         }

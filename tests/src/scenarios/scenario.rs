@@ -23,7 +23,7 @@ pub struct Scenario {
     /// Subcommands of `lab` that load the server, all at the same time. `load` runs over mounts of two clients.
     #[serde(default)]
     pub load: Vec<String>,
-    /// The clients have the processor whenever they want it, as on machines of their own: they call although something else
+    /// The clients have the CPU whenever they want it, as on machines of their own: they call although something else
     /// keeps the server from it.
     #[serde(default)]
     pub clients_first: bool,
@@ -32,7 +32,7 @@ pub struct Scenario {
     pub fault: Fault,
     /// What a diagnosis must say.
     pub diagnosis: Expected,
-    /// Length of the window, by the machine's clock. A processor that is never idle takes the host some minutes.
+    /// Length of the window, by the machine's clock. A CPU that is never idle takes the host some minutes.
     #[serde(default = "three")]
     pub seconds: f64,
     /// Kernels that it is about.

@@ -9,14 +9,14 @@ use anyhow::{Context, Result, ensure};
 use nfscope_model::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use super::figures::ProcessorTimes;
+use super::figures::CpuTimes;
 use crate::http;
 
 /// What is known at one moment.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Moment {
-    /// The kernel's account of its processors.
-    pub processors: ProcessorTimes,
+    /// The kernel's account of its CPUs.
+    pub cpus: CpuTimes,
     /// The agent's of the rest.
     pub seen: Snapshot,
 }
@@ -46,7 +46,7 @@ fn moment(port: u16) -> Result<Moment> {
     let path = "/proc/stat";
     let text = fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
     Ok(Moment {
-        processors: ProcessorTimes::parse(&text)?,
+        cpus: CpuTimes::parse(&text)?,
         seen: serde_json::from_slice(&answer.body).context("/snapshot is no snapshot")?,
     })
 }

@@ -13,14 +13,14 @@ use nfscope_model::{Histogram, ProbeState, Snapshot, family};
 const DATA: &str = "dm-0";
 const CALLERS: u64 = 4;
 
-/// A filesystem to be exported.
+/// A file system to be exported.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     fs: &'static str,
     /// As the lab calls it.
     kind: &'static str,
     separate: bool,
-    /// With how much it is written to: once for each filesystem with all of it.
+    /// With how much it is written to: once for each file system with all of it.
     part: u64,
 }
 
@@ -53,7 +53,7 @@ impl Case {
     }
 }
 
-/// Sync writes over v3, and as many COMMITs over v4.2, on each filesystem, one after the other in place of the ext4 with a log
+/// Sync writes over v3, and as many COMMITs over v4.2, on each file system, one after the other in place of the ext4 with a log
 /// disk that the machine exports. `beside` is called while each is exported, with what it is called.
 pub fn are_counted(
     server: &Server,
@@ -363,7 +363,7 @@ impl Watched<'_> {
     }
 
     /// Only NFS operations waited. They slept for the log for no longer than they were in the functions that wait for it,
-    /// and most of that time: the rest goes to the processor, and to waits for one.
+    /// and most of that time: the rest goes to the CPU, and to waits for one.
     fn is_in_the_operations(&self, wait: &Histogram, seen: &Snapshot) -> Result<()> {
         let ops = lab::reconcile::merged(seen, &family::OP_DURATION.info, |_| true);
         let ops = ops.map_or(0.0, |h| h.sum);
@@ -434,7 +434,7 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// A filesystem's own workers wait for its log, too: XFS's every half a minute while something is not written. They are not
+    /// A file system's own workers wait for its log, too: XFS's every half a minute while something is not written. They are not
     /// always there.
     fn reads_wait_for_nothing(&self, mut before: Snapshot) -> Result<()> {
         let mut waits = Vec::new();

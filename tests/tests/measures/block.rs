@@ -16,7 +16,7 @@ const TRACE: &str = "/sys/kernel/tracing/instances/witness";
 
 /// The kernel's own trace and the agent at one moment.
 ///
-/// No BPF program is a witness for every request: where the host takes the processor away from a task that looks something
+/// No BPF program is a reference for every request: where the host takes the CPU away from a task that looks something
 /// up in a map, the kernel skips such programs at tracepoints until that task goes on (bpf_disable_instrumentation()).
 pub struct Watched {
     seen: Snapshot,
@@ -179,7 +179,7 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
 }
 
 /// The two look at the clock one after the other, so each may see a request a little earlier or later, and where the host
-/// takes the processor away between the two, later by a turn of the host's. At every bucket's edge the histogram must still
+/// takes the CPU away between the two, later by a turn of the host's. At every bucket's edge the histogram must still
 /// have counted as many as there were, give or take those so near to the edge, and one in a hundred; and its sum must be one
 /// of what it has counted.
 fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {

@@ -64,7 +64,7 @@ impl Of<'_> {
 
 /// Runs the same load without and with a cause, and finds what the cause added in this phase, and nowhere else.
 ///
-/// More than once if need be: the host takes processors away from the machine when it likes, and one thread of the emulator
+/// More than once if need be: the host takes CPUs away from the machine when it likes, and one thread of the emulator
 /// plays all of them, so that a wait of a tenth of a second may come to any phase once. A probe that does not tell causes
 /// apart does not do so any time.
 pub fn is_in(

@@ -24,10 +24,7 @@ pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
         a_create_waits_for_the_directory,
     ),
     ("a request waits for a thread", a_request_waits_for_a_thread),
-    (
-        "an operation waits for a processor",
-        an_operation_waits_for_a_processor,
-    ),
+    ("an operation waits for a CPU", an_operation_waits_for_a_cpu),
     ("a reply waits for its reader", a_reply_waits_for_its_reader),
 ];
 
@@ -111,7 +108,7 @@ fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
         let residence = seen.hist(&family::RPC_DURATION, ["3"]);
         let residence = residence.map_or(0.0, |h| h.sum);
         println!("residence {residence:.3} s, by the clients' clocks {waited:.3} s");
-        // A call may lie on its socket before the server takes the connection, and the clients wait for processors, too. A
+        // A call may lie on its socket before the server takes the connection, and the clients wait for CPUs, too. A
         // reply may be read before the thread that sent it goes on, and until then it has the request.
         ensure!(
             residence < 1.1 * waited && residence > 0.7 * waited,
@@ -123,8 +120,8 @@ fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
     server.delay(Disk::Data, Delay::NONE)
 }
 
-/// On one processor: where one thread of the emulator plays two, one that spins keeps the other from hearing of time.
-fn an_operation_waits_for_a_processor(watch: &mut Watch) -> Result<()> {
+/// On one CPU: where one thread of the emulator plays two, one that spins keeps the other from hearing of time.
+fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     let second = "/sys/devices/system/cpu/cpu1/online";
     server.sh(&format!("echo 0 > {second}"))?;

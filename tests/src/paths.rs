@@ -49,6 +49,17 @@ pub fn nfscope_program() -> Result<PathBuf> {
     Ok(program)
 }
 
+/// A release build of an example program of the crate `nfscope-baseline`.
+pub(crate) fn baseline_example(name: &str) -> Result<PathBuf> {
+    let program = target_dir()?.join("release/examples").join(name);
+    ensure!(
+        program.is_file(),
+        "{} is missing; build it: cargo build --release -p nfscope-baseline --example {name}",
+        program.display()
+    );
+    Ok(program)
+}
+
 /// A new directory name for one machine's files, or a server's: `target/lab/<kernel>-<pid>-<n>`.
 pub fn machine_dir(kernel: &str) -> Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! The host's side: a machine, and measurements in it in turn.
+//! The host's side: a machine, and measurements in it, interleaved in rounds.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,24 +9,17 @@ use anyhow::{Context, Result};
 use super::attach::{self, Attached, With};
 use super::context_switches::Switches;
 use super::load::Measure;
-use super::{Options, Results};
+use super::options::Options;
+use super::results::{Measured, Results};
 use crate::load::Load;
-use crate::place;
+use crate::paths;
 use crate::server::Server;
 
 /// Mixed operations before the agent's memory and scrapes are measured.
 const MIXED: u64 = 3000;
 
-/// One measurement of each case, and of context switches, as far as what was attached concerns them.
-#[derive(Debug)]
-pub struct Turn {
-    pub with: With,
-    pub measures: Vec<Measure>,
-    pub switches: Option<Switches>,
-}
-
 /// Alone twice: everything is compared with that.
-const TURNS: &[With] = &[With::Nothing, With::NoPhases, With::Nothing, With::Agent];
+const ROUND: &[With] = &[With::Nothing, With::NoPhases, With::Nothing, With::Agent];
 /// In every other round only. bpftrace takes as long to start as all else in a round, and the scripts cost so much more
 /// than the agent that fewer measurements tell how much.
 const SCRIPTS: &[With] = &[With::Bpftrace, With::OffCpu, With::Empty];
@@ -41,20 +34,21 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     bench.measure(100, false)?;
     let rounds = options.rounds();
     for round in 1..=rounds {
-        let (turns, scripts) = match (options.quick, round % 2) {
+        let (steps, scripts) = match (options.quick, round % 2) {
             (true, _) => (QUICK, [].as_slice()),
-            (false, 0) => (TURNS, [].as_slice()),
-            (false, _) => (TURNS, SCRIPTS),
+            (false, 0) => (ROUND, [].as_slice()),
+            (false, _) => (ROUND, SCRIPTS),
         };
-        for with in turns.iter().chain(scripts) {
+        for with in steps.iter().chain(scripts) {
             say(&format!("round {round} of {rounds}: {}", with.name()));
-            let turn = bench.turn(*with, false)?;
+            let measured = bench.measure_with(*with, false)?;
             if let Some(path) = &options.raw {
-                let line = serde_json::to_string(&(with.name(), &turn.measures, &turn.switches))?;
+                let line =
+                    serde_json::to_string(&(with.name(), &measured.measures, &measured.switches))?;
                 let mut file = File::options().create(true).append(true).open(path)?;
                 writeln!(file, "{line}").with_context(|| format!("writing {}", path.display()))?;
             }
-            results.turns.push(turn);
+            results.measured.push(measured);
         }
     }
     if options.per_program {
@@ -64,7 +58,7 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
             }
             say(&format!("the programs {}", with.name()));
             bench.server.sh("sysctl -q kernel.bpf_stats_enabled=1")?;
-            results.per_program.push(bench.turn(with, true)?);
+            results.per_program.push(bench.measure_with(with, true)?);
             bench.server.sh("sysctl -q kernel.bpf_stats_enabled=0")?;
         }
     }
@@ -96,7 +90,7 @@ impl Bench<'_> {
         Ok(Bench { options, server })
     }
 
-    fn turn(&self, with: With, programs: bool) -> Result<Turn> {
+    fn measure_with(&self, with: With, programs: bool) -> Result<Measured> {
         let attached = Attached::attach(&self.server, with, self.options.without_queue)?;
         let measures = match with.operations() {
             true => self.measure(self.options.ops, programs)?,
@@ -107,7 +101,7 @@ impl Bench<'_> {
             false => None,
         };
         attached.detach()?;
-        Ok(Turn {
+        Ok(Measured {
             with,
             measures,
             switches,
@@ -144,7 +138,7 @@ impl Bench<'_> {
 
     /// The agent's start, and after a mixed load its memory and scrapes.
     fn resources(&self, results: &mut Results) -> Result<()> {
-        let program = place::nfscope_program()?;
+        let program = paths::nfscope_program()?;
         let started = self.inside(&format!("start {}", program.display()))?;
         let before = self.maps()?;
         let agent = attach::agent(&self.server, true)?;

@@ -1,7 +1,7 @@
-//! `lab guard`: keeps a machine, or a server beside it, from outliving the process that asked for it.
+//! `lab supervisor`: keeps a machine, or a server beside it, from outliving the process that asked for it.
 //!
-//! The guard holds the read end of a pipe whose write end only its owner has. However the owner ends - returning,
-//! panicking, Ctrl-C, `kill -9` - the pipe closes, and the guard kills the machine's whole process group and
+//! The supervisor holds the read end of a pipe whose write end only its owner has. However the owner ends - returning,
+//! panicking, Ctrl-C, `kill -9` - the pipe closes, and the supervisor kills the machine's whole process group and
 //! removes its directory, unless a file called `keep` says that somebody will want the logs.
 //!
 //! Its standard input is that pipe, its standard output the lock of the slot (held, never written to, so that a slot
@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The file that tells the guard to leave the machine's directory behind.
+/// The file that tells the supervisor to leave the machine's directory behind.
 pub const KEEP: &str = "keep";
 
 /// The file that appears when the machine ended by itself; it holds the exit status.
@@ -29,7 +29,7 @@ pub const ENDED: &str = "ended";
 /// Runs `command` until it ends or standard input closes.
 pub fn run(dir: &Path, command: &[String]) -> Result<()> {
     let Some((program, arguments)) = command.split_first() else {
-        bail!("lab guard: no command to guard");
+        bail!("lab supervisor: no command to run");
     };
     let console = || std::io::stderr().as_fd().try_clone_to_owned();
     // Its own group: one signal reaches vng, its shell and QEMU, and no Ctrl-C of a terminal does before us.

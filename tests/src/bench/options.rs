@@ -1,0 +1,55 @@
+//! What is asked of the bench.
+
+use std::path::PathBuf;
+
+use super::load::Client;
+use crate::kernel::Kernel;
+
+/// What to measure, and how to show it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Rounds: alone, agent without phases, alone, agent; bpftrace scripts in every other round
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Operations of each kind in each measurement
+    #[arg(long, default_value_t = 1000)]
+    pub ops: u64,
+    /// Round trips of a byte between two processes in each measurement of context switches
+    #[arg(long, default_value_t = 20_000)]
+    pub trips: u64,
+    /// One round of sync writes and context switches, without bpftrace, start, memory and scrapes: to try a change
+    #[arg(long)]
+    pub quick: bool,
+    /// Also show what each program of the agent and of bpftrace takes
+    #[arg(long)]
+    pub per_program: bool,
+    /// Compare with the script without its queue times: these are three quarters of what it costs
+    #[arg(long)]
+    pub without_queue: bool,
+    /// Also write every measurement to this file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub raw: Option<PathBuf>,
+    /// Print Markdown
+    #[arg(long)]
+    pub markdown: bool,
+    /// The machine's kernel: 6.1, 6.12 or 7.2
+    #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+    pub kernel: Kernel,
+    /// Only operations of this client: a mount, or the lab's own
+    #[arg(long, value_enum)]
+    pub client: Option<Client>,
+}
+
+impl Options {
+    pub(super) fn rounds(&self) -> usize {
+        if self.quick { 1 } else { self.rounds }
+    }
+
+    pub(super) fn clients(&self) -> Vec<Client> {
+        match self.client {
+            Some(client) => vec![client],
+            None if self.quick => vec![Client::Mount],
+            None => vec![Client::Mount, Client::Raw],
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `lab bench`, from the first measurement to the tables.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::agent::{OwnAgent, Scraped, Started};
+use super::options::Options;
+use super::results::Results;
+use super::{long_recording, report, rounds};
+use crate::{machine, paths};
+
+/// Measures, and prints tables.
+pub fn run(options: &Options) -> Result<()> {
+    let program = paths::nfscope_program()?;
+    let mut results = Results {
+        binary: std::fs::metadata(&program)?.len(),
+        measured: Vec::new(),
+        per_program: Vec::new(),
+        native: None,
+        days: None,
+        inside: None,
+        maps: 0,
+    };
+    if !options.quick {
+        results.days = Some(long_recording::days(&program)?);
+        match native(&program) {
+            Ok(native) => results.native = Some(native),
+            Err(e) => eprintln!("bench: not measured on this host itself: {e:#}"),
+        }
+    }
+    rounds::run(options, &mut results)?;
+    print!("{}", report::render(options, &results));
+    Ok(())
+}
+
+fn native(program: &Path) -> Result<(Started, Scraped)> {
+    // The first start reads the program from the disk.
+    let (agent, _) = OwnAgent::start(program, machine::free_port(None)?)?;
+    agent.stop()?;
+    let (agent, started) = OwnAgent::start(program, machine::free_port(None)?)?;
+    let scraped = agent.scrape()?;
+    agent.stop()?;
+    Ok((started, scraped))
+}

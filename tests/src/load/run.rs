@@ -1,0 +1,94 @@
+//! `lab load`: the load itself, beside the server.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use serde::{Deserialize, Serialize};
+
+use super::actions::Worker;
+use super::kind::Kind;
+use crate::kernel_counters::KernelCounters;
+
+/// What a load did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Procedures and component operations that the kernel counted from beginning to end.
+    pub operations: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// How often each action was done.
+    pub actions: BTreeMap<String, u64>,
+    /// Actions that a mount does not support (extended attributes over NFSv3), and how often they were tried.
+    pub unsupported: BTreeMap<String, u64>,
+}
+
+/// `lab load`: two threads per mount, each in a directory of its own.
+pub fn run(
+    kind: Kind,
+    operations: u64,
+    duration: Option<Duration>,
+    seed: u64,
+    every: Duration,
+    mounts: &[PathBuf],
+) -> Result<LoadReport> {
+    const WORKERS_PER_MOUNT: u64 = 2;
+    let started = Instant::now();
+    let before = counts()?;
+    let stop = AtomicBool::new(false);
+    let mut report = LoadReport::default();
+    thread::scope(|scope| -> Result<()> {
+        let mut workers = Vec::new();
+        for (mount, n) in mounts.iter().zip(0..) {
+            for w in 0..WORKERS_PER_MOUNT {
+                let number = n * WORKERS_PER_MOUNT + w;
+                let worker = Worker::new(mount, number, seed);
+                let stop = &stop;
+                workers.push(scope.spawn(move || -> Result<Worker> {
+                    let mut worker = worker?;
+                    while !stop.load(Ordering::Relaxed) {
+                        // One worker's trouble ends the load, or the rest would hide it.
+                        let begin = Instant::now();
+                        worker
+                            .step(kind)
+                            .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                        thread::sleep(every.saturating_sub(begin.elapsed()));
+                    }
+                    Ok(worker)
+                }));
+            }
+        }
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(20));
+            let enough = (&counts()? - &before).operations() >= operations
+                || duration.is_some_and(|d| started.elapsed() >= d);
+            stop.fetch_or(enough, Ordering::Relaxed);
+        }
+        for worker in workers {
+            let worker = worker.join().map_err(|_| anyhow!("a worker panicked"))??;
+            add(&mut report.actions, &worker.done);
+            add(&mut report.unsupported, &worker.unsupported);
+        }
+        Ok(())
+    })?;
+    report.seconds = started.elapsed().as_secs_f64();
+    report.operations = (&counts()? - &before).operations();
+    Ok(report)
+}
+
+fn counts() -> Result<KernelCounters> {
+    let path = "/proc/net/rpc/nfsd";
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("reading {path}; a load runs beside the server"))?;
+    KernelCounters::parse(&text)
+}
+
+fn add(into: &mut BTreeMap<String, u64>, from: &BTreeMap<&'static str, u64>) {
+    for (action, times) in from {
+        *into.entry((*action).to_owned()).or_default() += times;
+    }
+}

@@ -1,0 +1,53 @@
+//! A connection that counts what goes through it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::rpc::{Call, Connection, Reply};
+use super::sent::Sent;
+
+/// The connection in use, and the account of what went through it.
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    pub connection: Option<Connection>,
+    pub sent: Sent,
+    /// Before a reply is read.
+    pub stall: Duration,
+    /// For replies.
+    pub waited: Duration,
+}
+
+impl Wire {
+    pub fn connection(&mut self) -> Result<&mut Connection> {
+        match self.connection.as_mut() {
+            Some(connection) => Ok(connection),
+            None => bail!("no connection"),
+        }
+    }
+
+    /// Sends a call that the server counts as a call and nothing more; the caller adds the rest.
+    pub fn exchange(&mut self, what: &str, call: &Call) -> Result<Reply> {
+        self.sent.calls += 1;
+        let stall = self.stall;
+        let begin = Instant::now();
+        let connection = self.connection()?;
+        connection.send(call)?;
+        std::thread::sleep(stall);
+        let reply = connection.receive()?;
+        self.waited += begin.elapsed();
+        self.note(what, &reply);
+        Ok(reply)
+    }
+
+    pub fn note(&mut self, what: &str, reply: &Reply) {
+        let status = match reply {
+            Reply::Success(body) => match body.get(..4).and_then(|b| b.try_into().ok()) {
+                Some(status) => u32::from_be_bytes(status).to_string(),
+                None => "void".to_owned(),
+            },
+            Reply::Refused(why) | Reply::Denied(why) => (*why).to_owned(),
+        };
+        self.sent.replies.push((what.to_owned(), status));
+    }
+}
