@@ -15,14 +15,14 @@ except ModuleNotFoundError:
 
 from source import agent, clients, disks, logs, operations, overview, phases, threads
 
-PAGES = [overview, operations, phases, threads, logs, disks, clients, agent]
+DASHBOARDS = [overview, operations, phases, threads, logs, disks, clients, agent]
 
 
 def main() -> None:
     here = Path(__file__).resolve().parent
     into = Path(sys.argv[1]) if len(sys.argv) > 1 else here / "grafana"
-    for module in PAGES:
-        text = json.dumps(module.PAGE, cls=JSONEncoder, sort_keys=True, indent=2)
+    for module in DASHBOARDS:
+        text = json.dumps(module.DASHBOARD, cls=JSONEncoder, sort_keys=True, indent=2)
         name = module.__name__.rsplit(".", 1)[-1]
         (into / f"{name}.json").write_text(text + "\n")
 

@@ -1,59 +1,59 @@
 """nfscope itself: whether its figures can be trusted, and what they cost."""
 
 from . import queries as q
-from .panels import graph, page, rows
+from .panels import dashboard, table, timeseries
 
-PAGE = page(
+DASHBOARD = dashboard(
     "agent",
     "nfscope itself",
     "What is measured and what is not, what was lost, and what measuring costs.",
     content=[
         ("nfscope: what is measured", [
-            graph(
+            timeseries(
                 "Coverage",
                 "Operations that were timed over operations that the kernel counted since the probes attached. 1 is exact; where "
                 "it falls, the other figures are incomplete.",
                 "percentunit", (q.by("instance, version", q.of("nfscope_coverage_ratio"), "min"), "{{instance}} v{{version}}"), top=1,
             ),
-            graph(
+            timeseries(
                 "Lost events",
                 "Events that a probe could not measure, or only in part, a second; docs/metrics.md explains the reasons. A few are "
                 "normal under load; a rise beside a falling coverage is not.",
                 "ops", (q.rate("nfscope_events_lost_total", "probe, reason"), "{{probe}} {{reason}}"),
             ),
-            rows(
+            table(
                 "Programs",
                 "Each probe program: 1 where it is attached, with the reason where it is a fallback; 0 with the reason where it "
                 "is not. A program that turns to 0 takes its series away.",
                 "none",
                 [("attached", "none", q.by("instance, probe, program, reason", q.of("nfscope_probe_attached"), "min"))],
             ),
-            rows(
+            table(
                 "Builds",
                 "What runs on each server. Two rows that stay mean servers of different versions.",
                 "none", [("running", "none", q.by("instance, version, revision", q.of("nfscope_build_info")))],
             ),
         ]),
         ("nfscope: what it costs", [
-            graph(
+            timeseries(
                 "Map fill",
                 "Entries over capacity of each BPF map that can fill. Near 1, new devices, volumes or datasets are not measured individually.",
                 "percentunit",
                 (f"{q.by('instance, map', q.of('nfscope_map_entries'))} / {q.by('instance, map', q.of('nfscope_map_capacity'))}",
                  "{{instance}} {{map}}"), top=1,
             ),
-            graph(
+            timeseries(
                 "Reading time",
                 "Time that reading the probes took for a scrape. It rises with clients, exports, devices and volumes.",
                 "s", (q.by("instance", q.of("nfscope_scrape_seconds")), "{{instance}}"),
             ),
-            graph(
+            timeseries(
                 "CPU time of the probes",
                 "Time inside the probe programs, in CPUs; only while the host keeps BPF run-time statistics "
                 "(sysctl kernel.bpf_stats_enabled=1). It rises with operations and, for sched, with context switches.",
                 "percentunit", (q.rate("nfscope_probe_run_seconds_total", "probe"), "{{probe}}"), stacked=True,
             ),
-            graph(
+            timeseries(
                 "Time of one run",
                 "Average time of one run of a probe's programs, under the same condition. It rises where CPUs are "
                 "slowed down, or shared.",

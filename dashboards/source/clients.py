@@ -1,7 +1,7 @@
 """Which clients and exports generate the load."""
 
 from . import queries as q
-from .panels import graph, page, rows
+from .panels import dashboard, table, timeseries
 
 
 def seconds_each(kind: str) -> str:
@@ -13,7 +13,7 @@ def busiest(kind: str, noun: str) -> list:
     """The panels that clients and exports have in common."""
     named = f"{{{{{kind}}}}}"
     return [
-        rows(
+        table(
             f"{noun} now",
             f"One row a {kind}: operations a second, their average time, and the time of all of them (100 % keeps one thread "
             "busy). What rises to the top of the first column generates most operations.",
@@ -24,22 +24,22 @@ def busiest(kind: str, noun: str) -> list:
                 ("time in all", "percentunit", q.rate(f"nfscope_{kind}_op_seconds_total", kind)),
             ],
         ),
-        graph(
+        timeseries(
             f"{noun} by operations", f"Operations a second, the ten with most. A {kind} that rises alone is where to look.",
             "ops", (q.busiest(10, q.rate(f"nfscope_{kind}_ops_total", kind)), named),
         ),
-        graph(
+        timeseries(
             f"{noun} by time",
             f"Time of their operations on the server, the ten with most; 100 % keeps one thread busy. A {kind} that rises "
             "here and not in operations causes expensive operations.",
             "percentunit", (q.busiest(10, q.rate(f"nfscope_{kind}_op_seconds_total", kind)), named),
         ),
-        graph(
+        timeseries(
             f"{noun} by average operation",
             f"Average time of an operation, the ten longest. A {kind} that rises alone has slower work, not a slower server.",
             "s", (q.busiest(10, seconds_each(kind)), named),
         ),
-        graph(
+        timeseries(
             f"{noun} that lost their series",
             f"Each of the busiest {kind}s has series of its own, all others are counted as other. A rise means that more "
             f"{kind}s are active than --max-{kind}s allows.",
@@ -48,14 +48,14 @@ def busiest(kind: str, noun: str) -> list:
     ]
 
 
-PAGE = page(
+DASHBOARD = dashboard(
     "clients",
     "clients and exports",
     "The busiest clients and exports: their operations, and what these cost the server.",
     content=[
         ("nfsd: clients", [
             *busiest("client", "Clients"),
-            graph(
+            timeseries(
                 "Round-trip time",
                 "Smoothed round-trip time of each client's TCP connection, the ten longest. Where it rises, the network or the "
                 "client is slow, not the server.",

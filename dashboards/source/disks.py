@@ -1,65 +1,65 @@
 """The disks below the exported file systems."""
 
 from . import queries as q
-from .panels import choice, graph, histogram, map_of_heat, page
+from .panels import dashboard, heatmap, histogram, timeseries, variable
 
 CHOSEN = 'device=~"$device"'
 DEVICE = "nfscope_block_device_seconds"
 NAMED = "{{instance}} {{device}} {{op}}"
 EACH = "instance, device, op"
 
-PAGE = page(
+DASHBOARD = dashboard(
     "disks",
     "disks",
     "Block requests: how long they wait, how long the devices take, how much they move.",
-    variables=[choice("device", histogram(DEVICE), where="")],
+    variables=[variable("device", histogram(DEVICE), where="")],
     content=[
         ("block: devices", [
-            map_of_heat(
+            heatmap(
                 "Device time",
                 "From issue to completion, all chosen devices. A band that rises is a device that has become slow, or one that "
                 "gets more requests than it can serve at a time.",
                 "s", q.cells(DEVICE, CHOSEN),
             ),
-            map_of_heat(
+            heatmap(
                 "Queue time",
                 "From a request's insertion into a scheduler or software queue to its issue. A rise is a device that takes no "
                 "more requests at a time.",
                 "s", q.cells("nfscope_block_queue_seconds", CHOSEN),
             ),
-            graph(
+            timeseries(
                 "Device p99",
                 "99 of 100 requests are done in less. Where it rises without a higher rate, the device itself is slow: a rebuild, "
                 "a full SSD, a failing disk.",
                 "s", (q.quantile(0.99, DEVICE, EACH, CHOSEN), NAMED),
             ),
-            graph(
+            timeseries(
                 "Device mean", "Average time from issue to completion. Beside p99 it says whether all requests are slow or some.",
                 "s", (q.mean(DEVICE, EACH, CHOSEN), NAMED),
             ),
-            graph(
+            timeseries(
                 "Queue p99", "99 of 100 requests are issued in less. Where it rises, requests pile up in front of the device.",
                 "s", (q.quantile(0.99, "nfscope_block_queue_seconds", EACH, CHOSEN), NAMED),
             ),
-            graph(
+            timeseries(
                 "Requests", "Completed block requests a second. Flushes that rise come from synchronous writes.",
                 "iops", (q.count(DEVICE, EACH, CHOSEN), NAMED),
             ),
-            graph(
+            timeseries(
                 "Bytes", "Bytes of completed requests. A rise is more demand, or a smaller page cache.",
                 "Bps", (q.rate("nfscope_block_bytes_total", EACH, CHOSEN), NAMED),
             ),
-            graph(
+            timeseries(
                 "In flight", "Requests issued and not completed. Where it rises, the device completes fewer requests than it gets.",
                 "none", (q.by("instance, device", q.of("nfscope_block_inflight", CHOSEN)), "{{instance}} {{device}}"),
             ),
-            graph(
+            timeseries(
                 "Busy",
                 "Part of the time in which the device had requests in flight. A rise is more demand or a slower device; a device "
                 "that serves many requests at once has room at 100 %, too.",
                 "percentunit", (q.rate("nfscope_block_busy_seconds_total", "instance, device", CHOSEN), "{{instance}} {{device}}"),
             ),
-            graph(
+            timeseries(
                 "FUA writes",
                 "Writes a second that had to reach the medium by themselves (force unit access). They rise with synchronous "
                 "writes on devices that offer it, instead of flushes.",

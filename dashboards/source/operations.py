@@ -1,23 +1,23 @@
 """Each NFS operation: how many, how long, how large, with which result."""
 
 from . import queries as q
-from .panels import choice, graph, histogram, map_of_heat, page, rows
+from .panels import dashboard, heatmap, histogram, table, timeseries, variable
 
 CHOSEN = 'version=~"$version",op=~"$op"'
 DURATION = "nfscope_op_duration_seconds"
 VERSIONS = 'version=~"$version"'
 
-PAGE = page(
+DASHBOARD = dashboard(
     "operations",
     "operations",
     "NFSv3 procedures and NFSv4 component operations: rates, durations, sizes and errors.",
     variables=[
-        choice("version", histogram(DURATION), where=""),
-        choice("op", histogram(DURATION), where=""),
+        variable("version", histogram(DURATION), where=""),
+        variable("op", histogram(DURATION), where=""),
     ],
     content=[
         ("nfsd: operations", [
-            rows(
+            table(
                 "Operations now",
                 "One row an operation: how many a second, how long they take, and the time of all of them (100 % keeps one "
                 "thread busy). What rises to the top of the last column is what the server spends its time on.",
@@ -29,26 +29,26 @@ PAGE = page(
                     ("time in all", "percentunit", q.total(DURATION, "version, op", CHOSEN)),
                 ],
             ),
-            map_of_heat(
+            heatmap(
                 "Duration of the chosen operations",
                 "How durations spread: each column is a moment, darker is more. A second band that appears above the first is "
                 "a group of operations that wait for something.",
                 "s", q.cells(DURATION, CHOSEN), width=24,
             ),
-            graph(
+            timeseries(
                 "Rate", "Operations a second, the twelve most frequent. A rise is more demand, or clients that send requests more often.",
                 "ops", (q.busiest(12, q.count(DURATION, "version, op", CHOSEN)), "v{{version}} {{op}}"),
             ),
-            graph(
+            timeseries(
                 "p99", "99 of 100 are done in less, the twelve longest. Where it rises, look at the operation's phases.",
                 "s", (q.busiest(12, q.quantile(0.99, DURATION, "version, op", CHOSEN)), "v{{version}} {{op}}"),
             ),
-            graph(
+            timeseries(
                 "p50", "Half of them are done in less, the twelve longest. Where it rises with p99, every operation has "
                 "become slower, not only some.",
                 "s", (q.busiest(12, q.quantile(0.5, DURATION, "version, op", CHOSEN)), "v{{version}} {{op}}"),
             ),
-            graph(
+            timeseries(
                 "Errors",
                 "Operations a second that answered with a status other than OK, the twelve most frequent. noent and exist are "
                 "normal; a rise of stale, jukebox, delay, io or nospc is not.",
@@ -57,37 +57,37 @@ PAGE = page(
             ),
         ]),
         ("nfsd: compounds of NFSv4", [
-            graph(
+            timeseries(
                 "COMPOUND duration",
                 "One NFSv4 request with all of its operations. It rises with its operations, or with how many there are.",
                 "s",
                 (q.quantile(0.5, "nfscope_compound_duration_seconds", "version", VERSIONS), "v{{version}} p50"),
                 (q.quantile(0.99, "nfscope_compound_duration_seconds", "version", VERSIONS), "v{{version}} p99"),
             ),
-            graph(
+            timeseries(
                 "Operations in a COMPOUND",
                 "Their average number. A rise alone is no trouble: clients put more into one request.",
                 "none", (q.mean("nfscope_compound_ops", "version", VERSIONS), "v{{version}}"),
             ),
         ]),
         ("nfsd: reads and writes", [
-            graph(
+            timeseries(
                 "Bytes", "Bytes that READs returned and WRITEs stored. A rise is more demand.",
                 "Bps", (q.total("nfscope_io_size_bytes", "version, op", CHOSEN), "v{{version}} {{op}}"), stacked=True,
             ),
-            map_of_heat(
+            heatmap(
                 "Size of the chosen READs and WRITEs",
                 "How many bytes one of them moves. Where small ones rise, each byte costs more: applications that write or read "
                 "little at a time, or mounts with a small rsize or wsize.",
                 "bytes", q.cells("nfscope_io_size_bytes", CHOSEN),
             ),
-            graph(
+            timeseries(
                 "WRITEs by stability",
                 "unstable ones may wait for a COMMIT, data_sync and file_sync ones are durable before they are answered. A rise "
                 "of the latter loads the log: O_SYNC, or mounts with the option sync.",
                 "ops", (q.rate("nfscope_write_total", "version, stability", VERSIONS), "v{{version}} {{stability}}"),
             ),
-            graph(
+            timeseries(
                 "Bytes written by stability",
                 "The same in bytes. Few bytes beside many stable WRITEs are small synchronous writes.",
                 "Bps", (q.rate("nfscope_write_bytes_total", "version, stability", VERSIONS), "v{{version}} {{stability}}"),

@@ -1,21 +1,21 @@
-"""The first page: is there a bottleneck, and which of the other pages has more."""
+"""The first dashboard: is there a bottleneck, and which of the other dashboards has more."""
 
 from . import queries as q
-from .panels import graph, number, page, states
+from .panels import dashboard, stat, state_timeline, timeseries
 
-PAGE = page(
+DASHBOARD = dashboard(
     "overview",
     "overview",
     "Whether the NFS server has a bottleneck, and its load, latency and errors.",
     content=[
         ("nfscope: findings", [
-            states(
+            state_timeline(
                 "Findings",
                 "Each kind of finding: red while it is active. The name of a red bar is a section of docs/findings.md.",
                 (q.by("instance, kind", q.of("nfscope_bottleneck_active"), "max"), "{{instance}} {{kind}}"),
                 off="no", on="active",
             ),
-            graph(
+            timeseries(
                 "What the causes explain",
                 "Share of request time in the server that each cause explains. A cause that rises to 25 % and stays there "
                 "becomes a finding.",
@@ -25,22 +25,22 @@ PAGE = page(
             ),
         ]),
         ("nfsd: requests", [
-            number(
+            stat(
                 "Operations", "NFSv3 procedures and NFSv4 component operations a second. Where it rises, so does the demand.",
                 "ops", q.count("nfscope_op_duration_seconds"),
             ),
-            number(
+            stat(
                 "Residence p99",
                 "99 of 100 requests stay on the server for less than this, from their arrival to their reply. Where it rises, "
                 "clients wait longer; the panels below say for what.",
                 "s", q.quantile(0.99, "nfscope_rpc_duration_seconds"),
             ),
-            number(
+            stat(
                 "Queue p99",
                 "99 of 100 requests get a thread within this time. Where it rises, all threads are busy: with work, or waiting.",
                 "s", q.quantile(0.99, "nfscope_rpc_queue_seconds"), limits=(0.01, 0.1),
             ),
-            number(
+            stat(
                 "Thread utilisation",
                 "Share of the nfsd threads' time in which they execute a request, of the busiest server. Near 1 requests queue.",
                 "percentunit",
@@ -48,28 +48,28 @@ PAGE = page(
                          f"{q.by('instance', q.of('nfscope_threads'))}", "max"),
                 limits=(0.8, 0.95),
             ),
-            number(
+            stat(
                 "Errors", "Operations that answered with a status other than OK. Some are normal (noent); see operations.",
                 "ops", q.rate("nfscope_op_errors_total"),
             ),
-            number(
+            stat(
                 "Coverage",
                 "Operations that were timed over operations that the kernel counted. 1 is exact; below 1 the other figures "
                 "are incomplete.",
                 "percentunit", q.by("", q.of("nfscope_coverage_ratio"), "min"), limits=(0.999, 0.99), rising=False,
             ),
-            graph(
+            timeseries(
                 "Operations by version", "Operations a second by NFS version. A rise is more demand.",
                 "ops", (q.count("nfscope_op_duration_seconds", "version"), "v{{version}}"), stacked=True,
             ),
-            graph(
+            timeseries(
                 "Residence",
                 "Time that requests stay on the server. Where p99 rises and p50 does not, only some requests wait.",
                 "s",
                 (q.quantile(0.5, "nfscope_rpc_duration_seconds"), "p50"),
                 (q.quantile(0.99, "nfscope_rpc_duration_seconds"), "p99"),
             ),
-            graph(
+            timeseries(
                 "Residence by phase",
                 "Where requests spend their time on the server, as shares: waiting for a thread (queue), being read (receive), "
                 "executing, replying. Where the queue rises, there are too few threads, or threads wait; where the reply "
@@ -79,7 +79,7 @@ PAGE = page(
             ),
         ]),
         ("sched: where operations' time goes", [
-            graph(
+            timeseries(
                 "Operations by phase",
                 "What the threads do in operations, as shares: on a CPU (cpu), waiting for one (runqueue), for the log, "
                 "for other disk I/O (disk), for anything else (lock). The phase that rises is where to look.",
@@ -88,7 +88,7 @@ PAGE = page(
             ),
         ]),
         ("jbd2, xfs, btrfs, zfs: logs", [
-            graph(
+            timeseries(
                 "Log wait p99",
                 "99 of 100 waits of a thread for the journal or intent log are shorter. Where it rises, synchronous writes, "
                 "creates and removes become slower.",
@@ -97,7 +97,7 @@ PAGE = page(
             ),
         ]),
         ("block: disks", [
-            graph(
+            timeseries(
                 "Device p99",
                 "99 of 100 requests to a disk are done in less. Where it rises without more demand, the disk itself is slow.",
                 "s",

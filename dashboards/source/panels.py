@@ -1,4 +1,4 @@
-"""Panels and pages as all dashboards of nfscope build them.
+"""Panels, variables and dashboards in Grafana's terms, as all dashboards of nfscope build them.
 
 Every panel has a title, a description that says what it shows and what it means, and a unit: the functions here ask for
 all three.
@@ -6,7 +6,13 @@ all three.
 
 import itertools
 
-from grafana_foundation_sdk.builders import common, dashboard, heatmap, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.builders import common
+from grafana_foundation_sdk.builders import dashboard as dashboard_builders
+from grafana_foundation_sdk.builders import heatmap as heatmap_builders
+from grafana_foundation_sdk.builders import stat as stat_builders
+from grafana_foundation_sdk.builders import statetimeline as statetimeline_builders
+from grafana_foundation_sdk.builders import table as table_builders
+from grafana_foundation_sdk.builders import timeseries as timeseries_builders
 from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.models import common as c
 from grafana_foundation_sdk.models import dashboard as d
@@ -29,9 +35,9 @@ def _described(panel, title: str, description: str, unit: str, width: int, heigh
     return panel.title(title).description(description).unit(unit).datasource(SOURCE).span(width).height(height)
 
 
-def graph(title: str, description: str, unit: str, *queries: Query, stacked: bool = False, top: float | None = None, width: int = 12):
+def timeseries(title: str, description: str, unit: str, *queries: Query, stacked: bool = False, top: float | None = None, width: int = 12):
     """Lines over time; stacked where they are parts of a whole."""
-    panel = _described(timeseries.Panel(), title, description, unit, width, 8)
+    panel = _described(timeseries_builders.Panel(), title, description, unit, width, 8)
     panel = panel.min(0).line_width(1).show_points(c.VisibilityMode.NEVER).fill_opacity(60 if stacked else 8)
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(c.StackingMode.NORMAL).group("A"))
@@ -45,9 +51,9 @@ def graph(title: str, description: str, unit: str, *queries: Query, stacked: boo
     return panel
 
 
-def number(title: str, description: str, unit: str, expr: str, limits: tuple[float, float] | None = None, rising: bool = True):
+def stat(title: str, description: str, unit: str, expr: str, limits: tuple[float, float] | None = None, rising: bool = True):
     """One number now, over its recent course. Limits colour it: amber and red as it rises, or as it falls."""
-    panel = _described(stat.Panel(), title, description, unit, 4, 4)
+    panel = _described(stat_builders.Panel(), title, description, unit, 4, 4)
     panel = panel.graph_mode(c.BigValueGraphMode.AREA).color_mode(c.BigValueColorMode.VALUE)
     steps = [d.Threshold(value=None, color="green")]
     if limits:
@@ -55,29 +61,29 @@ def number(title: str, description: str, unit: str, expr: str, limits: tuple[flo
         colours = ["green", "orange", "red"] if rising else ["red", "orange", "green"]
         bounds = [None, amber, red] if rising else [None, red, amber]
         steps = [d.Threshold(value=v, color=colour) for v, colour in zip(bounds, colours)]
-    panel = panel.thresholds(dashboard.ThresholdsConfig().mode(d.ThresholdsMode.ABSOLUTE).steps(steps))
+    panel = panel.thresholds(dashboard_builders.ThresholdsConfig().mode(d.ThresholdsMode.ABSOLUTE).steps(steps))
     panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     return panel.with_target(_query(0, expr).range())
 
 
-def map_of_heat(title: str, description: str, unit: str, queries: tuple[str, str], width: int = 12):
+def heatmap(title: str, description: str, unit: str, queries: tuple[str, str], width: int = 12):
     """How values spread, over time. Grafana draws the native histogram if the server has one, else the classic buckets.
 
     It does so because of the two formats: a native histogram comes as cells, and the panel takes cells first.
     """
     native, classic = queries
-    panel = _described(heatmap.Panel(), title, description, unit, width, 8)
-    colour = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64)
+    panel = _described(heatmap_builders.Panel(), title, description, unit, width, 8)
+    colour = heatmap_builders.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64)
     panel = panel.color(colour.scale(HeatmapColorScale.EXPONENTIAL).exponent(0.5).fill("dark-orange"))
-    panel = panel.calculate(False).y_axis(heatmap.YAxisConfig().unit(unit)).cell_gap(0)
-    panel = panel.filter_values(heatmap.FilterValueRange().le(1e-9))
+    panel = panel.calculate(False).y_axis(heatmap_builders.YAxisConfig().unit(unit)).cell_gap(0)
+    panel = panel.filter_values(heatmap_builders.FilterValueRange().le(1e-9))
     panel = panel.with_target(_query(0, native).range().format(PromQueryFormat.TIME_SERIES))
     return panel.with_target(_query(1, classic, "{{le}}").range().format(PromQueryFormat.HEATMAP))
 
 
-def states(title: str, description: str, query: Query, off: str, on: str, width: int = 24):
+def state_timeline(title: str, description: str, query: Query, off: str, on: str, width: int = 24):
     """A bar for each series that says when it was 1."""
-    panel = _described(statetimeline.Panel(), title, description, "none", width, 8)
+    panel = _described(statetimeline_builders.Panel(), title, description, "none", width, 8)
     results = {
         "0": d.ValueMappingResult(text=off, color="green", index=0),
         "1": d.ValueMappingResult(text=on, color="red", index=1),
@@ -87,9 +93,9 @@ def states(title: str, description: str, query: Query, off: str, on: str, width:
     return panel.with_target(_query(0, *query).range())
 
 
-def rows(title: str, description: str, unit: str, columns: list[tuple[str, str, str]], width: int = 24, hide: tuple[str, ...] = ()):
+def table(title: str, description: str, unit: str, columns: list[tuple[str, str, str]], width: int = 24, hide: tuple[str, ...] = ()):
     """A table of what is now: a column for each name, unit and expression, beside the labels that they share."""
-    panel = _described(table.Panel(), title, description, unit, width, 9)
+    panel = _described(table_builders.Panel(), title, description, unit, width, 9)
     names = {}
     for n, (name, column_unit, expr) in enumerate(columns):
         query = _query(n, expr).instant().format(PromQueryFormat.TABLE)
@@ -103,15 +109,15 @@ def rows(title: str, description: str, unit: str, columns: list[tuple[str, str, 
     return panel.sort_by([common.TableSortByFieldState().display_name(columns[0][0]).desc(True)])
 
 
-def choice(name: str, metric: str, label: str = "", where: str = 'job=~"$job",instance=~"$instance"'):
+def variable(name: str, metric: str, label: str = "", where: str = 'job=~"$job",instance=~"$instance"'):
     """A variable with the values that a label of that metric has; several may be chosen, or all."""
     label = label or name
     selector = f"{metric}{{{where}}}" if where else metric
     everything = d.VariableOption(selected=True, text="All", value="$__all")
     query = {"query": f"label_values({selector}, {label})", "refId": name}
-    variable = dashboard.QueryVariable(name).label(name).query(query).datasource(SOURCE).current(everything)
-    variable = variable.refresh(d.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(d.VariableSort.NATURAL_ASC)
-    return variable.multi(True).include_all(True)
+    built = dashboard_builders.QueryVariable(name).label(name).query(query).datasource(SOURCE).current(everything)
+    built = built.refresh(d.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(d.VariableSort.NATURAL_ASC)
+    return built.multi(True).include_all(True)
 
 
 def histogram(metric: str) -> str:
@@ -119,21 +125,21 @@ def histogram(metric: str) -> str:
     return f'{{__name__=~"{metric}(_count)?",job=~"$job",instance=~"$instance"}}'
 
 
-def page(word: str, title: str, description: str, variables=(), content=()):
+def dashboard(word: str, title: str, description: str, variables=(), content=()):
     """A dashboard: rows, each with its title and its panels. A row's title begins with the words of its probes."""
-    built = dashboard.Dashboard(f"nfscope: {title}").uid(f"nfscope-{word}").description(description).tags([TAG])
+    built = dashboard_builders.Dashboard(f"nfscope: {title}").uid(f"nfscope-{word}").description(description).tags([TAG])
     built = built.time("now-1h", "now").refresh("30s").timezone("browser").editable()
     built = built.tooltip(d.DashboardCursorSync.CROSSHAIR)
-    links = dashboard.DashboardLink("nfscope").type(d.DashboardLinkType.DASHBOARDS).tags([TAG])
+    links = dashboard_builders.DashboardLink("nfscope").type(d.DashboardLinkType.DASHBOARDS).tags([TAG])
     built = built.link(links.as_dropdown(False).include_vars(True).keep_time(True))
-    built = built.with_variable(dashboard.DatasourceVariable("datasource").label("data source").type("prometheus"))
-    built = built.with_variable(choice("job", "nfscope_build_info", where=""))
-    built = built.with_variable(choice("instance", "nfscope_build_info", where='job=~"$job"'))
-    for variable in variables:
-        built = built.with_variable(variable)
+    built = built.with_variable(dashboard_builders.DatasourceVariable("datasource").label("data source").type("prometheus"))
+    built = built.with_variable(variable("job", "nfscope_build_info", where=""))
+    built = built.with_variable(variable("instance", "nfscope_build_info", where='job=~"$job"'))
+    for extra in variables:
+        built = built.with_variable(extra)
     number_of = itertools.count(1)
     for name, panels in content:
-        built = built.with_row(dashboard.Row(name).id(next(number_of)))
+        built = built.with_row(dashboard_builders.Row(name).id(next(number_of)))
         for panel in panels:
             built = built.with_panel(panel.id(next(number_of)))
     return built.build()

@@ -1,7 +1,7 @@
 """Where the time of operations and of requests goes."""
 
 from . import queries as q
-from .panels import choice, graph, page
+from .panels import dashboard, timeseries, variable
 
 CHOSEN = 'version=~"$version",op=~"$op"'
 PHASES = "nfscope_op_phase_seconds_total"
@@ -19,33 +19,33 @@ MEANING = {
 def phase(name: str):
     """The operations that spend most time in a phase."""
     chosen = f'{CHOSEN},phase="{name}"'
-    return graph(
+    return timeseries(
         f"Phase {name}",
         f"Time of operations in the phase {name}, the eight with most; 100 % keeps one thread busy. A rise means {MEANING[name]}.",
         "percentunit", (q.busiest(8, q.rate(PHASES, "version, op", chosen)), "v{{version}} {{op}}"),
     )
 
 
-PAGE = page(
+DASHBOARD = dashboard(
     "phases",
     "phases",
     "What operations wait for, and where requests spend their time on the server.",
-    variables=[choice("version", PHASES), choice("op", PHASES)],
+    variables=[variable("version", PHASES), variable("op", PHASES)],
     content=[
         ("sched: where operations' time goes", [
-            graph(
+            timeseries(
                 "Shares of the chosen operations' time",
                 "On a CPU (cpu), waiting for one (runqueue), asleep until the log is durable (log), for other disk I/O "
                 "(disk), for anything else (lock). They add up to the duration; the one that rises is the cause.",
                 "percentunit", (q.share(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True, top=1,
             ),
-            graph(
+            timeseries(
                 "Time of the chosen operations",
                 "The same in threads: 100 % keeps one thread busy. Where it rises to the number of threads, requests queue.",
                 "percentunit", (q.rate(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True,
             ),
             *(phase(name) for name in MEANING),
-            graph(
+            timeseries(
                 "CPUs in use",
                 "Share of the time of all CPUs of the host, used by any program. Near 100 % threads wait for a CPU: see the phase runqueue.",
                 "percentunit",
@@ -58,13 +58,13 @@ PAGE = page(
             ),
         ]),
         ("nfsd: where requests' time goes", [
-            graph(
+            timeseries(
                 "Shares of the requests' time",
                 "Waiting for a thread (queue), being read and checked (receive), executing, replying. Where the queue rises, "
                 "look at the threads; where the reply rises, at clients and network.",
                 "percentunit", (q.share("nfscope_rpc_phase_seconds_total", "phase"), "{{phase}}"), stacked=True, top=1,
             ),
-            graph(
+            timeseries(
                 "Time of requests by version and phase",
                 "The same in requests: 100 % is one request on the server at any moment. A rise is more demand or slower answers.",
                 "percentunit",

@@ -9,7 +9,7 @@ INTERVAL = "$__rate_interval"
 
 
 def of(metric: str, where: str = "") -> str:
-    """The metric of the servers that are chosen at the top of the page."""
+    """The metric of the servers that are chosen at the top of the dashboard."""
     labels = 'job=~"$job",instance=~"$instance"'
     return f"{metric}{{{labels},{where}}}" if where else f"{metric}{{{labels}}}"
 
@@ -30,7 +30,7 @@ def share(metric: str, label: str, where: str = "") -> str:
 
 
 def busiest(n: int, what: str) -> str:
-    """The n greatest, so that a page with a hundred clients stays readable."""
+    """The n greatest, so that a dashboard with a hundred clients stays readable."""
     return f"topk({n}, {what})"
 
 

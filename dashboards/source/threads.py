@@ -1,18 +1,18 @@
 """The nfsd threads, and the requests that wait for them."""
 
 from . import queries as q
-from .panels import graph, map_of_heat, page
+from .panels import dashboard, heatmap, timeseries
 
 POOL = "instance, pool"
 NAMED = "{{instance}} pool {{pool}}"
 
-PAGE = page(
+DASHBOARD = dashboard(
     "threads",
     "threads and RPC",
     "Whether there are enough nfsd threads, how long requests wait for one, and what comes in and goes out.",
     content=[
         ("nfsd: threads", [
-            graph(
+            timeseries(
                 "Threads",
                 "nfsd threads that run, threads that execute a request, and the most that the pool may have. Where busy threads "
                 "rise to those that run, requests queue.",
@@ -21,33 +21,33 @@ PAGE = page(
                 (q.by(POOL, q.of("nfscope_threads_busy")), f"{NAMED} busy"),
                 (q.by(POOL, q.of("nfscope_threads_limit")), f"{NAMED} limit"),
             ),
-            graph(
+            timeseries(
                 "Utilisation",
                 "Share of the threads' time in which they execute a request. Above 0.8 requests begin to queue; whether more threads "
                 "would help depends on what the threads wait for: see phases.",
                 "percentunit",
                 (f"{q.rate('nfscope_thread_busy_seconds_total', POOL)} / {q.by(POOL, q.of('nfscope_threads'))}", NAMED), top=1,
             ),
-            graph(
+            timeseries(
                 "Every thread busy",
                 "Share of the time during which every running thread executed a request: a request that arrived then had to "
                 "wait. A rise is thread starvation, or threads that wait for something slow.",
                 "percentunit", (q.rate("nfscope_threads_saturated_seconds_total", POOL), NAMED), top=1,
             ),
-            graph(
+            timeseries(
                 "Queue",
                 "From a request's arrival on its socket until a thread took it. Where it rises, all threads are busy.",
                 "s",
                 (q.quantile(0.5, "nfscope_rpc_queue_seconds", POOL), f"{NAMED} p50"),
                 (q.quantile(0.99, "nfscope_rpc_queue_seconds", POOL), f"{NAMED} p99"),
             ),
-            map_of_heat(
+            heatmap(
                 "Queue time",
                 "How the waits for a thread spread: each column is a moment, darker is more. A band that rises is a queue that "
                 "builds up.",
                 "s", q.cells("nfscope_rpc_queue_seconds"),
             ),
-            map_of_heat(
+            heatmap(
                 "Residence",
                 "How long requests stay on the server, from arrival to reply. A second band that appears above the first is a "
                 "group of requests that wait.",
@@ -55,29 +55,29 @@ PAGE = page(
             ),
         ]),
         ("nfsd: RPC", [
-            graph(
+            timeseries(
                 "Requests", "RPC requests a second by NFS version. A rise is more demand.",
                 "reqps", (q.count("nfscope_rpc_duration_seconds", "version"), "v{{version}}"), stacked=True,
             ),
-            graph(
+            timeseries(
                 "Residence by version", "99 of 100 requests stay for less. Where one version rises alone, so do its operations.",
                 "s", (q.quantile(0.99, "nfscope_rpc_duration_seconds", "version"), "v{{version}} p99"),
             ),
-            graph(
+            timeseries(
                 "Bytes received", "Bytes of RPC calls over TCP. A rise is mostly more WRITEs.",
                 "Bps", (q.rate("nfscope_rpc_received_bytes_total", "version"), "v{{version}}"), stacked=True,
             ),
-            graph(
+            timeseries(
                 "Bytes sent", "Bytes of RPC replies. A rise is mostly more READs, or larger directories.",
                 "Bps", (q.rate("nfscope_rpc_sent_bytes_total", "version"), "v{{version}}"), stacked=True,
             ),
-            graph(
+            timeseries(
                 "Calls without a proper answer",
                 "dropped, deferred for an upcall, malformed (garbage), refused (auth). Where it rises, look at rpc.mountd, at "
                 "exports and at clients.",
                 "reqps", (q.rate("nfscope_rpc_dropped_total", "reason"), "{{reason}}"),
             ),
-            graph(
+            timeseries(
                 "Duplicate request cache",
                 "Look-ups: hit (a repeated call was answered from the cache), miss, nocache (repeating does no harm). Hits that "
                 "rise are clients that repeat calls: slow answers, or a network that loses packets.",

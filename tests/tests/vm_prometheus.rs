@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::monitoring::{
-    Format, Page, Prometheus, Release, Rule, Sample, Wants, base_name, dashboards, substituted,
+    Dashboard, Format, Prometheus, Release, Rule, Sample, Wants, base_name, dashboards, substituted,
 };
 use lab::{Agent, Kernel, Load, Running, Server};
 use nfscope_model::{Info, Kind};
@@ -65,8 +65,8 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     let mut wrong = Vec::new();
     for (prometheus, job) in asked {
         let mut answers = 0;
-        for page in Page::all()? {
-            answers += ask_page(prometheus, job, &page, &mut wrong)?;
+        for dashboard in Dashboard::all()? {
+            answers += ask_dashboard(prometheus, job, &dashboard, &mut wrong)?;
         }
         done(&format!(
             "{answers} queries by {} of {job}",
@@ -193,17 +193,17 @@ fn wait_for_scrapes(prometheus: &Prometheus, job: &str) -> Result<()> {
 }
 
 /// Asks everything that a dashboard asks, as Grafana would, and says how much that was.
-fn ask_page(
+fn ask_dashboard(
     prometheus: &Prometheus,
     job: &str,
-    page: &Page,
+    dashboard: &Dashboard,
     wrong: &mut Vec<String>,
 ) -> Result<usize> {
-    let values = page.values(prometheus, job, RATE_INTERVAL)?;
+    let values = dashboard.values(prometheus, job, RATE_INTERVAL)?;
     let stores_native = prometheus.release() == Release::Newer;
     let stores_classic = !stores_native || job == BOTH;
     let mut answers = 0;
-    for panel in &page.panels {
+    for panel in &dashboard.panels {
         for target in &panel.targets {
             let expression = substituted(&target.expression, &values);
             let answer = if target.instant {
@@ -218,7 +218,7 @@ fn ask_page(
                 Format::Series | Format::Table => true,
             };
             answers += 1;
-            let what = format!("{}: {}", page.name, panel.title);
+            let what = format!("{}: {}", dashboard.name, panel.title);
             judge(prometheus, &what, &expression, answer, expected, wrong);
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! Nothing here understands PromQL: expressions are parsed, checked and evaluated by Prometheus itself.
 
-mod pages;
+mod dashboards;
 mod prometheus;
 mod promql;
 
-pub use pages::{Format, Page, Panel, Target, Variable, substituted};
+pub use dashboards::{Dashboard, Format, Panel, Target, Variable, substituted};
 pub use prometheus::{Prometheus, Release, Rule, Sample};
 pub use promql::{Wants, base_name};
 

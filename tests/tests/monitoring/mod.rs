@@ -1,7 +1,7 @@
-//! Dashboards, rules and their page, against the metric table and by Prometheus's own parser. Needs no machine, only what
-//! `tests/setup/setup.sh monitoring` brings.
+//! Dashboards, rules and docs/findings.md, against the metric table and by Prometheus's own parser. Needs no machine, only
+//! what `tests/setup/setup.sh monitoring` brings.
 
-mod pages;
+mod dashboards;
 mod rules;
 
 use std::path::Path;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use lab::monitoring::{Page, Panel, Wants, base_name, dashboards, generate, substituted};
+use lab::monitoring::{Dashboard, Panel, Wants, base_name, dashboards, generate, substituted};
 use nfscope_model::family;
 
 use super::with_rules;
 
-/// Every selector names the servers that are chosen at the top of the page.
+/// Every selector names the servers that are chosen at the top of the dashboard.
 const CHOSEN: &str = r#"{job=~"$job",instance=~"$instance""#;
 
 #[test]
@@ -51,23 +51,25 @@ fn the_dashboards_are_what_the_generator_writes() {
 fn every_dashboard_follows_the_house_rules() {
     let probes = family::PROBE_ATTACHED.info.labels[0].values;
     let words: BTreeSet<&str> = probes.split(", ").chain(["nfscope"]).collect();
-    let pages = Page::all().unwrap();
-    assert!(pages.len() >= 8);
-    for page in &pages {
-        let name = &page.name;
-        assert_eq!(page.json["uid"], format!("nfscope-{name}"));
+    let dashboards = Dashboard::all().unwrap();
+    assert!(dashboards.len() >= 8);
+    for dashboard in &dashboards {
+        let name = &dashboard.name;
+        assert_eq!(dashboard.json["uid"], format!("nfscope-{name}"));
         for field in ["title", "description"] {
             assert!(
-                page.json[field].as_str().is_some_and(|t| !t.is_empty()),
+                dashboard.json[field]
+                    .as_str()
+                    .is_some_and(|t| !t.is_empty()),
                 "{name}: {field}"
             );
         }
-        let all = page.json["templating"]["list"].as_array().unwrap();
+        let all = dashboard.json["templating"]["list"].as_array().unwrap();
         let variables: Vec<_> = all.iter().map(|v| v["name"].as_str().unwrap()).collect();
         assert_eq!(variables[..3], ["datasource", "job", "instance"], "{name}");
         assert_eq!(
             all.len() - 1,
-            page.variables.len(),
+            dashboard.variables.len(),
             "{name}: variables that cannot be read"
         );
         for variable in &all[1..] {
@@ -78,17 +80,17 @@ fn every_dashboard_follows_the_house_rules() {
             );
         }
         let mut ids = BTreeSet::new();
-        for panel in page.json["panels"].as_array().unwrap() {
+        for panel in dashboard.json["panels"].as_array().unwrap() {
             assert!(
                 ids.insert(panel["id"].as_u64().unwrap()),
                 "{name}: two panels with one id"
             );
         }
         assert!(
-            !page.rows.is_empty() && page.json["panels"][0]["type"] == "row",
+            !dashboard.rows.is_empty() && dashboard.json["panels"][0]["type"] == "row",
             "{name}"
         );
-        for row in &page.rows {
+        for row in &dashboard.rows {
             // `git grep <word>` walks from the probe to its row.
             let (named, _) = row
                 .split_once(": ")
@@ -98,14 +100,14 @@ fn every_dashboard_follows_the_house_rules() {
                 "{name}: row {row:?}"
             );
         }
-        for panel in &page.panels {
+        for panel in &dashboard.panels {
             check(name, panel);
         }
     }
 }
 
-fn check(page: &str, panel: &Panel) {
-    let what = format!("{page}: panel {:?}", panel.title);
+fn check(dashboard: &str, panel: &Panel) {
+    let what = format!("{dashboard}: panel {:?}", panel.title);
     assert!(!panel.title.is_empty(), "{what}: no title");
     let description = panel.json["description"].as_str().unwrap_or_default();
     let sentences = description.split_inclusive(['.', ':', ';', '?']).count();
@@ -157,22 +159,26 @@ fn check(page: &str, panel: &Panel) {
 fn dashboards_ask_for_what_the_metric_table_has() {
     let prometheus = with_rules();
     let mut asked = BTreeSet::new();
-    for page in Page::all().unwrap() {
+    for dashboard in Dashboard::all().unwrap() {
         let mut values = vec![("__rate_interval".to_owned(), "1m".to_owned())];
-        for variable in &page.variables {
+        for variable in &dashboard.variables {
             let selector = substituted(&variable.selector, &values);
             let wants = Wants::of(&prometheus.parse(&selector).unwrap());
-            assert_eq!(wants.wrong, [""; 0], "{}: ${}", page.name, variable.name);
+            assert_eq!(
+                wants.wrong, [""; 0],
+                "{}: ${}",
+                dashboard.name, variable.name
+            );
             assert!(
                 wants.has_label(&variable.label),
                 "{}: ${}",
-                page.name,
+                dashboard.name,
                 variable.name
             );
             values.push((variable.name.clone(), ".+".to_owned()));
         }
-        for panel in &page.panels {
-            let what = format!("{}: {}", page.name, panel.title);
+        for panel in &dashboard.panels {
+            let what = format!("{}: {}", dashboard.name, panel.title);
             for target in &panel.targets {
                 let expression = substituted(&target.expression, &values);
                 assert!(

@@ -10,7 +10,7 @@ use super::{Prometheus, dashboards};
 
 /// One dashboard.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct Dashboard {
     /// The file's name without its ending.
     pub name: String,
     /// All of it.
@@ -69,25 +69,25 @@ pub struct Variable {
     pub label: String,
 }
 
-impl Page {
+impl Dashboard {
     /// Every dashboard of the workspace, by name.
-    pub fn all() -> Result<Vec<Page>> {
+    pub fn all() -> Result<Vec<Dashboard>> {
         let dir = dashboards().join("grafana");
-        let mut pages = Vec::new();
+        let mut dashboards = Vec::new();
         for entry in fs::read_dir(&dir).with_context(|| format!("listing {}", dir.display()))? {
-            pages.push(Page::read(&entry?.path())?);
+            dashboards.push(Dashboard::read(&entry?.path())?);
         }
-        pages.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(pages)
+        dashboards.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(dashboards)
     }
 
-    fn read(path: &Path) -> Result<Page> {
+    fn read(path: &Path) -> Result<Dashboard> {
         let text = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
         let json: Value =
             serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
         let (rows, panels): (Vec<_>, Vec<_>) =
             list(&json["panels"]).partition(|p| p["type"] == "row");
-        Ok(Page {
+        Ok(Dashboard {
             name: path
                 .file_stem()
                 .unwrap_or_default()
