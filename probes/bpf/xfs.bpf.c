@@ -99,7 +99,7 @@ int PROGRAM(xfs_write_begin, struct xlog *log, struct xlog_in_core *iclog, u64 b
 	log_written(w.dev, READ(log, l_targ, bt_dev) != READ(mp, m_ddev_targp, bt_dev), bytes);
 }
 
-/* Durable; those that wait for it are about to be told. */
+/* Durable; those that wait for it are about to be woken. */
 SEC("fentry/xlog_state_done_syncing")
 int PROGRAM(xfs_write_end, struct xlog_in_core *iclog)
 {

@@ -5,7 +5,7 @@
 # installed, so that no service starts. $lab/dashboards/ is a Python environment of its own.
 
 # Name, Debian's version as an extended regular expression (the newest match is taken), and the packages. The older one is
-# what a Debian 12 has and knows classic histograms alone unless told otherwise; the newer one stores native ones.
+# what a Debian 12 has and knows classic histograms alone by default; the newer one stores native ones.
 prometheus_releases=(
   "2.42 ^2\.42\. prometheus"
   "3.5 ^3\.5\. prometheus promtool"

@@ -19,7 +19,7 @@ pub fn take() -> Result<OwnedFd> {
     let dir = crate::kernel::cache().join("slots");
     fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
     let started = Instant::now();
-    let mut told = false;
+    let mut reported = false;
     loop {
         for slot in 0..SLOTS {
             let path = dir.join(format!("{slot}.lock"));
@@ -35,8 +35,8 @@ pub fn take() -> Result<OwnedFd> {
                 Err(e) => return Err(e).with_context(|| format!("locking {}", path.display())),
             }
         }
-        if !told && started.elapsed() > Duration::from_secs(2) {
-            told = true;
+        if !reported && started.elapsed() > Duration::from_secs(2) {
+            reported = true;
             eprintln!("lab: {SLOTS} machines are running already; waiting for one to end");
         }
         if started.elapsed() > PATIENCE {

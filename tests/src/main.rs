@@ -259,7 +259,7 @@ fn run(what: What) -> Result<()> {
             let wrong = verdicts.iter().filter(|v| !v.wrong.is_empty()).count();
             anyhow::ensure!(
                 wrong == 0 || options.measure,
-                "{wrong} of {} scenarios are not judged as they are",
+                "{wrong} of {} scenarios are not diagnosed as expected",
                 verdicts.len()
             );
         }

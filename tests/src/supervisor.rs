@@ -56,7 +56,7 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
         }
     });
     let status = machine.wait().context("waiting for the machine")?;
-    // A machine that died by itself is a finding: its owner is told, and may want the logs.
+    // A machine that died by itself is a finding: its owner learns of it, and may want the logs.
     fs::write(dir.join(ENDED), format!("{status}\n")).ok();
     while !OWNER_GONE.load(Ordering::SeqCst) {
         thread::sleep(Duration::from_millis(20));
@@ -72,7 +72,7 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
 }
 
 /// Adds the CPU time of the machine's processes to the file that `LAB_CPU_SECONDS` names. Killed from the top, they
-/// leave no parent that could wait for them and be told.
+/// leave no parent that could wait for them and be notified.
 fn tell_cpu_seconds(group: Pid) {
     let Some(path) = std::env::var_os("LAB_CPU_SECONDS") else {
         return;

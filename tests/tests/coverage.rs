@@ -12,7 +12,7 @@ use nfscope_model::{Sample, Snapshot};
 pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
 /// What the kernel, the agent and the raw client say of the same calls.
-pub struct Witnessed {
+pub struct CountedLoad {
     kernel: Kernel,
     /// The raw client's word.
     sent: Sent,
@@ -35,7 +35,7 @@ pub struct Witnessed {
 /// With one CPU on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers
 /// (net/sunrpc/svc.c, vs_count[]++ and rpccnt++), which two CPUs lose at times. From 6.12 on the procedures are
 /// counted per CPU.
-pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Result<Witnessed> {
+pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Result<CountedLoad> {
     let kernel = server.kernel();
     let alone = kernel == Kernel::V6_1;
     let second = "/sys/devices/system/cpu/cpu1/online";
@@ -57,7 +57,7 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
         sent.calls,
         lab::reconcile::lost(&seen_after)
     );
-    Ok(Witnessed {
+    Ok(CountedLoad {
         kernel,
         sent,
         counted: after - before,
@@ -75,9 +75,9 @@ fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
     Ok((counted, seen.remove(0)))
 }
 
-impl Witnessed {
+impl CountedLoad {
     pub fn every_op_is_counted(&self) -> Result<()> {
-        let Witnessed {
+        let CountedLoad {
             kernel,
             sent,
             counted,
@@ -237,7 +237,7 @@ fn nothing_was_lost(s: &Snapshot, kernel: Kernel) {
             }
             // A journal commit or a block request under way at attach ends without its beginning.
             "unmatched" => 64.0,
-            // Compared with the number of connections.
+            // CountedLoad with the number of connections.
             "arrival_unknown" => continue,
             _ => 0.0,
         };

@@ -1,4 +1,4 @@
-//! Disks are as slow as the lab is told to make them: every test of a delay believes what is checked here.
+//! Disks are as slow as the lab is asked to make them: every test of a delay believes what is checked here.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A host that lacks something is told what, why and what to do; what can still be measured is measured exactly.
+//! What a host lacks is reported with the reason and the fix; what can still be measured is measured exactly.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,7 +105,7 @@ pub fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {
                 assert!(!reason.is_empty(), "{name} is absent without a reason");
                 assert_ne!(p["required"], true, "{name}: {reason}");
             }
-            // Of filesystems that this machine does not have.
+            // Of file systems that this machine does not have.
             "unused" => assert!(
                 ["xfs", "btrfs", "zfs"].contains(&p["probe"].as_str().unwrap_or_default()),
                 "{p}"

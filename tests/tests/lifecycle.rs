@@ -160,8 +160,8 @@ fn leaves_nothing_behind(
     only_what_was_there(server, clean).context("after SIGTERM during attach")
 }
 
-/// A module that probes hold can be replaced once they let go, and the agent goes on.
-pub fn modules_are_let_go_of_on_request(server: &Server, agent: &Agent) -> Result<()> {
+/// A module that probes hold can be replaced once they are detached, and the agent goes on.
+pub fn probes_are_detached_on_request(server: &Server, agent: &Agent) -> Result<()> {
     server.sh("modprobe xfs")?;
     let port = agent.port();
     let change = |what: &str| -> Result<String> {
@@ -220,7 +220,7 @@ fn attached(server: &Server) -> Result<String> {
     Ok(server.sh("bpftool prog list | grep -oP 'name \\S+' | sort | uniq -c; bpftool link list | grep -c '^[0-9]' || true")?.stdout)
 }
 
-/// The kernel lets go of programs a moment after their owner has ended.
+/// The kernel detaches programs a moment after their owner has ended.
 fn only_what_was_there(server: &Server, clean: &str) -> Result<()> {
     let mut last = String::new();
     eventually(|| {

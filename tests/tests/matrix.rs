@@ -234,7 +234,7 @@ fn table(reports: &[(Kernel, Vec<ProbeStatus>)]) -> Result<String> {
     Ok(out)
 }
 
-/// The kind of hook, or that there is none; and the reason, if there is one to be told.
+/// The kind of hook, or that there is none; and the reason, if there is one to show.
 fn cell(p: &ProbeStatus) -> (String, Option<String>) {
     let kind = p.hook.split('/').next().unwrap_or_default();
     let what = match p.state {
@@ -242,11 +242,11 @@ fn cell(p: &ProbeStatus) -> (String, Option<String>) {
         ProbeState::Unused => "no module",
         _ => "no",
     };
-    let told = !p.reason.is_empty() && p.state != ProbeState::Unused;
+    let shown = !p.reason.is_empty() && p.state != ProbeState::Unused;
     // The hook's name is in the program's row of `nfscope check`.
     (
         what.to_owned(),
-        told.then(|| p.reason.replace(&p.hook, kind)),
+        shown.then(|| p.reason.replace(&p.hook, kind)),
     )
 }
 

@@ -33,17 +33,17 @@ fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
 /// same (in two thousand simulated ones it is one in fifty): about one subject then, whose quantities move together, and never
 /// with a probability below a thousandth.
 fn of_the_same(c: &Compared) -> Result<()> {
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for row in rows(c)? {
         if row["verdict"] != "no_evidence" {
             ensure!(row["p"].as_f64().is_some_and(|p| p > 0.001), "{row}");
-            told.insert(row["of"].to_string());
+            reported.insert(row["of"].to_string());
         }
     }
-    ensure!(told.len() <= 1, "{}", c.text);
+    ensure!(reported.len() <= 1, "{}", c.text);
     ensure!(warned(c) == Vec::<&str>::new(), "{:?}", c.json["caveats"]);
     ensure!(
-        !told.is_empty() || c.html.contains("No evidence of a change"),
+        !reported.is_empty() || c.html.contains("No evidence of a change"),
         "the page"
     );
     Ok(())

@@ -114,12 +114,12 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     let sent = checks.run("everything is sent", || {
         coverage::everything_is_sent(&server, &agent, operations)
     });
-    if let Some(witnessed) = &sent {
+    if let Some(counted) = &sent {
         checks.run("every operation is counted", || {
-            witnessed.every_op_is_counted()
+            counted.every_op_is_counted()
         });
         checks.run("phases add up", || {
-            conservation::phases_add_up(witnessed, kernel)
+            conservation::phases_add_up(counted, kernel)
         });
     }
     run_all(
@@ -137,7 +137,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     Ok((server, agent))
 }
 
-/// What a cause adds is in its phase, and slow operations are told one by one.
+/// What a cause adds is in its phase, and slow operations are reported one by one.
 fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
     causes::make_files(server)?;
     run_all(server, agent, checks, &causes::ON_EXT4)?;
@@ -184,7 +184,7 @@ fn vm_7_2_matrix_and_logs_and_disks() -> Result<()> {
     logs_and_disks(Kernel::V7_2)
 }
 
-/// Writes to one file system after the other, on which it is told as the kernel does; then what is measured is true.
+/// Writes to one file system after the other, on which it is reported as the kernel does; then what is measured is true.
 fn logs_and_disks(kernel: Kernel) -> Result<()> {
     let mut checks = Checks::new(&format!("{kernel} logs and disks"));
     let server = Server::boot(kernel)
@@ -274,8 +274,8 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
     checks.run("an address in use", || {
         faults::an_address_in_use_is_named(&server, &agent)
     });
-    checks.run("modules are let go of", || {
-        lifecycle::modules_are_let_go_of_on_request(&server, &agent)
+    checks.run("probes are detached on request", || {
+        lifecycle::probes_are_detached_on_request(&server, &agent)
     });
     server.client(0).unmount_all()?;
     checks.run("workloads", || workloads::run_over_nfs(&server, &agent));

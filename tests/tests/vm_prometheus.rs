@@ -93,7 +93,7 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     Ok(())
 }
 
-/// The other filesystems whose logs nfscope knows, in memory, below the export.
+/// The other file systems whose logs nfscope knows, in memory, below the export.
 fn export_journals(server: &Server) -> Result<()> {
     server.sh("set -e
         sysctl -qw kernel.bpf_stats_enabled=1
@@ -219,7 +219,7 @@ fn ask_dashboard(
             };
             answers += 1;
             let what = format!("{}: {}", dashboard.name, panel.title);
-            judge(prometheus, &what, &expression, answer, expected, wrong);
+            expect_answer(prometheus, &what, &expression, answer, expected, wrong);
         }
     }
     Ok(answers)
@@ -252,11 +252,11 @@ fn ask_rule(
         ensure!(expression.contains(" bool "), "{}: {expression}", rule.name);
     }
     let answer = prometheus.query(&expression);
-    judge(prometheus, &rule.name, &expression, answer, true, wrong);
+    expect_answer(prometheus, &rule.name, &expression, answer, true, wrong);
     Ok(())
 }
 
-fn judge(
+fn expect_answer(
     prometheus: &Prometheus,
     what: &str,
     expression: &str,
@@ -275,7 +275,7 @@ fn judge(
     ));
 }
 
-/// The older server has classic histograms, the newer one native ones, or both where it is told to: and both count alike.
+/// The older server has classic histograms, the newer one native ones, or both where it is configured to: and both count alike.
 fn histograms_are_stored_as_asked(
     older: &Prometheus,
     newer: &Prometheus,

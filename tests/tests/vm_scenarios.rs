@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::scenarios::{Runner, Scenario, Verdict, all_scenarios, judge, matrix};
+use lab::scenarios::{Runner, Scenario, Verdict, all_scenarios, diagnosed, matrix};
 use lab::{Checks, Kernel};
 use nfscope_diagnose::tracker::WINDOW;
 
@@ -59,7 +59,7 @@ fn causes_are_named(runner: &Runner, scenarios: &[Scenario], checks: &mut Checks
     for scenario in scenarios {
         checks.run(&scenario.name, || {
             let seen = runner.play(scenario, false)?;
-            let verdict = Verdict::of(scenario, judge(&seen.window));
+            let verdict = Verdict::of(scenario, diagnosed(&seen.window));
             println!("{}", verdict.line());
             let (line, right) = (verdict.line(), verdict.wrong.is_empty());
             verdicts.push(verdict);
@@ -70,7 +70,7 @@ fn causes_are_named(runner: &Runner, scenarios: &[Scenario], checks: &mut Checks
     println!("{}", matrix(&verdicts));
 }
 
-/// The load goes on when its log has become fast again: the agent, which judges every ten seconds, lets go of the finding
+/// The load goes on when its log has become fast again: the agent, which evaluates every ten seconds, clears the finding
 /// within three windows, and finds nothing else in it. The first in its machine, whose history it reads.
 fn a_finding_ends_with_its_cause(runner: &Runner) -> Result<()> {
     let scenarios = all_scenarios()?;

@@ -43,7 +43,7 @@ pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Resu
     // Adds the log device.
     match server.kernel() {
         Kernel::V6_12 => {
-            checks.run("the pool's disks are as slow as told", || {
+            checks.run("the pool's disks are as slow as asked", || {
                 crate::disks::of_a_pool_are_as_slow_as_told(server)
             });
         }
@@ -342,7 +342,7 @@ fn a_bypassed_log_is_told(watch: &Watch) -> Result<()> {
     Ok(())
 }
 
-/// Dataset, sync and logbias of each dataset that is told.
+/// Dataset, sync and logbias of each dataset that is reported.
 fn datasets(seen: &Snapshot) -> Vec<String> {
     let series = seen.series(&family::ZFS_DATASET.info).iter();
     series.map(|s| s.labels[1..].join(" ")).collect()
@@ -366,7 +366,7 @@ fn pools(agent: &Agent) -> Result<Vec<String>> {
 fn pools_come_and_go(watch: &Watch) -> Result<()> {
     let server = watch.server;
     // What an agent has read a moment ago, it tells again.
-    let told = |want: &[&str]| -> Result<()> {
+    let reported = |want: &[&str]| -> Result<()> {
         let started = Instant::now();
         loop {
             let now = pools(watch.agent)?;
@@ -378,20 +378,20 @@ fn pools_come_and_go(watch: &Watch) -> Result<()> {
         }
     };
     let write = "dd if=/dev/zero of=/run/two/f bs=4k count=5 oflag=sync status=none";
-    told(&["tank"])?;
+    reported(&["tank"])?;
     server.sh(&format!(
         "set -e; truncate -s 256M /run/two.img
          zpool create -f -o cachefile=none -m /run/two two /run/two.img; {write}"
     ))?;
-    told(&["tank", "two"])?;
+    reported(&["tank", "two"])?;
     server.sh("zpool export two")?;
-    told(&["tank"])?;
+    reported(&["tank"])?;
     server.sh(&format!(
         "set -e; zpool import -o cachefile=none -d /run/two.img two; {write}"
     ))?;
-    told(&["tank", "two"])?;
+    reported(&["tank", "two"])?;
     server.sh("zpool destroy two")?;
-    told(&["tank"])?;
+    reported(&["tank"])?;
     // And what is left counts on. Sharing and unsharing, zpool has exportfs forget what /etc/exports does not have.
     server.nfsd_start()?;
     let w = watch.during(|| server.run_clients("write --times 20").map(drop))?;
@@ -454,7 +454,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
     };
     counts_all().context("loaded after the agent")?;
 
-    // An upgrade: let go of, unloaded, loaded anew under the same agent.
+    // An upgrade: detached, unloaded, loaded anew under the same agent.
     let program = lab::nfscope_program()?;
     let url = format!("http://127.0.0.1:{}", agent.port());
     let said = server.sh(&format!("{} detach zfs --url {url}", program.display()))?;
@@ -466,7 +466,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
     );
     server
         .sh("zfs_down")
-        .context("under an agent that let go")?;
+        .context("under an agent that detached")?;
     server.sh("zfs_up")?;
     server.nfsd_start()?;
     let started = Instant::now();

@@ -16,18 +16,18 @@ pub struct Fact {
     pub fix: String,
 }
 
-/// One exported filesystem, for `nfscope check`.
+/// One exported file system, for `nfscope check`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Exported {
     /// As it is exported.
     pub path: String,
-    /// Type of the filesystem there.
+    /// Type of the file system there.
     pub fs: String,
     /// Label `volume` of its metrics.
     pub volume: String,
     /// Where its log lies, in words.
     pub log: String,
-    /// Whether that is a device of its own; `null` where there is no log, or it cannot be told.
+    /// Whether that is a device of its own; `null` where there is no log, or it is unknown.
     pub separate: Option<bool>,
     /// False where something of the log is not measured, or is not as it should be.
     pub ok: bool,
@@ -58,7 +58,7 @@ pub struct Report {
     pub verdict: Verdict,
     /// Facts about the host.
     pub facts: Vec<Fact>,
-    /// Exported filesystems and their logs.
+    /// Exported file systems and their logs.
     pub exports: Vec<Exported>,
     /// What each probe program would do here.
     pub probes: Vec<ProbeStatus>,

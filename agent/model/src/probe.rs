@@ -12,9 +12,9 @@ pub enum ProbeState {
     Fallback,
     /// Will attach by itself once the kernel module or the service it observes is there.
     Waiting,
-    /// It observes a kind of filesystem that this host does not use; attaches by itself when it does. Nothing is lacking.
+    /// It observes a kind of file system that this host does not use; attaches by itself when it does. Nothing is lacking.
     Unused,
-    /// Let go of on request, so that its kernel module can be unloaded; attaches again on request, or once the module is
+    /// Detached on request, so that its kernel module can be unloaded; attaches again on request, or once the module is
     /// loaded anew.
     Detached,
     /// This host cannot offer it; the reason says what is missing and what would help.

@@ -48,9 +48,9 @@ pub struct SlowOp {
 /// The phases of one operation; they add up to its duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpPhases {
-    /// On a processor.
+    /// On a CPU.
     pub cpu: Duration,
-    /// Runnable, waiting for a processor.
+    /// Runnable, waiting for a CPU.
     pub runqueue: Duration,
     /// Asleep until the journal or intent log was durable.
     pub log: Duration,
@@ -63,7 +63,7 @@ pub struct OpPhases {
 /// What was reported since the last look.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SlowBatch {
-    /// In the order in which they ended on each processor.
+    /// In the order in which they ended on each CPU.
     pub ops: Vec<SlowOp>,
     /// Operations that the filter describes and that are missing: the limit was reached, or nobody read for too long.
     pub left_out: u64,

@@ -79,8 +79,8 @@ impl Server {
         self.median * (sigma * Normal::standard().inverse_cdf(q)).exp()
     }
 
-    /// The same as somebody is told of it who has seen a thousand million operations in buckets.
-    fn told(&self, q: f64) -> Estimate {
+    /// The same as somebody learns it who has seen a thousand million operations in buckets.
+    fn estimated(&self, q: f64) -> Estimate {
         let sigma = self.between.hypot(self.within);
         let below = |i: usize| {
             let z = (Scheme::TIME.edge(i) / self.median).ln() / sigma;
@@ -143,7 +143,7 @@ fn intervals_cover_the_truth() {
     }
 }
 
-/// Buckets are 19 % wide, but values between their edges are told apart far better; where a bucket has so many that they are
+/// Buckets are 19 % wide, but values between their edges are distinguished far better; where a bucket has so many that they are
 /// not, the interval says so.
 #[test]
 fn buckets_hardly_distort_quantiles() {
@@ -159,9 +159,9 @@ fn buckets_hardly_distort_quantiles() {
                     within,
                     ..SERVER
                 };
-                let (truth, told) = (server.quantile(q), server.told(q));
-                let i = told.interval(CONFIDENCE);
-                let off = (told.value / truth - 1.0).abs();
+                let (truth, estimate) = (server.quantile(q), server.estimated(q));
+                let i = estimate.interval(CONFIDENCE);
+                let off = (estimate.value / truth - 1.0).abs();
                 let hidden = i.high > i.low * 1.01;
                 worst[usize::from(hidden)] = worst[usize::from(hidden)].max(off);
                 if hidden {

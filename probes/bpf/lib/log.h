@@ -5,9 +5,9 @@
  *
  * Who includes this names its maps: LOG_MAP, LOG_EVENT_MAP and LOG_THREAD_MAP.
  *
- * A function that waits for a log may call another one that does. Only the outer one is a wait: an inner one is told by
- * the function in which it can lie. All others find nothing begun; what they find is what the kernel left over when it
- * skipped an end, counts as unmatched, and goes.
+ * A function that waits for a log may call another one that does. Only the outer one is a wait: an inner one is
+ * recognised by the function in which it can lie. All others find nothing begun; what they find is what the kernel left
+ * over when it skipped an end, counts as unmatched, and goes.
  */
 #ifndef NFSCOPE_LOG_H
 #define NFSCOPE_LOG_H

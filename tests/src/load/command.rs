@@ -16,7 +16,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Sync and async writes, reads and metadata of every sort; 20,000 operations unless told otherwise.
+    /// Sync and async writes, reads and metadata of every sort; 20,000 operations by default.
     pub fn mixed() -> Load {
         Load {
             operations: 20_000,

@@ -14,7 +14,7 @@ pub struct ClientLoad {
     /// How many clients
     #[arg(long, default_value_t = 1)]
     pub clients: u32,
-    /// So many of them at a time; unless told so, all, and none begins before all are prepared
+    /// So many of them at a time; by default all, and none begins before all are prepared
     #[arg(long)]
     pub at_once: Option<u32>,
     /// Operations of the first client

@@ -13,7 +13,7 @@ pub enum Operation {
     Access,
     /// GETATTR, LOOKUP and ACCESS by turns, as a client that trusts nothing it remembers.
     Revalidate,
-    /// READ of the file that all share, each one from another megabyte of it unless told otherwise.
+    /// READ of the file that all share, each one from another megabyte of it by default.
     Read,
     /// Over v3 a FILE_SYNC WRITE, over v4 an UNSTABLE one and a COMMIT, to a file of the client's own.
     Write,

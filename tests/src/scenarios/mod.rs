@@ -1,4 +1,4 @@
-//! `lab scenarios`: servers whose bottleneck is known, because the lab has made it, to judge the diagnosis by.
+//! `lab scenarios`: servers whose bottleneck is known, because the lab has made it, to test the diagnosis with.
 //!
 //! Each file of `tests/scenarios/` is one: a server, a load, a fault, and what a diagnosis must say of it. They are run
 //! one after the other in one machine, whose disks are null_blk with a timer: a request takes the time that the file says,
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 pub use figures::{CpuTimes, Figures};
 pub use runner::{Followed, Runner, Seen};
 pub use scenario::{Expected, Fault, Place, Scenario, all_scenarios};
-pub use verdict::{Verdict, judge, matrix};
+pub use verdict::{Verdict, diagnosed, matrix};
 
 use crate::kernel::Kernel;
 
@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
         let seen = runner
             .play(scenario, options.page)
             .with_context(|| scenario.name.clone())?;
-        let verdict = Verdict::of(scenario, judge(&seen.window));
+        let verdict = Verdict::of(scenario, diagnosed(&seen.window));
         if let Some(page) = &seen.page {
             println!("{page}");
         }

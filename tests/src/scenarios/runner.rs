@@ -84,7 +84,7 @@ impl Runner {
         Ok(seen)
     }
 
-    /// Has the fault go on until the agent finds this kind, ends it while the load goes on, and waits until the agent lets go.
+    /// Has the fault go on until the agent finds this kind, ends it while the load goes on, and waits until the finding clears.
     pub fn follow(&self, scenario: &Scenario, kind: &str) -> Result<Followed> {
         self.set(scenario).context("setting the server up")?;
         self.sh(&scenario.fault.begin).context("[fault] begin")?;

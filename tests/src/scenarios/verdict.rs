@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use nfscope_model::Window;
-use nfscope_model::finding::Verdict as Told;
+use nfscope_model::finding::Verdict as DiagnosisVerdict;
 use serde::Serialize;
 
 use super::scenario::Scenario;
@@ -16,9 +16,9 @@ pub const HEALTHY: &str = "healthy";
 const UNKNOWN: &str = "unknown";
 
 /// The kinds that a diagnosis finds in a window, the strongest first, with their shares of residence.
-pub fn judge(window: &Window) -> Vec<(String, f64)> {
+pub fn diagnosed(window: &Window) -> Vec<(String, f64)> {
     let diagnosis = nfscope_diagnose::evaluate(window, &[]);
-    if diagnosis.verdict == Told::Unknown {
+    if diagnosis.verdict == DiagnosisVerdict::Unknown {
         return vec![(UNKNOWN.to_owned(), 0.0)];
     }
     let findings = diagnosis.findings.into_iter();

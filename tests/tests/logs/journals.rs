@@ -1,5 +1,5 @@
 //! ext4, with and without fast commits, XFS and btrfs, their logs inside them and on a disk of their own: sync writes over
-//! NFS, and what the filesystems' own statistics and kprobes of the tracing system say of them.
+//! NFS, and what the file systems' own statistics and kprobes of the tracing system say of them.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -62,7 +62,7 @@ pub fn are_counted(
     checks: &mut Checks,
     mut beside: impl FnMut(&mut Checks, &str),
 ) -> Result<()> {
-    server.sh(&format!("set -e\nmodprobe -a xfs btrfs\n{WITNESS}"))?;
+    server.sh(&format!("set -e\nmodprobe -a xfs btrfs\n{REFERENCE}"))?;
     checks.run("every log's probes attach", || all_attach(agent));
     for (i, case) in CASES.into_iter().enumerate() {
         match (i, case.separate) {
@@ -105,7 +105,7 @@ fn all_attach(agent: &Agent) -> Result<()> {
 }
 
 /// Functions and tracepoints, counted by the tracing system: by caller, by flags, by thread.
-const WITNESS: &str = "cd /sys/kernel/tracing
+const REFERENCE: &str = "cd /sys/kernel/tracing
 count() { echo \"hist:keys=$2:size=512\" >events/$1/trigger; }
 echo 'p:lab/jbd2_wait jbd2_log_wait_commit' >>kprobe_events
 echo 'p:lab/xfs_force xfs_log_force flags=%si:u32' >>kprobe_events
@@ -123,7 +123,7 @@ count jbd2/jbd2_write_superblock common_pid
 count ext4/ext4_fc_commit_start common_pid
 ";
 
-/// What all of them say, and what the filesystems do.
+/// What all of them say, and what the file systems do.
 const SAYS: &str = "cd /sys/kernel/tracing
 for e in lab/jbd2_wait lab/xfs_force lab/xfs_force_seq lab/btrfs_sync lab/btrfs_whole lab/btrfs_supers \
   jbd2/jbd2_write_superblock ext4/ext4_fc_commit_start; do
@@ -141,7 +141,7 @@ grep '^log' /sys/fs/xfs/dm-0/stats/stats 2>/dev/null
 true
 ";
 
-/// What an independent witness counted, or the difference of two readings.
+/// What an independent reference counted, or the difference of two readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Says(BTreeMap<&'static str, u64>);
 
@@ -226,7 +226,7 @@ fn hits(histogram: &str, wanted: &dyn Fn(&str) -> bool) -> Result<u64> {
         .find_map(|l| l.trim().strip_prefix("Dropped:"));
     ensure!(
         dropped.is_some_and(|n| n.trim() == "0"),
-        "a witness lost something: {histogram}"
+        "a reference lost something: {histogram}"
     );
     let (mut key, mut sum) = (String::new(), 0);
     for line in histogram.lines().filter(|l| !l.starts_with('#')) {
@@ -272,7 +272,7 @@ impl Watched<'_> {
         self.reads_wait_for_nothing(before.1)
     }
 
-    /// The agent's word and the witnesses' of one moment at which nothing moves.
+    /// The agent's word and the references' of one moment at which nothing moves.
     fn moment(&self) -> Result<(Says, Snapshot)> {
         let says = || Says::parse(&self.server.sh(SAYS)?.stdout);
         let mut last = says()?;
@@ -384,7 +384,7 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// The same number, but for what the kernel skipped, which it does from 7.x on: that is told.
+    /// The same number, but for what the kernel skipped, which it does from 7.x on: that is reported.
     fn same(&self, what: &str, measured: u64, truth: u64, seen: &Snapshot) -> Result<()> {
         let lost = lab::reconcile::lost(seen);
         let probe = match self.case.fs {
@@ -429,8 +429,11 @@ impl Watched<'_> {
         let bytes = format!("{fs} {DATA} {}", target(separate));
         let bytes = if fs == "btrfs" { vec![] } else { vec![bytes] };
         ensure!(labels == bytes, "bytes: {labels:?}");
-        let told = seen.value(&family::LOG_SEPARATE, [fs, DATA]);
-        ensure!(told == Some(f64::from(u8::from(separate))), "{told:?}");
+        let reported = seen.value(&family::LOG_SEPARATE, [fs, DATA]);
+        ensure!(
+            reported == Some(f64::from(u8::from(separate))),
+            "{reported:?}"
+        );
         Ok(())
     }
 
@@ -445,8 +448,8 @@ impl Watched<'_> {
             let log =
                 lab::reconcile::by_last_label(&seen, &family::OP_PHASE.info, |l| l[2] == "log");
             ensure!(log.values().all(|s| *s == 0.0), "{log:?}");
-            let told = seen.hist(&family::LOG_WAIT, [self.case.fs, DATA]);
-            waits.push(told.context("no waits")?.count());
+            let reported = seen.hist(&family::LOG_WAIT, [self.case.fs, DATA]);
+            waits.push(reported.context("no waits")?.count());
             before = after;
         }
         ensure!(waits.contains(&0), "waits beside reads: {waits:?}");

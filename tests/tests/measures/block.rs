@@ -12,7 +12,7 @@ use nfscope_model::{Histogram, Sample, Snapshot};
 use super::{FAST, SLOW};
 
 /// Where the kernel writes down what its tracepoints see, for this test alone (Documentation/trace/ftrace.rst, Instances).
-const TRACE: &str = "/sys/kernel/tracing/instances/witness";
+const TRACE: &str = "/sys/kernel/tracing/instances/reference";
 
 /// The kernel's own trace and the agent at one moment.
 ///
@@ -144,11 +144,11 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
             continue;
         };
         let bytes: u64 = truth.iter().map(|r| r.bytes).sum();
-        let told = seen.value(&family::BLOCK_BYTES, [device, op]);
+        let reported = seen.value(&family::BLOCK_BYTES, [device, op]);
         // A flush has none.
         match count == all || bytes == 0 {
-            true => assert_eq!(told, Some(bytes as f64), "{device}: bytes of {op}"),
-            false => assert!(told < Some(bytes as f64), "{device}: bytes of {op}"),
+            true => assert_eq!(reported, Some(bytes as f64), "{device}: bytes of {op}"),
+            false => assert!(reported < Some(bytes as f64), "{device}: bytes of {op}"),
         }
         let total: f64 = truth.iter().map(|r| r.seconds).sum();
         println!(
@@ -163,10 +163,10 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
     }
     let fua = requests.iter().filter(|r| r.fua).count() as f64;
     println!("{device}: {fua} with FUA");
-    let told = seen.value(&family::BLOCK_FUA, [device]).unwrap_or(0.0);
+    let reported = seen.value(&family::BLOCK_FUA, [device]).unwrap_or(0.0);
     assert!(
-        (fua - skipped as f64..=fua).contains(&told),
-        "{device}: {told} with FUA"
+        (fua - skipped as f64..=fua).contains(&reported),
+        "{device}: {reported} with FUA"
     );
     // Or the load was too small to prove anything.
     for op in ["write", "flush"] {

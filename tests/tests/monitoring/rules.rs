@@ -86,9 +86,9 @@ fn every_alert_is_tested_firing_and_not_firing() {
             .fold(rules.clone(), |r, a| with_bound(&r, &a.name, bound));
         let (_, said) = run(&changed);
         for name in alerts.iter().map(|a| &a.name) {
-            let told = format!("alertname: {name},");
+            let reported = format!("alertname: {name},");
             assert!(
-                said.contains(&told),
+                said.contains(&reported),
                 "{name}: the tests pass where it {why} fires"
             );
         }

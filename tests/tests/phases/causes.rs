@@ -160,7 +160,7 @@ fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
     Ok(())
 }
 
-/// An operation is over before its reply is. Whoever asks in between must not be told of it once as somebody's that is
+/// An operation is over before its reply is. Whoever asks in between must not see it once as somebody's that is
 /// not known yet and then as its client's.
 fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
     let (server, agent) = (watch.server, watch.agent);
@@ -178,9 +178,9 @@ fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
     let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
     let clients = lab::reconcile::by_last_label(&seen, &family::CLIENT_OPS.info, |_| true);
     println!("{clients:?} while the agent was asked {asked} times");
-    let told: f64 = clients.values().sum();
+    let reported: f64 = clients.values().sum();
     ensure!(
-        all.map_or(0.0, |h| h.count() as f64) == told,
+        all.map_or(0.0, |h| h.count() as f64) == reported,
         "{clients:?}, but not as many operations"
     );
     Ok(())

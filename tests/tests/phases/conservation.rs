@@ -6,7 +6,7 @@ use lab::Kernel;
 use nfscope_model::family;
 use nfscope_model::{Sample, Snapshot};
 
-use crate::coverage::{VERSIONS, Witnessed};
+use crate::coverage::{CountedLoad, VERSIONS};
 
 const CLOSE: f64 = 0.01;
 /// Of what the threads have run and waited, the part that must be in operations. In this load six tenths of the one are, and
@@ -14,7 +14,7 @@ const CLOSE: f64 = 0.01;
 const LEAST_CPU: f64 = 0.4;
 const LEAST_RUNQUEUE: f64 = 0.2;
 
-pub fn phases_add_up(of: &Witnessed, kernel: Kernel) -> Result<()> {
+pub fn phases_add_up(of: &CountedLoad, kernel: Kernel) -> Result<()> {
     let seen = &of.seen;
     nothing_was_lost(seen, kernel);
     every_op(seen);

@@ -1,5 +1,5 @@
-//! Where time goes is told truly: phases add up, a delay that is put somewhere is found there and nowhere else, and
-//! clients, exports and slow operations are told as they were.
+//! Where time goes is reported truly: phases add up, a delay that is put somewhere is found there and nowhere else, and
+//! clients, exports and slow operations are reported as they were.
 
 mod added;
 pub mod causes;

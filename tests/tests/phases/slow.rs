@@ -116,7 +116,7 @@ impl Reported {
     }
 }
 
-/// Slow writes from eight clients, and what is fast beside them; what is told of this operation, or of all.
+/// Slow writes from eight clients, and what is fast beside them; what is reported of this operation, or of all.
 fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
     let only = match op {
         "" => String::new(),
@@ -131,7 +131,7 @@ fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
         server.run_clients("getattr --times 50").map(drop)
     })?;
     let slow = over(&seen, op);
-    // What was left out is told once a second.
+    // What was left out is reported once a second.
     let started = Instant::now();
     let mut reported = Reported::default();
     while reported.all() < slow && started.elapsed() < PATIENCE {

@@ -18,7 +18,7 @@ const BUSY: usize = 10;
 /// Real ones, with mounts over v3 and v4.2: one after the other, so that the kernel's counts are one client's. The kernel does
 /// not count all that the agent times: NFSACL, and NULL of version 4.
 pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
-    let (mut sent, mut told) = (BTreeMap::new(), BTreeMap::new());
+    let (mut sent, mut reported) = (BTreeMap::new(), BTreeMap::new());
     for (client, ops) in watch.server.clients().zip([100, 200, 300]) {
         let (counted, seen) = watch.during(|| {
             client.load(&Load::mixed().ops(ops))?;
@@ -30,11 +30,11 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
         let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
         sent.insert(client.address().to_string(), all.map_or(0, |h| h.count()));
         for (name, n) in by_name(&seen, &family::CLIENT_OPS.info) {
-            *told.entry(name).or_default() += n;
+            *reported.entry(name).or_default() += n;
         }
     }
-    println!("three clients: {told:?}");
-    assert_eq!(told, sent, "operations of three clients");
+    println!("three clients: {reported:?}");
+    assert_eq!(reported, sent, "operations of three clients");
     Ok(())
 }
 
@@ -56,8 +56,8 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
         }
         Ok(())
     })?;
-    let told = by_name(&seen, &family::EXPORT_OPS.info);
-    println!("exports: {told:?}");
+    let reported = by_name(&seen, &family::EXPORT_OPS.info);
+    println!("exports: {reported:?}");
     // Over 4.0 with a PUTFH, over 4.2 with that and a SEQUENCE. What makes and ends a session has no file handle.
     let mut sent = BTreeMap::from([
         ("/run/exp/home".to_owned(), 30 + 2 * 20),
@@ -65,7 +65,7 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
         ("/run/exp".to_owned(), 11),
     ]);
     sent.insert("none".to_owned(), total - sent.values().sum::<u64>());
-    assert_eq!(told, sent, "operations of exports");
+    assert_eq!(reported, sent, "operations of exports");
     Ok(())
 }
 
@@ -99,9 +99,9 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     );
 
     let some = lab::reconcile::window(&before, &after, 1).1;
-    let mut told = by_name(&some, &family::CLIENT_OPS.info);
-    println!("the busiest of {CLIENTS} clients: {told:?}");
-    let others = told.remove("other").unwrap_or(0);
+    let mut reported = by_name(&some, &family::CLIENT_OPS.info);
+    println!("the busiest of {CLIENTS} clients: {reported:?}");
+    let others = reported.remove("other").unwrap_or(0);
     let mut busiest: Vec<_> = sent.iter().collect();
     busiest.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
     let (busiest, rest) = busiest.split_at(BUSY);
@@ -109,7 +109,7 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
         .iter()
         .map(|(name, n)| ((*name).clone(), **n))
         .collect();
-    assert_eq!(told, busiest, "the busiest clients");
+    assert_eq!(reported, busiest, "the busiest clients");
     assert_eq!(
         others,
         rest.iter().map(|(_, n)| **n).sum::<u64>(),
@@ -137,8 +137,11 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
         sent = clients.iter().map(|c| c.operations).sum();
         Ok(())
     })?;
-    let told: u64 = by_name(&seen, &family::CLIENT_OPS.info).values().sum();
-    assert_eq!(told, sent, "operations of {MANY} clients, others included");
+    let reported: u64 = by_name(&seen, &family::CLIENT_OPS.info).values().sum();
+    assert_eq!(
+        reported, sent,
+        "operations of {MANY} clients, others included"
+    );
 
     let mut sent = BTreeMap::new();
     let (_, seen) = watch.during(|| {

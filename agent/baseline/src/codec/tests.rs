@@ -120,7 +120,7 @@ fn what_cannot_be_a_window_is_refused() {
         let _ = decode(&bad, |_| true);
     }
     // Bytes that are a window's, and what they say cannot be.
-    let told = |scheme: Scheme, counts: &[(u16, u64)]| {
+    let decoded = |scheme: Scheme, counts: &[(u16, u64)]| {
         let sample = Sample::Histogram {
             scheme,
             counts: counts.to_vec(),
@@ -129,8 +129,8 @@ fn what_cannot_be_a_window_is_refused() {
         decode(&encode([(0, true, &sample)]).unwrap(), |_| true)
     };
     let time = Scheme::TIME;
-    assert!(told(time, &[(105, 1)]).is_ok());
-    assert!(told(time, &[(106, 1)]).is_err());
+    assert!(decoded(time, &[(105, 1)]).is_ok());
+    assert!(decoded(time, &[(106, 1)]).is_err());
     for bad in [
         Scheme { schema: -1, ..time },
         Scheme { schema: 9, ..time },
@@ -154,7 +154,7 @@ fn what_cannot_be_a_window_is_refused() {
             len: 4096,
         },
     ] {
-        assert!(told(bad, &[(0, 1)]).is_err(), "{bad:?}");
+        assert!(decoded(bad, &[(0, 1)]).is_err(), "{bad:?}");
     }
     let backwards = [
         (1, false, &Sample::Counter(1.0)),

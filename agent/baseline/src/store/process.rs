@@ -10,8 +10,8 @@ pub(super) fn this() -> String {
 }
 
 /// The PID of the process with an identifier from [`this`], if it still runs.
-pub(super) fn alive(told: &str) -> Option<u32> {
-    let mut parts = told.split(' ');
+pub(super) fn alive(identifier: &str) -> Option<u32> {
+    let mut parts = identifier.split(' ');
     let (there, pid, when) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
     (boot()? == there && begun(pid)? == when).then_some(pid)
 }

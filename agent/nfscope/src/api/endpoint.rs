@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Where the agent serves unless told otherwise: this host only.
+/// Where the agent serves by default: this host only.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9943";
 
 /// The URL of this host's agent where nobody names another.

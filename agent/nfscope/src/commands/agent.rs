@@ -72,7 +72,7 @@ pub fn run(
             end = http::serve(listener, source.clone()) => { end?; }
             end = control::serve(asked, source.clone()) => { end?; }
             end = async {
-                // A thread that ended without a word has told its story by a panic message.
+                // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
                 report(source.watch(), begun).await
             } => end?,

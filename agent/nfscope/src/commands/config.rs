@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-/// Everything that `nfscope agent` can be told.
+/// Every setting of `nfscope agent`.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `[web] listen_address`

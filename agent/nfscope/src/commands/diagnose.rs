@@ -23,7 +23,7 @@ pub fn exit_code(verdict: Verdict) -> u8 {
     }
 }
 
-/// Watches for as long as asked and judges that as one window.
+/// Watches for as long as asked and evaluates that as one window.
 ///
 /// # Errors
 /// When there is no agent and probes of its own cannot be attached, when NFS operations are not timed, or when the agent

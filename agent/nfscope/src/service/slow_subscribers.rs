@@ -126,7 +126,7 @@ impl Subscribers {
         Ok(receiver)
     }
 
-    /// Hands out what the source has, and lets go of subscribers that have left.
+    /// Hands out what the source has, and drops subscribers that have left.
     pub(crate) fn poll(&mut self, source: &mut dyn Source, now: Instant) {
         if self.asked.is_some() {
             let mut batch = source.take_slow();
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(received(&mut few), (2, vec![10]));
         assert_eq!(received(&mut many), (5, vec![7]));
         assert_eq!(received(&mut other), (0, vec![7]));
-        // Told once a second, not at every look.
+        // Reported once a second, not at every look.
         source.batch = writes(1, 0);
         subscribers.poll(&mut source, start + POLL_INTERVAL);
         assert_eq!(received(&mut few), (0, vec![]));

@@ -134,7 +134,7 @@ impl SourceHandle {
         self.status.borrow().clone()
     }
 
-    /// To be told of changes.
+    /// To follow changes.
     pub fn watch(&self) -> watch::Receiver<Status> {
         self.status.clone()
     }
@@ -243,10 +243,10 @@ fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Request>, publish: &watch
     let mut looked = Instant::now();
     let mut findings = FindingTracker::default();
     // The first window begins at once.
-    let mut judged: Option<Instant> = None;
+    let mut evaluated: Option<Instant> = None;
     loop {
-        if judged.is_none_or(|at| at.elapsed() >= WINDOW) {
-            judged = Some(Instant::now());
+        if evaluated.is_none_or(|at| at.elapsed() >= WINDOW) {
+            evaluated = Some(Instant::now());
             for change in findings.step(source.peek(), SystemTime::now()) {
                 say(&change.to_string());
             }

@@ -9,7 +9,7 @@ use nfscope_model::ProbeState;
 use nfscope_model::status::group;
 use nfscope_text::units::{percent, rate, seconds};
 
-/// Pools told one by one in a line.
+/// Pools listed one by one in a line.
 const POOLS: usize = 2;
 
 /// A panel's tables, as selected.

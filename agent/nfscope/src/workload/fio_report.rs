@@ -95,7 +95,7 @@ impl RunReport {
             .next()
             .context("fio's report is empty")?
             .context("cannot read fio's report; fix: install fio 3.33 or later")?;
-        let mut tallies: Vec<(String, String, JobTotals)> = Vec::new();
+        let mut by_job: Vec<(String, String, JobTotals)> = Vec::new();
         let mut phases: BTreeMap<u64, u64> = BTreeMap::new();
         for job in &report.jobs {
             if job.error != 0 {
@@ -109,27 +109,27 @@ impl RunReport {
                 let (operation, moves) = operation(job, direction);
                 let same =
                     |t: &&mut (String, String, JobTotals)| t.0 == job.jobname && t.1 == operation;
-                match tallies.iter_mut().find(same) {
-                    Some((.., tally)) => tally.add(done, moves),
+                match by_job.iter_mut().find(same) {
+                    Some((.., totals)) => totals.add(done, moves),
                     None => {
-                        let mut tally = JobTotals::default();
-                        tally.add(done, moves);
-                        tallies.push((job.jobname.clone(), operation.to_owned(), tally));
+                        let mut totals = JobTotals::default();
+                        totals.add(done, moves);
+                        by_job.push((job.jobname.clone(), operation.to_owned(), totals));
                     }
                 }
                 let phase = phases.entry(job.groupid).or_default();
                 *phase = done.runtime.max(*phase);
             }
         }
-        if tallies.is_empty() {
+        if by_job.is_empty() {
             bail!("fio completed no operation; fix: use a longer --runtime");
         }
         let mut total = JobTotals::default();
-        for (.., tally) in &tallies {
-            total.merge(tally);
+        for (.., totals) in &by_job {
+            total.merge(totals);
         }
         total.milliseconds = phases.values().sum();
-        let jobs = tallies
+        let jobs = by_job
             .iter()
             .map(|(j, o, t)| (j.clone(), o.clone(), t.figures()));
         Ok(RunReport {

@@ -2,7 +2,7 @@
 
 use crate::workload::fio_report::{Figures, RunReport};
 use crate::workload::stopping_rule::Metric;
-use crate::workload::work_dir::Filesystem;
+use crate::workload::work_dir::FileSystem;
 use nfscope_stats::mean_interval::{CORRELATED, Interval, autocorrelation};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct Summary {
     /// Where it ran.
     pub directory: String,
     /// On what.
-    pub filesystem: Option<Filesystem>,
+    pub filesystem: Option<FileSystem>,
     /// Version of fio.
     pub fio: String,
     /// The figure that was watched.

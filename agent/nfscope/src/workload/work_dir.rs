@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// What a directory lies on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Filesystem {
+pub struct FileSystem {
     /// `nfs`, `nfs4`, `ext4` and so on.
     #[serde(rename = "type")]
     pub kind: String,
@@ -19,10 +19,10 @@ pub struct Filesystem {
     pub source: String,
 }
 
-impl Filesystem {
-    fn of(mount: &Mount) -> Filesystem {
+impl FileSystem {
+    fn of(mount: &Mount) -> FileSystem {
         let nfs = matches!(mount.fs.as_str(), "nfs" | "nfs4");
-        Filesystem {
+        FileSystem {
             kind: mount.fs.clone(),
             version: mount.option("vers").filter(|_| nfs),
             source: mount.source.clone(),
@@ -42,7 +42,7 @@ impl Filesystem {
 ///
 /// # Errors
 /// When there is no such directory.
-pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<Filesystem>)> {
+pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<FileSystem>)> {
     let real = fs::canonicalize(dir)
         .with_context(|| format!("cannot use {}; fix: mount an export there", dir.display()))?;
     if !real.is_dir() {
@@ -53,8 +53,8 @@ pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<Filesystem>)> {
     }
     let mounts = Mounts::read();
     let mount = real.to_str().and_then(|path| mounts.on(path));
-    let filesystem = mount.map(Filesystem::of);
-    Ok((real, filesystem))
+    let file_system = mount.map(FileSystem::of);
+    Ok((real, file_system))
 }
 
 /// # Errors
@@ -158,11 +158,11 @@ mod tests {
     #[test]
     fn a_directory_and_its_mount() {
         let mounts = Mounts::parse_mountinfo(TABLE);
-        let name = |path| Filesystem::of(mounts.on(path).unwrap()).name();
+        let name = |path| FileSystem::of(mounts.on(path).unwrap()).name();
         assert_eq!(name("/mnt/four/x"), "NFS 4.2 of nfs1:/");
         assert_eq!(name("/mnt/three"), "NFS 3 of nfs1:/srv/a b");
         assert_eq!(name("/mnt"), "ext4 of /dev/vda");
-        assert_eq!(Filesystem::of(mounts.on("/mnt").unwrap()).version, None);
+        assert_eq!(FileSystem::of(mounts.on("/mnt").unwrap()).version, None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `nfscope baseline record`, and what is told of recordings.
+//! `nfscope baseline record`, and what is shown of recordings.
 
 use crate::fixture::recorder::{
     Place, agent, good, record, record_by, refused, show, signal, wait,

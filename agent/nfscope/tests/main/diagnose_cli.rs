@@ -10,13 +10,13 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 /// A server that repeats one synthetic window.
-struct Told {
+struct Synthetic {
     tale: Tale,
     times: u64,
     slow: SlowBatch,
 }
 
-impl Source for Told {
+impl Source for Synthetic {
     fn snapshot(&mut self) -> Snapshot {
         self.times += 1;
         let mut s = self.tale.snapshot(self.times);
@@ -46,7 +46,7 @@ impl Source for Told {
 
 /// An agent in this process with such a server as its source.
 fn agent(tale: Tale, slow: SlowBatch) -> SocketAddr {
-    attached(Told {
+    attached(Synthetic {
         tale,
         times: 0,
         slow,

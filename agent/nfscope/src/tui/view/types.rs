@@ -128,10 +128,10 @@ pub struct Rpc {
     pub sent_per_s: Option<f64>,
 }
 
-/// The log of one filesystem.
+/// The log of one file system.
 #[derive(Debug, Clone, Serialize)]
 pub struct Log {
-    /// Filesystem type.
+    /// File system type.
     pub fs: String,
     /// What it is mounted from.
     pub volume: String,

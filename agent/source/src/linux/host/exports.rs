@@ -7,7 +7,7 @@ use crate::mounts::{Mount, Mounts, unescape};
 use nfscope_model::host_report::Exported;
 use std::fs;
 
-/// What exportfs(8) has told the kernel's helpers; the kernel's own list knows only what somebody has asked for.
+/// What exportfs(8) has written for the kernel's helpers; the kernel's own list knows only what somebody has asked for.
 const ETAB: &str = "/var/lib/nfs/etab";
 
 /// What is measured of a log, by the file system's type and the log's location: whether that is all, and in words.

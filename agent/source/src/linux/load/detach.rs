@@ -21,28 +21,28 @@ pub struct Detached(BTreeMap<&'static str, Vec<Incarnation>>);
 impl Detached {
     /// Detaches a probe and remembers it. Says whether its modules are free.
     pub fn add(&mut self, probe: &'static Probe, loaded: Loaded) -> String {
-        let holds = probe.holds();
-        let before: Vec<_> = holds.iter().map(|m| users(m)).collect();
+        let pinned = probe.pinned_modules();
+        let before: Vec<_> = pinned.iter().map(|m| users(m)).collect();
         drop(loaded);
         self.0.insert(probe.word, incarnations(probe));
         let fewer = |m: &str, b: &Option<u32>| users(m) < *b;
         let begun = Instant::now();
         while begun.elapsed() < RELEASE_TIMEOUT
-            && !holds.iter().zip(&before).all(|(m, b)| fewer(m, b))
+            && !pinned.iter().zip(&before).all(|(m, b)| fewer(m, b))
         {
             std::thread::sleep(POLL_INTERVAL);
         }
         // Program by program: the last one may take a moment longer.
-        let mut last: Vec<_> = holds.iter().map(|m| users(m)).collect();
+        let mut last: Vec<_> = pinned.iter().map(|m| users(m)).collect();
         while begun.elapsed() < RELEASE_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
-            let now = holds.iter().map(|m| users(m)).collect();
+            let now = pinned.iter().map(|m| users(m)).collect();
             if last == now {
                 break;
             }
             last = now;
         }
-        let held = holds.iter().zip(&last).map(|(m, n)| match n {
+        let held = pinned.iter().zip(&last).map(|(m, n)| match n {
             Some(0) => format!("module {m} is free"),
             Some(n) => format!("module {m} has {n} other users"),
             None => format!("module {m} is built in or gone"),
@@ -69,7 +69,7 @@ impl Detached {
 
 fn incarnations(probe: &Probe) -> Vec<Incarnation> {
     let of = |m: &&str| Some(fs::metadata(format!("/sys/module/{m}")).ok()?.ino());
-    probe.holds().iter().map(of).collect()
+    probe.pinned_modules().iter().map(of).collect()
 }
 
 /// How many hold the module: other modules, mounts, open files, attached programs.

@@ -74,7 +74,7 @@ pub const fn program(
 
 impl Probe {
     /// The modules that cannot be unloaded while it is attached.
-    pub fn holds(&self) -> &'static [&'static str] {
+    pub fn pinned_modules(&self) -> &'static [&'static str] {
         match self.word {
             // Its hook is in the kernel itself; it only waits for nfsd.
             "sched" => &[],

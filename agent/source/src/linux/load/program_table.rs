@@ -147,9 +147,7 @@ pub static PROBES: [Probe; 7] = [
         programs: &[program(
             "sched_switched",
             "tp_btf/sched_switch",
-            Err(
-                "what an operation waited for cannot be told without fexit on the functions that wait",
-            ),
+            Err("phases of operations cannot be measured without fexit on the functions that wait"),
             "phases of operations",
             false,
         )],

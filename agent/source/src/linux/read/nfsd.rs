@@ -120,7 +120,7 @@ pub fn read(
                 let [runqueue, log, disk, lock] = [0, 1, 2, 3].map(wait);
                 let on = h.sum - (runqueue + log + disk + lock);
                 let on = monotonic.clamp(Counted::Cpu(row), on);
-                // A wait that cannot be told from sleep counts as sleep.
+                // A wait that cannot be distinguished from sleep counts as sleep.
                 let unless = |known: bool, v: f64| if known { 0.0 } else { v };
                 let lock = lock + unless(p.runqueue, runqueue) + unless(p.log, log);
                 let phases = [

@@ -167,10 +167,10 @@ mod tests {
                 before: count(&h),
                 after: Vec::new(),
             });
-            let (drawn, told) = (quantile(&all, 0, 0.99), h.quantile(0.99));
+            let (drawn, expected) = (quantile(&all, 0, 0.99), h.quantile(0.99));
             assert!(
                 drawn
-                    .zip(told)
+                    .zip(expected)
                     .is_some_and(|(a, b)| (a / b - 1.0).abs() < 1e-9)
             );
             assert_eq!(quantile(&all, 1, 0.5), None);
