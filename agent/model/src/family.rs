@@ -158,7 +158,7 @@ families! {
     THREADS_LIMIT: "nfscope_threads_limit" Gauge, [POOL],
         "Most nfsd threads that the pool may have";
     THREAD_BUSY: "nfscope_thread_busy_seconds_total" Counter, [POOL],
-        "Sum over threads of the time spent on a request; its rate over nfscope_threads is utilisation";
+        "Sum over threads of the time spent on a request; its rate over nfscope_threads is utilization";
     THREADS_SATURATED: "nfscope_threads_saturated_seconds_total" Counter, [POOL],
         "Time during which every running thread of the pool had a request in hand";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
