@@ -8,7 +8,7 @@ threads=$(cat /proc/fs/nfsd/threads 2>/dev/null || echo 0)
 if [ "$threads" -gt 0 ]; then
   tests/setup/setup.sh build
 else
-  # ZFS takes ten minutes to compile; the machine that is shown exports ext4 by default.
+  # ZFS takes long to compile; without an argument the machine exports ext4.
   case "$*" in *zfs*) tests/setup/setup.sh all ;; *) tests/setup/setup.sh build machines ;; esac
 fi
 echo "==> Building"

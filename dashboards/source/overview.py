@@ -41,7 +41,7 @@ DASHBOARD = dashboard(
                 "s", q.quantile(0.99, "nfscope_rpc_queue_seconds"), limits=(0.01, 0.1),
             ),
             stat(
-                "Thread utilisation",
+                "Thread utilization",
                 "Share of the nfsd threads' time in which they execute a request, of the busiest server. Near 1 requests queue.",
                 "percentunit",
                 q.by("", f"{q.rate('nfscope_thread_busy_seconds_total', 'instance')} / "

@@ -22,7 +22,7 @@ DASHBOARD = dashboard(
                 (q.by(POOL, q.of("nfscope_threads_limit")), f"{NAMED} limit"),
             ),
             timeseries(
-                "Utilisation",
+                "Utilization",
                 "Share of the threads' time in which they execute a request. Above 0.8 requests begin to queue; whether more threads "
                 "would help depends on what the threads wait for: see phases.",
                 "percentunit",

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stands in for QEMU: virtme-ng calls it with the command line that it has composed, and two things change before the
 # real one starts. The first process is the lab's own instead of virtme-ng's, and the host's root is exported once
-# more, for a mount that caches. LAB_INIT holds the path and the arguments of the first process.
+# more, for a mount that caches. LAB_INIT is the path and the arguments of the first process.
 
 arguments=()
 for argument; do

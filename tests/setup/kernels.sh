@@ -1,7 +1,7 @@
 # The kernels that the lab boots: Debian's own packages, unpacked side by side, never installed. Sourced by
 # setup.sh, which sets $lab and the reporting functions.
 #
-# $lab/kernels/<name>/ holds boot/ and lib/modules/<release>/ as the packages ship them, and `release`, written last.
+# $lab/kernels/<name>/ has boot/ and lib/modules/<release>/ as the packages ship them, and `release`, written last.
 
 # name, and the packages' names as extended regular expressions: the newest match of each is taken.
 kernels=(

@@ -1,11 +1,11 @@
 # What the dashboards and rules are tested with: two releases of Prometheus, and the library that writes the dashboards.
 # Sourced by setup.sh, after kernels.sh.
 #
-# $lab/prometheus/<name>/ holds prometheus, promtool and, written last, `release`: Debian's packages unpacked, never
+# $lab/prometheus/<name>/ has prometheus, promtool and, written last, `release`: Debian's packages unpacked, never
 # installed, so that no service starts. $lab/dashboards/ is a Python environment of its own.
 
 # Name, Debian's version as an extended regular expression (the newest match is taken), and the packages. The older one is
-# what a Debian 12 has and knows classic histograms alone by default; the newer one stores native ones.
+# what a Debian 12 has and stores classic histograms by default; the newer one stores native ones.
 prometheus_releases=(
   "2.42 ^2\.42\. prometheus"
   "3.5 ^3\.5\. prometheus promtool"

@@ -3,7 +3,7 @@
 # ZFS is under the CDDL, and its modules together with a kernel are a work that may be used but not passed on. So they
 # are only ever built here, into the user's own cache, and are part of nothing that nfscope ships.
 #
-# $lab/zfs/<kernel>/ holds modules/ (stripped), user/ (zpool, zfs and their libraries) and, written last, `release`:
+# $lab/zfs/<kernel>/ has modules/ (stripped), user/ (zpool, zfs and their libraries) and, written last, `release`:
 # the versions of ZFS and of the kernel that they were built for. A module fits that one kernel only.
 
 # Kernel, and the version of Debian's zfs-linux as an extended regular expression: the newest match is taken. 6.1 gets

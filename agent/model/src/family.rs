@@ -158,7 +158,7 @@ families! {
     THREADS_LIMIT: "nfscope_threads_limit" Gauge, [POOL],
         "Most nfsd threads that the pool may have";
     THREAD_BUSY: "nfscope_thread_busy_seconds_total" Counter, [POOL],
-        "Sum over threads of the time spent on a request; its rate over nfscope_threads is utilisation";
+        "Sum over threads of the time spent on a request; its rate over nfscope_threads is utilization";
     THREADS_SATURATED: "nfscope_threads_saturated_seconds_total" Counter, [POOL],
         "Time during which every running thread of the pool had a request in hand";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -168,7 +168,7 @@ families! {
     LOG_BYTES: "nfscope_log_bytes_total" Counter, [FS, VOLUME, TARGET],
         "Bytes written to the log (ext4: the blocks of transactions and fast commits, without the journal's superblock; XFS: whole iclogs); btrfs has none: nothing tells them apart from those of its other trees";
     LOG_SEPARATE: "nfscope_log_separate" Gauge, [FS, VOLUME],
-        "1 where the log is on a device of its own (external journal, logdev, SLOG), 0 where it shares the file system's, as btrfs's always does";
+        "1 where the log is on a separate device (external journal, logdev, SLOG), 0 where it is on the file system's device, as btrfs's log always is";
     ZFS_COMMITS: "nfscope_zfs_commits_total" Counter, [ZFS_POOL, SYNC],
         "Commits that were asked of the intent log by the dataset's property sync: those of disabled were acknowledged without durability and are no log waits (zil_commit(), OpenZFS 2.1 to 2.4; a COMMIT by NFS does not even ask then)";
     ZFS_ZIL_COMMITS: "nfscope_zfs_zil_commits_total" Counter, [ZFS_POOLS],

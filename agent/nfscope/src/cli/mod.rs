@@ -52,7 +52,7 @@ Examples:
   sudo nfscope agent --web.listen-address 0.0.0.0:9943
   sudo nfscope agent --config /etc/nfscope.toml --no-late-attach
 
-A configuration file holds the same settings; a flag overrides it:
+A configuration file has the same settings; a flag overrides it:
   [web]
   listen_address = \"127.0.0.1:9943\"
   [probes]
