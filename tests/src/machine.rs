@@ -59,17 +59,18 @@ impl Machine {
         loop {
             attempt += 1;
             match Machine::try_boot(spec, accel) {
-                Err(_) if accel == (Accel::Kvm { trial: true }) => {
+                Err(e) if accel == (Accel::Kvm { trial: true }) && did_not_boot(&e) => {
                     eprintln!("lab: KVM does not boot a stock kernel here; machines are emulated");
                     accel.remember(false);
                     accel = Accel::Tcg;
                     attempt = 0;
                 }
                 Err(e) if attempt < 3 && boot_again(&format!("{e:#}")) => {}
-                result => {
-                    accel.remember(result.is_ok());
-                    return result;
+                Ok(machine) => {
+                    accel.remember(true);
+                    return Ok(machine);
                 }
+                Err(e) => return Err(e),
             }
         }
     }
@@ -310,6 +311,13 @@ fn qemu_options(
         options += " -icount shift=0,sleep=off";
     }
     options
+}
+
+/// True where QEMU ran, and the kernel in it did not get up.
+fn did_not_boot(error: &anyhow::Error) -> bool {
+    let error = format!("{error:#}");
+    !error.contains("host forwarding rule")
+        && (error.contains("ended while booting") || error.contains("did not answer"))
 }
 
 /// Failures that another boot gets past: a port that somebody took in between, and the kernels' own races under emulation

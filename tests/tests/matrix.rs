@@ -42,9 +42,11 @@ pub fn is_as_documented(server: &Server) -> Result<()> {
     let said = ask(server)?;
     let report: Report =
         serde_json::from_str(&said).with_context(|| format!("check said {said:?}"))?;
+    // The disk below may be a slow one, which then has the first name.
+    let name = server.sh("dmsetup info -c --noheadings -o blkdevname log")?;
     let (fs, device) = match Kernel::ZFS.contains(&kernel) {
         true => ("zfs", "/dev/mapper/log"),
-        false => ("ext4", "dm-0"),
+        false => ("ext4", name.stdout.trim()),
     };
     let exported = Exported {
         path: "/run/exp".into(),

@@ -151,6 +151,12 @@ fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) ->
 
 pub type Check = fn(&mut Watch) -> Result<()>;
 
+/// Every CPU online, and the kernel's own sizes of socket buffers (net/ipv4/tcp.c).
+const USUAL: &str = "
+for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do [ ! -e $cpu ] || echo 1 >$cpu; done
+echo 4096 16384 4194304 >/proc/sys/net/ipv4/tcp_wmem
+";
+
 /// Checks whose windows follow each other. What one that fails has left half done is not of the next one's.
 fn run_all(
     server: &Server,
@@ -163,6 +169,7 @@ fn run_all(
         if checks.run(name, || check(&mut watch)).is_none() {
             disks::all_are_fast(server)?;
             server.set_threads(8)?;
+            server.sh(USUAL)?;
             watch = Watch::begin(server, agent)?;
         }
     }
@@ -237,6 +244,9 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
                 run("raw calls", &|| {
                     call_counts::raw_calls_are_counted(server, agent)
                 });
+                run("a mixed load", &|| {
+                    call_counts::a_mixed_load_is_counted(server, agent, 1_000)
+                });
                 run("disks", &|| disks::are_as_slow_as_told(server));
             }
         }
@@ -247,6 +257,9 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
             if kernel == Kernel::V6_1 {
                 run("raw calls", &|| {
                     call_counts::raw_calls_are_counted(server, agent)
+                });
+                run("a mixed load", &|| {
+                    call_counts::a_mixed_load_is_counted(server, agent, 1_000)
                 });
             }
         }

@@ -245,6 +245,18 @@ families! {
         "Operations that the probes timed over operations that the kernel counted since the probes attached (1 is exact)";
 }
 
+/// Families that recordings from before the first release have under another name.
+const RENAMED: [(&str, &Info); 2] = [
+    ("nfscope_processors", &CPUS.info),
+    ("nfscope_processor_idle_seconds_total", &CPU_IDLE.info),
+];
+
+/// What a family of this name is called now.
+pub fn current_name(name: &str) -> &str {
+    let renamed = RENAMED.iter().find(|(old, _)| *old == name);
+    renamed.map_or(name, |(_, info)| info.name)
+}
+
 impl Info {
     /// Position of this family in [`ALL`].
     pub fn index(&self) -> usize {
@@ -257,6 +269,16 @@ impl Info {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn renamed_families_are_known_by_their_old_names() {
+        assert_eq!(current_name("nfscope_processors"), "nfscope_cpus");
+        assert_eq!(current_name("nfscope_cpus"), "nfscope_cpus");
+        assert_eq!(current_name("foreign"), "foreign");
+        for (old, _) in RENAMED {
+            assert!(ALL.iter().all(|f| f.name != old), "{old}");
+        }
+    }
 
     #[test]
     fn names_follow_the_conventions() {

@@ -8,6 +8,7 @@ const DAY: u64 = 86_400;
 /// `2026-11-21T09:47:00.123456Z`
 pub fn date(at: SystemTime) -> String {
     let at = Timestamp::try_from(at).unwrap_or(Timestamp::MAX);
+    let at = at.max(Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 

@@ -33,7 +33,7 @@ pub const FAMILIES: &[&Info] = &[
 /// A resource that requests use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Resource {
-    /// For example threads, CPUs, intent log of ext4 vda, block device vda.
+    /// For example threads, CPUs, log of ext4 vda, block device vda.
     pub name: String,
     /// Share of the time in which it was busy, 0 to 1.
     pub utilization: f64,
@@ -79,7 +79,7 @@ const ASSUMPTIONS: [&str; 5] = [
     "the CPU and disk usage of other programs grows with the load, too",
     "a request holds its thread as long as before; when the intent log, block devices or CPUs come near saturation, it holds \
      the thread longer, and threads run out sooner than estimated here",
-    "an intent log writes one record at a time (true of jbd2; XFS writes up to eight, ZFS several blocks)",
+    "a log writes one record at a time (true of jbd2; XFS writes up to eight, ZFS several blocks)",
     "a block device serves one request at a time; SSDs, arrays and pools serve many, and their maximum rate is higher",
 ];
 
@@ -141,7 +141,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         let writes = c.histograms(&f::LOG_COMMIT, |l| l == [fs, volume]);
         let note = (fs != "ext4").then_some(PARALLEL);
         add(
-            format!("intent log of {fs} {volume}"),
+            format!("log of {fs} {volume}"),
             writes.map(|s| s.sums),
             &c.lengths,
             note,

@@ -21,7 +21,7 @@ pub(super) fn subject(of: &Subject) -> String {
         Subject::Op { version, op } => operation(version, op),
         Subject::Requests { version } => format!("Requests {version}, from arrival to reply"),
         Subject::Queue => "Queue, requests that wait for a thread".to_owned(),
-        Subject::Log { fs, volume } => format!("Intent log of {fs} {volume}"),
+        Subject::Log { fs, volume } => format!("Log of {fs} {volume}"),
         Subject::SyncWrites => "Stable WRITEs, and COMMITs".to_owned(),
     }
 }

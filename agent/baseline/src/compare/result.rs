@@ -44,7 +44,7 @@ pub enum Subject {
     },
     /// Waits of requests for a thread, all pools.
     Queue,
-    /// Waits for the intent log of one file system.
+    /// Waits for the log of one file system or pool.
     Log {
         /// Type of the file system.
         fs: String,

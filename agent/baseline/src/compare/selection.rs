@@ -92,7 +92,7 @@ fn logs(before: &SeriesSet, after: &SeriesSet) -> (Vec<Subject>, Vec<String>) {
             .collect(),
         hardly
             .into_iter()
-            .map(|([fs, volume], s)| format!("intent log of {fs} {volume} ({})", percent(s / all)))
+            .map(|([fs, volume], s)| format!("log of {fs} {volume} ({})", percent(s / all)))
             .collect(),
     )
 }

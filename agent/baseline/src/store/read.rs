@@ -5,6 +5,7 @@ use crate::recording::{RecordedWindow, Recording, SeriesKey};
 use crate::store::database::Store;
 use crate::store::entry::{Entry, json};
 use crate::store::error::Error;
+use nfscope_model::family;
 use rusqlite::{Row, params};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,7 +37,7 @@ impl Store {
         let line = |row: &Row<'_>| {
             Ok(SeriesKey {
                 id: row.get(0)?,
-                family: row.get(1)?,
+                family: family::current_name(&row.get::<_, String>(1)?).to_owned(),
                 labels: json(row, 2)?,
             })
         };

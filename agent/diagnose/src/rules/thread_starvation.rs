@@ -28,9 +28,9 @@ pub fn rule(context: &Context) -> RuleResult {
             && each >= LONG_WAIT_SECONDS,
         max_severity: Severity::Critical,
         summary: format!(
-            "{} of request time in the server is spent waiting for one of {}, and these wait for nothing slow",
+            "{} of request time in the server is spent waiting for a free nfsd thread ({} in total); nothing slow keeps the threads",
             percent(share),
-            many(b.threads, "nfsd thread")
+            many(b.threads, "thread")
         ),
         evidence: evidence_for(context, each, saturated),
         advice: advice_for(context),

@@ -11,9 +11,6 @@ use nfscope_text::console;
 use nfscope_text::progress_line::ProgressLine;
 use std::time::{Duration, Instant};
 
-/// Time between lines of progress away from a terminal.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(60);
-
 /// Exit code of a judgement.
 pub fn exit_code(verdict: Verdict) -> u8 {
     match verdict {
@@ -55,7 +52,8 @@ fn print(d: &Diagnosis, host: &str, json: bool) -> anyhow::Result<()> {
 /// One window of this length.
 fn watch(windows: &mut WindowStream, length: Duration) -> anyhow::Result<Window> {
     let begun = Instant::now();
-    let mut progress = ProgressLine::new(PROGRESS_INTERVAL);
+    // A script that waits a minute for findings wants no other lines.
+    let mut progress = ProgressLine::new(Duration::MAX);
     loop {
         let event = windows.next_with(|| {
             let left = length.saturating_sub(begun.elapsed());

@@ -237,7 +237,7 @@ fn capacity_follows_from_what_is_in_use() {
     let [low, high] = threads.interval.unwrap();
     assert!(low < threads.utilization && threads.utilization < high && high < threads.peak);
     // A quarter as many writes of the log as WRITEs: 15 %, more than a tenth of the CPUs or a thirteenth of the threads.
-    assert_eq!(found.resources[0].name, "intent log of ext4 sda");
+    assert_eq!(found.resources[0].name, "log of ext4 sda");
     assert_eq!(found.caveats, Vec::<String>::new());
     golden("capacity.txt", &render(&found, &c.metadata));
 }

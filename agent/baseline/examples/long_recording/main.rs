@@ -3,9 +3,8 @@
 //! The bench compares two of them. Each name has a seed of its own, so that the recordings differ and every run makes the
 //! same ones.
 
-#[path = "../../nfscope/tests/fixture/long_recording.rs"]
 #[allow(missing_docs)]
-mod long_recording;
+mod day;
 
 use std::path::Path;
 
@@ -22,7 +21,7 @@ fn main() -> Result<()> {
     };
     let mut store = Store::create(Path::new(store))?;
     for (name, seed) in names.iter().zip(1..) {
-        store.put(&long_recording::recording(name, seed, long_recording::DAY))?;
+        store.put(&day::recording(name, seed, day::DAY))?;
     }
     Ok(())
 }
