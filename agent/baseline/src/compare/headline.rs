@@ -136,8 +136,8 @@ fn why(before: &SeriesSet, after: &SeriesSet, version: &str, op: &str) -> String
             let what = match *phase {
                 "cpu" => "CPU time",
                 "runqueue" => "waiting for a CPU",
-                "log" => "intent log wait",
-                "disk" => "block device wait",
+                "log" => "log wait",
+                "disk" => "disk wait",
                 _ => "waiting for locks",
             };
             // Above 100 % another phase changed in the opposite direction.

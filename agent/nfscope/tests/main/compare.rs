@@ -74,7 +74,7 @@ fn a_faster_log_is_found_and_said_to_be_it() {
     );
     assert!(
         c.headline
-            .contains("of the change of the mean is intent log wait"),
+            .contains("of the change of the mean is log wait"),
         "{}",
         c.headline
     );
