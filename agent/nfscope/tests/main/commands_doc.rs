@@ -1,9 +1,9 @@
 //! docs/commands.md is the `--help` of every command. `UPDATE_GOLDEN=1` writes it anew.
 
+use crate::fixture::root;
 use clap::{Command, CommandFactory};
 use nfscope::cli::Cli;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Columns of the help texts: what a page shows without scrolling.
 const WIDTH: usize = 100;
@@ -42,11 +42,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_is_the_help_of_every_command() {
-    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = crate_dir
-        .ancestors()
-        .find(|d| d.join("Cargo.lock").exists());
-    let path = root.unwrap().join("docs/commands.md");
+    let path = root().join("docs/commands.md");
     let page = page();
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &page).unwrap();

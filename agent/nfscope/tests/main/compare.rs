@@ -73,8 +73,7 @@ fn a_faster_log_is_found_and_said_to_be_it() {
         c.headline
     );
     assert!(
-        c.headline
-            .contains("of the change of the mean is log wait"),
+        c.headline.contains("of the change of the mean is log wait"),
         "{}",
         c.headline
     );

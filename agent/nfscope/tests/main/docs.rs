@@ -1,5 +1,6 @@
 //! The documentation leads somewhere: links, commands and paths that pages name exist, and sentences can be read.
 
+use crate::fixture::root;
 use clap::Parser;
 use clap::error::ErrorKind;
 use nfscope::cli::Cli;
@@ -13,15 +14,6 @@ const README_LINES: usize = 130;
 const WORDS: usize = 32;
 /// Folders of the repository. Paths that begin otherwise are of another host.
 const FOLDERS: [&str; 6] = ["agent", "probes", "dashboards", "deploy", "tests", "docs"];
-
-/// The folder with the workspace's lock file.
-fn root() -> PathBuf {
-    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = crate_dir
-        .ancestors()
-        .find(|d| d.join("Cargo.lock").exists());
-    root.unwrap().to_owned()
-}
 
 /// What a line of a page is.
 #[derive(Debug, Clone, PartialEq)]

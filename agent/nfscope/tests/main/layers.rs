@@ -4,6 +4,7 @@
 //! a file names by `crate::`, `self::`, `super::` or by a child's name, outside of comments and tests. Re-exports are followed to
 //! the file that defines the item, so that a `lib.rs` that only declares and re-exports is in nobody's way.
 
+use crate::fixture::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,11 +93,6 @@ const LINUX: Folders = &[
     ("read", &["host", "load"]),
     ("", &["host", "load", "read"]),
 ];
-
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap().to_owned()
-}
 
 /// Names in the tables of dependencies of a crate, of every target; without those of its tests.
 fn dependencies(folder: &str) -> BTreeSet<String> {

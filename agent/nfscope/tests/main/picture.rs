@@ -1,6 +1,7 @@
 //! The README's picture of `nfscope top`: the screen as it is drawn, cell by cell, as SVG.
 //! `UPDATE_GOLDEN=1` writes it anew.
 
+use crate::fixture::root;
 use nfscope::tui::{App, Op, Phases, Pool, TerminalStyle, View, draw};
 use nfscope_model::phase;
 use ratatui::Terminal;
@@ -8,7 +9,6 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 /// Columns and lines of the terminal.
 const SIZE: (u16, u16) = (100, 14);
@@ -222,15 +222,6 @@ fn svg(buffer: &Buffer) -> String {
         }
     }
     out + "</g>\n</svg>\n"
-}
-
-/// The folder with the workspace's lock file.
-fn root() -> PathBuf {
-    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = crate_dir
-        .ancestors()
-        .find(|d| d.join("Cargo.lock").exists());
-    root.unwrap().to_owned()
 }
 
 #[test]
