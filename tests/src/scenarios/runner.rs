@@ -19,6 +19,8 @@ use crate::server::Server;
 /// Longest time from the load's beginning to the window's: clients have connected, and no cache is cold any more that is not
 /// meant to be. Shorter where the window is.
 const SETTLING: Duration = Duration::from_secs(1);
+/// The same beside a fault: its programs are read in meanwhile, too, and may keep the CPU from the clients that start.
+const SETTLING_BESIDE_FAULT: Duration = Duration::from_secs(2);
 /// What no window lasts: loads are killed when it ends.
 const LONGER: Duration = Duration::from_secs(3600);
 
@@ -171,7 +173,10 @@ impl Runner {
         };
         let loads = self.start_all(scenario)?;
         let length = Duration::try_from_secs_f64(scenario.seconds)?;
-        let settling = SETTLING.min(length);
+        let settling = match beside {
+            None => SETTLING.min(length),
+            Some(_) => SETTLING_BESIDE_FAULT,
+        };
         if fault.is_over {
             self.sleep(settling)?;
             if let Some(beside) = beside.take() {
