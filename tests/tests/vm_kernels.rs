@@ -245,7 +245,7 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
                     call_counts::raw_calls_are_counted(server, agent)
                 });
                 run("a mixed load", &|| {
-                    call_counts::a_mixed_load_is_counted(server, agent, 1_000)
+                    call_counts::a_mixed_load_is_counted(server, agent, 3_000)
                 });
                 run("disks", &|| disks::are_as_slow_as_told(server));
             }
@@ -259,7 +259,7 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
                     call_counts::raw_calls_are_counted(server, agent)
                 });
                 run("a mixed load", &|| {
-                    call_counts::a_mixed_load_is_counted(server, agent, 1_000)
+                    call_counts::a_mixed_load_is_counted(server, agent, 3_000)
                 });
             }
         }
