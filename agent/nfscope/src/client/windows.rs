@@ -1,9 +1,9 @@
 //! Windows, one after another, from an agent that may come and go or from probes of this very process.
 
-use crate::api::slow_filter;
 use crate::api::slow_line::Line;
 use crate::client::http;
 use crate::client::local_or_remote::{self, Found};
+use crate::client::slow_ops;
 use nfscope_model::{SlowFilter, SlowOp, Snapshot, Window};
 use nfscope_source::{Options, Source};
 use std::io::BufRead;
@@ -153,7 +153,7 @@ impl WindowStream {
 /// Listens to an agent as `nfscope slow` does.
 fn sample_agent(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
     let mut seen = Vec::new();
-    let Ok(mut answer) = http::ask(url, &format!("/slow?{}", slow_filter::to_query(want))) else {
+    let Ok(mut answer) = slow_ops::request(url, want) else {
         return seen;
     };
     let until = Instant::now() + length;

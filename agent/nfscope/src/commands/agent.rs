@@ -3,7 +3,7 @@
 use crate::commands::config::Settings;
 use crate::http;
 use crate::service::control;
-use crate::service::source_thread::SourceHandle;
+use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
 use anyhow::Context;
 use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tokio::signal::unix::{SignalKind, signal};
-
-const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
 
 /// Runs until SIGTERM or SIGINT. `start` makes the source; it runs on a thread of its own, so that a signal is
 /// answered at once however long attaching takes.

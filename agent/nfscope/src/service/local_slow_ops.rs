@@ -1,14 +1,12 @@
 //! Slow operations from probes of this very process, where no agent runs.
 
 use crate::api::slow_line::Line;
-use crate::service::source_thread::SourceHandle;
+use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
 use anyhow::Context;
 use bytes::Bytes;
 use nfscope_model::SlowFilter;
 use nfscope_source::Source;
 use tokio::sync::mpsc::Receiver;
-
-const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
 
 /// Lines as an agent's subscriber gets them.
 #[derive(Debug)]

@@ -13,6 +13,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Mutex, oneshot, watch};
 
+/// What is said where the thread is waited for in vain.
+pub(crate) const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
 /// A reading up to this old answers further requests: simultaneous scrapes cost one.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 /// How often the source may look for modules that have come or gone.
