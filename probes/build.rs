@@ -18,14 +18,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=bpf");
     fs::write(out.join("time_edges.h"), time_edges_header())?;
     for word in WORDS {
-        for raw in [false, true] {
-            if raw && BTF_ONLY.contains(&word) {
+        for which in [Build::Btf, Build::Raw] {
+            if which == Build::Raw && BTF_ONLY.contains(&word) {
                 continue;
             }
-            build(word, raw, &out)
+            build(word, which, &out)
                 .map_err(|e| format!("bpf/{word}.bpf.c: {e} (clang 14 or later is needed)"))?;
         }
     }
+    println!("cargo:rerun-if-changed=bench");
+    build("nfsd", Build::Drive, &out)?;
     // The same histogram code for the host, for the test that compares it with the Rust side.
     cc::Build::new()
         .file("src/histogram_host.c")
@@ -36,11 +38,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn build(word: &str, raw: bool, out: &Path) -> Result<(), Box<dyn Error>> {
-    let name = if raw {
-        format!("{word}_raw")
-    } else {
-        word.to_owned()
+#[derive(Clone, Copy, PartialEq)]
+enum Build {
+    Btf,
+    Raw,
+    /// The probe's programs in one that plays the kernel, for examples/native.rs.
+    Drive,
+}
+
+fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
+    let raw = which == Build::Raw;
+    let (name, source) = match which {
+        Build::Btf => (word.to_owned(), format!("bpf/{word}.bpf.c")),
+        Build::Raw => (format!("{word}_raw"), format!("bpf/{word}.bpf.c")),
+        Build::Drive => (format!("{word}_drive"), "bench/drive.bpf.c".to_owned()),
     };
     let arch = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "x86_64" => "x86",
@@ -49,6 +60,8 @@ fn build(word: &str, raw: bool, out: &Path) -> Result<(), Box<dyn Error>> {
     };
     let mut args = vec![
         format!("-D__TARGET_ARCH_{arch}"),
+        // Sections are maps, and carry the word.
+        format!("-DPROBE=\"{word}\""),
         format!("-I{}", out.display()),
         "-Wall".into(),
         "-Werror".into(),
@@ -72,7 +85,7 @@ fn build(word: &str, raw: bool, out: &Path) -> Result<(), Box<dyn Error>> {
         args.push("-DNFSCOPE_RAW".into());
     }
     SkeletonBuilder::new()
-        .source(format!("bpf/{word}.bpf.c"))
+        .source(source)
         .obj(out.join(format!("{name}.bpf.o")))
         .clang_args(args)
         .build_and_generate(out.join(format!("{name}.skel.rs")))

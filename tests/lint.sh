@@ -49,7 +49,7 @@ fi
 # What has no probes to load is meant for illumos, too. Its part of the build is checked and never linked, so that the
 # host's own C compiler will do for SQLite.
 illumos=x86_64-unknown-illumos
-illumos_packages=(nfscope-model nfscope-text nfscope-stats nfscope-diagnose nfscope-baseline nfscope)
+illumos_packages=(nfscope-model nfscope-text nfscope-stats nfscope-whatif nfscope-diagnose nfscope-baseline nfscope)
 if compgen -G "$(rustc --print target-libdir --target $illumos 2>/dev/null)/libstd-*" >/dev/null; then
   check "cargo check for illumos" "see each message" env CC_x86_64_unknown_illumos=cc AR_x86_64_unknown_illumos=ar \
     cargo check --quiet --target $illumos "${illumos_packages[@]/#/--package=}"

@@ -1,8 +1,12 @@
 #!/bin/bash
 # Every test that boots a machine, each in a process of its own, two at a time whichever test program they are in: cargo
-# runs one program after the other, and the last test of each would have the host to itself.
+# runs one program after the other, and the last test of each would have the host to itself. A third machine runs besides,
+# one that counts instructions: no time of the host is measured in it, so that it can have the lowest priority, and takes
+# the CPU time that the others do not use.
 #
 #   tests/machines.sh [FILTER]    (a part of the test's name: vm_7_2)
+#
+# LAB_FLAVOUR=rt, LAB_CPUS=8 and LAB_KERNEL_ARGS="..." change every machine of a run: docs/develop/lab.md.
 #
 # The cache directory keeps how long each test took when it passed last. The longest begin first, so that none is left
 # alone at the end.
@@ -13,6 +17,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 record=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}/lab/seconds.tsv
 # The same for the tests of this run, whether they passed or not.
 ran=${LAB_SECONDS:-$PWD/../target/test-reports/seconds.tsv}
+
+# Tests whose machines count instructions.
+counting='^vm_(scenarios|baselines|ssd_log)::'
 
 # On a machine that has no record yet, what has these in its name is long.
 long='scenario|cause|operations|logs|baselines|zfs|prometheus|ssd'
@@ -59,27 +66,58 @@ one() {
     cat "$out"
     echo "$name took $seconds s; its machines used $cpu s of CPU time"
     printf '%s\t%s\t%s\n' "$name" "$seconds" "$cpu" >>"$ran"
-    if [ $status = 0 ]; then
+    if [ $status = 0 ] && [ -z "${LAB_FLAVOUR:-}${LAB_CPUS:-}${LAB_KERNEL_ARGS:-}" ]; then
       { grep -v "^$name	" "$record"; tail -n 1 "$ran"; } 2>/dev/null >"$record.new"
       mv "$record.new" "$record"
     fi
-  ) 9<"$0"
+  ) 9<machines.sh
   rm -f "$out" "$out.cpu"
   return $status
 }
 
-if [ "${1:-}" = --one ]; then
-  one "$2" "$3"
+# Takes tests off the lists that are named, the first list first, and runs them until nothing is left.
+worker() {
+  local list next failed=0
+  for list; do
+    while next=$(take "$list") && [ -n "$next" ]; do
+      # shellcheck disable=SC2086 # a test and its program
+      one $next || failed=1
+    done
+  done
+  return $failed
+}
+
+# take <list>: its first line, which it has no longer
+take() {
+  (
+    flock 9
+    head -n 1 "$1"
+    sed -i 1d "$1"
+  ) 9<machines.sh
+}
+
+if [ "${1:-}" = --worker ]; then
+  shift
+  worker "$@"
   exit
 fi
 
 mkdir -p "$(dirname "$record")" "$(dirname "$ran")"
 : >"$ran"
+[ -z "${LAB_FLAVOUR:-}" ] || ./setup/setup.sh "$LAB_FLAVOUR" || exit 1
 list=$(programs) || exit 1
 list=$(tests <<<"$list" | grep -- "${1:-}" | longest_first)
 [ -n "$list" ] || { echo "no test is called so: ${1:-}" >&2; exit 1; }
 echo "$(wc -l <<<"$list") tests"
-xargs -P 2 -L 1 ./machines.sh --one <<<"$list"
+lists=$(mktemp -d)
+trap 'rm -rf "$lists"' EXIT
+grep -vE "$counting" <<<"$list" >"$lists/timed"
+grep -E "$counting" <<<"$list" >"$lists/counting"
+xargs -P 3 -L 1 ./machines.sh --worker <<END
+$lists/timed $lists/counting
+$lists/timed $lists/counting
+$lists/counting
+END
 status=$?
 echo "The slowest (seconds, and of CPU time):"
 sort -t$'\t' -k2,2rn "$ran" | head -n 10 | awk -F'\t' '{ printf "  %7.1f %7.1f  %s\n", $2, $3, $1 }'

@@ -11,9 +11,13 @@ DASHBOARD = dashboard(
         ("nfscope: what is measured", [
             timeseries(
                 "Coverage",
-                "Operations that were timed over operations that the kernel counted since the probes attached. 1 is exact; where "
-                "it falls, the other figures are incomplete.",
-                "percentunit", (q.by("instance, version", q.of("nfscope_coverage_ratio"), "min"), "{{instance}} v{{version}}"), top=1,
+                "What nfscope counted over what the kernel counted: operations, RPC calls, bytes. 1 is exact; where it falls, "
+                "the other figures are incomplete.",
+                "percentunit",
+                (q.coverage("ops", "instance, version"), "{{instance}} v{{version}} operations"),
+                (q.coverage("rpcs", "instance"), "{{instance}} RPC calls"),
+                (q.coverage("io_bytes", "instance, op"), "{{instance}} bytes of {{op}}"),
+                top=1,
             ),
             timeseries(
                 "Lost events",
@@ -41,6 +45,12 @@ DASHBOARD = dashboard(
                 "percentunit",
                 (f"{q.by('instance, map', q.of('nfscope_map_entries'))} / {q.by('instance, map', q.of('nfscope_map_capacity'))}",
                  "{{instance}} {{map}}"), top=1,
+            ),
+            timeseries(
+                "Kernel memory",
+                "Kernel memory of each probe's maps and programs. It rises with the CPUs that the host may have up to 64, and when a "
+                "probe attaches.",
+                "bytes", (q.by("instance, probe", q.of("nfscope_kernel_memory_bytes")), "{{instance}} {{probe}}"), stacked=True,
             ),
             timeseries(
                 "Reading time",

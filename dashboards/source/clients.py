@@ -56,6 +56,12 @@ DASHBOARD = dashboard(
         ("nfsd: clients", [
             *busiest("client", "Clients"),
             timeseries(
+                "Sending replies",
+                "Time spent on handing replies to each client's socket, in seconds a second, the ten largest. Where it rises, this "
+                "client, or the network to it, takes its replies late.",
+                "none", (q.busiest(10, q.rate("nfscope_client_reply_seconds_total", "client")), "{{client}}"),
+            ),
+            timeseries(
                 "Round-trip time",
                 "Smoothed round-trip time of each client's TCP connection, the ten longest. Where it rises, the network or the "
                 "client is slow, not the server.",

@@ -1,10 +1,13 @@
 """The disks below the exported file systems."""
 
 from . import queries as q
-from .panels import dashboard, heatmap, histogram, timeseries, variable
+from .panels import dashboard, heatmap, histogram, table, timeseries, variable
 
 CHOSEN = 'device=~"$device"'
 DEVICE = "nfscope_block_device_seconds"
+QUEUE = "nfscope_block_queue_seconds"
+# The text formats have no buckets of disks.
+NATIVE = "Needs native histograms."
 NAMED = "{{instance}} {{device}} {{op}}"
 EACH = "instance, device, op"
 
@@ -18,28 +21,35 @@ DASHBOARD = dashboard(
             heatmap(
                 "Device time",
                 "From issue to completion, all chosen devices. A band that rises is a device that has become slow, or one that "
-                "gets more requests than it can serve at a time.",
-                "s", q.cells(DEVICE, CHOSEN),
+                f"gets more requests than it can serve at a time. {NATIVE}",
+                "s", q.native_cells(DEVICE, CHOSEN),
             ),
             heatmap(
                 "Queue time",
                 "From a request's insertion into a scheduler or software queue to its issue. A rise is a device that takes no "
-                "more requests at a time.",
-                "s", q.cells("nfscope_block_queue_seconds", CHOSEN),
+                f"more requests at a time. {NATIVE}",
+                "s", q.native_cells(QUEUE, CHOSEN),
             ),
             timeseries(
                 "Device p99",
                 "99 of 100 requests are done in less. Where it rises without a higher rate, the device itself is slow: a rebuild, "
-                "a full SSD, a failing disk.",
-                "s", (q.quantile(0.99, DEVICE, EACH, CHOSEN), NAMED),
+                f"a full SSD, a failing disk. {NATIVE}",
+                "s", (q.native_quantile(0.99, DEVICE, EACH, CHOSEN), NAMED),
             ),
             timeseries(
                 "Device mean", "Average time from issue to completion. Beside p99 it says whether all requests are slow or some.",
                 "s", (q.mean(DEVICE, EACH, CHOSEN), NAMED),
             ),
             timeseries(
-                "Queue p99", "99 of 100 requests are issued in less. Where it rises, requests pile up in front of the device.",
-                "s", (q.quantile(0.99, "nfscope_block_queue_seconds", EACH, CHOSEN), NAMED),
+                "Queue p99",
+                f"99 of 100 requests are issued in less. Where it rises, requests pile up in front of the device. {NATIVE}",
+                "s", (q.native_quantile(0.99, QUEUE, EACH, CHOSEN), NAMED),
+            ),
+            timeseries(
+                "Queue mean",
+                "Average time in the queue. Where it rises with the device's mean, the device is slow; where it rises alone, it gets "
+                "more requests than it takes at a time.",
+                "s", (q.mean(QUEUE, EACH, CHOSEN), NAMED),
             ),
             timeseries(
                 "Requests", "Completed block requests a second. Flushes that rise come from synchronous writes.",
@@ -58,6 +68,13 @@ DASHBOARD = dashboard(
                 "Part of the time in which the device had requests in flight. A rise is more demand or a slower device; a device "
                 "that serves many requests at once has room at 100 %, too.",
                 "percentunit", (q.rate("nfscope_block_busy_seconds_total", "instance, device", CHOSEN), "{{instance}} {{device}}"),
+            ),
+            table(
+                "Devices of exports",
+                "The devices that each export lies on, through device mapper, RAID and partitions. A slow device that is not here "
+                "keeps no client waiting. Empty where the devices of an export are unknown (ZFS).",
+                "none",
+                [("known", "none", q.by("instance, export, device", q.of("nfscope_export_device_info"), "max"))],
             ),
             timeseries(
                 "FUA writes",

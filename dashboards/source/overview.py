@@ -56,7 +56,7 @@ DASHBOARD = dashboard(
                 "Coverage",
                 "Operations that were timed over operations that the kernel counted. 1 is exact; below 1 the other figures "
                 "are incomplete.",
-                "percentunit", q.by("", q.of("nfscope_coverage_ratio"), "min"), limits=(0.999, 0.99), rising=False,
+                "percentunit", q.by("", q.coverage("ops", "instance, version"), "min"), limits=(0.999, 0.99), rising=False,
             ),
             timeseries(
                 "Operations by version", "Operations a second by NFS version. A rise is more demand.",
@@ -98,10 +98,12 @@ DASHBOARD = dashboard(
         ]),
         ("block: disks", [
             timeseries(
-                "Device p99",
-                "99 of 100 requests to a disk are done in less. Where it rises without more demand, the disk itself is slow.",
+                "Device time",
+                "99 of 100 requests to a disk are done in less than p99, which needs native histograms, and the average. Where they "
+                "rise without more demand, the disk itself is slow.",
                 "s",
-                (q.quantile(0.99, "nfscope_block_device_seconds", "device, op"), "{{device}} {{op}}"),
+                (q.native_quantile(0.99, "nfscope_block_device_seconds", "device, op"), "{{device}} {{op}} p99"),
+                (q.mean("nfscope_block_device_seconds", "device, op"), "{{device}} {{op}} mean"),
             ),
         ]),
     ],

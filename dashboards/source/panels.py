@@ -66,19 +66,21 @@ def stat(title: str, description: str, unit: str, expr: str, limits: tuple[float
     return panel.with_target(_query(0, expr).range())
 
 
-def heatmap(title: str, description: str, unit: str, queries: tuple[str, str], width: int = 12):
-    """How values spread, over time. Grafana draws the native histogram if the server has one, else the classic buckets.
+def heatmap(title: str, description: str, unit: str, queries: tuple[str, ...], width: int = 12):
+    """How values spread, over time. Grafana draws the native histogram if the server has one, else the classic buckets, if any.
 
     It does so because of the two formats: a native histogram comes as cells, and the panel takes cells first.
     """
-    native, classic = queries
+    native, *classic = queries
     panel = _described(heatmap_builders.Panel(), title, description, unit, width, 8)
     colour = heatmap_builders.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64)
     panel = panel.color(colour.scale(HeatmapColorScale.EXPONENTIAL).exponent(0.5).fill("dark-orange"))
     panel = panel.calculate(False).y_axis(heatmap_builders.YAxisConfig().unit(unit)).cell_gap(0)
     panel = panel.filter_values(heatmap_builders.FilterValueRange().le(1e-9))
     panel = panel.with_target(_query(0, native).range().format(PromQueryFormat.TIME_SERIES))
-    return panel.with_target(_query(1, classic, "{{le}}").range().format(PromQueryFormat.HEATMAP))
+    for query in classic:
+        panel = panel.with_target(_query(1, query, "{{le}}").range().format(PromQueryFormat.HEATMAP))
+    return panel
 
 
 def state_timeline(title: str, description: str, query: Query, off: str, on: str, width: int = 24):
@@ -126,7 +128,18 @@ def histogram(metric: str) -> str:
 
 
 def dashboard(word: str, title: str, description: str, variables=(), content=()):
-    """A dashboard: rows, each with its title and its panels. A row's title begins with the words of its probes."""
+    """What builds a dashboard of rows, each with its title and its panels, and of further rows that it is called with.
+
+    A row's title begins with the words of its probes.
+    """
+
+    def build(further=()):
+        return _dashboard(word, title, description, variables, [*content, *further])
+
+    return build
+
+
+def _dashboard(word: str, title: str, description: str, variables, content):
     built = dashboard_builders.Dashboard(f"nfscope: {title}").uid(f"nfscope-{word}").description(description).tags([TAG])
     built = built.time("now-1h", "now").refresh("30s").timezone("browser").editable()
     built = built.tooltip(d.DashboardCursorSync.CROSSHAIR)

@@ -2,7 +2,7 @@
 
 A Prometheus stores nfscope's histograms as native ones, as classic ones, or as both. Queries ask for the native one `or`
 the classic one, so that the same dashboard shows whatever is there. Both arms carry the same labels, so that nothing is
-shown twice where both are stored.
+shown twice where both are stored. Disks have no classic buckets: their quantiles and heat maps ask for native ones only.
 """
 
 INTERVAL = "$__rate_interval"
@@ -27,6 +27,11 @@ def rate(metric: str, labels: str = "", where: str = "") -> str:
 def share(metric: str, label: str, where: str = "") -> str:
     """What part of a counter's growth each value of a label has: they add up to 1."""
     return f"{rate(metric, label, where)} / scalar({rate(metric, '', where)})"
+
+
+def coverage(what: str, labels: str) -> str:
+    """What nfscope counted over what the kernel counted of ops, rpcs or io_bytes; nothing while there is nothing to count."""
+    return f"{rate(f'nfscope_timed_{what}_total', labels)} / ({rate(f'nfscope_kernel_{what}_total', labels)} > 0)"
 
 
 def busiest(n: int, what: str) -> str:
@@ -56,8 +61,17 @@ def mean(metric: str, labels: str = "", where: str = "") -> str:
 def quantile(q: float, metric: str, labels: str = "", where: str = "") -> str:
     """The value that a share of q stays below."""
     with_le = f"{labels}, le" if labels else "le"
-    native = f"histogram_quantile({q}, {rate(metric, labels, where)})"
-    return f"{native} or histogram_quantile({q}, {rate(metric + '_bucket', with_le, where)})"
+    return f"{native_quantile(q, metric, labels, where)} or histogram_quantile({q}, {rate(metric + '_bucket', with_le, where)})"
+
+
+def native_quantile(q: float, metric: str, labels: str = "", where: str = "") -> str:
+    """The same of a family that has no classic buckets."""
+    return f"histogram_quantile({q}, {rate(metric, labels, where)})"
+
+
+def native_cells(metric: str, where: str = "") -> tuple[str]:
+    """A heat map's only query, of a family that has no classic buckets."""
+    return (rate(metric, "", where),)
 
 
 def cells(metric: str, where: str = "") -> tuple[str, str]:

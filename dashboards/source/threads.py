@@ -54,6 +54,22 @@ DASHBOARD = dashboard(
                 "s", q.cells("nfscope_rpc_duration_seconds"),
             ),
         ]),
+        ("nfsd: requests in hand", [
+            timeseries(
+                "Stuck requests",
+                "Requests that a thread has had in hand for a second or longer, by what the thread waits for now. Other panels "
+                "count a request when it has ended: a disk that hangs shows here first.",
+                "none",
+                (q.by("instance, wait", q.of("nfscope_stuck_requests")), "{{instance}} {{wait}}"),
+            ),
+            timeseries(
+                "Oldest request",
+                "Age of the oldest request in hand, by what its thread waits for now. A line that rises second by second is a request "
+                "that does not end.",
+                "s",
+                (q.by("instance, wait", q.of("nfscope_oldest_request_seconds"), "max"), "{{instance}} {{wait}}"),
+            ),
+        ]),
         ("nfsd: RPC", [
             timeseries(
                 "Requests", "RPC requests a second by NFS version. A rise is more demand.",

@@ -2,8 +2,10 @@
 /*
  * block: how long requests wait for their issue to a device, and how long the device takes.
  *
- * Cost: one program at each of insert, issue and completion. A request's two times stay in an entry under its address,
- * which blk-mq uses again and again: no insertion or deletion in the steady state.
+ * Cost: one program at each of insert, issue and completion. A request's two times stand in an array at a place that
+ * its address names, with the device that it is for: blk-mq uses the same addresses again and again, so that nothing is
+ * looked up in a hash in the steady state, and nothing is allocated. User space counts what is in flight in the same
+ * array.
  *
  * Only leaf devices have requests; a dm or md device shows as the devices below it.
  */
@@ -11,28 +13,55 @@
 #include "lib/histogram.h"
 #include "block.h"
 #include "lib/tables.h"
+#include "lib/time_hist.h"
 
 #define REQ_OP_MASK 0xff /* include/linux/blk_types.h: the low 8 bits on every kernel since 4.10 */
 
-struct request_times {
-	u64 t_insert;
-	u64 t_issue;
-};
+/* Slots of through_memory. */
+enum number { IN_INSERT, IN_ISSUE, IN_REQUEUE, IN_COMPLETE, NUMBERS };
+
+TABLE(block_number, NUMBERS, enum number, u64);
+
+static __always_inline u64 as_number(struct request *rq, enum number slot)
+{
+	return through_memory(&block_number, (u64)rq, slot);
+}
+
+#define BLOCK_STALE_NS 60000000000ULL
+
+/* Requests in hand keep their places; so do others that are in a queue, for a minute: a merged one leaves it unseen. */
+#define BLOCK_REQUESTS 16384
+#define BLOCK_REQUEST_BITS 14
+#define BLOCK_PLACES 8
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64); /* struct request */
-	__type(value, struct request_times);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, BLOCK_REQUESTS);
+	__type(key, u32);
+	__type(value, struct block_times);
 } block_request SEC(".maps");
 
+/* Five rows a device, one for each operation. Device 0 is none. */
+#define BLOCK_DEVICES 160
+#define BLOCK_ROWS (BLOCK_DEVICES * BLOCK_OPS)
+
+SHARDED(block_row, BLOCK_ROWS, u32, struct block_row);
+
+/* The number of each device. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1024);
-	__type(key, struct block_key);
-	__type(value, struct block_row);
-} block_device_op SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, BLOCK_DEVICES);
+	__type(key, u32);
+	__type(value, u32);
+} block_device SEC(".maps");
+
+/* Numbers not in use. Filled by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, BLOCK_DEVICES);
+	__type(value, u32);
+} block_free SEC(".maps");
 
 TABLE(block_event, BLOCK_EVENTS, enum block_event, u64);
 
@@ -44,15 +73,10 @@ static __always_inline void count(enum block_event e)
 		add(n, 1);
 }
 
-static const struct block_row no_block;
-
-static __always_inline struct block_row *block_row_of(struct request *rq, u32 flags)
+/* A device as the kernel numbers it; 0 for SCSI requests of a device without a disk (tapes, enclosures). */
+static __always_inline u32 device_of(struct request *rq)
 {
 	struct gendisk *disk;
-	struct block_key key;
-	struct block_row *b;
-	u32 op = flags & REQ_OP_MASK;
-
 	struct request___rq_disk *old = (void *)rq;
 	struct request_queue *q = READ(rq, q);
 
@@ -63,78 +87,143 @@ static __always_inline struct block_row *block_row_of(struct request *rq, u32 fl
 		barrier_var(q);
 		disk = READ(q, disk);
 	}
-	/* SCSI requests of a device without a disk (tapes, enclosures). */
-	if (!disk)
-		return 0;
-	key.dev = (u32)READ(disk, major) << 20 | (u32)READ(disk, first_minor);
-	key.op = op < BLOCK_OTHER ? op : BLOCK_OTHER;
-	b = bpf_map_lookup_elem(&block_device_op, &key);
-	if (b)
-		return b;
-	bpf_map_update_elem(&block_device_op, &key, &no_block, BPF_NOEXIST);
-	b = bpf_map_lookup_elem(&block_device_op, &key);
-	if (!b)
-		count(EV_BLOCK_FULL);
-	return b;
+	return disk ? (u32)READ(disk, major) << 20 | (u32)READ(disk, first_minor) : 0;
 }
 
-static __always_inline struct request_times *times_of(struct request *rq)
+/* The number of a device, made where there is none; 0 where there is no room. */
+static __noinline u32 device_find(u32 dev)
 {
-	struct request_times *t, none = {};
-	u64 key = (u64)rq;
+	u32 n = 0, *known = bpf_map_lookup_elem(&block_device, &dev);
 
-	t = bpf_map_lookup_elem(&block_request, &key);
-	if (t)
+	if (known)
+		return *known;
+	if (bpf_map_pop_elem(&block_free, &n)) {
+		count(EV_BLOCK_FULL);
+		return 0;
+	}
+	if (bpf_map_update_elem(&block_device, &dev, &n, BPF_NOEXIST))
+		bpf_map_push_elem(&block_free, &n, 0);
+	/* Another CPU may have been first. */
+	known = bpf_map_lookup_elem(&block_device, &dev);
+	return known ? *known : 0;
+}
+
+/* The row in which this request counts, now and until it is issued anew; 0: none. */
+static __always_inline void row_note(struct block_times *t, struct request *rq, u32 flags)
+{
+	u32 dev = device_of(rq), op = flags & REQ_OP_MASK, n = t->device;
+
+	if (t->dev != dev || !n) {
+		n = dev ? device_find(dev) : 0;
+		t->dev = dev;
+		t->device = n;
+	}
+	t->row = n ? n * BLOCK_OPS + (op < BLOCK_OTHER ? op : BLOCK_OTHER) : 0;
+}
+
+static __always_inline struct block_row *row_noted(struct block_times *t)
+{
+	u32 row = t->row;
+
+	return row && row < BLOCK_ROWS ? shard_row(&block_row, BLOCK_ROWS, table_shape.block_mask, row) : 0;
+}
+
+static __always_inline struct block_times *times_at(u32 i)
+{
+	i %= BLOCK_REQUESTS;
+	return bpf_map_lookup_elem(&block_request, &i);
+}
+
+static __always_inline u32 place_of(u64 rq)
+{
+	return (u32)(rq >> 6) * 0x9e3779b1U >> (32 - BLOCK_REQUEST_BITS);
+}
+
+/* Not at its first place. */
+static __noinline struct block_times *times_elsewhere(u64 rq)
+{
+	u32 i = place_of(rq);
+
+	for (u32 n = 1; n < BLOCK_PLACES; n++) {
+		struct block_times *t = times_at(i + n);
+
+		if (t && t->rq == rq)
+			return t;
+	}
+	return 0;
+}
+
+static __always_inline struct block_times *times_of(u64 rq)
+{
+	struct block_times *t = times_at(place_of(rq));
+
+	return t && t->rq == rq ? t : times_elsewhere(rq);
+}
+
+/*
+ * A place for it: a free one, or that of a request which is not in hand. Plain stores, because 5.10 has no atomics that
+ * return a value: of two requests that take one place at the same moment, one will be unmatched.
+ */
+static __noinline struct block_times *times_claim(u64 rq, u64 now)
+{
+	u32 i = place_of(rq);
+
+	for (u32 n = 0; n < BLOCK_PLACES; n++) {
+		struct block_times *t = times_at(i + n);
+
+		if (!t || t->t_issue || (t->t_insert && now - t->t_insert < BLOCK_STALE_NS))
+			continue;
+		t->rq = rq;
+		t->t_insert = 0;
 		return t;
-	bpf_map_update_elem(&block_request, &key, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&block_request, &key);
+	}
+	count(EV_BLOCK_REQUEST_FULL);
+	return 0;
+}
+
+static __always_inline struct block_times *times_make(u64 rq, u64 now)
+{
+	return times_of(rq) ?: times_claim(rq, now);
 }
 
 TP(block_rq_insert)
 int PROGRAM(block_insert, struct request *rq)
 {
-	struct request_times *t = times_of(rq);
+	u64 now = bpf_ktime_get_ns();
+	struct block_times *t = times_make(as_number(rq, IN_INSERT), now);
 
 	if (t)
-		t->t_insert = bpf_ktime_get_ns();
+		t->t_insert = now;
 }
 
 TP(block_rq_issue)
 int PROGRAM(block_issue, struct request *rq)
 {
-	struct request_times *t;
+	u64 now = bpf_ktime_get_ns();
+	struct block_times *t;
 	struct block_row *b;
 
 	if (!rq)
 		return;
-	t = times_of(rq);
-	b = block_row_of(rq, READ(rq, cmd_flags));
-	if (!t || !b)
+	t = times_make(as_number(rq, IN_ISSUE), now);
+	if (!t)
 		return;
-	t->t_issue = bpf_ktime_get_ns();
-	add(&b->issued, 1);
-	if (t->t_insert) {
-		time_hist_add(&b->queue, elapsed(t->t_insert, t->t_issue));
-		t->t_insert = 0;
-	}
+	row_note(t, rq, READ(rq, cmd_flags));
+	b = row_noted(t);
+	t->t_issue = b ? now : 0;
+	if (b && t->t_insert)
+		time_hist_add(&b->queue, elapsed(t->t_insert, now));
+	t->t_insert = 0;
 }
 
 /* The device was busy: the request goes back, and will be issued again. */
 TP(block_rq_requeue)
 int PROGRAM(block_requeue, struct request *rq)
 {
-	struct request_times *t;
-	struct block_row *b;
+	struct block_times *t = times_of(as_number(rq, IN_REQUEUE));
 
-	if (!rq)
-		return;
-	t = times_of(rq);
-	if (!t || !t->t_issue)
-		return;
-	t->t_issue = 0;
-	b = block_row_of(rq, READ(rq, cmd_flags));
-	if (b)
-		add(&b->issued, -1);
+	if (t)
+		t->t_issue = 0;
 }
 
 /*
@@ -144,33 +233,31 @@ int PROGRAM(block_requeue, struct request *rq)
 TP(block_rq_complete)
 int PROGRAM(block_complete, struct request *rq, int error, u32 bytes)
 {
-	struct request_times *t;
+	struct block_times *t;
 	struct block_row *b;
 	u32 flags, left;
-	u64 key = (u64)rq, now;
 
 	if (!rq)
 		return;
 	flags = READ(rq, cmd_flags);
 	left = READ(rq, __data_len);
-	t = bpf_map_lookup_elem(&block_request, &key);
+	t = times_of(as_number(rq, IN_COMPLETE));
 	if (!t || !t->t_issue) {
 		if (bytes || (flags & REQ_OP_MASK) == BLOCK_FLUSH)
 			count(EV_BLOCK_UNMATCHED);
 		return;
 	}
-	b = block_row_of(rq, flags);
-	if (!b)
-		return;
-	add(&b->bytes, bytes);
+	b = row_noted(t);
+	if (b)
+		add(&b->bytes, bytes);
 	if (bytes < left)
 		return;
-	now = bpf_ktime_get_ns();
-	time_hist_add(&b->device, elapsed(t->t_issue, now));
+	if (b) {
+		time_hist_add(&b->device, elapsed(t->t_issue, bpf_ktime_get_ns()));
+		if (flags & 1U << bpf_core_enum_value(enum req_flag_bits, __REQ_FUA))
+			add(&b->fua, 1);
+	}
 	t->t_issue = 0;
-	add(&b->ended, 1);
-	if (flags & 1U << bpf_core_enum_value(enum req_flag_bits, __REQ_FUA))
-		add(&b->fua, 1);
 }
 
 char LICENSE[] SEC("license") = "GPL";

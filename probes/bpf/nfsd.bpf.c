@@ -13,6 +13,7 @@
 #include "lib/histogram.h"
 #include "nfsd.h"
 #include "lib/tables.h"
+#include "lib/time_hist.h"
 #include "lib/request.h"
 #include "lib/connection.h"
 #include "lib/nfsd_tables.h"
@@ -22,6 +23,9 @@
 #include "lib/slow.h"
 #include "lib/ops.h"
 #include "lib/stages.h"
+#ifndef NFSCOPE_BENCH
+#include "lib/held.h"
+#endif
 
 static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
 {
@@ -86,12 +90,13 @@ TP(svc_xprt_dequeue)
 int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 {
 	u64 now = bpf_ktime_get_ns();
-	struct request_record *r = request_make(now);
+	struct request_record *r = request_get();
 
-	if (!r) {
-		count(EV_RECORD_FAILED);
+	/* Threads of other services dequeue here, too. */
+	if (!r && maybe_nfsd(current_task()))
+		r = request_claim(bpf_get_current_pid_tgid(), now);
+	if (!r)
 		return;
-	}
 	if (r->stage >= RUNNING || r->t_busy)
 		end_late(r, now);
 	r->t_dequeue = now;
@@ -99,6 +104,8 @@ int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 	r->connection = 0;
 	r->rqst = (u64)rqst;
 	r->stage = DEQUEUED;
+	if (!r->netns && rqst)
+		is_here(rqst, r);
 }
 
 /* Bytes of a record were read, all of it the last time; the transport is still this thread's alone. */
@@ -131,10 +138,30 @@ int PROGRAM(nfsd_upcall)
 	if (!r || r->stage != DEQUEUED)
 		return;
 	rqst = (void *)r->rqst;
+	if (table_shape.netns && r->netns && r->netns != table_shape.netns)
+		return;
 	p = BPF_CORE_READ(rqst, rq_pool);
 	r->pool = BPF_CORE_READ(p, sp_id);
-	busy_begin(r, bpf_ktime_get_ns(), BPF_CORE_READ(p, sp_nrthreads),
+	busy_begin(r, bpf_ktime_get_ns(), POOL_THREADS(BPF_CORE_READ, p),
 		   bpf_core_field_exists(p->sp_nrthrmax) ? BPF_CORE_READ(p, sp_nrthrmax) : 0);
+}
+
+/* A thread ends; the kernel may give its number to another one at once. */
+TP(sched_process_exit)
+int PROGRAM(nfsd_exit, struct task_struct *t)
+{
+	struct request_record *r;
+	u32 tid;
+
+	if (!maybe_nfsd(t))
+		return;
+	tid = READ(t, pid);
+	r = request_of(tid);
+	if (!r)
+		return;
+	if (r->stage >= RUNNING || r->t_busy)
+		end_late(r, bpf_ktime_get_ns());
+	request_forget(r, tid);
 }
 
 /* The call is read, authenticated, known and counted by the kernel; dispatch comes next. */
@@ -163,12 +190,13 @@ int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 
 	if (!r)
 		return;
-	if (r->stage != RUNNING && rqst)
+	if (r->stage != RUNNING && rqst && is_here(rqst, r))
 		begin(r, rqst, now); /* nfsd_run was skipped */
+	if (r->stage != RUNNING)
+		return;
 	compound_args(r);
 	/* Decoding is the COMPOUND's own. */
-	if (r->waited)
-		waits_forget(r);
+	waits_skip(r);
 	r->t_first = now;
 	r->t_op = now;
 }
@@ -204,7 +232,7 @@ int PROGRAM(nfsd_op_end, u32 asked, u32 done, u32 status, const char *name)
 	bpf_probe_read_kernel_str(&key, sizeof(key), name);
 	known = bpf_map_lookup_elem(&nfsd_op_number, &key);
 	if (r->io_done && known) {
-		struct version_row *v = row_of(&nfsd_version, r->version);
+		struct version_row *v = version_row(r->version);
 
 		if (v)
 			io_done(r, v, *known == OP_WRITE);
@@ -278,7 +306,7 @@ int PROGRAM(nfsd_send, struct svc_rqst *rqst, int status)
 TP(svc_drop)
 int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 {
-	if (rqst && is_nfs(rqst))
+	if (rqst && is_nfs(rqst) && is_here(rqst, request_get()))
 		count(EV_DROPPED);
 	request_end(rqst, 0);
 }
@@ -287,7 +315,7 @@ int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 TP(svc_defer)
 int PROGRAM(nfsd_defer, struct svc_rqst *rqst)
 {
-	if (rqst && is_nfs(rqst))
+	if (rqst && is_nfs(rqst) && is_here(rqst, request_get()))
 		count(EV_DEFERRED);
 }
 

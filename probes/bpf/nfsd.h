@@ -42,7 +42,7 @@ enum phase { QUEUE, RECEIVE, EXECUTE, REPLY, PHASES };
 #define SIZE_BUCKETS 32
 #define COUNT_BUCKETS 12
 
-/* Per row of the operation table and CPU. */
+/* Per row of the operation table and shard. */
 struct op_times {
 	struct time_hist duration;
 	u64 wait_ns[WAITS]; /* of the same time; the rest is CPU time */
@@ -54,12 +54,15 @@ struct client_key {
 	u64 export;
 };
 
-/* Per client, export and CPU. */
+#define CLIENT_SEEN_SHIFT 30
+
+/* Per client, export and shard. */
 struct client_row {
 	u64 ops;
 	u64 ns;
-	u64 seen_ns; /* of the last request */
-	u64 srtt_us; /* its connection's, times eight; 0: not TCP */
+	u64 reply_ns; /* sending replies */
+	u32 seen; /* when the last request ended: nanoseconds >> CLIENT_SEEN_SHIFT */
+	u32 srtt_us; /* its connection's, times eight; 0: not TCP */
 };
 
 #define HANDLE_BYTES 128
@@ -95,7 +98,14 @@ struct slow_event {
 	u8 handle[HANDLE_BYTES];
 };
 
-/* Per version and CPU. Read and written bytes are those that READ returned and WRITE stored. */
+/* What a thread has in hand. User space asks for it by the thread's number: lib/held.h. */
+struct held_op {
+	u32 row; /* of the operation table; OP_ROWS: none, or not to be had */
+	u32 handle_size; /* of its file handle; 0: none, or not to be had */
+	u8 handle[HANDLE_BYTES];
+};
+
+/* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {
 	struct time_hist residence;
 	struct time_hist compound;
@@ -115,7 +125,7 @@ struct version_row {
 	u64 accounted_ns;
 };
 
-/* Per pool and CPU. */
+/* Per pool and shard. */
 struct pool_row {
 	struct time_hist queue;
 	u64 busy_ns;
@@ -128,18 +138,20 @@ struct pool_now {
 	u64 saturated_ns;
 	u32 threads; /* running when last looked at */
 	u32 limit; /* most that may run; 0 where the kernel has no dynamic pools */
+	u64 unused[12]; /* two lines, which processors fetch together: pools that CPUs do not share share none */
 };
 
 struct error_key {
 	u32 row;
 	u32 status;
+	u32 shard;
 };
 
 /* Rare things, per CPU. */
 enum event {
 	EV_DROPPED,
 	EV_DEFERRED,
-	EV_RECORD_FAILED, /* no free place for a thread's record: its requests go untimed */
+	EV_RECORD_FAILED, /* a request went untimed: no free place for its thread's record */
 	EV_ARRIVAL_MERGED, /* more segments waiting on a connection than its ring holds */
 	EV_ARRIVAL_UNKNOWN, /* a request whose arrival was not seen: no queue time */
 	EV_POOL_OUTSIDE, /* pool number beyond the table */
@@ -150,6 +162,9 @@ enum event {
 	EV_SKIPPED,
 	EV_ERROR_FULL, /* no room for another (op, status) pair */
 	EV_CLIENT_FULL, /* no row for another client and export */
+	EV_ELSEWHERE, /* of the NFS server of another network namespace */
+	EV_ELSEWHERE_V3, /* the same: an NFSv3 procedure, which kernels count together with those here */
+	EV_NO_CLOCK, /* a request over UDP or RDMA: nothing tells when it arrived */
 	EV_WAIT_OUTSIDE, /* a wait that does not fit into the duration of its operation: its rest belongs to none */
 	EVENTS,
 };

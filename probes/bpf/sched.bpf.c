@@ -1,19 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sched: when a thread that executes an NFS operation leaves its CPU, and when it comes back.
+ * sched: where a thread that executes an NFS operation waits, as far as no log tells it.
  *
- * Cost: one program at every context switch of the host. Of a task that is no nfsd thread it reads the first half of
- * its name and ends; `make bench` counts what such a switch costs.
+ * With the scheduler's books (lib/waits.h): when it waits for I/O. Cost: two programs each time that a task of the host
+ * blocks for I/O, which end at its name where it is no nfsd thread (`lab bench --per-program`); nothing at a context
+ * switch.
+ *
+ * Without them: when it leaves its CPU, and when it comes back. Cost: one program at every context switch of the host.
+ * Of a task that is no nfsd thread it reads the first half of its name and ends.
+ *
  */
 #include "lib/kernel.h"
 #include "lib/tables.h"
 #include "lib/waits.h"
 
-/* "nfsd", as a number; whether such a task has requests, its record says. */
-static __always_inline bool maybe_nfsd(struct task_struct *t)
+#ifndef NFSCOPE_RAW
+SEC("fentry/io_schedule")
+int PROGRAM(sched_io_begin)
 {
-	return *(u32 *)t->comm == ('n' | 'f' << 8 | 's' << 16 | 'd' << 24);
+	disk_enter();
 }
+
+SEC("fexit/io_schedule")
+int PROGRAM(sched_io_end)
+{
+	disk_leave();
+}
+
+SEC("fentry/io_schedule_timeout")
+int PROGRAM(sched_iot_begin)
+{
+	disk_enter();
+}
+
+SEC("fexit/io_schedule_timeout")
+int PROGRAM(sched_iot_end)
+{
+	disk_leave();
+}
+#endif
 
 TP(sched_switch)
 int PROGRAM(sched_switched, bool preempt, struct task_struct *prev, struct task_struct *next)

@@ -15,13 +15,14 @@
 #include "zfs.h"
 #include "lib/zfs_kernel.h"
 #include "lib/tables.h"
+#include "lib/time_hist.h"
 #include "lib/waits.h"
 
 TABLE(zfs_event, ZFS_EVENTS, enum zfs_event, u64);
 
-/* Some 7 KB a row and CPU: made in advance, because on demand every CPU would keep one in stock for every other. */
+/* Of all CPUs: a row has some 7 KB, and what it counts takes some ten microseconds at least. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16);
 	__type(key, struct zfs_pool_key);
 	__type(value, struct zfs_pool_row);
@@ -315,6 +316,8 @@ BEGINNING(dmu_tx_wait)
 int zfs_throttle(void *ctx)
 {
 	enter(IN_THROTTLE, pool_of_tx(FIRST(ctx)));
+	/* Until the pool's disks have taken what is to be written. */
+	disk_enter();
 	return 0;
 }
 
@@ -325,6 +328,7 @@ int zfs_unthrottle(void *ctx)
 	struct zfs_since since = leave(IN_THROTTLE);
 	struct zfs_pool_row *row = since.ns ? pool_row(since.spa) : 0;
 
+	disk_leave();
 	if (row)
 		time_hist_add(&row->throttle, elapsed(since.ns, now));
 	return 0;

@@ -16,7 +16,7 @@ struct zfs_pool_key {
 	u8 name[POOL_NAME_BYTES];
 };
 
-/* Per pool and CPU. */
+/* Per pool. */
 struct zfs_pool_row {
 	struct time_hist wait; /* zil_commit_impl() */
 	struct time_hist commit; /* a log block from its issue until it is written and flushed */

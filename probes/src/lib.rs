@@ -49,6 +49,9 @@ pub static ZFS: Object = object!("zfs");
 /// Block requests.
 pub static BLOCK: Object = object!("block");
 
+/// The nfsd probe driven without an NFS server: examples/native.rs.
+pub static NFSD_DRIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nfsd_drive.bpf.o"));
+
 /// Every object.
 pub static OBJECTS: [&Object; 7] = [&NFSD, &SCHED, &JBD2, &XFS, &BTRFS, &ZFS, &BLOCK];
 
@@ -102,13 +105,29 @@ macro_rules! map_types {
 }
 
 map_types! {
-    block: block_event, block_key, block_row;
+    block: block_event, block_row, block_times;
     /// `log_row.h` is the same for every log.
     jbd2: log_event, log_row;
-    nfsd: client_key, client_row, error_key, event, op_row, op_times, pool_now, pool_row, request_record, slow_count,
-        slow_event, slow_want, time_hist, version, version_row;
+    nfsd: client_key, client_row, error_key, event, held_op, op_row, op_times, pool_now, pool_row, request_record, slow_count,
+        slow_event, slow_want, table_shape, time_hist, version, version_row;
     zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
 }
+
+/// A row that is made of 64-bit counters alone: rows of several shards add up word by word.
+///
+/// # Safety
+/// Only for types without fields of another size.
+pub unsafe trait Counters: Pod {}
+
+macro_rules! counters {
+    ($($t:ident),*) => {$(
+        // SAFETY: histograms and numbers of 64 bits, by its header.
+        unsafe impl Counters for types::$t {}
+        const _: () = assert!(size_of::<types::$t>() % 8 == 0);
+    )*};
+}
+
+counters!(op_times, version_row, pool_row, block_row);
 
 /// `struct time_hist`, which every object's BTF declares anew.
 pub trait TimeHist {

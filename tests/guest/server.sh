@@ -4,6 +4,20 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 say() { printf 'lab: %s\n' "$*" >&2; }
 
+# in_memory <program...>: these, and what scripts use, are the machine's own from now on, with their libraries. The clock of a
+# machine that counts instructions leaps over whatever nobody computes in: a program that is read from a busy host, for the
+# first time or after caches were dropped, takes seconds of it, which the server would spend without its load.
+in_memory() {
+  local programs name
+  programs=("$@")
+  for name in bash sh cat dd sleep sync date rm mkdir touch chrt ip mount umount exportfs rpc.nfsd rpc.mountd dmsetup; do
+    programs+=("$(command -v "$name")") || return
+  done
+  # The root is the host's below and memory above: a file that is written to moves up. Statically linked ones have no libraries.
+  { realpath "${programs[@]}"; ldd "${programs[@]}" 2>/dev/null | grep -o '/[^ :]*' | xargs realpath; } |
+    sort -u | xargs touch -c
+}
+
 # disk_up <name> <device>: /dev/mapper/<name>, as fast as the device until disk_delay says otherwise.
 # There is no udev: the node is made by hand.
 disk_up() {
@@ -184,7 +198,25 @@ nfsd_up() {
   rpc.nfsd --grace-time 10 "$threads"
   # Refused where there was none.
   echo Y 2>/dev/null >/proc/fs/nfsd/v4_end_grace || true
+  threads_anywhere
   [ "$(cat /proc/fs/nfsd/threads)" -gt 0 ]
+}
+
+# A kernel with nohz_full keeps its threads on the other CPUs. nfsd is to run on those without a tick as well.
+threads_anywhere() {
+  local tid
+  grep -q '[0-9]' /sys/devices/system/cpu/nohz_full 2>/dev/null || return 0
+  for tid in $(pgrep -x nfsd); do
+    taskset -p -c "$(cat /sys/devices/system/cpu/possible)" "$tid" >/dev/null || return
+  done
+}
+
+# cpus_online <0 or 1>: all but the first.
+cpus_online() {
+  local online
+  for online in /sys/devices/system/cpu/cpu[1-9]*/online; do
+    [ ! -e "$online" ] || [ "$(cat "$online")" = "$1" ] || echo "$1" >"$online" || return
+  done
 }
 
 # client_up <n>: a network of its own (10.9.n.0/24, the server at .1) and a host name of its own, without which an

@@ -11,6 +11,13 @@ kernels=(
   "7.2 ^linux-binary-7\.2\.[0-9]+\+deb[0-9]+-amd64$ ^linux-modules-7\.2\.[0-9]+\+deb[0-9]+-amd64$"
 )
 
+# The same versions with another flavour, <name>-<flavour>: for machines with LAB_FLAVOUR, which no test needs.
+rt_kernels=(
+  "6.1-rt ^linux-image-6\.1\.0-[0-9]+-rt-amd64-unsigned$"
+  "6.12-rt ^linux-image-6\.12\.[0-9]+\+deb12-rt-amd64-unsigned$"
+  "7.2-rt ^linux-binary-7\.2\.[0-9]+\+deb[0-9]+-rt-amd64$ ^linux-modules-7\.2\.[0-9]+\+deb[0-9]+-rt-amd64$"
+)
+
 # An apt that lives in the cache directory: it knows the other releases, and the host's apt never hears of them.
 private_apt() {
   local command=$1
@@ -63,6 +70,11 @@ debian_source() {
 
 set_up_kernels() {
   set_up_unpacked kernels kernel unpack_kernel "${kernels[@]}"
+}
+
+set_up_rt_kernels() {
+  step "Kernels with PREEMPT_RT (in $lab)"
+  set_up_unpacked kernels kernel unpack_kernel "${rt_kernels[@]}"
 }
 
 # set_up_unpacked <directory> <what it is> <function> <entry>...: calls the function with the words of each entry, the first

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all]...     (default: all)
+#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt]...     (default: all)
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
 #   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
@@ -9,6 +9,7 @@
 #   zfs         OpenZFS, compiled for two of the kernels: ten minutes on two cores
 #   lab         machines, monitoring and zfs
 #   all         build and lab
+#   rt          the same kernels with PREEMPT_RT, for LAB_FLAVOUR=rt (docs/develop/lab.md); in none of the others
 #
 # Idempotent: what is there is left alone, and a second run takes a second. Kernels, ZFS, and packages of other
 # releases, are only unpacked into a cache directory (NFSCOPE_CACHE, default ~/.cache/nfscope), never installed;
@@ -35,6 +36,8 @@ machine_packages=(
 . "$here/report.sh"
 # shellcheck source=tests/setup/kernels.sh
 . "$here/kernels.sh"
+# shellcheck source=tests/setup/qemu.sh
+. "$here/qemu.sh"
 # shellcheck source=tests/setup/monitoring.sh
 . "$here/monitoring.sh"
 # shellcheck source=tests/setup/zfs.sh
@@ -171,23 +174,25 @@ set_up_machines() {
   step "What the lab's machines need (in $lab)"
   install_packages "machines" "${machine_packages[@]}"
   set_up_python "$lab/venv" virtme-ng $virtme_ng vng
+  set_up_qemu
   set_up_kernels
 }
 
-build='' machines='' monitoring='' zfs=''
+build='' machines='' monitoring='' zfs='' rt=''
 for part in "${@:-all}"; do
   case $part in
   build) build=yes ;;
   machines) machines=yes ;;
   monitoring) monitoring=yes ;;
   zfs) zfs=yes ;;
+  rt) rt=yes ;;
   lab) machines=yes monitoring=yes zfs=yes ;;
   all) build=yes machines=yes monitoring=yes zfs=yes ;;
   -h | --help)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all]..." ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt]..." ;;
   esac
 done
 
@@ -206,4 +211,5 @@ fi
 [ -z "$machines" ] || set_up_machines
 [ -z "$monitoring" ] || set_up_monitoring
 [ -z "$zfs" ] || set_up_zfs
+[ -z "$rt" ] || set_up_rt_kernels
 forget_private_packages

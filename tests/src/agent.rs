@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,43 @@ pub struct Agent {
     address: SocketAddr,
     log: PathBuf,
     running: Running,
+    port: Port,
     /// When the last snapshot was taken, by the machine's CLOCK_MONOTONIC; zero: none, or none yet while it attaches.
     last: Mutex<Duration>,
+}
+
+/// Which of the machine's ports for agents are taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ports(Arc<Mutex<[bool; AGENT_PORTS.len()]>>);
+
+impl Ports {
+    fn take(&self) -> Result<Port> {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = taken.iter().position(|t| !t).with_context(|| {
+            format!(
+                "{} agents run in this machine, and it forwards no more ports",
+                AGENT_PORTS.len()
+            )
+        })?;
+        taken[n] = true;
+        Ok(Port {
+            n,
+            ports: self.clone(),
+        })
+    }
+}
+
+/// One of them, given back when it is dropped.
+#[derive(Debug)]
+struct Port {
+    n: usize,
+    ports: Ports,
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.ports.0.lock().unwrap_or_else(PoisonError::into_inner)[self.n] = false;
+    }
 }
 
 /// For an answer that takes no attaching.
@@ -34,19 +69,25 @@ impl Agent {
         machine: &Machine,
         program: &Path,
         n: usize,
+        ports: &Ports,
         arguments: &[&str],
     ) -> Result<Agent> {
-        // The ports are used again and again; an agent that still holds one is the test's mistake and says so.
-        let slot = n % AGENT_PORTS.len();
+        let port = ports.take()?;
         let address = machine
-            .agent(slot)
+            .agent(port.n)
             .context("the machine forwards no port")?;
         let log = machine.shared().join(format!("agent-{n}.log"));
         let program = machine.install(program, &format!("nfscope-{n}"))?;
+        let program = program.display();
+        // As `in_memory` does with what is there from the beginning.
+        let own = if machine.icount() {
+            format!("touch {program} && ")
+        } else {
+            String::new()
+        };
         let mut command = format!(
-            "exec {} agent --web.listen-address 0.0.0.0:{}",
-            program.display(),
-            AGENT_PORTS[slot]
+            "{own}exec {program} agent --web.listen-address 0.0.0.0:{}",
+            AGENT_PORTS[port.n]
         );
         for argument in arguments {
             command += &format!(" '{}'", argument.replace('\'', r"'\''"));
@@ -57,6 +98,7 @@ impl Agent {
             address,
             log,
             running,
+            port,
             last: Mutex::default(),
         };
         agent.wait_for("an answer at /healthz", PATIENCE, |status| status > 0)?;
@@ -70,7 +112,7 @@ impl Agent {
 
     /// Its port inside the machine.
     pub fn port(&self) -> u16 {
-        AGENT_PORTS[self.n % AGENT_PORTS.len()]
+        AGENT_PORTS[self.port.n]
     }
 
     /// The name of its process: `pidof` in the machine finds this agent and no other.
@@ -86,12 +128,15 @@ impl Agent {
     fn wait_for(&self, what: &str, patience: Duration, enough: fn(u16) -> bool) -> Result<()> {
         let started = Instant::now();
         loop {
-            let last = match http::get(self.address, "/healthz", &[]) {
-                Ok(response) if enough(response.status) => return Ok(()),
+            let answer = http::get(self.address, "/healthz", &[]);
+            // One that has ended has not answered: somebody else listens there.
+            let ended = self.running.has_ended();
+            let last = match answer {
+                Ok(response) if enough(response.status) && !ended => return Ok(()),
                 Ok(response) => format!("{} {}", response.status, response.text().trim()),
                 Err(e) => format!("{e:#}"),
             };
-            if self.running.has_ended() {
+            if ended {
                 bail!(
                     "the agent ended instead of giving {what}; its log ({}):\n{}",
                     self.log.display(),

@@ -6,14 +6,17 @@ use anyhow::{Result, bail, ensure};
 
 use crate::disk::{Delay, Disk};
 use crate::kernel::Kernel;
-use crate::machine::{Machine, Spec};
+use crate::machine::Machine;
 use crate::server::Server;
+use crate::spec::Spec;
+use crate::variant::Variant;
 
 /// How the server is to be; [`Builder::start`] makes it so.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until start() is called"]
 pub struct Builder {
     spec: Spec,
+    cpus: Option<u32>,
     fs: String,
     delay: Delay,
     delayed: bool,
@@ -23,6 +26,9 @@ pub struct Builder {
     others: Vec<String>,
     nfsd: bool,
 }
+
+/// CPUs of a machine that asks for no number.
+const CPUS: u32 = 2;
 
 impl Server {
     /// The beginning of the sentence: a server on this kernel, to be described and started.
@@ -36,13 +42,17 @@ impl Builder {
         Builder {
             spec: Spec {
                 kernel,
-                cpus: 2,
+                cpus: CPUS,
+                kernel_args: None,
+                possible_cpus: None,
                 memory: "2G".to_owned(),
                 mkfs: None,
                 log_disk: false,
                 icount: false,
+                faithful: false,
                 agent_port: None,
             },
+            cpus: None,
             fs: "ext4".to_owned(),
             delay: Delay::NONE,
             delayed: false,
@@ -54,9 +64,15 @@ impl Builder {
         }
     }
 
-    /// Virtual CPUs (2).
+    /// Virtual CPUs (2, or `LAB_CPUS`).
     pub fn cpus(mut self, cpus: u32) -> Self {
-        self.spec.cpus = cpus;
+        self.cpus = Some(cpus);
+        self
+    }
+
+    /// CPUs that could be added while it runs, and for which the kernel keeps room; at least as many as there are.
+    pub fn possible_cpus(mut self, cpus: u32) -> Self {
+        self.spec.possible_cpus = Some(cpus);
         self
     }
 
@@ -130,7 +146,14 @@ impl Builder {
     /// A machine that waits for a timer skips to it, so give it loads that never wait.
     pub fn icount(mut self) -> Self {
         self.spec.icount = true;
-        self.spec.cpus = 1;
+        self.cpus = Some(1);
+        self
+    }
+
+    /// Runs the kernel with its mitigations, on a CPU with everything that QEMU emulates: instructions are counted as an admin's
+    /// server would execute them.
+    pub fn faithful(mut self) -> Self {
+        self.spec.faithful = true;
         self
     }
 
@@ -142,6 +165,9 @@ impl Builder {
 
     /// Boots the machine and brings the server up.
     pub fn start(mut self) -> Result<Server> {
+        let run = Variant::of_this_run()?;
+        self.spec.cpus = self.cpus.or(run.cpus).unwrap_or(CPUS);
+        self.spec.kernel_args = run.kernel_args;
         let words = |line: &str| Some(line.split(' ').map(str::to_owned).collect());
         self.spec.mkfs = match self.fs.as_str() {
             "ext4" => words("mkfs.ext4 -q -F -E lazy_itable_init=1,nodiscard"),
@@ -173,6 +199,13 @@ impl Builder {
             self.clients,
             self.others.clone(),
         );
+        if self.spec.icount {
+            script += &format!(
+                "in_memory {} {}\n",
+                server.lab_path().display(),
+                server.nfscope_path()?.display()
+            );
+        }
         let mut export = vec![self.fs.clone()];
         if self.spec.mkfs.is_some() {
             let plain = Disk::Data.device().to_owned();

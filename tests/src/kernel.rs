@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::variant::Variant;
+
 /// A kernel of the test matrix, as unpacked by `tests/setup/setup.sh lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
@@ -49,11 +51,16 @@ impl Kernel {
 
     /// What `uname -r` will say.
     pub fn release(self) -> Result<String> {
-        let file = self.dir().join("release");
+        let file = self.dir()?.join("release");
         let release = fs::read_to_string(&file).with_context(|| {
             format!(
-                "kernel {self} is not unpacked ({} is missing); run: tests/setup/setup.sh lab",
-                file.display()
+                "kernel {self} is not unpacked ({} is missing); run: tests/setup/setup.sh {}",
+                file.display(),
+                Variant::of_this_run()
+                    .ok()
+                    .and_then(|run| run.flavour)
+                    .as_deref()
+                    .unwrap_or("lab")
             )
         })?;
         Ok(release.trim().to_owned())
@@ -62,14 +69,14 @@ impl Kernel {
     /// The image to boot. Its modules lie beside it in `lib/modules`, where virtme-ng looks for them.
     pub fn image(self) -> Result<PathBuf> {
         Ok(self
-            .dir()
+            .dir()?
             .join("boot")
             .join(format!("vmlinuz-{}", self.release()?)))
     }
 
     /// Its modules.
     pub fn modules(self) -> Result<PathBuf> {
-        Ok(self.dir().join("lib/modules").join(self.release()?))
+        Ok(self.dir()?.join("lib/modules").join(self.release()?))
     }
 
     /// OpenZFS for it: `modules/`, and `user/` with the programs and their libraries.
@@ -78,6 +85,10 @@ impl Kernel {
             Kernel::ZFS.contains(&self),
             "the lab has no ZFS for kernel {self}, only for {}",
             Kernel::ZFS.map(Kernel::name).join(" and ")
+        );
+        ensure!(
+            Variant::of_this_run()?.flavour.is_none(),
+            "the lab has no ZFS for kernels of another flavour: run this test without LAB_FLAVOUR"
         );
         let dir = cache().join("zfs").join(self.name());
         let file = dir.join("release");
@@ -97,8 +108,12 @@ impl Kernel {
         Ok(dir)
     }
 
-    fn dir(self) -> PathBuf {
-        cache().join("kernels").join(self.name())
+    fn dir(self) -> Result<PathBuf> {
+        let name = match Variant::of_this_run()?.flavour {
+            Some(flavour) => format!("{self}-{flavour}"),
+            None => self.name().to_owned(),
+        };
+        Ok(cache().join("kernels").join(name))
     }
 }
 

@@ -7,7 +7,6 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::num::NonZero;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,24 +19,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::accel::Accel;
 use crate::control::{self, Running};
-use crate::kernel::{Kernel, cache};
-use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
-use crate::{machine_slots, paths, supervisor};
-
-/// What a machine is made of.
-#[derive(Clone, Debug)]
-pub(crate) struct Spec {
-    pub kernel: Kernel,
-    pub cpus: u32,
-    pub memory: String,
-    /// Made on the host, where mkfs takes no time; no words for an empty disk, `None` for no disk.
-    pub mkfs: Option<Vec<String>>,
-    /// One more disk, empty.
-    pub log_disk: bool,
-    pub icount: bool,
-    /// Host port wanted for the first agent.
-    pub agent_port: Option<u16>,
-}
+use crate::kernel::cache;
+use crate::protocol::AGENT_PORTS;
+use crate::spec::Spec;
+use crate::{machine_slots, paths, qemu, supervisor};
 
 /// A running machine. Dropping it switches it off; its logs stay only if the thread is panicking or
 /// [`Machine::keep_logs`] was called.
@@ -49,6 +34,7 @@ pub(crate) struct Machine {
     supervisor: Child,
     control: SocketAddr,
     agents: Vec<SocketAddr>,
+    icount: bool,
 }
 
 impl Machine {
@@ -93,10 +79,10 @@ impl Machine {
         if spec.log_disk {
             make_disk(&dir.join("log.img"), 256 << 20, &[])?;
         }
-        let qemu = dir.join("qemu.sh");
-        fs::write(&qemu, QEMU)
-            .and_then(|()| fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)))
-            .with_context(|| format!("writing {}", qemu.display()))?;
+        let script = dir.join("qemu.sh");
+        fs::write(&script, qemu::SCRIPT)
+            .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))
+            .with_context(|| format!("writing {}", script.display()))?;
         // What follows -- is for the first process.
         let init = format!(
             "{lab} -- pid1 {dir} {modules}",
@@ -104,7 +90,7 @@ impl Machine {
             dir = shared.display(),
             modules = spec.kernel.modules()?.display()
         );
-        let slot = machine_slots::take()?;
+        let slot = machine_slots::take(spec.icount)?;
         let control = free_port(None)?;
         let mut agents = Vec::new();
         for (n, _) in AGENT_PORTS.iter().enumerate() {
@@ -112,10 +98,18 @@ impl Machine {
         }
         let console = File::create(dir.join("console.log"))
             .with_context(|| format!("creating the console log in {}", dir.display()))?;
-        let mut command = Command::new(&lab);
+        let mut command = match spec.icount {
+            false => Command::new(&lab),
+            true => {
+                let mut polite = Command::new("nice");
+                polite.args(["-n", "19"]).arg(&lab);
+                polite
+            }
+        };
         command
             .env("PATH", venv_first(&vng))
             .env("LAB_INIT", init)
+            .env("LAB_QEMU", qemu::emulator(spec))
             .arg("supervisor")
             .arg(&dir)
             .arg(&vng)
@@ -128,10 +122,11 @@ impl Machine {
             .args(["--cpus", &spec.cpus.to_string()])
             .arg(format!(
                 "--qemu-opts={}",
-                qemu_options(spec, accel, &dir, control, &agents)
+                qemu::options(spec, accel, &dir, control, &agents)
             ))
+            .args(qemu::kernel_options(spec))
             .arg("--qemu")
-            .arg(&qemu)
+            .arg(&script)
             .args(["--exec", "true"]) // batch mode; what runs is LAB_INIT
             .stdin(Stdio::piped())
             .stdout(Stdio::from(slot))
@@ -148,6 +143,7 @@ impl Machine {
             supervisor,
             control,
             agents,
+            icount: spec.icount,
         };
         remember(&machine.dir);
         if let Err(e) = machine.wait_for_boot(accel.boot_timeout()) {
@@ -219,6 +215,11 @@ impl Machine {
         &self.shared
     }
 
+    /// Whether its clock counts instructions.
+    pub fn icount(&self) -> bool {
+        self.icount
+    }
+
     /// The machine's own `lab`.
     pub fn lab(&self) -> &Path {
         &self.lab
@@ -255,6 +256,10 @@ const SHARED: &str = "shared";
 fn install(dir: &Path, program: &Path, name: &str) -> Result<PathBuf> {
     let programs = dir.join("programs");
     let link = programs.join(name);
+    // Under a name that it has already, it is the same program; a copy onto the link would be one of a file onto itself.
+    if link.exists() {
+        return Ok(link);
+    }
     fs::create_dir_all(&programs)
         .and_then(|()| fs::hard_link(program, &link))
         .or_else(|_| fs::copy(program, &link).map(drop)) // another file system
@@ -262,55 +267,12 @@ fn install(dir: &Path, program: &Path, name: &str) -> Result<PathBuf> {
     Ok(link)
 }
 
-/// Runs in QEMU's place.
-const QEMU: &str = include_str!("../guest/qemu.sh");
-
 /// vng looks for virtme-run, its other half, on the PATH.
 fn venv_first(vng: &Path) -> OsString {
     let mut path = vng.parent().unwrap_or(vng).as_os_str().to_owned();
     path.push(":");
     path.push(env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into()));
     path
-}
-
-fn qemu_options(
-    spec: &Spec,
-    accel: Accel,
-    dir: &Path,
-    control: SocketAddr,
-    agents: &[SocketAddr],
-) -> String {
-    let mut forwards = format!("hostfwd=tcp:{control}-:{CONTROL_PORT}");
-    for (host, guest) in agents.iter().zip(AGENT_PORTS) {
-        forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
-    }
-    // One thread for all CPUs, where two machines would fight over the host's: a CPU that spins for
-    // another one's sake would keep that very one from running, and boots take three times as long.
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = if cores >= machine_slots::SLOTS * spec.cpus as usize && !spec.icount {
-        "multi"
-    } else {
-        "single"
-    };
-    let accel = match accel {
-        Accel::Kvm { .. } => "kvm -cpu host".to_owned(),
-        Accel::Tcg => format!("tcg,thread={threads}"),
-    };
-    let mut options = format!(
-        "-nodefaults -accel {accel} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
-    );
-    let disks = [(spec.mkfs.is_some(), "disk"), (spec.log_disk, "log")];
-    for (_, disk) in disks.iter().filter(|(wanted, _)| *wanted) {
-        // The guest still sees a volatile write cache and sends its flushes; the host need not honour them.
-        options += &format!(
-            " -drive file={}/{disk}.img,if=none,id={disk},format=raw,cache=unsafe -device virtio-blk-pci,drive={disk}",
-            dir.display()
-        );
-    }
-    if spec.icount {
-        options += " -icount shift=0,sleep=off";
-    }
-    options
 }
 
 /// True where QEMU ran, and the kernel in it did not get up.

@@ -1,4 +1,6 @@
-//! At most two machines at a time, over all test processes: two cores emulate two machines, and no more.
+//! How many machines run at a time, over all test processes. Two cores emulate two machines whose time is the host's, and no
+//! more. Machines that count instructions have a time of their own: they run besides, with the lowest priority, in what
+//! the others leave while they wait.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -9,20 +11,26 @@ use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// Machines at a time.
+/// Machines at a time whose clock is the host's.
 pub const SLOTS: usize = 2;
+/// Machines at a time that count instructions: one besides the others, and as many as there are cores behind the last of them.
+const COUNTING_SLOTS: usize = 3;
 /// Longer than the slowest test.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Waits for a slot. The slot is held until every copy of the returned descriptor is closed.
-pub fn take() -> Result<OwnedFd> {
+pub fn take(icount: bool) -> Result<OwnedFd> {
+    let (slots, kind) = match icount {
+        false => (SLOTS, ""),
+        true => (COUNTING_SLOTS, "counting-"),
+    };
     let dir = crate::kernel::cache().join("slots");
     fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
     let started = Instant::now();
     let mut reported = false;
     loop {
-        for slot in 0..SLOTS {
-            let path = dir.join(format!("{slot}.lock"));
+        for slot in 0..slots {
+            let path = dir.join(format!("{kind}{slot}.lock"));
             let file = File::options()
                 .create(true)
                 .truncate(false)
@@ -37,7 +45,7 @@ pub fn take() -> Result<OwnedFd> {
         }
         if !reported && started.elapsed() > Duration::from_secs(2) {
             reported = true;
-            eprintln!("lab: {SLOTS} machines are running already; waiting for one to end");
+            eprintln!("lab: {slots} machines are running already; waiting for one to end");
         }
         if started.elapsed() > PATIENCE {
             bail!(

@@ -116,20 +116,34 @@ enum What {
     SsdLog(lab::ssd_log::Options),
     /// Record and compare servers with and without a change, by nfscope's own commands
     Baselines(lab::baselines::Options),
+    /// Count every operation of thousands of threads, connections and clients
+    BigServer(lab::big_server::Options),
     /// Play servers whose bottleneck is known, and see what the diagnosis says of them
     Scenarios(lab::scenarios::Options),
+    /// Predict what changes would do, make them, and compare
+    #[command(name = "what-if")]
+    Predictions(lab::what_if::Options),
     /// Take a window inside a machine (the scenarios start this themselves)
     #[command(hide = true)]
     Window {
         /// The agent's
         #[arg(long)]
         port: u16,
-        /// Seconds before it
+        /// A file that is there once a load has begun; may be given more than once
+        #[arg(long)]
+        begun: Vec<PathBuf>,
+        /// Seconds from there to the window
         #[arg(long)]
         settling: f64,
         /// Seconds of it
         #[arg(long)]
         seconds: f64,
+    },
+    /// Wait inside a machine until a load has begun (the baselines start this themselves)
+    #[command(hide = true)]
+    Begun {
+        /// A file that is there then
+        file: PathBuf,
     },
     /// Measure inside a machine (the bench starts this itself)
     #[command(hide = true)]
@@ -240,6 +254,22 @@ fn run(what: What) -> Result<()> {
         }
         What::Init { dir, modules } => lab::init::run(&dir, &modules)?,
         What::Bench(options) => lab::bench::run(&options)?,
+        What::BigServer(options) => {
+            println!("| | operations | timed | with a wait for a thread | clients exact | lost |");
+            println!("| --- | ---: | ---: | ---: | ---: | --- |");
+            lab::big_server::run(&options, |c| {
+                let lost: Vec<_> = c.lost.iter().map(|(of, n)| format!("{of} {n}")).collect();
+                println!(
+                    "| {} | {} | {} | {} | {} | {} |",
+                    c.what,
+                    c.kernel,
+                    c.agent,
+                    c.queued,
+                    c.clients,
+                    lost.join(", ")
+                );
+            })?;
+        }
         What::Baselines(options) => {
             let done = lab::baselines::run(&options)?;
             for (name, compared) in done.all() {
@@ -263,17 +293,24 @@ fn run(what: What) -> Result<()> {
                 verdicts.len()
             );
         }
+        What::Predictions(options) => drop(lab::what_if::run(&options)?),
         What::Window {
             port,
+            begun,
             settling,
             seconds,
         } => {
             let ends = lab::scenarios::window::take(
                 port,
+                &begun,
                 Duration::try_from_secs_f64(settling)?,
                 Duration::try_from_secs_f64(seconds)?,
             )?;
             println!("{}", serde_json::to_string(&ends)?);
+        }
+        What::Begun { file } => {
+            let missing = lab::begun::wait_for(&[file], Duration::from_secs(60));
+            anyhow::ensure!(missing == 0, "the load has not begun within a minute");
         }
         What::BenchGuest { what } => println!("{}", what.run()?),
         What::Guest => lab::guest::serve()?,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const GREETING: &str = "nfscope lab 1\n";
 /// The port of the machine's command server.
 pub const CONTROL_PORT: u16 = 9900;
-/// The ports inside the machine that agents listen on, in the order they are given out.
+/// The ports inside the machine that agents listen on: each takes the first that is free.
 pub const AGENT_PORTS: [u16; 3] = [9943, 9944, 9945];
 
 /// A shell command to run.

@@ -116,14 +116,9 @@ pub fn merged(
     info: &Info,
     wanted: impl Fn(&[String]) -> bool,
 ) -> Option<Histogram> {
-    let mut all: Option<Histogram> = None;
-    for series in seen.series(info).iter().filter(|s| wanted(&s.labels)) {
-        if let Sample::Histogram(h) = &series.sample {
-            match &mut all {
-                Some(all) => all.merge(h),
-                None => all = Some(h.clone()),
-            }
-        }
-    }
-    all
+    let wanted = seen.series(info).iter().filter(|s| wanted(&s.labels));
+    Histogram::merged(wanted.filter_map(|s| match &s.sample {
+        Sample::Histogram(h) => Some(h),
+        _ => None,
+    }))
 }

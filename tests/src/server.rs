@@ -35,6 +35,7 @@ pub struct Server {
     clients: usize,
     others: Vec<String>,
     agents: std::sync::atomic::AtomicUsize,
+    ports: crate::agent::Ports,
 }
 
 impl Server {
@@ -54,6 +55,7 @@ impl Server {
             clients,
             others,
             agents: std::sync::atomic::AtomicUsize::new(0),
+            ports: crate::agent::Ports::default(),
         }
     }
 
@@ -148,7 +150,8 @@ impl Server {
         let n = self
             .agents
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Agent::start(&self.machine, &paths::nfscope_program()?, n, arguments)
+        let program = paths::nfscope_program()?;
+        Agent::start(&self.machine, &program, n, &self.ports, arguments)
             .inspect_err(|_| self.keep_logs())
     }
 
@@ -168,8 +171,20 @@ impl Server {
 
     /// Sets the number of nfsd threads.
     pub fn set_threads(&self, threads: u32) -> Result<()> {
-        self.sh(&format!("echo {threads} > /proc/fs/nfsd/threads"))?;
+        self.sh(&format!(
+            "set -e\necho {threads} > /proc/fs/nfsd/threads\nthreads_anywhere"
+        ))?;
         Ok(())
+    }
+
+    /// Takes every CPU but the first one offline, until [`Server::all_cpus`].
+    pub fn one_cpu(&self) -> Result<()> {
+        self.sh("set -e\ncpus_online 0").map(drop)
+    }
+
+    /// Every CPU is online.
+    pub fn all_cpus(&self) -> Result<()> {
+        self.sh("set -e\ncpus_online 1").map(drop)
     }
 
     /// Stops nfsd; its modules stay loaded.
@@ -255,7 +270,7 @@ impl Server {
     }
 
     /// The `lab` program as the machine sees it.
-    pub(crate) fn lab_path(&self) -> &Path {
+    pub fn lab_path(&self) -> &Path {
         self.machine.lab()
     }
 

@@ -65,6 +65,7 @@ pub fn run(options: &Options) -> Result<[Half; 2]> {
     let server = Server::boot(options.kernel)
         .export("tmpfs")
         .icount()
+        .faithful()
         .clients(1)
         .start()?;
     let zfs = options.kernel.zfs()?;

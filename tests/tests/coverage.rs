@@ -11,6 +11,54 @@ use nfscope_model::{Sample, Snapshot};
 
 pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
+/// Which programs the kernel skips at times, because a task was preempted in the same one on that CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skips {
+    /// It preempts no program.
+    None,
+    /// Those at functions (fentry, fexit): the kernel is preemptible, as each is with PREEMPT_RT.
+    Functions,
+    /// Those at tracepoints as well: from 7.x on.
+    All,
+}
+
+impl Skips {
+    pub fn of(server: &Server) -> Result<Skips> {
+        if server.kernel() == Kernel::V7_2 {
+            return Ok(Skips::All);
+        }
+        // Where the kernel can choose, debugfs has its choice in parentheses.
+        let asked = server.sh(
+            "mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
+            uname -v; cat /sys/kernel/debug/sched/preempt 2>/dev/null || true",
+        )?;
+        let preempts = ["PREEMPT_RT", "(full)", "(lazy)"];
+        Ok(match preempts.iter().any(|p| asked.stdout.contains(p)) {
+            true => Skips::Functions,
+            false => Skips::None,
+        })
+    }
+
+    /// Whether some of this may be lost: `probe` and `reason`. Operations are counted all the same.
+    pub fn may_lose(self, probe: &str, reason: &str) -> bool {
+        match self {
+            Skips::None => false,
+            // Of a wait for a log or a disk only the kind. And a data-ready call, whose request then has no arrival.
+            Skips::Functions => {
+                reason == "recursion" || reason == "unmatched" && !matches!(probe, "nfsd" | "block")
+            }
+            // What is skipped is noticed and counted late. A wait that was noted after such an end is outside.
+            Skips::All => ["recursion", "late", "unmatched", "wait_outside"].contains(&reason),
+        }
+    }
+}
+
+/// Waits that begin too early by the scheduler's books, because the CPU's clock stood (docs/design/phases.md): one operation in a
+/// thousand.
+pub fn outside_at_most(operations: u64) -> f64 {
+    (operations as f64 / 1000.0).ceil()
+}
+
 /// What the kernel, the agent and the raw client say of the same calls.
 pub struct CountedLoad {
     kernel: Kernel,
@@ -26,8 +74,10 @@ pub struct CountedLoad {
     after: Snapshot,
     /// The kernel counts with one CPU, and loses nothing.
     alone: bool,
+    /// What it may have skipped.
+    pub skips: Skips,
     /// Of the load, at least.
-    operations: u64,
+    pub operations: u64,
 }
 
 /// Everything that the raw client can send, and a load of kernel clients.
@@ -38,9 +88,8 @@ pub struct CountedLoad {
 pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Result<CountedLoad> {
     let kernel = server.kernel();
     let alone = kernel == Kernel::V6_1;
-    let second = "/sys/devices/system/cpu/cpu1/online";
     if alone {
-        server.sh(&format!("echo 0 > {second}"))?;
+        server.one_cpu()?;
     }
     let (before, seen_before) = both(server, agent)?;
     let threads = server.thread_times()?;
@@ -50,7 +99,7 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
     let (after, seen_after) = both(server, agent)?;
     let threads = server.thread_times()?.since(&threads)?;
     if alone {
-        server.sh(&format!("echo 1 > {second}"))?;
+        server.all_cpus()?;
     }
     println!(
         "{kernel}: {report:?}, {} raw calls; lost {:?}",
@@ -65,6 +114,7 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
         seen: seen_after.since(&seen_before).delta,
         after: seen_after,
         alone,
+        skips: Skips::of(server)?,
         operations,
     })
 }
@@ -161,7 +211,7 @@ impl CountedLoad {
             scalar(window, &family::RPC_DROPPED.info, |l| l[0] == "auth") >= sent.bad_auth as f64
         );
 
-        nothing_was_lost(&self.after, kernel);
+        nothing_was_lost(&self.after, kernel, self.skips, self.operations);
         // A connection's first request may lie on the socket before the server has taken the connection and looks at it.
         let unseen = scalar(window, &family::EVENTS_LOST.info, |l| {
             l[1] == "arrival_unknown"
@@ -225,20 +275,18 @@ fn scalar(s: &Snapshot, info: &Info, keep: impl Fn(&[String]) -> bool) -> f64 {
         .sum()
 }
 
-fn nothing_was_lost(s: &Snapshot, kernel: Kernel) {
+fn nothing_was_lost(s: &Snapshot, kernel: Kernel, skips: Skips, operations: u64) {
     for x in s.series(&family::EVENTS_LOST.info) {
+        if skips.may_lose(&x.labels[0], &x.labels[1]) {
+            continue;
+        }
         let lost = scalar(s, &family::EVENTS_LOST.info, |l| l == x.labels);
         let most = match x.labels[1].as_str() {
-            // From 7.x on tracepoints run preemptibly, and the kernel skips a program on a CPU where a preempted
-            // task is inside the same one. What is skipped is noticed and counted late: see the counts above.
-            // A wait that was noted after such an end is outside.
-            "recursion" | "late" | "unmatched" | "wait_outside" if kernel == Kernel::V7_2 => {
-                continue;
-            }
             // A journal commit or a block request under way at attach ends without its beginning.
             "unmatched" => 64.0,
             // CountedLoad with the number of connections.
             "arrival_unknown" => continue,
+            "wait_outside" => outside_at_most(operations),
             _ => 0.0,
         };
         assert!(lost <= most, "{kernel}: {:?} lost {lost}", x.labels);
@@ -282,4 +330,31 @@ fn threads_are_sane(now: &Snapshot, window: &Snapshot, kernel: Kernel) {
         busy > 0.0 && busy <= residence,
         "busy {busy}, residence {residence}"
     );
+}
+
+/// Where the kernel skips programs at random, later ones make up for it: of every program's runs one in ten is left out, which is
+/// some thousand times what 7.2 skips by itself.
+pub fn survives_skipped_programs(server: &Server) -> Result<()> {
+    const OPERATIONS: u64 = 3_000;
+    let agent = server.agent(&["--test-skip-one-in", "10"])?;
+    let (before, seen_before) = both(server, &agent)?;
+    server.load(Load::mixed().versions(&VERSIONS).ops(OPERATIONS))?;
+    server.clients().try_for_each(|c| c.unmount_all())?;
+    let (after, seen_after) = both(server, &agent)?;
+    let (counted, seen) = (after - before, seen_after.since(&seen_before).delta);
+    let (v3, v4) = lab::reconcile::operations(&seen);
+    let [timed3, timed4] = [&v3, &v4].map(|ops| ops.values().sum::<u64>());
+    let counted3: u64 = counted.procs3().values().sum();
+    let counted4: u64 = counted.ops4_by_name().values().sum();
+    println!("NFSv3 {timed3} of {counted3}, NFSv4 {timed4} of {counted4} operations");
+    let late = seen.value(&family::EVENTS_LOST, ["nfsd", "late"]);
+    assert!(late > Some(100.0), "{late:?} were made up for");
+    // Missing is a call of which every program that could have told was skipped: four of them for NFSv3.
+    for (version, timed, counted) in [("3", timed3, counted3), ("4", timed4, counted4)] {
+        assert!(
+            timed <= counted && counted - timed <= counted / 1000 + 1,
+            "NFSv{version}: {timed} of {counted} operations"
+        );
+    }
+    agent.stop().map(drop)
 }

@@ -22,17 +22,18 @@ pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
             .stdout;
         let names: Vec<&str> = list.lines().filter(|l| !l.starts_with(' ')).collect();
         assert_eq!(names.len(), 6, "{list}");
+        let mut before = settled(server, &[agent])?;
         for name in names
             .into_iter()
             .filter(|n| version != "3" || others.contains(n))
         {
-            let before = settled(server, &[agent])?;
             let output = client.sh(&format!(
                 "{} workload run {name} --dir {mount} --size small --runtime 1s --repeats 1 --json",
                 nfscope.display()
             ))?;
             let after = settled(server, &[agent])?;
             let (_, seen) = window(&before, &after, 0);
+            before = after;
             let result: serde_json::Value = serde_json::from_str(&output.stdout)
                 .with_context(|| format!("{name}: {}", output.stdout))?;
             assert_eq!(result["filesystem"]["version"], version, "{result}");

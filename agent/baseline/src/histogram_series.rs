@@ -33,10 +33,16 @@ impl HistogramSeries {
         self.sums.resize(windows, 0.0);
     }
 
-    /// Adds a histogram to the last window. One with another bucket scheme cannot be merged and is ignored.
+    /// Adds a histogram to the last window. The series takes the scheme that both have in common; a histogram that has none
+    /// in common with it is ignored.
     pub fn add(&mut self, h: &Histogram) {
-        if let (Some(buckets), Some(n), Some(sum)) = (
-            self.buckets.last_mut().filter(|_| h.scheme == self.scheme),
+        let Some(common) = self.scheme.common(&h.scheme) else {
+            return;
+        };
+        self.convert(common);
+        if let (Some(h), Some(buckets), Some(n), Some(sum)) = (
+            h.in_scheme(common),
+            self.buckets.last_mut(),
             self.counts.last_mut(),
             self.sums.last_mut(),
         ) {
@@ -44,6 +50,27 @@ impl HistogramSeries {
             *n += h.count() as f64;
             *sum += h.sum;
         }
+    }
+
+    /// Gives both the scheme that they have in common, so that a difference is never one of edges.
+    pub fn align(&mut self, other: &mut HistogramSeries) {
+        if let Some(common) = self.scheme.common(&other.scheme) {
+            self.convert(common);
+            other.convert(common);
+        }
+    }
+
+    /// Changes to a scheme that is at most as fine.
+    fn convert(&mut self, scheme: Scheme) {
+        if self.scheme == scheme {
+            return;
+        }
+        for buckets in &mut self.buckets {
+            let mut h = Histogram::new(self.scheme);
+            h.add(buckets, 0.0);
+            *buckets = h.in_scheme(scheme).map_or_else(Sparse::new, |h| h.sparse());
+        }
+        self.scheme = scheme;
     }
 
     /// Merges windows in pairs.
@@ -117,6 +144,7 @@ mod tests {
             scheme: Scheme::SIZE,
             ..histogram(&[(3, 9)], 9.0)
         });
+        assert_eq!(s.scheme, Scheme::TIME);
         s.begin(3);
         assert_eq!(s.buckets, [vec![(3, 5), (5, 1), (7, 2)], vec![], vec![]]);
         assert_eq!((s.count(), s.sum()), (8.0, 3.0));
@@ -124,5 +152,26 @@ mod tests {
         s.coarsen();
         assert_eq!(s.buckets, [vec![(3, 5), (5, 1), (7, 2)], vec![]]);
         assert_eq!(s.total(), total);
+    }
+
+    #[test]
+    fn an_agent_without_edges_at_powers_of_ten_can_be_followed() {
+        let mut s = HistogramSeries::new(Scheme::TIME);
+        s.begin(1);
+        // The two halves of the bucket that 1 ms divides.
+        let at = Scheme::TIME.bucket(0.001) as u16;
+        s.add(&histogram(&[(at, 2), (at + 1, 3)], 1.0));
+        s.begin(2);
+        let mut plain = Histogram::new(Scheme::TIME.undivided());
+        let whole = plain.scheme.bucket(0.001);
+        plain.counts[whole] = 4;
+        s.add(&plain);
+        assert_eq!(s.scheme, plain.scheme);
+        let whole = whole as u16;
+        assert_eq!(s.buckets, [vec![(whole, 5)], vec![(whole, 4)]]);
+        // And an agent that has them after one that has not.
+        s.add(&histogram(&[(at, 1), (at + 1, 1)], 1.0));
+        assert_eq!(s.buckets[1], [(whole, 6)]);
+        assert_eq!((s.count(), s.sum()), (11.0, 2.0));
     }
 }

@@ -19,3 +19,4 @@ pub mod store;
 pub mod summary;
 pub mod target_metric;
 pub mod wall_clock;
+pub mod window;

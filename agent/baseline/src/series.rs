@@ -28,7 +28,20 @@ impl Cell {
     fn add(&mut self, sample: &Sample) {
         match (&mut *self, sample) {
             (Cell::Number(a), Sample::Counter(b)) => *a += b,
-            (Cell::Histogram(h), Sample::Histogram { counts, sum, .. }) => h.add(counts, *sum),
+            (
+                Cell::Histogram(h),
+                Sample::Histogram {
+                    scheme,
+                    counts,
+                    sum,
+                },
+            ) if h.scheme == *scheme => h.add(counts, *sum),
+            // Another version of the agent recorded from here on.
+            (Cell::Histogram(h), Sample::Histogram { scheme, .. })
+                if h.scheme.common(scheme).is_some() =>
+            {
+                sample.histogram().iter().for_each(|other| h.merge(other));
+            }
             (_, Sample::Counter(v) | Sample::Gauge(v)) => *self = Cell::Number(*v),
             (_, Sample::Histogram { .. }) => {
                 *self = sample.histogram().map_or(Cell::Nothing, Cell::Histogram);
@@ -262,8 +275,14 @@ impl SeriesSet {
         let Kind::Histogram(scheme) = family.info.kind else {
             return None;
         };
+        let wanted = || self.of(family).filter(|(labels, _)| wanted(*labels));
+        // Windows of one series have one scheme: that of the version that has the fewest edges.
+        let each = wanted().flat_map(|(_, cells)| histograms_of(cells, scheme));
+        let scheme = each
+            .map(|(_, h)| h.scheme)
+            .try_fold(scheme, |all, one| all.common(&one))?;
         let mut dense: Option<Vec<Histogram>> = None;
-        for (_, cells) in self.of(family).filter(|(labels, _)| wanted(*labels)) {
+        for (_, cells) in wanted() {
             for (at, h) in histograms_of(cells, scheme) {
                 let all = dense.get_or_insert_with(|| vec![Histogram::new(scheme); cells.len()]);
                 all[at].merge(h);
@@ -279,11 +298,11 @@ impl SeriesSet {
     }
 }
 
-/// The histograms of a series with their windows; those with another bucket scheme, from another version, are skipped.
+/// The histograms of a series with their windows; those that have no bucket scheme in common with this one are skipped.
 fn histograms_of(cells: &[Cell], scheme: Scheme) -> impl Iterator<Item = (usize, &Histogram)> {
     let all = cells.iter().enumerate();
     all.filter_map(move |(at, cell)| match cell {
-        Cell::Histogram(h) if h.scheme == scheme => Some((at, h)),
+        Cell::Histogram(h) if h.scheme.common(&scheme).is_some() => Some((at, h)),
         Cell::Nothing | Cell::Number(_) | Cell::Histogram(_) => None,
     })
 }
@@ -308,4 +327,72 @@ pub fn read(store: &Store, entry: &Entry, families: &[&Info]) -> anyhow::Result<
     let count = usize::try_from(entry.windows).unwrap_or(usize::MAX);
     let windows = windows.map(|w| Ok(w?));
     SeriesSet::from_windows(entry.metadata.clone(), series, count, windows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    /// Windows of a WRITE in these schemes, with a value on each side of 1 ms.
+    fn recorded(schemes: &[Scheme]) -> SeriesSet {
+        let metadata = Metadata {
+            name: "old".into(),
+            began_ms: 0,
+            host: "nfs1".into(),
+            kernel: None,
+            agent: "0.1.0".into(),
+            interval: Duration::from_secs(10),
+            labels: BTreeMap::new(),
+        };
+        let series = vec![SeriesKey {
+            id: 0,
+            family: family::OP_DURATION.info.name.into(),
+            labels: vec!["3".into(), "write".into()],
+        }];
+        let windows = schemes.iter().zip(0..).map(|(scheme, n)| {
+            let mut h = Histogram::new(*scheme);
+            for v in [0.000_99, 0.001_01] {
+                h.counts[scheme.bucket(v)] += 1;
+                h.sum += v;
+            }
+            Ok(RecordedWindow {
+                began_ms: 10_000 * n,
+                length: Duration::from_secs(10),
+                samples: vec![(0, Sample::from(&nfscope_model::Sample::Histogram(h)))],
+            })
+        });
+        SeriesSet::from_windows(metadata, series, schemes.len(), windows).unwrap()
+    }
+
+    #[test]
+    fn recordings_of_every_version_are_read() {
+        let (new, old) = (Scheme::TIME, Scheme::TIME.undivided());
+        let whole = old.bucket(0.001) as u16;
+        for (schemes, scheme) in [
+            (vec![new; 3], new),
+            (vec![old; 3], old),
+            (vec![old, new], old),
+            (vec![new, old], old),
+            // So many that two are merged into one: an old one and a new one.
+            ([old, new].repeat(MAX_WINDOWS), old),
+            ([new, old].repeat(MAX_WINDOWS), old),
+        ] {
+            let c = recorded(&schemes);
+            let all = c.histograms(&family::OP_DURATION, |_| true).unwrap();
+            assert_eq!(all.scheme, scheme);
+            assert_eq!(all.count(), 2.0 * schemes.len() as f64);
+            let values = all.count() as u64;
+            let halves = [(whole + 1, values / 2), (whole + 2, values / 2)];
+            let expected = if scheme == old {
+                vec![(whole, values)]
+            } else {
+                halves.to_vec()
+            };
+            assert_eq!(all.total().sparse(), expected);
+            let totals = c.totals(&family::OP_DURATION);
+            assert_eq!(totals[0].1.undivided().sparse(), [(whole, values)]);
+        }
+    }
 }

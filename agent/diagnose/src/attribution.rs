@@ -1,36 +1,28 @@
 //! Attributes the time that requests spend in the server to causes.
 //!
 //! Time that operations wait for a resource is attributed to that resource.
-//! Time that requests wait for a thread is attributed to what keeps the threads: slow logs, slow disks, locks and slow
-//! readers, each in proportion to the threads' time. More threads would only wait for the same resource.
-//! If the CPUs are busy, the rest of that wait is attributed to the CPUs, and else to the number of threads.
+//! Time that requests wait for a thread is attributed to the number of threads, whatever the threads wait for: a journal makes
+//! the changes of many threads durable at once, and a device serves many requests at once. If the CPUs are busy, the part in
+//! which threads wait for nothing slow is attributed to the CPUs.
 //! A request that waits although a thread is free waits for a CPU: the thread was woken up and did not run.
+//! Operations that wait for a lock and for a slow log that is always in use are the queue of that log.
 //! No second is attributed twice, so the shares add up to at most one.
 
 use crate::breakdown::{Breakdown, Disk, Log, Op, mean, part, sum};
-
-/// A mean wait for a log or a disk is slow from here on. Flash memory takes less, half a turn of a disk takes more
-/// (7200 rpm: 4.2 ms).
-pub const SLOW_WAIT_SECONDS: f64 = 2e-3;
-/// A mean block request is slow from here on.
-const SLOW_DISK_REQUEST_SECONDS: f64 = 2.0 * SLOW_WAIT_SECONDS;
-/// A mean wait for a lock, a thread, a CPU or a reader is long from here on. A shorter one is the normal work of locking,
-/// waking up and sending.
-pub const LONG_WAIT_SECONDS: f64 = 1e-3;
-/// A mean needs at least so many waits, operations or requests in the window.
-pub const MIN_COUNT: f64 = 20.0;
-/// CPUs with a smaller idle part are busy.
-pub const BUSY_CPU_IDLE_RATIO: f64 = 0.1;
-/// A pool that has no free thread for a smaller part of the window counts as a pool that always has one.
-const NEGLIGIBLE_SATURATION_RATIO: f64 = 0.02;
-/// A pool that has no free thread for this part of the window makes its requests wait for threads alone.
-const MOSTLY_SATURATED_RATIO: f64 = 0.5;
+use crate::long_waits::long_waits;
+use crate::thresholds::{
+    BUSY_CPU_IDLE, FELT_SECONDS, LOG_IN_USE, LONG_PART, LONG_WAIT_SECONDS, MIN_COUNT,
+    MOSTLY_SATURATED, NEGLIGIBLE_SATURATION, SLOW_DISK_REQUEST_SECONDS, SLOW_DISK_SECONDS,
+    SLOW_LOG_SECONDS,
+};
 
 /// Seconds by cause.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Attribution {
     /// Operations waited for a slow log.
     pub log: f64,
+    /// Operations waited for locks whose holders waited for a slow log.
+    pub behind_log: f64,
     /// Operations waited for slow disks.
     pub disk: f64,
     /// Operations waited for locks or other threads.
@@ -43,26 +35,19 @@ pub struct Attribution {
     pub queue: QueueAttribution,
 }
 
-/// Seconds that requests waited for a thread, by what kept the threads.
+/// Seconds that requests waited for a thread.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueueAttribution {
-    /// Threads waited for a slow log.
-    pub log: f64,
-    /// Threads waited for slow disks.
-    pub disk: f64,
-    /// Threads waited for locks or other threads.
-    pub lock: f64,
-    /// Threads waited for a CPU, also those that were free.
-    pub cpu: f64,
-    /// Threads waited for the client or the network.
-    pub reply: f64,
-    /// Threads waited for nothing slow: the pool is too small.
+    /// No thread was free.
     pub threads: f64,
+    /// A thread waited for a CPU.
+    pub cpu: f64,
 }
 
 fn log_is_slow(l: &Log) -> bool {
-    let enough = l.waits.count() as f64 >= MIN_COUNT;
-    enough && l.waits.mean().is_some_and(|m| m >= SLOW_WAIT_SECONDS)
+    let long = long_waits(&l.waits, SLOW_LOG_SECONDS);
+    let felt = long_waits(&l.waits, FELT_SECONDS);
+    (long.count >= MIN_COUNT || felt.count > 0.0) && long.of_time >= LONG_PART
 }
 
 /// `slow_intent_log`: of the slow logs, the one with the most waiting time.
@@ -77,27 +62,54 @@ fn slow_log_seconds(b: &Breakdown, all_logs: f64) -> f64 {
     (all_logs - sum(fast.map(|l| l.waits.sum))).max(0.0)
 }
 
+/// The part of the window in which a log was written to, or else in which an operation waited for it.
+pub fn log_in_use(b: &Breakdown, l: &Log) -> f64 {
+    // The journal of ext4 writes one transaction at a time; other logs write several blocks at once.
+    let writes = l.write_seconds.filter(|_| l.fs == "ext4");
+    part(writes.unwrap_or(l.waits.sum), b.length)
+}
+
+/// Seconds that operations waited for locks whose holders waited for a slow log: they wait for that log themselves, and it is
+/// in use all the time.
+fn behind_log(b: &Breakdown) -> f64 {
+    let in_use = |l: &Log| log_in_use(b, l) >= LOG_IN_USE;
+    if !b.logs.iter().any(|l| log_is_slow(l) && in_use(l)) {
+        return 0.0;
+    }
+    let wait_for_it = |o: &&Op| mean(o.phases.log.unwrap_or(0.0), o.count) >= SLOW_LOG_SECONDS;
+    sum(b.ops.iter().filter(wait_for_it).map(|o| o.phases.lock))
+}
+
 /// The operation that waited most for disks, and the mean wait of one such operation.
 pub fn disk_wait(b: &Breakdown) -> Option<(&Op, f64)> {
     let (op, seconds) = b.op_with_most(|p| p.disk)?;
     Some((op, mean(seconds, op.count)))
 }
 
-/// The slowest block device with enough requests, and its mean time per request.
+/// Of the block devices that exports lie on, the slowest one with enough requests, and its mean time per request. All devices
+/// count where it is not known which those are, or where none of them was seen at work: then they lie on others.
 pub fn slowest_disk(b: &Breakdown) -> Option<(&Disk, f64)> {
+    let is_of_export = |d: &&Disk| b.export_of(&d.device).is_some();
+    let known = b.disks.iter().any(|d| is_of_export(&d));
     let enough = (b.disks.iter()).filter(|d| d.requests.count() as f64 >= MIN_COUNT);
     enough
+        .filter(|d| !known || is_of_export(d))
         .filter_map(|d| Some((d, d.requests.mean()?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// `slow_disk`: whether operations wait long for disks on average.
+/// Whether an operation spends long in a wait: on average, or in single operations that are felt.
+fn waits_long(op: &Op, each: f64, limit: f64) -> bool {
+    (op.count >= MIN_COUNT && each >= limit) || (op.felt > 0.0 && each * op.count >= FELT_SECONDS)
+}
+
+/// `slow_disk`: whether operations wait long for disks.
 /// The page cache answers most operations without a disk, so a slow mean of a device's requests suffices, too.
 pub fn slow_disk(b: &Breakdown) -> bool {
     disk_wait(b).is_some_and(|(op, each)| {
         let device_is_slow =
             || slowest_disk(b).is_some_and(|(_, m)| m >= SLOW_DISK_REQUEST_SECONDS);
-        op.count >= MIN_COUNT && (each >= SLOW_WAIT_SECONDS || device_is_slow())
+        waits_long(op, each, SLOW_DISK_SECONDS) || (op.count >= MIN_COUNT && device_is_slow())
     })
 }
 
@@ -107,13 +119,14 @@ pub fn lock_wait(b: &Breakdown) -> Option<(&Op, f64)> {
     Some((op, mean(seconds, op.count)))
 }
 
-/// `lock_contention`: whether operations sleep long for neither log nor disk on average.
+/// `lock_contention`: whether operations sleep long for neither log nor disk.
 fn lock_contention(b: &Breakdown) -> bool {
-    lock_wait(b).is_some_and(|(op, each)| op.count >= MIN_COUNT && each >= LONG_WAIT_SECONDS)
+    lock_wait(b).is_some_and(|(op, each)| waits_long(op, each, LONG_WAIT_SECONDS))
 }
 
-fn cpus_are_busy(b: &Breakdown) -> bool {
-    b.cpu_idle.is_some_and(|idle| idle < BUSY_CPU_IDLE_RATIO)
+/// Whether a CPU that is needed is mostly in use.
+pub fn cpus_are_busy(b: &Breakdown) -> bool {
+    b.cpu_idle.is_some_and(|idle| idle < BUSY_CPU_IDLE)
 }
 
 impl Attribution {
@@ -124,16 +137,20 @@ impl Attribution {
         let log = slow_log_seconds(b, p.log.unwrap_or(0.0));
         let runqueue = p.runqueue.unwrap_or(0.0);
         let busy = cpus_are_busy(b);
-        let reply = if_slow(mean(b.reply, b.requests) >= LONG_WAIT_SECONDS, b.reply);
+        let long_reply = mean(b.reply, b.requests) >= LONG_WAIT_SECONDS
+            || (b.felt > 0.0 && b.reply >= FELT_SECONDS);
+        let reply = if_slow(long_reply, b.reply);
         // A thread that sends may wait for a CPU as well as for the reader. If the CPUs are busy, nothing tells these apart.
         let (reply, runqueue) = match busy {
             true => (0.0, runqueue + reply),
             false => (reply, runqueue),
         };
+        let behind_log = if_slow(lock_contention(b), behind_log(b));
         let mut attribution = Attribution {
             log: if_slow(slow_intent_log(b).is_some(), log),
             disk: if_slow(slow_disk(b), p.disk),
-            lock: if_slow(lock_contention(b), p.lock),
+            behind_log,
+            lock: if_slow(lock_contention(b), (p.lock - behind_log).max(0.0)),
             runqueue,
             reply,
             queue: QueueAttribution::default(),
@@ -147,33 +164,24 @@ impl Attribution {
 
     fn queue_of(&self, b: &Breakdown, cpus_are_busy: bool) -> QueueAttribution {
         let without_free_thread = queue_without_free_thread(b, cpus_are_busy);
-        // While requests wait for threads, the threads spend their time as in the whole window.
-        let in_proportion = |seconds: f64| without_free_thread * part(seconds, b.thread_seconds());
         let mut queue = QueueAttribution {
-            log: in_proportion(self.log),
-            disk: in_proportion(self.disk),
-            lock: in_proportion(self.lock),
-            cpu: in_proportion(self.runqueue),
-            reply: in_proportion(self.reply),
-            threads: 0.0,
+            threads: without_free_thread,
+            cpu: b.queue - without_free_thread,
         };
-        let slow = queue.log + queue.disk + queue.lock + queue.reply + queue.cpu;
-        let rest = (without_free_thread - slow).max(0.0);
-        queue.cpu += b.queue - without_free_thread;
-        // More threads would wait for the same busy CPUs.
+        // More threads would wait for the same busy CPUs, unless the threads wait for something else.
         if cpus_are_busy {
-            queue.cpu += rest;
-        } else {
-            queue.threads = rest;
+            let waits = self.log + self.behind_log + self.disk + self.lock + self.reply;
+            queue.threads *= part(waits, b.thread_seconds());
+            queue.cpu = b.queue - queue.threads;
         }
         queue
     }
 
     /// Seconds that are attributed to any cause.
     pub fn total(&self) -> f64 {
-        let q = &self.queue;
-        let queue = q.log + q.disk + q.lock + q.cpu + q.reply + q.threads;
-        self.log + self.disk + self.lock + self.runqueue + self.reply + queue
+        let queue = self.queue.threads + self.queue.cpu;
+        let waits = self.log + self.behind_log + self.disk + self.lock;
+        waits + self.runqueue + self.reply + queue
     }
 
     /// Seconds of an operation that are not attributed to a slow resource.
@@ -182,7 +190,7 @@ impl Attribution {
         let causes = [
             (self.log, p.log.unwrap_or(0.0)),
             (self.disk, p.disk),
-            (self.lock, p.lock),
+            (self.lock + self.behind_log, p.lock),
             (self.runqueue, p.runqueue.unwrap_or(0.0)),
         ];
         let slow = causes.iter().filter(|(of_all, _)| *of_all > 0.0);
@@ -196,13 +204,13 @@ fn queue_without_free_thread(b: &Breakdown, cpus_are_busy: bool) -> f64 {
     let Some(saturated) = b.saturated else {
         return 0.0;
     };
-    if saturated < NEGLIGIBLE_SATURATION_RATIO {
+    if saturated < NEGLIGIBLE_SATURATION {
         return 0.0;
     }
     if cpus_are_busy {
         return b.queue * saturated;
     }
-    if saturated >= MOSTLY_SATURATED_RATIO {
+    if saturated >= MOSTLY_SATURATED {
         return b.queue;
     }
     // A thread was free for most of the window. The shortest waits show how long a woken thread takes to run.

@@ -1,8 +1,12 @@
 //! Breaks a window down: where the time of its requests went, and how much of each resource was in use.
 //! Every rule draws its conclusions from this breakdown alone.
 
+use crate::long_waits::long_waits;
+pub use crate::ratio::{mean, part, sum};
+use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
-use nfscope_model::{Family, Histogram, Window, family as f, phase};
+use nfscope_model::{Family, HeldRequest, Histogram, Window, family as f, phase};
+use std::collections::HashMap;
 
 /// One operation of one protocol version.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +17,8 @@ pub struct Op {
     pub op: String,
     /// Number of operations.
     pub count: f64,
+    /// Those that took so long that a client feels each of them.
+    pub felt: f64,
     /// Their execution time, added up.
     pub seconds: f64,
     /// The execution time by phase.
@@ -69,6 +75,8 @@ pub struct Client {
     pub ops: f64,
     /// Their execution time, added up.
     pub seconds: f64,
+    /// Time of sending its replies; `None` where nothing tells.
+    pub reply: Option<f64>,
     /// Round-trip time of its connection.
     pub rtt: Option<f64>,
 }
@@ -80,6 +88,8 @@ pub struct Breakdown {
     pub length: f64,
     /// Requests that ended.
     pub requests: f64,
+    /// Those that were in the server for so long that a client feels each of them.
+    pub felt: f64,
     /// Time from arrival to reply, added up: `queue`, `receive`, `execute` and `reply`.
     pub residence: f64,
     /// Time until a thread took the request.
@@ -106,12 +116,18 @@ pub struct Breakdown {
     pub busy: Option<f64>,
     /// Part of the window without a free thread, in the pool where requests waited longest.
     pub saturated: Option<f64>,
+    /// Requests that have been in hand for a second or longer, when the window ended; `None` where nothing tells.
+    pub stuck: Option<f64>,
+    /// Requests that had been in hand for long when the window ended.
+    pub held: Vec<HeldRequest>,
     /// CPUs online.
     pub cpus: Option<f64>,
     /// Idle part of the CPUs' time.
     pub cpu_idle: Option<f64>,
     /// Logs that threads waited for, the longest wait in total first.
     pub logs: Vec<Log>,
+    /// Devices that exports lie on, with one export of each; `None` where that is not known.
+    pub export_devices: Option<HashMap<String, String>>,
     /// Block devices that received requests.
     pub disks: Vec<Disk>,
     /// Clients by operation time, the largest first. The row `other` is left out.
@@ -139,6 +155,14 @@ pub struct Breakdown {
 /// A READ up to this size is tiny. It is half a page, and no database reads so little at once.
 pub const TINY_READ_BYTES: f64 = 2048.0;
 
+const NOTHING_WAITED: Phases = Phases {
+    cpu: 0.0,
+    runqueue: Some(0.0),
+    log: Some(0.0),
+    disk: 0.0,
+    lock: 0.0,
+};
+
 impl Phases {
     /// Adds seconds in the order of [`phase::OF_OP`].
     fn add(&mut self, seconds: PhaseSeconds<5>) {
@@ -154,25 +178,6 @@ impl Phases {
     }
 }
 
-/// `of` as a part of `whole`, 0 to 1; 0 if `whole` is 0.
-pub fn part(of: f64, whole: f64) -> f64 {
-    if whole > 0.0 {
-        (of / whole).clamp(0.0, 1.0)
-    } else {
-        0.0
-    }
-}
-
-/// A sum. The sum of nothing is 0, where `Iterator::sum` returns -0.
-pub fn sum(all: impl Iterator<Item = f64>) -> f64 {
-    all.fold(0.0, |sum, n| sum + n)
-}
-
-/// An average; 0 if `count` is 0.
-pub fn mean(sum: f64, count: f64) -> f64 {
-    if count > 0.0 { sum / count } else { 0.0 }
-}
-
 impl Breakdown {
     /// Computes the breakdown of a window.
     pub fn of(w: &Window) -> Breakdown {
@@ -183,11 +188,14 @@ impl Breakdown {
         };
         let [queue, receive, execute, reply] = phase::OF_RPC.map(seconds);
         let (ops, phases_of_all) = ops(w);
-        let queue_times = merged(histograms(w, &f::RPC_QUEUE).map(|(_, h)| h));
+        let queue_times = Histogram::merged(histograms(w, &f::RPC_QUEUE).map(|(_, h)| h));
         let queue_quantile = |q: f64| (queue_times.as_ref()?.quantile(q)).filter(|t| t.is_finite());
         let mut breakdown = Breakdown {
             length,
             requests: sum(histograms(w, &f::RPC_DURATION).map(|(_, h)| h.count() as f64)),
+            felt: sum(
+                histograms(w, &f::RPC_DURATION).map(|(_, h)| long_waits(h, FELT_SECONDS).count)
+            ),
             residence: queue + receive + execute + reply,
             queue,
             receive,
@@ -196,7 +204,7 @@ impl Breakdown {
             queue_p10: queue_quantile(0.1),
             queue_p99: queue_quantile(0.99),
             // Operations without phases: this host cannot measure them. Without operations, nothing is missing.
-            phases: phases_of_all.or_else(|| ops.is_empty().then(Phases::default)),
+            phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
             logs: logs(w),
             disks: disks(w),
@@ -206,6 +214,16 @@ impl Breakdown {
             write_bytes: sum(numbers(w, &f::WRITE_BYTES).map(|(_, v)| v)),
             ..Breakdown::default()
         };
+        let mut stuck = numbers(w, &f::STUCK_REQUESTS).map(|(_, n)| n).peekable();
+        breakdown.stuck = stuck.peek().is_some().then(|| sum(stuck));
+        let sane = |r: &&HeldRequest| r.seconds.is_finite() && r.seconds >= 0.0;
+        breakdown.held = w.delta.held.iter().filter(sane).cloned().collect();
+        let of_exports: HashMap<_, _> = numbers(w, &f::EXPORT_DEVICE)
+            .map(|([export, device], _)| (device.to_owned(), export.to_owned()))
+            .collect();
+        // With one that is unknown, no slow device can be told to be nobody's.
+        breakdown.export_devices =
+            Some(of_exports).filter(|all| !all.is_empty() && !all.contains_key(f::UNKNOWN_DEVICE));
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);
@@ -261,6 +279,16 @@ impl Breakdown {
         mean(n, self.length)
     }
 
+    /// An export that lies on a block device.
+    pub fn export_of(&self, device: &str) -> Option<&str> {
+        Some(self.export_devices.as_ref()?.get(device)?)
+    }
+
+    /// Whether there are requests enough to speak of, or some that are felt.
+    pub fn enough(&self) -> bool {
+        self.requests >= MIN_COUNT || self.felt > 0.0
+    }
+
     /// Time of requests in a thread: after the queue, up to the reply.
     pub fn thread_seconds(&self) -> f64 {
         self.receive + self.execute + self.reply
@@ -299,6 +327,7 @@ fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
             version: op.version.to_owned(),
             op: op.op.to_owned(),
             count: op.durations.count() as f64,
+            felt: long_waits(op.durations, FELT_SECONDS).count,
             seconds: op.durations.sum,
             phases,
         }
@@ -332,6 +361,7 @@ fn disks(w: &Window) -> Vec<Disk> {
 }
 
 fn clients(w: &Window) -> Vec<Client> {
+    let replies: HashMap<_, _> = numbers(w, &f::CLIENT_REPLY_SECONDS).collect();
     let named = window_parts::clients(w)
         .into_iter()
         .filter(|client| client.name != "other")
@@ -339,17 +369,10 @@ fn clients(w: &Window) -> Vec<Client> {
             name: client.name.to_owned(),
             ops: client.ops,
             seconds: client.seconds.unwrap_or(0.0),
+            reply: replies.get(&[client.name]).copied(),
             rtt: client.rtt,
         });
     let mut all: Vec<_> = named.collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     all
-}
-
-fn merged<'a>(mut all: impl Iterator<Item = &'a Histogram>) -> Option<Histogram> {
-    let mut first = all.next()?.clone();
-    for h in all {
-        first.merge(h);
-    }
-    Some(first)
 }

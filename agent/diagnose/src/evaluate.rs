@@ -1,21 +1,15 @@
 //! Evaluates a window: breakdown, attribution, then one rule for each kind. A pure function.
 
-use crate::attribution::{Attribution, MIN_COUNT};
+use crate::attribution::Attribution;
 use crate::breakdown::{Breakdown, part};
 use crate::rules;
 use crate::rules::context::{Context, RuleResult};
+use crate::thresholds::{
+    BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT,
+};
 use nfscope_model::Window;
 use nfscope_model::finding::{Diagnosis, Finding, Headroom, Kind, RuledOut, Severity, Verdict};
 use nfscope_text::units::many;
-
-/// A cause becomes a finding from this share of residence on.
-pub const BEGIN_SHARE: f64 = 0.25;
-/// An active finding ends below this share of residence.
-pub const END_SHARE: f64 = 0.15;
-/// A finding is critical from this share of residence on.
-const CRITICAL_SHARE: f64 = 0.5;
-/// With fewer requests in the server on average (Little's law), there is too little load for a finding.
-const MIN_CONCURRENCY: f64 = 0.05;
 
 /// Evaluates a window. A kind in `active` stays a finding until its share falls below [`END_SHARE`].
 pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
@@ -25,8 +19,9 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
         breakdown: &breakdown,
         attribution: &attribution,
     };
-    let loaded = breakdown.requests >= MIN_COUNT
-        && part(breakdown.residence, breakdown.length) >= MIN_CONCURRENCY;
+    let concurrency = part(breakdown.residence, breakdown.length);
+    let loaded =
+        (breakdown.requests >= MIN_COUNT && concurrency >= MIN_CONCURRENCY) || breakdown.felt > 0.0;
     let mut diagnosis = Diagnosis {
         window_seconds: breakdown.length,
         verdict: Verdict::Healthy,
@@ -39,13 +34,21 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     };
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
+        // One request that hangs is a finding, whatever it is a part of.
+        let whatever = kind == Kind::StuckRequests;
         let threshold = if active.contains(&kind) {
             END_SHARE
         } else {
             BEGIN_SHARE
         };
+        // Behind few threads a cause has little of residence, and yet fills the threads' time.
+        let reached = |share: f64, result: &RuleResult| {
+            share >= threshold || (share >= MIN_BESIDE_SHARE && result.of_threads >= threshold)
+        };
         match result.share {
-            Some(share) if loaded && result.condition && share >= threshold => {
+            Some(share)
+                if result.condition && (whatever || (loaded && reached(share, &result))) =>
+            {
                 diagnosis.findings.push(finding(result, share));
             }
             share => diagnosis.ruled_out.push(RuledOut {
@@ -114,7 +117,12 @@ fn finding(result: RuleResult, share: f64) -> Finding {
 /// Utilization of the resources, from the probes' and the kernel's counters.
 fn headroom(b: &Breakdown) -> Vec<Headroom> {
     let mut all = Vec::new();
-    let mut add = |resource: String, used: f64| all.push(Headroom { resource, used });
+    let mut add = |resource: String, utilization: f64| {
+        all.push(Headroom {
+            resource,
+            utilization,
+        });
+    };
     if let Some(busy) = b.busy {
         add(many(b.threads, "thread"), busy);
     }
@@ -131,6 +139,6 @@ fn headroom(b: &Breakdown) -> Vec<Headroom> {
             );
         }
     }
-    all.sort_by(|a, b| b.used.total_cmp(&a.used));
+    all.sort_by(|a, b| b.utilization.total_cmp(&a.utilization));
     all
 }

@@ -14,9 +14,13 @@ pub mod attribution;
 pub mod breakdown;
 pub mod client_sample;
 mod evaluate;
+pub mod long_waits;
+mod ratio;
 mod render;
 mod rules;
+pub mod thresholds;
 pub mod tracker;
 
-pub use evaluate::{BEGIN_SHARE, END_SHARE, evaluate};
+pub use evaluate::evaluate;
 pub use render::render;
+pub use rules::stuck_requests::{causes_first, stack_evidence};

@@ -40,14 +40,14 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     if let Some(first) = d.headroom.first() {
         out += "\nUtilization:\n";
         for h in &d.headroom {
-            let _ = writeln!(out, "  {:>3.0} %  {}", h.used * 100.0, h.resource);
+            let _ = writeln!(out, "  {:>3.0} %  {}", h.utilization * 100.0, h.resource);
         }
-        if d.verdict == Verdict::Healthy && first.used >= 0.01 {
+        if d.verdict == Verdict::Healthy && first.utilization >= 0.01 {
             let _ = writeln!(
                 out,
                 "  {} would saturate first, at about {:.1} times this load.",
                 first.resource,
-                1.0 / first.used
+                1.0 / first.utilization
             );
         }
     }

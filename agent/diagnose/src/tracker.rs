@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime};
 pub const WINDOW: Duration = Duration::from_secs(10);
 /// A finding begins after so many windows in a row with it, and clears after so many without it.
 const WINDOWS_IN_A_ROW: u32 = 2;
+/// Requests that are stuck are no matter of chance: they are reported at once.
+const STUCK_WINDOWS_IN_A_ROW: u32 = 1;
 /// Cleared findings that are kept for the report.
 const MAX_HISTORY: usize = 100;
 
@@ -137,7 +139,11 @@ impl FindingTracker {
             }
             let windows = self.contradicting.entry(kind).or_default();
             *windows += 1;
-            if *windows < WINDOWS_IN_A_ROW {
+            let enough = match (kind, found) {
+                (Kind::StuckRequests, Some(_)) => STUCK_WINDOWS_IN_A_ROW,
+                _ => WINDOWS_IN_A_ROW,
+            };
+            if *windows < enough {
                 continue;
             }
             self.contradicting.remove(&kind);
@@ -170,6 +176,12 @@ impl FindingTracker {
                 s.gauge(&f::BOTTLENECK_SCORE, labels, share);
             }
         }
+    }
+
+    /// Why the server does not serve all requests now: the summary of the finding about stuck ones.
+    pub fn degraded(&self) -> Option<&str> {
+        let episode = self.active.get(&Kind::StuckRequests)?;
+        Some(&episode.finding.summary)
     }
 
     /// The body of `/findings`.

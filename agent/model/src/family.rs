@@ -54,12 +54,15 @@ macro_rules! labels {
 labels! {
     VERSION = "version": "3, 4.0, 4.1, 4.2; 4 for a v4 request without a minor version known to this host (NULL, wrong minor version, undecodable header)";
     OP = "op": "the RFC's procedure or operation name in lower case";
+    IO_OP = "op": "read, write";
     STATUS = "status": "the RFC's status in lower case without its prefix (noent, stale); a number where it has no name";
     STABILITY = "stability": "unstable, data_sync, file_sync";
     PHASE = "phase": "queue, receive, execute, reply";
     OP_PHASES = "phase": "cpu, runqueue, log, disk, lock";
+    HELD_WAIT = "wait": "cpu (runs, or waits for a CPU), log, disk, lock (any other sleep), upcall (an answer of rpc.mountd), reply (the client or the network); unknown where phases are not measured";
     CLIENT = "client": "address without port, the busiest 100 (--max-clients); local for a transport without addresses; other for the rest";
     EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
+    EXPORT_PATH = "export": "path in the table of exportfs(8)";
     POOL = "pool": "nfsd thread pool number";
     REASON = "reason": "dropped, deferred, garbage, auth";
     RESULT = "result": "hit, miss, nocache";
@@ -73,9 +76,9 @@ labels! {
     DATASET = "dataset": "ZFS dataset, at most 1024";
     ITX = "kind": "indirect (the data went to the main devices, the log refers to them), copied, needcopy (the log has the data)";
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
-    DEVICE = "device": "block device name as the kernel shows it, at most 256";
+    DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "thread_starvation, slow_intent_log, slow_disk, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
+    FINDING = "kind": "stuck_requests, thread_starvation, slow_intent_log, slow_disk, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block";
     PROGRAM = "program": "program names, see /probes";
     WHY = "reason": "why a probe is not attached in the first place; empty where it is";
@@ -120,6 +123,9 @@ macro_rules! families {
 
 use Kind::{Counter, Gauge, Histogram};
 
+/// The device of an export whose devices cannot be told (`nfscope_export_device_info`).
+pub const UNKNOWN_DEVICE: &str = "unknown";
+
 families! {
     OP_DURATION: "nfscope_op_duration_seconds" Histogram(Scheme::TIME), [VERSION, OP],
         "Server execution time of one NFSv3 procedure (dispatch, from decode to encoded reply) or one NFSv4 component operation (its encoding included)";
@@ -149,6 +155,8 @@ families! {
         "Bytes of RPC replies sent";
     RPC_DROPPED: "nfscope_rpc_dropped_total" Counter, [REASON],
         "RPC calls that got no or no proper answer: dropped without a reply, deferred for an upcall, garbage (malformed), auth (refused)";
+    RPC_NO_CLOCK: "nfscope_rpc_no_clock_total" Counter, [],
+        "RPC requests over UDP or RDMA, which have no queue time: no clock tells when such a request arrived";
     REPLY_CACHE: "nfscope_reply_cache_total" Counter, [RESULT],
         "Duplicate request cache look-ups as the kernel counts them: hit (answered from the cache), miss, nocache (idempotent)";
     THREADS: "nfscope_threads" Gauge, [POOL],
@@ -161,6 +169,10 @@ families! {
         "Sum over threads of the time spent on a request; its rate over nfscope_threads is utilization";
     THREADS_SATURATED: "nfscope_threads_saturated_seconds_total" Counter, [POOL],
         "Time during which every running thread of the pool had a request in hand";
+    STUCK_REQUESTS: "nfscope_stuck_requests" Gauge, [HELD_WAIT],
+        "Requests that an nfsd thread has had in hand for a second or longer, by what the thread waits for now";
+    OLDEST_REQUEST: "nfscope_oldest_request_seconds" Gauge, [HELD_WAIT],
+        "Age of the oldest request that an nfsd thread has in hand, by what the thread waits for now; 0 without a request older than half a second";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
         "One wait by a thread for its changes to be durable in the log (ext4: for a transaction of the journal, or one fast commit; XFS: one synchronous log force; btrfs: one sync of the tree log, or one commit of a transaction where the log cannot serve; ZFS: zil_commit_impl, of which the kstat zil_commit_count counts each)";
     LOG_COMMIT: "nfscope_log_commit_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -203,10 +215,14 @@ families! {
         "Block requests issued to the device and not completed";
     BLOCK_BUSY: "nfscope_block_busy_seconds_total" Counter, [DEVICE],
         "Time in which the device had at least one request in flight, as the kernel counts it (/proc/diskstats); a device that serves many requests at once has room even at 1 s per second";
+    EXPORT_DEVICE: "nfscope_export_device_info" Gauge, [EXPORT_PATH, DEVICE],
+        "Always 1; a block device that the export's file system lies on, through device mapper, RAID and partitions, without the device of a separate log; device unknown where it cannot be told, as for a ZFS pool; above 512 pairs each device has one export";
     CLIENT_OPS: "nfscope_client_ops_total" Counter, [CLIENT],
         "Operations by client, all that nfscope_op_duration_seconds counts (NFSACL procedures and NULL, too); counted for a client from when it is among the busiest, for other before and after";
     CLIENT_OP_SECONDS: "nfscope_client_op_seconds_total" Counter, [CLIENT],
         "Server execution time of those operations";
+    CLIENT_REPLY_SECONDS: "nfscope_client_reply_seconds_total" Counter, [CLIENT],
+        "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
     CLIENT_RTT: "nfscope_client_rtt_seconds" Gauge, [CLIENT],
         "Smoothed round-trip time of the TCP connection that the client used last, as the kernel's TCP estimates it";
     CLIENT_EVICTIONS: "nfscope_client_evictions_total" Counter, [],
@@ -233,8 +249,10 @@ families! {
         "Runs of the probe program; only while the host keeps BPF run-time statistics";
     PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],
         "Time spent in the probe program; only while the host keeps BPF run-time statistics";
+    KERNEL_MEMORY: "nfscope_kernel_memory_bytes" Gauge, [PROBE],
+        "Kernel memory of the probe's maps and programs, by the kernel's account (memlock in fdinfo; copies of maps for each possible CPU included from Linux 6.4 on)";
     EVENTS_LOST: "nfscope_events_lost_total" Counter, [PROBE, LOST],
-        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that CPU), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside, client_full (no row for a client and export: its operations count for other), wait_outside (a wait that did not fit into its operation)";
+        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that CPU), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside, client_full (no row for a client and export: its operations count for other), wait_outside (a wait that did not fit into its operation), other_netns (requests to the NFS server of another network namespace, which an agent there measures)";
     MAP_ENTRIES: "nfscope_map_entries" Gauge, [MAP],
         "Entries in use of a BPF map that can fill";
     MAP_CAPACITY: "nfscope_map_capacity" Gauge, [MAP],
@@ -242,7 +260,19 @@ families! {
     SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
         "Time that reading the probes took for this scrape";
     COVERAGE: "nfscope_coverage_ratio" Gauge, [VERSION],
-        "Operations that the probes timed over operations that the kernel counted since the probes attached (1 is exact)";
+        "Operations that the probes timed over operations that the kernel counted since the probes attached (1 is exact); over a window: nfscope_timed_ops_total over nfscope_kernel_ops_total";
+    KERNEL_OPS: "nfscope_kernel_ops_total" Counter, [VERSION],
+        "Operations that the kernel counted since the probes attached: NFSv3 procedures, NFSv4 component operations (/proc/net/rpc/nfsd)";
+    TIMED_OPS: "nfscope_timed_ops_total" Counter, [VERSION],
+        "Those of nfscope_op_duration_seconds that the kernel counts, too, to compare with nfscope_kernel_ops_total";
+    KERNEL_RPCS: "nfscope_kernel_rpcs_total" Counter, [],
+        "RPC calls that the kernel counted since the probes attached, without malformed and refused ones and without NFSv2 (/proc/net/rpc/nfsd)";
+    TIMED_RPCS: "nfscope_timed_rpcs_total" Counter, [],
+        "RPC calls of nfscope_rpc_duration_seconds, to compare with nfscope_kernel_rpcs_total";
+    KERNEL_IO_BYTES: "nfscope_kernel_io_bytes_total" Counter, [IO_OP],
+        "Bytes that the kernel counted as read and written since the probes attached (/proc/net/rpc/nfsd)";
+    TIMED_IO_BYTES: "nfscope_timed_io_bytes_total" Counter, [IO_OP],
+        "Bytes of nfscope_io_size_bytes, to compare with nfscope_kernel_io_bytes_total";
 }
 
 /// Families that recordings from before the first release have under another name.

@@ -36,6 +36,8 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// Threads have had requests in hand for long, now.
+    StuckRequests: "stuck_requests", "Requests are stuck in the server";
     /// Requests wait for a thread, and the threads wait for nothing slow.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.
@@ -123,7 +125,7 @@ pub struct Headroom {
     /// The resource (`8 threads`, `4 CPUs`, `log of ext4 on sda`).
     pub resource: String,
     /// The part of the resource that was in use, 0 to 1.
-    pub used: f64,
+    pub utilization: f64,
 }
 
 /// The diagnosis of one window.

@@ -1,99 +1,8 @@
-//! Exponential histograms in the bucket scheme that the probes fill and Prometheus' native histograms use.
+//! Exponential histograms in the buckets that the probes fill.
 
+use crate::scheme::Scheme;
 use serde::{Deserialize, Serialize};
-
-/// A bucket scheme: bucket `i` of `len` holds values up to and including `2^((first + i) / 2^schema)` in the family's
-/// base unit (seconds or bytes). Bucket 0 also holds everything below its edge, the last bucket everything above the
-/// edge before it.
-///
-/// `schema` and the index arithmetic are those of Prometheus native histograms (of the standard schemas those from one bucket
-/// per power of two on), so that no value moves between buckets on its way out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Untrusted")]
-pub struct Scheme {
-    /// Buckets per power of two are `2^schema`; 0 to 8.
-    pub schema: i8,
-    /// Native bucket index of bucket 0.
-    pub first: i32,
-    /// Number of buckets, the overflow bucket included.
-    pub len: usize,
-}
-
-/// A scheme from a file or from another host.
-#[derive(Deserialize)]
-struct Untrusted {
-    schema: i8,
-    first: i32,
-    len: usize,
-}
-
-/// Edges outside of these are none of a duration or a size, and more buckets than these are none of ours.
-const MOST_POWERS: i64 = 128;
-const MOST_BUCKETS: usize = 4096;
-
-impl TryFrom<Untrusted> for Scheme {
-    type Error = &'static str;
-
-    fn try_from(s: Untrusted) -> Result<Scheme, Self::Error> {
-        let Untrusted { schema, first, len } = s;
-        if !(0..=8).contains(&schema) {
-            return Err("a bucket scheme between whole powers of two, or of an unknown kind");
-        }
-        let last = i64::from(first) + len as i64;
-        let powers = -MOST_POWERS << schema..=MOST_POWERS << schema;
-        let known = powers.contains(&i64::from(first)) && powers.contains(&last);
-        if !(2..=MOST_BUCKETS).contains(&len) || !known {
-            return Err("a bucket scheme out of all bounds");
-        }
-        Ok(Scheme { schema, first, len })
-    }
-}
-
-impl Scheme {
-    /// Durations: four buckets per power of two from 2^-20 s (0.95 µs) to 2^6 s (64 s). Any quantile read from it is
-    /// within 9 % of the truth (half of the step 2^(1/4), harmonic).
-    pub const TIME: Scheme = Scheme {
-        schema: 2,
-        first: -80,
-        len: 106,
-    };
-    /// Sizes: one bucket per power of two from 1 byte to 2^30 bytes.
-    pub const SIZE: Scheme = Scheme {
-        schema: 0,
-        first: 0,
-        len: 32,
-    };
-    /// Small counts (component ops per COMPOUND): one bucket per power of two from 1 to 1024.
-    pub const COUNT: Scheme = Scheme {
-        schema: 0,
-        first: 0,
-        len: 12,
-    };
-
-    /// Upper edge of bucket `i` in base units; infinite for the overflow bucket.
-    pub fn upper(&self, i: usize) -> f64 {
-        if i + 1 >= self.len {
-            return f64::INFINITY;
-        }
-        self.edge(i)
-    }
-
-    /// `2^((first + i) / 2^schema)`, also for the overflow bucket's would-be edge.
-    pub fn edge(&self, i: usize) -> f64 {
-        let n = self.first + i as i32;
-        let per = 1i32 << self.schema;
-        // Split so that whole powers of two are exact.
-        let (whole, part) = (n.div_euclid(per), n.rem_euclid(per));
-        2f64.powi(whole) * 2f64.powf(f64::from(part) / f64::from(per))
-    }
-
-    /// The bucket of a value in base units: the first whose upper edge is not below it.
-    pub fn bucket(&self, v: f64) -> usize {
-        (0..self.len - 1)
-            .find(|&i| v <= self.edge(i))
-            .unwrap_or(self.len - 1)
-    }
-}
+use std::borrow::Cow;
 
 /// Index and count of each bucket that has something, by index.
 pub type Sparse = Vec<(u16, u64)>;
@@ -159,13 +68,50 @@ impl Histogram {
         (n > 0).then(|| self.sum / n as f64)
     }
 
-    /// Adds the values of another histogram of the same scheme.
+    /// Adds the values of another histogram, in the scheme that both have in common. One without any is left out.
     pub fn merge(&mut self, other: &Histogram) {
-        debug_assert_eq!(self.scheme, other.scheme);
+        let common = self.scheme.common(&other.scheme);
+        debug_assert!(common.is_some(), "{:?}, {:?}", self.scheme, other.scheme);
+        let Some(common) = common else { return };
+        if self.scheme != common {
+            *self = self.undivided();
+        }
+        let Some(other) = other.in_scheme(common) else {
+            return;
+        };
         for (a, b) in self.counts.iter_mut().zip(&other.counts) {
             *a += b;
         }
         self.sum += other.sum;
+    }
+
+    /// The values of all of these; `None` without a histogram.
+    pub fn merged<'a>(all: impl IntoIterator<Item = &'a Histogram>) -> Option<Histogram> {
+        let mut all = all.into_iter();
+        let mut first = all.next()?.clone();
+        all.for_each(|h| first.merge(h));
+        Some(first)
+    }
+
+    /// The same in the plain schema: halves that a decade divides are put together again.
+    pub fn undivided(&self) -> Histogram {
+        let mut whole = Histogram::new(self.scheme.undivided());
+        for (i, n) in self.counts.iter().enumerate() {
+            let native = self.scheme.native(i) - self.scheme.first;
+            if let Some(c) = whole.counts.get_mut(native as usize) {
+                *c += n;
+            }
+        }
+        whole.sum = self.sum;
+        whole
+    }
+
+    /// The same in a scheme that is at most as fine; `None` where its values cannot be counted in it.
+    pub fn in_scheme(&self, scheme: Scheme) -> Option<Cow<'_, Histogram>> {
+        if self.scheme == scheme {
+            return Some(Cow::Borrowed(self));
+        }
+        (self.scheme.undivided() == scheme).then(|| Cow::Owned(self.undivided()))
     }
 
     /// Adds values by bucket, and their sum. What is of no bucket here is left out.
@@ -272,14 +218,31 @@ mod tests {
     }
 
     #[test]
-    fn a_value_on_an_upper_edge_belongs_to_the_bucket_below_it() {
-        for scheme in [Scheme::TIME, Scheme::SIZE, Scheme::COUNT] {
-            for i in 0..scheme.len - 1 {
-                let edge = scheme.edge(i);
-                assert_eq!(scheme.bucket(edge), i);
-                assert_eq!(scheme.bucket(edge * 1.000_001), i + 1);
+    fn halves_are_what_the_plain_schema_counts() {
+        let (mut divided, mut plain) = (
+            Histogram::new(Scheme::TIME),
+            Histogram::new(Scheme::TIME.undivided()),
+        );
+        for v in samples(5_000).into_iter().chain([1e-3, 1e-9, 65.0]) {
+            for h in [&mut divided, &mut plain] {
+                h.counts[h.scheme.bucket(v)] += 1;
+                h.sum += v;
             }
         }
+        assert_eq!(divided.undivided(), plain);
+        assert_eq!(plain.undivided(), plain);
+        assert_eq!(plain.in_scheme(Scheme::TIME), None);
+        // Whichever of the two comes first.
+        let mut twice = plain.clone();
+        twice.merge(&plain);
+        let both = |first: &Histogram, second: &Histogram| {
+            let mut all = first.clone();
+            all.merge(second);
+            all
+        };
+        assert_eq!(both(&divided, &plain), twice);
+        assert_eq!(both(&plain, &divided), twice);
+        assert_eq!(both(&divided, &divided).undivided(), twice);
     }
 
     #[test]

@@ -39,6 +39,15 @@ pub struct Exported {
     pub fix: String,
 }
 
+/// Something of NFS on this host that nobody measures, for `nfscope check`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unseen {
+    /// What it is (`LOCALIO`, `queue time over UDP`).
+    pub what: String,
+    /// Why, and what tells of it instead.
+    pub why: String,
+}
+
 /// How much can be measured here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -62,4 +71,6 @@ pub struct Report {
     pub exports: Vec<Exported>,
     /// What each probe program would do here.
     pub probes: Vec<ProbeStatus>,
+    /// What cannot be seen, of what this host does.
+    pub unseen: Vec<Unseen>,
 }

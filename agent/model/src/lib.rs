@@ -7,18 +7,22 @@
 
 pub mod family;
 pub mod finding;
+pub mod held_request;
 pub mod histogram;
 pub mod host_report;
 pub mod op;
 pub mod phase;
 pub mod probe;
+mod scheme;
 mod slow_op;
 mod snapshot;
 pub mod status;
 pub mod window_parts;
 
 pub use family::{Family, Info, Kind};
-pub use histogram::{Histogram, Scheme, Sparse};
+pub use held_request::HeldRequest;
+pub use histogram::{Histogram, Sparse};
 pub use probe::{ProbeState, ProbeStatus};
+pub use scheme::Scheme;
 pub use slow_op::{OpPhases, SlowBatch, SlowFilter, SlowOp};
 pub use snapshot::{Sample, Series, Snapshot, Window};

@@ -2,7 +2,7 @@
 
 use crate::family;
 use crate::family::{Family, Info, Kind};
-use crate::{Histogram, ProbeStatus};
+use crate::{HeldRequest, Histogram, ProbeStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -47,6 +47,10 @@ pub struct Snapshot {
     families: std::collections::BTreeMap<String, Vec<Series>>,
     /// Health of every probe program.
     pub probes: Vec<ProbeStatus>,
+    /// Requests that threads had had in hand for long when it was read, the oldest first; not all of very many. None from an
+    /// older agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<HeldRequest>,
 }
 
 impl Snapshot {
@@ -84,6 +88,12 @@ impl Snapshot {
                 labels: labels.iter().map(|&l| l.to_owned()).collect(),
                 sample,
             });
+    }
+
+    /// Adds a series as it was stored.
+    pub fn add(&mut self, info: &Info, series: Series) {
+        let all = self.families.entry(info.name.to_owned()).or_default();
+        all.push(series);
     }
 
     /// The series of a family; empty where the host cannot measure it.
@@ -215,6 +225,19 @@ mod tests {
         assert_eq!(w.delta.value(&family::RPC_DROPPED, ["dropped"]), Some(2.0));
         assert_eq!(w.delta.value(&family::THREADS, ["0"]), Some(2.0));
         assert_eq!(w.delta.hist(&family::RPC_QUEUE, ["0"]).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_window_holds_the_requests_in_hand_at_its_end() {
+        let a = Snapshot::new(Duration::from_secs(1));
+        let mut b = Snapshot::new(Duration::from_secs(3));
+        b.held.push(HeldRequest::default());
+        assert_eq!(b.since(&a).delta.held.len(), 1);
+        // An older agent does not tell of any.
+        let mut json = serde_json::to_value(&a).unwrap();
+        assert!(json.as_object_mut().unwrap().remove("held").is_none());
+        let old: Snapshot = serde_json::from_value(json).unwrap();
+        assert_eq!(old.held, []);
     }
 
     #[test]

@@ -7,7 +7,9 @@ use nfscope::api::endpoint;
 use nfscope::api::probe_change::Change;
 use nfscope::cli::{Cli, Command, Probes};
 use nfscope::client::control;
-use nfscope::commands::{self, agent, baseline, check, config, diagnose, metrics, slow, top};
+use nfscope::commands::{
+    self, agent, baseline, check, config, diagnose, metrics, slow, top, what_if,
+};
 use nfscope_source::privileges;
 use nfscope_text::console::{self, print};
 use std::process::ExitCode;
@@ -47,6 +49,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
         Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
         Command::Capacity(args) => print(&baseline::capacity(&args)?)?,
+        Command::WhatIf(args) => print(&what_if::run(&args)?)?,
         Command::Detach(args) => change(Change::Detach, &args.probes, args.url.as_deref())?,
         Command::Attach(args) if args.probes.is_empty() => {
             let all = [Probes(nfscope_source::words().collect())];

@@ -18,7 +18,7 @@ use linux as system;
 use unsupported as system;
 
 use nfscope_model::host_report::Report;
-pub use source::{Options, Source};
+pub use source::{MOST_PAIRS, Options, Source};
 
 /// Loads and attaches every probe that this host can run. One that cannot never stops the others.
 ///
@@ -32,6 +32,11 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
 /// Asks the host what it offers, attaching and detaching every probe to be sure.
 pub fn check() -> Report {
     system::check()
+}
+
+/// The kernel functions that an nfsd thread of this host sleeps in, the innermost first; empty without the right to see them.
+pub fn kernel_stack(thread: u32) -> Vec<String> {
+    system::kernel_stack(thread)
 }
 
 /// The words of all probes, to name them by.

@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+/// Linux's table.
+pub const MOUNTINFO: &str = "/proc/self/mountinfo";
+
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
@@ -35,7 +38,7 @@ impl Mounts {
     pub fn read() -> Self {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         if cfg!(target_os = "linux") {
-            Self::parse_mountinfo(&text("/proc/self/mountinfo"))
+            Self::parse_mountinfo(&text(MOUNTINFO))
         } else {
             Self::parse_mnttab(&text("/etc/mnttab"))
         }

@@ -9,13 +9,24 @@ pub struct Options {
     pub late_attach: bool,
     /// Ask the kernel for run counts and run times of every probe program (about 60 instructions per run).
     pub probe_stats: bool,
-    /// Split operations into phases. Costs one short program at every context switch.
+    /// Split operations into phases. Costs some instructions an operation, or one short program at every context switch where
+    /// the scheduler's books cannot be read.
     pub phases: bool,
     /// Most clients with a series of their own.
     pub max_clients: usize,
     /// Most exports with a series of their own.
     pub max_exports: usize,
+    /// Most pairs of client and export that the probes tell apart at a time, at most [`MOST_PAIRS`]. With more, all are
+    /// told apart anew.
+    pub max_pairs: u32,
+    /// For tests: programs are skipped at random, one run in so many; 0: none.
+    pub skip_one_in: u32,
+    /// For tests: false where the scheduler's books are not to be read.
+    pub books: bool,
 }
+
+/// See [`Options::max_pairs`]: 14 bits of a word are its number (`probes/bpf/lib/client_accounting.h`).
+pub const MOST_PAIRS: u32 = 1 << 14;
 
 impl Default for Options {
     fn default() -> Self {
@@ -25,6 +36,9 @@ impl Default for Options {
             phases: true,
             max_clients: 100,
             max_exports: 100,
+            max_pairs: MOST_PAIRS,
+            skip_one_in: 0,
+            books: true,
         }
     }
 }

@@ -27,8 +27,14 @@ pub fn check() -> Report {
             fix: "run the agent on a Linux server".to_owned(),
         }],
         exports: Vec::new(),
+        unseen: Vec::new(),
         probes: Vec::new(),
     }
+}
+
+/// See [`crate::kernel_stack`].
+pub fn kernel_stack(_: u32) -> Vec<String> {
+    Vec::new()
 }
 
 /// See [`crate::words`].

@@ -1,7 +1,7 @@
 //! Confidence intervals of quantiles, and positions of quantiles in a histogram.
 
 use crate::interval::Bounds;
-use nfscope_model::Histogram;
+use nfscope_model::{Histogram, Scheme};
 
 /// How precisely the share of values above a quantile is known.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,13 +60,8 @@ pub(crate) fn position(all: &Histogram, q: f64) -> Option<Position> {
         let n = *n as f64;
         if n > 0.0 && (below + n >= rank || bucket == last) {
             let part = ((rank - below) / n).clamp(0.0, 1.0);
-            let step = all.scheme.edge(1) / all.scheme.edge(0);
-            let high = match bucket {
-                b if b + 1 == all.scheme.len => all.scheme.edge(b - 1),
-                b => all.scheme.edge(b),
-            };
-            let low = high / step;
-            let value = low * step.powf(within(part, slope(all, bucket)));
+            let (low, high) = ends(&all.scheme, bucket);
+            let value = low * (high / low).powf(within(part, slope(all, bucket)));
             let unresolved = n > UNRESOLVED_SHARE * (total - below).min(below + n);
             return Some(Position {
                 value,
@@ -81,12 +76,37 @@ pub(crate) fn position(all: &Histogram, q: f64) -> Option<Position> {
     None
 }
 
-/// The change of the logarithm of density over a bucket.
+/// The edges of a bucket. One without a lower edge is as wide as a bucket of the schema; the overflow bucket is taken to be
+/// such a bucket below its only edge.
+fn ends(scheme: &Scheme, bucket: usize) -> (f64, f64) {
+    let step = scheme.edge(1) / scheme.edge(0);
+    match bucket {
+        0 => (scheme.edge(0) / step, scheme.edge(0)),
+        b if b + 1 == scheme.len => (scheme.edge(b - 1) / step, scheme.edge(b - 1)),
+        b => (scheme.edge(b - 1), scheme.edge(b)),
+    }
+}
+
+/// The change of the logarithm of density over a bucket. Buckets differ in width where a power of ten divides one, so that
+/// counts are no densities.
 fn slope(all: &Histogram, bucket: usize) -> f64 {
-    let n = |i: usize| all.counts.get(i).map_or(0.0, |n| *n as f64);
-    let before = bucket.checked_sub(1).map_or(0.0, n);
-    // Half a value more on both sides, so that an empty neighbour gives a finite slope.
-    (((n(bucket + 1) + 0.5) / (before + 0.5)).ln() / 2.0).clamp(-MAX_SLOPE, MAX_SLOPE)
+    let unit = (all.scheme.edge(1) / all.scheme.edge(0)).ln();
+    // In buckets of the schema.
+    let width = |i: usize| {
+        let (low, high) = ends(&all.scheme, i.min(all.scheme.len - 1));
+        (high / low).ln() / unit
+    };
+    // Half a value more for each such bucket, so that an empty neighbour gives a finite slope.
+    let density = |i: Option<usize>| {
+        let n = i.and_then(|i| all.counts.get(i));
+        let width = i.map_or(1.0, width);
+        (n.map_or(0.0, |n| *n as f64) + 0.5 * width) / width
+    };
+    let (before, after) = (bucket.checked_sub(1), Some(bucket + 1));
+    // From the middle of one neighbour to the middle of the other.
+    let apart = before.map_or(1.0, width) / 2.0 + width(bucket) + width(bucket + 1) / 2.0;
+    let change = (density(after) / density(before)).ln();
+    (change * width(bucket) / apart).clamp(-MAX_SLOPE, MAX_SLOPE)
 }
 
 /// The position in a bucket (0 to 1) at which this share of its values is reached.
@@ -95,4 +115,56 @@ fn within(part: f64, slope: f64) -> f64 {
         return part;
     }
     (part * slope.exp_m1()).ln_1p() / slope
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Share of the values of a smooth distribution around 1.05 ms that are at most this long.
+    fn share(seconds: f64) -> f64 {
+        1.0 / (1.0 + (seconds / 1.05e-3).powf(-2.0))
+    }
+
+    fn counted(scheme: Scheme) -> Histogram {
+        let mut h = Histogram::new(scheme);
+        let below = |i: usize| (share(scheme.upper(i)) * 1e9).round() as u64;
+        for i in 0..scheme.len {
+            h.counts[i] = below(i) - i.checked_sub(1).map_or(0, below);
+        }
+        h
+    }
+
+    #[test]
+    fn divided_buckets_give_the_quantiles_of_whole_ones() {
+        for scheme in [Scheme::TIME, Scheme::TIME.undivided()] {
+            let h = counted(scheme);
+            for k in 1..1000 {
+                let q = f64::from(k) / 1000.0;
+                let truth = 1.05e-3 * (q / (1.0 - q)).sqrt();
+                let got = position(&h, q).unwrap().value;
+                assert!((got / truth - 1.0).abs() < 0.001, "{q}: {got} for {truth}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_quantile_lies_between_the_edges_of_its_bucket() {
+        let scheme = Scheme::TIME;
+        for bucket in 0..scheme.len - 1 {
+            let mut h = Histogram::new(scheme);
+            h.counts[bucket] = 100;
+            for q in [0.01, 0.5, 0.99] {
+                let at = position(&h, q).unwrap();
+                let (low, high) = ends(&scheme, bucket);
+                assert!(
+                    low <= at.value && at.value <= high,
+                    "{bucket}: {}",
+                    at.value
+                );
+                assert_eq!((at.outer_low, at.outer_high), (low, high));
+                assert_eq!(high, scheme.edge(bucket));
+            }
+        }
+    }
 }

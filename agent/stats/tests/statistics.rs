@@ -95,8 +95,11 @@ impl Server {
 
 /// As [`Scheme::bucket`], faster.
 fn bucket(log: f64) -> usize {
+    // Powers of ten move the indices up by four at most.
     let i = (log / std::f64::consts::LN_2 * 4.0).ceil() as i32 - Scheme::TIME.first;
-    i.clamp(0, Scheme::TIME.len as i32 - 1) as usize
+    let (first, last) = (i.clamp(0, 105) as usize, Scheme::TIME.len - 1);
+    let found = (first..last).find(|i| log.exp() <= Scheme::TIME.edge(*i));
+    found.unwrap_or(last)
 }
 
 /// 95 % of the intervals hold the truth, whether windows resemble each other or not; a little less where they resemble each

@@ -11,14 +11,19 @@
 #ifndef NFSCOPE_CLIENT_ACCOUNTING_H
 #define NFSCOPE_CLIENT_ACCOUNTING_H
 
-#define CLIENT_ROWS 4096 /* a power of two; the first for all that found no row */
+#define CLIENT_ROW_BITS 14 /* of the largest table that user space may ask for */
 
-TABLE(nfsd_client_row, CLIENT_ROWS, u32, struct client_row);
+SHARDED(nfsd_client_row, 1, u32, struct client_row); /* the first row is for all that found none */
+
+static __always_inline struct client_row *client_row(u32 row)
+{
+	return shard_row(&nfsd_client_row, table_shape.client_rows, table_shape.shared_mask, row);
+}
 
 /* The number of each row, by client and export. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, CLIENT_ROWS);
+	__uint(max_entries, 1);
 	__type(key, struct client_key);
 	__type(value, u32);
 } nfsd_client SEC(".maps");
@@ -26,7 +31,7 @@ struct {
 /* Rows not in use. Filled by user space, which takes all rows back when few are left, and begins a new epoch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, CLIENT_ROWS);
+	__uint(max_entries, 1);
 	__type(value, u32);
 } nfsd_free_rows SEC(".maps");
 
@@ -87,7 +92,7 @@ static __always_inline u64 handle_of(struct request_record *r)
 #define ERR_BADHANDLE 10001
 
 /* Of requests without a file handle. Not below the row's bits, or it would seem known where nothing is. */
-#define NO_EXPORT (1ULL << 12)
+#define NO_EXPORT (1ULL << CLIENT_ROW_BITS)
 
 /* What names its export. */
 static __always_inline u64 export_of(u64 handle)
@@ -112,14 +117,14 @@ static __always_inline u64 export_of(u64 handle)
 	a = (a ^ (type + 1)) * 0x9e3779b97f4a7c15ULL;
 	a = (a ^ a >> 32 ^ b) * 0x9e3779b97f4a7c15ULL;
 	a = (a ^ a >> 32 ^ c) * 0x9e3779b97f4a7c15ULL;
-	return a >> 12 > 1 ? a : 2ULL << 12;
+	return a >> CLIENT_ROW_BITS > 1 ? a : 2ULL << CLIENT_ROW_BITS;
 }
 
 /*
  * What a connection knows: the export's number with the row in place of its low bits, in one word, because threads that
  * serve one connection write and read it at once. Zero: nothing.
  */
-#define ROW_MASK (CLIENT_ROWS - 1ULL)
+#define ROW_MASK ((1ULL << CLIENT_ROW_BITS) - 1)
 
 static __always_inline bool client_known(struct connection *c, struct request_record *r, u32 epoch)
 {
@@ -156,7 +161,7 @@ static __noinline struct client_row *client_find(struct request_record *r, struc
 			c->client[1] = r->client[1];
 			c->epoch = epoch;
 		}
-		place = export >> 12 & (KNOWN_EXPORTS - 1);
+		place = export >> CLIENT_ROW_BITS & (KNOWN_EXPORTS - 1);
 		for (int i = 0; i < KNOWN_EXPORTS; i++)
 			if (!c->known[i])
 				place = i;
@@ -164,7 +169,7 @@ static __noinline struct client_row *client_find(struct request_record *r, struc
 		if (place < KNOWN_EXPORTS)
 			c->known[place] = (export & ~ROW_MASK) | (row & ROW_MASK);
 	}
-	return row_of(&nfsd_client_row, row);
+	return client_row(row);
 }
 
 /* A request is over. */
@@ -183,7 +188,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 			u64 known = c->known[i];
 
 			if ((known ^ export) <= ROW_MASK) {
-				t = row_of(&nfsd_client_row, known & ROW_MASK);
+				t = client_row(known & ROW_MASK);
 				break;
 			}
 		}
@@ -192,11 +197,12 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	if (t) {
 		add(&t->ops, ops);
 		add(&t->ns, ns);
-		t->seen_ns = now;
+		add(&t->reply_ns, elapsed(r->t_reply, now));
+		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
-	add(&v->accounted_ops, ops);
-	add(&v->accounted_ns, ns);
+	add_own(&v->accounted_ops, ops);
+	add_own(&v->accounted_ns, ns);
 }
 
 #endif

@@ -18,26 +18,14 @@
 #define RING 128 /* segments that wait unread on one connection; more share an entry, see below */
 #define KNOWN_EXPORTS 4 /* exports whose rows a connection remembers */
 
-/*
- * An address as a number to reckon with. To verifiers what a hook gives is a pointer, with which they allow little;
- * what was in memory is not. A slot a program, because one may interrupt another.
- */
+/* Slots of through_memory. */
 enum number { IN_ARRIVE, IN_RECEIVE, IN_XPRT_FREE, NUMBERS };
 
 TABLE(nfsd_number, NUMBERS, enum number, u64);
 
 static __always_inline u64 as_number(u64 pointer, enum number slot)
 {
-#ifdef NFSCOPE_RAW
-	return pointer;
-#else
-	volatile u64 *n = row_of(&nfsd_number, slot);
-
-	if (!n)
-		return 0;
-	*n = pointer;
-	return *n;
-#endif
+	return through_memory(&nfsd_number, pointer, slot);
 }
 
 struct connection {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Durations in exponential buckets, the standard schema 2 of Prometheus native histograms: bucket i holds durations up
- * to and including 2^((i - 80) / 4) seconds. A value on an edge belongs to the bucket below it, as `le` says.
+ * Durations in exponential buckets, the standard schema 2 of Prometheus native histograms: edges at 2^(n / 4) seconds
+ * from n = -80 to 24. Powers of ten from 100 us to 100 ms are edges as well, because people set objectives by them:
+ * each divides a bucket of the schema into two, which user space puts together again for native histograms. A value on
+ * an edge belongs to the bucket below it, as `le` says.
  *
  * Finding the bucket costs about 20 instructions: the power of two of the nanoseconds and the four bits below its
- * highest name a cell that holds one edge at most. The tables come from build.rs, which also gives them to Rust.
+ * highest name a cell that holds one edge at most, the powers of ten included. A power of ten therefore costs a bucket
+ * and no instruction. The tables come from build.rs, which also gives them to Rust.
  *
  * Compiles for the host too, so that a test can compare it with the Rust side value by value.
  */
@@ -65,21 +68,6 @@ static __always_inline u64 size_bucket(u64 v, u64 buckets)
 		b = buckets - 1;
 	barrier_var(b);
 	return b;
-}
-
-/*
- * Adds one duration. The histogram belongs to this CPU; the adds are atomic all the same, because a task that preempts
- * another on it, or a kernel that runs tracepoints preemptibly, must not lose one. Uncontended, that is one
- * instruction.
- */
-static __always_inline void time_hist_add(struct time_hist *h, u64 ns)
-{
-	u64 b = time_bucket(ns);
-
-	barrier_var(b);
-	if (b < TIME_BUCKETS)
-		__sync_fetch_and_add(&h->count[b], 1);
-	__sync_fetch_and_add(&h->sum_ns, ns);
 }
 
 #endif

@@ -31,16 +31,41 @@ typedef __s64 s64;
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct sched_info {
+	unsigned long pcount; /* times that it was given a CPU */
 	unsigned long long run_delay;
+};
+
+struct rq {
+	u64 clock;
+	u64 clock_task; /* without interrupts and stolen time, where the kernel accounts for them */
+	u64 prev_irq_time; /* CONFIG_IRQ_TIME_ACCOUNTING */
+	u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq
+		*cfs_rq; /* of the CPU that the task is on; CONFIG_FAIR_GROUP_SCHED, which every distribution has */
+	u64 exec_start; /* its run queue's clock_task when sum_exec_runtime was brought up to date */
+	u64 sum_exec_runtime;
 };
 
 struct task_struct {
 	int pid;
 	char comm[16];
 	unsigned int in_iowait : 1;
+	struct sched_entity se;
 	struct sched_info sched_info;
 };
 
+#ifdef NFSCOPE_BENCH /* the probe is driven without an NFS server */
+#pragma clang attribute pop
+#include "../../bench/types.h"
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#else
 /* net/sunrpc: one RPC service thread, its request and its pool. */
 struct kvec {
 	void *iov_base;
@@ -57,8 +82,16 @@ struct svc_pool {
 	unsigned int sp_nrthrmax; /* 7.x: dynamic pools */
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
 struct svc_xprt {
-	unsigned long xpt_flags;
+	struct net *xpt_net;
 };
 
 /* An address as user space has it, too: sockaddr_in, sockaddr_in6. */
@@ -70,6 +103,8 @@ struct __kernel_sockaddr_storage {
 struct svc_rqst {
 	struct __kernel_sockaddr_storage rq_addr;
 	struct svc_pool *rq_pool;
+	struct svc_xprt *rq_xprt;
+	u32 rq_prot; /* IPPROTO_TCP, IPPROTO_UDP; RDMA: IPPROTO_MAX */
 	u32 rq_prog;
 	u32 rq_vers;
 	u32 rq_proc;
@@ -138,6 +173,17 @@ struct nfsd3_writeargs {
 struct nfsd3_writeres {
 	unsigned long count;
 };
+#endif
+
+/*
+ * In Linux 6.8 and RHEL 9.6 an atomic_t, until commit 60749cbe3d8a ("sunrpc: change sp_nrthreads from atomic_t to
+ * unsigned int", 6.12; Ubuntu's 6.8.0-53). May go with support for RHEL 9.6.
+ */
+struct svc_pool___atomic {
+	struct {
+		int counter;
+	} sp_nrthreads;
+};
 
 /* fs */
 struct block_device {
@@ -146,6 +192,12 @@ struct block_device {
 
 struct super_block {
 	u32 s_dev;
+	void *s_fs_info;
+};
+
+/* fs/ext4 */
+struct ext4_sb_info {
+	unsigned int s_mount_opt2;
 };
 
 /* fs/jbd2 */
@@ -265,8 +317,16 @@ struct refcount_struct {
 #define READ(ptr, ...) BPF_CORE_READ(ptr, __VA_ARGS__)
 #else
 #define TP(name) SEC("tp_btf/" #name)
+#ifdef NFSCOPE_BENCH /* nothing has the kernel's types there */
+#define READ1(ptr, a)                                                   \
+	((typeof((ptr)->a))(sizeof((ptr)->a) == 8   ? load64(&(ptr)->a) \
+			    : sizeof((ptr)->a) == 4 ? load32(&(ptr)->a) \
+						    : load32(&(ptr)->a) & 0xffff))
+#define READ2(ptr, a, b) READ1(READ1(ptr, a), b)
+#else
 #define READ1(ptr, a) ((ptr)->a)
 #define READ2(ptr, a, b) ((ptr)->a->b)
+#endif
 #define READ_PICK(_1, _2, name, ...) name
 #define READ(ptr, ...) READ_PICK(__VA_ARGS__, READ2, READ1)(ptr, __VA_ARGS__)
 
@@ -306,17 +366,36 @@ static __always_inline u32 load32(const void *address)
 	return v;
 }
 
+/* Whether a test has the kernel's skipping of programs (EV_SKIPPED) happen to this run: lib/tables.h. */
+static __always_inline bool is_skipped(void);
+
 /* A program with typed arguments, as BPF_PROG in bpf_tracing.h, whose body returns nothing. */
 #define PROGRAM(name, args...)                                                    \
 	name(unsigned long long *ctx);                                            \
 	static __always_inline void body_##name(unsigned long long *ctx, ##args); \
 	int name(unsigned long long *ctx)                                         \
 	{                                                                         \
-		body_##name(___bpf_ctx_cast(args));                               \
+		if (!is_skipped())                                                \
+			body_##name(___bpf_ctx_cast(args));                       \
 		return 0;                                                         \
 	}                                                                         \
 	static __always_inline void body_##name(unsigned long long *ctx, ##args)
 
+static __always_inline struct task_struct *current_task(void)
+{
+#ifdef NFSCOPE_RAW
+	return (void *)bpf_get_current_task();
+#else
+	return bpf_get_current_task_btf();
+#endif
+}
+
+#ifdef NFSCOPE_BENCH
+#define ADDRESS(lvalue) (&(lvalue))
+#undef bpf_core_type_size
+#define bpf_core_type_size(type) sizeof(type)
+#else
 #define ADDRESS(lvalue) __builtin_preserve_access_index(&(lvalue))
+#endif
 
 #endif

@@ -15,9 +15,15 @@
 #include "histogram.h"
 #include "../log_row.h"
 #include "tables.h"
+#include "time_hist.h"
 
+/*
+ * Of all CPUs: a wait for a log takes some hundred microseconds, so that they do not meet here. A row is allocated on
+ * demand; the loader clears that flag where the kernel has no allocator for tracing programs (struct
+ * bpf_mem_alloc, 6.1).
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 256);
 	__type(key, u32);
@@ -37,9 +43,10 @@ struct log_thread {
 };
 
 #ifdef NFSCOPE_RAW
+/* Not one that forgets the oldest (LRU): before 6.16 each CPU would keep 128 of its entries to itself. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
 	__type(key, u32);
 	__type(value, struct log_thread);
 } LOG_THREAD_MAP SEC(".maps");
@@ -60,6 +67,14 @@ static __always_inline struct log_thread *log_thread_make(void)
 	bpf_map_update_elem(&LOG_THREAD_MAP, &tid, &none, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&LOG_THREAD_MAP, &tid);
 }
+
+/* This thread is in the middle of nothing. */
+static __always_inline void log_thread_idle(void)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+
+	bpf_map_delete_elem(&LOG_THREAD_MAP, &tid);
+}
 #else
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -77,6 +92,11 @@ static __always_inline struct log_thread *log_thread(void)
 static __always_inline struct log_thread *log_thread_make(void)
 {
 	return bpf_task_storage_get(&LOG_THREAD_MAP, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline void log_thread_idle(void)
+{
+	/* The record goes with its thread. */
 }
 #endif
 
@@ -180,6 +200,7 @@ static __always_inline u64 log_write_end(void)
 	}
 	from = t->t_write;
 	t->t_write = 0;
+	log_thread_idle();
 	return elapsed(from, bpf_ktime_get_ns()) ?: 1;
 }
 

@@ -17,29 +17,42 @@
 #define INLINE_OPS 8 /* struct nfsd4_compoundargs, iops */
 #define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
 
-TABLE(nfsd_op, OP_ROWS, enum op_row, struct op_times);
-TABLE(nfsd_version, VERSIONS, enum version, struct version_row);
-TABLE(nfsd_pool, 8, u32, struct pool_row); /* the loader sets the number of rows */
+/* The loader multiplies the rows of these by the number of shards. */
+SHARDED(nfsd_op, OP_ROWS, enum op_row, struct op_times);
+SHARDED(nfsd_version, VERSIONS, enum version, struct version_row);
+SHARDED(nfsd_pool, 1, u32, struct pool_row);
 TABLE(nfsd_event, EVENTS, enum event, u64);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 8);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* the loader sets the number of pools */
 	__type(key, u32);
 	__type(value, struct pool_now);
 } nfsd_pool_now SEC(".maps");
 
-/*
- * Hashes are declared as allocated on demand. The loader clears that flag, and makes them small, where the kernel has
- * no allocator for tracing programs (struct bpf_mem_alloc, 6.1).
- */
+/* Of all CPUs: one answer of LOOKUP in three is an error, and its shards keep CPUs apart. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 2048);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
 	__type(key, struct error_key);
 	__type(value, u64);
 } nfsd_op_error SEC(".maps");
+
+static __always_inline struct op_times *op_row(u32 row)
+{
+	return row < OP_ROWS ? shard_row(&nfsd_op, OP_ROWS, table_shape.own_mask, row) : 0;
+}
+
+static __always_inline struct version_row *version_row(u32 version)
+{
+	return version < VERSIONS ? shard_row(&nfsd_version, VERSIONS, table_shape.own_mask, version) : 0;
+}
+
+static __always_inline struct pool_row *pool_row(u32 pool)
+{
+	return pool < table_shape.pools ? shard_row(&nfsd_pool, table_shape.pools, table_shape.pool_mask, pool) : 0;
+}
 
 static __always_inline void count(enum event e)
 {

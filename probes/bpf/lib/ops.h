@@ -8,7 +8,8 @@
 
 /*
  * The waits of an operation that took `ns`. What does not fit stays for the next one, as it does when the ends of
- * several were skipped and they share their time.
+ * several were skipped and they share their time. But the books have another clock than the duration, and each CPU one
+ * of its own: what that makes of a wait is nobody's.
  */
 static __noinline int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
 {
@@ -23,9 +24,15 @@ static __noinline int waits_fold(struct request_record *r, struct op_times *t, u
 			w = left;
 		left -= w;
 		r->wait_ns[i] -= w;
-		rest |= r->wait_ns[i];
+		rest += r->wait_ns[i];
 		if (w)
-			add(&t->wait_ns[i], w);
+			add_own(&t->wait_ns[i], w);
+	}
+	if (table_shape.books && !r->sharing) {
+		if (rest > (ns >> 6) + table_shape.slack_ns)
+			count(EV_WAIT_OUTSIDE);
+		waits_forget(r);
+		return 0;
 	}
 	/* A thread that was preempted in here has waited again. */
 	r->waited = rest || r->off_ns;
@@ -34,13 +41,12 @@ static __noinline int waits_fold(struct request_record *r, struct op_times *t, u
 
 static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
 {
-	struct op_times *t = row_of(&nfsd_op, row);
+	struct op_times *t = op_row(row);
 	struct error_key key = { .row = row, .status = status };
 	u64 *n, one = 1;
 
 #ifndef NFSCOPE_RAW
-	if (r->waited && r->off_ns)
-		wait_split(r, run_delay(bpf_get_current_task_btf()));
+	waits_end(r);
 #endif
 	if (ns > slow_want.over_ns)
 		slow_report(r, row, ns, status);
@@ -51,14 +57,21 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 		waits_fold(r, t, ns);
 #endif
 	if (t)
-		time_hist_add(&t->duration, ns);
+		time_hist_add_own(&t->duration, ns);
 	if (!status)
 		return;
+	key.shard = bpf_get_smp_processor_id() & table_shape.shared_mask;
 	n = bpf_map_lookup_elem(&nfsd_op_error, &key);
 	if (n)
 		add(n, 1);
-	else if (bpf_map_update_elem(&nfsd_op_error, &key, &one, BPF_NOEXIST))
-		count(EV_ERROR_FULL);
+	else if (bpf_map_update_elem(&nfsd_op_error, &key, &one, BPF_NOEXIST)) {
+		/* Another CPU may have been first. */
+		n = bpf_map_lookup_elem(&nfsd_op_error, &key);
+		if (n)
+			add(n, 1);
+		else
+			count(EV_ERROR_FULL);
+	}
 }
 
 static __always_inline void io_add(struct request_record *r, u32 bytes)
@@ -78,11 +91,11 @@ static __always_inline void io_done(struct request_record *r, struct version_row
 	if (b >= SIZE_BUCKETS)
 		return;
 	if (write) {
-		add(&v->write_size[b], 1);
-		add(&v->write_bytes, r->io_bytes);
+		add_own(&v->write_size[b], 1);
+		add_own(&v->write_bytes, r->io_bytes);
 	} else {
-		add(&v->read_size[b], 1);
-		add(&v->read_bytes, r->io_bytes);
+		add_own(&v->read_size[b], 1);
+		add_own(&v->read_bytes, r->io_bytes);
 	}
 }
 
@@ -91,9 +104,9 @@ static __always_inline void write_asked(struct request_record *r, struct version
 	r->stability = how;
 	if (how >= STABILITIES)
 		return;
-	add(&v->stable_writes[how], 1);
+	add_own(&v->stable_writes[how], 1);
 	if (r->io_done)
-		add(&v->stable_bytes[how], r->io_bytes);
+		add_own(&v->stable_bytes[how], r->io_bytes);
 }
 
 /* A COMPOUND's arguments: its minor version and its ops. */
@@ -127,7 +140,7 @@ static __always_inline void compound_args_late(struct request_record *r)
 #ifndef NFSCOPE_RAW
 static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, u32 num, u32 status)
 {
-	struct version_row *v = row_of(&nfsd_version, r->version);
+	struct version_row *v = version_row(r->version);
 
 	if (!v)
 		return;
@@ -181,8 +194,10 @@ static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 s
 {
 	struct unseen u = { .r = r, .done = done, .share_ns = share_ns };
 
+	r->sharing = 1;
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
 		bpf_loop(MOST_OPS, op_unseen, &u, 0);
+	r->sharing = 0;
 }
 
 /*
@@ -231,20 +246,20 @@ static __always_inline void ops_complete(struct request_record *r)
 /* A COMPOUND as such has executed. */
 static __always_inline void compound_executed(struct request_record *r)
 {
-	struct version_row *v = row_of(&nfsd_version, r->version);
+	struct version_row *v = version_row(r->version);
 	u64 b = size_bucket(r->nops, COUNT_BUCKETS);
 
 	if (!v)
 		return;
-	time_hist_add(&v->compound, elapsed(r->t_run, r->t_reply));
+	time_hist_add_own(&v->compound, elapsed(r->t_run, r->t_reply));
 	if (b < COUNT_BUCKETS)
-		add(&v->compound_ops[b], 1);
-	add(&v->compound_ops_sum, r->nops);
+		add_own(&v->compound_ops[b], 1);
+	add_own(&v->compound_ops_sum, r->nops);
 }
 
 static __always_inline void procedure_io(struct request_record *r, u32 status)
 {
-	struct version_row *v = row_of(&nfsd_version, V3);
+	struct version_row *v = version_row(V3);
 
 	if (!v)
 		return;

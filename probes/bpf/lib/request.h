@@ -5,10 +5,12 @@
  * A thread serves one request at a time and does so itself from the socket's read to the reply's send, so the thread is
  * the key: a record a thread, to which hooks add. Nothing is allocated for a request.
  *
- * Records stand in one array, at the thread id modulo its size or one of the three places behind. nfsd's threads are
- * started one after the other, so nearly always the first place is right and finding the record costs some fifteen
- * instructions (task storage: 85, and it does not exist before 5.11). A place belongs to the thread whose id it holds,
- * and can be claimed once that thread has dequeued nothing for a minute.
+ * Records stand in one array, at the thread id modulo its size. nfsd's threads are started one after the other, so
+ * nearly always that place is right, and finding the record costs some fifteen instructions (task storage: 85, and it
+ * does not exist before 5.11). Where two batches of threads meet in a place, the second thread's record stands at one
+ * of three places that its id is scattered to, and where these are taken, too, in a hash. A place belongs to the thread
+ * whose id it holds until that thread ends. From another one that needs it, it is safe while its thread dequeues a
+ * request every minute: the end may not have been seen. An entry of the hash stays until the end is seen.
  */
 #ifndef NFSCOPE_REQUEST_H
 #define NFSCOPE_REQUEST_H
@@ -38,8 +40,14 @@ struct request_record {
 	u64 client[2]; /* address, IPv4 as mapped into IPv6 */
 	u64 t_off; /* switched out since; 0: on a CPU. This and what follows: lib/waits.h */
 	u64 off_ns; /* the last wait, not yet split into sleep and runqueue */
-	u64 run_delay; /* the kernel's count of waits for a CPU, when that wait began */
+	u64 run_delay; /* the kernel's count of waits for a CPU, when that wait began, or the operation */
 	u64 wait_ns[WAITS];
+	u64 books_off; /* the scheduler's account of its time off CPUs, when the operation began */
+	u64 inside_off; /* that, and the waits for a CPU, when it entered what waits for a log or a disk */
+	u64 inside_delay;
+	u64 inside_ns; /* slept in there since the operation began */
+	u32 switches; /* the kernel's count of times that it was given a CPU, when the operation began */
+	u32 inside_switches;
 	u32 tid; /* owner */
 	u32 received;
 	u32 io_bytes;
@@ -57,22 +65,54 @@ struct request_record {
 	u8 off_wait; /* enum wait: what it sleeps for */
 	u8 log_depth; /* functions entered that wait for a log */
 	u8 waited; /* it was switched out since the operation began */
+	u32 netns; /* of the thread's server; 0: not known */
+	u8 books; /* its waits are read from the scheduler's books */
+	u8 disk_depth; /* functions entered that wait for disks */
+	u8 sharing; /* operations that end now share their time and their waits */
+	u8 unused2;
 };
 
+/* Neighbours are threads that run at the same time. */
+_Static_assert(sizeof(struct request_record) == 256, "records share no cache line");
+
 #define REQUESTS 8192
+#define REQUESTS_MORE 2048
 #define REQUEST_PLACES 4
 #define REQUEST_STALE_NS 60000000000ULL
 
+/* Mapped: values of such arrays begin on a page. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, REQUESTS);
 	__type(key, u32);
 	__type(value, struct request_record);
 } nfsd_request SEC(".maps");
 
+/* By thread id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, REQUESTS_MORE);
+	__type(key, u32);
+	__type(value, struct request_record);
+} nfsd_more SEC(".maps");
+
+/* All services' threads that are called so; whether one has requests, its record says. */
+static __always_inline bool maybe_nfsd(struct task_struct *t)
+{
+#ifdef NFSCOPE_RAW
+	u32 comm = 0;
+
+	bpf_probe_read_kernel(&comm, sizeof(comm), __builtin_preserve_access_index(&t->comm));
+#else
+	u32 comm = *(u32 *)t->comm;
+#endif
+	return comm == ('n' | 'f' << 8 | 's' << 16 | 'd' << 24);
+}
+
 static __always_inline struct request_record *request_at(u32 tid, u32 place)
 {
-	u32 i = (tid + place) % REQUESTS;
+	u32 i = (place ? tid * 0x9e3779b1U >> 5 * place : tid) % REQUESTS;
 
 	return bpf_map_lookup_elem(&nfsd_request, &i);
 }
@@ -86,7 +126,7 @@ static __noinline struct request_record *request_elsewhere(u32 tid)
 		if (r && r->tid == tid)
 			return r;
 	}
-	return 0;
+	return bpf_map_lookup_elem(&nfsd_more, &tid);
 }
 
 static __always_inline struct request_record *request_of(u32 tid)
@@ -99,8 +139,16 @@ static __always_inline struct request_record *request_of(u32 tid)
 /* The record of this thread; 0 for a thread that never dequeued a request. */
 static __always_inline struct request_record *request_get(void)
 {
-	return request_of(bpf_get_current_pid_tgid());
+	u32 tid = bpf_get_current_pid_tgid();
+	struct request_record *r = request_at(tid, 0);
+
+	if (r && r->tid == tid)
+		return r;
+	/* Any thread of the host may wait for a log, or for mountd. */
+	return maybe_nfsd(current_task()) ? request_elsewhere(tid) : 0;
 }
+
+static const struct request_record no_request;
 
 static __noinline struct request_record *request_claim(u32 tid, u64 now)
 {
@@ -108,7 +156,10 @@ static __noinline struct request_record *request_claim(u32 tid, u64 now)
 
 	for (u32 n = 0; n < REQUEST_PLACES; n++) {
 		r = request_at(tid, n);
-		if (!r || r->stage >= RUNNING || r->t_busy || (r->t_dequeue && now - r->t_dequeue < REQUEST_STALE_NS))
+		if (!r)
+			continue;
+		if (r->tid &&
+		    (r->stage >= RUNNING || r->t_busy || (r->t_dequeue && now - r->t_dequeue < REQUEST_STALE_NS)))
 			continue;
 #ifdef NFSCOPE_RAW /* no atomics that return a value: two threads that claim one place at once share one request's \
 		      times */
@@ -120,11 +171,18 @@ static __noinline struct request_record *request_claim(u32 tid, u64 now)
 			continue;
 #endif
 		r->stage = IDLE;
+		r->netns = 0;
 		/* What its thread did before belongs to nobody here. */
 		r->t_run = now;
 		return r;
 	}
-	return 0;
+	bpf_map_update_elem(&nfsd_more, &tid, &no_request, BPF_NOEXIST);
+	r = bpf_map_lookup_elem(&nfsd_more, &tid);
+	if (r) {
+		r->tid = tid;
+		r->t_run = now;
+	}
+	return r;
 }
 
 /* The record of this thread, made where it has none; 0 where there is no place. */
@@ -134,6 +192,16 @@ static __always_inline struct request_record *request_make(u64 now)
 	struct request_record *r = request_of(tid);
 
 	return r ?: request_claim(tid, now);
+}
+
+/* The thread has ended. */
+static __always_inline void request_forget(struct request_record *r, u32 tid)
+{
+	if (bpf_map_delete_elem(&nfsd_more, &tid)) {
+		r->stage = IDLE;
+		r->t_dequeue = 0;
+		r->tid = 0;
+	}
 }
 
 #endif

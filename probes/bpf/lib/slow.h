@@ -90,7 +90,8 @@ static __noinline int slow_report(struct request_record *r, u32 row, u64 ns, u32
 	if (size > HANDLE_BYTES || bpf_probe_read_kernel(e->handle, sizeof(e->handle), (void *)(handle + 4)))
 		size = 0;
 	e->handle_size = size;
-	bpf_ringbuf_submit(e, 0);
+	/* User space looks by itself, twenty times a second. */
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

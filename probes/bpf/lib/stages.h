@@ -6,30 +6,38 @@
 #ifndef NFSCOPE_STAGES_H
 #define NFSCOPE_STAGES_H
 
+/* Only TCP has a clock of a request's arrival. */
+static __always_inline bool over_tcp(struct request_record *r)
+{
+	struct svc_rqst *rqst = (void *)r->rqst;
+
+	return !bpf_core_field_exists(rqst->rq_prot) || load32(ADDRESS(rqst->rq_prot)) == 6;
+}
+
 /* The request leaves: replied, or dropped. */
 static __always_inline void leave(struct request_record *r, u64 now, int sent)
 {
-	struct version_row *v = row_of(&nfsd_version, r->version);
-	struct pool_row *p = row_of(&nfsd_pool, r->pool);
+	struct version_row *v = version_row(r->version);
+	struct pool_row *p = pool_row(r->pool);
 	u64 from = r->t_arrive && r->t_arrive < r->t_dequeue ? r->t_arrive : r->t_dequeue;
 
 	r->stage = IDLE;
 	if (!v)
 		return;
 	if (!r->t_arrive)
-		count(EV_ARRIVAL_UNKNOWN);
+		count(over_tcp(r) ? EV_ARRIVAL_UNKNOWN : EV_NO_CLOCK);
 	else if (p)
 		time_hist_add(&p->queue, r->t_dequeue - from);
 	else
 		count(EV_POOL_OUTSIDE);
-	time_hist_add(&v->residence, elapsed(from, now));
-	add(&v->phase_ns[QUEUE], r->t_dequeue - from);
-	add(&v->phase_ns[RECEIVE], elapsed(r->t_dequeue, r->t_run));
-	add(&v->phase_ns[EXECUTE], elapsed(r->t_run, r->t_reply));
-	add(&v->phase_ns[REPLY], elapsed(r->t_reply, now));
-	add(&v->received_bytes, r->received);
+	time_hist_add_own(&v->residence, elapsed(from, now));
+	add_own(&v->phase_ns[QUEUE], r->t_dequeue - from);
+	add_own(&v->phase_ns[RECEIVE], elapsed(r->t_dequeue, r->t_run));
+	add_own(&v->phase_ns[EXECUTE], elapsed(r->t_run, r->t_reply));
+	add_own(&v->phase_ns[REPLY], elapsed(r->t_reply, now));
+	add_own(&v->received_bytes, r->received);
 	if (sent > 0)
-		add(&v->sent_bytes, sent);
+		add_own(&v->sent_bytes, sent);
 	client_add(r, v, now);
 }
 
@@ -48,12 +56,44 @@ static __noinline int end_late(struct request_record *r, u64 now)
 	return 0;
 }
 
+/*
+ * Whether the request came to the server that is measured: each network namespace can have one of its own, whose
+ * threads, exports and clients have the same numbers, paths and addresses.
+ */
+static __always_inline bool is_here(struct svc_rqst *rqst, struct request_record *r)
+{
+	struct svc_xprt *xprt;
+	struct net *net;
+	u32 netns;
+
+	if (!table_shape.netns)
+		return true;
+	/* A thread serves one of them as long as it lives, and a request that has ended has no transport any more. */
+	if (r && r->netns)
+		return r->netns == table_shape.netns;
+	/* Not READ: to a verifier a pointer to a type that its module only names is a number. */
+	xprt = READ(rqst, rq_xprt);
+	/* Without BTF of sunrpc nothing tells: all are measured together. */
+	if (!bpf_core_field_exists(xprt->xpt_net))
+		return true;
+	barrier_var(xprt);
+	net = (void *)load64(ADDRESS(xprt->xpt_net));
+	netns = load32(ADDRESS(net->ns.inum));
+	if (r)
+		r->netns = netns;
+	return netns == table_shape.netns;
+}
+
 /* A call that the kernel counted begins to execute. */
 static __always_inline void begin(struct request_record *r, struct svc_rqst *rqst, u64 now)
 {
 	u32 program = READ(rqst, rq_prog), vers = READ(rqst, rq_vers), proc = READ(rqst, rq_proc);
 	struct svc_pool *p;
 
+	if (!is_here(rqst, r)) {
+		count(vers == 3 && program == NFS_PROGRAM ? EV_ELSEWHERE_V3 : EV_ELSEWHERE);
+		return;
+	}
 	/* Skipped were the end of the request before and the dequeue of this one. */
 	if (r->stage >= RUNNING)
 		end_late(r, now);
@@ -78,9 +118,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 		r->t_arrive = 0;
 		r->connection = 0;
 	}
-	if (r->waited)
-		waits_forget(r);
-	r->log_depth = 0;
+	waits_begin(r);
 	client_of(rqst, r->client);
 	r->stage = RUNNING;
 	r->rqst = (u64)rqst;
@@ -94,7 +132,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	r->received = READ(rqst, rq_arg.len);
 	p = READ(rqst, rq_pool);
 	r->pool = READ(p, sp_id);
-	busy_begin(r, now, READ(p, sp_nrthreads), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
+	busy_begin(r, now, POOL_THREADS(READ, p), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
 }
 
 static __always_inline bool is_nfs(struct svc_rqst *rqst)
@@ -130,7 +168,7 @@ static __always_inline bool was_run(struct svc_rqst *rqst)
 static __always_inline void begin_late(struct request_record *r, struct svc_rqst *rqst)
 {
 #ifndef NFSCOPE_RAW
-	if (!is_nfs(rqst) || !was_run(rqst))
+	if (!is_nfs(rqst) || !is_here(rqst, r) || !was_run(rqst))
 		return;
 	begin(r, rqst, rqst->rq_stime);
 	/* Not a version that is timed here. */

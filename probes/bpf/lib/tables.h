@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Per-CPU tables indexed by small integers, and the counters of rare events. */
+/*
+ * Tables indexed by small integers, and the counters of rare events.
+ *
+ * Per-CPU maps are for what is small: the kernel makes a copy for each CPU that is possible, not for each that there
+ * is. Large rows stand in tables of shards: one for each CPU on hosts with few, and shared by several CPUs on hosts
+ * with many.
+ */
 #ifndef NFSCOPE_TABLES_H
 #define NFSCOPE_TABLES_H
 
@@ -16,9 +22,85 @@ static __always_inline void *row_of(void *table, u32 i)
 	return bpf_map_lookup_elem(table, &i);
 }
 
+/*
+ * An address as a number to reckon with. To verifiers what a hook gives is a pointer, with which they allow little;
+ * what was in memory is not. A slot a program, because one may interrupt another.
+ */
+static __always_inline u64 through_memory(void *slots, u64 pointer, u32 slot)
+{
+#ifdef NFSCOPE_RAW
+	return pointer;
+#else
+	volatile u64 *n = row_of(slots, slot);
+
+	if (!n)
+		return 0;
+	*n = pointer;
+	return *n;
+#endif
+}
+
+/* Adds to what other CPUs may add to as well, or an interrupt on this one. */
 static __always_inline void add(u64 *counter, u64 n)
 {
 	__sync_fetch_and_add(counter, n);
+}
+
+/* How the host's CPUs share tables. The loader sets it, and the number of entries of each table after it. */
+struct table_shape {
+	u32 own_mask; /* of the tables whose rows take most of a request's additions: shards less one */
+	u32 shared_mask; /* of the others */
+	u32 pool_mask; /* of the tables by pool */
+	u32 block_mask; /* of block devices */
+	u32 pools;
+	u32 client_rows;
+	u32 netns; /* inode number of the network namespace whose server is measured; 0: all */
+	u32 skip_one_in; /* of so many runs, at random, for tests; 0: none */
+	u32 alone; /* no other CPU, and nothing that interrupts, adds to a shard of the first kind */
+	u32 books; /* operations' waits are read from the scheduler's books: lib/waits.h */
+	u32 slack_ns; /* by which clocks of CPUs may differ */
+};
+
+volatile const struct table_shape table_shape SEC(".rodata." PROBE "_shape") = { .pools = 1, .client_rows = 1 };
+
+static __always_inline bool is_skipped(void)
+{
+	if (table_shape.skip_one_in <= 1)
+		return table_shape.skip_one_in;
+	return bpf_get_prandom_u32() % table_shape.skip_one_in == 0;
+}
+
+/* Mapped by user space, which reads it in place. Values of such maps begin on a page. */
+#define SHARDED(name, rows, index_type, row_type)  \
+	struct {                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);  \
+		__uint(map_flags, BPF_F_MMAPABLE); \
+		__uint(max_entries, rows);         \
+		__type(key, index_type);           \
+		__type(value, row_type);           \
+	} name SEC(".maps")
+
+/* The row of this CPU's shard in a table of so many rows. */
+static __always_inline void *shard_row(void *table, u32 rows, u32 mask, u32 i)
+{
+	u32 at = i;
+
+	if (mask)
+		at += (bpf_get_smp_processor_id() & mask) * rows;
+	return bpf_map_lookup_elem(table, &at);
+}
+
+/*
+ * Adds to a row of this CPU's shard of the first kind, in a program that runs in a thread and is not preempted: one at
+ * a tracepoint. Kernels that do not run tracepoints preemptibly disable preemption there with PREEMPT_RT, too. But a
+ * preemptible kernel preempts programs at functions (fentry, fexit).
+ */
+static __always_inline void add_own(u64 *counter, u64 n)
+{
+	if (table_shape.alone)
+		*(volatile u64 *)counter += n;
+	else
+		add(counter, n);
 }
 
 /* A later clock reading less an earlier one; 0 where another CPU's reading was ahead. */

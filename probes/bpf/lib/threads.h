@@ -3,6 +3,26 @@
 #ifndef NFSCOPE_THREADS_H
 #define NFSCOPE_THREADS_H
 
+/*
+ * How many threads a pool has. `read` is READ where the verifier knows the pointer, else BPF_CORE_READ. The compiler
+ * must compute no field's address before the branch: without the field, that is fatal; nor make one load of both.
+ */
+#define POOL_THREADS(read, pool)                                         \
+	({                                                               \
+		struct svc_pool *_p = pool;                              \
+		struct svc_pool___atomic *_old = (void *)_p;             \
+		u32 _n;                                                  \
+		if (bpf_core_field_exists(_old->sp_nrthreads.counter)) { \
+			barrier_var(_old);                               \
+			_n = read(_old, sp_nrthreads.counter);           \
+			barrier_var(_n);                                 \
+		} else {                                                 \
+			barrier_var(_p);                                 \
+			_n = read(_p, sp_nrthreads);                     \
+		}                                                        \
+		_n;                                                      \
+	})
+
 static __always_inline void busy_begin(struct request_record *r, u64 now, u32 threads, u32 limit)
 {
 #ifndef NFSCOPE_RAW /* needs atomics that return a value: BPF v3, 5.12 */
@@ -31,7 +51,7 @@ static __always_inline void busy_end(struct request_record *r, u64 now)
 	if (!r->t_busy)
 		return;
 	p = row_of(&nfsd_pool_now, r->pool);
-	row = row_of(&nfsd_pool, r->pool);
+	row = pool_row(r->pool);
 	if (p && row) {
 		__sync_fetch_and_add(&p->busy, -1);
 		if (p->saturated_since) {

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the operation in hand waits; wait_kind.h has the kinds.
+ * Where the operation in hand waits; wait_kind.h has the kinds. CPU time is not added up here: it is what remains of
+ * the duration.
  *
- * sched.bpf.c notes in the thread's record when it is switched out and in. nfsd.bpf.c folds that into the operation at
- * its end. An operation that was never switched out pays for one comparison. CPU time is not added up here: it is what
- * remains of the duration.
+ * The scheduler's books tell. A task's sum_exec_runtime is the time that it has run, and exec_start the moment up to
+ * which that counts, by its run queue's clock. Both move together while it runs; so their difference grows by exactly
+ * the time that it does not run. Two readings of it make all waits in between, and two of the run delay
+ * (task_struct sched_info.run_delay) how much of that was a wait for a CPU. An operation that was never switched out
+ * pays for the reading at its beginning and for one comparison; a context switch of the host pays for nothing. What was
+ * slept in a function that waits for a log, or for I/O (sched.bpf.c), is read in the same way when it is entered and
+ * left; the rest is lock.
  *
- * The kernel's run delay (task_struct sched_info.run_delay) tells the wait for a CPU from the sleep before it. The
- * kernel updates it when the thread runs again. So a wait is split not when it ends but at the next occasion: the next
- * switch, or the operation's end. That spares a program at every wake-up in the system.
+ * Run queues' clocks agree as far as the CPUs' do (sched_clock()). Where the kernel accounts for interrupts and stolen
+ * time apart, they count as waits in operations that waited; as CPU time in others.
+ *
+ * Without the books (the kernel allows no fexit, or hides its run queues) sched.bpf.c notes in the thread's
+ * record when it is switched out and in. nfsd.bpf.c folds that into the operation at its end. The kernel updates the
+ * run delay when the thread runs again. So a wait is split into sleep and wait for a CPU not when it ends but at the
+ * next occasion: the next switch, or the operation's end. That spares a program at every wake-up in the system.
  */
 #ifndef NFSCOPE_WAITS_H
 #define NFSCOPE_WAITS_H
@@ -18,7 +27,7 @@
 /* How long this task has waited for a CPU, as the kernel counts it; 0 where it does not: those waits count as sleep. */
 static __always_inline u64 run_delay(struct task_struct *t)
 {
-	return bpf_core_field_exists(t->sched_info.run_delay) ? t->sched_info.run_delay : 0;
+	return bpf_core_field_exists(t->sched_info.run_delay) ? READ(t, sched_info.run_delay) : 0;
 }
 
 /* Splits the last wait, `delay` being the run delay now. */
@@ -45,7 +54,7 @@ static __always_inline void switched_out(struct request_record *r, struct task_s
 	if (r->off_ns)
 		wait_split(r, delay);
 	r->run_delay = delay;
-	r->off_wait = r->log_depth ? LOG : BPF_CORE_READ_BITFIELD(t, in_iowait) ? DISK : LOCK;
+	r->off_wait = r->log_depth ? LOG : r->disk_depth || BPF_CORE_READ_BITFIELD(t, in_iowait) ? DISK : LOCK;
 	r->t_off = now;
 	r->waited = 1;
 }
@@ -55,6 +64,128 @@ static __always_inline void switched_in(struct request_record *r, u64 now)
 {
 	r->off_ns = elapsed(r->t_off, now);
 	r->t_off = 0;
+}
+
+/* How often it was given a CPU. */
+static __always_inline u32 switches(struct task_struct *t)
+{
+	return READ(t, sched_info.pcount);
+}
+
+/* What the clock of those books leaves out: the time of interrupts and of hypervisors, on the CPU that it is on. */
+static __always_inline u64 books_apart(struct task_struct *t)
+{
+	struct rq *rq = 0;
+	u64 clock, apart = 0;
+
+	if (!bpf_core_field_exists(rq->prev_irq_time) && !bpf_core_field_exists(rq->prev_steal_time_rq))
+		return 0;
+	if (!bpf_core_field_exists(t->se.cfs_rq))
+		return 0;
+#ifdef NFSCOPE_RAW
+	rq = BPF_CORE_READ(t, se.cfs_rq, rq);
+#else
+	rq = t->se.cfs_rq->rq;
+#endif
+	for (u32 i = 0; i < 2; i++) {
+		clock = READ(rq, clock);
+		barrier();
+		apart = clock - READ(rq, clock_task);
+		barrier();
+		if (clock == READ(rq, clock))
+			break;
+	}
+	return apart;
+}
+
+/* How long this task, which runs, has not run, and a constant. */
+static __always_inline u64 books_off(struct task_struct *t)
+{
+	u64 since, off = 0;
+
+	/* The tick brings the books up to date, which may come in between. */
+	for (u32 i = 0; i < 2; i++) {
+		since = READ(t, se.exec_start);
+		barrier();
+		off = since - READ(t, se.sum_exec_runtime);
+		barrier();
+		if (since == READ(t, se.exec_start))
+			break;
+	}
+	return off + books_apart(t);
+}
+
+/* Slept between two readings of the books, and waited for a CPU. */
+struct books_wait {
+	u64 slept;
+	u64 queued;
+};
+
+static __always_inline struct books_wait books_between(u64 off, u64 off_now, u64 delay, u64 delay_now)
+{
+	struct books_wait w = { .slept = elapsed(off, off_now), .queued = delay_now - delay };
+
+	/* The run delay is counted by other readings of the same clock. */
+	if (w.queued > w.slept)
+		w.queued = w.slept;
+	w.slept -= w.queued;
+	return w;
+}
+
+/* The thread enters a function that waits for a log or for I/O. */
+static __always_inline void inside_begin(struct request_record *r, struct task_struct *t)
+{
+	r->inside_switches = switches(t);
+	/* In this order: preempted in between (a preemptible kernel), it has waited for a CPU, and not slept. */
+	r->inside_delay = run_delay(t);
+	barrier();
+	r->inside_off = books_off(t);
+}
+
+/* It leaves that. */
+static __noinline int inside_end(struct request_record *r, u32 kind)
+{
+	struct task_struct *t = current_task();
+	struct books_wait w;
+
+	if (!r || kind >= WAITS || r->inside_switches == switches(t))
+		return 0;
+	w = books_between(r->inside_off, books_off(t), r->inside_delay, run_delay(t));
+	r->wait_ns[kind] += w.slept;
+	r->inside_ns += w.slept;
+	r->waited = 1;
+	return 0;
+}
+
+/* From now on the books count for the operation that begins, or for the next one. */
+static __always_inline void books_open(struct request_record *r, struct task_struct *t)
+{
+	r->switches = switches(t);
+	r->books_off = books_off(t);
+	r->run_delay = run_delay(t);
+	r->inside_ns = 0;
+	/* Left over: an end was skipped. */
+	r->log_depth = 0;
+	r->disk_depth = 0;
+}
+
+/* The operation that ends was switched out. */
+static __noinline int books_fold(struct request_record *r)
+{
+	struct task_struct *t = current_task();
+	struct books_wait w;
+
+	if (!r)
+		return 0;
+	/* The end of what it was in was skipped. */
+	if (r->log_depth || r->disk_depth)
+		inside_end(r, r->log_depth ? LOG : DISK);
+	w = books_between(r->books_off, books_off(t), r->run_delay, run_delay(t));
+	r->wait_ns[RUNQUEUE] += w.queued;
+	r->wait_ns[LOCK] += elapsed(r->inside_ns, w.slept);
+	r->waited = 1;
+	books_open(r, t);
+	return 0;
 }
 
 /* What was waited for belongs to no operation. */
@@ -67,21 +198,101 @@ static __always_inline void waits_forget(struct request_record *r)
 		r->wait_ns[i] = 0;
 }
 
+/* An operation begins. */
+static __always_inline void waits_begin(struct request_record *r)
+{
+	if (r->waited)
+		waits_forget(r);
+	r->log_depth = 0;
+	r->disk_depth = 0;
+	r->books = table_shape.books != 0;
+	if (table_shape.books)
+		books_open(r, current_task());
+}
+
+/* The time since the last operation belongs to none. */
+static __always_inline void waits_skip(struct request_record *r)
+{
+	struct task_struct *t;
+
+	if (r->waited)
+		waits_forget(r);
+	if (!table_shape.books)
+		return;
+	t = current_task();
+	if (r->switches != switches(t))
+		books_open(r, t);
+}
+
+/* It ends: all its waits are in the record then. */
+static __always_inline void waits_end(struct request_record *r)
+{
+	if (table_shape.books) {
+		if (r->switches != switches(current_task()))
+			books_fold(r);
+	} else if (r->waited && r->off_ns) {
+		wait_split(r, run_delay(current_task()));
+	}
+}
+
 /* The thread enters a function that waits for a log, or leaves it. Such functions may call each other. */
 static __always_inline void log_enter(void)
 {
 	struct request_record *r = request_get();
 
-	if (r)
-		r->log_depth++;
+	if (!r)
+		return;
+	if (table_shape.books && r->books && !r->log_depth) {
+		/* The end of a wait for a disk was skipped, or comes later: what follows is the log's. */
+		if (r->disk_depth)
+			inside_end(r, DISK);
+		inside_begin(r, current_task());
+	}
+	r->disk_depth = 0;
+	r->log_depth++;
 }
 
 static __always_inline void log_leave(void)
 {
 	struct request_record *r = request_get();
 
-	if (r && r->log_depth)
-		r->log_depth--;
+	if (!r || !r->log_depth)
+		return;
+	r->log_depth--;
+	if (r->log_depth)
+		return;
+	r->disk_depth = 0;
+	if (table_shape.books && r->books)
+		inside_end(r, LOG);
+}
+
+/* The same of a function that waits for disks. What waits for a log may wait for a disk in there. */
+static __always_inline void disk_enter(void)
+{
+	struct request_record *r;
+
+	if (!maybe_nfsd(current_task()))
+		return;
+	r = request_get();
+	if (!r || r->stage != RUNNING)
+		return;
+	if (table_shape.books && r->books && !r->log_depth && !r->disk_depth)
+		inside_begin(r, current_task());
+	r->disk_depth++;
+}
+
+static __always_inline void disk_leave(void)
+{
+	struct request_record *r;
+
+	if (!maybe_nfsd(current_task()))
+		return;
+	r = request_get();
+	if (!r || !r->disk_depth)
+		return;
+	r->disk_depth--;
+	if (table_shape.books && r->books && !r->log_depth && !r->disk_depth)
+		inside_end(r, DISK);
 }
 
 #endif

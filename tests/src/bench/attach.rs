@@ -30,6 +30,8 @@ pub enum With {
     OffCpu,
     /// A program at every context switch that does nothing.
     Empty,
+    /// The agent, whose programs end before they do anything: what the kernel takes to enter them.
+    Entered,
 }
 
 impl With {
@@ -41,6 +43,7 @@ impl With {
             With::Bpftrace => "with bpftrace",
             With::OffCpu => "with the off-CPU script",
             With::Empty => "with an empty program",
+            With::Entered => "with the agent's programs emptied",
         }
     }
 
@@ -51,7 +54,7 @@ impl With {
 
     /// Whether it concerns context switches.
     pub fn switches(self) -> bool {
-        self != With::Bpftrace
+        !matches!(self, With::Bpftrace | With::Entered)
     }
 }
 
@@ -70,6 +73,11 @@ impl Attached {
             With::Nothing => Attached::Nothing,
             With::NoPhases => Attached::Agent(agent(server, false)?),
             With::Agent => Attached::Agent(agent(server, true)?),
+            With::Entered => {
+                let agent = server.agent_start(&["--test-skip-one-in", "1"])?;
+                agent.wait_until_healthy(PATIENCE)?;
+                Attached::Agent(agent)
+            }
             With::Bpftrace => {
                 let mut prints = vec!["@dispatch_ns:", "@reply_ns:"];
                 if !without_queue {

@@ -4,7 +4,10 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-/// CPU seconds of all threads of a process.
+/// In which the kernel tells user space about CPU time (USER_HZ, include/uapi/asm-generic/param.h).
+const TICKS_A_SECOND: f64 = 100.0;
+
+/// CPU seconds of all threads of a process, and of its children that have ended: the agent attaches in one.
 pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     let mut total = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -12,6 +15,15 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let nanoseconds = text.split_whitespace().next().context("schedstat")?;
         total += nanoseconds.parse::<f64>()? / 1e9;
+    }
+    let path = format!("/proc/{pid}/stat");
+    let text = fs::read_to_string(&path).with_context(|| path.clone())?;
+    // Behind the name, in parentheses, are the state and twelve numbers before those of children, in user mode and in the
+    // kernel.
+    let (_, numbers) = text.rsplit_once(')').context("stat")?;
+    let of_children = numbers.split_whitespace().skip(13).take(2);
+    for ticks in of_children {
+        total += ticks.parse::<f64>()? / TICKS_A_SECOND;
     }
     Ok(total)
 }

@@ -95,6 +95,7 @@ pub(super) struct Row {
     pub peer: Option<Figure>,
     pub off_cpu: Option<Figure>,
     pub empty: Option<Figure>,
+    pub entered: Option<Figure>,
 }
 
 impl Row {
@@ -113,6 +114,7 @@ impl Row {
             peer: added(With::Bpftrace),
             off_cpu: added(With::OffCpu),
             empty: added(With::Empty),
+            entered: added(With::Entered),
             alone,
         })
     }

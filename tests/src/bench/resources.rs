@@ -8,7 +8,7 @@ use super::load::Program;
 use super::results::{Measured, Results};
 use super::table::{Out, thousands};
 
-const START: f64 = 0.5;
+const START: f64 = 0.25;
 const RESIDENT_KIB: u64 = 12 * 1024;
 const DAY: u64 = 64 << 20;
 const COMPARE: f64 = 2.0;

@@ -22,8 +22,8 @@ const MIXED: u64 = 3000;
 const ROUND: &[With] = &[With::Nothing, With::NoPhases, With::Nothing, With::Agent];
 /// In every other round only. bpftrace takes as long to start as all else in a round, and the scripts cost so much more
 /// than the agent that fewer measurements tell how much.
-const SCRIPTS: &[With] = &[With::Bpftrace, With::OffCpu, With::Empty];
-const QUICK: &[With] = &[With::Nothing, With::NoPhases, With::Agent];
+const SCRIPTS: &[With] = &[With::Bpftrace, With::OffCpu, With::Empty, With::Entered];
+const QUICK: &[With] = &[With::Nothing, With::NoPhases, With::Agent, With::Entered];
 
 pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     let begun = Instant::now();
@@ -81,6 +81,7 @@ impl Bench<'_> {
             .export("tmpfs")
             .clients(1)
             .icount()
+            .faithful()
             .start()?;
         // ext4 for its journal, which the probes and the script attach to although tmpfs has none.
         server.sh("set -e

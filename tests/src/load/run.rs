@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::actions::Worker;
 use super::kind::Kind;
+use crate::begun;
 use crate::kernel_counters::KernelCounters;
 
 /// What a load did.
@@ -62,6 +63,7 @@ pub fn run(
                 }));
             }
         }
+        begun::tell();
         while !stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(20));
             let enough = (&counts()? - &before).operations() >= operations

@@ -72,9 +72,13 @@ pub struct Variable {
 impl Dashboard {
     /// Every dashboard of the workspace, by name.
     pub fn all() -> Result<Vec<Dashboard>> {
-        let dir = dashboards().join("grafana");
+        Dashboard::all_in(&dashboards().join("grafana"))
+    }
+
+    /// Every dashboard in that directory, by name.
+    pub fn all_in(dir: &Path) -> Result<Vec<Dashboard>> {
         let mut dashboards = Vec::new();
-        for entry in fs::read_dir(&dir).with_context(|| format!("listing {}", dir.display()))? {
+        for entry in fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
             dashboards.push(Dashboard::read(&entry?.path())?);
         }
         dashboards.sort_by(|a, b| a.name.cmp(&b.name));

@@ -22,8 +22,9 @@ pub fn dashboards() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../dashboards")
 }
 
-/// Has the generator write every dashboard into this directory.
-pub fn generate(into: &Path) -> Result<()> {
+/// Has the generator write every dashboard into this directory. `table` is a metric table as `docs/metrics.md`
+/// has it: a family in it that no dashboard shows gets a panel.
+pub fn generate(into: &Path, table: &Path) -> Result<()> {
     let python = cache().join("dashboards/bin/python");
     ensure!(
         python.is_file(),
@@ -33,7 +34,7 @@ pub fn generate(into: &Path) -> Result<()> {
     let output = Command::new(&python)
         .arg("-B")
         .arg(dashboards().join("generate.py"))
-        .arg(into)
+        .args([into, table])
         .output()
         .with_context(|| format!("running {}", python.display()))?;
     ensure!(

@@ -17,6 +17,7 @@ pub use super::client_load::ClientLoad;
 pub use super::operation::Operation;
 use super::rpc::root_handle;
 use super::wire::Wire;
+use crate::begun;
 
 /// What one client has done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +50,9 @@ pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
                 let address = Ipv4Addr::from_bits(load.from.to_bits() + n);
                 let ready = Client::prepare(load, n, address, &root);
                 // Also with one that failed, or the others would wait for it for ever.
-                prepared.wait();
+                if prepared.wait().is_leader() {
+                    begun::tell();
+                }
                 let wire = ready
                     .and_then(|client| call(load, n, client))
                     .with_context(|| format!("client {n}, {address}"))?;

@@ -11,13 +11,14 @@ use super::figures::Figures;
 use super::scenario::Scenario;
 use super::window::Moment;
 use crate::agent::Agent;
+use crate::begun;
 use crate::control::Running;
 use crate::kernel::Kernel;
 use crate::load::Load;
 use crate::server::Server;
 
-/// Longest time from the load's beginning to the window's: clients have connected, and no cache is cold any more that is not
-/// meant to be. Shorter where the window is.
+/// Longest time from the loads' beginning to the window's: no cache is cold any more that is not meant to be. Shorter where the
+/// window is.
 const SETTLING: Duration = Duration::from_secs(1);
 /// The same beside a fault: its programs are read in meanwhile, too, and may keep the CPU from the clients that start.
 const SETTLING_BESIDE_FAULT: Duration = Duration::from_secs(2);
@@ -130,7 +131,10 @@ impl Runner {
         let place = &scenario.server;
         let mut script = String::from("set -e\n");
         if place.fs == "zfs" {
-            script += &format!("zfs_load {}\n", self.server.kernel().zfs()?.display());
+            script += &format!(
+                "grep -q '^zfs ' /proc/modules || zfs_load {}\n",
+                self.server.kernel().zfs()?.display()
+            );
         }
         let log = place.log_ms.map_or(String::new(), |ms| ms.to_string());
         script += &format!("scene_up {} {} {log}\n", place.fs, place.disk_ms);
@@ -184,7 +188,7 @@ impl Runner {
             }
             self.sh(&fault.end).context("[fault] end")?;
         }
-        let [before, after] = self.window(settling, length)?;
+        let [before, after] = self.window(loads.len(), settling, length)?;
         let page = page.then(|| self.page(length)).transpose()?;
         end_all(loads, scenario)?;
         if let Some(beside) = beside {
@@ -205,19 +209,26 @@ impl Runner {
 
     fn start_all(&self, scenario: &Scenario) -> Result<Vec<Running>> {
         let loads = scenario.load.iter();
-        loads
-            .map(|load| self.start(scenario, load).with_context(|| load.clone()))
+        self.server.sh("rm -f /run/begun-*")?;
+        let numbered = loads.enumerate();
+        numbered
+            .map(|(n, load)| self.start(scenario, n, load).with_context(|| load.clone()))
             .collect()
     }
 
-    fn start(&self, scenario: &Scenario, load: &str) -> Result<Running> {
+    fn start(&self, scenario: &Scenario, n: usize, load: &str) -> Result<Running> {
         // Before the agent and any fault that has priority.
         let priority = if scenario.clients_first {
             "chrt -f 60 "
         } else {
             ""
         };
-        let mut line = format!("exec {priority}$LAB {load} --seconds {}", LONGER.as_secs());
+        let mut line = format!(
+            "export {}={}\nexec {priority}$LAB {load} --seconds {}",
+            begun::BEGUN,
+            begun_file(n),
+            LONGER.as_secs()
+        );
         if !over_mounts(load) {
             return self.spawn(&line);
         }
@@ -230,9 +241,12 @@ impl Runner {
     }
 
     /// By the machine's clock, which does not know how long the host takes.
-    fn window(&self, settling: Duration, length: Duration) -> Result<[Moment; 2]> {
+    fn window(&self, loads: usize, settling: Duration, length: Duration) -> Result<[Moment; 2]> {
+        let begun: String = (0..loads)
+            .map(|n| format!(" --begun {}", begun_file(n)))
+            .collect();
         let output = self.server.lab(&format!(
-            "window --port {} --settling {} --seconds {}",
+            "window --port {}{begun} --settling {} --seconds {}",
             self.agent.port(),
             settling.as_secs_f64(),
             length.as_secs_f64()
@@ -287,6 +301,11 @@ fn end_all(loads: Vec<Running>, scenario: &Scenario) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// What the load of that number makes when it begins.
+fn begun_file(n: usize) -> String {
+    format!("/run/begun-{n}")
 }
 
 fn names(episodes: &[Value], kind: &str) -> bool {

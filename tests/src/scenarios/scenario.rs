@@ -33,7 +33,7 @@ pub struct Scenario {
     /// What a diagnosis must say.
     pub diagnosis: Expected,
     /// Length of the window, by the machine's clock. A CPU that is never idle takes the host some minutes.
-    #[serde(default = "three")]
+    #[serde(default = "two")]
     pub seconds: f64,
     /// Kernels that it is about.
     #[serde(default = "both")]
@@ -104,8 +104,8 @@ fn fast() -> f64 {
     0.1
 }
 
-fn three() -> f64 {
-    3.0
+fn two() -> f64 {
+    2.0
 }
 
 fn eight() -> u32 {

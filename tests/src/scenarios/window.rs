@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use nfscope_model::Snapshot;
 use serde::{Deserialize, Serialize};
 
 use super::figures::CpuTimes;
+use crate::begun;
 use crate::http;
 
 /// What is known at one moment.
@@ -21,10 +23,22 @@ pub struct Moment {
     pub seen: Snapshot,
 }
 
-/// Both ends of a window of this length that begins after a while.
-pub fn take(port: u16, settling: Duration, length: Duration) -> Result<[Moment; 2]> {
+/// How long loads may take to begin: on a file system that is frozen they never do.
+const BEGINNING: Duration = Duration::from_secs(5);
+
+/// Both ends of a window of this length that begins a while after the loads have.
+pub fn take(
+    port: u16,
+    loads: &[PathBuf],
+    settling: Duration,
+    length: Duration,
+) -> Result<[Moment; 2]> {
     // The first answer brings pages of the agent from the host, which takes no time that this clock knows.
     moment(port)?;
+    let missing = begun::wait_for(loads, BEGINNING);
+    if missing > 0 {
+        eprintln!("{missing} of {} loads have not begun", loads.len());
+    }
     thread::sleep(settling);
     let before = moment(port)?;
     thread::sleep(length);

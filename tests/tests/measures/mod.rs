@@ -4,6 +4,7 @@
 mod block;
 mod durations;
 mod queue;
+mod udp;
 
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ pub fn are_true(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<(
         let watched = block::Watched::begin(server, agent)?;
         block::traffic(server)?;
         watched.agrees_with(server, agent)
+    });
+    checks.run("requests over UDP", || {
+        udp::requests_have_no_clock(server, agent)
     });
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use lab::monitoring::{Dashboard, Panel, Wants, base_name, dashboards, generate, substituted};
 use nfscope_model::family;
@@ -14,14 +15,15 @@ const CHOSEN: &str = r#"{job=~"$job",instance=~"$instance""#;
 #[test]
 fn the_dashboards_are_what_the_generator_writes() {
     let committed = dashboards().join("grafana");
+    let metrics = docs_metrics();
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        generate(&committed).unwrap();
+        generate(&committed, &metrics).unwrap();
     }
     let into = lab::target_dir()
         .unwrap()
         .join(format!("dashboards-{}", std::process::id()));
     fs::create_dir_all(&into).unwrap();
-    generate(&into).unwrap();
+    generate(&into, &metrics).unwrap();
     let files = |dir| -> Vec<(String, String)> {
         let mut files: Vec<_> = fs::read_dir(dir)
             .unwrap()
@@ -47,13 +49,91 @@ fn the_dashboards_are_what_the_generator_writes() {
     }
 }
 
+/// The metric table that the families without a panel of their own are drawn from.
+fn docs_metrics() -> PathBuf {
+    dashboards().join("../docs/metrics.md")
+}
+
 #[test]
 fn every_dashboard_follows_the_house_rules() {
-    let probes = family::PROBE_ATTACHED.info.labels[0].values;
-    let words: BTreeSet<&str> = probes.split(", ").chain(["nfscope"]).collect();
     let dashboards = Dashboard::all().unwrap();
     assert!(dashboards.len() >= 8);
-    for dashboard in &dashboards {
+    follow_the_house_rules(&dashboards);
+}
+
+/// What is a summary in text has no buckets for a Prometheus that stores classic histograms.
+#[test]
+fn classic_buckets_that_are_asked_for_exist() {
+    let golden = dashboards().join("../agent/nfscope/tests/golden/metrics.txt");
+    let text = fs::read_to_string(golden).unwrap();
+    let summaries: Vec<_> = text
+        .lines()
+        .filter_map(|l| l.strip_prefix("# TYPE ")?.strip_suffix(" summary"))
+        .collect();
+    assert!(summaries.contains(&family::BLOCK_DEVICE.info.name));
+    let rules = fs::read_to_string(dashboards().join("rules/recording.yml")).unwrap();
+    let all = Dashboard::all().unwrap();
+    let panels = all.iter().flat_map(|d| &d.panels);
+    let targets = panels.flat_map(|p| &p.targets);
+    let mut asked: Vec<_> = targets.map(|t| t.expression.as_str()).collect();
+    asked.push(&rules);
+    for expression in asked {
+        for name in &summaries {
+            let buckets = format!("{name}_bucket");
+            assert!(!expression.contains(&buckets), "{expression}");
+        }
+    }
+}
+
+/// A family that is declared and nothing else is on a dashboard, where its probe is.
+#[test]
+fn a_family_without_a_panel_of_its_own_is_drawn() {
+    let into = lab::target_dir()
+        .unwrap()
+        .join(format!("dashboards-others-{}", std::process::id()));
+    fs::create_dir_all(into.join("json")).unwrap();
+    let mut table = fs::read_to_string(docs_metrics()).unwrap();
+    let new = [
+        ("block_requeued_total", "counter", "`device`, `op`", "disks"),
+        ("zfs_scrub_seconds", "histogram", "`volume`", "logs"),
+        ("wonder_ratio", "gauge", "", "agent"),
+    ];
+    for (name, kind, labels, _) in new {
+        table += &format!("| `nfscope_{name}` | {kind} | {labels} | 0.2.0 | What {name} is. |\n");
+    }
+    let metrics = into.join("metrics.md");
+    fs::write(&metrics, table).unwrap();
+    generate(&into.join("json"), &metrics).unwrap();
+    let drawn = Dashboard::all_in(&into.join("json")).unwrap();
+    fs::remove_dir_all(&into).unwrap();
+    follow_the_house_rules(&drawn);
+    for (name, _, labels, place) in new {
+        let asks = |panel: &&Panel| panel.targets[0].expression.contains(name);
+        let found: Vec<_> = drawn
+            .iter()
+            .flat_map(|d| d.panels.iter().filter(asks).map(move |p| (d, p)))
+            .collect();
+        let [(dashboard, panel)] = &found[..] else {
+            panic!("{name} is in {} panels", found.len());
+        };
+        assert_eq!(dashboard.name, place);
+        assert!(
+            dashboard.rows.last().unwrap().ends_with(": other figures"),
+            "{:?}",
+            dashboard.rows
+        );
+        for label in labels.split(['`', ',', ' ']).filter(|l| !l.is_empty()) {
+            let target = &panel.targets[0];
+            assert!(target.legend.contains(&format!("{{{{{label}}}}}")));
+            assert!(target.expression.contains(label));
+        }
+    }
+}
+
+fn follow_the_house_rules(dashboards: &[Dashboard]) {
+    let probes = family::PROBE_ATTACHED.info.labels[0].values;
+    let words: BTreeSet<&str> = probes.split(", ").chain(["nfscope"]).collect();
+    for dashboard in dashboards {
         let name = &dashboard.name;
         assert_eq!(dashboard.json["uid"], format!("nfscope-{name}"));
         for field in ["title", "description"] {

@@ -123,8 +123,7 @@ fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
 /// On one CPU: where one thread of the emulator plays two, one that spins keeps the other from hearing of time.
 fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
-    let second = "/sys/devices/system/cpu/cpu1/online";
-    server.sh(&format!("echo 0 > {second}"))?;
+    server.one_cpu()?;
     let list = "readdir --times 25";
     // Once for what is not in memory yet.
     watch.run_clients(list)?;
@@ -156,8 +155,7 @@ fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
         );
         Ok(seen)
     })?;
-    server.sh(&format!("echo 1 > {second}"))?;
-    Ok(())
+    server.all_cpus()
 }
 
 /// An operation is over before its reply is. Whoever asks in between must not see it once as somebody's that is

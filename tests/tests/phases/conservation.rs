@@ -2,11 +2,10 @@
 //! waited.
 
 use anyhow::Result;
-use lab::Kernel;
 use nfscope_model::family;
 use nfscope_model::{Sample, Snapshot};
 
-use crate::coverage::{CountedLoad, VERSIONS};
+use crate::coverage::{CountedLoad, Skips, VERSIONS, outside_at_most};
 
 const CLOSE: f64 = 0.01;
 /// Of what the threads have run and waited, the part that must be in operations. In this load six tenths of the one are, and
@@ -14,9 +13,9 @@ const CLOSE: f64 = 0.01;
 const LEAST_CPU: f64 = 0.4;
 const LEAST_RUNQUEUE: f64 = 0.2;
 
-pub fn phases_add_up(of: &CountedLoad, kernel: Kernel) -> Result<()> {
+pub fn phases_add_up(of: &CountedLoad) -> Result<()> {
     let seen = &of.seen;
-    nothing_was_lost(seen, kernel);
+    nothing_was_lost(seen, of.skips, of.operations);
     every_op(seen);
     every_version(seen);
     clients_and_exports(seen);
@@ -28,15 +27,16 @@ pub fn phases_add_up(of: &CountedLoad, kernel: Kernel) -> Result<()> {
     Ok(())
 }
 
-/// But the arrivals of connections' first calls, and on 7.x what the kernel skipped and later programs counted.
-fn nothing_was_lost(seen: &Snapshot, kernel: Kernel) {
-    for what in lab::reconcile::lost(seen).keys() {
-        let reason = what.split(' ').next_back().unwrap_or_default();
-        let skipped = ["recursion", "late", "unmatched", "wait_outside"].contains(&reason);
+/// But the arrivals of connections' first calls, and what the kernel skipped.
+fn nothing_was_lost(seen: &Snapshot, skips: Skips, operations: u64) {
+    let lost = lab::reconcile::lost(seen);
+    for (what, n) in &lost {
+        let (probe, reason) = what.split_once(' ').unwrap_or_default();
         assert!(
-            reason == "arrival_unknown" || kernel == Kernel::V7_2 && skipped,
-            "{kernel}: {:?}",
-            lab::reconcile::lost(seen)
+            reason == "arrival_unknown"
+                || skips.may_lose(probe, reason)
+                || reason == "wait_outside" && *n <= outside_at_most(operations),
+            "{skips:?}: {lost:?}"
         );
     }
 }

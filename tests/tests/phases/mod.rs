@@ -2,6 +2,7 @@
 //! clients, exports and slow operations are reported as they were.
 
 mod added;
+pub mod books;
 pub mod causes;
 pub mod conservation;
 pub mod slow;
@@ -33,7 +34,10 @@ impl<'a> Watch<'a> {
     }
 
     /// What the kernel counted and the agent saw while `load` ran.
-    fn during(&mut self, load: impl FnOnce() -> Result<()>) -> Result<(KernelCounters, Snapshot)> {
+    pub fn during(
+        &mut self,
+        load: impl FnOnce() -> Result<()>,
+    ) -> Result<(KernelCounters, Snapshot)> {
         load()?;
         let now = lab::reconcile::settled(self.server, &[self.agent])?;
         let window = lab::reconcile::window(&self.last, &now, 0);

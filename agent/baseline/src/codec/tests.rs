@@ -20,8 +20,9 @@ fn number(rng: &mut SmallRng) -> f64 {
 }
 
 fn histogram(rng: &mut SmallRng) -> Sample {
-    let all = [Scheme::TIME, Scheme::SIZE, Scheme::COUNT];
-    let scheme = all[rng.random_range(0..3)];
+    let time = Scheme::TIME;
+    let all = [time, time.undivided(), Scheme::SIZE, Scheme::COUNT];
+    let scheme = all[rng.random_range(0..4)];
     let filled = *[0.0, 0.2, 1.0].get(rng.random_range(0..3)).unwrap();
     let counts = (0..scheme.len as u16)
         .filter(|_| rng.random_bool(filled))
@@ -129,29 +130,35 @@ fn what_cannot_be_a_window_is_refused() {
         decode(&encode([(0, true, &sample)]).unwrap(), |_| true)
     };
     let time = Scheme::TIME;
-    assert!(decoded(time, &[(105, 1)]).is_ok());
-    assert!(decoded(time, &[(106, 1)]).is_err());
+    assert!(decoded(time, &[(109, 1)]).is_ok());
+    assert!(decoded(time, &[(110, 1)]).is_err());
+    let plain = time.undivided();
+    assert!(decoded(plain, &[(105, 1)]).is_ok());
+    assert!(decoded(plain, &[(106, 1)]).is_err());
     for bad in [
-        Scheme { schema: -1, ..time },
-        Scheme { schema: 9, ..time },
-        Scheme { len: 1, ..time },
+        Scheme {
+            schema: -1,
+            ..plain
+        },
+        Scheme { schema: 9, ..plain },
+        Scheme { len: 1, ..plain },
+        Scheme { len: 106, ..time },
         Scheme {
             len: 1 << 40,
-            ..time
+            ..plain
         },
         Scheme {
             first: i32::MIN,
-            schema: 0,
-            ..time
+            ..Scheme::SIZE
         },
         Scheme {
             first: i32::MAX,
-            ..time
+            ..plain
         },
         Scheme {
             first: 128,
-            schema: 0,
             len: 4096,
+            ..Scheme::SIZE
         },
     ] {
         assert!(decoded(bad, &[(0, 1)]).is_err(), "{bad:?}");
@@ -173,7 +180,8 @@ fn windows_in_existing_stores_are_read() {
         (
             4,
             Sample::Histogram {
-                scheme: Scheme::TIME,
+                // Of before there were edges at powers of ten.
+                scheme: Scheme::TIME.undivided(),
                 counts: vec![(3, 7), (40, 300)],
                 sum: 2.5e-3,
             },

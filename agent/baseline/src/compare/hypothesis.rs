@@ -50,7 +50,8 @@ fn of_subject(
     subject: &Subject,
     min_effect: f64,
 ) -> Vec<Row> {
-    let sides = [before, after].map(|c| (c, durations(c, subject)));
+    let [of_before, of_after] = durations(before, after, subject);
+    let sides = [(before, of_before), (after, of_after)];
     let both = |quantity, of: &dyn Fn(&SeriesSet, &HistogramSeries) -> Evidence| {
         let side = |(c, times): &(&SeriesSet, Option<HistogramSeries>)| {
             times.as_ref().map_or(Evidence::NotMeasured, |s| of(c, s))
@@ -161,8 +162,21 @@ pub(super) fn phases(c: &SeriesSet, version: &str, op: &str) -> Option<[Option<f
     Some(std::array::from_fn(|i| Some(mean * split.share(i)?)))
 }
 
+/// The durations of a subject on both sides, in the same bucket scheme.
+pub(super) fn durations(
+    before: &SeriesSet,
+    after: &SeriesSet,
+    subject: &Subject,
+) -> [Option<HistogramSeries>; 2] {
+    let mut sides = [before, after].map(|c| durations_of(c, subject));
+    if let [Some(before), Some(after)] = &mut sides {
+        before.align(after);
+    }
+    sides
+}
+
 /// The durations of a subject.
-pub(super) fn durations(c: &SeriesSet, subject: &Subject) -> Option<HistogramSeries> {
+pub(super) fn durations_of(c: &SeriesSet, subject: &Subject) -> Option<HistogramSeries> {
     match subject {
         Subject::Op { version, op } => c.histograms(&f::OP_DURATION, |l| l == [version, op]),
         Subject::Requests { version } => c.histograms(&f::RPC_DURATION, |l| l == [version]),

@@ -1,6 +1,6 @@
 //! The data of each plot.
 
-use crate::compare::hypothesis::{durations, phases};
+use crate::compare::hypothesis::{durations, durations_of, phases};
 use crate::compare::labels;
 use crate::compare::result::{Bars, Curve, Subject, TimeSeries};
 use crate::series::SeriesSet;
@@ -14,12 +14,14 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
     let log = subjects.iter().find(|s| matches!(s, Subject::Log { .. }));
     let mut curves = Vec::new();
     for subject in ops(subjects).take(MOST).chain(log) {
-        let sides = [before, after].map(|c| durations(c, subject));
-        let Some(scheme) = sides.iter().flatten().map(|s| s.scheme).next() else {
+        let sides = durations(before, after, subject);
+        // Whole buckets, so that all are equally wide on a logarithmic axis.
+        let mut schemes = sides.iter().flatten().map(|s| s.scheme.undivided());
+        let Some(scheme) = schemes.next() else {
             continue;
         };
         let [b, a] = sides.map(|s| {
-            let all = s.map_or_else(|| Histogram::new(scheme), |s| s.total());
+            let all = s.map_or_else(|| Histogram::new(scheme), |s| s.total().undivided());
             all.counts.iter().map(|n| *n as f64).collect()
         });
         curves.push(Curve {
@@ -69,7 +71,7 @@ pub(super) fn time_series(
     }];
     for subject in ops(subjects).take(2) {
         let of = |c: &SeriesSet| {
-            let s = durations(c, subject);
+            let s = durations_of(c, subject);
             s.map_or_else(Vec::new, |s| over_time(c, &s.sums, &s.counts))
         };
         time_series.push(TimeSeries {

@@ -100,7 +100,11 @@ pub(super) fn prepare(
 ) -> Result<(), Error> {
     let wrong = |e: rusqlite::Error| Error::sqlite(path, &e);
     db.busy_timeout(BUSY_TIMEOUT).map_err(wrong)?;
-    let before = state(db, path, steps)?;
+    // One reading: another process may be making the store, and a half of one looks like another program's file.
+    let before = {
+        let reading = db.transaction().map_err(wrong)?;
+        state(&reading, path, steps)?
+    };
     if before == State::Empty {
         if journal == Journal::Keep {
             return Err(Error::Missing(path.to_owned()));

@@ -1,9 +1,9 @@
 //! `chatty_client`: most requests are metadata queries or tiny READs. They are not slow, only many.
 
-use crate::attribution::MIN_COUNT;
 use crate::breakdown::{Breakdown, Op, TINY_READ_BYTES, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{busiest_client, evidence, percent};
+use crate::thresholds::{CHATTY_RATIO, MIN_COUNT};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
@@ -21,8 +21,6 @@ const COMPOUND_FRAME_OPS: [&str; 7] = [
     "savefh",
     "restorefh",
 ];
-/// Clients are chatty from this part of their requests on.
-const CHATTY_RATIO: f64 = 0.8;
 /// The evidence names so many kinds of queries.
 const NAMED_QUERIES: usize = 3;
 
@@ -63,6 +61,7 @@ pub fn rule(context: &Context) -> RuleResult {
     RuleResult {
         kind: Kind::ChattyClient,
         share: Some(share),
+        of_threads: 0.0,
         condition: queries.total() >= MIN_COUNT && of_requests >= CHATTY_RATIO,
         max_severity: Severity::Warning,
         summary: format!(

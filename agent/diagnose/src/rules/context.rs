@@ -16,6 +16,11 @@ impl Context<'_> {
         part(seconds, self.breakdown.residence)
     }
 
+    /// `seconds` as a part of the time of requests in a thread.
+    pub fn share_of_threads(&self, seconds: f64) -> f64 {
+        part(seconds, self.breakdown.thread_seconds())
+    }
+
     /// The part of residence that `seconds` of operations stand for. Only residence that is attributed to nothing slow
     /// counts.
     pub fn share_of_unattributed(&self, seconds: f64) -> f64 {
@@ -32,6 +37,8 @@ pub struct RuleResult {
     pub kind: Kind,
     /// Part of residence that the cause explains; `None` if this host cannot measure it.
     pub share: Option<f64>,
+    /// Part of the threads' time that the cause explains; 0 where it does not keep threads.
+    pub of_threads: f64,
     /// Whether the cause is a finding if its share is large enough.
     pub condition: bool,
     /// The highest severity that the finding can have.

@@ -1,6 +1,5 @@
 //! `cpu_saturation`: threads that could run wait for a CPU.
 
-use crate::attribution::MIN_COUNT;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{MIN_QUEUE_SHARE, NO_PHASES, cpu_idle, evidence, percent};
 use nfscope_model::family as f;
@@ -14,7 +13,8 @@ pub fn rule(context: &Context) -> RuleResult {
     RuleResult {
         kind: Kind::CpuSaturation,
         share: runqueue.map(|_| share),
-        condition: b.requests >= MIN_COUNT && waited > 0.0,
+        of_threads: 0.0,
+        condition: b.enough() && waited > 0.0,
         max_severity: Severity::Critical,
         summary: format!(
             "{} of request time in the server is spent waiting for a CPU",
@@ -24,7 +24,6 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: vec![
             "find other programs that use the CPUs (top, pidstat); move them, or lower their priority".into(),
             "add CPUs or use faster ones; in a virtual machine, check the steal time".into(),
-            "more nfsd threads would not help: they would wait for the same CPUs".into(),
         ],
         ruled_out_reason: match (b.phases, b.cpu_idle) {
             (None, _) => NO_PHASES.into(),

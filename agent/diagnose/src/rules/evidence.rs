@@ -1,7 +1,7 @@
 //! Evidence that several rules give, and its wording.
 
-use crate::attribution::BUSY_CPU_IDLE_RATIO;
 use crate::rules::context::Context;
+use crate::thresholds::BUSY_CPU_IDLE;
 use nfscope_model::finding::Evidence;
 use nfscope_model::{Info, family as f};
 use nfscope_text::units::many;
@@ -40,24 +40,12 @@ pub fn bytes(n: f64) -> String {
     }
 }
 
-/// Requests that wait for a thread while the threads wait for `resource`.
-pub fn queue_behind(context: &Context, seconds: f64, resource: &str) -> Option<Evidence> {
-    let share = context.share(seconds);
-    (share >= MIN_QUEUE_SHARE).then(|| {
-        let text = format!(
-            "{} of request time is spent waiting for a thread while the threads wait for {resource}",
-            percent(share)
-        );
-        evidence(&f::RPC_PHASE.info, share, None, text)
-    })
-}
-
 /// The idle part of the CPUs' time.
 pub fn cpu_idle(context: &Context) -> Option<Evidence> {
     let b = context.breakdown;
     let (idle, cpus) = (b.cpu_idle?, b.cpus?);
     let text = format!("CPU idle time is {} ({})", percent(idle), many(cpus, "CPU"));
-    let limit = Some(BUSY_CPU_IDLE_RATIO);
+    let limit = Some(BUSY_CPU_IDLE);
     Some(evidence(&f::CPU_IDLE.info, idle, limit, text))
 }
 

@@ -1,10 +1,11 @@
 //! `lock_contention`: operations sleep long for neither log nor disk. Most of these sleeps are for locks that other threads
 //! hold; recalls of delegations and upcalls count here, too.
 
-use crate::attribution::{LONG_WAIT_SECONDS, lock_wait};
+use crate::attribution::lock_wait;
 use crate::breakdown::part;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, evidence, percent, queue_behind};
+use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::thresholds::LONG_WAIT_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Kind, Severity};
 use nfscope_text::units::seconds;
@@ -12,7 +13,7 @@ use nfscope_text::units::seconds;
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     let longest = lock_wait(b);
-    let share = context.share(attribution.lock + attribution.queue.lock);
+    let share = context.share(attribution.lock);
     let mut all_evidence = Vec::new();
     if let Some((op, each)) = longest {
         let text = format!(
@@ -24,8 +25,6 @@ pub fn rule(context: &Context) -> RuleResult {
         );
         let limit = Some(LONG_WAIT_SECONDS);
         all_evidence.push(evidence(&f::OP_PHASE.info, each, limit, text));
-        let queue = attribution.queue.lock;
-        all_evidence.extend(queue_behind(context, queue, "locks or other threads"));
     }
     let mut advice = vec![
         "find the operations and files: nfscope slow. Changes in one directory, and writes to one file, run one after the other"
@@ -42,6 +41,7 @@ pub fn rule(context: &Context) -> RuleResult {
     RuleResult {
         kind: Kind::LockContention,
         share: b.phases.map(|_| share),
+        of_threads: context.share_of_threads(attribution.lock),
         // Sleep is attributed only if it is long: `attribution::lock_contention`.
         condition: attribution.lock > 0.0,
         max_severity: Severity::Critical,
@@ -53,6 +53,10 @@ pub fn rule(context: &Context) -> RuleResult {
         advice,
         ruled_out_reason: match b.phases {
             None => NO_PHASES.into(),
+            Some(_) if attribution.behind_log > 0.0 => format!(
+                "waits for locks are {} of request time, and those who hold the locks wait for the log",
+                percent(context.share(attribution.behind_log))
+            ),
             Some(p) => format!(
                 "waits for locks or other threads are {} of request time{}",
                 percent(context.share(p.lock)),

@@ -10,6 +10,7 @@ mod slow_disk;
 mod slow_intent_log;
 mod slow_reply;
 mod small_sync_writes;
+pub mod stuck_requests;
 mod thread_starvation;
 
 use context::{Context, RuleResult};
@@ -18,6 +19,7 @@ use nfscope_model::finding::Kind;
 /// Applies the rule of a kind.
 pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     let rule = match kind {
+        Kind::StuckRequests => stuck_requests::rule,
         Kind::ThreadStarvation => thread_starvation::rule,
         Kind::SlowIntentLog => slow_intent_log::rule,
         Kind::SlowDisk => slow_disk::rule,
@@ -29,3 +31,10 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     };
     rule(context)
 }
+
+#[cfg(test)]
+mod sentence_tests;
+#[cfg(test)]
+mod storage_tests;
+#[cfg(test)]
+mod test_server;

@@ -1,20 +1,22 @@
 //! `slow_disk`: operations wait for block I/O outside the log, and the waits or the devices are slow on average.
 
-use crate::attribution::{SLOW_WAIT_SECONDS, disk_wait, slowest_disk};
+use crate::attribution::{disk_wait, slowest_disk};
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, evidence, percent, queue_behind};
+use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::thresholds::SLOW_DISK_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
-    let share = context.share(attribution.disk + attribution.queue.disk);
+    let share = context.share(attribution.disk);
     // Disk time is attributed only if disks are slow: `attribution::slow_disk`.
     let condition = attribution.disk > 0.0;
     RuleResult {
         kind: Kind::SlowDisk,
         share: b.phases.map(|_| share),
+        of_threads: context.share_of_threads(attribution.disk),
         condition,
         max_severity: Severity::Critical,
         summary: format!(
@@ -26,9 +28,9 @@ pub fn rule(context: &Context) -> RuleResult {
             false => Vec::new(),
         },
         advice: vec![
-            "for reads: more memory for the page cache (or ARC), a read cache, or faster disks".into(),
+            "for reads: more memory for the page cache (or ARC), a read cache, or faster disks"
+                .into(),
             "for writes: check which disk is slow, and whether another program uses it".into(),
-            "more nfsd threads would not make the disks faster; they help only where many disks share the work".into(),
         ],
         ruled_out_reason: match (b.phases, disk_wait(b)) {
             (None, _) => NO_PHASES.into(),
@@ -52,20 +54,22 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
         op.op.to_uppercase(),
         op.version,
         seconds(each),
-        seconds(SLOW_WAIT_SECONDS)
+        seconds(SLOW_DISK_SECONDS)
     );
-    let limit = Some(SLOW_WAIT_SECONDS);
+    let limit = Some(SLOW_DISK_SECONDS);
     all.push(evidence(&f::OP_PHASE.info, each, limit, text));
     if let Some((d, m)) = slowest_disk(context.breakdown) {
+        let lies = match context.breakdown.export_of(&d.device) {
+            Some(export) => format!(", which {export} lies on,"),
+            None => String::new(),
+        };
         let text = format!(
-            "one {} request to {} takes {} on average",
+            "one {} request to {}{lies} takes {} on average",
             d.op,
             d.device,
             seconds(m)
         );
         all.push(evidence(&f::BLOCK_DEVICE.info, m, None, text));
     }
-    let queue = context.attribution.queue.disk;
-    all.extend(queue_behind(context, queue, "disks"));
     all
 }

@@ -1,29 +1,41 @@
 //! `slow_intent_log`: operations wait for the journal or intent log, and its waits are slow on average.
 
-use crate::attribution::{MIN_COUNT, SLOW_WAIT_SECONDS, slow_intent_log};
+use crate::attribution::{log_in_use, slow_intent_log};
 use crate::breakdown::{Log, mean, part};
+use crate::long_waits::long_waits;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, evidence, percent, queue_behind};
+use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::thresholds::{LOG_IN_USE, MIN_COUNT, SLOW_LOG_SECONDS};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
 /// ZFS changes that bypass the log device are worth an advice from this part of the bytes on.
 const INDIRECT_RATIO: f64 = 0.1;
+/// From this part on the log device is not where the log is written.
+const MOSTLY_INDIRECT_RATIO: f64 = 0.5;
+/// Where fewer of the waits are long, their number is told.
+const MOSTLY_LONG_RATIO: f64 = 0.9;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     let measured = b.phases.is_some_and(|p| p.log.is_some());
     let slow = slow_intent_log(b);
-    let share = context.share(attribution.log + attribution.queue.log);
+    let waited = attribution.log + attribution.behind_log;
+    let share = context.share(waited);
     RuleResult {
         kind: Kind::SlowIntentLog,
         share: measured.then_some(share),
+        of_threads: context.share_of_threads(waited),
         condition: slow.is_some(),
         max_severity: Severity::Critical,
         summary: format!(
-            "{} of request time in the server is spent waiting for the journal or intent log",
-            percent(share)
+            "{} of request time in the server is spent waiting for the journal or intent log{}",
+            percent(share),
+            match attribution.behind_log {
+                0.0 => "",
+                _ => ", or for locks whose holders wait for it",
+            }
         ),
         evidence: slow.map_or(Vec::new(), |log| evidence_for(context, log)),
         advice: slow.map_or(Vec::new(), |log| advice_for(context, log)),
@@ -38,8 +50,14 @@ pub fn rule(context: &Context) -> RuleResult {
                 percent(share)
             ),
             (_, None, Some(l)) if l.waits.count() as f64 >= MIN_COUNT => format!(
-                "a wait for the journal or intent log takes {} on average",
-                seconds(l.waits.mean().unwrap_or(0.0))
+                "a wait for the journal or intent log takes {} on average{}",
+                seconds(l.waits.mean().unwrap_or(0.0)),
+                match log_in_use(b, l) {
+                    used if used >= LOG_IN_USE => {
+                        format!(", and the log is in use for {} of the time", percent(used))
+                    }
+                    _ => String::new(),
+                }
             ),
             _ => "almost nothing waited for a journal or intent log".into(),
         },
@@ -48,18 +66,30 @@ pub fn rule(context: &Context) -> RuleResult {
 
 fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     let each = log.waits.mean().unwrap_or(0.0);
-    let p99 = log.waits.quantile(0.99).unwrap_or(0.0);
+    let long = long_waits(&log.waits, SLOW_LOG_SECONDS);
+    // Behind a few very long waits the mean can exceed a quantile, which then says nothing of them.
+    let tail = match log.waits.quantile(0.99).unwrap_or(0.0) {
+        p99 if p99 >= each => format!("p99 {}", seconds(p99)),
+        _ => format!("the longest {} or less", seconds(long.longest)),
+    };
     let text = format!(
-        "a wait for the log of {} on {}{} takes {} on average, p99 {}; {} or more is slow",
+        "a wait for the log of {} on {}{} takes {} on average, {tail}; {} or more is long",
         log.fs,
         log.volume,
-        location(log),
+        location(context, log),
         seconds(each),
-        seconds(p99),
-        seconds(SLOW_WAIT_SECONDS)
+        seconds(SLOW_LOG_SECONDS)
     );
-    let limit = Some(SLOW_WAIT_SECONDS);
+    let limit = Some(SLOW_LOG_SECONDS);
     let mut all = vec![evidence(&f::LOG_WAIT.info, each, limit, text)];
+    if long.of_count < MOSTLY_LONG_RATIO {
+        let text = format!(
+            "{} of these waits are long, and have {} of the waiting time",
+            percent(long.of_count),
+            percent(long.of_time)
+        );
+        all.push(evidence(&f::LOG_WAIT.info, long.of_time, None, text));
+    }
     if let Some((op, waited)) = context.breakdown.op_with_most(|p| p.log.unwrap_or(0.0)) {
         let share = part(waited, op.seconds);
         let text = format!(
@@ -71,16 +101,37 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
         );
         all.push(evidence(&f::OP_PHASE.info, share, None, text));
     }
-    let queue = context.attribution.queue.log;
-    all.extend(queue_behind(context, queue, "the log"));
+    let behind = context.share(context.attribution.behind_log);
+    if behind > 0.0 {
+        let text = format!(
+            "for {} of request time operations wait for locks, and those who hold the locks wait for the log, which is in use \
+             for {} of the time",
+            percent(behind),
+            percent(log_in_use(context.breakdown, log))
+        );
+        all.push(evidence(&f::OP_PHASE.info, behind, None, text));
+    }
     all
 }
 
-fn location(log: &Log) -> &'static str {
+fn location(context: &Context, log: &Log) -> String {
+    let past = past_log_device(context, log);
     match log.separate {
-        Some(true) => " (on a separate device)",
-        Some(false) => " (on the data device)",
-        None => "",
+        Some(true) if past > INDIRECT_RATIO => {
+            format!(" (past its log device for {} of the bytes)", percent(past))
+        }
+        Some(true) => " (on a separate device)".into(),
+        Some(false) => " (on the data device)".into(),
+        None => String::new(),
+    }
+}
+
+/// The part of the committed bytes that a pool writes past its log device. Pools are not told apart before OpenZFS 2.2.
+fn past_log_device(context: &Context, log: &Log) -> f64 {
+    let b = context.breakdown;
+    match (log.fs.as_str(), log.separate) {
+        ("zfs", Some(true)) => part(b.zfs_indirect_bytes, b.zfs_log_bytes),
+        _ => 0.0,
     }
 }
 
@@ -98,21 +149,22 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
               power-loss protection)"
             .into(),
     };
-    let mut all = vec![match log.separate {
-        Some(true) => "the separate log device is slow: check its panel on the disks dashboard, and use a device with \
-                       power-loss protection (a flush then costs nothing)"
-            .into(),
-        _ => separate_log,
-    }];
-    let b = context.breakdown;
-    let indirect = part(b.zfs_indirect_bytes, b.zfs_log_bytes);
-    if log.fs == "zfs" && log.separate == Some(true) && indirect > INDIRECT_RATIO {
+    let past = past_log_device(context, log);
+    let mut all = Vec::new();
+    if past > INDIRECT_RATIO {
         all.push(format!(
             "{} of the committed bytes bypass the log device: zfs set logbias=latency on the dataset",
-            percent(indirect)
+            percent(past)
         ));
     }
+    if past <= MOSTLY_INDIRECT_RATIO {
+        all.push(match log.separate {
+            Some(true) => "check the separate log device on the disks dashboard; a device with power-loss protection needs \
+                           no time for a flush"
+                .into(),
+            _ => separate_log,
+        });
+    }
     all.push("make clients commit more data at once: larger writes, fewer fsyncs".into());
-    all.push("more nfsd threads would not help: they would wait for the same log".into());
     all
 }

@@ -1,24 +1,27 @@
 //! `slow_reply`: threads that send replies wait for the client or the network.
 
-use crate::attribution::{LONG_WAIT_SECONDS, MIN_COUNT};
-use crate::breakdown::{mean, part, sum};
+use crate::breakdown::{Client, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
+use crate::thresholds::LONG_WAIT_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
 /// A longer round trip points to the network, a shorter one to the client.
 const LONG_ROUND_TRIP_SECONDS: f64 = 10e-3;
+/// A client is named from this part of the time of sending on.
+const NAMED_SHARE: f64 = 0.25;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
-    let share = context.share(attribution.reply + attribution.queue.reply);
+    let share = context.share(attribution.reply);
     let each = mean(b.reply, b.requests);
     RuleResult {
         kind: Kind::SlowReply,
         share: Some(share),
-        condition: b.requests >= MIN_COUNT && attribution.reply > 0.0,
+        of_threads: context.share_of_threads(attribution.reply),
+        condition: b.enough() && attribution.reply > 0.0,
         max_severity: Severity::Critical,
         summary: format!(
             "{} of request time in the server is spent on replies that wait for the client or the network",
@@ -35,31 +38,41 @@ pub fn rule(context: &Context) -> RuleResult {
 }
 
 fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
-    let clients = &context.breakdown.clients;
     let text = format!(
         "sending a reply takes {} on average: the socket buffer is full until the client has read more",
         seconds(each)
     );
     let limit = Some(LONG_WAIT_SECONDS);
     let mut all = vec![evidence(&f::RPC_PHASE.info, each, limit, text)];
-    if let Some((name, rtt)) = (clients.iter())
-        .filter_map(|c| Some((&c.name, c.rtt?)))
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-    {
+    let clients = &context.breakdown.clients;
+    let sent = sum(clients.iter().filter_map(|c| c.reply));
+    // By whose replies take the time, not by who is far away.
+    let mut late: Vec<_> = (clients.iter())
+        .filter_map(|c| Some((c, part(c.reply?, sent))))
+        .filter(|(_, share)| *share >= NAMED_SHARE)
+        .collect();
+    late.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for (client, share) in late {
         let text = format!(
-            "the longest round-trip time is {} to {name}: {}",
-            seconds(rtt),
-            match rtt {
-                far if far >= LONG_ROUND_TRIP_SECONDS => "the network is part of the delay",
-                _ => "a short round trip, so the client itself reads slowly",
-            }
+            "{} of the time of sending replies is spent on {}{}",
+            percent(share),
+            client.name,
+            client
+                .rtt
+                .map_or(String::new(), |rtt| round_trip(client, rtt))
         );
-        all.push(evidence(&f::CLIENT_RTT.info, rtt, None, text));
-    }
-    if let Some(c) = clients.first() {
-        let share = part(c.seconds, sum(clients.iter().map(|c| c.seconds)));
-        let text = format!("{} has {} of the operation time", c.name, percent(share));
-        all.push(evidence(&f::CLIENT_OP_SECONDS.info, share, None, text));
+        all.push(evidence(&f::CLIENT_REPLY_SECONDS.info, share, None, text));
     }
     all
+}
+
+/// What the round trip of a client says of its replies.
+fn round_trip(client: &Client, rtt: f64) -> String {
+    let each = mean(client.reply.unwrap_or(0.0), client.ops);
+    let of_it = match rtt {
+        rtt if rtt >= LONG_ROUND_TRIP_SECONDS => "the network is part of the delay",
+        rtt if each > rtt => "a short round trip, so the client itself reads slowly",
+        _ => "a short round trip",
+    };
+    format!(", whose round-trip time is {}: {of_it}", seconds(rtt))
 }

@@ -1,16 +1,12 @@
 //! `small_sync_writes`: most requests are WRITEs or COMMITs that make few bytes durable. They are not slow, only many.
 
-use crate::attribution::MIN_COUNT;
 use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{busiest_client, bytes, evidence, percent};
+use crate::thresholds::{MIN_COUNT, SMALL_BYTES, SYNC_RATIO};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
-/// Synchronous writes are the finding from this part of the requests on.
-const SYNC_RATIO: f64 = 0.5;
-/// Fewer bytes for each stable WRITE or COMMIT are small. A client's default WRITE is 16 times as large.
-const SMALL_BYTES: f64 = 65_536.0;
 /// COMMITs for each unstable WRITE from which on these WRITEs are synchronous, too.
 const COMMITS_PER_SYNC_WRITE: f64 = 0.5;
 
@@ -58,6 +54,7 @@ pub fn rule(context: &Context) -> RuleResult {
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: Some(share),
+        of_threads: 0.0,
         condition: b.writes >= MIN_COUNT
             && sync.bytes_each < SMALL_BYTES
             && sync.of_requests >= SYNC_RATIO,

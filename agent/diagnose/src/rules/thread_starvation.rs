@@ -1,17 +1,16 @@
-//! `thread_starvation`: requests wait for a thread, and the threads wait for nothing slow.
+//! `thread_starvation`: requests wait for a thread, whatever the threads wait for.
 
-use crate::attribution::{LONG_WAIT_SECONDS, MIN_COUNT, QueueAttribution};
+use crate::attribution::cpus_are_busy;
 use crate::breakdown::mean;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{cpu_idle, evidence, percent};
+use crate::thresholds::{FELT_SECONDS, LONG_WAIT_SECONDS, SATURATED, THREAD_RESERVE};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::{many, seconds};
 
-/// A pool that has no free thread for a smaller part of the window is large enough.
-const SATURATED_RATIO: f64 = 0.2;
-/// The advice adds so much to the threads that the window needed.
-const THREAD_RESERVE: f64 = 1.25;
+/// What takes this part of the threads' time is named beside their number.
+const NAMED_SHARE: f64 = 0.25;
 /// A longer queue is explained where it is ruled out.
 const LONG_QUEUE_SHARE: f64 = 0.1;
 
@@ -23,26 +22,25 @@ pub fn rule(context: &Context) -> RuleResult {
     RuleResult {
         kind: Kind::ThreadStarvation,
         share: b.saturated.map(|_| share),
-        condition: b.requests >= MIN_COUNT
-            && saturated >= SATURATED_RATIO
-            && each >= LONG_WAIT_SECONDS,
+        of_threads: 0.0,
+        condition: b.enough()
+            && saturated >= SATURATED
+            && (each >= LONG_WAIT_SECONDS || (b.felt > 0.0 && b.queue >= FELT_SECONDS)),
         max_severity: Severity::Critical,
         summary: format!(
-            "{} of request time in the server is spent waiting for a free nfsd thread ({} in total); nothing slow keeps the threads",
+            "{} of request time in the server is spent waiting for a free nfsd thread ({} in total)",
             percent(share),
             many(b.threads, "thread")
         ),
         evidence: evidence_for(context, each, saturated),
         advice: advice_for(context),
-        ruled_out_reason: match (b.saturated, other_cause(&context.attribution.queue)) {
-            (None, _) => {
-                "busy threads cannot be counted on this host; `nfscope check` shows why".into()
-            }
-            (_, Some(cause)) if context.share(b.queue) >= LONG_QUEUE_SHARE => format!(
-                "requests wait for a thread for {} of request time, but because {cause}: more threads would not help",
+        ruled_out_reason: match b.saturated {
+            None => "busy threads cannot be counted on this host; `nfscope check` shows why".into(),
+            Some(_) if context.share(b.queue) >= LONG_QUEUE_SHARE && cpus_are_busy(b) => format!(
+                "requests wait for a thread for {} of request time, and the CPUs are busy",
                 percent(context.share(b.queue))
             ),
-            _ => format!("no thread was free for {} of the time", percent(saturated)),
+            Some(_) => format!("no thread was free for {} of the time", percent(saturated)),
         },
     }
 }
@@ -65,12 +63,37 @@ fn evidence_for(context: &Context, each: f64, saturated: f64) -> Vec<Evidence> {
         evidence(
             &f::THREADS_SATURATED.info,
             saturated,
-            Some(SATURATED_RATIO),
+            Some(SATURATED),
             no_free_thread,
         ),
     ];
+    all.extend(thread_time(context));
     all.extend(cpu_idle(context));
     all
+}
+
+/// What the threads do while requests wait for them.
+fn thread_time(context: &Context) -> Option<Evidence> {
+    let b = context.breakdown;
+    let p = b.phases.unwrap_or_default();
+    let all = [
+        (
+            p.log.unwrap_or(0.0),
+            "waiting for the journal or intent log",
+        ),
+        (p.disk, "waiting for disks"),
+        (p.lock, "waiting for locks or other threads"),
+        (b.reply, "sending replies"),
+    ];
+    let (seconds, what) = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let share = context.share_of_threads(seconds);
+    (share >= NAMED_SHARE).then(|| {
+        let text = format!(
+            "threads spend {} of their time with requests {what}",
+            percent(share)
+        );
+        evidence(&f::OP_PHASE.info, share, None, text)
+    })
 }
 
 fn advice_for(context: &Context) -> Vec<String> {
@@ -88,17 +111,4 @@ fn advice_for(context: &Context) -> Vec<String> {
         ));
     }
     all
-}
-
-/// What else keeps the threads, if that explains most of the queue.
-fn other_cause(q: &QueueAttribution) -> Option<&'static str> {
-    let all = [
-        (q.log, "the threads wait for the journal or intent log"),
-        (q.disk, "the threads wait for disks"),
-        (q.lock, "the threads wait for locks or other threads"),
-        (q.cpu, "the threads wait for a CPU"),
-        (q.reply, "replies wait for the client or the network"),
-    ];
-    let (largest, cause) = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (largest > q.threads).then_some(cause)
 }

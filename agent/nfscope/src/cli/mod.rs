@@ -4,6 +4,7 @@ mod baseline;
 #[cfg(test)]
 mod tests;
 mod values;
+mod what_if;
 pub mod workload;
 
 pub use baseline::{
@@ -11,9 +12,11 @@ pub use baseline::{
     RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
 pub use values::Probes;
+pub use what_if::WhatIfArgs;
 
 use crate::api::slow_filter;
 use clap::{Args, Parser, Subcommand};
+use nfscope_source::MOST_PAIRS;
 use nfscope_text::parse;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -43,6 +46,7 @@ Examples:
   nfscope diagnose         the causes of request latency, with evidence
   nfscope baseline list    recorded baselines; also record, show, compare
   nfscope capacity friday  what saturates first, by the baseline `friday`
+  nfscope what-if          what a change would be worth: threads, log, disks
   nfscope workload list    reproducible loads for an NFS client
   nfscope metrics          every metric with its labels and meaning";
 
@@ -62,10 +66,12 @@ A configuration file has the same settings; a flag overrides it:
   [limits]
   clients = 100           # --max-clients
   exports = 100           # --max-exports
+  pairs = 16384           # --max-pairs
 
 Served:
   /metrics     for Prometheus: text, OpenMetrics, native histograms
-  /healthz     200 while NFS operations are being timed, else 503 and the reason
+  /healthz     200 while NFS operations are being timed, else 503 and the reason;
+               the text is ok, or degraded while requests are stuck in the server
   /probes      state and reason of every probe program, as JSON
   /snapshot    every value, as JSON
   /findings    active and past findings, as JSON
@@ -168,10 +174,10 @@ Examples:
 
 Findings are sorted by the share of request time in the server (residence) that
 each explains. A cause with 25 % or more is a finding:
-  thread_starvation  requests wait for a thread, and no thread waits for
-                     anything slow
-  slow_intent_log    operations wait for the journal or intent log, 2 ms or
-                     more for each wait
+  stuck_requests     requests are in hand for a second or longer, now
+  thread_starvation  requests wait for a thread, whatever the threads wait for
+  slow_intent_log    operations wait for the journal or intent log, most of the
+                     time in waits of 1 ms or more
   slow_disk          operations wait for block I/O outside the log, and the
                      waits or the devices are slow
   cpu_saturation     nfsd threads wait for a CPU
@@ -179,16 +185,18 @@ each explains. A cause with 25 % or more is a finding:
   slow_reply         replies wait for the client or the network
   chatty_client      most requests are metadata queries or tiny READs
   small_sync_writes  synchronous writes make few bytes durable at a time
-Time that requests wait for a thread is attributed to whatever keeps the
-threads busy. The agent evaluates every ten seconds; /findings and
-nfscope_bottleneck_active have the result.
+Where something is found, a simulation of the server tells what changes of it
+would be worth: nfscope what-if. The agent evaluates every ten seconds;
+/findings and nfscope_bottleneck_active have the result.
 
 A JSON object: window_seconds, verdict (healthy, findings, unknown), reason,
 requests, residence_seconds,
   findings   kind severity share summary evidence advice; evidence is a list of
              text metric value limit (base units; limit null where there is none)
+  worth      gain gain_low gain_high is_rate prediction: a list of changes, where
+             something is found; worth_unknown has the reason where there is none
   ruled_out  kind share why; share null where this host cannot measure it
-  headroom   resource used (0 to 1)";
+  headroom   resource utilization (0 to 1)";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:
@@ -227,6 +235,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Estimate from a baseline what saturates first, and at which load
     Capacity(CapacityArgs),
+    /// Predict what a change would do: threads, log, disks, CPUs, clients
+    WhatIf(WhatIfArgs),
     /// Detach probes of the running agent, so that their kernel modules can be unloaded
     Detach(DetachArgs),
     /// Re-attach probes detached with `nfscope detach`
@@ -254,7 +264,7 @@ pub struct AgentArgs {
     /// Make the kernel count runs and run time of every probe program (slows the probes down)
     #[arg(long)]
     pub probe_stats: bool,
-    /// Do not split operations into phases (CPU, run queue, log, disk, lock). This removes the program at context switches
+    /// Do not split operations into phases (CPU, run queue, log, disk, lock). This removes the programs at waits
     #[arg(long)]
     pub no_phases: bool,
     /// Number of clients with their own time series, 0 to 10000; all others share `other` [default: 100]
@@ -263,6 +273,16 @@ pub struct AgentArgs {
     /// Number of exports with their own time series, 0 to 10000; all others share `other` [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(MOST_SERIES)))]
     pub max_exports: Option<u16>,
+    /// Pairs of client and export that the probes tell apart at a time, 64 to 16384; 150 bytes of kernel memory each
+    /// [default: 16384]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=i64::from(MOST_PAIRS)))]
+    pub max_pairs: Option<u32>,
+    /// For tests: skip one run in N of every probe program, as kernels do that preempt tracing programs
+    #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
+    pub test_skip_one_in: u32,
+    /// For tests: note waits at every context switch, as on kernels whose scheduler's books cannot be read
+    #[arg(long, hide = true)]
+    pub test_no_books: bool,
 }
 
 /// `nfscope check`

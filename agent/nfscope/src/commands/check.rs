@@ -1,6 +1,6 @@
 //! `nfscope check`: the report as a page, as JSON, as an exit code.
 
-use nfscope_model::host_report::{Exported, Report, Verdict};
+use nfscope_model::host_report::{Exported, Report, Unseen, Verdict};
 use nfscope_model::status::group;
 use nfscope_model::{ProbeState, ProbeStatus};
 use std::fmt::Write;
@@ -52,6 +52,7 @@ pub fn render(report: &Report, color: bool) -> String {
         }
         fix(&mut out, &p.fix);
     }
+    unseen(&mut out, &report.unseen);
     let (state, verdict) = match report.verdict {
         Verdict::Full => (Mark::Good, "NFS operations can be timed, with all details"),
         Verdict::Degraded => (
@@ -84,6 +85,15 @@ fn exports(out: &mut String, exports: &[Exported], color: bool) {
             let _ = writeln!(out, "      why: {w}");
         }
         fix(out, &e.fix);
+    }
+}
+
+fn unseen(out: &mut String, unseen: &[Unseen]) {
+    if !unseen.is_empty() {
+        out.push_str("\nNot seen here\n");
+    }
+    for u in unseen {
+        let _ = writeln!(out, "  {}\n      why: {}", u.what, u.why);
     }
 }
 
@@ -174,6 +184,10 @@ mod tests {
                 reason: "no fentry".into(),
                 fix: "upgrade".into(),
             }],
+            unseen: vec![Unseen {
+                what: "NFSv2".into(),
+                why: "not timed".into(),
+            }],
         };
         assert_eq!(
             render(&report, false),
@@ -181,7 +195,7 @@ mod tests {
              Exported file systems\n  part /srv  xfs on sda1, log on sdb1: log waits\n      why: exported async\n      \
              fix: export it with sync\n\n\
              Probe nfsd\n  part dispatch  fallback     fentry/nfsd_dispatch  execution time\n      why: no fentry\n      \
-             fix: upgrade\n\npart NFS operations can be timed; some probes are missing or use a fallback\n"
+             fix: upgrade\n\nNot seen here\n  NFSv2\n      why: not timed\n\npart NFS operations can be timed; some probes are missing or use a fallback\n"
         );
         assert!(render(&report, true).contains("\x1b[33mpart\x1b[0m"));
         let codes = [Verdict::Full, Verdict::Degraded, Verdict::None].map(exit_code);

@@ -1,7 +1,7 @@
 //! Settings: built-in, overridden by a TOML file, overridden by flags.
 
 use crate::cli::{AgentArgs, MOST_SERIES};
-use nfscope_source::Options;
+use nfscope_source::{MOST_PAIRS, Options};
 use nfscope_text::suggest::nearest;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -93,6 +93,11 @@ pub fn load(args: &AgentArgs) -> Result<Settings, Error> {
     if let Some(n) = args.max_exports {
         settings.source.max_exports = n.into();
     }
+    settings.source.skip_one_in = args.test_skip_one_in;
+    settings.source.books = !args.test_no_books;
+    if let Some(n) = args.max_pairs {
+        settings.source.max_pairs = n;
+    }
     Ok(settings)
 }
 
@@ -156,12 +161,28 @@ const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        section: "limits",
+        key: "pairs",
+        set: |s, v| {
+            s.source.max_pairs = pairs(v).ok_or("a number from 64 to 16384")?;
+            Ok(())
+        },
+    },
 ];
 
+fn pairs(value: &DeValue) -> Option<u32> {
+    number(value).filter(|n| (64..=MOST_PAIRS).contains(n))
+}
+
 fn series(value: &DeValue) -> Option<usize> {
-    let n = value.as_integer()?;
-    let n = u16::from_str_radix(n.as_str(), n.radix()).ok()?;
+    let n = u16::try_from(number(value)?).ok()?;
     (n <= MOST_SERIES).then(|| n.into())
+}
+
+fn number(value: &DeValue) -> Option<u32> {
+    let n = value.as_integer()?;
+    u32::from_str_radix(n.as_str(), n.radix()).ok()
 }
 
 fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> {

@@ -3,12 +3,14 @@
 use crate::api::endpoint;
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
-use nfscope_diagnose::{client_sample, evaluate, render};
-use nfscope_model::finding::{Diagnosis, Verdict};
+use nfscope_diagnose::{causes_first, client_sample, evaluate, render, stack_evidence};
+use nfscope_model::finding::{Diagnosis, Evidence, Kind, Verdict};
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, Window};
 use nfscope_text::console;
 use nfscope_text::progress_line::ProgressLine;
+use nfscope_whatif::{Plausible, Refusal, plausible, render_worth};
+use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Exit code of a judgement.
@@ -31,26 +33,68 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let window = watch(&mut windows, args.length)?;
     let mut d = evaluate(&window, &[]);
     for f in &mut d.findings {
+        if f.kind == Kind::StuckRequests {
+            f.evidence.extend(stack(&window));
+        }
         if let Some(want) = client_sample::filter(f.kind) {
             f.evidence.extend(client_sample::evidence(
                 &windows.sample_slow_ops(&want, client_sample::SAMPLE_DURATION),
             ));
         }
     }
-    print(&d, &host, args.json)?;
+    // Where nothing is found, nothing needs a change.
+    let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
+    print(&d, worth.as_ref(), &host, args.json)?;
     Ok(d.verdict)
 }
 
-fn print(d: &Diagnosis, host: &str, json: bool) -> anyhow::Result<()> {
-    let text = match json {
-        true => serde_json::to_string(d)? + "\n",
-        false => render(d, host, console::colors()),
+/// Where the oldest request sleeps that does not wait behind another one's lock, which the agent has not the right to see and root has.
+fn stack(window: &Window) -> Option<Evidence> {
+    let held = &window.delta.held;
+    // The threads of another host have the numbers of others here.
+    let here = window.delta.host == Some(nfscope_source::hostname::own_name());
+    if !here || held.iter().any(|r| !r.stack.is_empty()) {
+        return None;
+    }
+    let oldest = held.iter().min_by(|a, b| causes_first(a, b))?;
+    let stack = nfscope_source::kernel_stack(oldest.thread);
+    (!stack.is_empty()).then(|| stack_evidence(oldest.thread, oldest.seconds, &stack))
+}
+
+/// With what changes of the server would be worth, the most valuable one first.
+#[derive(Serialize)]
+struct Judged<'a> {
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worth: Option<&'a [Plausible]>,
+    /// Why nothing can be said of changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worth_unknown: Option<String>,
+}
+
+fn print(
+    d: &Diagnosis,
+    worth: Option<&Result<Vec<Plausible>, Refusal>>,
+    host: &str,
+    json: bool,
+) -> anyhow::Result<()> {
+    let text = if json {
+        let judged = Judged {
+            diagnosis: d,
+            worth: worth.and_then(|w| w.as_deref().ok()),
+            worth_unknown: worth.and_then(|w| w.as_ref().err().map(ToString::to_string)),
+        };
+        serde_json::to_string(&judged)? + "\n"
+    } else {
+        let worth = worth.map(render_worth).unwrap_or_default();
+        render(d, host, console::colors()) + &worth
     };
     Ok(console::print(&text)?)
 }
 
 /// One window of this length.
-fn watch(windows: &mut WindowStream, length: Duration) -> anyhow::Result<Window> {
+pub(super) fn watch(windows: &mut WindowStream, length: Duration) -> anyhow::Result<Window> {
     let begun = Instant::now();
     // A script that waits a minute for findings wants no other lines.
     let mut progress = ProgressLine::new(Duration::MAX);

@@ -1,5 +1,6 @@
 //! `nfscope metrics`: the reference of all families, from the one table.
 
+use crate::exposition::GROUPS;
 use nfscope_model::family::{ALL, Label};
 use nfscope_model::{Info, Kind};
 use std::fmt::Write;
@@ -60,13 +61,45 @@ pub fn markdown() -> String {
             cell(label.values)
         );
     }
+    out.push_str(BUCKETS);
+    out.push_str("\n| families | edges in text | why |\n| --- | --- | --- |\n");
+    for g in GROUPS {
+        let _ = writeln!(out, "| {} | {} | {} |", g.families, g.text, g.why);
+    }
+    out.push_str(EDGES);
     out
 }
 
 const NOTES: &str = "\
-Histograms have classic buckets at powers of two. A scraper that asks for protobuf gets native histograms with the full\n\
-resolution of the probes. Counters and histograms count since the agent started. A family that this host cannot measure\n\
-has no series; `nfscope_probe_attached` gives the reason.\n";
+Histograms have few classic buckets. A scraper that asks for protobuf gets native histograms with four buckets for each power\n\
+of two. Counters and histograms count since the agent started. A family that this host cannot measure has no series;\n\
+`nfscope_probe_attached` gives the reason.\n";
+
+const BUCKETS: &str = "
+## Buckets
+
+The probes count durations in 110 buckets. Their edges are at 2^(n/4) s from 0.95 µs to 64 s, and at 100 µs, 1, 10 and 100 ms. An
+objective of 1 ms, 10 ms, 100 ms or 1 s therefore has an exact count:
+
+```
+sum(rate(nfscope_op_duration_seconds_bucket{op=\"write\",le=\"0.01\"}[5m])) / sum(rate(nfscope_op_duration_seconds_count{op=\"write\"}[5m]))
+```
+
+The edge of 1 s is `le=\"1.0\"`. Native histograms (schema 2) have no edges at powers of ten. The two halves of a bucket that such an edge
+divides are one bucket there, and `histogram_fraction()` interpolates inside of it.
+
+The text formats carry classic buckets only. They have few edges, so that a scrape of a server with 25 operations in three versions,
+100 clients, 100 exports and 20 disks has fewer than 2,000 samples:
+";
+
+const EDGES: &str = "
+- A family has the same edges in each of its series, on every host and at any time. Prometheus reads a missing bucket as 0. With
+  edges that depend on the values, `sum by (le)` over several servers would count too little.
+- A histogram by version or by disk has a series from its first value on. A version that nobody speaks has none. Every other
+  histogram begins with zeros, so that `rate()` sees its first value.
+- `histogram_quantile()` interpolates between classic edges that are a factor of ten apart. Use native histograms for quantiles, and
+  classic edges for objectives.
+";
 
 /// Each distinct label with the families that carry it.
 fn labels() -> Vec<(&'static Label, Vec<&'static str>)> {

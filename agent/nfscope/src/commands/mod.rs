@@ -12,4 +12,5 @@ pub mod slow;
 mod slow_stream;
 pub mod slow_table;
 pub mod top;
+pub mod what_if;
 pub mod workload;

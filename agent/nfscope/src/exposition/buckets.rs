@@ -1,32 +1,33 @@
-//! A histogram's two faces: coarse classic buckets, and native ones as fine as the kernel keeps them.
+//! A histogram's two faces: few classic buckets, and native ones as fine as the schema.
 
 use nfscope_model::Histogram;
 use prometheus_client::encoding::{NativeHistogram, NativeHistogramBuckets};
 
-/// `le` and count of the classic buckets, not accumulated: one per power of two, and `+Inf`.
-///
-/// A power of two is an edge of every scheme, so each classic bucket is a whole number of fine ones and stays exact.
+/// `le` and count of the classic buckets, not accumulated, and `+Inf` behind them.
 #[derive(Debug, PartialEq)]
 pub(super) struct Classic(pub(super) Vec<(f64, u64)>);
 
 impl Classic {
-    pub(super) fn of(h: &Histogram) -> Self {
-        let per = 1i32 << h.scheme.schema;
-        let last = h.scheme.len - 1;
-        let mut out = Vec::with_capacity(h.scheme.len / per as usize + 2);
-        let mut n = 0;
-        for (i, count) in h.counts.iter().enumerate() {
-            n += count;
-            if i == last || (h.scheme.first + i as i32).rem_euclid(per) == 0 {
-                out.push((h.scheme.upper(i), n));
-                n = 0;
-            }
+    /// With these edges. Each is an edge of the histogram as well, so that a classic bucket is a whole number of fine ones
+    /// and stays exact.
+    pub(super) fn of(h: &Histogram, edges: &[f64]) -> Self {
+        let mut next = 0;
+        let mut up_to = |edge: f64, end: usize| {
+            let n = h.counts[next..end].iter().sum();
+            next = end;
+            (edge, n)
+        };
+        let mut out = Vec::with_capacity(edges.len() + 1);
+        for edge in edges {
+            out.push(up_to(*edge, h.scheme.bucket(*edge) + 1));
         }
+        out.push(up_to(f64::INFINITY, h.counts.len()));
         Classic(out)
     }
 }
 
-/// The same as a native histogram: bucket 0 is its zero bucket, the others keep their index.
+/// The same as a native histogram: bucket 0 is its zero bucket, the others keep their index. Native histograms have the edges
+/// of their schema only, so that what a power of ten divides is put together again.
 #[derive(Debug)]
 pub(super) struct Native {
     schema: i32,
@@ -41,6 +42,7 @@ impl Native {
     const GAP: i32 = 2;
 
     pub(super) fn of(h: &Histogram) -> Self {
+        let h = &h.undivided();
         let mut native = Native {
             schema: i32::from(h.scheme.schema),
             zero_threshold: h.scheme.edge(0),
@@ -125,25 +127,37 @@ mod tests {
     }
 
     #[test]
-    fn classic_edges_are_the_powers_of_two() {
-        let edges: Vec<f64> = Classic::of(&Histogram::new(Scheme::TIME))
-            .0
-            .iter()
-            .map(|b| b.0)
-            .collect();
-        let mut expected: Vec<f64> = (-20..=6).map(|n| 2f64.powi(n)).collect();
-        expected.push(f64::INFINITY);
-        assert_eq!(edges, expected);
-        assert_eq!(Classic::of(&Histogram::new(Scheme::SIZE)).0.len(), 32);
-        assert_eq!(Classic::of(&Histogram::new(Scheme::COUNT)).0.len(), 12);
+    fn classic_edges_are_those_asked_for() {
+        for edges in [&[][..], &[1.0], &[1e-4, 0.001, 0.5, 64.0]] {
+            let classic = Classic::of(&Histogram::new(Scheme::TIME), edges).0;
+            let mut asked = edges.to_vec();
+            asked.push(f64::INFINITY);
+            assert_eq!(classic.iter().map(|b| b.0).collect::<Vec<_>>(), asked);
+        }
     }
 
     #[test]
     fn a_classic_bucket_holds_what_is_not_above_its_le() {
         let values = [
-            0.0, 1e-6, 0.000_5, 0.001, 0.9, 1.0, 1.000_1, 64.0, 65.0, 1e9,
+            0.0,
+            1e-6,
+            1e-4,
+            0.000_5,
+            0.001,
+            0.001_000_001,
+            0.01,
+            0.010_000_001,
+            0.1,
+            0.100_000_001,
+            0.9,
+            1.0,
+            1.000_000_001,
+            64.0,
+            65.0,
+            1e9,
         ];
-        let classic = Classic::of(&filled(Scheme::TIME, &values)).0;
+        let edges = [1e-4, 0.001, 0.01, 0.1, 1.0, 64.0];
+        let classic = Classic::of(&filled(Scheme::TIME, &values), &edges).0;
         let mut accumulated = 0;
         for (le, n) in classic {
             accumulated += n;
@@ -154,7 +168,7 @@ mod tests {
 
     #[test]
     fn native_buckets_keep_index_and_count() {
-        let scheme = Scheme::TIME;
+        let scheme = Scheme::TIME.undivided();
         let mut h = Histogram::new(scheme);
         // Neighbours, a short gap, a long gap, the zero bucket and the overflow bucket.
         for (i, n) in [(0, 9), (1, 1), (2, 7), (5, 3), (40, 2), (scheme.len - 1, 4)] {
@@ -168,6 +182,24 @@ mod tests {
             BTreeMap::from([(-79, 1), (-78, 7), (-75, 3), (-40, 2), (25, 4)])
         );
         assert_eq!(native.spans, [(-79, 5), (34, 1), (64, 1)]);
+    }
+
+    /// Values on both sides of every power of ten, which the schema does not know.
+    #[test]
+    fn native_buckets_have_no_edges_but_those_of_their_schema() {
+        let values: Vec<f64> = [1e-4, 0.001, 0.01, 0.1, 1.0]
+            .into_iter()
+            .flat_map(|v| [v * 0.999, v, v * 1.001, v * 1.02])
+            .collect();
+        let native = Native::of(&filled(Scheme::TIME, &values));
+        let plain = Native::of(&filled(Scheme::TIME.undivided(), &values));
+        assert_eq!(native.schema, 2);
+        assert_eq!(read(&native), read(&plain));
+        let mut truth = BTreeMap::new();
+        for v in &values {
+            *truth.entry((v.log2() * 4.0).ceil() as i32).or_insert(0) += 1;
+        }
+        assert_eq!(read(&native), truth);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One snapshot, encoded by prometheus-client's own encoders.
 
 use crate::exposition::buckets::{Classic, Native};
+use crate::exposition::classic_edges;
 use nfscope_model::family::Label;
 use nfscope_model::{Info, Kind, Sample, Series, Snapshot};
 use prometheus_client::encoding::{
@@ -37,7 +38,7 @@ impl Collector {
         &self,
         out: &mut DescriptorEncoder,
         info: &Info,
-        all: &[Series],
+        all: &[&Series],
     ) -> Result<(), Error> {
         let (name, unit) = match self.naming {
             Naming::Whole => (info.name, None),
@@ -45,26 +46,27 @@ impl Collector {
         };
         let help = format!("{}.", info.help);
         let mut family = out.encode_descriptor(name, &help, unit.as_ref(), kind(info.kind))?;
+        let edges = classic_edges::of(info).map_or(&[][..], |group| group.edges);
         for s in all {
             let labels = Labels(info.labels, &s.labels);
             if info.labels.is_empty() {
                 // An empty label set would print as `{}`.
-                self.sample(&mut family, &s.sample)?;
+                self.sample(&mut family, &s.sample, edges)?;
             } else {
-                self.sample(&mut family.encode_family(&labels)?, &s.sample)?;
+                self.sample(&mut family.encode_family(&labels)?, &s.sample, edges)?;
             }
         }
         Ok(())
     }
 
-    fn sample(&self, out: &mut MetricEncoder, sample: &Sample) -> Result<(), Error> {
+    fn sample(&self, out: &mut MetricEncoder, sample: &Sample, edges: &[f64]) -> Result<(), Error> {
         match sample {
             // A counter's encoder appends `_total`, which a whole name already has.
             Sample::Counter(v) if self.naming == Naming::Whole => out.encode_gauge(&Number(*v)),
             Sample::Counter(v) => out.encode_counter::<NoLabelSet, _, f64>(&Number(*v), None),
             Sample::Gauge(v) => out.encode_gauge(&Number(*v)),
             Sample::Histogram(h) => {
-                let (classic, native) = (Classic::of(h), Native::of(h));
+                let (classic, native) = (Classic::of(h, edges), Native::of(h));
                 out.encode_histogram_with_native::<NoLabelSet>(
                     h.sum,
                     h.count(),
@@ -80,9 +82,22 @@ impl Collector {
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
         for (info, series) in self.snapshot.filled() {
-            self.family(&mut out, info, series)?;
+            let shown: Vec<_> = series.iter().filter(|s| shown(info, &s.sample)).collect();
+            if !shown.is_empty() {
+                self.family(&mut out, info, &shown)?;
+            }
         }
         Ok(())
+    }
+}
+
+/// A version that nobody speaks and a queue that a disk does not have are not worth their zeros. Others keep theirs: the first
+/// wait for a log is lost to a rate that has no zero before it.
+fn shown(info: &Info, sample: &Sample) -> bool {
+    let usual = |l: &Label| matches!(l.name, "version" | "device");
+    match sample {
+        Sample::Histogram(h) => h.count() > 0 || !info.labels.iter().any(usual),
+        Sample::Counter(_) | Sample::Gauge(_) => true,
     }
 }
 

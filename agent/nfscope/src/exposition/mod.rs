@@ -1,17 +1,19 @@
 //! Snapshots as Prometheus expositions: classic text, OpenMetrics text and Prometheus protobuf.
 
 mod buckets;
+mod classic_edges;
 mod encoder;
 mod format;
 mod negotiation;
 mod self_metrics;
 
+pub use classic_edges::GROUPS;
 pub use format::Format;
 pub use negotiation::negotiate;
 pub use self_metrics::describe;
 
 use encoder::{Collector, Naming};
-use nfscope_model::Snapshot;
+use nfscope_model::{Snapshot, family};
 use prometheus_client::encoding::{prometheus_protobuf, text};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
@@ -32,8 +34,41 @@ pub fn encode(snapshot: &Arc<Snapshot>, format: Format) -> anyhow::Result<Vec<u8
     }
     let mut out = String::new();
     text::encode_registry(&mut out, &registry)?;
+    let mut out = summaries(&out);
     if format == Format::OpenMetrics {
         text::encode_eof(&mut out)?;
     }
     Ok(out.into_bytes())
+}
+
+/// Families without classic edges as summaries. A histogram must have the bucket `+Inf` in text, which says again what the count
+/// says; the encoder has no summaries.
+fn summaries(text: &str) -> String {
+    let no_edges =
+        |info: &&&family::Info| classic_edges::of(info).is_some_and(|g| g.edges.is_empty());
+    let families: Vec<[String; 2]> = family::ALL
+        .iter()
+        .filter(no_edges)
+        .map(|f| {
+            [
+                format!("# TYPE {} ", f.name),
+                format!("{}_bucket{{", f.name),
+            ]
+        })
+        .collect();
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let of = |i: usize| families.iter().find(|f| line.starts_with(&*f[i]));
+        if of(1).is_some() {
+            continue;
+        }
+        match of(0) {
+            Some([kind, _]) => {
+                out += kind;
+                out += "summary\n";
+            }
+            None => out += line,
+        }
+    }
+    out
 }

@@ -31,7 +31,7 @@ pub(super) fn render(host: &str, status: &Status) -> String {
          <p class=\"state\" style=\"--edge: var(--{edge})\">{state}</p>\n\
          <ul class=\"links\">\n\
          <li><a href=\"/metrics\">/metrics</a><p class=\"soft\">for Prometheus: text, OpenMetrics, native histograms</p></li>\n\
-         <li><a href=\"/healthz\">/healthz</a><p class=\"soft\">200 while NFS operations are being timed</p></li>\n\
+         <li><a href=\"/healthz\">/healthz</a><p class=\"soft\">200 while NFS operations are being timed; degraded while requests are stuck</p></li>\n\
          <li><a href=\"/probes\">/probes</a><p class=\"soft\">JSON: every probe program, its state and the reason</p></li>\n\
          <li><a href=\"/snapshot\">/snapshot</a><p class=\"soft\">JSON: all values, for <code>nfscope top</code></p></li>\n\
          <li><a href=\"/slow\">/slow</a><p class=\"soft\">JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code></p></li>\n\

@@ -62,7 +62,13 @@ pub(super) async fn answer<B>(
         }
         "/snapshot" => reading(source, Body::Json, JSON).await,
         "/healthz" => match source.status().health() {
-            Ok(()) => plain(StatusCode::OK, "ok\n".to_owned()),
+            // The agent is well: who restarts it for its answer would only lose sight of the server.
+            Ok(()) => plain(
+                StatusCode::OK,
+                source
+                    .degraded()
+                    .map_or_else(|| "ok\n".to_owned(), |why| format!("degraded: {why}\n")),
+            ),
             Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n"),
         },
         "/probes" => probes(&source.status()),

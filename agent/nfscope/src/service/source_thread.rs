@@ -72,6 +72,8 @@ pub struct SourceHandle {
     /// Behind `requests`, whose end the thread hears of.
     _ended: Ended,
     status: watch::Receiver<Status>,
+    /// Why the server does not serve all requests, as far as the agent finds.
+    degraded: watch::Receiver<Option<String>>,
     /// Held while reading: whoever comes meanwhile waits and finds the reading fresh.
     last: Mutex<Option<Reading>>,
 }
@@ -110,6 +112,7 @@ impl SourceHandle {
     ) -> std::io::Result<(SourceHandle, oneshot::Receiver<anyhow::Result<()>>)> {
         let (requests, asked) = mpsc::channel();
         let (publish, status) = watch::channel(Status::Attaching);
+        let (warn, degraded) = watch::channel(None);
         let (tell, started) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("probes".to_owned())
@@ -118,7 +121,7 @@ impl SourceHandle {
                     publish.send_replace(Status::Running(source.probes().into()));
                     // Nobody listening means that the agent is on its way out; the loop will see it.
                     let _ = tell.send(Ok(()));
-                    run(source.as_mut(), &asked, &publish);
+                    run(source.as_mut(), &asked, &publish, &warn);
                 }
                 Err(e) => drop(tell.send(Err(e))),
             })?;
@@ -126,6 +129,7 @@ impl SourceHandle {
             requests,
             _ended: Ended(thread, status.clone()),
             status,
+            degraded,
             last: Mutex::new(None),
         };
         Ok((handle, started))
@@ -134,6 +138,11 @@ impl SourceHandle {
     /// Where the probes stand now.
     pub fn status(&self) -> Status {
         self.status.borrow().clone()
+    }
+
+    /// Why the server does not serve all requests now; `None` where nothing is stuck.
+    pub fn degraded(&self) -> Option<String> {
+        self.degraded.borrow().clone()
     }
 
     /// To follow changes.
@@ -239,7 +248,12 @@ fn encode(snapshot: &Arc<Snapshot>, body: Body) -> anyhow::Result<Bytes> {
 }
 
 /// Serves readings and subscribers until the last [`SourceHandle`] is gone.
-fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Request>, publish: &watch::Sender<Status>) {
+fn run(
+    source: &mut dyn Source,
+    asked: &mpsc::Receiver<Request>,
+    publish: &watch::Sender<Status>,
+    warn: &watch::Sender<Option<String>>,
+) {
     let mut polled = Instant::now();
     let mut subscribers = Subscribers::default();
     let mut looked = Instant::now();
@@ -252,6 +266,7 @@ fn run(source: &mut dyn Source, asked: &mpsc::Receiver<Request>, publish: &watch
             for change in findings.step(source.peek(), SystemTime::now()) {
                 say(&change.to_string());
             }
+            warn.send_replace(findings.degraded().map(str::to_owned));
         }
         let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
         if !subscribers.idle() {

@@ -36,8 +36,8 @@ const COLUMNS: &[&str] = &[
 const OP: &[&str] = &[
     "  cpu running on a CPU; runqueue ready to run, waiting for a CPU;",
     "  log asleep until the journal or intent log is durable; disk asleep for block",
-    "  I/O outside the log; lock any other sleep. `no phases`: this agent does not",
-    "  split operations.",
+    "  I/O outside the log, or in the write throttle of ZFS; lock any other sleep.",
+    "  `no phases`: this agent does not split operations.",
 ];
 
 const RPC: &[&str] = &[

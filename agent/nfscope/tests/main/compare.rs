@@ -1,7 +1,7 @@
 //! Recordings held against each other, where what changed is known because they are literals.
 
 use crate::fixture::golden;
-use crate::fixture::recordings::{DISKS, FLASH, recording, series_set, writes};
+use crate::fixture::recordings::{DISKS, FLASH, recording, series_set, undivided, writes};
 use crate::fixture::tale::Tale;
 use nfscope_baseline::capacity::{capacity, render};
 use nfscope_baseline::compare::compare;
@@ -34,6 +34,47 @@ fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
 
 fn warned(c: &Comparison) -> Vec<&str> {
     c.caveats.iter().map(|w| w.kind).collect()
+}
+
+/// Recordings of before there were edges at powers of ten. FLASH is just below one of them, so that it matters whether the two
+/// halves of its bucket are one again.
+#[test]
+fn recordings_with_fewer_edges_are_compared_in_their_own() {
+    let now = recording("now", 3, WINDOWS, &writes(FLASH));
+    let before = undivided(&now, 0..WINDOWS);
+    let between = undivided(&now, 0..WINDOWS / 2);
+    assert_ne!(before, now);
+    let same = held(&before, &before);
+    assert!(
+        same.rows
+            .iter()
+            .any(|r| r.before.is_some_and(|i| i.value > 0.0))
+    );
+    for (a, b) in [
+        (&before, &now),
+        (&now, &before),
+        (&between, &now),
+        (&before, &between),
+    ] {
+        let c = held(a, b);
+        // Whatever the order, both sides have the values of the old recording, the later one as well.
+        for (row, expected) in c.rows.iter().zip(&same.rows) {
+            let what = format!("{:?} {:?}", row.subject, row.quantity);
+            assert_eq!(
+                (row.before, row.after),
+                (expected.before, expected.after),
+                "{what}"
+            );
+            assert_eq!(row.verdict, Verdict::NoEvidence, "{what}");
+        }
+        assert_eq!(c.rows.len(), same.rows.len());
+        assert_eq!(c.curves, same.curves);
+    }
+    // What changed is found all the same.
+    let slower = recording("slower", 4, WINDOWS, &writes(DISKS));
+    let p99 = Quantity::Quantile { percent: 99 };
+    let c = held(&undivided(&slower, 0..WINDOWS), &now);
+    assert_eq!(verdict(&c, "write", &p99), Verdict::Better);
 }
 
 #[test]

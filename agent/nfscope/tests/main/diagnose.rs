@@ -5,7 +5,7 @@ use crate::fixture::{golden, histogram};
 use nfscope_diagnose::tracker::{Change, FindingTracker};
 use nfscope_diagnose::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Verdict};
-use nfscope_model::{Scheme, Snapshot, family as f};
+use nfscope_model::{HeldRequest, Scheme, Snapshot, family as f};
 use std::time::{Duration, SystemTime};
 
 fn kinds(d: &Diagnosis) -> Vec<Kind> {
@@ -20,6 +20,26 @@ fn each_cause_is_named() {
     };
     let cases = [
         (slow_log(), vec!["slow_intent_log"]),
+        // A log of a millisecond that has nearly all of the time.
+        (
+            Tale {
+                requests: 2000,
+                log: 1.2e-3,
+                stability: "file_sync",
+                ..QUIET
+            },
+            vec!["slow_intent_log"],
+        ),
+        // Nine requests of 1.5 s each: few, and each of them is felt.
+        (
+            Tale {
+                requests: 9,
+                disk: 1.5,
+                op: "read",
+                ..QUIET
+            },
+            vec!["slow_disk"],
+        ),
         // The threads wait for nothing slow: they are too few.
         (
             Tale {
@@ -30,7 +50,7 @@ fn each_cause_is_named() {
             },
             vec!["thread_starvation"],
         ),
-        // The same queue, because the threads wait for the disks.
+        // The same queue, while the threads wait for the disks, which serve many requests at once: more threads serve more.
         (
             Tale {
                 queue: 40e-3,
@@ -39,7 +59,7 @@ fn each_cause_is_named() {
                 op: "read",
                 ..slow.clone()
             },
-            vec!["slow_disk"],
+            vec!["thread_starvation", "slow_disk"],
         ),
         // The same queue, because the threads wait for a CPU.
         (
@@ -147,7 +167,7 @@ fn healthy_servers_have_no_finding() {
         // A log is not slow because every operation waits for it.
         Tale {
             requests: 2000,
-            log: 1.2e-3,
+            log: 0.6e-3,
             stability: "file_sync",
             ..QUIET
         },
@@ -186,7 +206,7 @@ fn healthy_servers_have_no_finding() {
 fn a_slow_log_of_local_programs_is_no_finding() {
     let fast = Tale {
         requests: 2000,
-        log: 1.2e-3,
+        log: 0.6e-3,
         stability: "file_sync",
         ..QUIET
     };
@@ -221,11 +241,11 @@ fn odd_windows_have_finite_numbers_and_no_finding() {
         zero.since(&later),
         // nfsd was stopped: no threads.
         stopped.since(&zero),
-        // One operation, however slow.
+        // One operation, too short for anybody to feel it.
         Tale {
             requests: 1,
-            log: 5.0,
-            queue: 5.0,
+            log: 0.2,
+            queue: 0.2,
             ..slow_log()
         }
         .window(),
@@ -292,7 +312,7 @@ fn a_finding_neither_flaps_nor_lingers() {
         s.value(&f::BOTTLENECK_ACTIVE, ["slow_intent_log"]),
         Some(1.0)
     );
-    assert!(s.value(&f::BOTTLENECK_SCORE, ["slow_intent_log"]).unwrap() > 0.8);
+    assert!(s.value(&f::BOTTLENECK_SCORE, ["slow_intent_log"]).unwrap() > 0.7);
     assert_eq!(step(&mut tracker, &QUIET), []);
     let ended = step(&mut tracker, &QUIET);
     let [Change::Cleared(Kind::SlowIntentLog, held)] = ended[..] else {
@@ -321,6 +341,59 @@ fn a_finding_neither_flaps_nor_lingers() {
     assert_eq!(report["history"][0]["began"], 1_000_060.0);
     assert_eq!(report["history"][0]["ended"], 1_000_100.0);
     assert_eq!(report["last_window"]["verdict"], "healthy");
+}
+
+/// A hung disk is reported after one window, and `/healthz` knows of it.
+#[test]
+fn stuck_requests_are_reported_at_once() {
+    let mut tracker = FindingTracker::default();
+    let step = |tracker: &mut FindingTracker, n: u64, stuck: bool| {
+        let mut s = QUIET.snapshot(n);
+        s.probes = vec![crate::fixture::status(
+            "nfsd_op_end",
+            true,
+            QUIET.state(),
+            "",
+        )];
+        if stuck {
+            s.held.push(HeldRequest {
+                seconds: 2.0,
+                wait: "disk".into(),
+                ..HeldRequest::default()
+            });
+        }
+        tracker.step(s, SystemTime::UNIX_EPOCH)
+    };
+    assert_eq!(step(&mut tracker, 1, false), []);
+    assert_eq!(tracker.degraded(), None);
+    let began = step(&mut tracker, 2, true);
+    assert!(
+        matches!(began[..], [Change::Began(Kind::StuckRequests, _)]),
+        "{began:?}"
+    );
+    let why = "1 request is stuck in the server now, the oldest for 2.00 s";
+    assert_eq!(tracker.degraded(), Some(why));
+    assert_eq!(step(&mut tracker, 3, false), []);
+    let ended = step(&mut tracker, 4, false);
+    assert!(
+        matches!(ended[..], [Change::Cleared(Kind::StuckRequests, _)]),
+        "{ended:?}"
+    );
+    assert_eq!(tracker.degraded(), None);
+}
+
+#[test]
+fn the_thresholds_are_on_a_page() {
+    let mut page = String::from(
+        "# Thresholds of the diagnosis\n\n<!-- written by UPDATE_GOLDEN=1 cargo test -p nfscope --test main -->\n\
+         | threshold | value | what it decides | why |\n| --- | --- | --- | --- |\n",
+    );
+    for t in nfscope_diagnose::thresholds::ALL {
+        let name = t.name.to_lowercase().replace('_', " ");
+        page += &format!("| {name} | {} | {} | {} |\n", t.value, t.decides, t.reason);
+    }
+    page += "<!-- end of generated table -->\n";
+    golden("../../../../docs/thresholds.md", &page);
 }
 
 #[test]

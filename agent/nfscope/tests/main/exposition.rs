@@ -1,8 +1,8 @@
 //! Whole expositions of a literal snapshot, in all three formats.
 
-use crate::fixture::{golden, snapshot};
+use crate::fixture::{golden, histogram, large_server, snapshot};
 use nfscope::exposition::{Format, describe, encode};
-use nfscope_model::{Kind, Sample, Snapshot, family};
+use nfscope_model::{Kind, Sample, Scheme, Snapshot, family};
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 use prost::Message;
 use std::sync::Arc;
@@ -50,6 +50,9 @@ fn protobuf_has_both_faces_of_every_histogram() {
     let expected: Vec<_> = snapshot.filled().map(|(i, _)| i.name).collect();
     assert_eq!(names, expected);
     for (f, (info, series)) in families.iter().zip(snapshot.filled()) {
+        // The one histogram by version that has no value.
+        let series = series.iter().filter(|s| s.labels != ["3", "lookup"]);
+        let series: Vec<_> = series.collect();
         assert_eq!(f.metric.len(), series.len(), "{}", f.name);
         for (m, s) in f.metric.iter().zip(series) {
             let values: Vec<_> = m.label.iter().map(|l| l.value.clone()).collect();
@@ -63,6 +66,14 @@ fn protobuf_has_both_faces_of_every_histogram() {
                     assert_eq!(p.sample_sum, h.sum);
                     assert_eq!(p.bucket.last().unwrap().cumulative_count, h.count());
                     assert_eq!(p.schema, i32::from(h.scheme.schema));
+                    // Halves of a bucket are one again.
+                    let plain = h.undivided();
+                    let used = plain.counts.iter().skip(1).filter(|n| **n > 0).count();
+                    let told = p.positive_delta.iter().scan(0, |one, d| {
+                        *one += d;
+                        Some(*one)
+                    });
+                    assert_eq!(told.filter(|n| *n > 0).count(), used);
                     let (mut total, mut one) = (p.zero_count as i64, 0);
                     for d in &p.positive_delta {
                         one += d;
@@ -95,4 +106,97 @@ fn a_host_that_measures_nothing_still_says_what_runs() {
 fn the_reference_page_is_the_table_in_the_code() {
     let page = nfscope::commands::metrics::markdown();
     golden("../../../../docs/metrics.md", &page);
+}
+
+/// The samples of a scrape: all lines but comments.
+fn samples(s: Snapshot, format: Format) -> Vec<String> {
+    let text = String::from_utf8(encode(&Arc::new(s), format).unwrap()).unwrap();
+    let samples = text.lines().filter(|l| !l.starts_with('#'));
+    samples.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_scrape_of_a_large_server_stays_small() {
+    let mut s = large_server::snapshot();
+    describe(&mut s, Duration::from_millis(20));
+    for (family, series) in [
+        (
+            &family::OP_DURATION.info,
+            large_server::OPERATIONS * large_server::VERSIONS.len(),
+        ),
+        (&family::CLIENT_OPS.info, large_server::CLIENTS + 1),
+        (&family::EXPORT_OPS.info, large_server::EXPORTS + 1),
+        (&family::BLOCK_INFLIGHT.info, large_server::DISKS),
+    ] {
+        assert_eq!(s.series(family).len(), series, "{}", family.name);
+    }
+    for format in [Format::Plain, Format::OpenMetrics] {
+        let all = samples(s.clone(), format);
+        let mut by_family = std::collections::BTreeMap::new();
+        for line in &all {
+            let name = line.split(['{', ' ']).next().unwrap();
+            *by_family.entry(name).or_insert(0) += 1;
+        }
+        println!("{} samples as {format:?}", all.len());
+        assert!(all.len() <= 2_000, "{}: {by_family:#?}", all.len());
+    }
+}
+
+/// An objective is a count of what took at most so long: exact on the edge, and a nanosecond above it.
+#[test]
+fn objectives_are_counted_exactly() {
+    let edges = [0.001, 0.01, 0.1, 1.0];
+    let values: Vec<(f64, u64)> = edges
+        .iter()
+        .flat_map(|e| [(e - 1e-9, 1), (*e, 2), (e + 1e-9, 4)])
+        .collect();
+    let mut s = Snapshot::default();
+    let labels = ["3", "write"];
+    s.histogram(
+        &family::OP_DURATION,
+        labels,
+        histogram(Scheme::TIME, &values),
+    );
+    s.histogram(
+        &family::RPC_DURATION,
+        ["3"],
+        histogram(Scheme::TIME, &values),
+    );
+    for format in [Format::Plain, Format::OpenMetrics] {
+        let all = samples(s.clone(), format);
+        for (series, labels) in [
+            ("nfscope_op_duration_seconds", r#"version="3",op="write""#),
+            ("nfscope_rpc_duration_seconds", r#"version="3""#),
+        ] {
+            for (le, count) in [
+                ("0.001", 3),
+                ("0.01", 10),
+                ("0.1", 17),
+                ("1.0", 24),
+                ("+Inf", 28),
+            ] {
+                let line = format!("{series}_bucket{{le=\"{le}\",{labels}}} {count}");
+                assert!(all.contains(&line), "{line}\n{all:#?}");
+            }
+        }
+    }
+}
+
+/// Disks have a rate and a mean in text; whoever wants more asks for native histograms.
+#[test]
+fn disks_are_summaries_in_text() {
+    for format in [Format::Plain, Format::OpenMetrics] {
+        let text = text(format);
+        for name in [
+            family::BLOCK_QUEUE.info.name,
+            family::BLOCK_DEVICE.info.name,
+        ] {
+            assert!(text.contains(&format!("# TYPE {name} summary\n")));
+            assert!(!text.contains(&format!("{name}_bucket")));
+            for part in ["sum", "count"] {
+                assert!(text.contains(&format!("{name}_{part}{{device=\"vda\"")));
+            }
+        }
+        assert!(text.contains("# TYPE nfscope_op_duration_seconds histogram\n"));
+    }
 }

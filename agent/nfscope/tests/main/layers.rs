@@ -11,12 +11,16 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 /// Crates by folder, lowest layer first, each with those of ours that it may use.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("probes", &[]),
     ("agent/model", &[]),
     ("agent/text", &["nfscope-model"]),
     ("agent/stats", &["nfscope-model"]),
     ("agent/source", &["nfscope-model", "nfscope-probes"]),
+    (
+        "agent/whatif",
+        &["nfscope-model", "nfscope-stats", "nfscope-text"],
+    ),
     ("agent/diagnose", &["nfscope-model", "nfscope-text"]),
     (
         "agent/baseline",
@@ -31,10 +35,14 @@ const CRATES: [(&str, &[&str]); 9] = [
             "nfscope-source",
             "nfscope-stats",
             "nfscope-text",
+            "nfscope-whatif",
         ],
     ),
     // The program is run, not linked.
-    ("tests", &["nfscope-diagnose", "nfscope-model"]),
+    (
+        "tests",
+        &["nfscope-diagnose", "nfscope-model", "nfscope-whatif"],
+    ),
 ];
 
 /// Libraries that only these crates may use: what meets the kernel, the database, the command line, HTTP and the terminal.

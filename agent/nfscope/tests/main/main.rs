@@ -2,6 +2,8 @@
 //! once; what measures this process or changes it has programs of its own.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[cfg(target_os = "linux")]
+mod attach;
 mod baseline;
 mod baseline_size;
 mod baseline_store;

@@ -9,24 +9,26 @@ mod read;
 
 use crate::source::{Options, Source};
 use host::diskstats::Busy;
+use host::export_devices::ExportDevices;
 use host::facts::Facts;
 use host::file_handle::Exports;
 use host::procfs::{DeviceNames, KernelCounts};
 use host::zfs_datasets::Datasets;
-use host::{cpu, exports};
+use host::{cpu, exports, unseen};
+use load::attach::{self, Attached};
 use load::detach::Detached;
-use load::loader;
 use load::maps::Shared;
 use load::object::{self, Loaded};
 use load::program::Probe;
 use load::program_table::{LOG_WAITS, PROBES};
 use nfscope_model::host_report::{Report, Verdict};
 use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use read::coverage::Coverage;
 use read::nfsd::{Monotonic, Phases};
 use read::slow_ops::Listening;
 use read::top_k::ClientAccounting;
 use read::zfs::Zfs;
-use read::{LOGS, block, logs, monotonic_ns, nfsd, probe_runs};
+use read::{LOGS, block, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -39,10 +41,12 @@ struct Linux {
     states: Vec<ProbeStatus>,
     devices: DeviceNames,
     busy: Busy,
+    export_devices: ExportDevices,
     began: Duration,
     exports: Exports,
     accounting: ClientAccounting,
     monotonic: Monotonic,
+    coverage: Coverage,
     zfs: Zfs,
     datasets: Datasets,
     listening: Option<Listening>,
@@ -62,9 +66,13 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         ),
         None => None,
     };
-    let facts = Facts::gather();
-    let shared = Shared::create();
-    let (loaded, mut states) = loader::load_all(&facts, &shared, without(options));
+    let facts = Facts::gather().skipping(options.skip_one_in);
+    let shared = Shared::create(options.max_pairs);
+    if !options.phases || !options.books {
+        shared.without_books();
+    }
+    let probes = in_order(without(options));
+    let (loaded, mut states) = together(attach::attach(probes, &facts, &shared));
     if !options.late_attach {
         for s in states.iter_mut().filter(|s| s.state.may_come()) {
             s.fix = "restart the agent once that is there, or allow late attach".into();
@@ -77,6 +85,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         exports: Exports::default(),
         accounting: ClientAccounting::new(options.max_clients, options.max_exports),
         monotonic: Monotonic::default(),
+        coverage: Coverage::default(),
         zfs: Zfs::default(),
         datasets: Datasets::default(),
         listening: None,
@@ -86,6 +95,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         states,
         devices: DeviceNames::default(),
         busy: Busy::default(),
+        export_devices: ExportDevices::default(),
         began: Duration::from_nanos(monotonic_ns()),
         _statistics: statistics,
     }))
@@ -96,6 +106,36 @@ fn without(options: &Options) -> &'static [&'static str] {
     if options.phases { &[] } else { &["sched"] }
 }
 
+/// All probes but those left out, in the order in which they attach. The first of the table comes last: operations are timed when
+/// all that tells what they wait for is there.
+/// Before all others it is decided how waits are measured, which log probes follow.
+fn in_order(without: &[&str]) -> impl Iterator<Item = &'static Probe> {
+    let mut probes: Vec<_> = PROBES.iter().collect();
+    probes.retain(|p| !without.contains(&p.word));
+    probes.reverse();
+    probes.sort_by_key(|p| p.word != "sched");
+    probes.into_iter()
+}
+
+/// What is loaded, by probe, and the status of every program in the order of the table.
+fn together(attached: Vec<Attached>) -> (BTreeMap<&'static str, Loaded>, Vec<ProbeStatus>) {
+    let (mut loaded, mut states) = (BTreeMap::new(), Vec::new());
+    for (probe, l, mut s) in attached {
+        loaded.extend(l.map(|l| (probe.word, l)));
+        s.append(&mut states);
+        states = s;
+    }
+    (loaded, states)
+}
+
+/// See [`crate::kernel_stack`].
+pub fn kernel_stack(thread: u32) -> Vec<String> {
+    match host::task::state(thread) {
+        Some(_) => host::task::kernel_stack(thread),
+        None => Vec::new(),
+    }
+}
+
 /// See [`crate::words`].
 pub fn words() -> impl Iterator<Item = &'static str> {
     PROBES.iter().map(|p| p.word)
@@ -104,7 +144,8 @@ pub fn words() -> impl Iterator<Item = &'static str> {
 /// See [`crate::check`].
 pub fn check() -> Report {
     let facts = Facts::gather();
-    let (_, probes) = loader::load_all(&facts, &Shared::create(), &[]);
+    let shared = Shared::create(Options::default().max_pairs);
+    let (loaded, probes) = together(attach::attach(in_order(&[]), &facts, &shared));
     let can = nfscope_model::probe::times_operations(&probes);
     let whole = probes
         .iter()
@@ -115,31 +156,39 @@ pub fn check() -> Report {
             (true, false) => Verdict::Degraded,
             (false, _) => Verdict::None,
         },
-        facts: facts.show(),
+        facts: facts.show(
+            loaded
+                .iter()
+                .map(|(probe, l)| l.kernel_memory(*probe == "nfsd"))
+                .sum(),
+        ),
         exports: exports::list(&|fs, log| logs::measured(&LOGS, fs, log, &probes)),
         probes,
+        unseen: unseen::list(),
     }
 }
 
 impl Linux {
-    /// As load_all() takes them.
     fn probes_in_order(&self) -> impl Iterator<Item = &'static Probe> + use<> {
-        let without = without(&self.options);
-        PROBES.iter().filter(|p| !without.contains(&p.word)).rev()
+        in_order(without(&self.options))
     }
 
-    /// Loads a probe anew, as things are now.
-    fn load(&mut self, probe: &'static Probe) {
-        let (loaded, states) = loader::load(probe, &Facts::gather(), &self.shared);
-        loader::release_free_memory();
-        if let Some(l) = loaded {
-            self.loaded.insert(probe.word, l);
-            if let ("nfsd", Some(want)) = (probe.word, self.wanted.clone()) {
-                // Whoever listens gets signs of life all the same.
-                let _ = self.watch_slow(Some(&want));
-            }
+    /// Loads probes anew, as things are now.
+    fn load(&mut self, probes: Vec<&'static Probe>) {
+        if probes.is_empty() {
+            return;
         }
-        self.set_states(probe, states);
+        let facts = Facts::gather().skipping(self.options.skip_one_in);
+        for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {
+            if let Some(l) = loaded {
+                self.loaded.insert(probe.word, l);
+                if let ("nfsd", Some(want)) = (probe.word, self.wanted.clone()) {
+                    // Whoever listens gets signs of life all the same.
+                    let _ = self.watch_slow(Some(&want));
+                }
+            }
+            self.set_states(probe, states);
+        }
     }
 
     fn set_states(&mut self, probe: &Probe, states: Vec<ProbeStatus>) {
@@ -167,8 +216,10 @@ impl Linux {
         if word == "nfsd" {
             // Not before: until they are gone its programs take requests in hand.
             self.shared.clear();
+            self.shared.settle(false);
             // Both compare with what the probe counted, which starts anew.
             self.monotonic = Monotonic::default();
+            self.coverage = Coverage::default();
             self.accounting =
                 ClientAccounting::new(self.options.max_clients, self.options.max_exports);
         }
@@ -208,7 +259,7 @@ impl Linux {
 
     /// Which phases are measured here; `None` without any.
     fn phases(&self) -> Option<Phases> {
-        if !self.attached("sched_switched") {
+        if !self.attached("sched_switched") && !self.attached("sched_io_end") {
             return None;
         }
         let refused = |p: &ProbeStatus| p.state == ProbeState::Unsupported;
@@ -239,9 +290,11 @@ impl Source for Linux {
             let phases = self.phases();
             let timed = nfsd::read(l, &mut s, phases, &mut self.monotonic);
             self.accounting.read(l, &mut self.exports, &mut s);
+            held::read(l, &mut self.exports, phases.is_some(), &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
-                nfsd::coverage(l, timed, [k, &after], &mut s);
+                self.coverage.read(l, timed, [k, &after], &mut s);
             }
+            l.unmap();
         }
         if let Some(k) = &kernel {
             nfsd::kernel(k, &mut s);
@@ -249,8 +302,10 @@ impl Source for Linux {
         logs::read(&LOGS, &self.loaded, &self.states, &mut self.devices, &mut s);
         if let Some(l) = self.loaded.get("block") {
             block::read(l, &mut s, &mut self.devices);
+            l.unmap();
         }
         self.busy.read(&mut s);
+        self.export_devices.read(&mut self.devices, &mut s);
         self.zfs.read(self.loaded.get("zfs"), &mut s);
         cpu::read(&mut s);
         probe_runs::read(&self.loaded, self.options.probe_stats, &mut s);
@@ -298,6 +353,7 @@ impl Source for Linux {
         if !self.options.late_attach {
             return;
         }
+        let mut come = Vec::new();
         for probe in self.probes_in_order() {
             let replaced = self.detached.module_replaced(probe);
             let waiting = self
@@ -311,9 +367,10 @@ impl Source for Linux {
                     .all(|m| host::procfs::module_present(m))
             };
             if replaced || (waiting && there()) {
-                self.load(probe);
+                come.push(probe);
             }
         }
+        self.load(come);
     }
 
     fn detach(&mut self, probes: &[&'static str]) -> Vec<String> {
@@ -330,16 +387,11 @@ impl Source for Linux {
             self.options.late_attach,
             "this agent runs with --no-late-attach and has given up what attaching needs; restart it"
         );
-        let mut said = Vec::new();
-        for probe in self.probes_in_order() {
-            if !probes.contains(&probe.word) {
-                continue;
-            }
-            if self.detached.forget(probe) {
-                self.load(probe);
-            }
-            said.push(self.status_line(probe));
-        }
-        Ok(said)
+        let asked = self.probes_in_order();
+        let asked: Vec<_> = asked.filter(|p| probes.contains(&p.word)).collect();
+        let mut come = asked.clone();
+        come.retain(|p| self.detached.forget(p));
+        self.load(come);
+        Ok(asked.iter().map(|p| self.status_line(p)).collect())
     }
 }

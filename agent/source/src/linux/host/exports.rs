@@ -8,7 +8,7 @@ use nfscope_model::host_report::Exported;
 use std::fs;
 
 /// What exportfs(8) has written for the kernel's helpers; the kernel's own list knows only what somebody has asked for.
-const ETAB: &str = "/var/lib/nfs/etab";
+pub const ETAB: &str = "/var/lib/nfs/etab";
 
 /// What is measured of a log, by the file system's type and the log's location: whether that is all, and in words.
 pub type Measured<'a> = &'a dyn Fn(&str, &Location) -> (bool, String);
@@ -73,7 +73,7 @@ fn one(
 }
 
 /// Paths of exportfs's table (exports(5), one line for each client), and whether one of them is exported async.
-fn etab_paths(text: &str) -> Vec<(String, bool)> {
+pub fn etab_paths(text: &str) -> Vec<(String, bool)> {
     let mut found: Vec<(String, bool)> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let Some((path, client)) = line.split_once(['\t', ' ']) else {

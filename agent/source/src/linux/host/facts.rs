@@ -4,7 +4,10 @@ use crate::linux::host::{file_handle, procfs, zfs_layout};
 use nfscope_model::host_report::Fact;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{self, Read};
+use std::os::linux::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// Facts that the plan needs, and some that only `nfscope check` shows.
 #[derive(Debug, Clone, Default)]
@@ -20,9 +23,22 @@ pub struct Facts {
     /// Tracing programs can have memory allocated for them; before, hashes that they fill must be allocated in full.
     pub on_demand: bool,
     /// The kernel may run tracepoints preemptibly: it has the fast SRCU (6.15) on which it does so from 7.x on.
+    /// PREEMPT_RT makes no difference here: kernels before that disable preemption in tracepoints with it as well.
     pub preemptible: bool,
+    /// The kernel's BTF has what reads the scheduler's books: what a task has run and waited, and its CPU's run queue where that
+    /// has a clock of its own.
+    pub books: bool,
+    /// By how much the clocks of CPUs may differ (sched_clock()): nothing to speak of where the kernel trusts a counter that they
+    /// share, and a tick elsewhere.
+    pub clock_slack: Duration,
     /// CPUs that the kernel could ever bring up: the length of per-CPU values.
     pub possible_cpus: usize,
+    /// Programs are skipped at random, one run in so many, as [`Facts::preemptible`] kernels do at times; 0: they are not.
+    pub skip_one_in: u32,
+    /// The network namespace of this process, by its inode number; 0 where it cannot be told.
+    pub netns: u32,
+    /// One more than their highest number.
+    pub cpu_ids: usize,
     /// The kernel keeps account of how long a task waits for a CPU (CONFIG_SCHEDSTATS).
     pub run_delay: bool,
     /// Version of OpenZFS; empty where its module is not loaded.
@@ -47,6 +63,32 @@ pub fn may_load() -> bool {
 
 const MODULES: [&str; 7] = ["sunrpc", "nfsd", "ext4", "jbd2", "xfs", "btrfs", "zfs"];
 
+/// What reading the scheduler's books needs; probes/bpf/lib/waits.h.
+const BOOKS: [&str; 4] = [
+    "sum_exec_runtime",
+    "exec_start",
+    "pcount",
+    "io_schedule_timeout",
+];
+/// A kernel that has one of these keeps interrupts or stolen time out of the books. What is kept out is found by way of the
+/// task's group (CONFIG_FAIR_GROUP_SCHED), as is the field `my_q`.
+const APART: [&str; 2] = ["prev_irq_time", "prev_steal_time_rq"];
+const GROUPS: &str = "my_q";
+
+/// What tells that tracing programs can have memory allocated for them.
+const ON_DEMAND: &str = "bpf_mem_alloc";
+/// What tells of the fast SRCU.
+const FAST_SRCU: &str = "srcu_ctr";
+
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// See [`Facts::clock_slack`]. A tick is 10 ms at most (CONFIG_HZ).
+fn clock_slack(source: &str) -> Duration {
+    let shared = ["tsc", "kvm-clock", "arch_sys_counter"].contains(&source)
+        || source.starts_with("hyperv_clocksource");
+    Duration::from_millis(if shared { 1 } else { 10 })
+}
+
 impl Facts {
     /// Asks the host.
     pub fn gather() -> Self {
@@ -67,16 +109,31 @@ impl Facts {
             })
             .cloned()
             .collect();
-        let btf = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+        let possible = read("/sys/devices/system/cpu/possible");
+        let single = [ON_DEMAND, FAST_SRCU, GROUPS];
+        let mut missing: BTreeSet<&str> = BOOKS.into_iter().chain(APART).chain(single).collect();
+        if let Ok(mut btf) = fs::File::open("/sys/kernel/btf/vmlinux") {
+            // What cannot be read to its end has no more names than were found.
+            let _ = remove_names(&mut btf, &mut missing);
+        }
+        let has = |name| !missing.contains(name);
+        let run_delay = exists("/proc/schedstat") || read("/proc/sys/kernel/task_delayacct") == "1";
         Facts {
             release: read("/proc/sys/kernel/osrelease"),
             vmlinux_btf: exists("/sys/kernel/btf/vmlinux"),
             loaded,
             module_btf,
-            on_demand: has_name(&btf, "bpf_mem_alloc"),
-            preemptible: has_name(&btf, "srcu_ctr"),
-            possible_cpus: count_cpus(&read("/sys/devices/system/cpu/possible")).unwrap_or(1),
-            run_delay: exists("/proc/schedstat") || read("/proc/sys/kernel/task_delayacct") == "1",
+            on_demand: has(ON_DEMAND),
+            preemptible: has(FAST_SRCU),
+            books: run_delay
+                && BOOKS.into_iter().all(has)
+                && (has(GROUPS) || !APART.into_iter().any(has)),
+            skip_one_in: 0,
+            netns: fs::metadata("/proc/self/ns/net").map_or(0, |m| m.st_ino() as u32),
+            possible_cpus: count_cpus(&possible).unwrap_or(1),
+            cpu_ids: last_cpu(&possible).map_or(1, |last| last + 1),
+            run_delay,
+            clock_slack: clock_slack(&read(CLOCK_SOURCE)),
             zfs: read(zfs_layout::VERSION),
             pool_mode: read("/sys/module/sunrpc/parameters/pool_mode"),
             nodes: fs::read_dir("/sys/devices/system/node")
@@ -93,6 +150,13 @@ impl Facts {
                 .unwrap_or(1)
                 .max(1),
         }
+    }
+
+    /// The same with programs that are skipped at random, as a test wants it.
+    pub fn skipping(mut self, one_in: u32) -> Self {
+        self.skip_one_in = one_in;
+        self.preemptible |= one_in > 1;
+        self
     }
 
     /// True where the module is there.
@@ -115,8 +179,8 @@ impl Facts {
         n.max(self.nodes).max(8) as u32
     }
 
-    /// For `nfscope check`.
-    pub fn show(&self) -> Vec<Fact> {
+    /// For `nfscope check`. `memory`: bytes that the probes take in the kernel.
+    pub fn show(&self, memory: u64) -> Vec<Fact> {
         let mut facts = vec![
             fact("kernel", &self.release, true, ""),
             fact(
@@ -146,6 +210,12 @@ impl Facts {
             };
             facts.push(fact(&format!("module {m}"), value, ok, fix));
         }
+        let possible = match self.possible_cpus {
+            1 => "1 possible CPU".to_owned(),
+            n => format!("{n} possible CPUs"),
+        };
+        let memory = format!("{:.1} MB for {possible}", memory as f64 / 1e6);
+        facts.push(fact("kernel memory", &memory, true, ""));
         if self.loaded("nfsd") {
             let readable = fs::File::open(file_handle::LIST).is_ok();
             facts.push(fact(
@@ -170,10 +240,40 @@ fn count_cpus(list: &str) -> Option<usize> {
         .sum()
 }
 
-/// True where a BTF has this name: its strings lie in it between zero bytes.
-fn has_name(btf: &[u8], name: &str) -> bool {
-    let wanted = format!("\0{name}\0");
-    btf.windows(wanted.len()).any(|w| w == wanted.as_bytes())
+/// The highest number in such a list.
+fn last_cpu(list: &str) -> Option<usize> {
+    let numbers = list.split([',', '-']).map(|n| n.parse().ok());
+    numbers.collect::<Option<Vec<usize>>>()?.into_iter().max()
+}
+
+/// Removes the names that a BTF has: its strings lie in it between zero bytes. Read in pieces, because all of it is larger than
+/// the agent.
+fn remove_names(btf: &mut impl Read, names: &mut BTreeSet<&str>) -> io::Result<()> {
+    let lengths = || names.iter().map(|n| n.len());
+    let (shortest, longest) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(0));
+    let mut piece = vec![0; 64 << 10];
+    // What of the piece may be the beginning of a name that goes on in the next.
+    let mut kept = 0;
+    loop {
+        let read = btf.read(&mut piece[kept..])?;
+        let end = kept + read;
+        let mut from = 0;
+        while let Some(len) = piece[from..end].iter().position(|byte| *byte == 0) {
+            if (shortest..=longest).contains(&len) {
+                names.retain(|n| n.as_bytes() != &piece[from..from + len]);
+            }
+            from += len + 1;
+        }
+        if read == 0 || names.is_empty() {
+            return Ok(());
+        }
+        kept = end - from;
+        if kept > longest {
+            // Too long to be one of them, but its end is not the beginning of another.
+            (from, kept) = (end - longest - 1, longest + 1);
+        }
+        piece.copy_within(from..from + kept, 0);
+    }
 }
 
 fn fact(name: &str, value: &str, ok: bool, fix: &str) -> Fact {
@@ -189,11 +289,39 @@ fn fact(name: &str, value: &str, ok: bool, fix: &str) -> Fact {
 mod tests {
     use super::*;
 
+    /// Gives a byte at a time, then two, and so on: names lie across the ends of pieces.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            self.1 = self.1 % 7 + 1;
+            let most = to.len().min(self.1);
+            self.0.read(&mut to[..most])
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_pieces() {
+        let mut btf = b"\0one\0three\0".to_vec();
+        btf.extend(vec![b'x'; 200_000]);
+        btf.extend(b"two\0\0three four\0four");
+        for most in [Some(()), None] {
+            let mut names = BTreeSet::from(["one", "two", "three", "four", "five"]);
+            match most {
+                Some(()) => remove_names(&mut Dribble(&btf, 0), &mut names).unwrap(),
+                None => remove_names(&mut btf.as_slice(), &mut names).unwrap(),
+            }
+            assert_eq!(Vec::from_iter(names), ["five", "four", "two"]);
+        }
+    }
+
     #[test]
     fn cpus_are_listed_by_ranges() {
         assert_eq!(count_cpus("0"), Some(1));
         assert_eq!(count_cpus("0-127"), Some(128));
         assert_eq!(count_cpus("0-3,8,10-11"), Some(7));
+        assert_eq!(last_cpu("0-3,8,10-11"), Some(11));
+        assert_eq!(last_cpu("0"), Some(0));
         for bad in ["", "a", "3-1", "0-", "0,,1"] {
             assert_eq!(count_cpus(bad), None, "{bad}");
         }

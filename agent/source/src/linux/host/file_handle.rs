@@ -18,7 +18,9 @@ fn fsid_len(kind: u8) -> Option<usize> {
 }
 
 /// Requests without a file handle.
-pub const NO_EXPORT: u64 = 1 << 12;
+pub const NO_EXPORT: u64 = 1 << CLIENT_ROW_BITS;
+/// Bits of a number that give way to its row: `CLIENT_ROW_BITS` in lib/client_accounting.h.
+pub const CLIENT_ROW_BITS: u32 = 14;
 
 /// The number by which the probes know an export: `export_of()` in probes/bpf/lib/client_accounting.h does the same.
 pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
@@ -33,7 +35,11 @@ pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
     let mut a = (word(0) ^ (u64::from(kind) + 1)).wrapping_mul(K);
     a = (a ^ (a >> 32) ^ word(1)).wrapping_mul(K);
     a = (a ^ (a >> 32) ^ word(2)).wrapping_mul(K);
-    if a >> 12 > 1 { a } else { 2 << 12 }
+    if a >> CLIENT_ROW_BITS > 1 {
+        a
+    } else {
+        2 << CLIENT_ROW_BITS
+    }
 }
 
 /// What a file handle says.

@@ -2,7 +2,7 @@
 //! that is unknown. For a ZFS pool the metrics ask its probe, and check asks the pool's own tools.
 
 use crate::linux::host::log_types::LogType;
-use crate::linux::host::procfs::DeviceNames;
+use crate::linux::host::procfs::{DeviceNames, entry_names};
 use crate::linux::host::zfs_tools;
 use crate::mounts::{Mount, Mounts};
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub fn mounted_logs(
     devices: &mut DeviceNames,
 ) -> Option<Vec<MountedLog>> {
     let dir = Path::new("/sys/fs").join(log_type.fs);
-    let found = names(&dir)?.into_iter().filter_map(|name| {
+    let found = entry_names(&dir)?.into_iter().filter_map(|name| {
         let separate = match log_type.fs {
             "btrfs" => return btrfs(&dir.join(name), mounts, devices),
             "xfs" if dir.join(&name).join("log").exists() => {
@@ -113,7 +113,7 @@ fn journal_thread(volume: &str) -> Option<String> {
 }
 
 fn has_journal_device(volume: &str) -> Option<bool> {
-    let journals = names(Path::new("/proc/fs/jbd2"))?;
+    let journals = entry_names(Path::new("/proc/fs/jbd2"))?;
     Some(!journals.iter().any(|j| lies_within(j, volume)))
 }
 
@@ -131,7 +131,7 @@ fn xfs_log_device(mount: &Mount) -> Option<String> {
 
 /// `dir` is /sys/fs/btrfs/UUID.
 fn btrfs(dir: &Path, mounts: &Mounts, devices: &mut DeviceNames) -> Option<MountedLog> {
-    let all = names(&dir.join("devices"))?;
+    let all = entry_names(&dir.join("devices"))?;
     // Its own device number is none's: the mount table names the device.
     let volume = mounts
         .iter()
@@ -174,13 +174,6 @@ fn log_devices(list: &str) -> Vec<String> {
         }
     }
     found
-}
-
-/// Of a directory's entries.
-fn names(dir: &Path) -> Option<BTreeSet<String>> {
-    let entries = fs::read_dir(dir).ok()?.flatten();
-    let names = entries.map(|e| e.file_name().to_string_lossy().into_owned());
-    Some(names.collect())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod capabilities;
 pub mod cpu;
 pub mod diskstats;
+pub mod export_devices;
 pub mod exports;
 pub mod facts;
 pub mod file_handle;
@@ -10,6 +11,8 @@ pub mod kstat;
 pub mod log_device;
 pub mod log_types;
 pub mod procfs;
+pub mod task;
+pub mod unseen;
 pub mod zfs_datasets;
 pub mod zfs_layout;
 pub mod zfs_tools;

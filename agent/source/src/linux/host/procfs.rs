@@ -1,11 +1,12 @@
 //! What the kernel counts by itself, and the names of devices.
 
-use std::collections::HashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
 /// `/proc/net/rpc/nfsd` of this network namespace (fs/nfsd/stats.c, net/sunrpc/stats.c).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCounts {
     /// Duplicate request cache: hits, misses, nocache.
     pub reply_cache: [u64; 3],
@@ -13,6 +14,8 @@ pub struct KernelCounts {
     pub io: [u64; 2],
     /// RPC: calls, bad calls, bad format, bad authentication, bad client.
     pub rpc: [u64; 5],
+    /// NFSv2 calls by procedure.
+    pub proc2: Vec<u64>,
     /// NFSv3 calls by procedure.
     pub proc3: Vec<u64>,
     /// NFSv4 calls: NULL, COMPOUND.
@@ -44,6 +47,7 @@ impl KernelCounts {
                 "io" => fill(&mut c.io),
                 "rpc" => fill(&mut c.rpc),
                 // The first number is how many follow.
+                "proc2" => c.proc2 = numbers.get(1..).unwrap_or_default().to_vec(),
                 "proc3" => c.proc3 = numbers.get(1..).unwrap_or_default().to_vec(),
                 "proc4" => c.proc4 = numbers.get(1..).unwrap_or_default().to_vec(),
                 "proc4ops" => c.proc4ops = numbers.get(1..).unwrap_or_default().to_vec(),
@@ -51,6 +55,12 @@ impl KernelCounts {
             }
         }
         c
+    }
+
+    /// RPC calls of the versions that are timed. Malformed and refused ones are counted apart, before this count
+    /// (net/sunrpc/svc.c, svc_process_common).
+    pub fn calls(&self) -> u64 {
+        self.rpc[0].saturating_sub(self.proc2.iter().sum())
     }
 
     /// NFSv3 calls.
@@ -64,8 +74,13 @@ impl KernelCounts {
     }
 }
 
-/// Threads of each pool as nfsd's own file system tells them; `None` where it is not mounted or no server runs.
+/// Threads of each pool as nfsd's own file system tells them; `None` where it is not mounted or no server runs, or where it may
+/// be that of another network namespace: a mount keeps the one that it was made in.
 pub fn pool_threads() -> Option<Vec<u32>> {
+    let netns = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
+    if netns("1").is_some_and(|init| Some(init) != netns("self")) {
+        return None;
+    }
     let text = fs::read_to_string("/proc/fs/nfsd/pool_threads").ok()?;
     Some(
         text.split_ascii_whitespace()
@@ -90,6 +105,13 @@ pub fn module_present(name: &str) -> bool {
                 }
         }
     }
+}
+
+/// Names of a directory's entries; `None` where it cannot be read.
+pub fn entry_names(dir: &Path) -> Option<BTreeSet<String>> {
+    let entries = fs::read_dir(dir).ok()?.flatten();
+    let names = entries.map(|e| e.file_name().to_string_lossy().into_owned());
+    Some(names.collect())
 }
 
 /// Names of block devices by their kernel `dev_t`, remembered: a device's name does not change while it lives.
@@ -131,13 +153,14 @@ mod tests {
     #[test]
     fn the_kernels_counters_are_read_by_their_names() {
         let c = KernelCounts::parse(
-            "rc 2 30 400\nfh 0 0 0 0 0\nio 4096 8192\nth 8 0 0.000\nnet 9 0 9 1\nrpc 9 3 1 1 1\n\
+            "rc 2 30 400\nfh 0 0 0 0 0\nio 4096 8192\nth 8 0 0.000\nnet 9 0 9 1\nrpc 9 3 1 1 1\nproc2 3 0 1 1\n\
              proc3 22 1 2 3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5\nproc4 2 1 7\nproc4ops 5 0 0 0 4 6\nwdeleg_getattr 0\n",
         );
         assert_eq!(c.reply_cache, [2, 30, 400]);
         assert_eq!(c.io, [4096, 8192]);
         assert_eq!(c.rpc, [9, 3, 1, 1, 1]);
         assert_eq!((c.v3(), c.proc3[21]), (11, 5));
+        assert_eq!(c.calls(), 7);
         assert_eq!(c.proc4, [1, 7]);
         assert_eq!(c.v4(), 10);
     }

@@ -6,9 +6,10 @@
 
 use super::refusal::Refusal;
 use libbpf_rs::{Link, ProgramMut};
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::path::Path;
 
 /// Places for returns under way: more than nfsd ever has threads in one function; the kernel allows 4096.
@@ -21,30 +22,66 @@ const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// An attached program; dropping it detaches it.
 pub struct Attached {
-    _link: Link,
+    link: Held,
     /// Behind the link, which uses it.
-    _event: Option<Event>,
+    event: Option<Event>,
+}
+
+/// The link, or the perf event on kernels where one has no link.
+enum Held {
+    Made(Link),
+    /// By another process, which handed it over.
+    Taken(OwnedFd),
 }
 
 impl From<Link> for Attached {
     fn from(link: Link) -> Self {
         Attached {
-            _link: link,
-            _event: None,
+            link: Held::Made(link),
+            event: None,
         }
     }
 }
 
+impl AsFd for Attached {
+    /// What keeps the program attached.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.link {
+            Held::Made(link) => link.as_fd(),
+            Held::Taken(fd) => fd.as_fd(),
+        }
+    }
+}
+
+impl Attached {
+    /// What another process attached, which no longer answers for the probe in tracefs.
+    pub fn take(descriptor: OwnedFd, place: Option<Place>) -> Self {
+        Attached {
+            link: Held::Taken(descriptor),
+            event: place.map(Event),
+        }
+    }
+
+    /// Where in tracefs its probe is, if it has one there.
+    pub fn place(&self) -> Option<&Place> {
+        self.event.as_ref().map(|event| &event.0)
+    }
+}
+
 /// A probe in tracefs, as long as this lives.
-struct Event {
-    tracefs: &'static str,
+struct Event(Place);
+
+/// Where it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Place {
+    tracefs: String,
     name: String,
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
         // What stays is found and removed by the next agent, and costs nothing until then.
-        let _ = remove(self.tracefs, &self.name);
+        let _ = remove(&self.0.tracefs, &self.0.name);
     }
 }
 
@@ -66,7 +103,7 @@ pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, Refusal>
     };
     make(tracefs, function)
         .and_then(|event| {
-            let fd = open(tracefs, &event.name)?;
+            let fd = open(tracefs, &event.0.name)?;
             // The link owns the descriptor once there is one.
             let fd = fd.into_raw_fd();
             let link = program.attach_perf_event(fd).map_err(|e| {
@@ -75,8 +112,8 @@ pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, Refusal>
                 io::Error::other(format!("{e:#}"))
             })?;
             Ok(Attached {
-                _link: link,
-                _event: Some(event),
+                link: Held::Made(link),
+                event: Some(event),
             })
         })
         .map_err(|e| {
@@ -91,7 +128,7 @@ pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, Refusal>
         })
 }
 
-fn make(tracefs: &'static str, function: &str) -> io::Result<Event> {
+fn make(tracefs: &str, function: &str) -> io::Result<Event> {
     remove_old(tracefs);
     // An agent in another process namespace may have our number.
     for n in 0..8 {
@@ -99,7 +136,10 @@ fn make(tracefs: &'static str, function: &str) -> io::Result<Event> {
         let line = format!("r{MAX_ACTIVE}:{GROUP}/{name} {function}");
         match write(tracefs, &line) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            result => return result.map(|()| Event { tracefs, name }),
+            result => {
+                let tracefs = tracefs.to_owned();
+                return result.map(|()| Event(Place { tracefs, name }));
+            }
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())

@@ -1,14 +1,14 @@
 //! Loads an object in the chosen build, attaches what the kernel accepts, and keeps file
-//! descriptors of maps and programs. The objects themselves are freed, and with them the copies of the kernel's BTF.
+//! descriptors of maps and programs. The objects themselves are freed.
 
 use super::kretprobe::{self, Attached};
 use super::maps::{Map, Shared};
 use super::object::Loaded;
 use super::plan::{self, Decision};
 use super::pod;
-use super::program::{Build, Probe, Program};
-use super::program_table::PROBES;
+use super::program::{Build, Kind, ON_DEMAND, Probe, Program, Variant};
 use super::refusal::{Refusal, keep_log, refused_program, take_log};
+use super::shape;
 use crate::linux::host::facts::Facts;
 use crate::linux::host::procfs::KernelCounts;
 use crate::linux::host::zfs_layout;
@@ -17,18 +17,83 @@ use nfscope_model::{ProbeState, ProbeStatus, op};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-/// Entries of a hash that must be allocated in full, on every CPU.
-const SMALL: u32 = 128;
+/// Kinds of programs that this kernel refuses to this process, whatever they do. To ask for one is to load an object, which
+/// parses the kernel's BTF anew: what one probe has found holds for those that are loaded after it.
+#[derive(Debug, Default)]
+pub struct Kinds(Vec<(Build, Kind, Refusal)>);
+
+impl Kinds {
+    fn add(&mut self, build: Build, kind: Kind, why: &Refusal) {
+        if self.of(build, kind).is_none() {
+            self.0.push((build, kind, why.clone()));
+        }
+    }
+
+    fn of(&self, build: Build, kind: Kind) -> Option<&Refusal> {
+        let known = self.0.iter().find(|(b, k, _)| (*b, *k) == (build, kind));
+        known.map(|(.., why)| why)
+    }
+}
 
 /// Loads and attaches what the plan says of a probe. What does not load is left out and reported; it never stops the rest.
+///
+/// Where the kernel refuses what reads the scheduler's books, the probe that notes waits is loaded once more, without; so are
+/// all that are loaded after it.
 pub fn load(
     probe: &'static Probe,
     facts: &Facts,
     shared: &Shared,
+    kinds: &mut Kinds,
 ) -> (Option<Loaded>, Vec<ProbeStatus>) {
+    let (loaded, states) = load_variant(probe, facts, shared, kinds);
+    let refused = |s: &ProbeStatus| s.state == ProbeState::Unsupported;
+    let by_books = plan::decide(probe, facts) == Decision::Load(Build::Btf)
+        && variant(facts, shared).books
+        // Programs that measure operations in that way already would count waits twice.
+        && !shared.is_settled();
+    if probe.word != "sched" || !by_books || !states.iter().any(refused) {
+        return (loaded, states);
+    }
+    drop(loaded);
+    shared.without_books();
+    load_variant(probe, facts, shared, kinds)
+}
+
+/// The status of every program of a probe of which nothing came to be loaded.
+pub fn failed(
+    probe: &'static Probe,
+    facts: &Facts,
+    shared: &Shared,
+    why: &Refusal,
+) -> Vec<ProbeStatus> {
+    let build = match plan::decide(probe, facts) {
+        Decision::Load(build) => build,
+        _ => Build::Btf,
+    };
+    let programs = probe.programs_of(build, variant(facts, shared));
+    let state = ProbeState::Unsupported;
+    programs
+        .map(|p| status(probe, p, state, &why.reason, &why.fix, build))
+        .collect()
+}
+
+fn variant(facts: &Facts, shared: &Shared) -> Variant {
+    Variant {
+        preemptible: facts.preemptible,
+        books: facts.books && shared.books(),
+    }
+}
+
+fn load_variant(
+    probe: &'static Probe,
+    facts: &Facts,
+    shared: &Shared,
+    kinds: &mut Kinds,
+) -> (Option<Loaded>, Vec<ProbeStatus>) {
+    let on = variant(facts, shared);
     let nothing = |state, reason: &str, fix: &str, build| {
         let states = probe
-            .programs_of(build, facts.preemptible)
+            .programs_of(build, on)
             .map(|p| status(probe, p, state, reason, fix, build));
         (None, states.collect())
     };
@@ -49,7 +114,7 @@ pub fn load(
     keep_log();
     let mut refused: BTreeMap<String, Refusal> = BTreeMap::new();
     if build == Build::Raw {
-        for p in probe.programs_of(build, facts.preemptible) {
+        for p in probe.programs_of(build, on) {
             if let Err(why) = p.raw {
                 refused.insert(
                     p.name.into(),
@@ -65,14 +130,19 @@ pub fn load(
             }
         }
     }
-    if refused.len() == probe.programs_of(build, facts.preemptible).count() {
-        return (None, statuses(probe, facts, build, &refused));
+    for p in probe.programs_of(build, on) {
+        if let Some(why) = kinds.of(build, p.kind(build)) {
+            refused.entry(p.name.into()).or_insert(why.clone());
+        }
+    }
+    if refused.len() == probe.programs_of(build, on).count() {
+        return (None, statuses(probe, facts, on, build, &refused));
     }
     loop {
         take_log();
         match attempt(probe, build, facts, shared, &mut refused) {
             Ok(loaded) => {
-                let states = statuses(probe, facts, build, &refused);
+                let states = statuses(probe, facts, on, build, &refused);
                 return (Some(loaded), states);
             }
             Err(error) => {
@@ -83,6 +153,14 @@ pub fn load(
                         if !refused.contains_key(&name)
                             && probe.programs.iter().any(|p| p.name == name) =>
                     {
+                        let programs = || probe.programs_of(build, on);
+                        let kind = programs().find(|p| p.name == name).map(|p| p.kind(build));
+                        if let Some(kind) = kind.filter(|_| refusal.is_of_the_kind()) {
+                            kinds.add(build, kind, &refusal);
+                            for p in programs().filter(|p| p.kind(build) == kind) {
+                                refused.entry(p.name.into()).or_insert(refusal.clone());
+                            }
+                        }
                         refused.insert(name, refusal);
                     }
                     // Not one program's fault: the object as such does not load here.
@@ -91,8 +169,8 @@ pub fn load(
                         return nothing(ProbeState::Unsupported, &reason, &fix, build);
                     }
                 }
-                if refused.len() == probe.programs_of(build, facts.preemptible).count() {
-                    return (None, statuses(probe, facts, build, &refused));
+                if refused.len() == probe.programs_of(build, on).count() {
+                    return (None, statuses(probe, facts, on, build, &refused));
                 }
             }
         }
@@ -106,6 +184,7 @@ fn attempt(
     shared: &Shared,
     refused: &mut BTreeMap<String, Refusal>,
 ) -> libbpf_rs::Result<Loaded> {
+    let on = variant(facts, shared);
     let image = match build {
         Build::Btf => probe.object.btf,
         Build::Raw => probe.object.raw.unwrap_or(probe.object.btf),
@@ -116,30 +195,31 @@ fn attempt(
         .open_memory(image)?;
     for mut p in open.progs_mut() {
         let name = p.name().to_string_lossy().into_owned();
-        let wanted = probe
-            .programs_of(build, facts.preemptible)
-            .any(|x| x.name == name);
+        let wanted = probe.programs_of(build, on).any(|x| x.name == name);
         if !wanted || refused.contains_key(&name) {
             p.set_autoload(false);
         }
     }
+    let tables = shape::table_shape(facts, shared.client_rows(), on.books);
     for mut m in open.maps_mut() {
-        if matches!(m.name().to_str(), Some("nfsd_pool" | "nfsd_pool_now")) {
-            m.set_max_entries(facts.pools())?;
+        let name = m.name().to_string_lossy().into_owned();
+        if let Some(entries) = shape::entries(&tables, &name, m.max_entries()) {
+            m.set_max_entries(entries)?;
         }
-        if let (Some("nfsd_request"), Some(requests)) = (m.name().to_str(), &shared.requests) {
-            m.reuse_fd(requests.as_fd())?;
+        if let Some(shared) = shared.get(&name) {
+            m.reuse_fd(shared)?;
             continue;
         }
-        if m.name() == ".rodata.zfs_layout"
+        if name == format!(".rodata.{}_shape", probe.word) {
+            m.set_initial_value(pod::bytes_of(&tables))?;
+        }
+        if name == ".rodata.zfs_layout"
             && let Some(layout) = zfs_layout::layout(&facts.zfs)
         {
             m.set_initial_value(pod::bytes_of(&layout))?;
         }
-        if !facts.on_demand && m.map_type() == MapType::PercpuHash {
-            let entries = m.max_entries().min(SMALL);
+        if !facts.on_demand && m.map_type() == MapType::Hash {
             m.set_map_flags(0)?;
-            m.set_max_entries(entries)?;
         }
     }
     let loaded = open.load()?;
@@ -154,23 +234,25 @@ fn attempt(
     if let Some(m) = maps.get("nfsd_op_number") {
         fill_op_numbers(m)?;
     }
-    if let (Some(rows), Some(free)) = (maps.get("nfsd_client_row"), maps.get("nfsd_free_rows")) {
-        free.queue_rows_of(rows);
+    for free in ["nfsd_free_rows", "block_free"] {
+        if let Some(free) = maps.get(free) {
+            free.queue_rows();
+        }
     }
     let (mut links, mut programs, mut counted) = (Vec::new(), Vec::new(), None);
-    let wanted = probe.programs_of(build, facts.preemptible);
+    let wanted = probe.programs_of(build, on);
     let last = wanted.filter(|p| !refused.contains_key(p.name)).last();
     let last = last.map(|p| p.name);
-    for p in probe.programs_of(build, facts.preemptible) {
+    for p in probe.programs_of(build, on) {
         if refused.contains_key(p.name) {
             continue;
         }
         let Some(found) = loaded.progs_mut().find(|x| x.name() == p.name) else {
             continue;
         };
-        // Operations are timed from the last program on.
-        if Some(p.name) == last {
-            counted = KernelCounts::read();
+        if p.btf == ON_DEMAND {
+            programs.push((p.name, found.as_fd().try_clone_to_owned()?));
+            continue;
         }
         let attached = match p.hook(build).strip_prefix("kretprobe/") {
             Some(function) => kretprobe::attach(&found, function),
@@ -188,13 +270,18 @@ fn attempt(
                 refused.insert(p.name.into(), why);
             }
         }
+        // Operations are timed from the last program on. Attaching takes milliseconds, in which the kernel counts on.
+        if Some(p.name) == last {
+            counted = KernelCounts::read();
+        }
     }
     Ok(Loaded {
         build,
         maps,
         programs,
         counted,
-        _links: links,
+        links,
+        fixed_memory: Default::default(),
     })
 }
 
@@ -213,18 +300,19 @@ fn fill_op_numbers(map: &Map) -> libbpf_rs::Result<()> {
 fn statuses(
     probe: &'static Probe,
     facts: &Facts,
+    on: Variant,
     build: Build,
     refused: &BTreeMap<String, Refusal>,
 ) -> Vec<ProbeStatus> {
     probe
-        .programs_of(build, facts.preemptible)
+        .programs_of(build, on)
         .map(|p| {
             let (state, reason, fix) = match refused.get(p.name) {
                 Some(Refusal { reason, fix }) => {
                     (ProbeState::Unsupported, reason.clone(), fix.clone())
                 }
                 None => {
-                    let (state, reason) = plan::attached(probe, p, build, facts);
+                    let (state, reason) = plan::attached(probe, p, build, facts, on);
                     (state, reason, String::new())
                 }
             };
@@ -253,36 +341,12 @@ fn status(
     }
 }
 
-/// All probes but those left out: what loaded, and the status of every program.
-pub fn load_all(
-    facts: &Facts,
-    shared: &Shared,
-    without: &[&str],
-) -> (BTreeMap<&'static str, Loaded>, Vec<ProbeStatus>) {
-    let (mut loaded, mut states) = (BTreeMap::new(), Vec::new());
-    // The first comes last: operations are timed when all that tells what they wait for is there.
-    for probe in PROBES.iter().filter(|p| !without.contains(&p.word)).rev() {
-        let (l, mut s) = load(probe, facts, shared);
-        if let Some(l) = l {
-            loaded.insert(probe.word, l);
-        }
-        s.append(&mut states);
-        states = s;
-    }
-    release_free_memory();
-    (loaded, states)
-}
-
-/// Returns to the kernel what copies of its BTF took, which the allocator would keep.
-pub fn release_free_memory() {
-    // SAFETY: malloc_trim touches free memory only.
-    unsafe { libc::malloc_trim(0) };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::load::maps::REQUESTS;
+    use crate::linux::load::maps::{REQUESTS, REQUESTS_MORE};
+    use crate::linux::load::program::When;
+    use crate::linux::load::program_table::PROBES;
     use nfscope_probes::types as t;
 
     #[test]
@@ -304,15 +368,24 @@ mod tests {
                     })
                     .collect();
                 let mut want: Vec<_> = probe
-                    .programs_of(build, true)
-                    .filter(|p| build == Build::Btf || p.raw.is_ok())
+                    .programs
+                    .iter()
+                    .filter(|p| match build {
+                        Build::Btf => p.when != When::Raw,
+                        Build::Raw => p.raw.is_ok(),
+                    })
                     .map(|p| (p.name.to_owned(), p.hook(build)))
                     .collect();
                 have.sort();
                 want.sort();
                 assert_eq!(have, want);
-                for m in open.maps().filter(|m| m.name() == "nfsd_request") {
-                    assert_eq!(m.max_entries(), REQUESTS);
+                for m in open.maps() {
+                    let most = match m.name().to_str() {
+                        Some("nfsd_request") => REQUESTS,
+                        Some("nfsd_more") => REQUESTS_MORE,
+                        _ => continue,
+                    };
+                    assert_eq!(m.max_entries(), most);
                     assert_eq!(m.value_size() as usize, size_of::<t::request_record>());
                 }
             }

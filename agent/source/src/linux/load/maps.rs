@@ -1,33 +1,138 @@
 //! Maps: what the probes share, and how values are read and written.
 
+use super::pieces::Pieces;
 use super::pod;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
-use nfscope_probes::{Pod, types as t};
+use nfscope_probes::{Counters, Pod, types as t};
+use std::cell::Cell;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A map of the probes.
 #[derive(Debug)]
-pub struct Map(MapHandle);
+pub struct Map {
+    handle: MapHandle,
+    /// Its values, where it is an array that can be mapped.
+    pieces: Option<Pieces>,
+    /// Its memory grows with its entries.
+    grows: bool,
+}
 
 impl From<MapHandle> for Map {
     fn from(handle: MapHandle) -> Self {
-        Map(handle)
+        let info = handle.info().ok();
+        let on_demand = |flags| flags & libbpf_sys::BPF_F_NO_PREALLOC != 0;
+        Map {
+            // What cannot be mapped is looked up.
+            pieces: info.as_ref().and_then(Pieces::of),
+            grows: info.is_none_or(|i| on_demand(i.info.map_flags)),
+            handle,
+        }
     }
 }
 
 impl Map {
+    /// The map as the kernel knows it.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+
+    /// True where its memory is not all there from the beginning.
+    pub(super) fn grows(&self) -> bool {
+        self.grows
+    }
+
+    /// Gives `f` the words of a value where they are mapped.
+    fn words<R>(
+        &self,
+        i: u32,
+        f: impl FnOnce(&mut dyn Iterator<Item = *mut u64>) -> R,
+    ) -> Option<R> {
+        self.pieces.as_ref()?.words(self.handle.as_fd(), i, f)
+    }
+
+    /// Lets go of what was mapped to be read.
+    pub(super) fn unmap(&self) {
+        if let Some(pieces) = &self.pieces {
+            pieces.unmap();
+        }
+    }
+
     /// Most entries that it can have.
     pub fn capacity(&self) -> u32 {
-        self.0.max_entries()
+        self.handle.max_entries()
+    }
+
+    /// One row of a table of `rows`, added up over its shards. All zero where the table cannot be read.
+    pub fn total<T: Counters>(&self, rows: u32, row: u32) -> T {
+        let mut sum = pod::zero::<T>();
+        let words = pod::words_of(&mut sum);
+        for at in self.shards(rows, row) {
+            let mapped = self.words(at, |values| {
+                for (sum, word) in words.iter_mut().zip(values) {
+                    // SAFETY: mapped and aligned; the kernel may write it meanwhile, a word at a time.
+                    *sum = sum.wrapping_add(unsafe { word.read_volatile() });
+                }
+            });
+            if mapped.is_some() {
+                continue;
+            }
+            let Some(mut value) = self.value::<T>(&at) else {
+                continue;
+            };
+            for (sum, word) in words.iter_mut().zip(pod::words_of(&mut value)) {
+                *sum = sum.wrapping_add(*word);
+            }
+        }
+        sum
+    }
+
+    /// The first word of a row in every shard, added up: 0 for most rows that were never counted in, at little cost.
+    pub fn first_word(&self, rows: u32, row: u32) -> u64 {
+        let word = |at| {
+            // SAFETY: as in `total`.
+            self.words(at, |words| Some(unsafe { words.next()?.read_volatile() }))?
+        };
+        // Where nothing is known, the whole row is looked at.
+        let all = self.shards(rows, row).map(|at| word(at).unwrap_or(1));
+        all.fold(0, u64::wrapping_add)
+    }
+
+    /// Where a row of a table of `rows` has its shards.
+    pub fn shards(&self, rows: u32, row: u32) -> impl Iterator<Item = u32> + use<> {
+        (row..self.capacity()).step_by(rows.max(1) as usize)
     }
 
     /// A value of a map that has one for all CPUs.
     pub fn value<T: Pod>(&self, key: &impl Pod) -> Option<T> {
-        pod::from_bytes(&self.0.lookup(pod::bytes_of(key), MapFlags::ANY).ok()??)
+        pod::from_bytes(
+            &self
+                .handle
+                .lookup(pod::bytes_of(key), MapFlags::ANY)
+                .ok()??,
+        )
+    }
+
+    /// A value of an array.
+    pub fn at<T: Pod>(&self, i: u32) -> Option<T> {
+        if align_of::<T>() != align_of::<u64>() {
+            return self.value(&i);
+        }
+        let mut value = pod::zero::<T>();
+        let mapped = self.words(i, |words| {
+            for (to, word) in pod::words_of(&mut value).iter_mut().zip(words) {
+                // SAFETY: mapped and aligned; the kernel may write it meanwhile, a word at a time.
+                *to = unsafe { word.read_volatile() };
+            }
+        });
+        match mapped {
+            Some(()) => Some(value),
+            None => self.value(&i),
+        }
     }
 
     /// The values of a per-CPU map, one for each CPU; empty without such an entry.
-    pub fn per_cpu<T: Pod>(&self, key: &impl Pod) -> Vec<T> {
-        self.0
+    fn per_cpu<T: Pod>(&self, key: &impl Pod) -> Vec<T> {
+        self.handle
             .lookup_percpu(pod::bytes_of(key), MapFlags::ANY)
             .ok()
             .flatten()
@@ -44,7 +149,10 @@ impl Map {
 
     /// Every key of a hash.
     pub fn keys<T: Pod>(&self) -> Vec<T> {
-        self.0.keys().filter_map(|k| pod::from_bytes(&k)).collect()
+        self.handle
+            .keys()
+            .filter_map(|k| pod::from_bytes(&k))
+            .collect()
     }
 
     /// Removes an entry of a hash.
@@ -54,82 +162,137 @@ impl Map {
 
     fn remove_bytes(&self, key: &[u8]) {
         // It may be gone already, and an agent that gave up its rights may not: then it is left out of every reading.
-        let _ = self.0.delete(key);
+        let _ = self.handle.delete(key);
     }
 
     /// Removes every entry of a hash.
     pub fn clear(&self) {
-        for key in self.0.keys().collect::<Vec<_>>() {
+        for key in self.handle.keys().collect::<Vec<_>>() {
             self.remove_bytes(&key);
         }
     }
 
-    /// Zeroes every row of a per-CPU table.
+    /// Zeroes every row of a table.
     pub fn zero_rows(&self) {
-        let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1);
-        let zero = vec![vec![0u8; self.0.value_size() as usize]; cpus];
         for row in 0..self.capacity() {
+            let mapped = self.words(row, |words| {
+                for word in words {
+                    // SAFETY: mapped and aligned.
+                    unsafe { word.write_volatile(0) };
+                }
+            });
+            if mapped.is_some() {
+                continue;
+            }
+            let zero = vec![0u8; self.handle.value_size() as usize];
             // What stays in it counts for its next owner.
             let _ = self
-                .0
-                .update_percpu(pod::bytes_of(&row), &zero, MapFlags::ANY);
+                .handle
+                .update(pod::bytes_of(&row), &zero, MapFlags::ANY);
         }
     }
 
     /// Takes all that is queued.
     pub fn drain_queue(&self) {
-        while let Ok(Some(_)) = self.0.lookup_and_delete(&[]) {}
+        while let Ok(Some(_)) = self.handle.lookup_and_delete(&[]) {}
     }
 
-    /// Queues the numbers of all rows of a table but the first.
-    pub fn queue_rows_of(&self, table: &Map) {
-        for row in 1..table.capacity() {
+    /// Queues the numbers of rows: as many as it holds, but for the first.
+    pub fn queue_rows(&self) {
+        for row in 1..self.capacity() {
             // A row that is not queued is one pair more without a name.
-            let _ = self.0.update(&[], pod::bytes_of(&row), MapFlags::ANY);
+            let _ = self.handle.update(&[], pod::bytes_of(&row), MapFlags::ANY);
         }
     }
 
     /// Writes an entry.
     pub(super) fn update(&self, key: &impl Pod, value: &impl Pod) -> libbpf_rs::Result<()> {
-        self.0
+        self.handle
             .update(pod::bytes_of(key), pod::bytes_of(value), MapFlags::ANY)
     }
 }
 
-/// What the probes have in common: the records of threads, to which several of them add.
+/// What the probes have in common: the records of threads, to which several of them add. By name; `None` where the kernel
+/// lets us create no map; nothing loads then, and each program's reason says so.
 pub struct Shared {
-    /// `None` where the kernel lets us create no map; nothing loads then, and each program's reason says so.
-    pub(super) requests: Option<MapHandle>,
+    records: Option<[(&'static str, Map); 2]>,
+    client_rows: u32,
+    books: Cell<bool>,
+    settled: Cell<bool>,
 }
 
-/// `REQUESTS` in lib/request.h; a test compares them.
+/// `REQUESTS` and `REQUESTS_MORE` in lib/request.h; a test compares them.
 pub(super) const REQUESTS: u32 = 8192;
+pub(super) const REQUESTS_MORE: u32 = 2048;
+
+/// The names of the maps that probes share.
+pub(super) const SHARED: [&str; 2] = ["nfsd_request", "nfsd_more"];
 
 impl Shared {
-    /// Creates it.
-    pub fn create() -> Self {
-        let requests = MapHandle::create(
-            MapType::Array,
-            Some("nfsd_request"),
-            size_of::<u32>() as u32,
-            size_of::<t::request_record>() as u32,
-            REQUESTS,
-            &map_options(),
-        );
+    /// Creates it. `client_rows`: pairs of client and export that are told apart at a time.
+    pub fn create(client_rows: u32) -> Self {
+        let make = |kind, name, entries, flags| {
+            let options = libbpf_sys::bpf_map_create_opts {
+                map_flags: flags,
+                ..map_options()
+            };
+            let sizes = [
+                size_of::<u32>() as u32,
+                size_of::<t::request_record>() as u32,
+            ];
+            let map = MapHandle::create(kind, Some(name), sizes[0], sizes[1], entries, &options);
+            map.ok().map(|handle| (name, Map::from(handle)))
+        };
+        let mapped = libbpf_sys::BPF_F_MMAPABLE;
+        let places = make(MapType::Array, SHARED[0], REQUESTS, mapped);
+        let more = make(MapType::Hash, SHARED[1], REQUESTS_MORE, 0);
         Shared {
-            requests: requests.ok(),
+            records: places.zip(more).map(|(places, more)| [places, more]),
+            client_rows,
+            books: Cell::new(true),
+            settled: Cell::new(false),
         }
     }
 
-    /// Zeroes the records of all threads: nobody will see the end of the requests in them.
+    /// Whether the scheduler's books tell the waits of operations, as far as this process has found.
+    pub(super) fn books(&self) -> bool {
+        self.books.get()
+    }
+
+    /// They do not: the kernel refuses what goes with them, or phases are not wanted.
+    pub fn without_books(&self) {
+        self.books.set(false);
+    }
+
+    /// Operations are measured, in the way that was found: there is no other any more until they are not.
+    pub fn settle(&self, measured: bool) {
+        self.settled.set(measured);
+    }
+
+    /// See [`Shared::settle`].
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled.get()
+    }
+
+    /// Pairs of client and export that are told apart at a time.
+    pub(super) fn client_rows(&self) -> u32 {
+        self.client_rows
+    }
+
+    /// The one of that name.
+    pub(super) fn get(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        let maps = self.records.as_ref()?;
+        let (_, map) = maps.iter().find(|(known, _)| *known == name)?;
+        Some(map.handle.as_fd())
+    }
+
+    /// Forgets the records of all threads: nobody will see the end of the requests in them.
     pub fn clear(&self) {
-        let Some(requests) = &self.requests else {
-            return;
-        };
-        let none = vec![0u8; size_of::<t::request_record>()];
-        for place in 0..REQUESTS {
+        if let Some([(_, places), (_, more)]) = &self.records {
             // What stays is a request that began long ago, once.
-            let _ = requests.update(pod::bytes_of(&place), &none, MapFlags::ANY);
+            places.zero_rows();
+            places.unmap();
+            more.clear();
         }
     }
 }

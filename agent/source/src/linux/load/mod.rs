@@ -1,23 +1,30 @@
 //! What is loaded into the kernel: the plan, objects, programs and maps. Only this folder meets libbpf.
 //!
 //! [`program_table`] lists every probe's programs, [`plan`] decides from the host's facts, [`loader`] puts the plan into
-//! effect, and [`object`] is what then exists: [`maps`] and a [`ring`] that the readers above read by their own types.
+//! effect, in a [`child`] that [`attach`] starts, and [`object`] is what then exists: [`maps`] and a [`ring`] that the readers
+//! above read by their own types.
 //!
 //! `unsafe` and libc stand only here, each for a call that no crate in use wraps:
 //! - [`pod`]: a map's bytes as a structure of integers, and back.
 //! - [`object`]: a program's run counts and the kernel's run-time statistics (bpf(2) by libbpf).
-//! - [`maps`]: whether this thread may read maps (bpf(2) by libbpf).
+//! - [`pieces`] and [`maps`]: tables mapped into memory, which the kernel writes meanwhile (mmap(2) by rustix), and whether
+//!   this thread may read maps (bpf(2) by libbpf).
 //! - [`kretprobe`]: perf_event_open(2) and the ownership of its descriptor.
-//! - [`loader`]: malloc_trim(3), which gives the memory of loading back to the kernel.
+//! - [`child`]: fork(2) and _exit(2).
 
+pub mod attach;
+mod child;
 pub mod detach;
+mod handover;
 mod kretprobe;
-pub mod loader;
+mod loader;
 pub mod maps;
 pub mod object;
+mod pieces;
 mod plan;
 mod pod;
 pub mod program;
 pub mod program_table;
 mod refusal;
 pub mod ring;
+mod shape;

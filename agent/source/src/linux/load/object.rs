@@ -1,14 +1,16 @@
 //! A probe's object in the kernel: its programs, maps and links, as long as this process keeps them.
 
 use super::kretprobe::Attached;
-use super::maps::Map;
+use super::maps::{Map, SHARED};
 use super::program::Build;
 use super::ring::Ring;
 use crate::linux::host::procfs::KernelCounts;
 use anyhow::Context;
 use libbpf_rs::libbpf_sys;
 use nfscope_probes::Pod;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -21,7 +23,9 @@ pub struct Loaded {
     /// What the kernel had counted when the last of them attached.
     pub counted: Option<KernelCounts>,
     /// Dropping a link detaches its program.
-    pub(super) _links: Vec<Attached>,
+    pub(super) links: Vec<Attached>,
+    /// Bytes of what never grows: in all, and of that what the probes share.
+    pub(super) fixed_memory: OnceCell<[u64; 2]>,
 }
 
 /// What a program has run, by the kernel's count.
@@ -53,6 +57,47 @@ impl Loaded {
             .filter_map(|(name, fd)| Some((*name, runs(fd).ok()?)))
     }
 
+    /// Runs a program that is attached to nothing, with one argument. False where the kernel does not.
+    pub fn run(&self, program: &str, argument: u64) -> bool {
+        let Some((_, fd)) = self.programs.iter().find(|(name, _)| *name == program) else {
+            return false;
+        };
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+            ctx_in: (&raw const argument).cast(),
+            ctx_size_in: size_of_val(&argument) as u32,
+            ..Default::default()
+        };
+        // SAFETY: the argument outlives the call, which only reads it, and the descriptor is a program's and open.
+        unsafe { libbpf_sys::bpf_prog_test_run_opts(fd.as_raw_fd(), &raw mut options) == 0 }
+    }
+
+    /// Bytes of kernel memory that its maps and programs take, by the kernel's own account (`memlock` in proc(5), fdinfo), the
+    /// copies of per-CPU maps for every possible CPU included from Linux 6.4 on. Without the maps that probes share, unless
+    /// `shared`.
+    ///
+    /// The kernel is asked once of what never grows, which is nearly all; each answer takes it a file of its own.
+    pub fn kernel_memory(&self, shared: bool) -> u64 {
+        let of = |map: &Map| locked(map.descriptor().as_raw_fd());
+        let maps = |grow: bool| self.maps.iter().filter(move |(_, m)| m.grows() == grow);
+        let [fixed, of_all] = self.fixed_memory.get_or_init(|| {
+            let programs = self.programs.iter().map(|(_, fd)| locked(fd.as_raw_fd()));
+            let own = maps(false).map(|(_, map)| of(map)).chain(programs);
+            let common = maps(false).filter(|(name, _)| SHARED.contains(&name.as_str()));
+            [
+                own.flatten().sum(),
+                common.filter_map(|(_, map)| of(map)).sum(),
+            ]
+        });
+        let grown = maps(true).filter_map(|(_, map)| of(map)).sum::<u64>();
+        grown + fixed - if shared { 0 } else { *of_all }
+    }
+
+    /// Lets go of the tables that a reading has mapped into memory.
+    pub fn unmap(&self) {
+        self.maps.values().for_each(Map::unmap);
+    }
+
     /// Makes a ring of so many bytes (a power of two) and puts it into the first place of a map of rings.
     pub fn open_ring(&self, map: &str, bytes: u32) -> anyhow::Result<Ring> {
         let ring = Ring::create(bytes)?;
@@ -79,6 +124,13 @@ impl Loaded {
     pub fn get<T: Pod>(&self, section: &str) -> Option<T> {
         self.map(section)?.value(&0u32)
     }
+}
+
+/// Bytes of memory behind a BPF descriptor of this process.
+fn locked(descriptor: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("memlock:"))?;
+    line.trim().parse().ok()
 }
 
 /// What the kernel says of a program's runs.

@@ -1,6 +1,6 @@
 //! What will be loaded, and what not and why: a pure function of what the host has.
 
-use super::program::{Build, Probe, Program};
+use super::program::{Build, Probe, Program, Variant};
 use crate::linux::host::facts::Facts;
 use crate::linux::host::zfs_layout::{self, ZFS_FIX};
 use nfscope_model::ProbeState;
@@ -67,10 +67,15 @@ pub fn attached(
     program: &Program,
     build: Build,
     facts: &Facts,
+    on: Variant,
 ) -> (ProbeState, String) {
     if build == Build::Btf {
         if probe.word == "sched" && !facts.run_delay {
             let why = "this kernel keeps no account of waits for a CPU (CONFIG_SCHEDSTATS): phase runqueue is part of log, disk and lock";
+            return (ProbeState::Fallback, why.into());
+        }
+        if probe.word == "sched" && !on.books {
+            let why = "this kernel does not let its scheduler's account of each task be read: waits are noted at every context switch of the host";
             return (ProbeState::Fallback, why.into());
         }
         return (ProbeState::Attached, String::new());

@@ -1,11 +1,27 @@
 //! Bytes of a map's value as the type that the probes' headers declare, and back.
 
 use nfscope_probes::Pod;
+use std::mem::MaybeUninit;
 
 /// A value's bytes as a map stores them.
 pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
     // SAFETY: integers, in the layout of the probes' C compiler, which is initialised as a whole.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// All bytes zero.
+pub fn zero<T: Pod>() -> T {
+    // SAFETY: integers, of which zero is a value.
+    unsafe { MaybeUninit::zeroed().assume_init() }
+}
+
+/// A value as words of 64 bits, as far as whole ones fit and it is aligned to them; none otherwise.
+pub fn words_of<T: Pod>(value: &mut T) -> &mut [u64] {
+    if !align_of::<T>().is_multiple_of(align_of::<u64>()) {
+        return &mut [];
+    }
+    // SAFETY: within the value, aligned, and any bytes are a value of a Pod type.
+    unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(value).cast(), size_of::<T>() / 8) }
 }
 
 /// Reads a value; `None` where the length is another type's.

@@ -26,6 +26,19 @@ pub enum When {
     Raw,
     /// Where the kernel may run tracepoints preemptibly, and then skips programs at times.
     Preemptible,
+    /// Where the scheduler's books tell the waits of operations.
+    Books,
+    /// Where they do not.
+    NoBooks,
+}
+
+/// What the kernel is like, as far as it decides which programs are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    /// It may run tracepoints preemptibly.
+    pub preemptible: bool,
+    /// The waits of operations are read from the scheduler's books.
+    pub books: bool,
 }
 
 /// One probe: an object, the modules that it looks into, and its programs in the order in which they attach: ends before
@@ -53,6 +66,9 @@ pub enum Build {
 
 /// The same hook where the module has no BTF, without types.
 pub const SAME: &str = "";
+
+/// The hook of a program that is attached to nothing and runs when the agent asks.
+pub const ON_DEMAND: &str = "raw_tp";
 
 /// One that is loaded always.
 pub const fn program(
@@ -82,21 +98,39 @@ impl Probe {
         }
     }
 
-    /// The programs that belong to a build.
-    pub fn programs_of(
-        &self,
-        build: Build,
-        preemptible: bool,
-    ) -> impl Iterator<Item = &'static Program> {
+    /// The programs that belong to a build on such a kernel.
+    pub fn programs_of(&self, build: Build, on: Variant) -> impl Iterator<Item = &'static Program> {
         self.programs.iter().filter(move |p| match p.when {
             When::Always => true,
             When::Raw => build == Build::Raw,
-            When::Preemptible => build == Build::Btf && preemptible,
+            When::Preemptible => build == Build::Btf && on.preemptible,
+            When::Books => build == Build::Btf && on.books,
+            When::NoBooks => build == Build::Raw || !on.books,
         })
     }
 }
 
+/// Kinds of programs that the kernel allows or refuses together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// fentry and fexit.
+    Function,
+    /// kprobe and kretprobe.
+    Kprobe,
+    /// Tracepoints.
+    Tracepoint,
+}
+
 impl Program {
+    /// Its kind in the chosen build.
+    pub fn kind(&self, build: Build) -> Kind {
+        match self.hook(build).split('/').next() {
+            Some("fentry" | "fexit") => Kind::Function,
+            Some("kprobe" | "kretprobe") => Kind::Kprobe,
+            _ => Kind::Tracepoint,
+        }
+    }
+
     /// The hook in the chosen build.
     pub fn hook(&self, build: Build) -> String {
         match (build, self.raw) {

@@ -1,6 +1,6 @@
 //! Every probe and its programs: what they hook, what they give, and what stands in where a module has no BTF.
 
-use super::program::{Probe, Program, SAME, When, program};
+use super::program::{ON_DEMAND, Probe, Program, SAME, When, program};
 
 /// Beginning or end of a function in which threads wait for a log.
 const fn wait_half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
@@ -11,6 +11,23 @@ const fn wait_half(name: &'static str, btf: &'static str, gives: &'static str) -
         gives,
         false,
     )
+}
+
+const NO_PHASES: &str =
+    "phases of operations cannot be measured without fexit on the functions that wait";
+
+/// Beginning or end of a function in which threads wait for I/O.
+const fn io_half(name: &'static str, btf: &'static str) -> Program {
+    Program {
+        when: When::Books,
+        ..program(
+            name,
+            btf,
+            Err(NO_PHASES),
+            "phases of operations: their waits for disks",
+            false,
+        )
+    }
 }
 
 /// What the halves give without which phase `log` is not reported.
@@ -26,6 +43,13 @@ pub static PROBES: [Probe; 7] = [
         object: &nfscope_probes::NFSD,
         modules: &["sunrpc", "nfsd"],
         programs: &[
+            program(
+                "nfsd_held",
+                ON_DEMAND,
+                Ok(SAME),
+                "operation and file of a request that is stuck",
+                false,
+            ),
             program(
                 "nfsd_send",
                 "tp_btf/svc_send",
@@ -101,6 +125,13 @@ pub static PROBES: [Probe; 7] = [
                 false,
             ),
             program(
+                "nfsd_exit",
+                "tp_btf/sched_process_exit",
+                Ok(SAME),
+                "forgets threads that have ended",
+                false,
+            ),
+            program(
                 "nfsd_xprt_free",
                 "tp_btf/svc_xprt_free",
                 Ok(SAME),
@@ -144,13 +175,22 @@ pub static PROBES: [Probe; 7] = [
         word: "sched",
         object: &nfscope_probes::SCHED,
         modules: &["nfsd"],
-        programs: &[program(
-            "sched_switched",
-            "tp_btf/sched_switch",
-            Err("phases of operations cannot be measured without fexit on the functions that wait"),
-            "phases of operations",
-            false,
-        )],
+        programs: &[
+            io_half("sched_io_end", "fexit/io_schedule"),
+            io_half("sched_io_begin", "fentry/io_schedule"),
+            io_half("sched_iot_end", "fexit/io_schedule_timeout"),
+            io_half("sched_iot_begin", "fentry/io_schedule_timeout"),
+            Program {
+                when: When::NoBooks,
+                ..program(
+                    "sched_switched",
+                    "tp_btf/sched_switch",
+                    Err(NO_PHASES),
+                    "phases of operations",
+                    false,
+                )
+            },
+        ],
     },
     Probe {
         word: "jbd2",

@@ -19,6 +19,11 @@ impl Refusal {
         Self::explain(&take_log(), error)
     }
 
+    /// True where the kernel refuses every program of that kind: without a look at it, so without a word of the verifier.
+    pub(super) fn is_of_the_kind(&self) -> bool {
+        self.reason == "BPF program load failed: -EPERM"
+    }
+
     pub(super) fn explain(log: &str, error: &libbpf_rs::Error) -> Self {
         Refusal {
             reason: reason(log, error),

@@ -2,6 +2,7 @@
 
 use super::decode::{fill, lost, time};
 use crate::linux::host::procfs::DeviceNames;
+use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
@@ -13,34 +14,36 @@ const OPS: [&str; 5] = ["read", "write", "flush", "discard", "other"];
 
 /// Reads the block devices.
 pub fn read(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
-    let Some(map) = l.map("block_device_op") else {
+    let maps = ["block_device", "block_row", "block_request"].map(|name| l.map(name));
+    let [Some(index), Some(map), Some(requests)] = maps else {
         return;
     };
-    let keys = map.keys::<t::block_key>();
-    let mut by_device: BTreeMap<u32, (i64, u64)> = BTreeMap::new();
-    for key in &keys {
-        let rows = map.per_cpu::<t::block_row>(key);
-        let (device, op) = (
-            devices.name(key.dev),
-            OPS.get(key.op as usize).copied().unwrap_or("other"),
-        );
-        let sum =
-            |get: fn(&t::block_row) -> u64| rows.iter().map(get).fold(0u64, u64::wrapping_add);
-        let queue = time(rows.iter().map(|r| &r.queue));
-        let h = time(rows.iter().map(|r| &r.device));
-        s.histogram(&f::BLOCK_QUEUE, [&device, op], queue);
-        s.histogram(&f::BLOCK_DEVICE, [&device, op], h);
-        s.counter(&f::BLOCK_BYTES, [&device, op], sum(|r| r.bytes) as f64);
-        let d = by_device.entry(key.dev).or_default();
-        d.0 += sum(|r| r.issued).wrapping_sub(sum(|r| r.ended)) as i64;
-        d.1 += sum(|r| r.fua);
-    }
-    for (dev, (inflight, fua)) in by_device {
-        let device = devices.name(dev);
-        s.gauge(&f::BLOCK_INFLIGHT, [&device], inflight.max(0) as f64);
+    let inflight = inflight(requests);
+    let keys = index.keys::<u32>();
+    let ops = OPS.len() as u32;
+    for dev in &keys {
+        let Some(number) = index.value::<u32>(dev) else {
+            continue;
+        };
+        let device = devices.name(*dev);
+        let mut fua = 0;
+        for (op, name) in OPS.iter().enumerate() {
+            let row = number * ops + op as u32;
+            let row = map.total::<t::block_row>(index.capacity() * ops, row);
+            let (queue, h) = (time(&row.queue), time(&row.device));
+            if queue.count() == 0 && h.count() == 0 {
+                continue;
+            }
+            s.histogram(&f::BLOCK_QUEUE, [&device, name], queue);
+            s.histogram(&f::BLOCK_DEVICE, [&device, name], h);
+            s.counter(&f::BLOCK_BYTES, [&device, name], row.bytes as f64);
+            fua += row.fua;
+        }
+        let now = inflight.get(dev).copied().unwrap_or_default();
+        s.gauge(&f::BLOCK_INFLIGHT, [&device], f64::from(now));
         s.counter(&f::BLOCK_FUA, [&device], fua as f64);
     }
-    fill(map, keys.len(), "block_device_op", s);
+    fill(index, keys.len(), "block_device", s);
     use t::block_event as E;
     lost(
         l,
@@ -50,6 +53,21 @@ pub fn read(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
         &[
             ("map_full", E::EV_BLOCK_FULL.0),
             ("unmatched", E::EV_BLOCK_UNMATCHED.0),
+            ("record", E::EV_BLOCK_REQUEST_FULL.0),
         ],
     );
+}
+
+/// Requests at each device.
+fn inflight(requests: &Map) -> BTreeMap<u32, u32> {
+    let mut at = BTreeMap::new();
+    for place in 0..requests.capacity() {
+        let Some(times) = requests.at::<t::block_times>(place) else {
+            continue;
+        };
+        if times.t_issue > 0 {
+            *at.entry(times.dev).or_default() += 1;
+        }
+    }
+    at
 }

@@ -1,4 +1,4 @@
-//! What every reader needs: histograms from per-CPU rows, and series about the probes' own maps.
+//! What every reader needs: histograms from rows, and series about the probes' own maps.
 
 use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
@@ -6,30 +6,20 @@ use nfscope_model::family as f;
 use nfscope_model::{Histogram, Scheme, Snapshot};
 use nfscope_probes::TimeHist;
 
-/// Durations, summed over CPUs.
-pub fn time<'a, T: TimeHist + 'a>(rows: impl Iterator<Item = &'a T>) -> Histogram {
+/// Durations.
+pub fn time(row: &impl TimeHist) -> Histogram {
+    let (ns, counts) = row.parts();
     let mut h = Histogram::new(Scheme::TIME);
-    let mut ns = 0u64;
-    for r in rows {
-        let (sum, counts) = r.parts();
-        for (a, b) in h.counts.iter_mut().zip(counts) {
-            *a += b;
-        }
-        ns += sum;
-    }
+    h.counts.copy_from_slice(counts);
     h.sum = ns as f64 / 1e9;
     h
 }
 
-/// Buckets of a size or count, summed over CPUs.
-pub fn sizes<'a>(scheme: Scheme, rows: impl Iterator<Item = (&'a [u64], u64)>) -> Histogram {
+/// Buckets of a size or count.
+pub fn sizes(scheme: Scheme, counts: &[u64], sum: u64) -> Histogram {
     let mut h = Histogram::new(scheme);
-    for (counts, sum) in rows {
-        for (a, b) in h.counts.iter_mut().zip(counts) {
-            *a += b;
-        }
-        h.sum += sum as f64;
-    }
+    h.counts.copy_from_slice(counts);
+    h.sum = sum as f64;
     h
 }
 
@@ -77,6 +67,22 @@ mod tests {
                 edge + 1
             );
         }
+        // Objectives: exact, and nothing else differs from the plain schema.
+        for (ns, seconds) in [
+            (100_000, 1e-4),
+            (1_000_000, 0.001),
+            (10_000_000, 0.01),
+            (100_000_000, 0.1),
+            (1_000_000_000, 1.0),
+        ] {
+            let at = nfscope_probes::time_bucket(ns);
+            assert_eq!(Scheme::TIME.edge(at), seconds);
+            for around in ns - 1_000..=ns + 1_000 {
+                let bucket = nfscope_probes::time_bucket(around);
+                assert_eq!(bucket, at + usize::from(around > ns), "{around} ns");
+                assert_eq!(bucket, Scheme::TIME.bucket(around as f64 / 1e9));
+            }
+        }
         let mut x = 1u64;
         for _ in 0..200_000 {
             x = x
@@ -88,6 +94,15 @@ mod tests {
                 .position(|&e| ns <= e)
                 .unwrap_or(Scheme::TIME.len - 1);
             assert_eq!(nfscope_probes::time_bucket(ns), want, "{ns} ns");
+        }
+        // The first and the last nanosecond of each cell, and what is above all edges.
+        let cells = (0..36).flat_map(|e| (0..16u64).map(move |m| (1u64 << e) + ((m << e) >> 4)));
+        for ns in cells.flat_map(|least| [least - 1, least, least + 1]) {
+            let want = edges.iter().filter(|&&e| e < ns).count();
+            assert_eq!(nfscope_probes::time_bucket(ns), want, "{ns} ns");
+        }
+        for ns in [64_000_000_001, 1 << 36, 1 << 48, u64::MAX] {
+            assert_eq!(nfscope_probes::time_bucket(ns), edges.len(), "{ns} ns");
         }
         for v in (0..70_000).chain([1 << 29, 1 << 30, (1 << 30) + 1, u64::MAX]) {
             assert_eq!(

@@ -128,12 +128,12 @@ fn rows(
             continue;
         }
         kept += 1;
-        let per_cpu = map.per_cpu::<t::log_row>(&dev);
-        let bytes = [0, 1].map(|i| per_cpu.iter().map(|r| r.bytes[i]).sum::<u64>());
+        let counted = map.value::<t::log_row>(&dev).unwrap_or_default();
+        let bytes = counted.bytes;
         let row = Row {
             fs: mount.map_or(log.log_type.fs, |m| &m.fs).to_owned(),
-            wait: Some(time(per_cpu.iter().map(|r| &r.wait))),
-            commit: Some(time(per_cpu.iter().map(|r| &r.commit))),
+            wait: Some(time(&counted.wait)),
+            commit: Some(time(&counted.commit)),
             bytes,
             separate: of
                 .and_then(|m| m.separate)

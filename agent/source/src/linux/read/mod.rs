@@ -2,12 +2,14 @@
 //! `nfscope_probes::types`.
 //!
 //! [`nfsd`] has the time that probe sched measures for its operations. [`jbd2`], [`xfs`] and [`btrfs`] name what [`logs`]
-//! reads for all of them. [`decode`] has what every reader needs; [`top_k`] and [`slow_ops`] read nfsd's tables of clients
+//! reads for all of them. [`held`] reads nfsd's records of requests in hand. [`decode`] has what every reader needs; [`top_k`] and [`slow_ops`] read nfsd's tables of clients
 //! and its ring of slow operations; [`probe_runs`] is about the programs themselves.
 
 pub mod block;
 pub mod btrfs;
+pub mod coverage;
 mod decode;
+pub mod held;
 pub mod jbd2;
 pub mod logs;
 mod nfs_status;

@@ -15,13 +15,21 @@ const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
 /// `enum stable_how` of NFS, by number.
 pub const STABILITIES: [&str; 3] = ["unstable", "data_sync", "file_sync"];
 
-/// Operations that the probes timed, to compare with what the kernel counted.
+/// What the probes counted, to compare with what the kernel counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Timed {
     /// NFSv3 procedures.
     pub v3: u64,
     /// NFSv4 component ops with a number of the RFCs.
     pub v4: u64,
+    /// Requests to servers in other network namespaces,
+    pub elsewhere: u64,
+    /// and those of NFSv3 without NFSACL.
+    pub elsewhere_v3: u64,
+    /// Requests of all versions.
+    pub rpcs: u64,
+    /// Bytes read and written.
+    pub io: [u64; 2],
 }
 
 /// Which phases the probes can tell from sleep here.
@@ -99,14 +107,18 @@ pub fn read(
 ) -> Timed {
     let mut timed = Timed::default();
     if let Some(map) = l.map("nfsd_op") {
-        for row in 0..t::op_row::OP_ROWS.0 {
+        let rows = t::op_row::OP_ROWS.0;
+        for row in 0..rows {
+            // 250 histograms, of which a server uses thirty: one appears with its first operation that took time.
+            if map.first_word(rows, row) == 0 {
+                continue;
+            }
             let Some((version, op)) = op_name(row, l.build) else {
                 continue;
             };
-            let rows = map.per_cpu::<t::op_times>(&row);
-            let h = time(rows.iter().map(|r| &r.duration));
+            let times = map.total::<t::op_times>(rows, row);
+            let h = time(&times.duration);
             let n = h.count();
-            // 250 histograms, of which a server uses thirty: one appears with its first operation.
             if n == 0 {
                 continue;
             }
@@ -116,7 +128,7 @@ pub fn read(
                 _ => timed.v4 += n,
             }
             if let Some(p) = phases {
-                let wait = |i: usize| seconds(rows.iter().map(|r| r.wait_ns[i]).sum());
+                let wait = |i: usize| seconds(times.wait_ns[i]);
                 let [runqueue, log, disk, lock] = [0, 1, 2, 3].map(wait);
                 let on = h.sum - (runqueue + log + disk + lock);
                 let on = monotonic.clamp(Counted::Cpu(row), on);
@@ -138,18 +150,25 @@ pub fn read(
         }
     }
     if let Some(map) = l.map("nfsd_op_error") {
+        let mut errors = BTreeMap::<_, u64>::new();
         for key in map.keys::<t::error_key>() {
-            let Some((version, op)) = op_name(key.row, l.build) else {
-                continue;
-            };
-            let status = status(version == "3", key.status);
-            s.counter(&f::OP_ERRORS, [version, op, &status], map.sum(&key) as f64);
+            let n = map.value::<u64>(&key).unwrap_or_default();
+            *errors.entry((key.row, key.status)).or_default() += n;
+        }
+        for ((row, code), n) in errors {
+            if let Some((version, op)) = op_name(row, l.build) {
+                let status = status(version == "3", code);
+                s.counter(&f::OP_ERRORS, [version, op, &status], n as f64);
+            }
         }
     }
     if let Some(map) = l.map("nfsd_version") {
         for (i, version) in VERSIONS.iter().enumerate() {
-            let rows = map.per_cpu::<t::version_row>(&(i as u32));
-            requests(s, version, &rows, l.build);
+            let row = map.total::<t::version_row>(VERSIONS.len() as u32, i as u32);
+            timed.rpcs += row.residence.count.iter().sum::<u64>();
+            timed.io[0] += row.read_bytes;
+            timed.io[1] += row.write_bytes;
+            requests(s, version, &row, l.build);
         }
     }
     pools(l, s, monotonic);
@@ -158,6 +177,7 @@ pub fn read(
         let count = |e: E| map.sum(&e) as f64;
         s.counter(&f::RPC_DROPPED, ["dropped"], count(E::EV_DROPPED));
         s.counter(&f::RPC_DROPPED, ["deferred"], count(E::EV_DEFERRED));
+        s.counter(&f::RPC_NO_CLOCK, [], count(E::EV_NO_CLOCK));
         let events = [
             ("record", E::EV_RECORD_FAILED.0),
             ("arrival_merged", E::EV_ARRIVAL_MERGED.0),
@@ -169,14 +189,17 @@ pub fn read(
             ("wait_outside", E::EV_WAIT_OUTSIDE.0),
         ];
         lost(l, "nfsd_event", "nfsd", s, &events);
+        timed.elsewhere_v3 = map.sum(&E::EV_ELSEWHERE_V3);
+        timed.elsewhere = timed.elsewhere_v3 + map.sum(&E::EV_ELSEWHERE);
+        let labels = ["nfsd", "other_netns"];
+        s.counter(&f::EVENTS_LOST, labels, timed.elsewhere as f64);
     }
     timed
 }
 
 /// RPC requests of one version.
-fn requests(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Build) {
-    let sum = |get: fn(&t::version_row) -> u64| rows.iter().map(get).sum::<u64>();
-    let residence = time(rows.iter().map(|r| &r.residence));
+fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build) {
+    let residence = time(&row.residence);
     // The row of requests without a minor version, and in the raw build those of the minor versions.
     let always = match build {
         Build::Btf => version != "4",
@@ -186,38 +209,21 @@ fn requests(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Bui
         return;
     }
     s.histogram(&f::RPC_DURATION, [version], residence);
-    for (i, phase) in phase::OF_RPC.iter().enumerate() {
-        let ns: u64 = rows.iter().map(|r| r.phase_ns[i]).sum();
+    for (phase, ns) in phase::OF_RPC.iter().zip(row.phase_ns) {
         s.counter(&f::RPC_PHASE, [version, phase], seconds(ns));
     }
-    s.counter(
-        &f::RPC_RECEIVED_BYTES,
-        [version],
-        sum(|r| r.received_bytes) as f64,
-    );
-    s.counter(&f::RPC_SENT_BYTES, [version], sum(|r| r.sent_bytes) as f64);
+    s.counter(&f::RPC_RECEIVED_BYTES, [version], row.received_bytes as f64);
+    s.counter(&f::RPC_SENT_BYTES, [version], row.sent_bytes as f64);
     if version != "3" {
-        let compound = time(rows.iter().map(|r| &r.compound));
-        s.histogram(&f::COMPOUND_DURATION, [version], compound);
-        let ops = rows
-            .iter()
-            .map(|r| (&r.compound_ops[..], r.compound_ops_sum));
-        s.histogram(&f::COMPOUND_OPS, [version], sizes(Scheme::COUNT, ops));
+        s.histogram(&f::COMPOUND_DURATION, [version], time(&row.compound));
+        let ops = sizes(Scheme::COUNT, &row.compound_ops, row.compound_ops_sum);
+        s.histogram(&f::COMPOUND_OPS, [version], ops);
     }
     for (op, h) in [
-        (
-            "read",
-            sizes(
-                Scheme::SIZE,
-                rows.iter().map(|r| (&r.read_size[..], r.read_bytes)),
-            ),
-        ),
+        ("read", sizes(Scheme::SIZE, &row.read_size, row.read_bytes)),
         (
             "write",
-            sizes(
-                Scheme::SIZE,
-                rows.iter().map(|r| (&r.write_size[..], r.write_bytes)),
-            ),
+            sizes(Scheme::SIZE, &row.write_size, row.write_bytes),
         ),
     ] {
         if always || h.count() > 0 {
@@ -227,8 +233,7 @@ fn requests(s: &mut Snapshot, version: &str, rows: &[t::version_row], build: Bui
     // The raw build cannot read what a WRITE asked for.
     if build == Build::Btf && always {
         for (i, how) in STABILITIES.iter().enumerate() {
-            let n: u64 = rows.iter().map(|r| r.stable_writes[i]).sum();
-            let bytes: u64 = rows.iter().map(|r| r.stable_bytes[i]).sum();
+            let (n, bytes) = (row.stable_writes[i], row.stable_bytes[i]);
             s.counter(&f::WRITE, [version, how], n as f64);
             s.counter(&f::WRITE_BYTES, [version, how], bytes as f64);
         }
@@ -241,10 +246,10 @@ fn pools(l: &Loaded, s: &mut Snapshot, monotonic: &mut Monotonic) {
     let (Some(rows), Some(now)) = (l.map("nfsd_pool"), l.map("nfsd_pool_now")) else {
         return;
     };
-    for i in 0..rows.capacity() {
-        let per_cpu = rows.per_cpu::<t::pool_row>(&i);
-        let queue = time(per_cpu.iter().map(|r| &r.queue));
-        let state = now.value::<t::pool_now>(&i).unwrap_or_default();
+    for i in 0..now.capacity() {
+        let row = rows.total::<t::pool_row>(now.capacity(), i);
+        let queue = time(&row.queue);
+        let state = now.at::<t::pool_now>(i).unwrap_or_default();
         let running = match &listed {
             Some(l) => l.get(i as usize).copied(),
             None => (state.threads > 0).then_some(state.threads),
@@ -261,32 +266,14 @@ fn pools(l: &Loaded, s: &mut Snapshot, monotonic: &mut Monotonic) {
         }
         // The raw build has no atomics that return a value, and counts no busy threads.
         if l.build == Build::Btf {
-            let busy_ns: u64 = per_cpu.iter().map(|r| r.busy_ns).sum();
             let mut saturated = state.saturated_ns;
             if state.saturated_since > 0 {
                 saturated += monotonic_ns().saturating_sub(state.saturated_since);
             }
             s.gauge(&f::THREADS_BUSY, [&pool], (state.busy as i64).max(0) as f64);
-            s.counter(&f::THREAD_BUSY, [&pool], seconds(busy_ns));
+            s.counter(&f::THREAD_BUSY, [&pool], seconds(row.busy_ns));
             let saturated = monotonic.clamp(Counted::Saturated(i), seconds(saturated));
             s.counter(&f::THREADS_SATURATED, [&pool], saturated);
-        }
-    }
-}
-
-/// Operations that the probes timed, of those that the kernel counted since the probes attached. `timed` was read between the
-/// two readings `around` of the kernel's counts, and its operations go on: in between is exact.
-pub fn coverage(l: &Loaded, timed: Timed, around: [&KernelCounts; 2], s: &mut Snapshot) {
-    let Some(start) = &l.counted else { return };
-    let counts = |of: fn(&KernelCounts) -> u64| around.map(|k| of(k).saturating_sub(of(start)));
-    for (version, timed, [least, most]) in [
-        ("3", timed.v3, counts(KernelCounts::v3)),
-        ("4", timed.v4, counts(KernelCounts::v4)),
-    ] {
-        let counted = timed.clamp(least, most.max(least));
-        // Nothing to cover says nothing about coverage.
-        if counted > 0 {
-            s.gauge(&f::COVERAGE, [version], timed as f64 / counted as f64);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the probes' own programs run and skip, as the kernel counts it.
+//! What the probes' own programs run and skip, as the kernel counts it, and the kernel memory that they take.
 
 use crate::linux::load::object::Loaded;
 use nfscope_model::Snapshot;
@@ -21,5 +21,7 @@ pub fn read(loaded: &BTreeMap<&'static str, Loaded>, enabled: bool, s: &mut Snap
             }
         }
         s.counter(&f::EVENTS_LOST, [probe, "recursion"], skipped as f64);
+        let memory = l.kernel_memory(*probe == "nfsd") as f64;
+        s.gauge(&f::KERNEL_MEMORY, [probe], memory);
     }
 }

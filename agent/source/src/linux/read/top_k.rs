@@ -18,12 +18,25 @@ use std::time::Duration;
 struct Sum {
     ops: u64,
     ns: u64,
+    /// Sending replies.
+    reply_ns: u64,
 }
 
 impl Sum {
     fn add(&mut self, other: Sum) {
         self.ops += other.ops;
         self.ns += other.ns;
+        self.reply_ns += other.reply_ns;
+    }
+}
+
+impl Sum {
+    fn since(self, before: Sum) -> Sum {
+        Sum {
+            ops: self.ops.saturating_sub(before.ops),
+            ns: self.ns.saturating_sub(before.ns),
+            reply_ns: self.reply_ns.saturating_sub(before.reply_ns),
+        }
     }
 }
 
@@ -116,6 +129,7 @@ impl TopK {
                         if let Some(n) = self.named.remove(&least) {
                             self.credited.ops -= n.sum.ops - n.published.ops;
                             self.credited.ns -= n.sum.ns - n.published.ns;
+                            self.credited.reply_ns -= n.sum.reply_ns - n.published.reply_ns;
                         }
                         self.evictions += 1;
                     }
@@ -157,12 +171,15 @@ pub struct ClientAccounting {
     clients: TopK,
     exports: TopK,
     /// Rows as they were read last.
-    before: HashMap<([u64; 2], u64), (u64, u64)>,
+    before: HashMap<([u64; 2], u64), Sum>,
     epoch: u32,
     /// Requests without a row, at the last reading.
     full: f64,
     at: Duration,
 }
+
+/// `CLIENT_SEEN_SHIFT` of nfsd.h.
+const CLIENT_SEEN_SHIFT: u32 = 30;
 
 /// How long a round-trip time is reported after the client's last request.
 const RTT_LASTS: Duration = Duration::from_secs(300);
@@ -202,36 +219,31 @@ impl ClientAccounting {
             return;
         };
         let total = total(versions);
-        let rows: Vec<_> = index
-            .keys::<t::client_key>()
-            .into_iter()
-            .filter_map(|k| {
-                let row = index.value::<u32>(&k)?;
-                Some((k, map.per_cpu::<t::client_row>(&row)))
-            })
+        let keys = index.keys::<t::client_key>().into_iter();
+        let mut named: Vec<_> = keys
+            .filter_map(|k| Some((index.value::<u32>(&k)?, k)))
+            .collect();
+        // As they lie in memory, of which a piece at a time is mapped.
+        named.sort_unstable_by_key(|(row, _)| *row);
+        let named = named.into_iter();
+        let rows: Vec<_> = named
+            .map(|(row, k)| (k, client(map, index.capacity(), row)))
             .collect();
         let (mut by_client, mut by_export) = (BTreeMap::new(), BTreeMap::new());
-        let mut rtt: HashMap<String, (u64, u64)> = HashMap::new();
-        for (key, cpus) in &rows {
-            let ops: u64 = cpus.iter().map(|c| c.ops).sum();
-            let ns: u64 = cpus.iter().map(|c| c.ns).sum();
-            let (o, n) = self
-                .before
-                .insert((key.client, key.export), (ops, ns))
-                .unwrap_or_default();
-            let delta = Sum {
-                ops: ops.saturating_sub(o),
-                ns: ns.saturating_sub(n),
+        let mut rtt: HashMap<String, (u32, u32)> = HashMap::new();
+        for (key, row) in &rows {
+            let sum = Sum {
+                ops: row.ops,
+                ns: row.ns,
+                reply_ns: row.reply_ns,
             };
+            let before = self.before.insert((key.client, key.export), sum);
+            let delta = sum.since(before.unwrap_or_default());
             let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
-            if let Some(last) = cpus
-                .iter()
-                .max_by_key(|c| c.seen_ns)
-                .filter(|c| c.srtt_us > 0)
-                .filter(|c| s.at.saturating_sub(Duration::from_nanos(c.seen_ns)) < RTT_LASTS)
-            {
+            let seen = Duration::from_nanos(u64::from(row.seen) << CLIENT_SEEN_SHIFT);
+            if row.srtt_us > 0 && s.at.saturating_sub(seen) < RTT_LASTS {
                 let known = rtt.entry(client.clone()).or_default();
-                *known = (*known).max((last.seen_ns, last.srtt_us));
+                *known = (*known).max((row.seen, row.srtt_us));
             }
             // Not for a row that stands still: the kernel's list is read again for an export that is not in it.
             if delta.ops > 0 {
@@ -267,9 +279,14 @@ impl ClientAccounting {
                 &f::EXPORT_EVICTIONS,
             );
         }
+        // Without `other`: what all clients took is the phase reply.
+        for (name, named) in &self.clients.named {
+            let seconds = named.sum.reply_ns as f64 / 1e9;
+            s.counter(&f::CLIENT_REPLY_SECONDS, [name], seconds);
+        }
         for name in self.clients.named.keys() {
             if let Some((_, srtt)) = rtt.get(name) {
-                s.gauge(&f::CLIENT_RTT, [name], *srtt as f64 / 8.0 / 1e6);
+                s.gauge(&f::CLIENT_RTT, [name], f64::from(*srtt) / 8.0 / 1e6);
             }
         }
         fill(index, rows.len(), "nfsd_client", s);
@@ -300,7 +317,7 @@ impl ClientAccounting {
         self.epoch += 1;
         let _ = l.set(".data.nfsd_client_epoch", &self.epoch);
         map.zero_rows();
-        free.queue_rows_of(map);
+        free.queue_rows();
     }
 }
 
@@ -309,14 +326,31 @@ impl ClientAccounting {
 fn total(versions: &Map) -> Sum {
     let mut sum = Sum::default();
     for version in 0..t::version::VERSIONS.0 {
-        for cpu in versions.per_cpu::<t::version_row>(&version) {
-            sum.add(Sum {
-                ops: cpu.accounted_ops,
-                ns: cpu.accounted_ns,
-            });
-        }
+        let row = versions.total::<t::version_row>(t::version::VERSIONS.0, version);
+        sum.add(Sum {
+            ops: row.accounted_ops,
+            ns: row.accounted_ns,
+            reply_ns: 0,
+        });
     }
     sum
+}
+
+/// A row, of so many, of all shards: what was counted in each, and what was seen last.
+fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
+    let mut all = t::client_row::default();
+    for part in map
+        .shards(rows, row)
+        .filter_map(|i| map.at::<t::client_row>(i))
+    {
+        let (ops, ns) = (all.ops + part.ops, all.ns + part.ns);
+        let reply_ns = all.reply_ns + part.reply_ns;
+        if part.seen >= all.seen {
+            all = part;
+        }
+        (all.ops, all.ns, all.reply_ns) = (ops, ns, reply_ns);
+    }
+    all
 }
 
 #[cfg(test)]
@@ -333,6 +367,7 @@ mod tests {
         Sum {
             ops,
             ns: ops * 1000,
+            reply_ns: ops * 10,
         }
     }
 

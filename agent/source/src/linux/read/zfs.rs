@@ -126,15 +126,12 @@ fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
             now.remove(key);
             continue;
         };
-        let rows = map.per_cpu::<t::zfs_pool_row>(key);
-        let sum = |get: &dyn Fn(&t::zfs_pool_row) -> u64| rows.iter().map(get).sum::<u64>() as f64;
+        let Some(row) = map.value::<t::zfs_pool_row>(key) else {
+            continue;
+        };
         let separate = now.value::<t::zfs_pool_now>(key).map(|n| n.separate != 0);
-        s.histogram(
-            &f::LOG_WAIT,
-            ["zfs", pool],
-            time(rows.iter().map(|r| &r.wait)),
-        );
-        let commit = time(rows.iter().map(|r| &r.commit));
+        s.histogram(&f::LOG_WAIT, ["zfs", pool], time(&row.wait));
+        let commit = time(&row.commit);
         s.histogram(&f::LOG_COMMIT, ["zfs", pool], commit);
         if let Some(separate) = separate {
             s.gauge(
@@ -144,25 +141,25 @@ fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
             );
         }
         for (i, target) in TARGETS.iter().enumerate() {
-            let written = time(rows.iter().map(|r| &r.write[i]));
+            let written = time(&row.write[i]);
             // A pool that never had a log device says nothing of one.
             if i == 1 && separate != Some(true) && written.count() == 0 {
                 continue;
             }
-            s.counter(&f::LOG_BYTES, ["zfs", pool, target], sum(&|r| r.bytes[i]));
+            s.counter(&f::LOG_BYTES, ["zfs", pool, target], row.bytes[i] as f64);
             s.histogram(&f::ZFS_LWB_WRITE, [pool, target], written);
-            let flushed = time(rows.iter().map(|r| &r.flush[i]));
+            let flushed = time(&row.flush[i]);
             s.histogram(&f::ZFS_LWB_FLUSH, [pool, target], flushed);
         }
         for (i, sync) in SYNCS.iter().enumerate() {
-            s.counter(&f::ZFS_COMMITS, [pool, sync], sum(&|r| r.commits[i]));
+            s.counter(&f::ZFS_COMMITS, [pool, sync], row.commits[i] as f64);
         }
         if txg_waits_seen {
-            s.counter(&f::ZFS_TXG_WAITS, [pool, "any"], sum(&|r| r.txg_waits));
+            s.counter(&f::ZFS_TXG_WAITS, [pool, "any"], row.txg_waits as f64);
         }
-        let txg = time(rows.iter().map(|r| &r.txg_sync));
+        let txg = time(&row.txg_sync);
         s.histogram(&f::ZFS_TXG_SYNC, [pool], txg);
-        let throttle = time(rows.iter().map(|r| &r.throttle));
+        let throttle = time(&row.throttle);
         s.histogram(&f::ZFS_THROTTLE, [pool], throttle);
     }
     fill(map, keys.len(), "zfs_pool", s);

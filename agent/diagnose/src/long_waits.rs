@@ -1,0 +1,74 @@
+//! How the time of waits is spread over their lengths. Callers that wait for each reply send less while they wait, so that long
+//! waits are few where they cost most: their part of the time counts, not their part of the number.
+
+use crate::ratio::{part, sum};
+use nfscope_model::Histogram;
+
+/// The waits of a histogram that are at least as long as a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LongWaits {
+    /// Their number.
+    pub count: f64,
+    /// Their part of the number, 0 to 1.
+    pub of_count: f64,
+    /// Their part of the time, 0 to 1.
+    pub of_time: f64,
+    /// No wait was longer than this; infinite beyond the last edge.
+    pub longest: f64,
+}
+
+/// The waits of `limit` or longer. A bucket belongs to them if its middle does.
+pub fn long_waits(h: &Histogram, limit: f64) -> LongWaits {
+    let buckets = || {
+        let used = h.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+        used.map(|(i, n)| (*n as f64, h.scheme.middle(i)))
+    };
+    let long = || buckets().filter(|(_, middle)| *middle >= limit);
+    let count = sum(long().map(|(n, _)| n));
+    let last = h.counts.iter().rposition(|n| *n > 0);
+    LongWaits {
+        count,
+        of_count: part(count, sum(buckets().map(|(n, _)| n))),
+        of_time: part(
+            sum(long().map(|(n, middle)| n * middle)),
+            sum(buckets().map(|(n, middle)| n * middle)),
+        ),
+        longest: last.map_or(0.0, |i| h.scheme.upper(i)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfscope_model::Scheme;
+
+    fn histogram(waits: &[(f64, u64)]) -> Histogram {
+        let mut h = Histogram::new(Scheme::TIME);
+        for (seconds, n) in waits {
+            h.counts[Scheme::TIME.bucket(*seconds)] += n;
+            h.sum += seconds * *n as f64;
+        }
+        h
+    }
+
+    /// A journal that stalls for half a second every five, and is fast in between.
+    #[test]
+    fn few_waits_can_have_nearly_all_of_the_time() {
+        let h = histogram(&[(0.2e-3, 4950), (0.45, 50)]);
+        let long = long_waits(&h, 1e-3);
+        assert_eq!(long.count, 50.0);
+        assert!((long.of_count - 0.01).abs() < 1e-9, "{long:?}");
+        assert!((0.94..0.97).contains(&long.of_time), "{long:?}");
+        assert!((0.45..0.6).contains(&long.longest), "{long:?}");
+    }
+
+    #[test]
+    fn short_waits_have_none() {
+        let long = long_waits(&histogram(&[(0.2e-3, 5000)]), 1e-3);
+        assert_eq!((long.count, long.of_time), (0.0, 0.0));
+        assert_eq!(long_waits(&histogram(&[]), 1e-3), LongWaits::default());
+        // Beyond the last edge nothing says how long they were.
+        let beyond = long_waits(&histogram(&[(1000.0, 1)]), 1e-3);
+        assert_eq!((beyond.of_time, beyond.longest), (1.0, f64::INFINITY));
+    }
+}

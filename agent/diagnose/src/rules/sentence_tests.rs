@@ -1,0 +1,209 @@
+//! Each sentence that a rule can print, on a server that makes it true and on one that would make it false.
+
+use super::test_server::{SERVER, Server, judge, kinds, page, why_not};
+use nfscope_model::Snapshot;
+use nfscope_model::family as f;
+use nfscope_model::finding::Kind;
+use std::time::Duration;
+
+/// 28 clients of a log of 8 ms: with 4 threads most of their time is the queue, and 32 threads write six times as much.
+#[test]
+fn a_queue_is_starvation_whatever_the_threads_wait_for() {
+    let behind = |log, disk, reply| Server {
+        queue: 56e-3,
+        log,
+        disk,
+        reply,
+        saturated: 0.95,
+        ..SERVER
+    };
+    let cases = [
+        (
+            behind(8e-3, 0.0, 0.0),
+            "slow_intent_log",
+            "waiting for the journal or intent log",
+        ),
+        (behind(0.0, 8e-3, 0.0), "slow_disk", "waiting for disks"),
+        (behind(0.0, 0.0, 8e-3), "slow_reply", "sending replies"),
+    ];
+    for (server, beside, what) in cases {
+        let d = server.diagnosis();
+        assert_eq!(kinds(&d), ["thread_starvation", beside], "{d:#?}");
+        let page = page(&d, Kind::ThreadStarvation);
+        assert!(
+            page.contains(&format!("of their time with requests {what}")),
+            "{page}"
+        );
+        // 6.4 requests at a time are in the server, by Little's law, and a quarter is added.
+        assert!(page.contains("threads=9"), "{page}");
+    }
+    // The threads do something else.
+    let busy = Server {
+        queue: 56e-3,
+        cpu: 8e-3,
+        saturated: 0.95,
+        ..SERVER
+    };
+    let d = busy.diagnosis();
+    assert_eq!(kinds(&d), ["thread_starvation"]);
+    assert!(!page(&d, Kind::ThreadStarvation).contains("of their time with requests"));
+}
+
+/// Nothing that was not computed is said not to help.
+#[test]
+fn no_sentence_says_that_something_would_not_help() {
+    let slow = Server {
+        queue: 56e-3,
+        saturated: 0.95,
+        ..SERVER
+    };
+    let servers = [
+        Server {
+            log: 8e-3,
+            ..slow.clone()
+        },
+        Server {
+            disk: 8e-3,
+            ..slow.clone()
+        },
+        Server {
+            lock: 8e-3,
+            ..slow.clone()
+        },
+        Server {
+            reply: 8e-3,
+            ..slow.clone()
+        },
+        Server {
+            idle: 0.0,
+            ..slow.clone()
+        },
+        slow,
+        SERVER,
+    ];
+    for server in servers {
+        let text = format!("{:?}", server.diagnosis());
+        assert!(!text.contains("would not"), "{text}");
+    }
+}
+
+#[test]
+fn busy_cpus_have_the_queue_unless_the_threads_wait_for_something_else() {
+    let busy = Server {
+        queue: 20e-3,
+        cpu: 2e-3,
+        saturated: 0.95,
+        idle: 0.01,
+        ..SERVER
+    };
+    let d = busy.diagnosis();
+    assert_eq!(kinds(&d), ["cpu_saturation"], "{d:#?}");
+    let why = why_not(&d, Kind::ThreadStarvation);
+    assert!(why.contains("and the CPUs are busy"), "{why}");
+    let waiting = Server { log: 40e-3, ..busy };
+    assert!(kinds(&waiting.diagnosis()).contains(&"thread_starvation"));
+    let free = why_not(&SERVER.diagnosis(), Kind::ThreadStarvation).to_owned();
+    assert_eq!(free, "no thread was free for 0 % of the time");
+}
+
+#[test]
+fn few_requests_count_when_each_is_felt() {
+    let few = |count, disk| Server {
+        op: "read",
+        count,
+        disk,
+        ..SERVER
+    };
+    assert_eq!(kinds(&few(9, 1.5).diagnosis()), ["slow_disk"]);
+    assert_eq!(kinds(&few(5, 1.0).diagnosis()), ["slow_disk"]);
+    assert_eq!(kinds(&few(1, 3.0).diagnosis()), ["slow_disk"]);
+    // Neither many nor felt.
+    assert_eq!(kinds(&few(9, 0.1).diagnosis()), [""; 0]);
+    let d = few(9, 0.1).diagnosis();
+    assert!(
+        d.reason.ends_with("too little load for a bottleneck"),
+        "{}",
+        d.reason
+    );
+    let locks = Server {
+        count: 5,
+        lock: 1.0,
+        ..SERVER
+    };
+    assert_eq!(kinds(&locks.diagnosis()), ["lock_contention"]);
+    let logs = Server {
+        count: 5,
+        log: 1.0,
+        ..SERVER
+    };
+    assert_eq!(kinds(&logs.diagnosis()), ["slow_intent_log"]);
+    let replies = Server {
+        count: 5,
+        reply: 1.0,
+        ..SERVER
+    };
+    assert_eq!(kinds(&replies.diagnosis()), ["slow_reply"]);
+    let queue = Server {
+        count: 5,
+        queue: 1.0,
+        saturated: 0.9,
+        ..SERVER
+    };
+    assert_eq!(kinds(&queue.diagnosis()), ["thread_starvation"]);
+}
+
+/// A is far away and reads at once; B is near and reads late.
+#[test]
+fn the_client_whose_replies_are_late_is_named() {
+    let slow = Server {
+        op: "read",
+        reply: 20e-3,
+        ..SERVER
+    };
+    let text = |a_reply: f64, rtts: [f64; 2]| {
+        let mut s = slow.snapshot();
+        for (name, reply, rtt) in [("A", a_reply, rtts[0]), ("B", 20.0 - a_reply, rtts[1])] {
+            s.counter(&f::CLIENT_OPS, [name], 500.0);
+            s.counter(&f::CLIENT_OP_SECONDS, [name], 0.05);
+            s.counter(&f::CLIENT_REPLY_SECONDS, [name], reply);
+            s.gauge(&f::CLIENT_RTT, [name], rtt);
+        }
+        page(&judge(s), Kind::SlowReply)
+    };
+    let late = text(0.5, [50e-3, 0.2e-3]);
+    assert!(
+        late.contains("98 % of the time of sending replies is spent on B"),
+        "{late}"
+    );
+    assert!(
+        late.contains("a short round trip, so the client itself reads slowly"),
+        "{late}"
+    );
+    assert!(!late.contains("is spent on A"), "{late}");
+    let far = text(19.5, [50e-3, 0.2e-3]);
+    assert!(
+        far.contains("is spent on A, whose round-trip time is 50.0 ms"),
+        "{far}"
+    );
+    assert!(far.contains("the network is part of the delay"), "{far}");
+    assert!(
+        !far.contains("reads slowly") && !far.contains("is spent on B"),
+        "{far}"
+    );
+    // An agent that does not count replies by client names none.
+    let unknown = page(&slow.diagnosis(), Kind::SlowReply);
+    assert!(
+        !unknown.contains("of sending replies is spent on"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn a_window_in_which_nothing_ended_leaves_nothing_unmeasured() {
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);
+    let d = judge(s);
+    for r in &d.ruled_out {
+        assert!(!r.why.contains("are not measured"), "{r:?}");
+    }
+}

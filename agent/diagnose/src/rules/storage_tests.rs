@@ -1,0 +1,209 @@
+//! Each sentence about logs, locks and disks that a rule can print, on a server that makes it true and on one that would make it false.
+
+use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
+use nfscope_model::family as f;
+use nfscope_model::finding::Kind;
+
+/// A journal that stalls for half a second now and then: its mean is low, and so is its p99.
+#[test]
+fn the_time_in_long_waits_decides_about_a_log_and_is_told() {
+    let stalls = Server {
+        count: 10_000,
+        log: 3e-3,
+        log_waits: vec![(0.2e-3, 9_950), (0.45, 50)],
+        ..SERVER
+    };
+    let d = stalls.diagnosis();
+    assert_eq!(kinds(&d), ["slow_intent_log"], "{d:#?}");
+    let text = page(&d, Kind::SlowIntentLog);
+    assert!(
+        text.contains("less than 1 % of these waits are long, and have 9"),
+        "{text}"
+    );
+    assert!(
+        text.contains("takes 2.45 ms on average, the longest 500 ms or less"),
+        "{text}"
+    );
+    // All waits are alike: nothing is to be said of a part of them, and the quantile tells.
+    let steady = Server {
+        log: 8e-3,
+        ..SERVER
+    };
+    let text = page(&steady.diagnosis(), Kind::SlowIntentLog);
+    assert!(
+        text.contains("ms on average, p99 ") && !text.contains("these waits"),
+        "{text}"
+    );
+    // Half a millisecond each, whatever part of the time it is.
+    let fast = Server {
+        log: 0.5e-3,
+        ..SERVER
+    };
+    let d = fast.diagnosis();
+    assert!(!kinds(&d).contains(&"slow_intent_log"), "{d:#?}");
+    let why = why_not(&d, Kind::SlowIntentLog);
+    assert_eq!(
+        why,
+        "a wait for the journal or intent log takes 500 µs on average"
+    );
+    let used = Server {
+        log_in_use: 0.98,
+        ..fast
+    };
+    let d = used.diagnosis();
+    let why = why_not(&d, Kind::SlowIntentLog);
+    assert!(
+        why.ends_with(", and the log is in use for 98 % of the time"),
+        "{why}"
+    );
+}
+
+/// Twelve clients create files in one directory: whoever holds its lock waits for the log.
+#[test]
+fn a_lock_whose_holder_waits_for_the_log_is_the_queue_of_the_log() {
+    let creates = Server {
+        op: "create",
+        log: 8e-3,
+        lock: 88e-3,
+        log_in_use: 0.98,
+        ..SERVER
+    };
+    let d = creates.diagnosis();
+    assert_eq!(kinds(&d), ["slow_intent_log"], "{d:#?}");
+    assert!(d.findings[0].share > 0.95);
+    let text = page(&d, Kind::SlowIntentLog);
+    assert!(
+        text.contains("or for locks whose holders wait for it"),
+        "{text}"
+    );
+    assert!(
+        text.contains("which is in use for 98 % of the time"),
+        "{text}"
+    );
+    let why = why_not(&d, Kind::LockContention);
+    assert!(
+        why.ends_with("those who hold the locks wait for the log"),
+        "{why}"
+    );
+    // The log has time to spare: what keeps the lock is something else.
+    let spare = Server {
+        log_in_use: 0.2,
+        ..creates.clone()
+    };
+    let d = spare.diagnosis();
+    assert_eq!(kinds(&d)[0], "lock_contention", "{d:#?}");
+    let advice = page(&d, Kind::LockContention);
+    assert!(
+        advice.contains("may itself wait for the slow log"),
+        "{advice}"
+    );
+    // Other operations wait for locks than for the log.
+    let mut other = Server {
+        log: 8e-3,
+        log_in_use: 0.98,
+        ..SERVER
+    }
+    .snapshot();
+    let opens = histogram(&[(20e-3, 1000)]);
+    other.counter(&f::OP_PHASE, ["4.2", "open", "lock"], opens.sum);
+    other.counter(&f::RPC_PHASE, ["4.2", "execute"], opens.sum);
+    other.histogram(&f::OP_DURATION, ["4.2", "open"], opens);
+    let d = judge(other);
+    assert_eq!(kinds(&d), ["lock_contention", "slow_intent_log"], "{d:#?}");
+    assert!(!page(&d, Kind::SlowIntentLog).contains("locks"));
+    // No log at all.
+    let none = Server {
+        lock: 20e-3,
+        ..SERVER
+    };
+    let advice = page(&none.diagnosis(), Kind::LockContention);
+    assert!(!advice.contains("slow log"), "{advice}");
+}
+
+#[test]
+fn a_log_device_is_judged_by_what_is_written_to_it() {
+    let pool = |indirect, log_separate| Server {
+        log: 8e-3,
+        log_fs: "zfs",
+        log_separate,
+        indirect,
+        ..SERVER
+    };
+    let text = |server: Server| page(&server.diagnosis(), Kind::SlowIntentLog);
+    let past = text(pool(0.9, 1.0));
+    assert!(
+        past.contains("(past its log device for 90 % of the bytes)"),
+        "{past}"
+    );
+    assert!(
+        past.contains("90 % of the committed bytes bypass the log device"),
+        "{past}"
+    );
+    assert!(!past.contains("check the separate log device"), "{past}");
+    let through = text(pool(0.0, 1.0));
+    assert!(through.contains("(on a separate device)"), "{through}");
+    assert!(
+        through.contains("check the separate log device"),
+        "{through}"
+    );
+    assert!(!through.contains("bypass"), "{through}");
+    // Without a log device nothing bypasses one.
+    let none = text(pool(0.9, 0.0));
+    assert!(none.contains("zpool add tank log"), "{none}");
+    assert!(!none.contains("bypass"), "{none}");
+}
+
+/// READs of half a millisecond from flash memory, beside a slow device that may or may not be the export's.
+#[test]
+fn only_a_device_below_an_export_is_slow_for_clients() {
+    let flash = Server {
+        op: "read",
+        disk: 0.5e-3,
+        ..SERVER
+    };
+    let window = |export_devices: &[&str]| {
+        let mut s = flash.snapshot();
+        let requests = |each| histogram(&[(each, 1000)]);
+        s.histogram(&f::BLOCK_DEVICE, ["nvme0n1", "read"], requests(0.4e-3));
+        s.histogram(&f::BLOCK_DEVICE, ["sdb", "read"], requests(20e-3));
+        for device in export_devices {
+            s.gauge(&f::EXPORT_DEVICE, ["/srv", device], 1.0);
+        }
+        judge(s)
+    };
+    let healthy = window(&["dm-0", "nvme0n1"]);
+    assert_eq!(kinds(&healthy), [""; 0], "{healthy:#?}");
+    let text = page(&window(&["dm-0", "sdb"]), Kind::SlowDisk);
+    assert!(
+        text.contains("one read request to sdb, which /srv lies on, takes 20.0 ms on average"),
+        "{text}"
+    );
+    // Not known which: then nothing is said of exports. Nothing was seen of the export's devices: they lie on others.
+    for devices in [&[][..], &["drbd0"], &["nvme0n1", f::UNKNOWN_DEVICE]] {
+        let text = page(&window(devices), Kind::SlowDisk);
+        assert!(
+            text.contains("one read request to sdb takes 20.0 ms"),
+            "{text}"
+        );
+        assert!(!text.contains("lies on"), "{text}");
+    }
+}
+
+/// The evidence of a finding that is true names the export's device, not the slowest of the host.
+#[test]
+fn the_device_below_the_export_is_named() {
+    let slow = Server {
+        op: "read",
+        disk: 8e-3,
+        ..SERVER
+    };
+    let mut s = slow.snapshot();
+    for (device, each) in [("sda", 8e-3), ("sdb", 50e-3)] {
+        let requests = histogram(&[(each, 1000)]);
+        s.histogram(&f::BLOCK_DEVICE, [device, "read"], requests);
+    }
+    s.gauge(&f::EXPORT_DEVICE, ["/srv", "sda"], 1.0);
+    let text = page(&judge(s), Kind::SlowDisk);
+    assert!(text.contains("to sda, which /srv lies on"), "{text}");
+    assert!(!text.contains("sdb"), "{text}");
+}

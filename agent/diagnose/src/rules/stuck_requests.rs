@@ -1,0 +1,218 @@
+//! `stuck_requests`: threads have had requests in hand for long, now. A request counts in no histogram before it has ended, so
+//! nothing else shows a disk that hangs.
+
+use crate::breakdown::{Breakdown, mean, part, sum};
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::evidence;
+use crate::thresholds::{MIN_COUNT, MIN_UNUSUAL_SECONDS, UNUSUAL_RATIO};
+use nfscope_model::HeldRequest;
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind, Severity};
+use nfscope_model::held_request::{STUCK_SECONDS, WAITS};
+use nfscope_text::units::{many, seconds};
+use std::cmp::Ordering;
+
+/// Who waits for this may wait behind another one that is stuck.
+const LOCK: &str = "lock";
+/// The evidence describes so many requests.
+const NAMED_REQUESTS: usize = 3;
+/// The evidence names so many functions of a kernel stack.
+const NAMED_FUNCTIONS: usize = 8;
+
+/// The requests that are stuck, by [`causes_first`].
+fn stuck(b: &Breakdown) -> Vec<&HeldRequest> {
+    let mut all: Vec<_> = b.held.iter().filter(|r| is_stuck(b, r)).collect();
+    all.sort_by(|a, b| causes_first(a, b));
+    all
+}
+
+/// First those that wait for something outside, which others may wait for behind a lock; of either, the oldest first.
+pub fn causes_first(a: &HeldRequest, b: &HeldRequest) -> Ordering {
+    (a.wait == LOCK)
+        .cmp(&(b.wait == LOCK))
+        .then(b.seconds.total_cmp(&a.seconds))
+}
+
+fn is_stuck(b: &Breakdown, r: &HeldRequest) -> bool {
+    let unusual = usual_seconds(b, r).is_some_and(|usual| r.seconds >= UNUSUAL_RATIO * usual);
+    r.seconds >= STUCK_SECONDS || (unusual && r.seconds >= MIN_UNUSUAL_SECONDS)
+}
+
+/// What the operation takes on average, by those that ended in the window.
+fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
+    let mut same = b
+        .ops
+        .iter()
+        .filter(|o| (&o.version, &o.op) == (&r.version, &r.op));
+    let op = same.next().filter(|o| o.count >= MIN_COUNT)?;
+    Some(mean(op.seconds, op.count))
+}
+
+pub fn rule(context: &Context) -> RuleResult {
+    let b = context.breakdown;
+    let stuck = stuck(b);
+    // Some are counted and not described.
+    let number = b.stuck.unwrap_or(0.0).max(stuck.len() as f64);
+    // What they have cost so far, beside the residence of requests that have ended.
+    let held = sum(stuck.iter().map(|r| r.seconds.min(b.length)));
+    let share = part(held, b.residence + held);
+    let oldest = stuck.iter().map(|r| r.seconds).fold(0.0, f64::max);
+    RuleResult {
+        kind: Kind::StuckRequests,
+        share: b.stuck.map(|_| share),
+        of_threads: 0.0,
+        condition: !stuck.is_empty(),
+        max_severity: Severity::Critical,
+        summary: format!(
+            "{} stuck in the server now, the oldest for {}",
+            match number {
+                1.0 => "1 request is".to_owned(),
+                n => format!("{n:.0} requests are"),
+            },
+            seconds(oldest)
+        ),
+        evidence: evidence_for(context, &stuck, number),
+        advice: advice_for(&stuck),
+        ruled_out_reason: match b.stuck {
+            None => "this agent does not tell which requests are in hand".into(),
+            Some(_) => format!(
+                "no request is in hand for {} or longer",
+                seconds(STUCK_SECONDS)
+            ),
+        },
+    }
+}
+
+fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<Evidence> {
+    let b = context.breakdown;
+    let mut all = Vec::new();
+    if b.threads > 0.0 {
+        let text = format!(
+            "{number:.0} of {} {} in hand",
+            many(b.threads, "thread"),
+            match number {
+                1.0 => "has such a request",
+                _ => "have such requests",
+            }
+        );
+        all.push(evidence(&f::STUCK_REQUESTS.info, number, None, text));
+    }
+    for r in stuck.iter().take(NAMED_REQUESTS) {
+        let usual = usual_seconds(b, r).map(|u| format!(", usually {}", seconds(u)));
+        let text = format!(
+            "{} is in hand for {}{} and waits for {}",
+            description(r),
+            seconds(r.seconds),
+            usual.unwrap_or_default(),
+            wait_name(&r.wait)
+        );
+        all.push(evidence(
+            &f::OLDEST_REQUEST.info,
+            r.seconds,
+            Some(STUCK_SECONDS),
+            text,
+        ));
+    }
+    if stuck.len() > 1 {
+        for wait in WAITS {
+            let number = stuck.iter().filter(|r| r.wait == wait).count() as f64;
+            if number > 0.0 {
+                let text = format!(
+                    "{number:.0} of {} stuck requests {} for {}",
+                    stuck.len(),
+                    match number {
+                        1.0 => "waits",
+                        _ => "wait",
+                    },
+                    wait_name(wait)
+                );
+                all.push(evidence(&f::STUCK_REQUESTS.info, number, None, text));
+            }
+        }
+    }
+    if let Some(r) = stuck.iter().find(|r| !r.stack.is_empty()) {
+        all.push(stack_evidence(r.thread, r.seconds, &r.stack));
+    }
+    all
+}
+
+/// Where in the kernel a thread sleeps.
+pub fn stack_evidence(thread: u32, held: f64, stack: &[String]) -> Evidence {
+    let functions: Vec<_> = stack
+        .iter()
+        .take(NAMED_FUNCTIONS)
+        .map(String::as_str)
+        .collect();
+    let text = format!("thread {thread} sleeps in {}", functions.join(" < "));
+    evidence(&f::OLDEST_REQUEST.info, held, None, text)
+}
+
+/// `a WRITE over NFSv3 of 192.0.2.7 (inode 12 on /srv)`.
+fn description(r: &HeldRequest) -> String {
+    let mut text = match r.op.as_str() {
+        "" => "a request".to_owned(),
+        op => format!("a {} over NFSv{}", op.to_uppercase(), r.version),
+    };
+    if let Some(client) = &r.client {
+        text += &format!(" of {client}");
+    }
+    match (r.inode, &r.export) {
+        (Some(inode), Some(export)) => text += &format!(" (inode {inode} on {export})"),
+        (Some(inode), None) => text += &format!(" (inode {inode})"),
+        (None, Some(export)) => text += &format!(" (on {export})"),
+        (None, None) => {}
+    }
+    text
+}
+
+/// The label `wait` in words.
+fn wait_name(wait: &str) -> &str {
+    match wait {
+        "cpu" => "a CPU, or runs",
+        "log" => "the journal or intent log",
+        "disk" => "a disk",
+        "lock" => "a lock, another thread or another program",
+        "upcall" => "an answer of rpc.mountd",
+        "reply" => "the client or the network to take its reply",
+        _ => "something that this host cannot measure",
+    }
+}
+
+/// What to do about each kind of wait: the most frequent first, and locks last.
+fn advice_for(stuck: &[&HeldRequest]) -> Vec<String> {
+    let number = |wait: &str| stuck.iter().filter(|r| r.wait == wait).count();
+    let mut waits: Vec<_> = WAITS.into_iter().filter(|w| number(w) > 0).collect();
+    waits.sort_by_key(|w| (*w == LOCK, std::cmp::Reverse(number(w))));
+    let mut all: Vec<String> = Vec::new();
+    for wait in waits {
+        let text = match wait {
+            "log" | "disk" => {
+                "look for the device below the export that does not answer: dmesg (errors, resets), dmsetup info (suspended), \
+                 multipath -ll, zpool status, /proc/mdstat"
+            }
+            "lock" => {
+                "look at what the threads sleep in, as root: cat /proc/THREAD/stack. A frozen file system (fsfreeze), a \
+                 client that does not give a delegation back, and a hung disk of another thread look like this"
+            }
+            "upcall" => {
+                "rpc.mountd answers slowly or not at all: systemctl status nfs-mountd; look at the name service that it \
+                 asks (DNS, LDAP)"
+            }
+            "reply" => {
+                "a client does not read its replies: look at that client, and at the network to it (ss -ti)"
+            }
+            "cpu" => {
+                "look for what uses the CPUs (top), and at what the threads run in, as root: cat /proc/THREAD/stack"
+            }
+            _ => "look at what the threads sleep in, as root: cat /proc/THREAD/stack",
+        };
+        if !all.iter().any(|known| known == text) {
+            all.push(text.to_owned());
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+#[path = "stuck_requests_tests.rs"]
+mod tests;

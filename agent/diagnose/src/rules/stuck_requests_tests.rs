@@ -1,0 +1,230 @@
+use crate::evaluate;
+use nfscope_model::finding::{Diagnosis, Kind, Severity, Verdict};
+use nfscope_model::{HeldRequest, Histogram, Scheme, Snapshot, Window, family as f};
+use std::time::Duration;
+
+fn held(op: &str, seconds: f64, wait: &str) -> HeldRequest {
+    HeldRequest {
+        thread: 812,
+        seconds,
+        version: "3".into(),
+        op: op.into(),
+        wait: wait.into(),
+        client: Some("192.0.2.7".into()),
+        export: Some("/srv".into()),
+        inode: Some(25),
+        stack: Vec::new(),
+    }
+}
+
+/// Ten seconds in which so many WRITEs of a millisecond ended, and at the end of which these are in hand.
+fn window(writes: u64, held: &[HeldRequest]) -> Window {
+    let mut delta = Snapshot::new(Duration::from_secs(110));
+    if writes > 0 {
+        let mut h = Histogram::new(Scheme::TIME);
+        h.counts[Scheme::TIME.bucket(1e-3)] = writes;
+        h.sum = writes as f64 * 1e-3;
+        delta.counter(&f::OP_PHASE, ["3", "write", "cpu"], h.sum);
+        delta.counter(&f::OP_PHASE, ["3", "write", "log"], 0.0);
+        delta.counter(&f::OP_PHASE, ["3", "write", "runqueue"], 0.0);
+        delta.counter(&f::RPC_PHASE, ["3", "execute"], h.sum);
+        delta.histogram(&f::OP_DURATION, ["3", "write"], h.clone());
+        delta.histogram(&f::RPC_DURATION, ["3"], h);
+    }
+    delta.gauge(&f::THREADS, ["0"], 8.0);
+    delta.counter(&f::THREADS_SATURATED, ["0"], 0.0);
+    let old = held.iter().filter(|r| r.seconds >= 1.0).count();
+    delta.gauge(&f::STUCK_REQUESTS, ["disk"], old as f64);
+    delta.held = held.to_vec();
+    Window {
+        length: Duration::from_secs(10),
+        delta,
+    }
+}
+
+fn texts(d: &Diagnosis) -> Vec<&str> {
+    let finding = d.finding(Kind::StuckRequests);
+    let evidence = finding.iter().flat_map(|f| &f.evidence);
+    evidence.map(|e| e.text.as_str()).collect()
+}
+
+#[test]
+fn a_disk_that_hangs_is_no_healthy_server_although_nothing_ends() {
+    let all = vec![held("write", 42.0, "disk"); 8];
+    let d = evaluate(&window(0, &all), &[]);
+    assert_eq!(d.verdict, Verdict::Findings);
+    let finding = d.finding(Kind::StuckRequests).unwrap();
+    assert_eq!(finding.severity, Severity::Critical);
+    assert_eq!(finding.share, 1.0);
+    assert_eq!(
+        finding.summary,
+        "8 requests are stuck in the server now, the oldest for 42.0 s"
+    );
+    let texts = texts(&d);
+    assert_eq!(texts[0], "8 of 8 threads have such requests in hand");
+    assert_eq!(
+        texts[1],
+        "a WRITE over NFSv3 of 192.0.2.7 (inode 25 on /srv) is in hand for 42.0 s and waits for a disk"
+    );
+    assert!(
+        texts.contains(&"8 of 8 stuck requests wait for a disk"),
+        "{texts:?}"
+    );
+    assert!(finding.advice[0].contains("dmsetup info"), "{finding:#?}");
+}
+
+#[test]
+fn one_stuck_request_is_a_finding_beside_thousands_that_are_well() {
+    let d = evaluate(&window(9000, &[held("write", 60.0, "lock")]), &[]);
+    let finding = d.finding(Kind::StuckRequests).unwrap();
+    assert_eq!(
+        finding.summary,
+        "1 request is stuck in the server now, the oldest for 60.0 s"
+    );
+    assert_eq!(texts(&d)[0], "1 of 8 threads has such a request in hand");
+    let of_it = "in hand for 60.0 s, usually 1.00 ms and waits for a lock, another thread or another program";
+    assert!(texts(&d)[1].ends_with(of_it), "{d:#?}");
+}
+
+#[test]
+fn what_is_young_is_not_stuck() {
+    // Long for a WRITE of a millisecond, and still what a busy disk does to one of them.
+    for seconds in [0.0, 0.4, f64::NAN, -1.0] {
+        let d = evaluate(&window(9000, &[held("write", seconds, "disk")]), &[]);
+        assert_eq!(d.finding(Kind::StuckRequests), None, "{seconds} s");
+    }
+    assert_eq!(
+        evaluate(&window(9000, &[]), &[]).finding(Kind::StuckRequests),
+        None
+    );
+    assert_eq!(evaluate(&window(0, &[]), &[]).verdict, Verdict::Healthy);
+}
+
+#[test]
+fn a_hundred_times_its_usual_time_is_stuck_before_a_second_has_passed() {
+    let unusual = held("write", 0.6, "disk");
+    assert!(
+        evaluate(&window(9000, std::slice::from_ref(&unusual)), &[])
+            .finding(Kind::StuckRequests)
+            .is_some()
+    );
+    // Nothing tells what it usually takes.
+    assert!(
+        evaluate(&window(3, &[unusual]), &[])
+            .finding(Kind::StuckRequests)
+            .is_none()
+    );
+    let other = held("read", 0.6, "disk");
+    assert!(
+        evaluate(&window(9000, &[other]), &[])
+            .finding(Kind::StuckRequests)
+            .is_none()
+    );
+}
+
+/// A cause is named by what the threads wait for, never by what would be likely.
+#[test]
+fn each_wait_has_its_own_words() {
+    let cases = [
+        ("cpu", "a CPU, or runs", "uses the CPUs"),
+        ("log", "the journal or intent log", "does not answer"),
+        ("disk", "a disk", "does not answer"),
+        (
+            "lock",
+            "a lock, another thread or another program",
+            "fsfreeze",
+        ),
+        ("upcall", "an answer of rpc.mountd", "nfs-mountd"),
+        (
+            "reply",
+            "the client or the network to take its reply",
+            "does not read its replies",
+        ),
+        (
+            "unknown",
+            "something that this host cannot measure",
+            "/proc/THREAD/stack",
+        ),
+    ];
+    for (wait, name, advice) in cases {
+        let d = evaluate(&window(0, &[held("write", 5.0, wait)]), &[]);
+        let finding = d.finding(Kind::StuckRequests).unwrap();
+        let named = format!("waits for {name}");
+        assert!(
+            texts(&d).iter().any(|t| t.ends_with(&named)),
+            "{finding:#?}"
+        );
+        assert_eq!(finding.advice.len(), 1);
+        assert!(finding.advice[0].contains(advice), "{finding:#?}");
+        for (other, other_name, _) in cases.iter().filter(|c| c.0 != wait) {
+            let other_named = format!("waits for {other_name}");
+            assert!(
+                !texts(&d).iter().any(|t| t.ends_with(&other_named)),
+                "{other}"
+            );
+        }
+    }
+}
+
+/// Threads that wait for a lock may wait for the one whose disk hangs: that one is named first.
+#[test]
+fn locks_come_behind_what_their_holders_wait_for() {
+    let all = [
+        held("write", 9.0, "lock"),
+        held("write", 8.0, "lock"),
+        held("write", 7.0, "lock"),
+        held("write", 6.0, "disk"),
+    ];
+    let d = evaluate(&window(0, &all), &[]);
+    let texts = texts(&d);
+    assert!(
+        texts.contains(&"1 of 4 stuck requests waits for a disk"),
+        "{texts:?}"
+    );
+    let locks = "3 of 4 stuck requests wait for a lock, another thread or another program";
+    assert!(texts.contains(&locks), "{texts:?}");
+    assert!(
+        texts[1].ends_with("for 6.00 s and waits for a disk"),
+        "{texts:?}"
+    );
+    let summary = &d.finding(Kind::StuckRequests).unwrap().summary;
+    assert!(summary.ends_with("the oldest for 9.00 s"), "{summary}");
+    let advice = &d.finding(Kind::StuckRequests).unwrap().advice;
+    assert!(
+        advice[0].contains("dmesg") && advice[1].contains("fsfreeze"),
+        "{advice:?}"
+    );
+}
+
+#[test]
+fn what_is_not_known_of_a_request_is_not_said() {
+    let mut bare = held("", 5.0, "upcall");
+    (bare.version, bare.client, bare.export, bare.inode) = (String::new(), None, None, None);
+    let d = evaluate(&window(0, &[bare.clone()]), &[]);
+    assert_eq!(
+        texts(&d)[1],
+        "a request is in hand for 5.00 s and waits for an answer of rpc.mountd"
+    );
+    bare.stack = vec!["io_schedule".into(), "folio_wait_bit_common".into()];
+    let d = evaluate(&window(0, &[bare]), &[]);
+    assert_eq!(
+        texts(&d)[2],
+        "thread 812 sleeps in io_schedule < folio_wait_bit_common"
+    );
+}
+
+#[test]
+fn an_agent_that_does_not_tell_leaves_it_open() {
+    let mut w = window(9000, &[]);
+    w.delta = {
+        let mut json = serde_json::to_value(&w.delta).unwrap();
+        json["families"]
+            .as_object_mut()
+            .unwrap()
+            .remove("nfscope_stuck_requests");
+        serde_json::from_value(json).unwrap()
+    };
+    let d = evaluate(&w, &[]);
+    assert_eq!(d.verdict, Verdict::Unknown);
+    assert_eq!(d.share(Kind::StuckRequests), None);
+}

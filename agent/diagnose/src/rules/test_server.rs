@@ -1,0 +1,146 @@
+//! Servers for the tests of rules, and what is said of them.
+
+use crate::evaluate;
+use nfscope_model::finding::{Diagnosis, Kind};
+use nfscope_model::{Histogram, Scheme, Snapshot, Window, family as f};
+use std::time::Duration;
+
+/// Ten seconds of a server with so many operations, and the time of each.
+#[derive(Clone)]
+pub struct Server {
+    pub op: &'static str,
+    pub count: u64,
+    pub queue: f64,
+    pub cpu: f64,
+    pub log: f64,
+    pub disk: f64,
+    pub lock: f64,
+    pub reply: f64,
+    pub saturated: f64,
+    pub idle: f64,
+    /// Length and number of the waits for the log; one of each operation without any.
+    pub log_waits: Vec<(f64, u64)>,
+    pub log_fs: &'static str,
+    pub log_separate: f64,
+    /// Part of the window in which the log is written to.
+    pub log_in_use: f64,
+    /// Part of the log's bytes that bypass a log device.
+    pub indirect: f64,
+}
+
+pub const SERVER: Server = Server {
+    op: "write",
+    count: 1000,
+    queue: 10e-6,
+    cpu: 100e-6,
+    log: 0.0,
+    disk: 0.0,
+    lock: 0.0,
+    reply: 10e-6,
+    saturated: 0.0,
+    idle: 0.7,
+    log_waits: Vec::new(),
+    log_fs: "ext4",
+    log_separate: 0.0,
+    log_in_use: 0.1,
+    indirect: 0.0,
+};
+
+pub fn histogram(waits: &[(f64, u64)]) -> Histogram {
+    let mut h = Histogram::new(Scheme::TIME);
+    for (seconds, n) in waits {
+        h.counts[Scheme::TIME.bucket(*seconds)] += n;
+        h.sum += seconds * *n as f64;
+    }
+    h
+}
+
+impl Server {
+    pub fn snapshot(&self) -> Snapshot {
+        let all = |each: f64| each * self.count as f64;
+        let execute = self.cpu + self.log + self.disk + self.lock;
+        let mut s = Snapshot::new(Duration::from_secs(110));
+        s.histogram(
+            &f::OP_DURATION,
+            ["3", self.op],
+            histogram(&[(execute, self.count)]),
+        );
+        for (phase, each) in [
+            ("cpu", self.cpu),
+            ("runqueue", 0.0),
+            ("log", self.log),
+            ("disk", self.disk),
+            ("lock", self.lock),
+        ] {
+            s.counter(&f::OP_PHASE, ["3", self.op, phase], all(each));
+        }
+        for (phase, each) in [
+            ("queue", self.queue),
+            ("execute", execute),
+            ("reply", self.reply),
+        ] {
+            s.counter(&f::RPC_PHASE, ["3", phase], all(each));
+        }
+        let residence = self.queue + execute + self.reply;
+        s.histogram(
+            &f::RPC_DURATION,
+            ["3"],
+            histogram(&[(residence, self.count)]),
+        );
+        s.histogram(&f::RPC_QUEUE, ["0"], histogram(&[(self.queue, self.count)]));
+        s.gauge(&f::THREADS, ["0"], 4.0);
+        s.counter(&f::THREADS_SATURATED, ["0"], self.saturated * 10.0);
+        s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);
+        s.gauge(&f::CPUS, [], 2.0);
+        s.counter(&f::CPU_IDLE, [], self.idle * 20.0);
+        if self.log > 0.0 {
+            let waits = match self.log_waits.as_slice() {
+                [] => vec![(self.log, self.count)],
+                some => some.to_vec(),
+            };
+            let labels = [self.log_fs, "tank"];
+            s.histogram(&f::LOG_WAIT, labels, histogram(&waits));
+            let writes = histogram(&[(self.log_in_use * 10.0 / 100.0, 100)]);
+            s.histogram(&f::LOG_COMMIT, labels, writes);
+            s.gauge(&f::LOG_SEPARATE, labels, self.log_separate);
+            s.counter(&f::ZFS_ITX_BYTES, ["tank", "indirect"], self.indirect * 1e6);
+            s.counter(
+                &f::ZFS_ITX_BYTES,
+                ["tank", "copied"],
+                (1.0 - self.indirect) * 1e6,
+            );
+        }
+        s
+    }
+
+    pub fn diagnosis(&self) -> Diagnosis {
+        judge(self.snapshot())
+    }
+}
+
+pub fn judge(delta: Snapshot) -> Diagnosis {
+    let length = Duration::from_secs(10);
+    evaluate(&Window { length, delta }, &[])
+}
+
+pub fn kinds(d: &Diagnosis) -> Vec<&str> {
+    d.findings.iter().map(|f| f.kind.as_str()).collect()
+}
+
+/// All that is said of a finding, one sentence a line.
+pub fn page(d: &Diagnosis, kind: Kind) -> String {
+    let finding = d
+        .finding(kind)
+        .unwrap_or_else(|| panic!("{kind:?} in {d:#?}"));
+    let evidence = finding.evidence.iter().map(|e| e.text.as_str());
+    let advice = finding.advice.iter().map(String::as_str);
+    let all: Vec<_> = std::iter::once(finding.summary.as_str())
+        .chain(evidence)
+        .chain(advice)
+        .collect();
+    all.join("\n")
+}
+
+pub fn why_not(d: &Diagnosis, kind: Kind) -> &str {
+    &d.ruled_out.iter().find(|r| r.kind == kind).unwrap().why
+}

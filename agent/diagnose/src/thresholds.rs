@@ -1,0 +1,126 @@
+//! Every threshold of the diagnosis, in one table with the reasons. `docs/thresholds.md` is generated from it.
+
+/// One threshold.
+#[derive(Debug)]
+pub struct Threshold {
+    /// Its name in the code.
+    pub name: &'static str,
+    /// Its value as a person reads it.
+    pub value: &'static str,
+    /// What it decides.
+    pub decides: &'static str,
+    /// Why it has this value.
+    pub reason: &'static str,
+}
+
+macro_rules! thresholds {
+    ($($name:ident = $number:expr, $value:literal: $decides:literal, $reason:literal;)*) => {
+        $(
+            #[doc = $decides]
+            #[doc = ""]
+            #[doc = $reason]
+            pub const $name: f64 = $number;
+        )*
+        /// The table.
+        pub const ALL: &[Threshold] = &[$(Threshold {
+            name: stringify!($name),
+            value: $value,
+            decides: $decides,
+            reason: $reason,
+        }),*];
+    };
+}
+
+thresholds! {
+    BEGIN_SHARE = 0.25, "25 %":
+        "A cause becomes a finding from this share of residence on, or from this share of the threads' time on.",
+        "Without the cause, requests would take three quarters of the time or less: clients notice that.";
+    END_SHARE = 0.15, "15 %":
+        "An active finding ends below this share.",
+        "Well below the begin, so that a cause around it does not begin and end by turns.";
+    CRITICAL_SHARE = 0.5, "50 %":
+        "A finding is critical from this share of residence on.",
+        "It is more than all other causes together.";
+    MIN_BESIDE_SHARE = 0.05, "5 %":
+        "A cause that fills the threads' time needs this share of residence, too.",
+        "Behind very few threads even the queue of a healthy server hides what the threads do.";
+    FELT_SECONDS = 0.5, "0.5 s":
+        "One wait or one request of this length counts whatever their number.",
+        "A person or a program that waits for one request feels half a second.";
+    MIN_COUNT = 20.0, "20":
+        "Shorter waits, operations or requests need this number in a window.",
+        "The mean of fewer is a matter of chance.";
+    MIN_CONCURRENCY = 0.05, "0.05":
+        "Requests in the server on average (Little's law), below which only those count that are felt.",
+        "A thread that is used for a twentieth of the time keeps nobody waiting.";
+    SLOW_LOG_SECONDS = 1e-3, "1 ms":
+        "A wait for a log is long from here on.",
+        "A device with power-loss protection takes a tenth of that, so that a better device would make it ten times as fast.";
+    SLOW_DISK_SECONDS = 2e-3, "2 ms":
+        "A wait for a disk is long from here on.",
+        "Flash memory and network block storage take less; half a turn of a disk takes more (7200 rpm: 4.2 ms).";
+    SLOW_DISK_REQUEST_SECONDS = 4e-3, "4 ms":
+        "A device is slow if one request takes this on average.",
+        "The page cache answers most READs, so that the mean wait of a READ can hide a slow device.";
+    LONG_PART = 0.5, "50 %":
+        "Waits for a log are slow if this part of their time lies in long waits.",
+        "A log that stalls has few long waits among many short ones; callers that wait for each reply make them few.";
+    LONG_WAIT_SECONDS = 1e-3, "1 ms":
+        "A mean wait for a lock, a thread, a CPU or a reader is long from here on.",
+        "A shorter one is the normal work of locking, waking up and sending.";
+    LOG_IN_USE = 0.8, "80 %":
+        "Locks are the queue of a slow log that is in use for this part of the time.",
+        "The holder of a lock then nearly always waits for the log.";
+    BUSY_CPU_IDLE = 0.1, "10 %":
+        "CPUs with a smaller idle part are busy.",
+        "A thread that is woken up then mostly finds no idle CPU.";
+    NEGLIGIBLE_SATURATION = 0.02, "2 %":
+        "A pool without a free thread for a smaller part of the window always had one.",
+        "Threads that change hands look like that.";
+    SATURATED = 0.2, "20 %":
+        "Threads are too few if none was free for this part of the window.",
+        "Shorter bursts fill every pool now and then.";
+    MOSTLY_SATURATED = 0.5, "50 %":
+        "From this part on all requests that waited have waited for a thread, and not for a thread to wake up.",
+        "Most of them have come while none was free.";
+    THREAD_RESERVE = 1.25, "1.25":
+        "The advice adds so much to the threads that the window needed.",
+        "Load varies around its mean.";
+    UNUSUAL_RATIO = 100.0, "100":
+        "A request is stuck when it takes so many times as long as its operation does on average.",
+        "No queue of a healthy server makes such a difference.";
+    MIN_UNUSUAL_SECONDS = 0.5, "0.5 s":
+        "The same needs this age.",
+        "A busy disk makes single requests wait for some tenths of a second.";
+    CHATTY_RATIO = 0.8, "80 %":
+        "Clients are chatty from this part of the requests on.",
+        "Other work is then a small part of what clients do.";
+    SYNC_RATIO = 0.5, "50 %":
+        "Synchronous WRITEs and COMMITs are frequent from this part of the requests on.",
+        "They are then what clients mostly do.";
+    SMALL_BYTES = 65_536.0, "64 KiB":
+        "Fewer bytes for each stable WRITE or COMMIT are small.",
+        "A client's default WRITE is 16 times as large.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_threshold_has_a_reason_and_a_name_of_its_own() {
+        for t in ALL {
+            assert!(
+                t.decides.ends_with('.') && t.reason.ends_with('.'),
+                "{}",
+                t.name
+            );
+            assert_eq!(
+                ALL.iter().filter(|o| o.name == t.name).count(),
+                1,
+                "{}",
+                t.name
+            );
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `nfscope what-if`: what a change would do.
+
+use super::diagnose::watch;
+use crate::api::endpoint;
+use crate::cli::WhatIfArgs;
+use crate::client::windows::WindowStream;
+use nfscope_baseline::store::Store;
+use nfscope_baseline::window;
+use nfscope_model::{Window, family};
+use nfscope_whatif::{Change, FAMILIES, plausible, predict, render, render_list};
+
+/// What it prints.
+///
+/// # Errors
+/// When there is no window, or when the window cannot tell; the error says why.
+pub fn run(args: &WhatIfArgs) -> anyhow::Result<String> {
+    let (window, source) = window(args)?;
+    let change = Change {
+        threads: args.threads,
+        log_seconds: args.log.map(|t| t.as_secs_f64()),
+        disk_seconds: args.disk.map(|t| t.as_secs_f64()),
+        cpus: args.cpus,
+        clients_factor: args.clients,
+    };
+    let refused = |why| anyhow::anyhow!("no prediction: {why}");
+    if change == Change::default() {
+        let all = plausible(&window).map_err(refused)?;
+        return Ok(match args.json {
+            true => serde_json::to_string(&all)? + "\n",
+            false => render_list(&all, &source),
+        });
+    }
+    let prediction = predict(&window, &change).map_err(refused)?;
+    Ok(match args.json {
+        true => serde_json::to_string(&prediction)? + "\n",
+        false => render(&prediction, &source),
+    })
+}
+
+fn window(args: &WhatIfArgs) -> anyhow::Result<(Window, String)> {
+    if let Some(name) = &args.name {
+        let store = Store::open(&args.store.path)?;
+        let entry = store.entry(name)?;
+        let window = window::read(&store, &entry, FAMILIES, &family::THREADS_LIMIT.info)?;
+        return Ok((window, format!("{name} on {}", entry.metadata.host)));
+    }
+    let host = endpoint::host(args.url.as_deref());
+    let mut windows = WindowStream::open(args.url.as_deref(), args.length)?;
+    Ok((watch(&mut windows, args.length)?, host))
+}

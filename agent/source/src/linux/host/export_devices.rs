@@ -1,0 +1,186 @@
+//! Block devices that exported file systems lie on, through device mapper, RAID and partitions: requests are timed where they
+//! reach a device, and a slow one that no export lies on keeps no client waiting.
+
+use crate::linux::host::exports::{ETAB, etab_paths};
+use crate::linux::host::procfs::{DeviceNames, entry_names};
+use crate::mounts::{MOUNTINFO, Mount, Mounts};
+use nfscope_model::Snapshot;
+use nfscope_model::family::{self as f, UNKNOWN_DEVICE};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often devices are looked at where exports and mounts are as they were.
+const READ_AGAIN: Duration = Duration::from_secs(10);
+/// A thousand exports on twenty disks would be twenty thousand series.
+const MOST_PAIRS: usize = 512;
+/// Layers of devices. More are a circle.
+const MOST_LAYERS: usize = 16;
+
+/// Exports and their devices, remembered for a while.
+#[derive(Debug, Default)]
+pub struct ExportDevices {
+    read: Option<Instant>,
+    /// The exports' and the mounts' tables by then.
+    tables: [String; 2],
+    /// Pairs of them.
+    found: Vec<(String, String)>,
+}
+
+impl ExportDevices {
+    /// Adds a series for each device of each export.
+    pub fn read(&mut self, devices: &mut DeviceNames, s: &mut Snapshot) {
+        let tables = [ETAB, MOUNTINFO].map(|path| fs::read_to_string(path).unwrap_or_default());
+        if tables != self.tables || self.read.is_none_or(|at| at.elapsed() >= READ_AGAIN) {
+            self.found = find(&tables, devices);
+            self.tables = tables;
+            self.read = Some(Instant::now());
+        }
+        for (export, device) in &self.found {
+            s.gauge(&f::EXPORT_DEVICE, [export, device], 1.0);
+        }
+    }
+}
+
+fn find([etab, mountinfo]: &[String; 2], devices: &mut DeviceNames) -> Vec<(String, String)> {
+    let mounts = Mounts::parse_mountinfo(mountinfo);
+    let all = etab_paths(etab).into_iter().flat_map(|(path, _)| {
+        let mut below = BTreeSet::new();
+        match mounts.on(&path).and_then(|mount| tops(mount, devices)) {
+            Some(tops) => {
+                for top in tops {
+                    below_device(Path::new("/sys"), &top, &mut below, MOST_LAYERS);
+                }
+            }
+            None => {
+                below.insert(UNKNOWN_DEVICE.to_owned());
+            }
+        }
+        below.into_iter().map(move |device| (path.clone(), device))
+    });
+    bounded(all.collect())
+}
+
+/// All pairs, or of too many one for each device.
+fn bounded(mut all: Vec<(String, String)>) -> Vec<(String, String)> {
+    if all.len() > MOST_PAIRS {
+        let mut known = BTreeSet::new();
+        all.retain(|(_, device)| known.insert(device.clone()));
+    }
+    all
+}
+
+/// The devices that a file system is mounted from; `None` where that is not known.
+fn tops(mount: &Mount, devices: &mut DeviceNames) -> Option<BTreeSet<String>> {
+    match mount.fs.as_str() {
+        "tmpfs" | "ramfs" => Some(BTreeSet::new()),
+        "btrfs" => {
+            let one = devices.of_file(&mount.source)?;
+            let all = fs::read_dir("/sys/fs/btrfs").ok()?.flatten();
+            let mut lists = all.filter_map(|entry| entry_names(&entry.path().join("devices")));
+            lists.find(|list| list.contains(&one))
+        }
+        // A pool's devices are known to its own tools alone.
+        _ if mount.dev >> 20 == 0 => None,
+        _ => Some(BTreeSet::from([devices.name(mount.dev)])),
+    }
+}
+
+/// Adds a device and all that it lies on.
+fn below_device(sys: &Path, name: &str, below: &mut BTreeSet<String>, layers: usize) {
+    if layers == 0 || !below.insert(name.to_owned()) {
+        return;
+    }
+    let dir = sys.join("class/block").join(name);
+    // Requests to a partition are requests to its disk.
+    if dir.join("partition").exists()
+        && let Ok(target) = fs::canonicalize(&dir)
+        && let Some(disk) = target.parent().and_then(Path::file_name)
+    {
+        below_device(sys, &disk.to_string_lossy(), below, layers - 1);
+    }
+    for slave in entry_names(&dir.join("slaves")).unwrap_or_default() {
+        below_device(sys, &slave, below, layers - 1);
+    }
+    // The paths of a multipath NVMe namespace are hidden disks: nvme0n1 has nvme0c0n1 and nvme0c1n1.
+    if let Some((controller, namespace)) = nvme(name) {
+        for path in entry_names(&sys.join("class/block")).unwrap_or_default() {
+            if is_path_of(&path, controller, namespace) {
+                below.insert(path);
+            }
+        }
+    }
+}
+
+/// `nvme0n1`: `nvme0` and `1`.
+fn nvme(name: &str) -> Option<(&str, &str)> {
+    let number = name.strip_prefix("nvme")?;
+    let (subsystem, namespace) = number.split_once('n')?;
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    (digits(subsystem) && digits(namespace))
+        .then(|| (&name[..name.len() - namespace.len() - 1], namespace))
+}
+
+fn is_path_of(path: &str, controller: &str, namespace: &str) -> bool {
+    let rest = path
+        .strip_prefix(controller)
+        .and_then(|r| r.strip_prefix('c'));
+    rest.and_then(|r| r.split_once('n'))
+        .is_some_and(|(_, n)| n == namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A mapped device on a RAID of two partitions.
+    #[test]
+    fn of_too_many_pairs_each_device_keeps_one() {
+        let pairs = |exports: usize| -> Vec<_> {
+            let disks = |e| ["sda", "sdb"].map(|d| (format!("/srv/{e}"), d.to_owned()));
+            (0..exports).flat_map(disks).collect()
+        };
+        assert_eq!(bounded(pairs(256)).len(), 512);
+        let few = bounded(pairs(257));
+        assert_eq!(few, pairs(1));
+    }
+
+    #[test]
+    fn a_device_lies_on_all_below_it() {
+        let sys = std::env::temp_dir().join(format!("nfscope-sys-{}", std::process::id()));
+        let class = sys.join("class/block");
+        fs::create_dir_all(&class).unwrap();
+        let device = |path: &str, slaves: &[&str]| {
+            let dir = sys.join("devices").join(path);
+            fs::create_dir_all(dir.join("slaves")).unwrap();
+            for slave in slaves {
+                fs::create_dir(dir.join("slaves").join(slave)).unwrap();
+            }
+            symlink(&dir, class.join(dir.file_name().unwrap())).unwrap();
+            dir
+        };
+        device("dm-0", &["md0"]);
+        device("md0", &["sda1", "sdb1"]);
+        for disk in ["sda", "sdb", "sdc"] {
+            device(disk, &[]);
+        }
+        for partition in ["sda/sda1", "sdb/sdb1"] {
+            fs::write(device(partition, &[]).join("partition"), "1").unwrap();
+        }
+        device("nvme0n1", &[]);
+        device("nvme0c1n1", &[]);
+        device("nvme0c1n2", &[]);
+        let of = |name: &str| {
+            let mut below = BTreeSet::new();
+            below_device(&sys, name, &mut below, MOST_LAYERS);
+            below.into_iter().collect::<Vec<_>>().join(" ")
+        };
+        let all = [of("dm-0"), of("sdc"), of("nvme0n1")];
+        fs::remove_dir_all(&sys).unwrap();
+        assert_eq!(all[0], "dm-0 md0 sda sda1 sdb sdb1");
+        assert_eq!(all[1], "sdc");
+        assert_eq!(all[2], "nvme0c1n1 nvme0n1");
+    }
+}

@@ -1,0 +1,72 @@
+//! A thread of the kernel, as procfs shows it.
+
+use std::fs;
+
+/// What the scheduler says of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It runs, or waits for a CPU.
+    Running,
+    /// It sleeps.
+    Asleep,
+    /// It waits for work (TASK_IDLE, which nfsd's threads use from 6.6 on).
+    Idle,
+}
+
+/// The state of an nfsd thread; `None` where there is none of this id.
+pub fn state(thread: u32) -> Option<State> {
+    parse(&fs::read_to_string(format!("/proc/{thread}/stat")).ok()?)
+}
+
+fn parse(stat: &str) -> Option<State> {
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+    if !name.starts_with("nfsd") {
+        return None;
+    }
+    Some(match rest.trim_start().chars().next()? {
+        'R' => State::Running,
+        'I' => State::Idle,
+        _ => State::Asleep,
+    })
+}
+
+/// The functions that a thread sleeps in, the innermost first; empty without the right to read them, and while it runs.
+pub fn kernel_stack(thread: u32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{thread}/stack")).unwrap_or_default();
+    functions(&text)
+}
+
+/// Lines of `[<0>] io_schedule+0x46/0x80`.
+fn functions(stack: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let word = line.split_once("] ")?.1.split(['+', ' ']).next()?;
+        Some(word.to_owned())
+    };
+    stack.lines().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_state() {
+        assert_eq!(parse("812 (nfsd) D 2 0 0 0 -1"), Some(State::Asleep));
+        assert_eq!(parse("812 (nfsd) R 2 0 0 0 -1"), Some(State::Running));
+        assert_eq!(parse("812 (nfsd) I 2 0 0 0 -1"), Some(State::Idle));
+        assert_eq!(parse("812 (a) b) D 2"), None);
+        assert_eq!(parse(""), None);
+        assert_eq!(state(0), None);
+    }
+
+    #[test]
+    fn a_stack_is_its_functions() {
+        let text = "[<0>] io_schedule+0x46/0x80\n[<0>] folio_wait_bit_common+0x13d/0x350\n\
+                    [<0>] nfsd_read+0x1a/0x30 [nfsd]\n";
+        assert_eq!(
+            functions(text),
+            ["io_schedule", "folio_wait_bit_common", "nfsd_read"]
+        );
+        assert_eq!(kernel_stack(0), [""; 0]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Arrays in this process's memory, a piece at a time and as long as they are read.
+//!
+//! All of what is mapped counts as resident from the moment it is mapped (`remap_vmalloc_range` in mm/vmalloc.c), and the tables of
+//! a busy server are larger than the agent. So a reading maps what it looks at in small pieces, and lets go of them at its end.
+
+use libbpf_rs::{MapInfo, MapType, libbpf_sys};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+/// Bytes from the beginning of one piece to the next.
+const PIECE: usize = 32 << 10;
+/// Pieces of an array that are mapped at a time: one for each shard of a table whose rows are read in order.
+const MOST: usize = 32;
+
+/// An array of the kernel's, as far as it is mapped.
+#[derive(Debug)]
+pub struct Pieces {
+    /// Bytes from one value to the next.
+    stride: usize,
+    values: usize,
+    /// The oldest first.
+    mapped: RefCell<VecDeque<Piece>>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    at: NonNull<c_void>,
+    /// Where it begins in the array, and how long it is, in bytes.
+    from: usize,
+    len: usize,
+}
+
+// SAFETY: the memory is mapped as long as this is there, and every access to it is by volatile words.
+unsafe impl Send for Piece {}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `Piece::map`, with this length; words of it are handed out only while it is borrowed.
+        let _ = unsafe { munmap(self.at.as_ptr(), self.len) };
+    }
+}
+
+impl Piece {
+    fn map(map: BorrowedFd, from: usize, len: usize) -> Option<Piece> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let at = unsafe {
+            mmap(
+                ptr::null_mut(),
+                len,
+                protection,
+                MapFlags::SHARED,
+                map,
+                from as u64,
+            )
+        };
+        let at = NonNull::new(at.ok()?)?;
+        Some(Piece { at, from, len })
+    }
+
+    fn holds(&self, from: usize, len: usize) -> bool {
+        self.from <= from && from + len <= self.from + self.len
+    }
+}
+
+impl Pieces {
+    /// `None` where the map is no array that can be mapped.
+    pub fn of(map: &MapInfo) -> Option<Pieces> {
+        let mappable = map.info.map_flags & libbpf_sys::BPF_F_MMAPABLE != 0;
+        (mappable && map.map_type() == MapType::Array).then(|| Pieces {
+            stride: (map.info.value_size as usize).next_multiple_of(8),
+            values: map.info.max_entries as usize,
+            mapped: RefCell::default(),
+        })
+    }
+
+    /// Gives `f` the words of a value of this map; `None` behind the last, and where it cannot be mapped.
+    pub fn words<R>(
+        &self,
+        map: BorrowedFd,
+        i: u32,
+        f: impl FnOnce(&mut dyn Iterator<Item = *mut u64>) -> R,
+    ) -> Option<R> {
+        let i = i as usize;
+        if i >= self.values {
+            return None;
+        }
+        let at = i * self.stride;
+        let mut mapped = self.mapped.borrow_mut();
+        let known = mapped.iter().position(|p| p.holds(at, self.stride));
+        let piece = match known {
+            Some(n) => &mapped[n],
+            None => {
+                if mapped.len() == MOST {
+                    mapped.pop_front();
+                }
+                let page = rustix::param::page_size();
+                let step = PIECE.max(page);
+                let from = at / step * step;
+                // A value may lie across the beginning of the next piece.
+                let len = (step + self.stride).next_multiple_of(page);
+                let all = (self.values * self.stride).next_multiple_of(page);
+                mapped.push_back(Piece::map(map, from, len.min(all - from))?);
+                mapped.back()?
+            }
+        };
+        // SAFETY: within the piece, which holds the whole value.
+        let first = unsafe { piece.at.as_ptr().byte_add(at - piece.from) }.cast::<u64>();
+        // SAFETY: the same.
+        Some(f(&mut (0..self.stride / 8).map(|n| unsafe { first.add(n) })))
+    }
+
+    /// Lets go of all that is mapped.
+    pub fn unmap(&self) {
+        self.mapped.take();
+    }
+}

@@ -1,0 +1,222 @@
+//! Requests in hand that are old: what is stuck shows here before it shows in any histogram, which counts ends.
+//!
+//! Probe nfsd keeps a record of each thread's request; [`nfsd_request`](nfscope_probes::types::request_record) says since when.
+//! A reading looks at every record, and only at those of old requests any closer.
+
+use super::decode::{monotonic_ns, seconds};
+use super::nfsd::op_name;
+use super::top_k::address;
+use crate::linux::host::file_handle::{Exports, Handle};
+use crate::linux::host::task;
+use crate::linux::load::object::Loaded;
+use nfscope_model::family as f;
+use nfscope_model::held_request::{STUCK_SECONDS, WAITS};
+use nfscope_model::{HeldRequest, Snapshot};
+use nfscope_probes::types as t;
+
+/// Younger requests are not reported. Long enough that no record is looked at twice on a healthy server.
+const MIN_SECONDS: f64 = 0.5;
+/// So many are described; the rest is counted.
+const MOST: usize = 32;
+
+/// A quarter of a mebibyte.
+const RECORDS_AT_A_TIME: u32 = 1024;
+
+/// `DISK` of wait_kind.h.
+const DISK: u8 = 2;
+/// `enum stage` of lib/request.h.
+const DEQUEUED: u8 = 1;
+const RUNNING: u8 = 2;
+const REPLYING: u8 = 3;
+
+/// Adds the old requests in hand, the oldest first, and how many of them are stuck. `phases`: waits are told apart here.
+pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
+    let Some(places) = l.map("nfsd_request") else {
+        return;
+    };
+    let now = monotonic_ns();
+    let mut old: Vec<(u64, t::request_record)> = Vec::new();
+    let mut add = |read: &dyn Fn() -> Option<t::request_record>| {
+        let Some(r) = read() else { return };
+        let Some(since) = held_since(&r, now) else {
+            return;
+        };
+        // A record is read a word at a time. That of a request which began or ended meanwhile is another one now.
+        if read().is_some_and(|again| held_since(&again, now) == Some(since)) {
+            old.push((since, r));
+        }
+    };
+    let all = places.capacity();
+    for i in 0..all {
+        // What is mapped counts as memory of the agent's.
+        if i % RECORDS_AT_A_TIME == 0 {
+            l.unmap();
+        }
+        // Its first word is when it was dequeued; most places were never used.
+        if places.first_word(all, i) != 0 {
+            add(&|| places.at(i));
+        }
+    }
+    if let Some(more) = l.map("nfsd_more") {
+        for key in more.keys::<u32>() {
+            add(&|| more.value(&key));
+        }
+    }
+    old.sort_by_key(|(since, _)| *since);
+    let mut count = [0.0; WAITS.len()];
+    let mut oldest = [0.0f64; WAITS.len()];
+    for (since, r) in old {
+        let age = seconds(now.saturating_sub(since));
+        // The thread has ended, or it waits for work and the end of its request was not seen.
+        let Some(state) = task::state(r.tid).filter(|state| *state != task::State::Idle) else {
+            continue;
+        };
+        let wait = wait(&r, state, phases);
+        if age >= STUCK_SECONDS {
+            count[wait] += 1.0;
+        }
+        oldest[wait] = oldest[wait].max(age);
+        if s.held.len() < MOST {
+            s.held.push(describe(l, exports, &r, age, WAITS[wait]));
+        }
+    }
+    for (i, name) in WAITS.iter().enumerate() {
+        let measured = match *name {
+            "upcall" | "reply" => true,
+            "unknown" => !phases,
+            _ => phases,
+        };
+        if measured {
+            s.gauge(&f::STUCK_REQUESTS, [name], count[i]);
+            s.gauge(&f::OLDEST_REQUEST, [name], oldest[i]);
+        }
+    }
+}
+
+/// When the thread took the request that it has in hand, if that is long ago.
+fn held_since(r: &t::request_record, now: u64) -> Option<u64> {
+    let held = match r.stage {
+        // Nearly always nothing was there to read. Only a thread that asks mountd counts as busy by then.
+        DEQUEUED => r.t_busy > 0,
+        RUNNING | REPLYING => true,
+        _ => false,
+    };
+    let long = seconds(now.saturating_sub(r.t_dequeue)) >= MIN_SECONDS;
+    (r.tid > 0 && held && long && r.t_dequeue > 0).then_some(r.t_dequeue)
+}
+
+/// What its thread waits for, as an index of [`WAITS`].
+fn wait(r: &t::request_record, state: task::State, phases: bool) -> usize {
+    let name = match r.stage {
+        DEQUEUED => "upcall",
+        REPLYING => "reply",
+        _ if !phases => "unknown",
+        _ if state == task::State::Running => "cpu",
+        _ if r.log_depth > 0 => "log",
+        _ if r.disk_depth > 0 => "disk",
+        // Without the scheduler's books the record says what it slept for when it was switched out.
+        _ if r.books == 0 && r.t_off > 0 && r.off_wait == DISK => "disk",
+        _ => "lock",
+    };
+    WAITS.iter().position(|w| *w == name).unwrap_or_default()
+}
+
+fn describe(
+    l: &Loaded,
+    exports: &mut Exports,
+    r: &t::request_record,
+    age: f64,
+    wait: &str,
+) -> HeldRequest {
+    let asked = r.stage != DEQUEUED && l.run("nfsd_held", u64::from(r.tid));
+    let held = asked
+        .then(|| l.get::<t::held_op>(".data.nfsd_held_op"))
+        .flatten();
+    let row = match r.compound {
+        0 => Some(r.row),
+        _ => held.map(|h| h.row),
+    };
+    let name = row.and_then(|row| op_name(row, l.build));
+    let (version, op) = match (r.stage, name) {
+        (DEQUEUED, _) => ("", ""),
+        (_, Some(name)) => name,
+        (..) => ("4", "compound"),
+    };
+    let handle = held.and_then(|h| Handle::parse(h.handle.get(..h.handle_size as usize)?));
+    let client = (r.stage != DEQUEUED).then(|| address(r.client)).flatten();
+    HeldRequest {
+        thread: r.tid,
+        seconds: age,
+        version: version.to_owned(),
+        op: op.to_owned(),
+        wait: wait.to_owned(),
+        client: client.map(|a| a.to_string()),
+        export: handle.and_then(|h| exports.path(h.export).map(str::to_owned)),
+        inode: handle.and_then(|h| h.inode),
+        stack: task::kernel_stack(r.tid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use task::State;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn record(stage: u8, t_dequeue: u64) -> t::request_record {
+        t::request_record {
+            tid: 7,
+            stage,
+            t_dequeue,
+            books: 1,
+            ..t::request_record::default()
+        }
+    }
+
+    #[test]
+    fn only_a_request_in_hand_is_held_and_only_an_old_one_counts() {
+        let now = 100 * SECOND;
+        assert_eq!(
+            held_since(&record(RUNNING, 60 * SECOND), now),
+            Some(60 * SECOND)
+        );
+        assert_eq!(
+            held_since(&record(REPLYING, 60 * SECOND), now),
+            Some(60 * SECOND)
+        );
+        assert_eq!(held_since(&record(RUNNING, now - SECOND / 4), now), None);
+        // A thread that waits for work dequeued long ago, too.
+        assert_eq!(held_since(&record(0, 60 * SECOND), now), None);
+        let mut idle = record(DEQUEUED, 60 * SECOND);
+        assert_eq!(held_since(&idle, now), None);
+        idle.t_busy = 61 * SECOND;
+        assert_eq!(held_since(&idle, now), Some(60 * SECOND));
+        // An empty place, and a clock that has not come so far.
+        assert_eq!(held_since(&t::request_record::default(), now), None);
+        assert_eq!(held_since(&record(RUNNING, now + SECOND), now), None);
+    }
+
+    #[test]
+    fn what_a_thread_waits_for() {
+        let waits = |change: &dyn Fn(&mut t::request_record), state, phases| {
+            let mut r = record(RUNNING, 1);
+            change(&mut r);
+            WAITS[wait(&r, state, phases)]
+        };
+        let asleep = State::Asleep;
+        assert_eq!(waits(&|_| {}, asleep, true), "lock");
+        assert_eq!(waits(&|_| {}, State::Running, true), "cpu");
+        assert_eq!(waits(&|_| {}, asleep, false), "unknown");
+        assert_eq!(waits(&|r| r.disk_depth = 1, asleep, true), "disk");
+        // A log waits for a disk.
+        let both = |r: &mut t::request_record| (r.log_depth, r.disk_depth) = (1, 1);
+        assert_eq!(waits(&both, asleep, true), "log");
+        assert_eq!(waits(&|r| r.stage = REPLYING, asleep, true), "reply");
+        assert_eq!(waits(&|r| r.stage = DEQUEUED, asleep, true), "upcall");
+        let noted = |r: &mut t::request_record| {
+            (r.books, r.t_off, r.off_wait) = (0, 1, DISK);
+        };
+        assert_eq!(waits(&noted, asleep, true), "disk");
+    }
+}

@@ -1,0 +1,34 @@
+//! Events in order of time.
+
+/// What happens, and to which request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Event {
+    Ask(usize),
+    Burst(usize),
+    Slept(usize),
+    Disk(usize),
+    Logged(usize),
+    Gathered,
+    Commit(usize),
+}
+
+/// An event, its time, and its number among events of one time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At(pub f64, pub u64, pub Event);
+
+impl PartialEq for At {
+    fn eq(&self, o: &At) -> bool {
+        self.cmp(o).is_eq()
+    }
+}
+impl Eq for At {}
+impl PartialOrd for At {
+    fn partial_cmp(&self, o: &At) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl Ord for At {
+    fn cmp(&self, o: &At) -> std::cmp::Ordering {
+        self.0.total_cmp(&o.0).then(self.1.cmp(&o.1))
+    }
+}

@@ -1,0 +1,265 @@
+//! What a change would do to a server.
+
+use crate::assumptions::assumptions;
+use crate::calibrate::{Variant, variants};
+use crate::change::Change;
+use crate::measured::{Measured, MeasuredLog};
+use crate::outcome::Outcome;
+use crate::refusal::Refusal;
+use crate::server::{Log, Pace, Server};
+use crate::simulation::{Length, simulate};
+use nfscope_model::Window;
+use serde::Serialize;
+
+/// Requests of a run: an agent's budget. Runs of ten times as many differ by less than the interval's least width.
+pub(crate) const LENGTH: Length = Length {
+    requests: 4000,
+    seed: 1,
+};
+/// No interval is narrower than so much to each side: what the lab showed the model to be worth.
+const LEAST: f64 = 0.05;
+
+/// A value before and after, with the interval of the latter.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Predicted {
+    /// As it was measured.
+    pub before: f64,
+    /// Most likely value.
+    pub after: f64,
+    /// Interval.
+    pub low: f64,
+    /// Interval.
+    pub high: f64,
+}
+
+/// Times of one operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PredictedOp {
+    /// NFS version.
+    pub version: String,
+    /// Name.
+    pub op: String,
+    /// Mean execution time, in seconds.
+    pub mean: Predicted,
+    /// 99th percentile.
+    pub p99: Predicted,
+}
+
+/// How much of something is in use after the change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Used {
+    /// threads, CPUs, log.
+    pub resource: &'static str,
+    /// Part of the time or of the number, 0 to 1.
+    pub utilization: f64,
+}
+
+/// Where the CPUs are full, the scheduler decides who waits, and the model does not know it.
+const FULL_CPUS: f64 = 0.95;
+/// Times in the server may be off by so much there.
+const SCHEDULER: f64 = 0.5;
+
+/// What a change would do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The change.
+    pub change: Change,
+    /// Requests per second.
+    pub rate: Predicted,
+    /// Mean residence in seconds.
+    pub residence: Predicted,
+    /// Mean wait for a thread in seconds.
+    pub queue: Predicted,
+    /// 99th percentile of it.
+    pub queue_p99: Predicted,
+    /// Operations, those with the most time first.
+    pub ops: Vec<PredictedOp>,
+    /// Resources after the change, the fullest first.
+    pub used: Vec<Used>,
+    /// Requests and residence of the model without the change, relative to what was measured.
+    pub calibration: [f64; 2],
+    /// What the prediction rests on.
+    pub assumptions: Vec<String>,
+}
+
+/// Predicts what a change would do.
+///
+/// # Errors
+/// When the window cannot tell; the refusal says why.
+pub fn predict(w: &Window, change: &Change) -> Result<Prediction, Refusal> {
+    let m = Measured::of(w)?;
+    let variants = variants(&m, LENGTH)?;
+    with(&m, &variants, change)
+}
+
+pub(crate) fn with(
+    m: &Measured,
+    variants: &[Variant],
+    change: &Change,
+) -> Result<Prediction, Refusal> {
+    if *change == Change::default() {
+        return Err(Refusal::NoChange);
+    }
+    let mut after = Vec::new();
+    for v in variants {
+        let server = changed(m, &v.server, change)?;
+        after.push(simulate(&server, LENGTH));
+    }
+    // What of a commit is not the device's time, and waits for locks, may shrink with the device, or stay.
+    let relief = match &m.log {
+        Some(log) if change.log_seconds.is_some() => Some(relieved(log, variants, change, m)?),
+        _ => None,
+    };
+    let each = |measured: f64, part: &dyn Fn(&Outcome) -> f64| {
+        let one = |(v, o): (&Variant, &Outcome)| scaled(measured, part(&v.base), part(o));
+        let relieved = variants.iter().zip(relief.iter().flatten());
+        let all: Vec<f64> = variants
+            .iter()
+            .zip(&after)
+            .chain(relieved)
+            .map(one)
+            .collect();
+        let margin = LEAST
+            .max(variants[0].error)
+            .max(after[0].rate_error.min(0.2));
+        Predicted {
+            before: measured,
+            after: all[0],
+            low: all.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - margin),
+            high: all.iter().copied().fold(0.0, f64::max) * (1.0 + margin),
+        }
+    };
+    let full = after[0].cpu_used > FULL_CPUS;
+    let time = |measured: f64, part: &dyn Fn(&Outcome) -> f64| {
+        let p = each(measured, part);
+        match full {
+            true => Predicted {
+                low: p.low.min(p.after * (1.0 - SCHEDULER)),
+                high: p.high.max(p.after * (1.0 + SCHEDULER)),
+                ..p
+            },
+            false => p,
+        }
+    };
+    let ops = m
+        .kinds
+        .iter()
+        .enumerate()
+        .filter(|(_, k)| k.count * k.mean > 0.01 * m.kinds[0].count * m.kinds[0].mean);
+    let ops = ops.map(|(i, k)| PredictedOp {
+        version: k.version.clone(),
+        op: k.op.clone(),
+        mean: time(k.mean, &|o| o.classes[i].mean),
+        p99: time(k.p99, &|o| o.classes[i].p99),
+    });
+    let o = &after[0];
+    let mut used = vec![
+        Used {
+            resource: "threads",
+            utilization: o.threads_used,
+        },
+        Used {
+            resource: "CPUs",
+            utilization: o.cpu_used,
+        },
+    ];
+    if m.log.is_some() {
+        used.push(Used {
+            resource: "log",
+            utilization: o.log_used,
+        });
+    }
+    used.sort_by(|a, b| b.utilization.total_cmp(&a.utilization));
+    let base = &variants[0].base;
+    Ok(Prediction {
+        change: change.clone(),
+        rate: each(m.rate, &|o| o.rate),
+        residence: time(m.residence, &|o| o.residence),
+        queue: time(m.queue, &|o| o.queue),
+        queue_p99: time(m.queue_p99, &|o| o.queue_p99),
+        ops: ops.collect(),
+        used,
+        calibration: [base.rate / m.rate, base.residence / m.residence],
+        assumptions: assumptions(m, variants, change),
+    })
+}
+
+/// The outcomes where all of a commit and of the waits for locks takes as many times less as the log's device does.
+fn relieved(
+    log: &MeasuredLog,
+    variants: &[Variant],
+    change: &Change,
+    m: &Measured,
+) -> Result<Vec<Outcome>, Refusal> {
+    let device = log.device.as_ref().ok_or(Refusal::NotMeasured("log"))?.1;
+    let factor = change.log_seconds.map_or(1.0, |s| s / device).min(1.0);
+    let one = |v: &Variant| {
+        let mut server = changed(m, &v.server, change)?;
+        server.log = v.server.log.with_mean(|old| old * factor);
+        for class in &mut server.classes {
+            class.sleep = class.sleep.with_mean(class.sleep.mean() * factor);
+        }
+        Ok(simulate(&server, LENGTH))
+    };
+    variants.iter().map(one).collect()
+}
+
+/// What was measured, times what the simulation says of the change. Where the simulation was far off, what it says alone.
+fn scaled(measured: f64, base: f64, after: f64) -> f64 {
+    let ratio = base / measured.max(1e-12);
+    if (0.5..2.0).contains(&ratio) {
+        measured * after / base
+    } else {
+        after
+    }
+}
+
+fn changed(m: &Measured, server: &Server, change: &Change) -> Result<Server, Refusal> {
+    let mut s = server.clone();
+    if let Some(n) = change.threads {
+        let pools = s.pools.len() as u32;
+        for (i, pool) in s.pools.iter_mut().enumerate() {
+            pool.threads = (n / pools + u32::from((i as u32) < n % pools)).max(1) as usize;
+        }
+    }
+    if let Some(cpus) = change.cpus {
+        s.cpus = cpus as usize;
+    }
+    if let Some(device) = change.log_seconds {
+        let log = m.log.as_ref().ok_or(Refusal::NotUsed("log"))?;
+        s.log = log_on(&s.log, log, device)?;
+    }
+    if let Some(seconds) = change.disk_seconds {
+        if m.per_request(|k| k.disk) <= 0.0 {
+            return Err(Refusal::NotUsed("disks"));
+        }
+        if m.disk.is_none() {
+            return Err(Refusal::NotMeasured("disk"));
+        }
+        s.disk.service = s.disk.service.with_mean(seconds);
+    }
+    if let Some(times) = change.clients_factor {
+        for c in &mut s.clients {
+            let before = c.streams as f64;
+            c.streams = (before * times).round().max(1.0) as usize;
+            let really = c.streams as f64 / before;
+            // What rounding adds or takes, the pause gives back.
+            let pace = |mean: f64| mean * really / times;
+            c.pace = match c.pace {
+                Pace::Think(mean) => Pace::Think(pace(mean)),
+                Pace::Period(mean) => Pace::Period(pace(mean)),
+            };
+        }
+    }
+    Ok(s)
+}
+
+/// The log on a device that takes so long for a request.
+fn log_on(log: &Log, measured: &MeasuredLog, seconds: f64) -> Result<Log, Refusal> {
+    let (_, device, path) = measured
+        .device
+        .as_ref()
+        .ok_or(Refusal::NotMeasured("log"))?;
+    let new = |old: f64| (old - device * path).max(0.0) + seconds * path;
+    Ok(log.with_mean(new))
+}

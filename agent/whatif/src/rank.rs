@@ -1,0 +1,144 @@
+//! Which changes would be worth most.
+
+use crate::calibrate::variants;
+use crate::change::Change;
+use crate::measured::Measured;
+use crate::predict::{LENGTH, Prediction, with};
+use crate::refusal::Refusal;
+use nfscope_model::Window;
+use serde::Serialize;
+
+/// A device that is fast today.
+const FAST_DEVICE: f64 = 100e-6;
+/// A device is worth replacing if it takes so many times as long.
+const MUCH_FASTER: f64 = 2.0;
+/// Of a request's time in the server: less than this is not worth a device.
+const MIN_PART: f64 = 0.05;
+/// More threads than this are nobody's advice.
+const MAX_THREADS: usize = 1024;
+/// A number of threads is enough if the best one gains no more than this over it.
+const ENOUGH: f64 = 1.05;
+/// A smaller gain is none.
+pub const MIN_GAIN: f64 = 1.1;
+
+/// A change and what it would be worth.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plausible {
+    /// How many times as many requests per second, or how many times shorter a stay in the server, whichever is more.
+    pub gain: f64,
+    /// Low end of its interval.
+    pub gain_low: f64,
+    /// High end.
+    pub gain_high: f64,
+    /// True where it is the rate that gains.
+    pub is_rate: bool,
+    /// All of it.
+    pub prediction: Prediction,
+}
+
+/// Changes that an administrator can make, the most valuable one first; those that gain nothing are there, too. Of numbers of
+/// threads there is one: the smallest that gains nearly as much as any.
+///
+/// It takes some ten simulations, together about a tenth of a second on one CPU.
+///
+/// # Errors
+/// When the window cannot tell; the refusal says why.
+pub fn plausible(w: &Window) -> Result<Vec<Plausible>, Refusal> {
+    let m = Measured::of(w)?;
+    let variants = variants(&m, LENGTH)?;
+    let predict = |change: Change| with(&m, &variants, &change);
+    let mut all = Vec::new();
+    let threads = m.threads();
+    let mut best: Option<Plausible> = None;
+    for times in [2, 4, 8, 16] {
+        if threads * times > MAX_THREADS {
+            break;
+        }
+        let change = Change {
+            threads: Some((threads * times) as u32),
+            ..Change::default()
+        };
+        let p = gain(predict(change)?);
+        match &best {
+            Some(b) if p.gain < b.gain * ENOUGH => break,
+            _ => best = Some(p),
+        }
+    }
+    all.extend(best);
+    let part = |seconds: f64| seconds / m.residence.max(1e-12) * threads_factor(&m);
+    let log = m.log.as_ref().and_then(|l| l.device.as_ref());
+    if log.is_some_and(|d| d.1 > MUCH_FASTER * FAST_DEVICE)
+        && part(m.per_request(|k| k.log)) > MIN_PART
+    {
+        let change = Change {
+            log_seconds: Some(FAST_DEVICE),
+            ..Change::default()
+        };
+        all.push(gain(predict(change)?));
+    }
+    let slow = m
+        .disk
+        .as_ref()
+        .is_some_and(|d| d.service.mean() > MUCH_FASTER * FAST_DEVICE);
+    if slow && part(m.per_request(|k| k.disk)) > MIN_PART {
+        let change = Change {
+            disk_seconds: Some(FAST_DEVICE),
+            ..Change::default()
+        };
+        all.push(gain(predict(change)?));
+    }
+    let cpus = Change {
+        cpus: Some(m.cpus as u32 * 2),
+        ..Change::default()
+    };
+    all.push(gain(predict(cpus)?));
+    all.sort_by(|a, b| b.gain_low.total_cmp(&a.gain_low));
+    Ok(all)
+}
+
+/// What a thread does is waited for by all that wait for a thread.
+fn threads_factor(m: &Measured) -> f64 {
+    m.residence / (m.residence - m.queue).max(1e-12)
+}
+
+fn gain(p: Prediction) -> Plausible {
+    let rate = p.rate;
+    let stay = p.residence;
+    let by_rate = rate.after / rate.before;
+    let by_stay = stay.before / stay.after;
+    let is_rate = by_rate >= MIN_GAIN || by_rate >= by_stay;
+    let (gain, gain_low, gain_high) = match is_rate {
+        true => (by_rate, rate.low / rate.before, rate.high / rate.before),
+        false => (by_stay, stay.before / stay.high, stay.before / stay.low),
+    };
+    Plausible {
+        gain,
+        gain_low,
+        gain_high,
+        is_rate,
+        prediction: p,
+    }
+}
+
+impl Plausible {
+    /// For example: 16 threads: 1.9 to 2.3 times as many requests.
+    pub fn sentence(&self) -> String {
+        let change = self.prediction.change.words();
+        if self.gain < MIN_GAIN {
+            return format!("{change}: no gain");
+        }
+        let times = match self.gain_high < 9.5 {
+            true => format!("{:.1} to {:.1}", self.gain_low, self.gain_high),
+            false => format!("{:.0} to {:.0}", self.gain_low, self.gain_high),
+        };
+        // In the lab the predictions of a much faster log were too low (docs/what-if.md).
+        let more = match self.prediction.change.log_seconds {
+            Some(_) => ", or more",
+            None => "",
+        };
+        match self.is_rate {
+            true => format!("{change}: {times} times as many requests{more}"),
+            false => format!("{change}: requests stay {times} times shorter in the server{more}"),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Why there is no prediction.
+
+use std::fmt;
+
+/// Fewer requests say little.
+pub(crate) const MIN_REQUESTS: u64 = 100;
+
+/// Why there is no prediction, and what to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// So many requests.
+    TooFew(f64),
+    /// Requests without a time of arrival.
+    NoClock,
+    /// Operations are not split.
+    NoPhases,
+    /// No threads.
+    NoThreads,
+    /// No CPU time.
+    NoCpus,
+    /// Part of execution that is spent in other sleeps.
+    Sleeps(f64),
+    /// Part of the threads' time that goes into receiving and replying.
+    Network(f64),
+    /// Part of the log time that belongs to other logs.
+    ManyLogs(f64),
+    /// Measured and simulated requests per second, measured and simulated residence.
+    NotReproduced([f64; 2], [f64; 2]),
+    /// The change is about what the requests do not use: its name.
+    NotUsed(&'static str),
+    /// What the change is about is not measured: its name.
+    NotMeasured(&'static str),
+    /// Nothing is to change.
+    NoChange,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |part: &f64| format!("{:.0} %", part * 100.0);
+        match self {
+            Refusal::TooFew(n) => write!(
+                f,
+                "only {n} requests were measured, and a model needs {}; fix: measure for longer, under load",
+                MIN_REQUESTS
+            ),
+            Refusal::NoClock => f.write_str(
+                "more than a tenth of the requests came over UDP or RDMA, and nothing tells when they arrived",
+            ),
+            Refusal::NoPhases => f.write_str(
+                "operations are not split into phases; fix: `nfscope check` says why",
+            ),
+            Refusal::NoThreads => f.write_str("no nfsd threads were measured; fix: `nfscope check` says why"),
+            Refusal::NoCpus => f.write_str("the CPUs' time was not measured; fix: `nfscope check` says why"),
+            Refusal::Sleeps(part) => write!(
+                f,
+                "{} of execution time is spent asleep outside of disks and logs (locks, other threads); how that time \
+                 changes is not known",
+                percent(part)
+            ),
+            Refusal::Network(part) => write!(
+                f,
+                "{} of the threads' time goes into receiving requests and sending replies; how clients and network \
+                 change is not known",
+                percent(part)
+            ),
+            Refusal::ManyLogs(part) => write!(
+                f,
+                "{} of log waits are for a second log, and the model has one; fix: measure while one export is busy",
+                percent(part)
+            ),
+            Refusal::NotReproduced([rate, model_rate], [residence, model_residence]) => write!(
+                f,
+                "the model does not reproduce the server: {rate:.0} requests per second and {:.2} ms were measured, \
+                 {model_rate:.0} and {:.2} ms simulated",
+                residence * 1e3,
+                model_residence * 1e3
+            ),
+            Refusal::NotUsed(what) => write!(f, "no request waited for the {what}: another one would change nothing"),
+            Refusal::NotMeasured(what) => write!(f, "the time of the {what}'s device was not measured; fix: `nfscope check` says why"),
+            Refusal::NoChange => f.write_str("nothing is to change; fix: give --threads, --log, --disk, --cpus or --clients"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

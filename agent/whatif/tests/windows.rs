@@ -1,0 +1,242 @@
+//! Predictions and refusals from windows whose truth is known.
+
+#![allow(missing_docs)]
+
+use nfscope_model::{Family, Histogram, Kind, Snapshot, Window, family as f};
+use nfscope_whatif::{Change, MIN_GAIN, Prediction, Refusal, plausible, predict};
+use std::time::Duration;
+
+const SECONDS: f64 = 10.0;
+
+fn times<const N: usize>(of: &Family<N>, n: u64, mean: f64) -> Histogram {
+    let Kind::Histogram(scheme) = of.info.kind else {
+        panic!("no histogram")
+    };
+    let mut h = Histogram::new(scheme);
+    h.counts[scheme.bucket(mean)] = n;
+    h.sum = n as f64 * mean;
+    h
+}
+
+/// What a server does in ten seconds for clients with a small synchronous WRITE each, again and again.
+struct Writes {
+    clients: u64,
+    threads: u64,
+    rate: f64,
+    /// Seconds of each WRITE.
+    log: f64,
+    lock: f64,
+    cpu: f64,
+    commit: f64,
+    /// Seconds between the requests of a client.
+    cycle: f64,
+}
+
+/// The lab's server of ext4 on a log of 8 ms with these threads: a wait is two commits of two requests to the device.
+fn ext4(threads: u64) -> Writes {
+    Writes {
+        clients: 28,
+        threads,
+        rate: threads.min(28) as f64 / 0.0324,
+        log: 0.032,
+        lock: 0.0,
+        cpu: 0.0001,
+        commit: 0.016,
+        cycle: 28.0 * 0.0324 / threads.min(28) as f64,
+    }
+}
+
+impl Writes {
+    fn window(&self) -> Window {
+        let mut s = Snapshot::new(Duration::from_secs_f64(SECONDS));
+        let n = (self.rate * SECONDS) as u64;
+        let all = n as f64;
+        let executed = self.log + self.lock + self.cpu + 0.0003;
+        // Those that have no thread wait for one.
+        let under_way = (self.rate * self.cycle).min(self.clients as f64);
+        let busy = self.rate * executed;
+        let queue = match busy > 0.9 * self.threads as f64 {
+            true => (under_way - busy).max(0.0) / self.rate,
+            false => 1e-5,
+        };
+        s.histogram(
+            &f::OP_DURATION,
+            ["3", "write"],
+            times(&f::OP_DURATION, n, executed),
+        );
+        for (phase, each) in [
+            ("cpu", self.cpu),
+            ("runqueue", 0.0003),
+            ("log", self.log),
+            ("lock", self.lock),
+        ] {
+            s.counter(&f::OP_PHASE, ["3", "write", phase], each * all);
+        }
+        s.histogram(
+            &f::RPC_DURATION,
+            ["3"],
+            times(&f::RPC_DURATION, n, executed + queue),
+        );
+        for (phase, each) in [
+            ("queue", queue),
+            ("receive", 1e-6),
+            ("execute", executed),
+            ("reply", 1e-6),
+        ] {
+            s.counter(&f::RPC_PHASE, ["3", phase], each * all);
+        }
+        s.histogram(&f::RPC_QUEUE, ["0"], times(&f::RPC_QUEUE, n, queue));
+        s.gauge(&f::THREADS, ["0"], self.threads as f64);
+        s.gauge(&f::CPUS, [], 2.0);
+        s.counter(&f::CPU_IDLE, [], 2.0 * SECONDS - all * 0.0003);
+        let commits = (SECONDS / self.commit) as u64;
+        s.histogram(
+            &f::LOG_WAIT,
+            ["ext4", "dm-0"],
+            times(&f::LOG_WAIT, n, self.log),
+        );
+        s.histogram(
+            &f::LOG_COMMIT,
+            ["ext4", "dm-0"],
+            times(&f::LOG_COMMIT, commits, self.commit),
+        );
+        s.gauge(&f::LOG_SEPARATE, ["ext4", "dm-0"], 1.0);
+        let device = times(&f::BLOCK_DEVICE, commits * 2, self.commit / 2.0);
+        s.histogram(&f::BLOCK_DEVICE, ["log", "write"], device);
+        for client in 0..self.clients {
+            let name = format!("192.0.2.{client}");
+            s.counter(&f::CLIENT_OPS, [&name], all / self.clients as f64);
+            s.counter(
+                &f::CLIENT_OP_SECONDS,
+                [&name],
+                all * executed / self.clients as f64,
+            );
+        }
+        Window {
+            length: Duration::from_secs_f64(SECONDS),
+            delta: s,
+        }
+    }
+}
+
+fn threads(n: u32) -> Change {
+    Change {
+        threads: Some(n),
+        ..Change::default()
+    }
+}
+
+#[track_caller]
+fn times_as_many(p: &Prediction, low: f64, high: f64) {
+    let gain = p.rate.after / p.rate.before;
+    assert!((low..high).contains(&gain), "{gain} times\n{p:?}");
+    assert!(
+        p.rate.low <= p.rate.after && p.rate.after <= p.rate.high,
+        "{p:?}"
+    );
+}
+
+#[test]
+fn threads_multiply_what_one_commit_carries() {
+    // Measured in the lab: 122, 238 and 788 WRITEs per second.
+    times_as_many(&predict(&ext4(4).window(), &threads(8)).unwrap(), 1.8, 2.1);
+    times_as_many(&predict(&ext4(8).window(), &threads(32)).unwrap(), 3.0, 3.6);
+    times_as_many(
+        &predict(&ext4(32).window(), &threads(64)).unwrap(),
+        0.97,
+        1.03,
+    );
+}
+
+#[test]
+fn a_faster_log_serves_each_commit_sooner() {
+    let change = Change {
+        log_seconds: Some(0.001),
+        ..Change::default()
+    };
+    let p = predict(&ext4(8).window(), &change).unwrap();
+    times_as_many(&p, 5.0, 8.5);
+    assert!(
+        p.assumptions
+            .iter()
+            .any(|a| a.contains("2 one after the other")),
+        "{p:?}"
+    );
+}
+
+#[test]
+fn what_is_worth_most_comes_first() {
+    let all = plausible(&ext4(4).window()).unwrap();
+    let words: Vec<_> = all.iter().map(|p| p.prediction.change.words()).collect();
+    assert_eq!(words[0], "a log device of 100 µs", "{words:?}");
+    assert_eq!(words[1], "32 threads", "{words:?}");
+    assert!(all[2].gain < MIN_GAIN, "{:?}", all[2]);
+    assert_eq!(all[2].sentence(), "4 CPUs: no gain");
+    assert!(
+        all[1].sentence().ends_with("times as many requests"),
+        "{}",
+        all[1].sentence()
+    );
+}
+
+#[test]
+fn a_server_that_waits_for_its_clients_gains_nothing() {
+    let slow_clients = Writes {
+        clients: 8,
+        threads: 16,
+        rate: 8.0 / 0.5,
+        log: 0.0002,
+        commit: 0.0002,
+        cycle: 0.5,
+        ..ext4(16)
+    };
+    let p = predict(&slow_clients.window(), &threads(64)).unwrap();
+    times_as_many(&p, 0.97, 1.03);
+}
+
+#[test]
+fn a_server_that_the_model_does_not_know_gets_no_prediction() {
+    let change = threads(32);
+    let refused = |w: Writes| predict(&w.window(), &change).unwrap_err();
+    let few = Writes {
+        rate: 5.0,
+        ..ext4(8)
+    };
+    assert_eq!(refused(few), Refusal::TooFew(50.0));
+    let locks = Writes {
+        lock: 0.02,
+        ..ext4(8)
+    };
+    assert!(matches!(refused(locks), Refusal::Sleeps(_)));
+    // Execution of 32 ms by 8 threads cannot make so many.
+    let odd = Writes {
+        rate: 900.0,
+        ..ext4(8)
+    };
+    assert!(matches!(refused(odd), Refusal::NotReproduced(..)));
+    let nothing = predict(&ext4(8).window(), &Change::default());
+    assert_eq!(nothing.unwrap_err(), Refusal::NoChange);
+    let disk = Change {
+        disk_seconds: Some(0.001),
+        ..Change::default()
+    };
+    assert!(matches!(
+        predict(&ext4(8).window(), &disk),
+        Err(Refusal::NotUsed("disks"))
+    ));
+    let mut other_log = ext4(8).window();
+    let waits = times(&f::LOG_WAIT, 3000, 0.032);
+    other_log
+        .delta
+        .histogram(&f::LOG_WAIT, ["xfs", "dm-9"], waits);
+    assert!(matches!(
+        predict(&other_log, &change),
+        Err(Refusal::ManyLogs(_))
+    ));
+}
+
+#[test]
+fn a_prediction_is_the_same_each_time() {
+    let w = ext4(8).window();
+    assert_eq!(predict(&w, &threads(32)), predict(&w, &threads(32)));
+}

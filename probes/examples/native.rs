@@ -1,0 +1,240 @@
+//! What the nfsd probe costs on this host in nanoseconds, where counted instructions see neither locks nor cache lines:
+//! `cargo run --release -p nfscope-probes --example native [-- --markdown]`, as root.
+//!
+//! No NFS server is needed. A BPF program plays the kernel: it makes requests of stand-ins and runs the probe's own programs
+//! on them (`bench/drive.bpf.c`), started by BPF_PROG_RUN in threads that are called nfsd. The kernel's entry into a program is
+//! measured apart, with programs that do nothing.
+
+use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use nfscope_probes::types as t;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::error::Error;
+use std::sync::{Barrier, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+const REQUESTS: u64 = 200_000;
+const ROUNDS: usize = 7;
+const CLIENT_ROWS: u32 = 1024;
+const SHARDS: u32 = 2;
+
+/// `enum what` in drive.bpf.c.
+#[derive(Clone, Copy)]
+enum What {
+    WriteV3 = 1,
+    WriteV42 = 2,
+}
+
+/// `IDLE_BIT` there: the same steps, none of which does anything.
+const IDLE: u32 = 0x100;
+
+/// `struct drive` there.
+fn drive(what: u32, thread: u32) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&what.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&thread.to_ne_bytes());
+    bytes[8..].copy_from_slice(&REQUESTS.to_ne_bytes());
+    bytes
+}
+
+/// The driver, loaded with tables of two shards.
+fn load(alone: bool, books: bool) -> Result<Object> {
+    let shape = t::table_shape {
+        own_mask: SHARDS - 1,
+        shared_mask: SHARDS - 1,
+        pool_mask: SHARDS - 1,
+        block_mask: 0,
+        pools: 1,
+        client_rows: CLIENT_ROWS,
+        netns: 0,
+        skip_one_in: 0,
+        alone: u32::from(alone),
+        books: u32::from(books),
+        slack_ns: 0,
+    };
+    let mut open = ObjectBuilder::default()
+        .name("nfsd")?
+        .open_memory(nfscope_probes::NFSD_DRIVE)?;
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        program.set_autoload(name == "nfsd_drive" || name.starts_with("nfsd_empty"));
+        program.set_autoattach(false);
+    }
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let entries = match name.as_str() {
+            "nfsd_op" | "nfsd_version" | "nfsd_pool" => map.max_entries() * SHARDS,
+            "nfsd_client_row" => CLIENT_ROWS * SHARDS,
+            "nfsd_client" | "nfsd_free_rows" => CLIENT_ROWS,
+            _ => map.max_entries(),
+        };
+        map.set_max_entries(entries)?;
+        if name == ".rodata.nfsd_shape" {
+            // SAFETY: a structure of integers of one size, without padding.
+            let bytes = unsafe {
+                std::slice::from_raw_parts((&raw const shape).cast::<u8>(), size_of_val(&shape))
+            };
+            map.set_initial_value(bytes)?;
+        }
+    }
+    let loaded = open.load()?;
+    let free = loaded.maps().find(|m| m.name() == "nfsd_free_rows");
+    let free = free.ok_or("no map of free rows")?;
+    for row in 1..CLIENT_ROWS {
+        free.update(&[], &row.to_ne_bytes(), MapFlags::ANY)?;
+    }
+    Ok(loaded)
+}
+
+/// Nanoseconds a request in each of so many threads that run at the same time, on a CPU each; the lowest of the rounds, because
+/// whatever else the host does only adds.
+fn measure(object: &Object, what: u32, on: &[usize]) -> Result<f64> {
+    let barrier = &Barrier::new(on.len());
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let (send, times) = mpsc::channel();
+        thread::scope(|scope| -> Result<()> {
+            for (n, cpu) in (0..).zip(on.iter().copied()) {
+                let send = send.clone();
+                let run = move || -> Result<Duration> {
+                    let mut cpus = CpuSet::new();
+                    cpus.set(cpu);
+                    let bound = sched_setaffinity(None, &cpus);
+                    let mut context = drive(what, n);
+                    let program = object.progs_mut().find(|p| p.name() == "nfsd_drive");
+                    // Nothing returns before, or the others would wait for ever.
+                    barrier.wait();
+                    bound?;
+                    let program = program.ok_or("no driver")?;
+                    let begun = Instant::now();
+                    let input = ProgramInput {
+                        context_in: Some(&mut context),
+                        ..Default::default()
+                    };
+                    let done = program.test_run(input)?;
+                    if done.return_value != 0 {
+                        return Err("the driver found no stand-ins".into());
+                    }
+                    Ok(begun.elapsed())
+                };
+                thread::Builder::new()
+                    .name("nfsd".into())
+                    .spawn_scoped(scope, move || send.send(run()))?;
+            }
+            Ok(())
+        })?;
+        drop(send);
+        let mut longest = Duration::ZERO;
+        for time in times {
+            longest = longest.max(time?);
+        }
+        best = best.min(longest.as_nanos() as f64 / REQUESTS as f64);
+    }
+    Ok(best)
+}
+
+/// Nanoseconds of a system call with so many programs at its entry.
+fn system_call(object: &Object, programs: usize) -> Result<f64> {
+    let empty = object.progs_mut();
+    let empty = empty.filter(|p| p.name().to_string_lossy().starts_with("nfsd_empty"));
+    let links = empty.take(programs).map(|p| p.attach());
+    let links = links.collect::<libbpf_rs::Result<Vec<_>>>()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        for _ in 0..REQUESTS {
+            let _ = rustix::process::getppid();
+        }
+        best = best.min(begun.elapsed().as_nanos() as f64 / REQUESTS as f64);
+    }
+    drop(links);
+    Ok(best)
+}
+
+/// CPUs that this process may run on, at most two, and these of two cores where the host tells: siblings share a cache.
+fn two_cpus() -> Result<Vec<usize>> {
+    let allowed = sched_getaffinity(None)?;
+    let allowed = (0..CpuSet::MAX_CPU).filter(|n| allowed.is_set(*n));
+    let mut chosen: Vec<(usize, String)> = Vec::new();
+    for cpu in allowed {
+        let topology = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
+        let read = |file| std::fs::read_to_string(format!("{topology}/{file}"));
+        let (package, core) = (read("physical_package_id"), read("core_id"));
+        let place = match (package, core) {
+            (Ok(package), Ok(core)) => format!("{package} {core}"),
+            _ => cpu.to_string(),
+        };
+        if chosen.len() < 2 && chosen.iter().all(|(_, p)| *p != place) {
+            chosen.push((cpu, place));
+        }
+    }
+    Ok(chosen.into_iter().map(|(cpu, _)| cpu).collect())
+}
+
+fn main() -> Result<()> {
+    let markdown = std::env::args().any(|a| a == "--markdown");
+    let cpus = two_cpus()?;
+    let usual = load(true, true)?;
+    let entry = (system_call(&usual, 8)? - system_call(&usual, 1)?) / 7.0;
+    let mut rows = Vec::new();
+    // How many programs the driver runs for one of them.
+    for (name, what, programs) in [
+        ("4 KiB sync write, v3", What::WriteV3, 7.0),
+        ("4 KiB sync write, v4.2", What::WriteV42, 12.0),
+    ] {
+        let net = |object: &Object, on: &[usize]| -> Result<f64> {
+            let what = what as u32;
+            Ok(measure(object, what, on)? - measure(object, what | IDLE, on)?)
+        };
+        let alone = &cpus[..1];
+        let one = net(&usual, alone)?;
+        let two = match cpus.len() {
+            2 => Some(net(&usual, &cpus)?),
+            _ => None,
+        };
+        let no_books = net(&load(true, false)?, alone)?;
+        let locked = net(&load(false, true)?, alone)?;
+        rows.push((
+            name,
+            one,
+            two,
+            one - no_books,
+            locked - one,
+            one + programs * entry,
+        ));
+    }
+    let show = |ns: f64| format!("{ns:.0}");
+    let head = [
+        "ns a request",
+        "one thread",
+        "two threads at once, each",
+        "of that phases",
+        "locked additions would add",
+        "with the entries into its programs",
+    ];
+    let (left, between, right) = if markdown {
+        ("| ", " | ", " |")
+    } else {
+        ("", "  ", "")
+    };
+    println!("{left}{}{right}", head.join(between));
+    if markdown {
+        println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+    }
+    for (name, one, two, phases, locked, all) in rows {
+        let two = two.map_or("one core".to_owned(), show);
+        let cells = [
+            name.to_owned(),
+            show(one),
+            two,
+            show(phases),
+            show(locked),
+            show(all),
+        ];
+        println!("{left}{}{right}", cells.join(between));
+    }
+    println!("\nThe kernel's entry into a program takes {entry:.0} ns here. CPUs {cpus:?}.");
+    Ok(())
+}

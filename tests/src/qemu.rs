@@ -1,0 +1,94 @@
+//! QEMU's command line, as far as it is the lab's own.
+
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::path::Path;
+use std::thread;
+
+use crate::accel::Accel;
+use crate::kernel::cache;
+use crate::machine_slots;
+use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
+use crate::spec::Spec;
+
+/// Runs in QEMU's place.
+pub const SCRIPT: &str = include_str!("../guest/qemu.sh");
+
+/// The CPU of machines that need not be faithful: without what the kernel has another way for that costs less to emulate. Copies
+/// by single bytes (erms, fsrm) are eight times as many steps; page tables of five levels and checks of every access are more.
+const QUICK_CPU: &str = "max,erms=off,fsrm=off,smap=off,smep=off,umip=off,pku=off,la57=off";
+
+/// The emulator, and where it finds its own files: set-up's, or the installed one, with which figures have been counted.
+pub fn emulator(spec: &Spec) -> String {
+    let own = cache().join("qemu");
+    let shared = own.join("usr/share");
+    if spec.faithful || !own.join("release").is_file() {
+        return "qemu-system-x86_64".into();
+    }
+    format!(
+        "{own}/usr/bin/qemu-system-x86_64 -L {shared}/seabios -L {shared}/qemu",
+        own = own.display(),
+        shared = shared.display()
+    )
+}
+
+/// What the kernel's command line has besides virtme-ng's.
+pub fn kernel_options(spec: &Spec) -> Vec<String> {
+    // Retpolines are the dearest instructions there are to emulate, and no test is about them.
+    let usual = (!spec.faithful).then_some("mitigations=off");
+    let words = usual.into_iter().chain(spec.kernel_args.as_deref());
+    words
+        .flat_map(|words| ["--append".to_owned(), words.to_owned()])
+        .collect()
+}
+
+pub fn options(
+    spec: &Spec,
+    accel: Accel,
+    dir: &Path,
+    control: SocketAddr,
+    agents: &[SocketAddr],
+) -> String {
+    let mut forwards = format!("hostfwd=tcp:{control}-:{CONTROL_PORT}");
+    for (host, guest) in agents.iter().zip(AGENT_PORTS) {
+        forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
+    }
+    // One thread for all CPUs, where two machines would fight over the host's: a CPU that spins for
+    // another one's sake would keep that very one from running, and boots take three times as long.
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = if cores >= machine_slots::SLOTS * spec.cpus as usize && !spec.icount {
+        "multi"
+    } else {
+        "single"
+    };
+    let accel = match accel {
+        Accel::Kvm { .. } => "kvm -cpu host".to_owned(),
+        Accel::Tcg => {
+            let cpu = if spec.faithful { "max" } else { QUICK_CPU };
+            format!("tcg,thread={threads} -cpu {cpu}")
+        }
+    };
+    let mut options = format!(
+        "-nodefaults -accel {accel} -netdev user,id=lab,restrict=on,{forwards} -device virtio-net-pci,netdev=lab,romfile="
+    );
+    let disks = [(spec.mkfs.is_some(), "disk"), (spec.log_disk, "log")];
+    for (_, disk) in disks.iter().filter(|(wanted, _)| *wanted) {
+        // The guest still sees a volatile write cache and sends its flushes; the host need not honour them.
+        options += &format!(
+            " -drive file={}/{disk}.img,if=none,id={disk},format=raw,cache=unsafe -device virtio-blk-pci,drive={disk}",
+            dir.display()
+        );
+    }
+    if let Some(most) = spec.possible_cpus {
+        // In sockets of their own: kernels take no CPU for possible that could only come to a socket that is there.
+        let sockets = most / spec.cpus;
+        options += &format!(
+            " -smp {cpus},sockets={sockets},cores={cpus},threads=1,maxcpus={most}",
+            cpus = spec.cpus
+        );
+    }
+    if spec.icount {
+        options += " -icount shift=0,sleep=off";
+    }
+    options
+}

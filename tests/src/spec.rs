@@ -1,0 +1,23 @@
+//! What a machine is made of, as its builder says it.
+
+use crate::kernel::Kernel;
+
+/// What a machine is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub kernel: Kernel,
+    pub cpus: u32,
+    /// Words for its command line.
+    pub kernel_args: Option<String>,
+    pub possible_cpus: Option<u32>,
+    pub memory: String,
+    /// Made on the host, where mkfs takes no time; no words for an empty disk, `None` for no disk.
+    pub mkfs: Option<Vec<String>>,
+    /// One more disk, empty.
+    pub log_disk: bool,
+    pub icount: bool,
+    /// What is counted in it is what an admin's server would do.
+    pub faithful: bool,
+    /// Host port wanted for the first agent.
+    pub agent_port: Option<u16>,
+}

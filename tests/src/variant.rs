@@ -1,0 +1,79 @@
+//! What one run changes about every machine that it boots, by its environment: the same checks, on kernels and machines that
+//! `make test` does not have. docs/develop/lab.md has the commands.
+
+use std::env;
+
+use anyhow::{Context, Result, ensure};
+
+/// What differs from the machine that a test asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// `LAB_FLAVOUR`: Debian's flavour of the kernel, in place of its usual one: `rt`.
+    pub flavour: Option<String>,
+    /// `LAB_CPUS`: CPUs of machines that do not ask for a number themselves.
+    pub cpus: Option<u32>,
+    /// `LAB_KERNEL_ARGS`: words for the kernel's command line.
+    pub kernel_args: Option<String>,
+}
+
+impl Variant {
+    /// As this process was told.
+    ///
+    /// # Errors
+    /// When a variable says what no machine can be.
+    pub fn of_this_run() -> Result<Variant> {
+        read(|name| env::var(name).ok())
+    }
+}
+
+fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Variant> {
+    let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+    let flavour = set("LAB_FLAVOUR");
+    if let Some(flavour) = &flavour {
+        ensure!(flavour == "rt", "LAB_FLAVOUR is `{flavour}`; give rt");
+    }
+    let number = |value: String| {
+        let cpus = value.parse().ok().filter(|cpus| (1..=64).contains(cpus));
+        cpus.with_context(|| format!("LAB_CPUS is `{value}`; give 1 to 64"))
+    };
+    Ok(Variant {
+        flavour,
+        cpus: set("LAB_CPUS").map(number).transpose()?,
+        kernel_args: set("LAB_KERNEL_ARGS"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_environment_does_not_say_stays_as_it_is() {
+        let said = |values: &[(&str, &str)]| {
+            let values: Vec<_> = values
+                .iter()
+                .map(|(n, v)| (n.to_string(), v.to_string()))
+                .collect();
+            read(move |name| values.iter().find(|v| v.0 == name).map(|v| v.1.clone()))
+        };
+        assert_eq!(said(&[("LAB_CPUS", "")]).unwrap(), Variant::default());
+        let all = said(&[
+            ("LAB_FLAVOUR", "rt"),
+            ("LAB_CPUS", "8"),
+            ("LAB_KERNEL_ARGS", "nohz_full=1 rcu_nocbs=1"),
+        ]);
+        let expected = Variant {
+            flavour: Some("rt".into()),
+            cpus: Some(8),
+            kernel_args: Some("nohz_full=1 rcu_nocbs=1".into()),
+        };
+        assert_eq!(all.unwrap(), expected);
+        for bad in [
+            ("LAB_FLAVOUR", "cloud"),
+            ("LAB_CPUS", "0"),
+            ("LAB_CPUS", "many"),
+        ] {
+            assert!(said(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `lab what-if`: what `nfscope what-if` predicts of changes, and what these changes then really do.
+//!
+//! Each pair is a server before and after one change. The model sees the window of the server before. Both servers are played in
+//! one machine that counts instructions, on null_blk disks with a timer.
+
+mod points;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nfscope_model::{Snapshot, Window};
+use serde::{Deserialize, Serialize};
+
+pub use points::{Load, Pair, Point, pairs};
+pub use verdict::{Verdict, table};
+
+use crate::kernel::Kernel;
+use crate::scenarios::Runner;
+
+/// Which pairs, and where their windows are.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The machine's kernel: 6.1 or 6.12
+    #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+    pub kernel: Kernel,
+    /// Only pairs with a server whose name contains this; may be given more than once
+    #[arg(long)]
+    pub only: Vec<String>,
+    /// Keep the windows here, and play only servers whose window is missing
+    #[arg(long, value_name = "DIR", default_value = "target/what-if")]
+    pub keep: PathBuf,
+    /// Play nothing: only pairs whose windows are kept
+    #[arg(long)]
+    pub kept: bool,
+    /// Write the table into docs/what-if.md
+    #[arg(long)]
+    pub write: bool,
+}
+
+impl Options {
+    fn file(&self, point: &Point) -> PathBuf {
+        let dir = self.keep.join(self.kernel.name());
+        dir.join(format!("{}.json", point.name()))
+    }
+}
+
+/// A window in a file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    length: Duration,
+    delta: Snapshot,
+}
+
+/// Plays servers whose windows are missing, and compares each pair with its prediction.
+///
+/// # Errors
+/// When the machine, the agent or a load fails.
+pub fn run(options: &Options) -> Result<Vec<Verdict>> {
+    let wanted = |pair: &Pair| {
+        let names = [pair.before.name(), pair.after.name()];
+        let named = |only: &String| names.iter().any(|n| n.contains(only));
+        options.only.is_empty() || options.only.iter().any(named)
+    };
+    let mut pairs: Vec<_> = pairs().into_iter().filter(wanted).collect();
+    if options.kept {
+        pairs.retain(|p| {
+            [&p.before, &p.after]
+                .iter()
+                .all(|p| options.file(p).exists())
+        });
+    }
+    ensure!(!pairs.is_empty(), "no pair is called {:?}", options.only);
+    let windows = windows(&pairs, options)?;
+    let verdicts = pairs.iter().map(|pair| {
+        let [before, after] = [&pair.before, &pair.after].map(|p| &windows[&p.name()]);
+        Verdict::of(pair, before, after)
+    });
+    let verdicts: Vec<_> = verdicts.collect();
+    let table = table(&verdicts);
+    print!("{table}");
+    if options.write {
+        document(&table)?;
+    }
+    Ok(verdicts)
+}
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/what-if.md");
+const BEGIN: &str = "<!-- table: make what-if -->\n";
+const END: &str = "<!-- end of table -->";
+
+/// Puts the table between its marks.
+fn document(table: &str) -> Result<()> {
+    let text = fs::read_to_string(PAGE).with_context(|| format!("reading {PAGE}"))?;
+    let (head, rest) = text
+        .split_once(BEGIN)
+        .context("no mark where the table begins")?;
+    let (_, tail) = rest
+        .split_once(END)
+        .context("no mark where the table ends")?;
+    fs::write(PAGE, format!("{head}{BEGIN}{table}{END}{tail}"))
+        .with_context(|| format!("writing {PAGE}"))
+}
+
+fn windows(pairs: &[Pair], options: &Options) -> Result<BTreeMap<String, Window>> {
+    let dir = options.keep.join(options.kernel.name());
+    fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+    let mut runner = None;
+    let mut all = BTreeMap::new();
+    for point in pairs.iter().flat_map(|p| [&p.before, &p.after]) {
+        let name = point.name();
+        if all.contains_key(&name) {
+            continue;
+        }
+        let file = options.file(point);
+        if !file.exists() {
+            let runner = match &mut runner {
+                Some(runner) => runner,
+                none => none.insert(Runner::boot(options.kernel)?),
+            };
+            let seen = runner.play(&point.scenario(), false);
+            let window = seen.with_context(|| name.clone())?.window;
+            write(&file, window)?;
+            println!("played {name}");
+        }
+        all.insert(name, read(&file)?);
+    }
+    if let Some(runner) = runner {
+        runner.close()?;
+    }
+    Ok(all)
+}
+
+fn write(file: &Path, window: Window) -> Result<()> {
+    let kept = Kept {
+        length: window.length,
+        delta: window.delta,
+    };
+    fs::write(file, serde_json::to_vec(&kept)?)
+        .with_context(|| format!("writing {}", file.display()))
+}
+
+fn read(file: &Path) -> Result<Window> {
+    let reading = || format!("reading {}", file.display());
+    let text = fs::read(file).with_context(reading)?;
+    let kept: Kept = serde_json::from_slice(&text).with_context(reading)?;
+    Ok(Window {
+        length: kept.length,
+        delta: kept.delta,
+    })
+}

@@ -1,0 +1,238 @@
+//! The servers of the experiment, and which pairs of them differ by one change.
+
+use nfscope_whatif::Change;
+
+use crate::scenarios::{Expected, Fault, Place, Scenario};
+
+/// A server under a load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// ext4, xfs, btrfs, zfs or tmpfs.
+    pub fs: &'static str,
+    /// Milliseconds of each request to the data's disk.
+    pub disk_ms: f64,
+    /// Milliseconds of each request to the log's own disk, if it has one.
+    pub log_ms: Option<f64>,
+    /// nfsd threads.
+    pub threads: u32,
+    /// What the clients do.
+    pub load: Load,
+    /// How many clients.
+    pub clients: u32,
+}
+
+/// What clients do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// Small synchronous WRITEs, each client as fast as it can.
+    Writes,
+    /// The same, each client every 40 ms.
+    PacedWrites,
+    /// READs of what no cache has, each client as fast as it can.
+    Reads,
+    /// The same, each client every 40 ms.
+    PacedReads,
+    /// GETATTRs, each client as fast as it can.
+    Getattrs,
+    /// Three quarters of the clients write, the others ask for attributes.
+    WritesAndGetattrs,
+}
+
+/// A change that is really made.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The server before.
+    pub before: Point,
+    /// The server after.
+    pub after: Point,
+    /// What the model is told of it.
+    pub change: Change,
+}
+
+impl Point {
+    /// A name that is unique and fit for a file.
+    pub fn name(&self) -> String {
+        let log = self.log_ms.map_or(String::new(), |ms| format!("-log{ms}"));
+        format!(
+            "{}-{:?}-disk{}{log}-threads{}-clients{}",
+            self.fs, self.load, self.disk_ms, self.threads, self.clients
+        )
+        .to_lowercase()
+    }
+
+    /// The scenario that the lab plays.
+    pub fn scenario(&self) -> Scenario {
+        let reads = matches!(self.load, Load::Reads | Load::PacedReads);
+        let prepare = match reads {
+            true => {
+                "dd if=/dev/zero of=/run/exp/shared bs=1M count=128 status=none; sync; \
+                 echo 3 >/proc/sys/vm/drop_caches"
+            }
+            false => "",
+        };
+        Scenario {
+            name: self.name(),
+            title: self.name(),
+            server: Place {
+                fs: self.fs.into(),
+                disk_ms: self.disk_ms,
+                log_ms: self.log_ms,
+                threads: self.threads,
+                prepare: prepare.into(),
+            },
+            load: self.load.commands(self.clients),
+            clients_first: false,
+            fault: Fault::default(),
+            diagnosis: Expected {
+                findings: Vec::new(),
+                may: Vec::new(),
+                must_not: Vec::new(),
+            },
+            seconds: 2.0,
+            kernels: Vec::new(),
+        }
+    }
+}
+
+impl Load {
+    fn commands(self, clients: u32) -> Vec<String> {
+        let one = |what: &str| vec![format!("clients {what} --clients {clients}")];
+        match self {
+            Load::Writes => one("write --within 4"),
+            Load::PacedWrites => one("write --within 4 --every 40 --scatter"),
+            Load::Reads => one("read --within 128"),
+            Load::PacedReads => one("read --within 128 --every 40 --scatter"),
+            Load::Getattrs => one("getattr"),
+            Load::WritesAndGetattrs => {
+                let few = clients / 4;
+                vec![
+                    format!("clients write --within 4 --clients {}", clients - few),
+                    format!("clients getattr --from 127.0.2.1 --clients {few}"),
+                ]
+            }
+        }
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Load::Writes => "small sync writes",
+            Load::PacedWrites => "paced sync writes",
+            Load::Reads => "cold reads",
+            Load::PacedReads => "paced cold reads",
+            Load::Getattrs => "getattr",
+            Load::WritesAndGetattrs => "sync writes and getattr",
+        }
+    }
+}
+
+fn writes(fs: &'static str, log_ms: f64, threads: u32) -> Point {
+    // The log of btrfs has no disk of its own.
+    let (disk_ms, log_ms) = match fs {
+        "btrfs" => (log_ms, None),
+        "tmpfs" => (0.1, None),
+        _ => (0.1, Some(log_ms)),
+    };
+    Point {
+        fs,
+        disk_ms,
+        log_ms,
+        threads,
+        load: Load::Writes,
+        clients: 28,
+    }
+}
+
+fn reads(disk_ms: f64, threads: u32) -> Point {
+    Point {
+        fs: "ext4",
+        disk_ms,
+        log_ms: Some(0.1),
+        threads,
+        load: Load::Reads,
+        clients: 16,
+    }
+}
+
+fn load(point: Point, load: Load, clients: u32) -> Point {
+    Point {
+        load,
+        clients,
+        ..point
+    }
+}
+
+/// Every pair.
+pub fn pairs() -> Vec<Pair> {
+    let mut all = Vec::new();
+    let mut threads = |before: Point, n: u32| {
+        let after = Point {
+            threads: n,
+            ..before.clone()
+        };
+        let change = Change {
+            threads: Some(n),
+            ..Change::default()
+        };
+        all.push(Pair {
+            before,
+            after,
+            change,
+        });
+    };
+    for (from, to) in [(1, 8), (4, 8), (8, 32), (4, 32), (32, 64)] {
+        threads(writes("ext4", 8.0, from), to);
+    }
+    for fs in ["xfs", "zfs", "btrfs"] {
+        threads(writes(fs, 8.0, 4), 8);
+        threads(writes(fs, 8.0, 8), 32);
+    }
+    threads(writes("tmpfs", 0.1, 4), 16);
+    threads(load(writes("tmpfs", 0.1, 2), Load::Getattrs, 12), 8);
+    threads(reads(8.0, 4), 16);
+    threads(load(reads(1.0, 16), Load::PacedReads, 16), 64);
+    threads(load(writes("ext4", 0.1, 8), Load::PacedWrites, 8), 16);
+    threads(
+        load(writes("ext4", 8.0, 8), Load::WritesAndGetattrs, 28),
+        32,
+    );
+    for fs in ["ext4", "xfs", "zfs"] {
+        for to in [1.0, 0.1] {
+            all.push(Pair {
+                before: writes(fs, 8.0, 8),
+                after: writes(fs, to, 8),
+                change: Change {
+                    log_seconds: Some(to / 1e3),
+                    ..Change::default()
+                },
+            });
+        }
+    }
+    for n in [4, 16] {
+        all.push(Pair {
+            before: reads(20.0, n),
+            after: reads(4.0, n),
+            change: Change {
+                disk_seconds: Some(4.0 / 1e3),
+                ..Change::default()
+            },
+        });
+    }
+    let mut twice = |before: Point| {
+        all.push(Pair {
+            after: Point {
+                clients: before.clients * 2,
+                ..before.clone()
+            },
+            before,
+            change: Change {
+                clients_factor: Some(2.0),
+                ..Change::default()
+            },
+        });
+    };
+    twice(load(writes("ext4", 8.0, 32), Load::Writes, 14));
+    twice(load(reads(8.0, 16), Load::Reads, 8));
+    twice(load(writes("ext4", 8.0, 4), Load::Writes, 14));
+    all
+}

@@ -1,0 +1,59 @@
+//! The waits of operations by the scheduler's books, beside the same by its context switches: two agents measure the same
+//! operations, each in its own way.
+
+use anyhow::{Result, ensure};
+use lab::{Agent, Server, reconcile};
+use nfscope_model::{ProbeState, Snapshot, family};
+
+/// What one phase may differ by: of itself, and of the time of all operations. Both ways read clocks at moments of their own, and
+/// what the two agents' programs take themselves is not in the same places.
+const CLOSE: f64 = 0.05;
+const CLOSE_OF_ALL: f64 = 0.003;
+
+/// An agent that notes waits at every context switch, beside the one that reads the books.
+pub struct BySwitches {
+    agent: Agent,
+    before: Vec<Snapshot>,
+}
+
+impl BySwitches {
+    pub fn begin(server: &Server, books: &Agent) -> Result<Self> {
+        let agent = server.agent(&["--max-clients", "1000", "--test-no-books"])?;
+        for (agent, used) in [(books, "sched_io_end"), (&agent, "sched_switched")] {
+            let probes = agent.snapshot()?.probes;
+            let sched = probes.iter().filter(|p| p.probe == "sched");
+            let up: Vec<_> = sched
+                .filter(|p| p.state != ProbeState::Unsupported)
+                .collect();
+            ensure!(
+                up.iter().any(|p| p.program == used)
+                    && up
+                        .iter()
+                        .all(|p| (p.program == "sched_switched") == (used == "sched_switched")),
+                "{up:?}"
+            );
+        }
+        let before = reconcile::settled(server, &[books, &agent])?.1;
+        Ok(BySwitches { agent, before })
+    }
+
+    /// What both have seen since then is the same.
+    pub fn agree(self, server: &Server, books: &Agent) -> Result<()> {
+        let after = reconcile::settled(server, &[books, &self.agent])?.1;
+        let phases = |n: usize| {
+            let seen = after[n].since(&self.before[n]).delta;
+            reconcile::by_last_label(&seen, &family::OP_PHASE.info, |_| true)
+        };
+        let [by_books, by_switches] = [0, 1].map(phases);
+        let all: f64 = by_switches.values().sum();
+        println!("books {by_books:.3?}, switches {by_switches:.3?}");
+        for (phase, seconds) in &by_switches {
+            let books = by_books.get(phase).copied().unwrap_or(0.0);
+            ensure!(
+                (books - seconds).abs() <= CLOSE * seconds + CLOSE_OF_ALL * all,
+                "{phase}: {books} s by the books, {seconds} s by context switches, of {all} s"
+            );
+        }
+        self.agent.stop().map(drop)
+    }
+}
