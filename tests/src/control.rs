@@ -10,6 +10,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::protocol::{Frame, GREETING, Request};
 
+/// For the machine's greeting, and for the end of what has been killed. Machines that count instructions have little of the
+/// host when others run.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// What a finished command left.
 #[derive(Clone, Debug)]
 pub struct Output {
@@ -78,7 +82,7 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> Result<BufRead
 
 /// Joins this process's terminal to a shell inside the machine until the shell ends.
 pub(crate) fn terminal(address: SocketAddr, script: &str) -> Result<i32> {
-    let mut reader = connect(address, Duration::from_secs(20))?;
+    let mut reader = connect(address, PATIENCE)?;
     let mut stream = reader.get_ref().try_clone()?;
     let request = Request {
         script: script.to_owned(),
@@ -117,7 +121,7 @@ impl Running {
         client: Option<usize>,
         script: &str,
     ) -> Result<Running> {
-        let mut reader = connect(address, Duration::from_secs(20))?;
+        let mut reader = connect(address, PATIENCE)?;
         let request = Request {
             script: script.to_owned(),
             terminal: false,
@@ -165,7 +169,7 @@ impl Running {
         if !self.has_ended() {
             self.signal(9)?;
         }
-        self.wait(Duration::from_secs(20))
+        self.wait(PATIENCE)
     }
 
     /// What it has written to standard output and standard error so far.

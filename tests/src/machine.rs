@@ -146,7 +146,7 @@ impl Machine {
             icount: spec.icount,
         };
         remember(&machine.dir);
-        if let Err(e) = machine.wait_for_boot(accel.boot_timeout()) {
+        if let Err(e) = machine.wait_for_boot(accel.boot_timeout(spec.icount)) {
             if accel != (Accel::Kvm { trial: true }) {
                 machine.keep_logs();
             }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use nfscope_model::family;
 use nfscope_model::{Sample, Snapshot};
 
-use crate::coverage::{CountedLoad, Skips, VERSIONS, outside_at_most};
+use crate::coverage::{CountedLoad, Skips, VERSIONS};
 
 const CLOSE: f64 = 0.01;
 /// Of what the threads have run and waited, the part that must be in operations. In this load six tenths of the one are, and
@@ -33,9 +33,7 @@ fn nothing_was_lost(seen: &Snapshot, skips: Skips, operations: u64) {
     for (what, n) in &lost {
         let (probe, reason) = what.split_once(' ').unwrap_or_default();
         assert!(
-            reason == "arrival_unknown"
-                || skips.may_lose(probe, reason)
-                || reason == "wait_outside" && *n <= outside_at_most(operations),
+            skips.allows(probe, reason, *n, operations),
             "{skips:?}: {lost:?}"
         );
     }
