@@ -62,6 +62,12 @@ thresholds! {
     SLOW_DISK_REQUEST_SECONDS = 4e-3, "4 ms":
         "A device is slow if one request takes this on average.",
         "The page cache answers most READs, so that the mean wait of a READ can hide a slow device.";
+    FOREIGN_READ = 0.5, "50 %":
+        "From this part on, other programs than nfsd read most of what is read from the exports' devices.",
+        "Then clients wait more for those programs than for each other.";
+    FOREIGN_WRITE = 10.0, "10":
+        "From so many bytes written to the exports' devices for each byte that nfsd has changed, the page shows both.",
+        "A small synchronous WRITE costs a file system with a journal three to five times its bytes.";
     LONG_PART = 0.5, "50 %":
         "Waits for a log are slow if this part of their time lies in long waits.",
         "A log that stalls has few long waits among many short ones; callers that wait for each reply make them few.";

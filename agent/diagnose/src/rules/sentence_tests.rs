@@ -207,3 +207,27 @@ fn a_window_in_which_nothing_ended_leaves_nothing_unmeasured() {
         assert!(!r.why.contains("are not measured"), "{r:?}");
     }
 }
+
+/// Four exports of one kind, and one of another, on an idle server.
+#[test]
+fn exports_that_lose_acknowledged_writes_are_told_whatever_the_load() {
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    assert_eq!(judge(s.clone()).warnings, [""; 0]);
+    for export in ["/a", "/b", "/c", "/d"] {
+        s.gauge(&f::NOT_DURABLE, [export, "async"], 1.0);
+    }
+    s.gauge(&f::NOT_DURABLE, ["/tank", "sync_disabled"], 1.0);
+    let d = judge(s);
+    let page = crate::render(&d, "nfs1", false);
+    assert_eq!(
+        d.warnings,
+        [
+            "/a, /b, /c and 1 more are exported async: a crash of this server loses writes that clients believe to be durable; fix: export with the option sync",
+            "/tank is on a dataset with sync=disabled: a crash of this server loses writes that clients believe to be durable; fix: zfs set sync=standard",
+        ]
+    );
+    assert!(
+        page.contains("\nNot durable:\n  - /a, /b, /c and 1 more are exported async"),
+        "{page}"
+    );
+}

@@ -196,7 +196,8 @@ requests, residence_seconds,
   worth      gain gain_low gain_high is_rate prediction: a list of changes, where
              something is found; worth_unknown has the reason where there is none
   ruled_out  kind share why; share null where this host cannot measure it
-  headroom   resource utilization (0 to 1)";
+  headroom   resource utilization (0 to 1)
+  warnings   sentences: exports that acknowledge writes before they are durable";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:
