@@ -66,6 +66,19 @@ pub struct Disk {
     pub requests: Histogram,
 }
 
+/// Answers to one operation that tell the client to try again later (NFS4ERR_DELAY, NFS3ERR_JUKEBOX).
+#[derive(Debug, Clone)]
+pub struct PutOff {
+    /// Label `version`.
+    pub version: String,
+    /// Label `op`.
+    pub op: String,
+    /// Such answers.
+    pub count: f64,
+    /// All answers to the operation.
+    pub of: f64,
+}
+
 /// Bytes of the devices that exports lie on, and how many of them are nfsd's.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportIo {
@@ -144,6 +157,8 @@ pub struct Breakdown {
     pub cpus: Option<f64>,
     /// Idle part of the CPUs' time.
     pub cpu_idle: Option<f64>,
+    /// Operations that were answered with the request to try again later.
+    pub put_off: Vec<PutOff>,
     /// Logs that threads waited for, the longest wait in total first.
     pub logs: Vec<Log>,
     /// Devices that exports lie on, with one export of each; `None` where that is not known.
@@ -228,6 +243,7 @@ impl Breakdown {
             // Operations without phases: this host cannot measure them. Without operations, nothing is missing.
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
+            put_off: put_off(w),
             logs: logs(w),
             disks: disks(w),
             clients: clients(w),
@@ -372,6 +388,18 @@ fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
         }
     });
     (ops.collect(), all)
+}
+
+fn put_off(w: &Window) -> Vec<PutOff> {
+    numbers(w, &f::OP_ERRORS)
+        .filter(|([_, _, status], n)| matches!(*status, "delay" | "jukebox") && *n > 0.0)
+        .map(|([version, op, _], count)| PutOff {
+            version: version.to_owned(),
+            op: op.to_owned(),
+            count,
+            of: (w.delta.hist(&f::OP_DURATION, [version, op])).map_or(0.0, |h| h.count() as f64),
+        })
+        .collect()
 }
 
 /// Logs that threads waited for.

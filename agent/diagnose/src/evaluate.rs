@@ -36,8 +36,8 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     };
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
-        // One request that hangs is a finding, whatever it is a part of.
-        let whatever = kind == Kind::StuckRequests;
+        // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
+        let whatever = matches!(kind, Kind::StuckRequests | Kind::RetryLater);
         let threshold = if active.contains(&kind) {
             END_SHARE
         } else {

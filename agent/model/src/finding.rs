@@ -38,6 +38,8 @@ macro_rules! kinds {
 kinds! {
     /// Threads have had requests in hand for long, now.
     StuckRequests: "stuck_requests", "Requests are stuck in the server";
+    /// Clients are told to try again later, and wait outside the server.
+    RetryLater: "retry_later", "Clients are told to try again later";
     /// Requests wait for a thread, whatever the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.
