@@ -27,21 +27,28 @@
 #include "lib/held.h"
 #endif
 
-static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
+static __always_inline struct connection *connection_with(u64 sk, u64 xprt)
 {
 	struct connection *c;
-	u64 now;
 
 	if (!xprt)
-		return;
+		return 0;
 	c = connection_of(xprt) ?: connection_make(xprt);
-	if (!c)
-		return;
 	/* A transport at the address of one that was freed unseen. */
-	if (c->sk != sk) {
+	if (c && c->sk != sk) {
 		c->sk = sk;
 		connection_clear(c);
 	}
+	return c;
+}
+
+static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
+{
+	struct connection *c = connection_with(sk, xprt);
+	u64 now;
+
+	if (!c)
+		return;
 	now = bpf_ktime_get_ns();
 	c->ready = now;
 	c->srtt_us = srtt_us;
@@ -72,6 +79,36 @@ int PROGRAM(nfsd_arrive, struct sock *sk)
 
 	if (tcp)
 		arrived((u64)sk, as_number((u64)sk->sk_user_data, IN_ARRIVE), tcp->rcv_nxt, tcp->srtt_us);
+}
+#endif
+
+#ifndef NFSCOPE_BENCH
+/*
+ * A thread has accepted a connection. Its first call may have come before that, when nobody was told: clients send it
+ * at once. TCP's clock of the connection then says when the last segment came, because the server has sent nothing but
+ * acknowledgements.
+ */
+TP(svc_xprt_accept)
+int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
+{
+	struct svc_sock *svsk;
+	struct connection *c;
+	struct tcp_sock *tcp;
+	u32 end_seq;
+
+	if (!xprt || READ(xprt, xpt_class, xcl_ident) != 6 /* IPPROTO_TCP, net/sunrpc/svcsock.c */)
+		return;
+	svsk = (void *)as_number((u64)xprt, IN_ACCEPT);
+	tcp = (void *)load64(ADDRESS(svsk->sk_sk));
+	end_seq = load32(ADDRESS(tcp->rcv_nxt));
+	if (end_seq == load32(ADDRESS(tcp->copied_seq)))
+		return;
+	c = connection_with((u64)tcp, (u64)svsk);
+	if (!c || c->head)
+		return;
+	c->ready = load64(ADDRESS(tcp->tcp_mstamp)) * 1000;
+	c->srtt_us = load32(ADDRESS(tcp->srtt_us));
+	arrival_note(c, end_seq, c->ready);
 }
 #endif
 

@@ -98,8 +98,17 @@ struct net {
 	struct ns_common ns;
 };
 
+struct svc_xprt_class {
+	int xcl_ident;
+};
+
 struct svc_xprt {
+	struct svc_xprt_class *xpt_class;
 	struct net *xpt_net;
+};
+
+struct svc_sock {
+	struct sock *sk_sk;
 };
 
 /* An address as user space has it, too: sockaddr_in, sockaddr_in6. */
@@ -133,6 +142,7 @@ struct tcp_sock {
 	u32 rcv_nxt;
 	u32 copied_seq;
 	u32 srtt_us; /* eight times the smoothed round-trip time */
+	u64 tcp_mstamp; /* when the last segment was received or sent: microseconds of CLOCK_MONOTONIC */
 };
 
 /* fs/nfsd: arguments and results. */

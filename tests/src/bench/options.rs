@@ -20,6 +20,9 @@ pub struct Options {
     /// One round of sync writes and context switches, without bpftrace, start, memory and scrapes: to try a change
     #[arg(long)]
     pub quick: bool,
+    /// Only a reading and kernel memory, where 2, 16 and 64 CPUs are possible
+    #[arg(long)]
+    pub reading: bool,
     /// Also show what each program of the agent and of bpftrace takes
     #[arg(long)]
     pub per_program: bool,

@@ -58,8 +58,8 @@ pub(super) fn measure(possible: u32) -> Result<Sized> {
         possible,
         reading: median(&mut readings),
         operations: seen.series(&family::OP_DURATION.info).len(),
-        memory: crate::reconcile::by_last_label(&seen, &family::KERNEL_MEMORY.info, |_| true)
-            .values()
+        memory: (seen.numbers(&family::KERNEL_MEMORY))
+            .map(|(_, bytes)| bytes)
             .sum(),
     };
     agent.stop()?;

@@ -7,7 +7,8 @@ use anyhow::Result;
 use super::agent::{OwnAgent, Scraped, Started};
 use super::options::Options;
 use super::results::Results;
-use super::{long_recording, report, rounds};
+use super::table::Out;
+use super::{long_recording, possible_cpus, report, resources, rounds};
 use crate::{machine, paths};
 
 /// Measures, and prints tables.
@@ -23,6 +24,16 @@ pub fn run(options: &Options) -> Result<()> {
         maps: 0,
         sized: Vec::new(),
     };
+    if options.reading {
+        for possible in possible_cpus::SIZES {
+            eprintln!("bench: {possible} possible CPUs");
+            results.sized.push(possible_cpus::measure(possible)?);
+        }
+        let mut out = Out::new(options.markdown);
+        resources::resources(&mut out, &results);
+        print!("{}", out.text);
+        return Ok(());
+    }
     if !options.quick {
         results.days = Some(long_recording::days(&program)?);
         match native(&program) {

@@ -27,6 +27,9 @@ pub fn are_true(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<(
     checks.run("queue time", || {
         queue::is_what_the_client_waited(server, agent)
     });
+    checks.run("queue time of first calls", || {
+        queue::of_first_calls_is_known(server, agent)
+    });
     checks.run("block requests", || {
         let watched = block::Watched::begin(server, agent)?;
         block::traffic(server)?;

@@ -24,7 +24,7 @@ use load::program_table::{LOG_WAITS, PROBES};
 use nfscope_model::host_report::{Report, Verdict};
 use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
 use read::coverage::Coverage;
-use read::nfsd::{Monotonic, Phases};
+use read::nfsd::{Earlier, Phases};
 use read::slow_ops::Listening;
 use read::thread_io::ThreadIo;
 use read::top_k::ClientAccounting;
@@ -47,7 +47,7 @@ struct Linux {
     began: Duration,
     exports: Exports,
     accounting: ClientAccounting,
-    monotonic: Monotonic,
+    earlier: Earlier,
     coverage: Coverage,
     zfs: Zfs,
     datasets: Datasets,
@@ -86,7 +86,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         shared,
         exports: Exports::default(),
         accounting: ClientAccounting::new(options.max_clients, options.max_exports),
-        monotonic: Monotonic::default(),
+        earlier: Earlier::default(),
         coverage: Coverage::default(),
         zfs: Zfs::default(),
         datasets: Datasets::default(),
@@ -221,7 +221,7 @@ impl Linux {
             self.shared.clear();
             self.shared.settle(false);
             // Both compare with what the probe counted, which starts anew.
-            self.monotonic = Monotonic::default();
+            self.earlier = Earlier::default();
             self.coverage = Coverage::default();
             self.accounting =
                 ClientAccounting::new(self.options.max_clients, self.options.max_exports);
@@ -291,7 +291,7 @@ impl Source for Linux {
         let kernel = KernelCounts::read();
         if let Some(l) = self.loaded.get("nfsd") {
             let phases = self.phases();
-            let timed = nfsd::read(l, &mut s, phases, &mut self.monotonic);
+            let timed = nfsd::read(l, &mut s, phases, &mut self.earlier, kernel.as_ref());
             self.accounting.read(l, &mut self.exports, &mut s);
             held::read(l, &mut self.exports, phases.is_some(), &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {

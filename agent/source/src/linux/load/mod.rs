@@ -13,6 +13,7 @@
 //! - [`child`]: fork(2) and _exit(2).
 
 pub mod attach;
+mod batch;
 mod child;
 pub mod detach;
 mod handover;

@@ -6,7 +6,6 @@
 use libbpf_rs::{MapInfo, MapType, libbpf_sys};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
@@ -22,8 +21,42 @@ pub struct Pieces {
     /// Bytes from one value to the next.
     stride: usize,
     values: usize,
-    /// The oldest first.
-    mapped: RefCell<VecDeque<Piece>>,
+    mapped: RefCell<Mapped>,
+}
+
+/// Pieces in the order in which they were mapped, the next of which takes the oldest one's place once there are [`MOST`].
+#[derive(Debug, Default)]
+struct Mapped {
+    pieces: Vec<Piece>,
+    /// The place of the oldest.
+    oldest: usize,
+    /// That of the one which was looked at last.
+    last: usize,
+}
+
+impl Mapped {
+    /// The place of the piece that holds a value. Values are read in order, of one shard or of all shards in turns: it is nearly
+    /// always the same as the last time, or the one behind it.
+    fn find(&self, from: usize, len: usize) -> Option<usize> {
+        let behind = (self.last + 1) % self.pieces.len().max(1);
+        let holds = |n: &usize| self.pieces.get(*n).is_some_and(|p| p.holds(from, len));
+        [self.last, behind]
+            .into_iter()
+            .find(holds)
+            .or_else(|| (0..self.pieces.len()).find(holds))
+    }
+
+    /// Keeps a piece, and returns its place.
+    fn keep(&mut self, piece: Piece) -> usize {
+        if self.pieces.len() < MOST {
+            self.pieces.push(piece);
+            return self.pieces.len() - 1;
+        }
+        let place = self.oldest;
+        self.pieces[place] = piece;
+        self.oldest = (place + 1) % MOST;
+        place
+    }
 }
 
 #[derive(Debug)]
@@ -91,23 +124,20 @@ impl Pieces {
         }
         let at = i * self.stride;
         let mut mapped = self.mapped.borrow_mut();
-        let known = mapped.iter().position(|p| p.holds(at, self.stride));
-        let piece = match known {
-            Some(n) => &mapped[n],
+        let place = match mapped.find(at, self.stride) {
+            Some(place) => place,
             None => {
-                if mapped.len() == MOST {
-                    mapped.pop_front();
-                }
                 let page = rustix::param::page_size();
                 let step = PIECE.max(page);
                 let from = at / step * step;
                 // A value may lie across the beginning of the next piece.
                 let len = (step + self.stride).next_multiple_of(page);
                 let all = (self.values * self.stride).next_multiple_of(page);
-                mapped.push_back(Piece::map(map, from, len.min(all - from))?);
-                mapped.back()?
+                mapped.keep(Piece::map(map, from, len.min(all - from))?)
             }
         };
+        mapped.last = place;
+        let piece = mapped.pieces.get(place)?;
         // SAFETY: within the piece, which holds the whole value.
         let first = unsafe { piece.at.as_ptr().byte_add(at - piece.from) }.cast::<u64>();
         // SAFETY: the same.

@@ -139,6 +139,13 @@ pub static PROBES: [Probe; 7] = [
                 false,
             ),
             program(
+                "nfsd_accept",
+                "tp_btf/svc_xprt_accept",
+                Ok(SAME),
+                "arrival of first calls that come before a thread accepts their connection",
+                false,
+            ),
+            program(
                 "nfsd_arrive",
                 "fentry/svc_data_ready",
                 Ok("kprobe/svc_data_ready"),

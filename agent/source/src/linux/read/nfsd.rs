@@ -9,7 +9,7 @@ use crate::linux::load::program::Build;
 use nfscope_model::family as f;
 use nfscope_model::{Scheme, Snapshot, op, phase};
 use nfscope_probes::types as t;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
 /// `enum stable_how` of NFS, by number.
@@ -41,10 +41,14 @@ pub struct Phases {
     pub log: bool,
 }
 
-/// Counters that are made of more than one value, not read at one moment, so that they could seem to fall. From one
-/// reading to the next.
+/// What one reading leaves to the next.
 #[derive(Debug, Default)]
-pub struct Monotonic(BTreeMap<Counted, f64>);
+pub struct Earlier {
+    /// Counters that are made of more than one value, not read at one moment, so that they could seem to fall.
+    least: BTreeMap<Counted, f64>,
+    /// Rows of the operation table that are in use.
+    rows: BTreeSet<u32>,
+}
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Counted {
@@ -54,9 +58,9 @@ enum Counted {
     Saturated(u32),
 }
 
-impl Monotonic {
+impl Earlier {
     fn clamp(&mut self, what: Counted, seconds: f64) -> f64 {
-        let known = self.0.entry(what).or_default();
+        let known = self.least.entry(what).or_default();
         *known = known.max(seconds);
         *known
     }
@@ -98,30 +102,50 @@ pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
     None
 }
 
+/// Whether the kernel has counted an operation of this row by then, whatever its minor version: a table of hundreds of rows in
+/// dozens of shards is not looked at for those that it has not. NULL, ACL and unknown operations are not in its account.
+fn may_have(kernel: Option<&KernelCounts>, row: u32) -> bool {
+    use t::op_row as R;
+    let counted = |counts: &[u64], number: u32| {
+        counts.is_empty() || counts.get(number as usize).is_none_or(|n| *n > 0)
+    };
+    let (v4, null, per) = (R::ROW_V4.0, R::ROW_V4_NULL.0, R::V4_OPS.0);
+    match kernel {
+        Some(k) if row < op::V3_PROCS.len() as u32 => counted(&k.proc3, row),
+        Some(k) if (v4..null).contains(&row) && (row - v4) % per != R::V4_ILLEGAL.0 => {
+            counted(&k.proc4ops, (row - v4) % per)
+        }
+        _ => true,
+    }
+}
+
 /// NFS operations, requests and threads; operations with their phases where these are measured.
 pub fn read(
     l: &Loaded,
     s: &mut Snapshot,
     phases: Option<Phases>,
-    monotonic: &mut Monotonic,
+    earlier: &mut Earlier,
+    kernel: Option<&KernelCounts>,
 ) -> Timed {
     let mut timed = Timed::default();
     if let Some(map) = l.map("nfsd_op") {
+        // 250 histograms, of which a server uses thirty: one appears with its first operation that took time.
         let rows = t::op_row::OP_ROWS.0;
-        for row in 0..rows {
-            // 250 histograms, of which a server uses thirty: one appears with its first operation that took time.
-            if map.first_word(rows, row) == 0 {
-                continue;
-            }
+        let wanted: Vec<u32> = (0..rows)
+            .filter(|row| earlier.rows.contains(row) || may_have(kernel, *row))
+            .collect();
+        let totals = map.totals::<t::op_times>(rows, &wanted);
+        for (row, times) in wanted.into_iter().zip(totals) {
             let Some((version, op)) = op_name(row, l.build) else {
                 continue;
             };
-            let times = map.total::<t::op_times>(rows, row);
             let h = time(&times.duration);
             let n = h.count();
             if n == 0 {
                 continue;
             }
+            // The kernel's account may begin anew, with the server.
+            earlier.rows.insert(row);
             match (version, op) {
                 ("3", o) if !op::ACL_PROCS.contains(&o) => timed.v3 += n,
                 ("3", _) | (_, "null" | "illegal") => {}
@@ -131,7 +155,7 @@ pub fn read(
                 let wait = |i: usize| seconds(times.wait_ns[i]);
                 let [runqueue, log, disk, lock] = [0, 1, 2, 3].map(wait);
                 let on = h.sum - (runqueue + log + disk + lock);
-                let on = monotonic.clamp(Counted::Cpu(row), on);
+                let on = earlier.clamp(Counted::Cpu(row), on);
                 // A wait that cannot be distinguished from sleep counts as sleep.
                 let unless = |known: bool, v: f64| if known { 0.0 } else { v };
                 let lock = lock + unless(p.runqueue, runqueue) + unless(p.log, log);
@@ -163,15 +187,16 @@ pub fn read(
         }
     }
     if let Some(map) = l.map("nfsd_version") {
-        for (i, version) in VERSIONS.iter().enumerate() {
-            let row = map.total::<t::version_row>(VERSIONS.len() as u32, i as u32);
+        let all: Vec<u32> = (0..VERSIONS.len() as u32).collect();
+        let totals = map.totals::<t::version_row>(VERSIONS.len() as u32, &all);
+        for (version, row) in VERSIONS.iter().zip(totals) {
             timed.rpcs += row.residence.count.iter().sum::<u64>();
             timed.io[0] += row.read_bytes;
             timed.io[1] += row.write_bytes;
             requests(s, version, &row, l.build);
         }
     }
-    pools(l, s, monotonic);
+    pools(l, s, earlier);
     if let Some(map) = l.map("nfsd_event") {
         use t::event as E;
         let count = |e: E| map.sum(&e) as f64;
@@ -239,7 +264,7 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build)
 }
 
 /// Threads of each pool.
-fn pools(l: &Loaded, s: &mut Snapshot, monotonic: &mut Monotonic) {
+fn pools(l: &Loaded, s: &mut Snapshot, earlier: &mut Earlier) {
     let listed = procfs::pool_threads();
     let (Some(rows), Some(now)) = (l.map("nfsd_pool"), l.map("nfsd_pool_now")) else {
         return;
@@ -270,7 +295,7 @@ fn pools(l: &Loaded, s: &mut Snapshot, monotonic: &mut Monotonic) {
             }
             s.gauge(&f::THREADS_BUSY, [&pool], (state.busy as i64).max(0) as f64);
             s.counter(&f::THREAD_BUSY, [&pool], seconds(row.busy_ns));
-            let saturated = monotonic.clamp(Counted::Saturated(i), seconds(saturated));
+            let saturated = earlier.clamp(Counted::Saturated(i), seconds(saturated));
             s.counter(&f::THREADS_SATURATED, [&pool], saturated);
         }
     }
