@@ -1,7 +1,7 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt]...     (default: all)
+#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|arm64]...     (default: all)
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
 #   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
@@ -10,6 +10,8 @@
 #   lab         machines, monitoring and zfs
 #   all         build and lab
 #   rt          the same kernels with PREEMPT_RT, for LAB_FLAVOUR=rt (docs/develop/lab.md); in none of the others
+#   arm64       what LAB_FLAVOUR=arm64 needs: a cross compiler, QEMU for arm64, and Debian's arm64 root and kernel to boot;
+#               in none of the others
 #
 # Idempotent: what is there is left alone, and a second run takes a second. Kernels, ZFS, and packages of other
 # releases, are only unpacked into a cache directory (NFSCOPE_CACHE, default ~/.cache/nfscope), never installed;
@@ -42,6 +44,8 @@ machine_packages=(
 . "$here/monitoring.sh"
 # shellcheck source=tests/setup/zfs.sh
 . "$here/zfs.sh"
+# shellcheck source=tests/setup/arm64.sh
+. "$here/arm64.sh"
 
 as_root=()
 need_root() {
@@ -178,7 +182,7 @@ set_up_machines() {
   set_up_kernels
 }
 
-build='' machines='' monitoring='' zfs='' rt=''
+build='' machines='' monitoring='' zfs='' rt='' arm64=''
 for part in "${@:-all}"; do
   case $part in
   build) build=yes ;;
@@ -186,13 +190,14 @@ for part in "${@:-all}"; do
   monitoring) monitoring=yes ;;
   zfs) zfs=yes ;;
   rt) rt=yes ;;
+  arm64) build=yes machines=yes arm64=yes ;;
   lab) machines=yes monitoring=yes zfs=yes ;;
   all) build=yes machines=yes monitoring=yes zfs=yes ;;
   -h | --help)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt]..." ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|arm64]..." ;;
   esac
 done
 
@@ -212,4 +217,5 @@ fi
 [ -z "$monitoring" ] || set_up_monitoring
 [ -z "$zfs" ] || set_up_zfs
 [ -z "$rt" ] || set_up_rt_kernels
+[ -z "$arm64" ] || set_up_arm64
 forget_private_packages
