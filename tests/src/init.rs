@@ -5,24 +5,34 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use clap::Args;
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_move, unmount};
 use rustix::process::{Pid, WaitOptions, pivot_root, wait};
 use rustix::system::{RebootCommand, reboot, sethostname, uname};
 
-/// The 9p tag of the host's root, exported once more for the sake of `cache=loose`: the host's files do not change
+/// The 9p tag of the root, which is the host's, exported once more for the sake of `cache=loose`: its files do not change
 /// while a machine runs, and reading a shared library again for every program is most of what a boot would do.
-pub const HOST_TAG: &str = "labroot";
+const ROOT_TAG: &str = "labroot";
 /// The 9p tag that virtme-ng gives to the machine's own directory.
 const DIR_TAG: &str = "virtme.initmount0";
 const OVER_9P: &str = "trans=virtio,version=9p2000.L,access=any,msize=512000";
 
+/// The host of a machine whose root is another one.
+#[derive(Args, Debug)]
+pub struct Host {
+    /// Where the host's root is now, and stays
+    mounted: PathBuf,
+    /// What of it is to be at the same path as there, besides the machine's own directory and modules
+    programs: PathBuf,
+}
+
 /// Makes the machine habitable, runs `lab guest` in it, and switches it off at the end of that.
-pub fn run(dir: &Path, modules: &Path) -> Result<()> {
-    let lived = set_up(dir, modules).and_then(|()| live());
+pub fn run(dir: &Path, modules: &Path, host: Option<&Host>) -> Result<()> {
+    let lived = set_up(dir, modules, host).and_then(|()| live());
     if let Err(e) = &lived {
         eprintln!("lab pid1: {e:#}");
     }
@@ -31,16 +41,19 @@ pub fn run(dir: &Path, modules: &Path) -> Result<()> {
     lived
 }
 
-fn set_up(dir: &Path, modules: &Path) -> Result<()> {
-    // The host's root below, the machine's memory above: everything can be written and nothing is.
+fn set_up(dir: &Path, modules: &Path, host: Option<&Host>) -> Result<()> {
+    // The root below, the machine's memory above: everything can be written and nothing is.
     mount_at("tmpfs", "run", "/run", "")?;
-    for dir in ["/run/host", "/run/upper", "/run/work", "/run/root"] {
+    for dir in ["/run/lower", "/run/upper", "/run/work", "/run/root"] {
         make(dir)?;
     }
-    let host = format!("{OVER_9P},cache=loose");
-    mount_with("9p", HOST_TAG, "/run/host", &host, MountFlags::RDONLY)?;
-    let layers = "lowerdir=/run/host,upperdir=/run/upper,workdir=/run/work";
+    let lower = format!("{OVER_9P},cache=loose");
+    mount_with("9p", ROOT_TAG, "/run/lower", &lower, MountFlags::RDONLY)?;
+    let layers = "lowerdir=/run/lower,upperdir=/run/upper,workdir=/run/work";
     mount_at("overlay", "root", "/run/root", layers)?;
+    if let Some(host) = host {
+        move_host(host, dir, modules)?;
+    }
     make("/run/root/run/old")?;
     std::env::set_current_dir("/run/root").context("entering /run/root")?;
     pivot_root(".", "run/old").context("making the overlay the root")?;
@@ -72,6 +85,21 @@ fn set_up(dir: &Path, modules: &Path) -> Result<()> {
     make(dir)?;
     mount_at("9p", DIR_TAG, dir, OVER_9P)?;
     sethostname(b"server").context("setting the host name")?;
+    Ok(())
+}
+
+/// Into the root that is to come.
+fn move_host(host: &Host, dir: &Path, modules: &Path) -> Result<()> {
+    let under = |root: &Path, path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
+    let root = Path::new("/run/root");
+    let stays = under(root, &host.mounted);
+    mount_move(&host.mounted, &stays).context("moving the host's root")?;
+    for path in [dir.parent().unwrap_or(dir), modules, &host.programs] {
+        let (from, to) = (under(&stays, path), under(root, path));
+        fs::create_dir_all(&to).with_context(|| format!("creating {}", to.display()))?;
+        mount_bind(&from, &to)
+            .with_context(|| format!("binding {} to {}", from.display(), to.display()))?;
+    }
     Ok(())
 }
 

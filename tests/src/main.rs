@@ -155,7 +155,12 @@ enum What {
     #[command(hide = true)]
     #[command(name = "pid1")]
     // a bare `init` on the kernel command line confuses virtme-ng's initramfs
-    Init { dir: PathBuf, modules: PathBuf },
+    Init {
+        dir: PathBuf,
+        modules: PathBuf,
+        #[command(flatten)]
+        host: Option<lab::init::Host>,
+    },
     /// Serve commands inside a machine (the lab starts this itself)
     #[command(hide = true)]
     Guest,
@@ -252,7 +257,7 @@ fn run(what: What) -> Result<()> {
             let report = lab::load::run(kind, ops, duration, seed, every, &mounts)?;
             println!("{}", serde_json::to_string(&report)?);
         }
-        What::Init { dir, modules } => lab::init::run(&dir, &modules)?,
+        What::Init { dir, modules, host } => lab::init::run(&dir, &modules, host.as_ref())?,
         What::Bench(options) => lab::bench::run(&options)?,
         What::BigServer(options) => {
             println!("| | operations | timed | with a wait for a thread | clients exact | lost |");
