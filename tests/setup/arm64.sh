@@ -2,18 +2,18 @@
 # and qemu.sh.
 #
 # $lab/arm64/root/ is the machine's root file system: Debian's arm64 packages, unpacked and never installed. The cross compiler
-# takes libraries and headers from it. $lab/arm64/qemu/ is the emulator. Both have `release`, written last. The kernel is
-# $lab/kernels/6.12-arm64/.
+# takes libraries and headers from it. $lab/arm64/qemu/ is the emulator. Both have `release`, written last: a change of what is
+# in them takes effect once they are removed. The kernel is $lab/kernels/6.12-arm64/.
 
 arm64_kernels=(
   "6.12-arm64 ^linux-image-6\.12\.[0-9]+\+deb12-arm64-unsigned$"
 )
 arm64_target=aarch64-unknown-linux-gnu
-# The first list also names what every Debian has: nothing else would bring it here.
+# This also names what every Debian has: nothing else would bring it here.
 arm64_root_packages=(
   base-files base-passwd bash dash coreutils sed grep mawk findutils util-linux mount hostname libc-bin netbase
   sysvinit-utils procps kmod iproute2 busybox-static
-  nfs-kernel-server nfs-common rpcbind e2fsprogs xfsprogs btrfs-progs dmsetup bpftool
+  nfs-kernel-server nfs-common rpcbind e2fsprogs xfsprogs btrfs-progs dmsetup bpftool fio
   libc6-dev libelf-dev zlib1g-dev
 )
 arm64_qemu_packages=(qemu-system-arm qemu-system-common qemu-system-data)

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use clap::Args;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_move, unmount};
 use rustix::process::{Pid, WaitOptions, pivot_root, wait};
 use rustix::system::{RebootCommand, reboot, sethostname, uname};
@@ -21,17 +20,9 @@ const ROOT_TAG: &str = "labroot";
 const DIR_TAG: &str = "virtme.initmount0";
 const OVER_9P: &str = "trans=virtio,version=9p2000.L,access=any,msize=512000";
 
-/// The host of a machine whose root is another one.
-#[derive(Args, Debug)]
-pub struct Host {
-    /// Where the host's root is now, and stays
-    mounted: PathBuf,
-    /// What of it is to be at the same path as there, besides the machine's own directory and modules
-    programs: PathBuf,
-}
-
-/// Makes the machine habitable, runs `lab guest` in it, and switches it off at the end of that.
-pub fn run(dir: &Path, modules: &Path, host: Option<&Host>) -> Result<()> {
+/// Makes the machine habitable, runs `lab guest` in it, and switches it off at the end of that. `host` is where the host's
+/// root is, if the machine's is another one, and directories of it besides these two.
+pub fn run(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
     let lived = set_up(dir, modules, host).and_then(|()| live());
     if let Err(e) = &lived {
         eprintln!("lab pid1: {e:#}");
@@ -41,7 +32,7 @@ pub fn run(dir: &Path, modules: &Path, host: Option<&Host>) -> Result<()> {
     lived
 }
 
-fn set_up(dir: &Path, modules: &Path, host: Option<&Host>) -> Result<()> {
+fn set_up(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
     // The root below, the machine's memory above: everything can be written and nothing is.
     mount_at("tmpfs", "run", "/run", "")?;
     for dir in ["/run/lower", "/run/upper", "/run/work", "/run/root"] {
@@ -51,8 +42,10 @@ fn set_up(dir: &Path, modules: &Path, host: Option<&Host>) -> Result<()> {
     mount_with("9p", ROOT_TAG, "/run/lower", &lower, MountFlags::RDONLY)?;
     let layers = "lowerdir=/run/lower,upperdir=/run/upper,workdir=/run/work";
     mount_at("overlay", "root", "/run/root", layers)?;
-    if let Some(host) = host {
-        move_host(host, dir, modules)?;
+    if let Some((host, others)) = host.split_first() {
+        let mut dirs = vec![dir.parent().unwrap_or(dir), modules];
+        dirs.extend(others.iter().map(PathBuf::as_path));
+        move_host(host, &dirs)?;
     }
     make("/run/root/run/old")?;
     std::env::set_current_dir("/run/root").context("entering /run/root")?;
@@ -88,14 +81,14 @@ fn set_up(dir: &Path, modules: &Path, host: Option<&Host>) -> Result<()> {
     Ok(())
 }
 
-/// Into the root that is to come.
-fn move_host(host: &Host, dir: &Path, modules: &Path) -> Result<()> {
+/// Into the root that is to come; these directories are then at the same paths as on the host.
+fn move_host(host: &Path, dirs: &[&Path]) -> Result<()> {
     let under = |root: &Path, path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
     let root = Path::new("/run/root");
-    let stays = under(root, &host.mounted);
-    mount_move(&host.mounted, &stays).context("moving the host's root")?;
-    for path in [dir.parent().unwrap_or(dir), modules, &host.programs] {
-        let (from, to) = (under(&stays, path), under(root, path));
+    let stays = under(root, host);
+    mount_move(host, &stays).context("moving the host's root")?;
+    for dir in dirs {
+        let (from, to) = (under(&stays, dir), under(root, dir));
         fs::create_dir_all(&to).with_context(|| format!("creating {}", to.display()))?;
         mount_bind(&from, &to)
             .with_context(|| format!("binding {} to {}", from.display(), to.display()))?;

@@ -158,8 +158,8 @@ enum What {
     Init {
         dir: PathBuf,
         modules: PathBuf,
-        #[command(flatten)]
-        host: Option<lab::init::Host>,
+        /// Where the host's root is, if the machine's is another one, and what of it is to be at the same path as there
+        host: Vec<PathBuf>,
     },
     /// Serve commands inside a machine (the lab starts this itself)
     #[command(hide = true)]
@@ -257,7 +257,7 @@ fn run(what: What) -> Result<()> {
             let report = lab::load::run(kind, ops, duration, seed, every, &mounts)?;
             println!("{}", serde_json::to_string(&report)?);
         }
-        What::Init { dir, modules, host } => lab::init::run(&dir, &modules, host.as_ref())?,
+        What::Init { dir, modules, host } => lab::init::run(&dir, &modules, &host)?,
         What::Bench(options) => lab::bench::run(&options)?,
         What::BigServer(options) => {
             println!("| | operations | timed | with a wait for a thread | clients exact | lost |");
