@@ -26,10 +26,11 @@ test:
 	@tests/run.sh
 
 bench:
-	@tests/setup/setup.sh build machines
+	@tests/setup/setup.sh build machines bench
 	@cargo build --release -p nfscope -p lab
 	@cargo build --release -p nfscope-baseline --example long_recording
 	@cargo run --release -p nfscope-probes --example native
+	@target/release/lab block-cost
 	@target/release/lab bench
 
 ssd-log:

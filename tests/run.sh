@@ -109,7 +109,8 @@ if [ $# -gt 0 ]; then
   # One test owns one machine at most, so two threads keep both slots busy.
   RUST_TEST_THREADS=2 stage tests "Tests (output of passing tests is in $log)" cargo_tests "$@"
 else
-  stage "plain tests" "Tests without machines (output of passing tests is in $log)" cargo_tests -- --skip vm_
+  # Most of them wait for processes and clocks, and hardly compute.
+  RUST_TEST_THREADS=8 stage "plain tests" "Tests without machines (output of passing tests is in $log)" cargo_tests -- --skip vm_
   [ -z "$machines" ] || stage machines "Tests with machines, two at a time" machine_tests
 fi
 

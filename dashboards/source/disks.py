@@ -60,6 +60,12 @@ DASHBOARD = dashboard(
                 "Bps", (q.rate("nfscope_block_bytes_total", EACH, CHOSEN), NAMED),
             ),
             timeseries(
+                "Bytes of nfsd",
+                "Bytes that nfsd threads had read from devices, read-ahead included, and bytes that they have changed in memory. Where "
+                "the devices of exports read much more, another program of the server uses them.",
+                "Bps", (q.rate("nfscope_thread_io_bytes_total", "instance, op"), "{{instance}} {{op}}"),
+            ),
+            timeseries(
                 "In flight", "Requests issued and not completed. Where it rises, the device completes fewer requests than it gets.",
                 "none", (q.by("instance, device", q.of("nfscope_block_inflight", CHOSEN)), "{{instance}} {{device}}"),
             ),

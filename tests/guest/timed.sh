@@ -11,6 +11,7 @@ null_disk() {
   echo 1 >"$dir/memory_backed"
   echo 2 >"$dir/irqmode"
   awk -v ms="$2" 'BEGIN { printf "%d\n", ms * 1000000 }' >"$dir/completion_nsec"
+  [ "$1" != data ] || echo "${disk_depth:-64}" >"$dir/hw_queue_depth"
   echo 1 >"$dir/power"
   # Where reads take longer than a disk is expected to, the kernel would hold writes back for their sake.
   throttle=$(null_device "$1")

@@ -89,11 +89,15 @@ pub fn run(options: &Options, mut each: impl FnMut(&Counted)) -> Result<()> {
         ),
         (
             format!("{open} open connections"),
-            format!("getattr --from 127.16.0.1 --clients {open} --times 2"),
+            format!("getattr --from 127.16.0.1 --clients {open} --threads 64 --times 2"),
         ),
     ];
-    // The kernel keeps 20 connections open for each thread (svc_check_conn_limits(), net/sunrpc/svc_xprt.c), and those of the size
-    // before may not be closed yet.
+    // Without a limit of its own the kernel keeps 20 connections open for each thread (svc_check_conn_limits(),
+    // net/sunrpc/svc_xprt.c). Those of the size before may not be closed yet.
+    server.sh(&format!(
+        "echo {} >/proc/fs/nfsd/max_connections",
+        2 * open + short + pairs
+    ))?;
     server.set_threads(open.div_ceil(16).max(8))?;
     for (what, load) in sizes {
         each(&many.counted(what, &load)?);

@@ -26,6 +26,7 @@ pub mod baselines;
 pub mod begun;
 pub mod bench;
 pub mod big_server;
+pub mod block_cost;
 mod builder;
 mod checks;
 mod client;

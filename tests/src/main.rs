@@ -112,6 +112,8 @@ enum What {
     },
     /// Measure what the probes cost, in counted instructions, beside a bpftrace script that does the same
     Bench(lab::bench::Options),
+    /// Measure what the block probe costs on this host, beside biolatency of libbpf-tools
+    BlockCost(lab::block_cost::Options),
     /// Show what a fast log device does for synchronous writes over NFS to a ZFS pool on a slow disk
     SsdLog(lab::ssd_log::Options),
     /// Record and compare servers with and without a change, by nfscope's own commands
@@ -259,6 +261,23 @@ fn run(what: What) -> Result<()> {
         }
         What::Init { dir, modules, host } => lab::init::run(&dir, &modules, &host)?,
         What::Bench(options) => lab::bench::run(&options)?,
+        What::BlockCost(options) => {
+            let costs = lab::block_cost::run(&options)?;
+            println!("| ns a run | insert | issue | complete |");
+            println!("| --- | ---: | ---: | ---: |");
+            for (tool, cost) in [
+                ("nfscope agent, block probe", &costs.nfscope),
+                ("biolatency -Q", &costs.queued),
+                ("biolatency", &costs.device),
+            ] {
+                let cells = cost.map(|ns| ns.map_or("-".into(), |ns| format!("{ns:.0}")));
+                println!("| {tool} | {} |", cells.join(" | "));
+            }
+            println!(
+                "\nnfscope takes {:.0} % of the two together",
+                100.0 * costs.part()
+            );
+        }
         What::BigServer(options) => {
             println!("| | operations | timed | with a wait for a thread | clients exact | lost |");
             println!("| --- | ---: | ---: | ---: | ---: | --- |");

@@ -16,6 +16,7 @@ mod memory;
 mod monitoring;
 mod namespaces;
 mod phases;
+mod put_off;
 mod vm_baselines;
 mod vm_kernels;
 mod vm_lab;

@@ -12,7 +12,7 @@ use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     call_counts, coverage, disks, faults, hot_plug, lifecycle, logs, many_threads, matrix,
-    measures, memory, namespaces, workloads,
+    measures, memory, namespaces, put_off, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -82,6 +82,10 @@ fn vm_6_12_causes() -> Result<()> {
     let mut checks = Checks::new("6.12 causes");
     let (server, agent) = serving(Kernel::V6_12)?;
     time_is_where_it_went(&server, &agent, &mut checks)?;
+    // The answer's status is the same on each kernel.
+    checks.run("a client that is put off", || {
+        put_off::a_client_is_told(&server, &agent)
+    });
     checks.run("the agent stops", || agent.stop());
     checks.finish()
 }

@@ -304,8 +304,18 @@ fn what_is_not_durable_is_told(watch: &Watch) -> Result<()> {
     ensure!(w.commits("disabled") >= 50, "{}", w.commits("disabled"));
     assert_eq!(w.commits("standard"), 0);
     assert_eq!(datasets(&w.after), ["tank/export disabled latency"]);
+    assert_eq!(not_durable(&w.after), ["/run/exp sync_disabled"]);
+    let exported = |option: &str| {
+        let options = format!("rw,{option},no_root_squash,insecure,no_subtree_check,fsid=0");
+        watch
+            .server
+            .sh(&format!("exportfs -o {options} '*:/run/exp'"))
+    };
+    exported("async")?;
     watch.server.sh("zfs set sync=always tank/export")?;
     let w = watch.during(|| watch.server.run_clients("write --times 50").map(drop))?;
+    assert_eq!(not_durable(&w.after), ["/run/exp async"]);
+    exported("sync")?;
     ensure!(w.commits("always") >= 50, "{}", w.commits("always"));
     assert_eq!(w.waits(), w.counted("zil_commit_count"));
     watch.server.sh("zfs set sync=standard tank/export")?;
@@ -346,6 +356,12 @@ fn a_bypassed_log_is_told(watch: &Watch) -> Result<()> {
 fn datasets(seen: &Snapshot) -> Vec<String> {
     let series = seen.series(&family::ZFS_DATASET.info).iter();
     series.map(|s| s.labels[1..].join(" ")).collect()
+}
+
+/// Exports that lose acknowledged writes, and why.
+fn not_durable(seen: &Snapshot) -> Vec<String> {
+    let series = seen.series(&family::NOT_DURABLE.info).iter();
+    series.map(|s| s.labels.join(" ")).collect()
 }
 
 /// Pools that have series of their own.

@@ -66,6 +66,39 @@ pub struct Disk {
     pub requests: Histogram,
 }
 
+/// Answers to one operation that tell the client to try again later (NFS4ERR_DELAY, NFS3ERR_JUKEBOX).
+#[derive(Debug, Clone)]
+pub struct PutOff {
+    /// Label `version`.
+    pub version: String,
+    /// Label `op`.
+    pub op: String,
+    /// Such answers.
+    pub count: f64,
+    /// All answers to the operation.
+    pub of: f64,
+}
+
+/// Bytes of the devices that exports lie on, and how many of them are nfsd's.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportIo {
+    /// Read from the devices.
+    pub read: f64,
+    /// Those of them that nfsd threads had read.
+    pub nfsd_read: f64,
+    /// Written to the devices.
+    pub written: f64,
+    /// Changed in memory by nfsd threads, to be written.
+    pub nfsd_changed: f64,
+}
+
+impl ExportIo {
+    /// The part of what was read that others had read.
+    pub fn foreign_read(&self) -> f64 {
+        part((self.read - self.nfsd_read).max(0.0), self.read)
+    }
+}
+
 /// One NFS client.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -124,12 +157,16 @@ pub struct Breakdown {
     pub cpus: Option<f64>,
     /// Idle part of the CPUs' time.
     pub cpu_idle: Option<f64>,
+    /// Operations that were answered with the request to try again later.
+    pub put_off: Vec<PutOff>,
     /// Logs that threads waited for, the longest wait in total first.
     pub logs: Vec<Log>,
     /// Devices that exports lie on, with one export of each; `None` where that is not known.
     pub export_devices: Option<HashMap<String, String>>,
     /// Block devices that received requests.
     pub disks: Vec<Disk>,
+    /// Bytes that nfsd threads had read and have changed, beside those of the devices; `None` where one of them is not known.
+    pub export_io: Option<ExportIo>,
     /// Clients by operation time, the largest first. The row `other` is left out.
     pub clients: Vec<Client>,
     /// WRITEs whose client asked for durability at once.
@@ -206,6 +243,7 @@ impl Breakdown {
             // Operations without phases: this host cannot measure them. Without operations, nothing is missing.
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
+            put_off: put_off(w),
             logs: logs(w),
             disks: disks(w),
             clients: clients(w),
@@ -224,6 +262,7 @@ impl Breakdown {
         // With one that is unknown, no slow device can be told to be nobody's.
         breakdown.export_devices =
             Some(of_exports).filter(|all| !all.is_empty() && !all.contains_key(f::UNKNOWN_DEVICE));
+        breakdown.export_io = breakdown.export_io(w);
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);
@@ -232,6 +271,22 @@ impl Breakdown {
             breakdown.zfs_log_bytes += v;
         }
         breakdown
+    }
+
+    fn export_io(&self, w: &Window) -> Option<ExportIo> {
+        let devices = self.export_devices.as_ref()?;
+        let of_devices = |wanted: &str| {
+            let of = numbers(w, &f::BLOCK_BYTES);
+            sum(of
+                .filter(|([device, op], _)| *op == wanted && devices.contains_key(*device))
+                .map(|(_, bytes)| bytes))
+        };
+        Some(ExportIo {
+            read: of_devices("read"),
+            nfsd_read: w.delta.value(&f::THREAD_IO, ["read"])?,
+            written: of_devices("write"),
+            nfsd_changed: w.delta.value(&f::THREAD_IO, ["write"])?,
+        })
     }
 
     fn add_reads_and_writes(&mut self, w: &Window) {
@@ -333,6 +388,18 @@ fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
         }
     });
     (ops.collect(), all)
+}
+
+fn put_off(w: &Window) -> Vec<PutOff> {
+    numbers(w, &f::OP_ERRORS)
+        .filter(|([_, _, status], n)| matches!(*status, "delay" | "jukebox") && *n > 0.0)
+        .map(|([version, op, _], count)| PutOff {
+            version: version.to_owned(),
+            op: op.to_owned(),
+            count,
+            of: (w.delta.hist(&f::OP_DURATION, [version, op])).map_or(0.0, |h| h.count() as f64),
+        })
+        .collect()
 }
 
 /// Logs that threads waited for.

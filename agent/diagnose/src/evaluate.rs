@@ -7,8 +7,9 @@ use crate::rules::context::{Context, RuleResult};
 use crate::thresholds::{
     BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT,
 };
-use nfscope_model::Window;
 use nfscope_model::finding::{Diagnosis, Finding, Headroom, Kind, RuledOut, Severity, Verdict};
+use nfscope_model::window_parts::numbers;
+use nfscope_model::{Window, family as f};
 use nfscope_text::units::many;
 
 /// Evaluates a window. A kind in `active` stays a finding until its share falls below [`END_SHARE`].
@@ -31,11 +32,12 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
         findings: Vec::new(),
         ruled_out: Vec::new(),
         headroom: headroom(&breakdown),
+        warnings: not_durable(window),
     };
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
-        // One request that hangs is a finding, whatever it is a part of.
-        let whatever = kind == Kind::StuckRequests;
+        // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
+        let whatever = matches!(kind, Kind::StuckRequests | Kind::RetryLater);
         let threshold = if active.contains(&kind) {
             END_SHARE
         } else {
@@ -84,6 +86,37 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     }
     let reason = format!("this host cannot determine {}", not_measured.join(", "));
     (Verdict::Unknown, reason)
+}
+
+/// Exports so many of which are named; the others are counted.
+const NAMED: usize = 3;
+
+/// Exports that acknowledge writes before they are durable.
+fn not_durable(window: &Window) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (reason, what, fix) in [
+        ("async", "exported async", "export with the option sync"),
+        (
+            "sync_disabled",
+            "on a dataset with sync=disabled",
+            "zfs set sync=standard",
+        ),
+    ] {
+        let of = numbers(window, &f::NOT_DURABLE).filter(|([_, r], _)| *r == reason);
+        let exports: Vec<&str> = of.map(|([export, _], _)| export).collect();
+        if exports.is_empty() {
+            continue;
+        }
+        let mut names = exports[..exports.len().min(NAMED)].join(", ");
+        if exports.len() > NAMED {
+            names += &format!(" and {} more", exports.len() - NAMED);
+        }
+        let verb = if exports.len() == 1 { "is" } else { "are" };
+        warnings.push(format!(
+            "{names} {verb} {what}: a crash of this server loses writes that clients believe to be durable; fix: {fix}"
+        ));
+    }
+    warnings
 }
 
 fn too_little_load(b: &Breakdown) -> String {

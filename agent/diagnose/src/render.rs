@@ -37,6 +37,12 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     for (i, f) in d.findings.iter().enumerate() {
         finding(&mut out, i + 1, f, color);
     }
+    if !d.warnings.is_empty() {
+        out += "\nNot durable:\n";
+        for warning in &d.warnings {
+            wrap(&mut out, WIDTH, "  - ", warning);
+        }
+    }
     if let Some(first) = d.headroom.first() {
         out += "\nUtilization:\n";
         for h in &d.headroom {

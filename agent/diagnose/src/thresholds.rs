@@ -62,6 +62,12 @@ thresholds! {
     SLOW_DISK_REQUEST_SECONDS = 4e-3, "4 ms":
         "A device is slow if one request takes this on average.",
         "The page cache answers most READs, so that the mean wait of a READ can hide a slow device.";
+    FOREIGN_READ = 0.5, "50 %":
+        "From this part on, other programs than nfsd read most of what is read from the exports' devices.",
+        "Then clients wait more for those programs than for each other.";
+    FOREIGN_WRITE = 10.0, "10":
+        "From so many bytes written to the exports' devices for each byte that nfsd has changed, the page shows both.",
+        "A small synchronous WRITE costs a file system with a journal three to five times its bytes.";
     LONG_PART = 0.5, "50 %":
         "Waits for a log are slow if this part of their time lies in long waits.",
         "A log that stalls has few long waits among many short ones; callers that wait for each reply make them few.";
@@ -86,6 +92,9 @@ thresholds! {
     THREAD_RESERVE = 1.25, "1.25":
         "The advice adds so much to the threads that the window needed.",
         "Load varies around its mean.";
+    MIN_PUT_OFF = 3.0, "3":
+        "An operation that is answered with nothing but the request to try again later, this often, keeps a client waiting all the time.",
+        "A delegation that is returned at once costs one or two such answers.";
     UNUSUAL_RATIO = 100.0, "100":
         "A request is stuck when it takes so many times as long as its operation does on average.",
         "No queue of a healthy server makes such a difference.";

@@ -140,7 +140,8 @@ impl FindingTracker {
             let windows = self.contradicting.entry(kind).or_default();
             *windows += 1;
             let enough = match (kind, found) {
-                (Kind::StuckRequests, Some(_)) => STUCK_WINDOWS_IN_A_ROW,
+                // A client that is put off asks ever more seldom.
+                (Kind::StuckRequests | Kind::RetryLater, Some(_)) => STUCK_WINDOWS_IN_A_ROW,
                 _ => WINDOWS_IN_A_ROW,
             };
             if *windows < enough {

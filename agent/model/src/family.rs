@@ -63,6 +63,7 @@ labels! {
     CLIENT = "client": "address without port, the busiest 100 (--max-clients); local for a transport without addresses; other for the rest";
     EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
     EXPORT_PATH = "export": "path in the table of exportfs(8)";
+    NOT_DURABLE_WHY = "reason": "async (the export's option), sync_disabled (the property of its ZFS dataset)";
     POOL = "pool": "nfsd thread pool number";
     REASON = "reason": "dropped, deferred, garbage, auth";
     RESULT = "result": "hit, miss, nocache";
@@ -78,7 +79,7 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, thread_starvation, slow_intent_log, slow_disk, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
+    FINDING = "kind": "stuck_requests, retry_later, thread_starvation, slow_intent_log, slow_disk, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block";
     PROGRAM = "program": "program names, see /probes";
     WHY = "reason": "why a probe is not attached in the first place; empty where it is";
@@ -208,7 +209,7 @@ families! {
     BLOCK_DEVICE: "nfscope_block_device_seconds" Histogram(Scheme::TIME), [DEVICE, BLOCK_OP],
         "Block request from its issue to the device to its completion";
     BLOCK_BYTES: "nfscope_block_bytes_total" Counter, [DEVICE, BLOCK_OP],
-        "Bytes of completed block requests";
+        "Bytes of completed block requests; a flush has none";
     BLOCK_FUA: "nfscope_block_fua_total" Counter, [DEVICE],
         "Completed writes that carried FUA (force unit access)";
     BLOCK_INFLIGHT: "nfscope_block_inflight" Gauge, [DEVICE],
@@ -216,7 +217,11 @@ families! {
     BLOCK_BUSY: "nfscope_block_busy_seconds_total" Counter, [DEVICE],
         "Time in which the device had at least one request in flight, as the kernel counts it (/proc/diskstats); a device that serves many requests at once has room even at 1 s per second";
     EXPORT_DEVICE: "nfscope_export_device_info" Gauge, [EXPORT_PATH, DEVICE],
-        "Always 1; a block device that the export's file system lies on, through device mapper, RAID and partitions, without the device of a separate log; device unknown where it cannot be told, as for a ZFS pool; above 512 pairs each device has one export";
+        "Always 1; a block device that the export's file system lies on, through device mapper, RAID and partitions, without the device of a separate log; device unknown where it cannot be told, as for a ZFS pool; above 64 pairs each device has one export";
+    NOT_DURABLE: "nfscope_export_not_durable_info" Gauge, [EXPORT_PATH, NOT_DURABLE_WHY],
+        "Always 1; an export whose writes are acknowledged before they are durable: a crash of the server loses them, and clients do not know; at most 512 for each reason";
+    THREAD_IO: "nfscope_thread_io_bytes_total" Counter, [IO_OP],
+        "Bytes that nfsd threads had read from block devices, read-ahead included, and bytes that they have changed in memory, which are written later, as the kernel accounts I/O to threads (CONFIG_TASK_IO_ACCOUNTING)";
     CLIENT_OPS: "nfscope_client_ops_total" Counter, [CLIENT],
         "Operations by client, all that nfscope_op_duration_seconds counts (NFSACL procedures and NULL, too); counted for a client from when it is among the busiest, for other before and after";
     CLIENT_OP_SECONDS: "nfscope_client_op_seconds_total" Counter, [CLIENT],

@@ -38,7 +38,9 @@ macro_rules! kinds {
 kinds! {
     /// Threads have had requests in hand for long, now.
     StuckRequests: "stuck_requests", "Requests are stuck in the server";
-    /// Requests wait for a thread, and the threads wait for nothing slow.
+    /// Clients are told to try again later, and wait outside the server.
+    RetryLater: "retry_later", "Clients are told to try again later";
+    /// Requests wait for a thread, whatever the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.
     SlowIntentLog: "slow_intent_log", "Slow journal or intent log";
@@ -147,6 +149,9 @@ pub struct Diagnosis {
     pub ruled_out: Vec<RuledOut>,
     /// Utilization of the resources, the highest first.
     pub headroom: Vec<Headroom>,
+    /// What else is dangerous, whatever the load: acknowledged writes that a crash loses.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 impl Diagnosis {

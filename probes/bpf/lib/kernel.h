@@ -53,9 +53,17 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 };
 
+struct task_io_accounting {
+	u64 read_bytes;
+	u64 write_bytes; /* CONFIG_TASK_IO_ACCOUNTING, both */
+};
+
 struct task_struct {
+	unsigned int flags;
 	int pid;
+	u64 start_time;
 	char comm[16];
+	struct task_io_accounting ioac;
 	unsigned int in_iowait : 1;
 	struct sched_entity se;
 	struct sched_info sched_info;
@@ -260,6 +268,15 @@ struct btrfs_trans_handle {
 
 struct btrfs_root {
 	struct btrfs_fs_info *fs_info;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 /* block */

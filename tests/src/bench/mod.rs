@@ -19,6 +19,7 @@ mod load;
 mod long_recording;
 mod median;
 mod options;
+mod possible_cpus;
 mod recording;
 mod report;
 mod resources;

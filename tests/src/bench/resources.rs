@@ -13,6 +13,8 @@ const RESIDENT_KIB: u64 = 12 * 1024;
 const DAY: u64 = 64 << 20;
 const COMPARE: f64 = 2.0;
 const BINARY: u64 = 6_000_000;
+/// Million instructions, one for each nanosecond: 5 ms.
+const READING: f64 = 5.0;
 
 /// What each program took.
 pub(super) fn programs(out: &mut Out, measured: &Measured) {
@@ -171,6 +173,26 @@ pub(super) fn resources(out: &mut Out, results: &Results) {
             "machine: kernel memory of the maps, one CPU".to_owned(),
             mebibytes(results.maps / 1024),
             String::new(),
+        ]);
+    }
+    for sized in &results.sized {
+        let most = 16e6 + 0.15e6 * f64::from(sized.possible);
+        rows.push(vec![
+            format!(
+                "machine: kernel memory, {} possible CPUs, {} operations in use",
+                sized.possible, sized.operations
+            ),
+            megabytes(sized.memory as u64),
+            format!(
+                "at most {}: {}",
+                megabytes(most as u64),
+                met(sized.memory <= most)
+            ),
+        ]);
+        rows.push(vec![
+            format!("machine: a reading, {} possible CPUs", sized.possible),
+            format!("{:.2} million instructions", sized.reading * 1e3),
+            format!("at most {READING}: {}", met(sized.reading * 1e3 <= READING)),
         ]);
     }
     out.table(&["the agent", "measured", "target"], 1, &rows);

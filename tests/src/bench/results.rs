@@ -5,6 +5,7 @@ use super::attach::With;
 use super::context_switches::Switches;
 use super::load::Measure;
 use super::long_recording::Days;
+use super::possible_cpus::Sized;
 
 /// One measurement of each case, and of context switches, with the same thing attached, as far as that concerns them.
 #[derive(Debug)]
@@ -30,4 +31,6 @@ pub(super) struct Results {
     pub inside: Option<(Started, Scraped)>,
     /// The memory of the agent's maps in the machine, in bytes.
     pub maps: u64,
+    /// Machines to which CPUs could be added.
+    pub sized: Vec<Sized>,
 }

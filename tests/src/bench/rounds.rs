@@ -10,6 +10,7 @@ use super::attach::{self, Attached, With};
 use super::context_switches::Switches;
 use super::load::Measure;
 use super::options::Options;
+use super::possible_cpus;
 use super::results::{Measured, Results};
 use crate::load::Load;
 use crate::paths;
@@ -65,6 +66,11 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     if !options.quick {
         say("start, memory and scrapes");
         bench.resources(results)?;
+        drop(bench);
+        for possible in possible_cpus::SIZES {
+            say(&format!("{possible} possible CPUs"));
+            results.sized.push(possible_cpus::measure(possible)?);
+        }
     }
     say("done");
     Ok(())

@@ -21,6 +21,7 @@ pub fn run(options: &Options) -> Result<()> {
         days: None,
         inside: None,
         maps: 0,
+        sized: Vec::new(),
     };
     if !options.quick {
         results.days = Some(long_recording::days(&program)?);

@@ -17,6 +17,10 @@ pub struct ClientLoad {
     /// So many of them at a time; by default all, and none begins before all are prepared
     #[arg(long)]
     pub at_once: Option<u32>,
+    /// All are prepared before any begins, but only so many call at a time: each of so many threads prepares its part of the
+    /// clients, and then lets one after the other call
+    #[arg(long, conflicts_with = "at_once")]
+    pub threads: Option<u32>,
     /// Operations of the first client
     #[arg(long, default_value_t = 10)]
     pub times: u32,

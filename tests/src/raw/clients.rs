@@ -35,38 +35,46 @@ pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
     let root = root_handle(&load.export)?;
     let next = AtomicU32::new(0);
     let done = Mutex::new(Vec::new());
-    let prepared = Barrier::new(if load.at_once.is_none() {
-        load.clients as usize
-    } else {
-        1
+    let threads = load.at_once.or(load.threads).unwrap_or(load.clients).max(1);
+    // Clients that a thread prepares before one of them begins.
+    let each = load.threads.map_or(1, |n| load.clients.div_ceil(n.max(1)));
+    let prepared = Barrier::new(match load.at_once {
+        Some(_) => 1,
+        None => threads as usize,
     });
     thread::scope(|scope| -> Result<()> {
         let work = || -> Result<()> {
             loop {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                if n >= load.clients {
+                let first = next.fetch_add(each, Ordering::Relaxed);
+                let clients = first..first.saturating_add(each).min(load.clients);
+                // With several each, a thread may be left without any, for which the others wait all the same.
+                if clients.is_empty() && (each == 1 || first >= each * threads) {
                     return Ok(());
                 }
-                let address = Ipv4Addr::from_bits(load.from.to_bits() + n);
-                let ready = Client::prepare(load, n, address, &root);
+                let prepare = |n: u32| {
+                    let address = Ipv4Addr::from_bits(load.from.to_bits() + n);
+                    (n, address, Client::prepare(load, n, address, &root))
+                };
+                let ready: Vec<_> = clients.map(prepare).collect();
                 // Also with one that failed, or the others would wait for it for ever.
                 if prepared.wait().is_leader() {
                     begun::tell();
                 }
-                let wire = ready
-                    .and_then(|client| call(load, n, client))
-                    .with_context(|| format!("client {n}, {address}"))?;
-                done.lock()
-                    .map_err(|_| anyhow!("a client panicked"))?
-                    .push(ClientReport {
-                        address,
-                        operations: wire.sent.operations(),
-                        seconds: wire.waited.as_secs_f64(),
-                    });
+                for (n, address, client) in ready {
+                    let wire = client
+                        .and_then(|client| call(load, n, client))
+                        .with_context(|| format!("client {n}, {address}"))?;
+                    done.lock()
+                        .map_err(|_| anyhow!("a client panicked"))?
+                        .push(ClientReport {
+                            address,
+                            operations: wire.sent.operations(),
+                            seconds: wire.waited.as_secs_f64(),
+                        });
+                }
             }
         };
-        let at_once = load.at_once.unwrap_or(load.clients);
-        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             worker.join().map_err(|_| anyhow!("a client panicked"))??;
         }

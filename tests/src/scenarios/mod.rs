@@ -10,12 +10,12 @@ mod scenario;
 mod verdict;
 pub mod window;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 pub use figures::{CpuTimes, Figures};
 pub use runner::{Followed, Runner, Seen};
 pub use scenario::{Expected, Fault, Place, Scenario, all_scenarios};
-pub use verdict::{Verdict, diagnosed, matrix};
+pub use verdict::{Diagnosed, Verdict, diagnosed, matrix};
 
 use crate::kernel::Kernel;
 
@@ -48,9 +48,16 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     }
     let mut verdicts = Vec::new();
     for scenario in &scenarios {
-        let seen = runner
-            .play(scenario, options.page)
-            .with_context(|| scenario.name.clone())?;
+        let seen = match runner.play(scenario, options.page) {
+            Ok(seen) => seen,
+            // The next one begins with a new server.
+            Err(e) => {
+                let verdict = Verdict::not_played(scenario, &e);
+                eprintln!("{}", verdict.line());
+                verdicts.push(verdict);
+                continue;
+            }
+        };
         let verdict = Verdict::of(scenario, diagnosed(&seen.window));
         if let Some(page) = &seen.page {
             println!("{page}");

@@ -137,7 +137,10 @@ impl Runner {
             );
         }
         let log = place.log_ms.map_or(String::new(), |ms| ms.to_string());
-        script += &format!("scene_up {} {} {log}\n", place.fs, place.disk_ms);
+        script += &format!(
+            "disk_depth={} scene_up {} {} {log}\n",
+            place.disk_depth, place.fs, place.disk_ms
+        );
         script += &format!("nfsd_up {}\ngrace_over\n", place.threads);
         script += &place.prepare;
         self.server.sh(&script)?;

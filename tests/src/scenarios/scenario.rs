@@ -50,6 +50,9 @@ pub struct Place {
     /// Milliseconds that each request to its disk takes.
     #[serde(default = "fast")]
     pub disk_ms: f64,
+    /// Requests that its disk serves at a time.
+    #[serde(default = "many")]
+    pub disk_depth: u32,
     /// Milliseconds that each request to the disk of its log takes. The log is inside without it.
     pub log_ms: Option<f64>,
     /// nfsd threads.
@@ -79,7 +82,7 @@ pub struct Fault {
 }
 
 /// The truth, as a diagnosis is to tell it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// Kinds of findings, the strongest first, in this order; none on a healthy server.
@@ -90,6 +93,12 @@ pub struct Expected {
     /// Kinds that would be wrong.
     #[serde(default)]
     pub must_not: Vec<String>,
+    /// Words that are in the evidence or in the advice of the findings.
+    #[serde(default)]
+    pub says: Vec<String>,
+    /// Words that would be false.
+    #[serde(default)]
+    pub must_not_say: Vec<String>,
 }
 
 fn both() -> Vec<String> {
@@ -102,6 +111,10 @@ fn ext4() -> String {
 
 fn fast() -> f64 {
     0.1
+}
+
+fn many() -> u32 {
+    64
 }
 
 fn two() -> f64 {

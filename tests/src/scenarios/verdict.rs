@@ -15,16 +15,35 @@ pub const HEALTHY: &str = "healthy";
 /// A diagnosis that could not tell.
 const UNKNOWN: &str = "unknown";
 
-/// The kinds that a diagnosis finds in a window, the strongest first, with their shares of residence.
-pub fn diagnosed(window: &Window) -> Vec<(String, f64)> {
+/// What a diagnosis says of a window.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnosed {
+    /// Kinds of findings, the strongest first, with their shares of residence.
+    pub found: Vec<(String, f64)>,
+    /// The sentences of the findings, one a line.
+    pub sentences: String,
+}
+
+/// Diagnoses a window.
+pub fn diagnosed(window: &Window) -> Diagnosed {
     let diagnosis = nfscope_diagnose::evaluate(window, &[]);
     if diagnosis.verdict == DiagnosisVerdict::Unknown {
-        return vec![(UNKNOWN.to_owned(), 0.0)];
+        return Diagnosed {
+            found: vec![(UNKNOWN.to_owned(), 0.0)],
+            ..Diagnosed::default()
+        };
     }
-    let findings = diagnosis.findings.into_iter();
-    findings
-        .map(|f| (f.kind.as_str().to_owned(), f.share))
-        .collect()
+    let mut diagnosed = Diagnosed::default();
+    for finding in diagnosis.findings {
+        let evidence = finding.evidence.iter().map(|e| &e.text);
+        for sentence in evidence.chain(&finding.advice) {
+            diagnosed.sentences += sentence;
+            diagnosed.sentences.push('\n');
+        }
+        let kind = finding.kind.as_str().to_owned();
+        diagnosed.found.push((kind, finding.share));
+    }
+    diagnosed
 }
 
 /// One scenario's end.
@@ -41,12 +60,22 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Of a scenario that could not be played.
+    pub fn not_played(scenario: &Scenario, why: &anyhow::Error) -> Verdict {
+        Verdict {
+            scenario: scenario.name.clone(),
+            expected: scenario.expected().to_owned(),
+            found: vec![("not played".to_owned(), 0.0)],
+            wrong: vec![format!("{why:#}")],
+        }
+    }
+
     /// Compares what was found with what is true.
-    pub fn of(scenario: &Scenario, found: Vec<(String, f64)>) -> Verdict {
+    pub fn of(scenario: &Scenario, diagnosed: Diagnosed) -> Verdict {
         let mut verdict = Verdict {
             scenario: scenario.name.clone(),
             expected: scenario.expected().to_owned(),
-            found,
+            found: diagnosed.found,
             wrong: Vec::new(),
         };
         let (first, expected) = (verdict.first().to_owned(), verdict.expected.clone());
@@ -69,6 +98,13 @@ impl Verdict {
         }
         for kind in said.must_not.iter().filter(|k| place(k).is_some()) {
             wrong.push(format!("{kind} is found"));
+        }
+        let says = |words: &&String| diagnosed.sentences.contains(words.as_str());
+        for words in said.says.iter().filter(|words| !says(words)) {
+            wrong.push(format!("nothing says \"{words}\""));
+        }
+        for words in said.must_not_say.iter().filter(says) {
+            wrong.push(format!("something says \"{words}\""));
         }
         verdict.wrong.extend(wrong);
         verdict
@@ -150,7 +186,28 @@ mod tests {
         ))
         .unwrap();
         let found = found.iter().map(|(k, s)| ((*k).to_owned(), *s)).collect();
-        Verdict::of(&scenario, found)
+        let sentences = String::new();
+        Verdict::of(&scenario, Diagnosed { found, sentences })
+    }
+
+    #[test]
+    fn words_are_looked_for() {
+        let of = |key: &str, words: &str| {
+            let scenario: Scenario = toml::from_str(&format!(
+                "title = 'a'\nload = []\n[server]\n[diagnosis]\nfindings = []\n{key} = ['{words}']"
+            ))
+            .unwrap();
+            let sentences = "nfsd reads 9 %\n".to_owned();
+            let found = Vec::new();
+            Verdict::of(&scenario, Diagnosed { found, sentences }).wrong
+        };
+        assert_eq!(of("says", "reads 9"), [""; 0]);
+        assert_eq!(of("says", "writes"), ["nothing says \"writes\""]);
+        assert_eq!(of("must_not_say", "writes"), [""; 0]);
+        assert_eq!(
+            of("must_not_say", "reads 9"),
+            ["something says \"reads 9\""]
+        );
     }
 
     #[test]

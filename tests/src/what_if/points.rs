@@ -76,6 +76,7 @@ impl Point {
             server: Place {
                 fs: self.fs.into(),
                 disk_ms: self.disk_ms,
+                disk_depth: 64,
                 log_ms: self.log_ms,
                 threads: self.threads,
                 prepare: prepare.into(),
@@ -83,11 +84,7 @@ impl Point {
             load: self.load.commands(self.clients),
             clients_first: false,
             fault: Fault::default(),
-            diagnosis: Expected {
-                findings: Vec::new(),
-                may: Vec::new(),
-                must_not: Vec::new(),
-            },
+            diagnosis: Expected::default(),
             seconds: 2.0,
             kernels: Vec::new(),
         }

@@ -144,11 +144,13 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
             continue;
         };
         let bytes: u64 = truth.iter().map(|r| r.bytes).sum();
-        let reported = seen.value(&family::BLOCK_BYTES, [device, op]);
         // A flush has none.
+        let reported = seen
+            .value(&family::BLOCK_BYTES, [device, op])
+            .unwrap_or(0.0);
         match count == all || bytes == 0 {
-            true => assert_eq!(reported, Some(bytes as f64), "{device}: bytes of {op}"),
-            false => assert!(reported < Some(bytes as f64), "{device}: bytes of {op}"),
+            true => assert_eq!(reported, bytes as f64, "{device}: bytes of {op}"),
+            false => assert!(reported < bytes as f64, "{device}: bytes of {op}"),
         }
         let total: f64 = truth.iter().map(|r| r.seconds).sum();
         println!(

@@ -6,6 +6,7 @@ pub mod context;
 mod cpu_saturation;
 mod evidence;
 mod lock_contention;
+mod retry_later;
 mod slow_disk;
 mod slow_intent_log;
 mod slow_reply;
@@ -20,6 +21,7 @@ use nfscope_model::finding::Kind;
 pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     let rule = match kind {
         Kind::StuckRequests => stuck_requests::rule,
+        Kind::RetryLater => retry_later::rule,
         Kind::ThreadStarvation => thread_starvation::rule,
         Kind::SlowIntentLog => slow_intent_log::rule,
         Kind::SlowDisk => slow_disk::rule,

@@ -1,6 +1,6 @@
 //! Each sentence that a rule can print, on a server that makes it true and on one that would make it false.
 
-use super::test_server::{SERVER, Server, judge, kinds, page, why_not};
+use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use nfscope_model::finding::Kind;
@@ -206,4 +206,83 @@ fn a_window_in_which_nothing_ended_leaves_nothing_unmeasured() {
     for r in &d.ruled_out {
         assert!(!r.why.contains("are not measured"), "{r:?}");
     }
+}
+
+/// Four exports of one kind, and one of another, on an idle server.
+#[test]
+fn exports_that_lose_acknowledged_writes_are_told_whatever_the_load() {
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    assert_eq!(judge(s.clone()).warnings, [""; 0]);
+    for export in ["/a", "/b", "/c", "/d"] {
+        s.gauge(&f::NOT_DURABLE, [export, "async"], 1.0);
+    }
+    s.gauge(&f::NOT_DURABLE, ["/tank", "sync_disabled"], 1.0);
+    let d = judge(s);
+    let page = crate::render(&d, "nfs1", false);
+    assert_eq!(
+        d.warnings,
+        [
+            "/a, /b, /c and 1 more are exported async: a crash of this server loses writes that clients believe to be durable; fix: export with the option sync",
+            "/tank is on a dataset with sync=disabled: a crash of this server loses writes that clients believe to be durable; fix: zfs set sync=standard",
+        ]
+    );
+    assert!(
+        page.contains("\nNot durable:\n  - /a, /b, /c and 1 more are exported async"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_client_that_is_put_off_is_not_an_idle_one() {
+    let answers =
+        |server: &Server, version: &str, op: &str, status: &str, put_off: f64, all: u64| {
+            let mut s = server.snapshot();
+            s.counter(&f::OP_ERRORS, [version, op, status], put_off);
+            s.histogram(&f::OP_DURATION, [version, op], histogram(&[(50e-6, all)]));
+            judge(s)
+        };
+    let idle = Server { count: 4, ..SERVER };
+    let d = answers(&idle, "4.2", "open", "delay", 7.0, 7);
+    assert_eq!(kinds(&d), ["retry_later"], "{d:#?}");
+    assert!(d.findings[0].share > 0.99);
+    let text = page(&d, Kind::RetryLater);
+    assert!(
+        text.contains(
+            "all 7 OPEN operations over NFSv4.2 were answered with NFS4ERR_DELAY (100 %)"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("clients wait for 10.0 s at least"), "{text}");
+    assert!(text.contains("/proc/fs/nfsd/clients/*/states"), "{text}");
+    // A delegation comes back, and the next OPEN succeeds.
+    let d = answers(&idle, "4.2", "open", "delay", 2.0, 3);
+    assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+    assert_eq!(
+        why_not(&d, Kind::RetryLater),
+        "2 operations were answered with the request to try again later, which costs clients 200 ms at least"
+    );
+    // A busy server on which that happens now and then.
+    let busy = Server {
+        count: 20_000,
+        log: 0.5e-3,
+        ..SERVER
+    };
+    let d = answers(&busy, "4.2", "open", "delay", 20.0, 5000);
+    assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+    // Clients of NFSv3 wait five seconds each time.
+    let d = answers(&busy, "3", "getattr", "jukebox", 4.0, 100);
+    let text = page(&d, Kind::RetryLater);
+    assert!(
+        text.contains(
+            "4 of 100 GETATTR operations over NFSv3 were answered with NFS3ERR_JUKEBOX (4 %)"
+        ),
+        "{text}"
+    );
+    // Another status is no such request.
+    let d = answers(&idle, "4.2", "open", "noent", 7.0, 7);
+    assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+    assert_eq!(
+        why_not(&d, Kind::RetryLater),
+        "no operation was answered with the request to try again later"
+    );
 }

@@ -1,9 +1,10 @@
 //! `slow_disk`: operations wait for block I/O outside the log, and the waits or the devices are slow on average.
 
 use crate::attribution::{disk_wait, slowest_disk};
+use crate::breakdown::ExportIo;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, evidence, percent};
-use crate::thresholds::SLOW_DISK_SECONDS;
+use crate::rules::evidence::{NO_PHASES, bytes, evidence, percent};
+use crate::thresholds::{FOREIGN_READ, FOREIGN_WRITE, SLOW_DISK_SECONDS};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
@@ -27,11 +28,7 @@ pub fn rule(context: &Context) -> RuleResult {
             true => evidence_for(context),
             false => Vec::new(),
         },
-        advice: vec![
-            "for reads: more memory for the page cache (or ARC), a read cache, or faster disks"
-                .into(),
-            "for writes: check which disk is slow, and whether another program uses it".into(),
-        ],
+        advice: advice(context),
         ruled_out_reason: match (b.phases, disk_wait(b)) {
             (None, _) => NO_PHASES.into(),
             (_, Some((op, each))) => format!(
@@ -42,6 +39,51 @@ pub fn rule(context: &Context) -> RuleResult {
             (_, None) => "no operation waited for disks".into(),
         },
     }
+}
+
+fn advice(context: &Context) -> Vec<String> {
+    let reads = match foreign_reads(context) {
+        Some(_) => {
+            "find the program that reads beside nfsd (iotop -o, pidstat -d 1), and move or limit it: clients wait behind its requests"
+        }
+        None => "for reads: more memory for the page cache (or ARC), a read cache, or faster disks",
+    };
+    vec![
+        reads.into(),
+        "for writes: check which disk is slow, and whether another program uses it".into(),
+    ]
+}
+
+/// What was read, where others than nfsd read most of it.
+fn foreign_reads(context: &Context) -> Option<ExportIo> {
+    (context.breakdown.export_io).filter(|io| io.foreign_read() >= FOREIGN_READ)
+}
+
+/// Whose the requests to the disks are, where they are not nfsd's.
+fn whose(context: &Context) -> Vec<Evidence> {
+    let mut all = Vec::new();
+    if let Some(io) = foreign_reads(context) {
+        let text = format!(
+            "nfsd reads {} of the {} that are read from the devices of exports; other programs of this server read {}",
+            bytes(io.nfsd_read.min(io.read)),
+            bytes(io.read),
+            percent(io.foreign_read())
+        );
+        let limit = Some(FOREIGN_READ);
+        all.push(evidence(&f::THREAD_IO.info, io.foreign_read(), limit, text));
+    }
+    let written = context.breakdown.export_io.filter(|io| {
+        io.written > io.read && io.written >= FOREIGN_WRITE * io.nfsd_changed.max(1.0)
+    });
+    if let Some(io) = written {
+        let text = format!(
+            "{} are written to the devices of exports, and nfsd has changed {}: the rest is of other programs or of the file system",
+            bytes(io.written),
+            bytes(io.nfsd_changed)
+        );
+        all.push(evidence(&f::THREAD_IO.info, io.nfsd_changed, None, text));
+    }
+    all
 }
 
 fn evidence_for(context: &Context) -> Vec<Evidence> {
@@ -71,5 +113,6 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
         );
         all.push(evidence(&f::BLOCK_DEVICE.info, m, None, text));
     }
+    all.extend(whose(context));
     all
 }

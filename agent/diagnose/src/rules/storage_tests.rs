@@ -207,3 +207,63 @@ fn the_device_below_the_export_is_named() {
     assert!(text.contains("to sda, which /srv lies on"), "{text}");
     assert!(!text.contains("sdb"), "{text}");
 }
+
+/// READs of 8 ms from a disk that a program of the server floods, and from one that only nfsd uses.
+#[test]
+fn whose_requests_keep_the_disk_is_told() {
+    let slow = Server {
+        op: "read",
+        disk: 8e-3,
+        ..SERVER
+    };
+    const MIB: f64 = 1024.0 * 1024.0;
+    let window = |read: f64, written: f64, nfsd: Option<[f64; 2]>, devices: &[&str]| {
+        let mut s = slow.snapshot();
+        s.histogram(
+            &f::BLOCK_DEVICE,
+            ["sda", "read"],
+            histogram(&[(8e-3, 1000)]),
+        );
+        s.counter(&f::BLOCK_BYTES, ["sda", "read"], read * MIB);
+        s.counter(&f::BLOCK_BYTES, ["sda", "write"], written * MIB);
+        // Another disk is nobody's business.
+        s.counter(&f::BLOCK_BYTES, ["sdb", "read"], 9000.0 * MIB);
+        for device in devices {
+            s.gauge(&f::EXPORT_DEVICE, ["/srv", device], 1.0);
+        }
+        for (op, bytes) in ["read", "write"]
+            .into_iter()
+            .zip(nfsd.into_iter().flatten())
+        {
+            s.counter(&f::THREAD_IO, [op], bytes * MIB);
+        }
+        page(&judge(s), Kind::SlowDisk)
+    };
+    let flooded = window(100.0, 0.0, Some([9.0, 0.0]), &["sda"]);
+    assert!(
+        flooded.contains("nfsd reads 9.0 MiB of the 100.0 MiB that are read from the devices of exports; other programs of this server read 91 %"),
+        "{flooded}"
+    );
+    assert!(flooded.contains("pidstat -d 1"), "{flooded}");
+    assert!(!flooded.contains("more memory"), "{flooded}");
+    for own in [
+        window(100.0, 0.0, Some([96.0, 0.0]), &["sda"]),
+        // More than what came from the devices was asked for: pages that two threads wanted.
+        window(100.0, 5.0, Some([120.0, 1.0]), &["sda"]),
+        // Not accounted, and not known which devices.
+        window(100.0, 500.0, None, &["sda"]),
+        window(100.0, 500.0, Some([9.0, 0.0]), &[]),
+    ] {
+        assert!(own.contains("more memory"), "{own}");
+        assert!(!own.contains("other programs"), "{own}");
+    }
+    let written = window(10.0, 800.0, Some([10.0, 12.0]), &["sda"]);
+    assert!(
+        written.contains(
+            "800.0 MiB are written to the devices of exports, and nfsd has changed 12.0 MiB"
+        ),
+        "{written}"
+    );
+    let journal = window(10.0, 50.0, Some([10.0, 12.0]), &["sda"]);
+    assert!(!journal.contains("are written to"), "{journal}");
+}

@@ -175,6 +175,8 @@ Examples:
 Findings are sorted by the share of request time in the server (residence) that
 each explains. A cause with 25 % or more is a finding:
   stuck_requests     requests are in hand for a second or longer, now
+  retry_later        clients are told to try again later (NFS4ERR_DELAY,
+                     NFS3ERR_JUKEBOX), and wait outside the server
   thread_starvation  requests wait for a thread, whatever the threads wait for
   slow_intent_log    operations wait for the journal or intent log, most of the
                      time in waits of 1 ms or more
@@ -196,7 +198,8 @@ requests, residence_seconds,
   worth      gain gain_low gain_high is_rate prediction: a list of changes, where
              something is found; worth_unknown has the reason where there is none
   ruled_out  kind share why; share null where this host cannot measure it
-  headroom   resource utilization (0 to 1)";
+  headroom   resource utilization (0 to 1)
+  warnings   sentences: exports that acknowledge writes before they are durable";
 
 const DETACH_EXAMPLES: &str = "\
 Examples:

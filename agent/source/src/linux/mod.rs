@@ -26,6 +26,7 @@ use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
 use read::coverage::Coverage;
 use read::nfsd::{Monotonic, Phases};
 use read::slow_ops::Listening;
+use read::thread_io::ThreadIo;
 use read::top_k::ClientAccounting;
 use read::zfs::Zfs;
 use read::{LOGS, block, held, logs, monotonic_ns, nfsd, probe_runs};
@@ -42,6 +43,7 @@ struct Linux {
     devices: DeviceNames,
     busy: Busy,
     export_devices: ExportDevices,
+    thread_io: ThreadIo,
     began: Duration,
     exports: Exports,
     accounting: ClientAccounting,
@@ -96,6 +98,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         devices: DeviceNames::default(),
         busy: Busy::default(),
         export_devices: ExportDevices::default(),
+        thread_io: ThreadIo::default(),
         began: Duration::from_nanos(monotonic_ns()),
         _statistics: statistics,
     }))
@@ -302,11 +305,13 @@ impl Source for Linux {
         logs::read(&LOGS, &self.loaded, &self.states, &mut self.devices, &mut s);
         if let Some(l) = self.loaded.get("block") {
             block::read(l, &mut s, &mut self.devices);
+            self.thread_io.read(l, &mut s);
             l.unmap();
         }
         self.busy.read(&mut s);
         self.export_devices.read(&mut self.devices, &mut s);
         self.zfs.read(self.loaded.get("zfs"), &mut s);
+        self.export_devices.not_durable(&mut s);
         cpu::read(&mut s);
         probe_runs::read(&self.loaded, self.options.probe_stats, &mut s);
         s.probes = self.states.clone();

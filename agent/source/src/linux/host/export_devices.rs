@@ -1,5 +1,5 @@
 //! Block devices that exported file systems lie on, through device mapper, RAID and partitions: requests are timed where they
-//! reach a device, and a slow one that no export lies on keeps no client waiting.
+//! reach a device, and a slow one that no export lies on keeps no client waiting. And exports that lose acknowledged writes.
 
 use crate::linux::host::exports::{ETAB, etab_paths};
 use crate::linux::host::procfs::{DeviceNames, entry_names};
@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 /// How often devices are looked at where exports and mounts are as they were.
 const READ_AGAIN: Duration = Duration::from_secs(10);
-/// A thousand exports on twenty disks would be twenty thousand series.
-const MOST_PAIRS: usize = 512;
+/// A hundred exports on twenty disks would be two thousand series, as many as all others together.
+const MOST_PAIRS: usize = 64;
+/// Exports that lose acknowledged writes, for each reason.
+const MOST_NOT_DURABLE: usize = 512;
 /// Layers of devices. More are a circle.
 const MOST_LAYERS: usize = 16;
 
@@ -24,8 +26,17 @@ pub struct ExportDevices {
     read: Option<Instant>,
     /// The exports' and the mounts' tables by then.
     tables: [String; 2],
-    /// Pairs of them.
-    found: Vec<(String, String)>,
+    found: Found,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    /// Exports and their devices.
+    devices: Vec<(String, String)>,
+    /// Exports whose option acknowledges writes before they are durable.
+    asynchronous: Vec<String>,
+    /// Exports on ZFS, and their datasets.
+    datasets: Vec<(String, String)>,
 }
 
 impl ExportDevices {
@@ -37,15 +48,56 @@ impl ExportDevices {
             self.tables = tables;
             self.read = Some(Instant::now());
         }
-        for (export, device) in &self.found {
+        for (export, device) in &self.found.devices {
             s.gauge(&f::EXPORT_DEVICE, [export, device], 1.0);
+        }
+    }
+
+    /// Adds a series for each export that acknowledges writes before they are durable; behind the properties of ZFS datasets.
+    pub fn not_durable(&self, s: &mut Snapshot) {
+        let disabled: BTreeSet<String> = s
+            .numbers(&f::ZFS_DATASET)
+            .filter(|([_, _, sync, _], _)| *sync == "disabled")
+            .map(|([_, dataset, ..], _)| dataset.to_owned())
+            .collect();
+        for export in self.found.asynchronous.iter().take(MOST_NOT_DURABLE) {
+            s.gauge(&f::NOT_DURABLE, [export, "async"], 1.0);
+        }
+        let lax = self.found.datasets.iter();
+        for (export, _) in lax
+            .filter(|(_, d)| disabled.contains(d))
+            .take(MOST_NOT_DURABLE)
+        {
+            s.gauge(&f::NOT_DURABLE, [export, "sync_disabled"], 1.0);
         }
     }
 }
 
-fn find([etab, mountinfo]: &[String; 2], devices: &mut DeviceNames) -> Vec<(String, String)> {
+fn find([etab, mountinfo]: &[String; 2], devices: &mut DeviceNames) -> Found {
     let mounts = Mounts::parse_mountinfo(mountinfo);
-    let all = etab_paths(etab).into_iter().flat_map(|(path, _)| {
+    let exports = etab_paths(etab);
+    let on_zfs = |path: &str| {
+        let mount = mounts.on(path).filter(|mount| mount.fs == "zfs")?;
+        Some((path.to_owned(), mount.source.clone()))
+    };
+    Found {
+        asynchronous: (exports.iter().filter(|(_, lax)| *lax))
+            .map(|(path, _)| path.clone())
+            .collect(),
+        datasets: exports
+            .iter()
+            .filter_map(|(path, _)| on_zfs(path))
+            .collect(),
+        devices: pairs(exports, &mounts, devices),
+    }
+}
+
+fn pairs(
+    exports: Vec<(String, bool)>,
+    mounts: &Mounts,
+    devices: &mut DeviceNames,
+) -> Vec<(String, String)> {
+    let all = exports.into_iter().flat_map(|(path, _)| {
         let mut below = BTreeSet::new();
         match mounts.on(&path).and_then(|mount| tops(mount, devices)) {
             Some(tops) => {
@@ -135,18 +187,50 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A mapped device on a RAID of two partitions.
     #[test]
     fn of_too_many_pairs_each_device_keeps_one() {
         let pairs = |exports: usize| -> Vec<_> {
             let disks = |e| ["sda", "sdb"].map(|d| (format!("/srv/{e}"), d.to_owned()));
             (0..exports).flat_map(disks).collect()
         };
-        assert_eq!(bounded(pairs(256)).len(), 512);
-        let few = bounded(pairs(257));
+        assert_eq!(bounded(pairs(MOST_PAIRS / 2)).len(), MOST_PAIRS);
+        let few = bounded(pairs(MOST_PAIRS / 2 + 1));
         assert_eq!(few, pairs(1));
     }
 
+    #[test]
+    fn exports_that_lose_acknowledged_writes_are_told() {
+        let etab = "/srv\t*(rw,async)\n/tank/a\t*(rw,sync)\n/tank/b\t*(rw,sync)\n";
+        let mountinfo = "40 22 0:40 / /tank/a rw - zfs tank/a rw\n\
+                         41 22 0:41 / /tank/b rw - zfs tank/b rw\n";
+        let found = find(
+            &[etab.to_owned(), mountinfo.to_owned()],
+            &mut DeviceNames::default(),
+        );
+        let exports = ExportDevices {
+            found,
+            ..ExportDevices::default()
+        };
+        let mut s = Snapshot::new(Duration::ZERO);
+        s.gauge(
+            &f::ZFS_DATASET,
+            ["tank", "tank/a", "standard", "latency"],
+            1.0,
+        );
+        s.gauge(
+            &f::ZFS_DATASET,
+            ["tank", "tank/b", "disabled", "latency"],
+            1.0,
+        );
+        exports.not_durable(&mut s);
+        let told: Vec<_> = s
+            .numbers(&f::NOT_DURABLE)
+            .map(|(labels, _)| labels)
+            .collect();
+        assert_eq!(told, [["/srv", "async"], ["/tank/b", "sync_disabled"]]);
+    }
+
+    /// A mapped device on a RAID of two partitions.
     #[test]
     fn a_device_lies_on_all_below_it() {
         let sys = std::env::temp_dir().join(format!("nfscope-sys-{}", std::process::id()));

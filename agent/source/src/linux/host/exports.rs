@@ -72,7 +72,7 @@ fn one(
     }
 }
 
-/// Paths of exportfs's table (exports(5), one line for each client), and whether one of them is exported async.
+/// Paths of exportfs's table (exports(5), one line for each client), and whether a client may write to it async.
 pub fn etab_paths(text: &str) -> Vec<(String, bool)> {
     let mut found: Vec<(String, bool)> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
@@ -80,10 +80,13 @@ pub fn etab_paths(text: &str) -> Vec<(String, bool)> {
             continue;
         };
         let options = client.split_once('(').map_or("", |(_, o)| o);
-        let lax = options
-            .trim_end_matches(')')
-            .split(',')
-            .any(|o| o == "async");
+        let has = |option| {
+            options
+                .trim_end_matches(')')
+                .split(',')
+                .any(|o| o == option)
+        };
+        let lax = has("async") && !has("ro");
         let path = unescape(path);
         match found.iter_mut().find(|(p, _)| *p == path) {
             Some((_, l)) => *l |= lax,
@@ -136,11 +139,15 @@ mod tests {
 
     #[test]
     fn exports_are_listed_once_and_async_ones_are_seen() {
-        let etab = "/srv\t*(rw,sync,no_subtree_check)\n/srv\t10.0.0.0/8(ro,async,wdelay)\n\
-                    /a\\040b\t*(rw,sync)\n# nothing\n";
+        let etab = "/srv\t*(rw,sync,no_subtree_check)\n/srv\t10.0.0.0/8(rw,async,wdelay)\n\
+                    /a\\040b\t*(rw,sync)\n# nothing\n/iso\t*(ro,async)\n";
         assert_eq!(
             etab_paths(etab),
-            [("/srv".to_owned(), true), ("/a b".to_owned(), false)]
+            [
+                ("/srv".to_owned(), true),
+                ("/a b".to_owned(), false),
+                ("/iso".to_owned(), false)
+            ]
         );
     }
 }

@@ -103,10 +103,7 @@ impl Facts {
         // have a section list.
         let module_btf = loaded
             .iter()
-            .filter(|m| {
-                exists(&format!("/sys/kernel/btf/{m}"))
-                    || !exists(&format!("/sys/module/{m}/initstate"))
-            })
+            .filter(|m| exists(&format!("/sys/kernel/btf/{m}")) || procfs::built_in(m))
             .cloned()
             .collect();
         let possible = read("/sys/devices/system/cpu/possible");

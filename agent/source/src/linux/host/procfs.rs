@@ -90,21 +90,35 @@ pub fn pool_threads() -> Option<Vec<u32>> {
 }
 
 /// True where the module is loaded or built in. While one begins or ends, its files come and go one by one: then it is not
-/// there. What is built in stands under /sys/module only if it has parameters, and has no `initstate`; file systems have a
-/// place of their own.
+/// there.
 pub fn module_present(name: &str) -> bool {
-    let exists = |dir: &str| Path::new(dir).join(name).exists();
     match fs::read_to_string(Path::new("/sys/module").join(name).join("initstate")) {
         Ok(state) => state.trim() == "live",
-        Err(_) => {
-            exists("/sys/module")
-                || match name {
-                    "ext4" | "xfs" | "btrfs" => exists("/sys/fs"),
-                    "jbd2" => exists("/proc/fs"),
-                    _ => false,
-                }
-        }
+        Err(_) => built_in(name),
     }
+}
+
+/// True where the module is part of the kernel. Such a one stands under /sys/module only if it has parameters, and has no
+/// `initstate`; file systems have a place of their own.
+pub fn built_in(name: &str) -> bool {
+    let exists = |dir: &str| Path::new(dir).join(name).exists();
+    // One that begins is listed before its directory comes, and one that ends until that is gone.
+    !listed(name)
+        && (exists("/sys/module")
+            || match name {
+                "ext4" | "xfs" | "btrfs" => exists("/sys/fs"),
+                "jbd2" => exists("/proc/fs"),
+                _ => false,
+            })
+        && !listed(name)
+}
+
+/// Whether the kernel lists it among its modules, in whatever state.
+fn listed(name: &str) -> bool {
+    let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
+    modules
+        .lines()
+        .any(|line| line.split(' ').next() == Some(name))
 }
 
 /// Names of a directory's entries; `None` where it cannot be read.

@@ -240,6 +240,7 @@ fn attempt(
         }
     }
     let (mut links, mut programs, mut counted) = (Vec::new(), Vec::new(), None);
+    let mut on_demand = Vec::new();
     let wanted = probe.programs_of(build, on);
     let last = wanted.filter(|p| !refused.contains_key(p.name)).last();
     let last = last.map(|p| p.name);
@@ -251,7 +252,7 @@ fn attempt(
             continue;
         };
         if p.btf == ON_DEMAND {
-            programs.push((p.name, found.as_fd().try_clone_to_owned()?));
+            on_demand.push((p.name, found.as_fd().try_clone_to_owned()?));
             continue;
         }
         let attached = match p.hook(build).strip_prefix("kretprobe/") {
@@ -275,6 +276,7 @@ fn attempt(
             counted = KernelCounts::read();
         }
     }
+    programs.append(&mut on_demand);
     Ok(Loaded {
         build,
         maps,

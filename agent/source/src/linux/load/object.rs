@@ -11,14 +11,15 @@ use nfscope_probes::Pod;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// A probe's programs and maps in the kernel.
 pub struct Loaded {
     /// Which build runs.
     pub build: Build,
     pub(super) maps: BTreeMap<String, Map>,
+    /// Those with a link first, in the order of the links.
     pub(super) programs: Vec<(&'static str, OwnedFd)>,
     /// What the kernel had counted when the last of them attached.
     pub counted: Option<KernelCounts>,
@@ -70,6 +71,27 @@ impl Loaded {
         };
         // SAFETY: the argument outlives the call, which only reads it, and the descriptor is a program's and open.
         unsafe { libbpf_sys::bpf_prog_test_run_opts(fd.as_raw_fd(), &raw mut options) == 0 }
+    }
+
+    /// Runs an iterator, and returns the words that it has written.
+    ///
+    /// # Errors
+    /// Where this host has no such iterator, or the kernel does not let it be read.
+    pub fn iterate(&self, program: &str) -> anyhow::Result<Vec<u64>> {
+        let place = self.programs.iter().position(|(name, _)| *name == program);
+        let link = place.and_then(|place| self.links.get(place));
+        let link = link.with_context(|| format!("{program} is not attached"))?;
+        // SAFETY: a system call without pointers.
+        let fd = unsafe { libbpf_sys::bpf_iter_create(link.as_fd().as_raw_fd()) };
+        if fd < 0 {
+            return Err(io::Error::from_raw_os_error(-fd).into());
+        }
+        // SAFETY: a descriptor that nobody else has.
+        let mut file = fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let (words, _) = bytes.as_chunks();
+        Ok(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
     }
 
     /// Bytes of kernel memory that its maps and programs take, by the kernel's own account (`memlock` in proc(5), fdinfo), the

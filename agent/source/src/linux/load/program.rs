@@ -119,6 +119,8 @@ pub enum Kind {
     Kprobe,
     /// Tracepoints.
     Tracepoint,
+    /// Iterators.
+    Iterator,
 }
 
 impl Program {
@@ -127,6 +129,7 @@ impl Program {
         match self.hook(build).split('/').next() {
             Some("fentry" | "fexit") => Kind::Function,
             Some("kprobe" | "kretprobe") => Kind::Kprobe,
+            Some("iter") => Kind::Iterator,
             _ => Kind::Tracepoint,
         }
     }

@@ -444,6 +444,13 @@ pub static PROBES: [Probe; 7] = [
                 "start of queueing",
                 false,
             ),
+            program(
+                "block_thread_io",
+                "iter/task",
+                Err("the block layer needs no module"),
+                "bytes that nfsd threads read and change",
+                false,
+            ),
         ],
     },
 ];

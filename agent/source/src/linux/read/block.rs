@@ -36,7 +36,9 @@ pub fn read(l: &Loaded, s: &mut Snapshot, devices: &mut DeviceNames) {
             }
             s.histogram(&f::BLOCK_QUEUE, [&device, name], queue);
             s.histogram(&f::BLOCK_DEVICE, [&device, name], h);
-            s.counter(&f::BLOCK_BYTES, [&device, name], row.bytes as f64);
+            if *name != "flush" {
+                s.counter(&f::BLOCK_BYTES, [&device, name], row.bytes as f64);
+            }
             fua += row.fua;
         }
         let now = inflight.get(dev).copied().unwrap_or_default();

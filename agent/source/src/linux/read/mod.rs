@@ -16,6 +16,7 @@ mod nfs_status;
 pub mod nfsd;
 pub mod probe_runs;
 pub mod slow_ops;
+pub mod thread_io;
 pub mod top_k;
 pub mod xfs;
 pub mod zfs;

@@ -200,12 +200,8 @@ pub fn read(
 /// RPC requests of one version.
 fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build) {
     let residence = time(&row.residence);
-    // The row of requests without a minor version, and in the raw build those of the minor versions.
-    let always = match build {
-        Build::Btf => version != "4",
-        Build::Raw => matches!(version, "3" | "4"),
-    };
-    if !always && residence.count() == 0 {
+    // As with operations: a version that nobody has used has no series.
+    if residence.count() == 0 {
         return;
     }
     s.histogram(&f::RPC_DURATION, [version], residence);
@@ -219,6 +215,8 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build)
         let ops = sizes(Scheme::COUNT, &row.compound_ops, row.compound_ops_sum);
         s.histogram(&f::COMPOUND_OPS, [version], ops);
     }
+    // There such requests are NULL, or cannot be decoded.
+    let without_minor_version = build == Build::Btf && version == "4";
     for (op, h) in [
         ("read", sizes(Scheme::SIZE, &row.read_size, row.read_bytes)),
         (
@@ -226,12 +224,12 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build)
             sizes(Scheme::SIZE, &row.write_size, row.write_bytes),
         ),
     ] {
-        if always || h.count() > 0 {
+        if !without_minor_version || h.count() > 0 {
             s.histogram(&f::IO_SIZE, [version, op], h);
         }
     }
     // The raw build cannot read what a WRITE asked for.
-    if build == Build::Btf && always {
+    if build == Build::Btf && !without_minor_version {
         for (i, how) in STABILITIES.iter().enumerate() {
             let (n, bytes) = (row.stable_writes[i], row.stable_bytes[i]);
             s.counter(&f::WRITE, [version, how], n as f64);

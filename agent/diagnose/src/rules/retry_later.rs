@@ -1,0 +1,99 @@
+//! `retry_later`: operations are answered with NFS4ERR_DELAY or NFS3ERR_JUKEBOX. Their clients wait and ask again. That time passes
+//! outside the server and is in no phase, so that a client that is put off for ever looks like an idle one.
+
+use crate::breakdown::{Breakdown, PutOff, part, sum};
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::{evidence, percent};
+use crate::thresholds::{BEGIN_SHARE, FELT_SECONDS, MIN_PUT_OFF};
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind, Severity};
+use nfscope_text::units::seconds;
+
+/// What a Linux client waits at least before it asks again: NFS4_POLL_RETRY_MIN (fs/nfs/nfs4proc.c), which doubles with each
+/// answer up to 15 s, and NFS_JUKEBOX_RETRY_TIME (include/linux/nfs_fs.h).
+const DELAY_SECONDS: f64 = 0.1;
+const JUKEBOX_SECONDS: f64 = 5.0;
+/// The evidence names so many operations.
+const NAMED: usize = 3;
+
+/// NFSv3, whose clients wait longer.
+fn is_jukebox(p: &PutOff) -> bool {
+    p.version == "3"
+}
+
+/// The operation is answered in no other way: somebody asks again and again.
+fn always(p: &PutOff) -> bool {
+    p.count >= MIN_PUT_OFF && p.count >= p.of
+}
+
+/// What clients have waited outside the server, at least.
+fn lost(b: &Breakdown, p: &PutOff) -> f64 {
+    let each = if is_jukebox(p) {
+        JUKEBOX_SECONDS
+    } else {
+        DELAY_SECONDS
+    };
+    let by_number = p.count * each;
+    if always(p) {
+        by_number.max(b.length)
+    } else {
+        by_number
+    }
+}
+
+pub fn rule(context: &Context) -> RuleResult {
+    let b = context.breakdown;
+    let mut all: Vec<_> = b.put_off.iter().map(|p| (p, lost(b, p))).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let waited = sum(all.iter().map(|(_, lost)| *lost));
+    let share = part(waited, b.residence + waited);
+    let answers = sum(all.iter().map(|(p, _)| p.count));
+    RuleResult {
+        kind: Kind::RetryLater,
+        share: Some(share),
+        of_threads: 0.0,
+        condition: share >= BEGIN_SHARE && waited >= FELT_SECONDS,
+        max_severity: Severity::Critical,
+        summary: format!(
+            "{answers:.0} operations were answered with the request to try again later: clients wait for {} at least, outside the server",
+            seconds(waited)
+        ),
+        evidence: evidence_for(&all),
+        advice: vec![
+            "look for a client that does not return a delegation: /proc/fs/nfsd/clients/*/states lists who holds what, and a client that stays silent loses it after the lease time"
+                .into(),
+            "nfsd answers so, too, when rpc.mountd does not answer, without memory, and when the file system fetches data from slower storage: check those"
+                .into(),
+        ],
+        ruled_out_reason: match answers {
+            0.0 => "no operation was answered with the request to try again later".into(),
+            n => format!(
+                "{n:.0} operations were answered with the request to try again later, which costs clients {} at least",
+                seconds(waited)
+            ),
+        },
+    }
+}
+
+fn evidence_for(all: &[(&PutOff, f64)]) -> Vec<Evidence> {
+    let mut texts = Vec::new();
+    for (p, _) in all.iter().take(NAMED) {
+        let status = if is_jukebox(p) {
+            "NFS3ERR_JUKEBOX"
+        } else {
+            "NFS4ERR_DELAY"
+        };
+        let how_many = match always(p) {
+            true => format!("all {:.0}", p.of),
+            false => format!("{:.0} of {:.0}", p.count, p.of.max(p.count)),
+        };
+        let text = format!(
+            "{how_many} {} operations over NFSv{} were answered with {status} ({})",
+            p.op.to_uppercase(),
+            p.version,
+            percent(part(p.count, p.of.max(p.count)))
+        );
+        texts.push(evidence(&f::OP_ERRORS.info, p.count, None, text));
+    }
+    texts
+}

@@ -1,0 +1,67 @@
+//! What a reading takes, and the kernel memory, where more CPUs could be added to the machine: tables have a copy for each.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nfscope_model::family;
+
+use super::median::median;
+use crate::kernel::Kernel;
+use crate::load::Load;
+use crate::server::Server;
+
+/// CPUs that the kernel takes for possible.
+pub(super) const SIZES: [u32; 3] = [2, 16, 64];
+/// Later kernels take none of QEMU's for possible.
+const KERNEL: Kernel = Kernel::V6_1;
+const MIXED: u64 = 3000;
+const READINGS: usize = 9;
+/// An agent that is asked again within a quarter of a second gives the same reading.
+const FRESH: Duration = Duration::from_millis(300);
+
+/// One size.
+#[derive(Debug)]
+pub(super) struct Sized {
+    pub possible: u32,
+    /// Seconds of a reading, the median: an instruction takes a nanosecond.
+    pub reading: f64,
+    /// Series of operations in use.
+    pub operations: usize,
+    /// Bytes of kernel memory by the agent's account, with all its probes attached.
+    pub memory: f64,
+}
+
+pub(super) fn measure(possible: u32) -> Result<Sized> {
+    let server = Server::boot(KERNEL)
+        .export("ext4")
+        .cpus(1)
+        .possible_cpus(possible)
+        .clients(1)
+        .icount()
+        .faithful()
+        .start()?;
+    server.sh("modprobe -a xfs btrfs")?;
+    let agent = server.agent(&[])?;
+    server.load(Load::mixed().ops(MIXED))?;
+    let mut readings = Vec::new();
+    for _ in 0..READINGS {
+        thread::sleep(FRESH);
+        let text = agent.get("/metrics")?;
+        let name = family::SCRAPE_SECONDS.info.name;
+        let line = text.lines().find_map(|l| l.strip_prefix(name));
+        let seconds = line.and_then(|l| l.trim().parse().ok());
+        readings.push(seconds.with_context(|| format!("no {name}"))?);
+    }
+    let seen = agent.snapshot()?;
+    let sized = Sized {
+        possible,
+        reading: median(&mut readings),
+        operations: seen.series(&family::OP_DURATION.info).len(),
+        memory: crate::reconcile::by_last_label(&seen, &family::KERNEL_MEMORY.info, |_| true)
+            .values()
+            .sum(),
+    };
+    agent.stop()?;
+    Ok(sized)
+}

@@ -1,0 +1,44 @@
+//! A client holds a delegation and is cut off. Another one wants to write to that file: it is told to try again later until the
+//! server has taken the delegation away.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use lab::{Agent, Server};
+use nfscope_model::finding::Kind;
+
+/// For the lease of a client that is silent, and what comes behind it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub fn a_client_is_told(server: &Server, agent: &Agent) -> Result<()> {
+    let [holder, writer] = [0, 1].map(|n| server.client(n));
+    let (held, wanted) = (holder.mount_v4_2()?, writer.mount_v4_2()?);
+    // A file that nobody has written to of late.
+    server.sh("echo hello >/run/exp/held; sleep 2")?;
+    let reader = holder.spawn(&format!("exec 3<{held}/held; cat <&3; exec sleep 600"))?;
+    let delegations = "cat /proc/fs/nfsd/clients/*/states | grep -c 'type: deleg' || true";
+    let mut tries = 0;
+    while server.sh(delegations)?.stdout.trim() == "0" {
+        tries += 1;
+        ensure!(tries < 20, "the server gives no delegation");
+        server.sh("sleep 0.5")?;
+    }
+    server.sh("ip link set s0 down")?;
+    let before = agent.snapshot()?;
+    let mut write = writer.spawn(&format!("echo again >{wanted}/held"))?;
+    server.sh("sleep 4")?;
+    let after = agent.snapshot()?;
+    server.sh("ip link set s0 up")?;
+    write.wait(PATIENCE)?.ok("writing to the file")?;
+    reader.kill()?;
+    let diagnosis = nfscope_diagnose::evaluate(&after.since(&before), &[]);
+    let finding = diagnosis.finding(Kind::RetryLater);
+    let finding = finding.with_context(|| format!("{diagnosis:#?}"))?;
+    println!("{}; {:?}", finding.summary, finding.evidence);
+    ensure!(
+        finding.evidence[0].text.contains("NFS4ERR_DELAY"),
+        "{finding:#?}"
+    );
+    ensure!(finding.share > 0.5, "{finding:#?}");
+    Ok(())
+}
