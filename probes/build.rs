@@ -71,16 +71,7 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
         // 5.10 runs the raw objects: no atomics that return a value there.
         if raw { "-mcpu=v2" } else { "-mcpu=v3" }.into(),
     ];
-    // Debian keeps asm/ headers below the multiarch name, which clang does not search for this target.
-    if let Ok(triplet) = std::process::Command::new("gcc")
-        .arg("-print-multiarch")
-        .output()
-    {
-        let triplet = String::from_utf8_lossy(&triplet.stdout).trim().to_owned();
-        if !triplet.is_empty() {
-            args.push(format!("-I/usr/include/{triplet}"));
-        }
-    }
+    args.extend(asm_headers().map(|dir| format!("-I{dir}")));
     if raw {
         args.push("-DNFSCOPE_RAW".into());
     }
@@ -92,6 +83,26 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
         // The alternate form has clang's own words.
         .map_err(|e| format!("{e:#}"))?;
     Ok(())
+}
+
+/// Debian keeps asm/ headers, which are the target's, below the multiarch name, where clang does not search for BPF. A cross
+/// compiler has them in its own system root, or in one for this target beside the host's.
+fn asm_headers() -> Option<String> {
+    let compiler = cc::Build::new().try_get_compiler().ok()?;
+    let says = |question| {
+        let output = compiler.to_command().arg(question).output().ok()?;
+        let answer = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Some(answer)
+    };
+    let triplet = says("-print-multiarch").filter(|name| !name.is_empty())?;
+    let root = says("-print-sysroot").unwrap_or_default();
+    let root = root.trim_end_matches('/');
+    [
+        format!("{root}/usr/include/{triplet}"),
+        format!("/usr/{triplet}/include"),
+    ]
+    .into_iter()
+    .find(|dir| Path::new(dir).join("asm").is_dir())
 }
 
 fn time_edges_header() -> String {

@@ -6,7 +6,7 @@
 #
 #   tests/machines.sh [FILTER]    (a part of the test's name: vm_7_2)
 #
-# LAB_FLAVOUR=rt, LAB_CPUS=8 and LAB_KERNEL_ARGS="..." change every machine of a run: docs/develop/lab.md.
+# LAB_FLAVOUR=rt or arm64, LAB_CPUS=8 and LAB_KERNEL_ARGS="..." change every machine of a run: docs/develop/lab.md.
 #
 # The cache directory keeps how long each test took when it passed last. The longest begin first, so that none is left
 # alone at the end.
@@ -105,6 +105,7 @@ fi
 mkdir -p "$(dirname "$record")" "$(dirname "$ran")"
 : >"$ran"
 [ -z "${LAB_FLAVOUR:-}" ] || ./setup/setup.sh "$LAB_FLAVOUR" || exit 1
+[ "${LAB_FLAVOUR:-}" != arm64 ] || ./arm64.sh || exit 1
 list=$(programs) || exit 1
 list=$(tests <<<"$list" | grep -- "${1:-}" | longest_first)
 [ -n "$list" ] || { echo "no test is called so: ${1:-}" >&2; exit 1; }

@@ -4,7 +4,7 @@
 #
 # - The first process is the lab's own instead of virtme-ng's. LAB_INIT is its path and its arguments.
 # - LAB_QEMU is the emulator, with the first of its arguments.
-# - The host's root is exported once more, for a mount that caches.
+# - The root, which is LAB_ROOT, is exported once more, for a mount that caches. So is the host's, where it is another one.
 # - The devices that virtme-ng's first process talks through are left out. They bring some 400 event descriptors, and QEMU
 #   polls all it has whenever a timer or a request wakes it. For the same reason a disk's request is served where the
 #   guest sends it (ioeventfd=off) instead of waking another thread. Both together took a third of a machine's CPU time.
@@ -16,7 +16,7 @@ while [ $# -gt 0 ]; do
   case $argument in
   -device | -chardev)
     case $1 in
-    virtio-serial-pci* | virtserialport,* | i6300esb,*) shift && continue ;;
+    virtio-serial-* | virtserialport,* | i6300esb,*) shift && continue ;;
     *,id=stdin,* | *,id=stdout,* | *,id=stderr,* | *,id=dev_std*,* | *,id=ret,*) shift && continue ;;
     esac
     ;;
@@ -27,7 +27,11 @@ done
 for device in virtio-blk-pci virtio-net-pci virtio-9p-pci; do
   arguments+=(-global "$device.ioeventfd=off")
 done
+export_root() {
+  arguments+=(-fsdev "local,id=$1,path=$2,security_model=none,readonly=on,multidevs=remap")
+  arguments+=(-device "virtio-9p-pci,fsdev=$1,mount_tag=$1")
+}
+export_root labroot "$LAB_ROOT"
+[ "$LAB_ROOT" = / ] || export_root labhost /
 # shellcheck disable=SC2086 # words
-exec $LAB_QEMU "${arguments[@]}" \
-  -fsdev local,id=labroot,path=/,security_model=none,readonly=on,multidevs=remap \
-  -device virtio-9p-pci,fsdev=labroot,mount_tag=labroot
+exec $LAB_QEMU "${arguments[@]}"

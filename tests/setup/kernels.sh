@@ -19,15 +19,18 @@ rt_kernels=(
 )
 
 # An apt that lives in the cache directory: it knows the other releases, and the host's apt never hears of them.
+apt=$lab/apt
+apt_options=()
+apt_suites="bookworm bookworm-backports bullseye sid"
 private_apt() {
   local command=$1
   shift
   "$command" -q \
-    -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$lab/apt/sources" \
+    -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/sources" \
     -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
-    -o Dir::State::lists="$lab/apt/lists" -o Dir::Cache="$lab/apt/cache" \
+    -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" \
     -o APT::Update::Post-Invoke-Success= -o APT::Sandbox::User="$(id -un)" -o Acquire::Languages=none \
-    -o APT::Get::List-Cleanup=0 "$@"
+    -o APT::Get::List-Cleanup=0 "${apt_options[@]}" "$@"
 }
 
 # The host's Debian sources with the lab's suites in place of the host's own, so that a mirror that works here is
@@ -38,11 +41,11 @@ write_private_sources() {
   security=$(debian_source '^bookworm-security$')
   [ -n "$main" ] || fail "no source in /etc/apt names the suite bookworm" \
     "restore Debian's own /etc/apt/sources.list.d/debian.sources"
-  mkdir -p "$lab/apt/sources" "$lab/apt/lists/partial" "$lab/apt/cache/archives/partial"
+  mkdir -p "$apt/sources" "$apt/lists/partial" "$apt/cache/archives/partial"
   {
-    printf '%s\nSuites: bookworm bookworm-backports bullseye sid\nComponents: main contrib\nTargets: Packages\n\n' "$main"
+    printf '%s\nSuites: %s\nComponents: main contrib\nTargets: Packages\n\n' "$main" "$apt_suites"
     [ -n "$security" ] && printf '%s\nSuites: bookworm-security\nComponents: main\nTargets: Packages\n' "$security"
-  } >"$lab/apt/sources/lab.sources"
+  } >"$apt/sources/lab.sources"
 }
 
 # Types, URIs and Signed-By of the first enabled source with a suite that matches, in deb822 style or one-line style.
@@ -102,13 +105,13 @@ private_lists_read=
 read_private_lists() {
   [ -n "$private_lists_read" ] && return
   write_private_sources
-  run "reading the package lists of bookworm, its backports, bullseye and sid" \
-    "check the network; the lists are private to $lab/apt" private_apt apt-get update
+  run "reading the package lists of $apt_suites" \
+    "check the network; the lists are private to $apt" private_apt apt-get update
   private_lists_read=yes
 }
 
 forget_private_packages() {
-  rm -rf "$lab/apt/cache/archives" "$lab/apt/cache/"*.bin
+  rm -rf "$apt/cache/archives" "$apt/cache/"*.bin
 }
 
 newest_package() {

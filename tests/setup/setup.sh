@@ -1,7 +1,7 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|bench]...     (default: all)
+#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|arm64|bench]...     (default: all)
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
 #   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
@@ -10,6 +10,8 @@
 #   lab         machines, monitoring and zfs
 #   all         build and lab
 #   rt          the same kernels with PREEMPT_RT, for LAB_FLAVOUR=rt (docs/develop/lab.md); in none of the others
+#   arm64       what LAB_FLAVOUR=arm64 needs: a cross compiler, QEMU for arm64, and Debian's arm64 root and kernel to boot;
+#               in none of the others
 #   bench       libbpf-tools, with which make bench compares the block probe; in none of the others
 #
 # Idempotent: what is there is left alone, and a second run takes a second. Kernels, ZFS, and packages of other
@@ -43,6 +45,8 @@ machine_packages=(
 . "$here/monitoring.sh"
 # shellcheck source=tests/setup/zfs.sh
 . "$here/zfs.sh"
+# shellcheck source=tests/setup/arm64.sh
+. "$here/arm64.sh"
 # shellcheck source=tests/setup/bench.sh
 . "$here/bench.sh"
 
@@ -181,7 +185,7 @@ set_up_machines() {
   set_up_kernels
 }
 
-build='' machines='' monitoring='' zfs='' rt='' bench=''
+build='' machines='' monitoring='' zfs='' rt='' arm64='' bench=''
 for part in "${@:-all}"; do
   case $part in
   build) build=yes ;;
@@ -189,6 +193,7 @@ for part in "${@:-all}"; do
   monitoring) monitoring=yes ;;
   zfs) zfs=yes ;;
   rt) rt=yes ;;
+  arm64) build=yes machines=yes arm64=yes ;;
   bench) bench=yes ;;
   lab) machines=yes monitoring=yes zfs=yes ;;
   all) build=yes machines=yes monitoring=yes zfs=yes ;;
@@ -196,7 +201,7 @@ for part in "${@:-all}"; do
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|bench]..." ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|arm64|bench]..." ;;
   esac
 done
 
@@ -216,5 +221,6 @@ fi
 [ -z "$monitoring" ] || set_up_monitoring
 [ -z "$zfs" ] || set_up_zfs
 [ -z "$rt" ] || set_up_rt_kernels
+[ -z "$arm64" ] || set_up_arm64
 [ -z "$bench" ] || set_up_bench
 forget_private_packages

@@ -42,6 +42,7 @@ impl Builder {
         Builder {
             spec: Spec {
                 kernel,
+                arm64: false,
                 cpus: CPUS,
                 kernel_args: None,
                 possible_cpus: None,
@@ -167,6 +168,7 @@ impl Builder {
     pub fn start(mut self) -> Result<Server> {
         let run = Variant::of_this_run()?;
         self.spec.cpus = self.cpus.or(run.cpus).unwrap_or(CPUS);
+        self.spec.arm64 = run.arm64();
         self.spec.kernel_args = run.kernel_args;
         let words = |line: &str| Some(line.split(' ').map(str::to_owned).collect());
         self.spec.mkfs = match self.fs.as_str() {

@@ -5,24 +5,25 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_move, unmount};
 use rustix::process::{Pid, WaitOptions, pivot_root, wait};
 use rustix::system::{RebootCommand, reboot, sethostname, uname};
 
-/// The 9p tag of the host's root, exported once more for the sake of `cache=loose`: the host's files do not change
+/// The 9p tag of the root, which is the host's, exported once more for the sake of `cache=loose`: its files do not change
 /// while a machine runs, and reading a shared library again for every program is most of what a boot would do.
-pub const HOST_TAG: &str = "labroot";
+const ROOT_TAG: &str = "labroot";
 /// The 9p tag that virtme-ng gives to the machine's own directory.
 const DIR_TAG: &str = "virtme.initmount0";
 const OVER_9P: &str = "trans=virtio,version=9p2000.L,access=any,msize=512000";
 
-/// Makes the machine habitable, runs `lab guest` in it, and switches it off at the end of that.
-pub fn run(dir: &Path, modules: &Path) -> Result<()> {
-    let lived = set_up(dir, modules).and_then(|()| live());
+/// Makes the machine habitable, runs `lab guest` in it, and switches it off at the end of that. `host` is where the host's
+/// root is, if the machine's is another one, and directories of it besides these two.
+pub fn run(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
+    let lived = set_up(dir, modules, host).and_then(|()| live());
     if let Err(e) = &lived {
         eprintln!("lab pid1: {e:#}");
     }
@@ -31,16 +32,21 @@ pub fn run(dir: &Path, modules: &Path) -> Result<()> {
     lived
 }
 
-fn set_up(dir: &Path, modules: &Path) -> Result<()> {
-    // The host's root below, the machine's memory above: everything can be written and nothing is.
+fn set_up(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
+    // The root below, the machine's memory above: everything can be written and nothing is.
     mount_at("tmpfs", "run", "/run", "")?;
-    for dir in ["/run/host", "/run/upper", "/run/work", "/run/root"] {
+    for dir in ["/run/lower", "/run/upper", "/run/work", "/run/root"] {
         make(dir)?;
     }
-    let host = format!("{OVER_9P},cache=loose");
-    mount_with("9p", HOST_TAG, "/run/host", &host, MountFlags::RDONLY)?;
-    let layers = "lowerdir=/run/host,upperdir=/run/upper,workdir=/run/work";
+    let lower = format!("{OVER_9P},cache=loose");
+    mount_with("9p", ROOT_TAG, "/run/lower", &lower, MountFlags::RDONLY)?;
+    let layers = "lowerdir=/run/lower,upperdir=/run/upper,workdir=/run/work";
     mount_at("overlay", "root", "/run/root", layers)?;
+    if let Some((host, others)) = host.split_first() {
+        let mut dirs = vec![dir.parent().unwrap_or(dir), modules];
+        dirs.extend(others.iter().map(PathBuf::as_path));
+        move_host(host, &dirs)?;
+    }
     make("/run/root/run/old")?;
     std::env::set_current_dir("/run/root").context("entering /run/root")?;
     pivot_root(".", "run/old").context("making the overlay the root")?;
@@ -72,6 +78,21 @@ fn set_up(dir: &Path, modules: &Path) -> Result<()> {
     make(dir)?;
     mount_at("9p", DIR_TAG, dir, OVER_9P)?;
     sethostname(b"server").context("setting the host name")?;
+    Ok(())
+}
+
+/// Into the root that is to come; these directories are then at the same paths as on the host.
+fn move_host(host: &Path, dirs: &[&Path]) -> Result<()> {
+    let under = |root: &Path, path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
+    let root = Path::new("/run/root");
+    let stays = under(root, host);
+    mount_move(host, &stays).context("moving the host's root")?;
+    for dir in dirs {
+        let (from, to) = (under(&stays, dir), under(root, dir));
+        fs::create_dir_all(&to).with_context(|| format!("creating {}", to.display()))?;
+        mount_bind(&from, &to)
+            .with_context(|| format!("binding {} to {}", from.display(), to.display()))?;
+    }
     Ok(())
 }
 

@@ -21,6 +21,7 @@
 
 mod accel;
 mod agent;
+mod arm64;
 pub mod baselines;
 pub mod begun;
 pub mod bench;

@@ -1,4 +1,4 @@
-//! Boots and ends one virtual machine: QEMU by way of virtme-ng, on the host's own root file system, read-only.
+//! Boots and ends one virtual machine: QEMU by way of virtme-ng, on the host's own root file system, read-only, or on arm64's.
 //!
 //! Nothing is written outside the machine's directory: the kernel's modules are linked into the guest's `/lib/modules`
 //! from where its package was unpacked, and changes to `/etc`, `/var` and the like stay in the guest's memory.
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::accel::Accel;
+use crate::arm64;
 use crate::control::{self, Running};
 use crate::kernel::cache;
 use crate::protocol::AGENT_PORTS;
@@ -41,7 +42,7 @@ impl Machine {
     pub fn boot(spec: &Spec) -> Result<Machine> {
         // Free ports are found by asking and are taken later, by QEMU: somebody may come between.
         let mut attempt = 0;
-        let mut accel = Accel::choose(spec.icount)?;
+        let mut accel = Accel::choose(spec.icount || spec.arm64)?;
         loop {
             attempt += 1;
             match Machine::try_boot(spec, accel) {
@@ -72,7 +73,12 @@ impl Machine {
         let dir = paths::machine_dir(spec.kernel.name())?;
         let shared = dir.join(SHARED);
         fs::create_dir_all(&shared).with_context(|| format!("creating {}", shared.display()))?;
-        let lab = install(&dir, &paths::lab_program()?, "lab")?;
+        let supervisor = install(&dir, &paths::lab_program()?, "supervisor")?;
+        let lab = match spec.arm64 {
+            false => paths::lab_program()?,
+            true => paths::arm64_program("lab")?,
+        };
+        let lab = install(&dir, &lab, "lab")?;
         if let Some(mkfs) = &spec.mkfs {
             make_disk(&dir.join("disk.img"), 4 << 30, mkfs)?;
         }
@@ -83,13 +89,24 @@ impl Machine {
         fs::write(&script, qemu::SCRIPT)
             .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))
             .with_context(|| format!("writing {}", script.display()))?;
-        // What follows -- is for the first process.
-        let init = format!(
-            "{lab} -- pid1 {dir} {modules}",
-            lab = lab.display(),
+        let arguments = format!(
+            "pid1 {dir} {modules}",
             dir = shared.display(),
             modules = spec.kernel.modules()?.display()
         );
+        // What follows -- is for the first process.
+        let (root, init, foreign) = match spec.arm64 {
+            false => (
+                "/".into(),
+                format!("{} -- {arguments}", lab.display()),
+                Vec::new(),
+            ),
+            true => (
+                arm64::root()?,
+                arm64::init(&lab, &arguments)?,
+                arm64::vng_options()?,
+            ),
+        };
         let slot = machine_slots::take(spec.icount)?;
         let control = free_port(None)?;
         let mut agents = Vec::new();
@@ -99,10 +116,10 @@ impl Machine {
         let console = File::create(dir.join("console.log"))
             .with_context(|| format!("creating the console log in {}", dir.display()))?;
         let mut command = match spec.icount {
-            false => Command::new(&lab),
+            false => Command::new(&supervisor),
             true => {
                 let mut polite = Command::new("nice");
-                polite.args(["-n", "19"]).arg(&lab);
+                polite.args(["-n", "19"]).arg(&supervisor);
                 polite
             }
         };
@@ -110,15 +127,18 @@ impl Machine {
             .env("PATH", venv_first(&vng))
             .env("LAB_INIT", init)
             .env("LAB_QEMU", qemu::emulator(spec))
+            .env("LAB_ROOT", &root)
             .arg("supervisor")
             .arg(&dir)
             .arg(&vng)
             .arg("--run")
             .arg(&image)
             .arg("--rwdir")
-            .arg(&shared)
+            .arg(format!("{0}={0}", shared.display()))
+            .args(foreign)
             .args(["--disable-kvm", "--force-9p", "--user", "root", "--verbose"])
-            .args(["--cwd", "/", "--memory", &spec.memory])
+            .args(["--memory", &spec.memory, "--cwd"])
+            .arg(&root)
             .args(["--cpus", &spec.cpus.to_string()])
             .arg(format!(
                 "--qemu-opts={}",
@@ -135,7 +155,7 @@ impl Machine {
             .process_group(0);
         let supervisor = command
             .spawn()
-            .with_context(|| format!("starting {} supervisor", lab.display()))?;
+            .with_context(|| format!("starting {}", supervisor.display()))?;
         let mut machine = Machine {
             dir,
             lab,

@@ -157,7 +157,12 @@ enum What {
     #[command(hide = true)]
     #[command(name = "pid1")]
     // a bare `init` on the kernel command line confuses virtme-ng's initramfs
-    Init { dir: PathBuf, modules: PathBuf },
+    Init {
+        dir: PathBuf,
+        modules: PathBuf,
+        /// Where the host's root is, if the machine's is another one, and what of it is to be at the same path as there
+        host: Vec<PathBuf>,
+    },
     /// Serve commands inside a machine (the lab starts this itself)
     #[command(hide = true)]
     Guest,
@@ -254,7 +259,7 @@ fn run(what: What) -> Result<()> {
             let report = lab::load::run(kind, ops, duration, seed, every, &mounts)?;
             println!("{}", serde_json::to_string(&report)?);
         }
-        What::Init { dir, modules } => lab::init::run(&dir, &modules)?,
+        What::Init { dir, modules, host } => lab::init::run(&dir, &modules, &host)?,
         What::Bench(options) => lab::bench::run(&options)?,
         What::BlockCost(options) => {
             let costs = lab::block_cost::run(&options)?;

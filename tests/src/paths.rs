@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::variant::Variant;
+
 /// The build directory of the workspace (`target/`), found from the running program.
 pub fn target_dir() -> Result<PathBuf> {
     let exe = std::env::current_exe().context("finding the running program")?;
@@ -33,10 +35,27 @@ pub fn lab_program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The nfscope program under test: `NFSCOPE_BIN`, or the release build of this workspace.
+/// Where builds for arm64 are.
+pub fn arm64_programs() -> Result<PathBuf> {
+    Ok(target_dir()?.join("aarch64-unknown-linux-gnu/release"))
+}
+
+/// `lab` or `nfscope` for arm64.
+pub fn arm64_program(name: &str) -> Result<PathBuf> {
+    let program = arm64_programs()?.join(name);
+    ensure!(
+        program.is_file(),
+        "{} is missing; build it: tests/arm64.sh",
+        program.display()
+    );
+    Ok(program)
+}
+
+/// The nfscope program under test: `NFSCOPE_BIN`, or the release build of this workspace for the machines of this run.
 pub fn nfscope_program() -> Result<PathBuf> {
     let program = match std::env::var_os("NFSCOPE_BIN") {
         Some(path) => PathBuf::from(path),
+        None if Variant::of_this_run()?.arm64() => arm64_program("nfscope")?,
         None => target_dir()?.join("release").join("nfscope"),
     };
     let program = std::path::absolute(&program)

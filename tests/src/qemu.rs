@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use crate::accel::Accel;
+use crate::arm64;
 use crate::kernel::cache;
 use crate::machine_slots;
 use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
@@ -20,6 +21,9 @@ const QUICK_CPU: &str = "max,erms=off,fsrm=off,smap=off,smep=off,umip=off,pku=of
 
 /// The emulator, and where it finds its own files: set-up's, or the installed one, with which figures have been counted.
 pub fn emulator(spec: &Spec) -> String {
+    if spec.arm64 {
+        return arm64::emulator();
+    }
     let own = cache().join("qemu");
     let shared = own.join("usr/share");
     if spec.faithful || !own.join("release").is_file() {
@@ -64,7 +68,11 @@ pub fn options(
     let accel = match accel {
         Accel::Kvm { .. } => "kvm -cpu host".to_owned(),
         Accel::Tcg => {
-            let cpu = if spec.faithful { "max" } else { QUICK_CPU };
+            let cpu = match spec.faithful {
+                _ if spec.arm64 => arm64::CPU,
+                true => "max",
+                false => QUICK_CPU,
+            };
             format!("tcg,thread={threads} -cpu {cpu}")
         }
     };

@@ -6,6 +6,8 @@ use crate::kernel::Kernel;
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub kernel: Kernel,
+    /// It is arm64's, as everything in the machine.
+    pub arm64: bool,
     pub cpus: u32,
     /// Words for its command line.
     pub kernel_args: Option<String>,

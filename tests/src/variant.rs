@@ -5,10 +5,13 @@ use std::env;
 
 use anyhow::{Context, Result, ensure};
 
+/// The flavour that is another machine as well.
+pub const ARM64: &str = "arm64";
+
 /// What differs from the machine that a test asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// `LAB_FLAVOUR`: Debian's flavour of the kernel, in place of its usual one: `rt`.
+    /// `LAB_FLAVOUR`: Debian's flavour of the kernel, in place of its usual one: `rt`, or `arm64` for another machine as well.
     pub flavour: Option<String>,
     /// `LAB_CPUS`: CPUs of machines that do not ask for a number themselves.
     pub cpus: Option<u32>,
@@ -24,13 +27,21 @@ impl Variant {
     pub fn of_this_run() -> Result<Variant> {
         read(|name| env::var(name).ok())
     }
+
+    /// Machines are arm64's.
+    pub fn arm64(&self) -> bool {
+        self.flavour.as_deref() == Some(ARM64)
+    }
 }
 
 fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Variant> {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
     let flavour = set("LAB_FLAVOUR");
     if let Some(flavour) = &flavour {
-        ensure!(flavour == "rt", "LAB_FLAVOUR is `{flavour}`; give rt");
+        ensure!(
+            flavour == "rt" || flavour == ARM64,
+            "LAB_FLAVOUR is `{flavour}`; give rt or arm64"
+        );
     }
     let number = |value: String| {
         let cpus = value.parse().ok().filter(|cpus| (1..=64).contains(cpus));
@@ -68,6 +79,7 @@ mod tests {
             kernel_args: Some("nohz_full=1 rcu_nocbs=1".into()),
         };
         assert_eq!(all.unwrap(), expected);
+        assert!(said(&[("LAB_FLAVOUR", "arm64")]).unwrap().arm64());
         for bad in [
             ("LAB_FLAVOUR", "cloud"),
             ("LAB_CPUS", "0"),

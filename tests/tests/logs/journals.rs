@@ -108,8 +108,8 @@ fn all_attach(agent: &Agent) -> Result<()> {
 const REFERENCE: &str = "cd /sys/kernel/tracing
 count() { echo \"hist:keys=$2:size=512\" >events/$1/trigger; }
 echo 'p:lab/jbd2_wait jbd2_log_wait_commit' >>kprobe_events
-echo 'p:lab/xfs_force xfs_log_force flags=%si:u32' >>kprobe_events
-echo 'p:lab/xfs_force_seq xfs_log_force_seq flags=%dx:u32' >>kprobe_events
+echo 'p:lab/xfs_force xfs_log_force flags=$arg2:u32' >>kprobe_events
+echo 'p:lab/xfs_force_seq xfs_log_force_seq flags=$arg3:u32' >>kprobe_events
 echo 'p:lab/btrfs_sync btrfs_sync_log' >>kprobe_events
 echo 'p:lab/btrfs_whole btrfs_commit_transaction' >>kprobe_events
 echo 'p:lab/btrfs_supers write_all_supers' >>kprobe_events

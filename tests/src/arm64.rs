@@ -1,0 +1,57 @@
+//! Machines with Debian's arm64 kernel (`LAB_FLAVOUR=arm64`), emulated whatever the host is. Their root file system is not the
+//! host's, and what runs in them is built for them: `tests/arm64.sh`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::kernel::cache;
+use crate::paths;
+use crate::variant::ARM64;
+
+/// Where the machine has the host's files, and its first process; as `tests/setup/arm64.sh` has made them.
+const HOST: &str = "/host";
+const FIRST: &str = "/init";
+
+/// The machine's root file system.
+pub fn root() -> Result<PathBuf> {
+    let root = dir().join("root");
+    ensure!(
+        root.join("release").is_file(),
+        "{} is missing; run: tests/setup/setup.sh arm64",
+        root.display()
+    );
+    Ok(root)
+}
+
+/// A server's CPU with atomic instructions of its own, and without pointer authentication, which costs much to emulate.
+pub const CPU: &str = "neoverse-n1";
+
+/// The emulator, and where it finds its own files.
+pub fn emulator() -> String {
+    let own = dir().join("qemu/usr");
+    format!(
+        "{own}/bin/qemu-system-aarch64 -L {own}/share/qemu",
+        own = own.display()
+    )
+}
+
+/// What virtme-ng has to know.
+pub fn vng_options() -> Result<Vec<String>> {
+    let root = root()?;
+    let root = root.to_str().context("the cache's path is not UTF-8")?;
+    Ok(["--arch", ARM64, "--root", root].map(str::to_owned).into())
+}
+
+/// The words for the kernel's `init=`, which start what the machine has of the host: this program with these arguments.
+pub fn init(lab: &Path, arguments: &str) -> Result<String> {
+    Ok(format!(
+        "{FIRST} -- {lab} {arguments} {HOST} {programs}",
+        lab = lab.display(),
+        programs = paths::arm64_programs()?.display()
+    ))
+}
+
+fn dir() -> PathBuf {
+    cache().join(ARM64)
+}
