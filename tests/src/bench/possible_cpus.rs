@@ -39,7 +39,6 @@ pub(super) fn measure(possible: u32) -> Result<Sized> {
         .possible_cpus(possible)
         .clients(1)
         .icount()
-        .faithful()
         .start()?;
     server.sh("modprobe -a xfs btrfs")?;
     let agent = server.agent(&[])?;
