@@ -82,11 +82,11 @@ int PROGRAM(nfsd_arrive, struct sock *sk)
 }
 #endif
 
-#ifndef NFSCOPE_BENCH
+#if !defined(NFSCOPE_BENCH) && !defined(NFSCOPE_RAW)
 /*
  * A thread has accepted a connection. Its first call may have come before that, when nobody was told: clients send it
  * at once. TCP's clock of the connection then says when the last segment came, because the server has sent nothing but
- * acknowledgements.
+ * acknowledgements: the call itself, or one behind it.
  */
 TP(svc_xprt_accept)
 int PROGRAM(nfsd_accept, struct svc_xprt *xprt)

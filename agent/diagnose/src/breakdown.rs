@@ -1,7 +1,9 @@
 //! Breaks a window down: where the time of its requests went, and how much of each resource was in use.
 //! Every rule draws its conclusions from this breakdown alone.
 
+use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
+use crate::put_off::PutOff;
 pub use crate::ratio::{mean, part, sum};
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
@@ -64,39 +66,6 @@ pub struct Disk {
     pub op: String,
     /// Times from issue to completion.
     pub requests: Histogram,
-}
-
-/// Answers to one operation that tell the client to try again later (NFS4ERR_DELAY, NFS3ERR_JUKEBOX).
-#[derive(Debug, Clone)]
-pub struct PutOff {
-    /// Label `version`.
-    pub version: String,
-    /// Label `op`.
-    pub op: String,
-    /// Such answers.
-    pub count: f64,
-    /// All answers to the operation.
-    pub of: f64,
-}
-
-/// Bytes of the devices that exports lie on, and how many of them are nfsd's.
-#[derive(Debug, Clone, Copy)]
-pub struct ExportIo {
-    /// Read from the devices.
-    pub read: f64,
-    /// Those of them that nfsd threads had read.
-    pub nfsd_read: f64,
-    /// Written to the devices.
-    pub written: f64,
-    /// Changed in memory by nfsd threads, to be written.
-    pub nfsd_changed: f64,
-}
-
-impl ExportIo {
-    /// The part of what was read that others had read.
-    pub fn foreign_read(&self) -> f64 {
-        part((self.read - self.nfsd_read).max(0.0), self.read)
-    }
 }
 
 /// One NFS client.
@@ -243,7 +212,7 @@ impl Breakdown {
             // Operations without phases: this host cannot measure them. Without operations, nothing is missing.
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
-            put_off: put_off(w),
+            put_off: PutOff::all(w),
             logs: logs(w),
             disks: disks(w),
             clients: clients(w),
@@ -262,7 +231,8 @@ impl Breakdown {
         // With one that is unknown, no slow device can be told to be nobody's.
         breakdown.export_devices =
             Some(of_exports).filter(|all| !all.is_empty() && !all.contains_key(f::UNKNOWN_DEVICE));
-        breakdown.export_io = breakdown.export_io(w);
+        breakdown.export_io =
+            (breakdown.export_devices.as_ref()).and_then(|devices| ExportIo::of(w, devices));
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);
@@ -271,22 +241,6 @@ impl Breakdown {
             breakdown.zfs_log_bytes += v;
         }
         breakdown
-    }
-
-    fn export_io(&self, w: &Window) -> Option<ExportIo> {
-        let devices = self.export_devices.as_ref()?;
-        let of_devices = |wanted: &str| {
-            let of = numbers(w, &f::BLOCK_BYTES);
-            sum(of
-                .filter(|([device, op], _)| *op == wanted && devices.contains_key(*device))
-                .map(|(_, bytes)| bytes))
-        };
-        Some(ExportIo {
-            read: of_devices("read"),
-            nfsd_read: w.delta.value(&f::THREAD_IO, ["read"])?,
-            written: of_devices("write"),
-            nfsd_changed: w.delta.value(&f::THREAD_IO, ["write"])?,
-        })
     }
 
     fn add_reads_and_writes(&mut self, w: &Window) {
@@ -388,18 +342,6 @@ fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
         }
     });
     (ops.collect(), all)
-}
-
-fn put_off(w: &Window) -> Vec<PutOff> {
-    numbers(w, &f::OP_ERRORS)
-        .filter(|([_, _, status], n)| matches!(*status, "delay" | "jukebox") && *n > 0.0)
-        .map(|([version, op, _], count)| PutOff {
-            version: version.to_owned(),
-            op: op.to_owned(),
-            count,
-            of: (w.delta.hist(&f::OP_DURATION, [version, op])).map_or(0.0, |h| h.count() as f64),
-        })
-        .collect()
 }
 
 /// Logs that threads waited for.

@@ -19,6 +19,7 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     let context = Context {
         breakdown: &breakdown,
         attribution: &attribution,
+        active,
     };
     let concurrency = part(breakdown.residence, breakdown.length);
     let loaded =
@@ -98,7 +99,7 @@ fn not_durable(window: &Window) -> Vec<String> {
         ("async", "exported async", "export with the option sync"),
         (
             "sync_disabled",
-            "on a dataset with sync=disabled",
+            "on a dataset that had sync=disabled at its last commit",
             "zfs set sync=standard",
         ),
     ] {

@@ -93,7 +93,7 @@ thresholds! {
         "The advice adds so much to the threads that the window needed.",
         "Load varies around its mean.";
     MIN_PUT_OFF = 3.0, "3":
-        "An operation that is answered with nothing but the request to try again later, this often, keeps a client waiting all the time.",
+        "An operation that is answered with nothing but the request to try again later, this often, is taken for a client that waits all the time.",
         "A delegation that is returned at once costs one or two such answers.";
     UNUSUAL_RATIO = 100.0, "100":
         "A request is stuck when it takes so many times as long as its operation does on average.",

@@ -35,9 +35,10 @@ pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
     let root = root_handle(&load.export)?;
     let next = AtomicU32::new(0);
     let done = Mutex::new(Vec::new());
-    let threads = load.at_once.or(load.threads).unwrap_or(load.clients).max(1);
+    let threads = load.at_once.or(load.threads).unwrap_or(load.clients);
+    let threads = threads.min(load.clients).max(1);
     // Clients that a thread prepares before one of them begins.
-    let each = load.threads.map_or(1, |n| load.clients.div_ceil(n.max(1)));
+    let each = load.threads.map_or(1, |_| load.clients.div_ceil(threads));
     let prepared = Barrier::new(match load.at_once {
         Some(_) => 1,
         None => threads as usize,

@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     for scenario in &scenarios {
         let seen = match runner.play(scenario, options.page) {
             Ok(seen) => seen,
-            // The next one begins with a new server.
+            // The next one sets the server up anew.
             Err(e) => {
                 let verdict = Verdict::not_played(scenario, &e);
                 eprintln!("{}", verdict.line());

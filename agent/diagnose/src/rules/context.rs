@@ -8,6 +8,8 @@ use nfscope_model::finding::{Evidence, Kind, Severity};
 pub struct Context<'a> {
     pub breakdown: &'a Breakdown,
     pub attribution: &'a Attribution,
+    /// Findings that are active.
+    pub active: &'a [Kind],
 }
 
 impl Context<'_> {

@@ -223,7 +223,7 @@ fn exports_that_lose_acknowledged_writes_are_told_whatever_the_load() {
         d.warnings,
         [
             "/a, /b, /c and 1 more are exported async: a crash of this server loses writes that clients believe to be durable; fix: export with the option sync",
-            "/tank is on a dataset with sync=disabled: a crash of this server loses writes that clients believe to be durable; fix: zfs set sync=standard",
+            "/tank is on a dataset that had sync=disabled at its last commit: a crash of this server loses writes that clients believe to be durable; fix: zfs set sync=standard",
         ]
     );
     assert!(
@@ -252,14 +252,17 @@ fn a_client_that_is_put_off_is_not_an_idle_one() {
         ),
         "{text}"
     );
-    assert!(text.contains("clients wait for 10.0 s at least"), "{text}");
+    assert!(
+        text.contains("7 operations were answered with the request to try again later: Linux clients wait for 700 ms at least"),
+        "{text}"
+    );
     assert!(text.contains("/proc/fs/nfsd/clients/*/states"), "{text}");
     // A delegation comes back, and the next OPEN succeeds.
     let d = answers(&idle, "4.2", "open", "delay", 2.0, 3);
     assert_eq!(kinds(&d), [""; 0], "{d:#?}");
     assert_eq!(
         why_not(&d, Kind::RetryLater),
-        "2 operations were answered with the request to try again later, which costs clients 200 ms at least"
+        "2 operations were answered with the request to try again later: Linux clients wait for 200 ms at least, outside the server"
     );
     // A busy server on which that happens now and then.
     let busy = Server {
@@ -285,4 +288,28 @@ fn a_client_that_is_put_off_is_not_an_idle_one() {
         why_not(&d, Kind::RetryLater),
         "no operation was answered with the request to try again later"
     );
+}
+
+/// A client that is put off asks after 0.1 s, after 0.2 s and so on, and in the end every fifteen seconds.
+#[test]
+fn a_client_that_is_put_off_stays_a_finding_while_it_asks() {
+    let answers = |n: u64| {
+        let mut s = Snapshot::new(Duration::from_secs(110));
+        s.counter(&f::OP_ERRORS, ["4.2", "open", "delay"], n as f64);
+        s.histogram(&f::OP_DURATION, ["4.2", "open"], histogram(&[(50e-6, n)]));
+        nfscope_model::Window {
+            length: Duration::from_secs(10),
+            delta: s,
+        }
+    };
+    let found = |n, active: &[Kind]| crate::evaluate(&answers(n), active);
+    assert_eq!(kinds(&found(7, &[])), ["retry_later"]);
+    let d = found(1, &[Kind::RetryLater]);
+    assert_eq!(kinds(&d), ["retry_later"], "{d:#?}");
+    assert!(
+        page(&d, Kind::RetryLater).starts_with("1 operation was answered"),
+        "{d:#?}"
+    );
+    assert_eq!(kinds(&found(1, &[])), [""; 0]);
+    assert_eq!(kinds(&found(0, &[Kind::RetryLater])), [""; 0]);
 }

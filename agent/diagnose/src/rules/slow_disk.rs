@@ -1,7 +1,7 @@
 //! `slow_disk`: operations wait for block I/O outside the log, and the waits or the devices are slow on average.
 
 use crate::attribution::{disk_wait, slowest_disk};
-use crate::breakdown::ExportIo;
+use crate::export_io::ExportIo;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, bytes, evidence, percent};
 use crate::thresholds::{FOREIGN_READ, FOREIGN_WRITE, SLOW_DISK_SECONDS};
@@ -44,7 +44,7 @@ pub fn rule(context: &Context) -> RuleResult {
 fn advice(context: &Context) -> Vec<String> {
     let reads = match foreign_reads(context) {
         Some(_) => {
-            "find the program that reads beside nfsd (iotop -o, pidstat -d 1), and move or limit it: clients wait behind its requests"
+            "find who reads beside nfsd: a program (iotop -o, pidstat -d 1), a rebuild or a scrub (/proc/mdstat). Move or limit it: clients wait for the same devices"
         }
         None => "for reads: more memory for the page cache (or ARC), a read cache, or faster disks",
     };
@@ -56,7 +56,8 @@ fn advice(context: &Context) -> Vec<String> {
 
 /// What was read, where others than nfsd read most of it.
 fn foreign_reads(context: &Context) -> Option<ExportIo> {
-    (context.breakdown.export_io).filter(|io| io.foreign_read() >= FOREIGN_READ)
+    (context.breakdown.export_io)
+        .filter(|io| io.read > io.written && io.foreign_read() >= FOREIGN_READ)
 }
 
 /// Whose the requests to the disks are, where they are not nfsd's.
@@ -64,7 +65,7 @@ fn whose(context: &Context) -> Vec<Evidence> {
     let mut all = Vec::new();
     if let Some(io) = foreign_reads(context) {
         let text = format!(
-            "nfsd reads {} of the {} that are read from the devices of exports; other programs of this server read {}",
+            "nfsd reads {} of the {} that are read from the devices of exports: {} is for other programs of this server, or for the kernel itself",
             bytes(io.nfsd_read.min(io.read)),
             bytes(io.read),
             percent(io.foreign_read())
@@ -77,7 +78,7 @@ fn whose(context: &Context) -> Vec<Evidence> {
     });
     if let Some(io) = written {
         let text = format!(
-            "{} are written to the devices of exports, and nfsd has changed {}: the rest is of other programs or of the file system",
+            "{} are written to the devices of exports, while nfsd has changed {}",
             bytes(io.written),
             bytes(io.nfsd_changed)
         );

@@ -241,7 +241,7 @@ fn whose_requests_keep_the_disk_is_told() {
     };
     let flooded = window(100.0, 0.0, Some([9.0, 0.0]), &["sda"]);
     assert!(
-        flooded.contains("nfsd reads 9.0 MiB of the 100.0 MiB that are read from the devices of exports; other programs of this server read 91 %"),
+        flooded.contains("nfsd reads 9.0 MiB of the 100.0 MiB that are read from the devices of exports: 91 % is for other programs"),
         "{flooded}"
     );
     assert!(flooded.contains("pidstat -d 1"), "{flooded}");
@@ -250,17 +250,37 @@ fn whose_requests_keep_the_disk_is_told() {
         window(100.0, 0.0, Some([96.0, 0.0]), &["sda"]),
         // More than what came from the devices was asked for: pages that two threads wanted.
         window(100.0, 5.0, Some([120.0, 1.0]), &["sda"]),
+        // Little was read beside what was written.
+        window(1.0, 900.0, Some([0.0, 800.0]), &["sda"]),
         // Not accounted, and not known which devices.
         window(100.0, 500.0, None, &["sda"]),
         window(100.0, 500.0, Some([9.0, 0.0]), &[]),
     ] {
         assert!(own.contains("more memory"), "{own}");
-        assert!(!own.contains("other programs"), "{own}");
+        assert!(!own.contains("other programs of"), "{own}");
     }
+    // The requests of a multipath device are those of its paths, too.
+    let paths = {
+        let mut s = slow.snapshot();
+        for device in ["dm-0", "sda"] {
+            s.histogram(
+                &f::BLOCK_DEVICE,
+                [device, "read"],
+                histogram(&[(8e-3, 500)]),
+            );
+            s.counter(&f::BLOCK_BYTES, [device, "read"], 100.0 * MIB);
+            s.gauge(&f::EXPORT_DEVICE, ["/srv", device], 1.0);
+        }
+        for op in ["read", "write"] {
+            s.counter(&f::THREAD_IO, [op], 95.0 * MIB);
+        }
+        page(&judge(s), Kind::SlowDisk)
+    };
+    assert!(!paths.contains("other programs of"), "{paths}");
     let written = window(10.0, 800.0, Some([10.0, 12.0]), &["sda"]);
     assert!(
         written.contains(
-            "800.0 MiB are written to the devices of exports, and nfsd has changed 12.0 MiB"
+            "800.0 MiB are written to the devices of exports, while nfsd has changed 12.0 MiB"
         ),
         "{written}"
     );

@@ -1,7 +1,7 @@
 //! Block devices that exported file systems lie on, through device mapper, RAID and partitions: requests are timed where they
 //! reach a device, and a slow one that no export lies on keeps no client waiting. And exports that lose acknowledged writes.
 
-use crate::linux::host::exports::{ETAB, etab_paths};
+use crate::linux::host::exports::{ETAB, EtabPath, etab_paths};
 use crate::linux::host::procfs::{DeviceNames, entry_names};
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use nfscope_model::Snapshot;
@@ -35,7 +35,7 @@ struct Found {
     devices: Vec<(String, String)>,
     /// Exports whose option acknowledges writes before they are durable.
     asynchronous: Vec<String>,
-    /// Exports on ZFS, and their datasets.
+    /// Exports on ZFS that clients may write to, and their datasets.
     datasets: Vec<(String, String)>,
 }
 
@@ -81,23 +81,22 @@ fn find([etab, mountinfo]: &[String; 2], devices: &mut DeviceNames) -> Found {
         Some((path.to_owned(), mount.source.clone()))
     };
     Found {
-        asynchronous: (exports.iter().filter(|(_, lax)| *lax))
-            .map(|(path, _)| path.clone())
+        asynchronous: (exports.iter().filter(|e| e.asynchronous))
+            .map(|e| e.path.clone())
             .collect(),
-        datasets: exports
-            .iter()
-            .filter_map(|(path, _)| on_zfs(path))
+        datasets: (exports.iter().filter(|e| e.writable))
+            .filter_map(|e| on_zfs(&e.path))
             .collect(),
         devices: pairs(exports, &mounts, devices),
     }
 }
 
 fn pairs(
-    exports: Vec<(String, bool)>,
+    exports: Vec<EtabPath>,
     mounts: &Mounts,
     devices: &mut DeviceNames,
 ) -> Vec<(String, String)> {
-    let all = exports.into_iter().flat_map(|(path, _)| {
+    let all = exports.into_iter().flat_map(|EtabPath { path, .. }| {
         let mut below = BTreeSet::new();
         match mounts.on(&path).and_then(|mount| tops(mount, devices)) {
             Some(tops) => {
@@ -200,9 +199,11 @@ mod tests {
 
     #[test]
     fn exports_that_lose_acknowledged_writes_are_told() {
-        let etab = "/srv\t*(rw,async)\n/tank/a\t*(rw,sync)\n/tank/b\t*(rw,sync)\n";
+        let etab =
+            "/srv\t*(rw,async)\n/tank/a\t*(rw,sync)\n/tank/b\t*(rw,sync)\n/tank/c\t*(ro,sync)\n";
         let mountinfo = "40 22 0:40 / /tank/a rw - zfs tank/a rw\n\
-                         41 22 0:41 / /tank/b rw - zfs tank/b rw\n";
+                         41 22 0:41 / /tank/b rw - zfs tank/b rw\n\
+                         42 22 0:42 / /tank/c rw - zfs tank/c rw\n";
         let found = find(
             &[etab.to_owned(), mountinfo.to_owned()],
             &mut DeviceNames::default(),
@@ -220,6 +221,11 @@ mod tests {
         s.gauge(
             &f::ZFS_DATASET,
             ["tank", "tank/b", "disabled", "latency"],
+            1.0,
+        );
+        s.gauge(
+            &f::ZFS_DATASET,
+            ["tank", "tank/c", "disabled", "latency"],
             1.0,
         );
         exports.not_durable(&mut s);

@@ -20,7 +20,7 @@ pub fn list(measured: Measured) -> Vec<Exported> {
     let mut devices = DeviceNames::default();
     etab_paths(&etab)
         .into_iter()
-        .map(|(path, lax)| one(path, lax, &mounts, measured, &mut devices))
+        .map(|p| one(p.path, p.asynchronous, &mounts, measured, &mut devices))
         .collect()
 }
 
@@ -72,25 +72,44 @@ fn one(
     }
 }
 
-/// Paths of exportfs's table (exports(5), one line for each client), and whether a client may write to it async.
-pub fn etab_paths(text: &str) -> Vec<(String, bool)> {
-    let mut found: Vec<(String, bool)> = Vec::new();
+/// A path in exportfs's table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EtabPath {
+    /// The path.
+    pub path: String,
+    /// A client may write to it.
+    pub writable: bool,
+    /// A client may write to it, and is answered before what it writes is durable.
+    pub asynchronous: bool,
+}
+
+/// Paths of exportfs's table (exports(5), one line for each client), each once.
+pub fn etab_paths(text: &str) -> Vec<EtabPath> {
+    let mut found: Vec<EtabPath> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let Some((path, client)) = line.split_once(['\t', ' ']) else {
             continue;
         };
         let options = client.split_once('(').map_or("", |(_, o)| o);
+        // exportfs(8) writes either rw or ro, and either sync or async, for each security flavour that differs.
         let has = |option| {
             options
                 .trim_end_matches(')')
                 .split(',')
                 .any(|o| o == option)
         };
-        let lax = has("async") && !has("ro");
-        let path = unescape(path);
-        match found.iter_mut().find(|(p, _)| *p == path) {
-            Some((_, l)) => *l |= lax,
-            None => found.push((path, lax)),
+        let (path, writable) = (unescape(path), has("rw"));
+        let asynchronous = writable && has("async");
+        match found.iter_mut().find(|p| p.path == path) {
+            Some(p) => {
+                p.writable |= writable;
+                p.asynchronous |= asynchronous;
+            }
+            None => found.push(EtabPath {
+                path,
+                writable,
+                asynchronous,
+            }),
         }
     }
     found
@@ -141,12 +160,16 @@ mod tests {
     fn exports_are_listed_once_and_async_ones_are_seen() {
         let etab = "/srv\t*(rw,sync,no_subtree_check)\n/srv\t10.0.0.0/8(rw,async,wdelay)\n\
                     /a\\040b\t*(rw,sync)\n# nothing\n/iso\t*(ro,async)\n";
+        let all = etab_paths(etab);
+        let all: Vec<_> = (all.iter())
+            .map(|p| (p.path.as_str(), p.writable, p.asynchronous))
+            .collect();
         assert_eq!(
-            etab_paths(etab),
+            all,
             [
-                ("/srv".to_owned(), true),
-                ("/a b".to_owned(), false),
-                ("/iso".to_owned(), false)
+                ("/srv", true, true),
+                ("/a b", true, false),
+                ("/iso", false, false)
             ]
         );
     }

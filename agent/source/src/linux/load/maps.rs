@@ -62,6 +62,11 @@ impl Map {
         self.handle.max_entries()
     }
 
+    /// Bytes of a value.
+    pub(super) fn value_size(&self) -> usize {
+        self.handle.value_size() as usize
+    }
+
     /// One row of a table of `rows`, added up over its shards. All zero where the table cannot be read.
     pub fn total<T: Counters>(&self, rows: u32, row: u32) -> T {
         let mut sum = pod::zero::<T>();

@@ -141,7 +141,7 @@ pub static PROBES: [Probe; 7] = [
             program(
                 "nfsd_accept",
                 "tp_btf/svc_xprt_accept",
-                Ok(SAME),
+                Err("the layout of its sockets is not known"),
                 "arrival of first calls that come before a thread accepts their connection",
                 false,
             ),

@@ -19,12 +19,14 @@ pub struct ThreadIo {
 }
 
 impl ThreadIo {
-    /// Adds the sum over all threads, those that have ended included. Nothing where the kernel does not account, and where no
+    /// Adds the sum over all threads, what ended ones did until the last reading included. Nothing where the kernel does not account, and where no
     /// nfsd thread is seen: the agent may run in a container with process numbers of its own.
     pub fn read(&mut self, l: &Loaded, s: &mut Snapshot) {
-        let words = l.iterate("block_thread_io").unwrap_or_default();
-        let (threads, _) = words.as_chunks();
-        self.update(threads);
+        // A reading that fails is no reading without threads.
+        if let Ok(words) = l.iterate("block_thread_io") {
+            let (threads, _) = words.as_chunks();
+            self.update(threads);
+        }
         if self.last.is_none() {
             return;
         }
