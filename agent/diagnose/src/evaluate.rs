@@ -35,6 +35,8 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
         headroom: headroom(&breakdown),
         warnings: not_durable(window),
     };
+    // A request that was put aside is in no residence, and its client has felt it.
+    let loaded_for = |kind| loaded || (kind == Kind::SlowUpcall && attribution.upcalls_are_felt);
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
         // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
@@ -50,7 +52,8 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
         };
         match result.share {
             Some(share)
-                if result.condition && (whatever || (loaded && reached(share, &result))) =>
+                if result.condition
+                    && (whatever || (loaded_for(kind) && reached(share, &result))) =>
             {
                 diagnosis.findings.push(finding(result, share));
             }
