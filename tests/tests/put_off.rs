@@ -21,11 +21,11 @@ pub fn a_client_is_told(server: &Server, agent: &Agent) -> Result<()> {
     }
     server.sh("ip link set s0 down")?;
     let before = agent.snapshot()?;
-    let write = writer.spawn(&format!("echo again >{wanted}/held"))?;
-    server.sh("sleep 4")?;
     // Whoever changes the file's attributes gives the holder a moment first.
     let change = writer.spawn(&format!("chmod 600 {wanted}/held"))?;
-    server.sh("sleep 2")?;
+    server.sh("sleep 1")?;
+    let write = writer.spawn(&format!("echo again >{wanted}/held"))?;
+    server.sh("sleep 4")?;
     let after = agent.snapshot()?;
     // It would go on until the holder's lease has ended.
     write.kill()?;

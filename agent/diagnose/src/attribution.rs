@@ -13,7 +13,7 @@ use crate::long_waits::long_waits;
 use crate::thresholds::{
     BUSY_CPU_IDLE, FELT_SECONDS, LOG_IN_USE, LONG_PART, LONG_WAIT_SECONDS, MIN_COUNT,
     MOSTLY_SATURATED, NEGLIGIBLE_SATURATION, SLOW_DISK_REQUEST_SECONDS, SLOW_DISK_SECONDS,
-    SLOW_LOG_SECONDS,
+    SLOW_LOG_SECONDS, UNEXPLAINED,
 };
 use nfscope_model::Histogram;
 
@@ -22,8 +22,10 @@ use nfscope_model::Histogram;
 pub struct Attribution {
     /// Operations waited for a slow log.
     pub log: f64,
-    /// Operations waited for locks whose holders waited for a slow log.
+    /// Operations waited for locks whose holders waited for a slow log, or for blocks that it was writing.
     pub behind_log: f64,
+    /// The latter.
+    pub disk_behind_log: f64,
     /// Operations waited for slow disks.
     pub disk: f64,
     /// Operations were throttled for long.
@@ -91,6 +93,38 @@ fn behind_log(b: &Breakdown) -> f64 {
     }
     let wait_for_it = |o: &&Op| mean(o.phases.log.unwrap_or(0.0), o.count) >= SLOW_LOG_SECONDS;
     sum(b.ops.iter().filter(wait_for_it).map(|o| o.phases.lock))
+}
+
+/// Seconds that operations slept for I/O that the devices of exports do not explain, where a log on a device of its own is slow:
+/// who changes a block that the journal is writing sleeps until that is done (fs/jbd2/transaction.c, do_get_write_access), and not
+/// in a function that waits for the log.
+fn disk_behind_log(b: &Breakdown) -> f64 {
+    let separate = |l: &Log| log_is_slow(l) && l.separate == Some(true);
+    let (Some(p), true) = (b.phases, b.logs.iter().any(separate)) else {
+        return 0.0;
+    };
+    let of_exports = |device: &str| b.export_of(device).is_some();
+    let disks = || b.disks.iter().filter(|d| of_exports(&d.device));
+    // Without a device that is known to be an export's, nothing tells what it explains.
+    if b.export_devices.is_none() || disks().next().is_none() {
+        return 0.0;
+    }
+    let busy = sum(disks().map(|d| d.requests.sum + d.queue.as_ref().map_or(0.0, |q| q.sum)));
+    let longest = disks()
+        .flat_map(|d| [Some(&d.requests), d.queue.as_ref()])
+        .flatten()
+        .map(|h| long_waits(h, 0.0).longest)
+        .fold(0.0, f64::max);
+    let Some((op, _)) = b.op_with_most(|p| p.disk) else {
+        return 0.0;
+    };
+    let far_longer = (op.durations.as_ref())
+        .is_some_and(|h| long_waits(h, longest * UNEXPLAINED).of_time >= LONG_PART);
+    // An operation that reads many blocks one after the other takes long, too, and its requests add up to that.
+    match far_longer && busy * UNEXPLAINED < p.disk {
+        true => p.disk,
+        false => 0.0,
+    }
 }
 
 /// The operation that waited most for disks, and the mean wait of one such operation.
@@ -196,10 +230,12 @@ impl Attribution {
             false => (reply, runqueue),
         };
         let behind_log = if_slow(lock_contention(b), behind_log(b));
+        let disk_behind_log = if_slow(slow_disk(b), disk_behind_log(b));
         let mut attribution = Attribution {
             log: if_slow(slow_intent_log(b).is_some(), log),
-            disk: if_slow(slow_disk(b), p.disk),
-            behind_log,
+            disk: if_slow(slow_disk(b) && disk_behind_log == 0.0, p.disk),
+            behind_log: behind_log + disk_behind_log,
+            disk_behind_log,
             throttle: if_long(b, |p| p.throttle),
             upcall: if_slow(upcalls_are_slow(b), upcall_seconds(b)),
             recall: if_long(b, |p| p.recall),
@@ -251,12 +287,12 @@ impl Attribution {
         let p = &op.phases;
         let causes = [
             (self.log, p.log.unwrap_or(0.0)),
-            (self.disk, p.disk),
+            (self.disk + self.disk_behind_log, p.disk),
             (self.throttle, p.throttle),
             (self.upcall, p.upcall),
             (self.recall, p.recall),
             (self.reclaim, p.reclaim),
-            (self.lock + self.behind_log, p.lock),
+            (self.lock + self.behind_log - self.disk_behind_log, p.lock),
             (self.runqueue, p.runqueue.unwrap_or(0.0)),
         ];
         let slow = causes.iter().filter(|(of_all, _)| *of_all > 0.0);

@@ -23,6 +23,8 @@ pub struct Op {
     pub felt: f64,
     /// Their execution time, added up.
     pub seconds: f64,
+    /// The execution times themselves.
+    pub durations: Option<Histogram>,
     /// The execution time by phase.
     pub phases: Phases,
 }
@@ -83,6 +85,8 @@ pub struct Disk {
     pub op: String,
     /// Times from issue to completion.
     pub requests: Histogram,
+    /// Times in the scheduler's queue.
+    pub queue: Option<Histogram>,
 }
 
 /// One NFS client.
@@ -177,10 +181,9 @@ pub struct Breakdown {
     pub deferred: f64,
     /// Waits in the write throttle of ZFS by pool, the longest in total first.
     pub zfs_throttle: Vec<(String, Histogram)>,
-    /// Bytes of ZFS changes that bypassed the log device (`indirect`).
-    pub zfs_indirect_bytes: f64,
-    /// Bytes of all ZFS changes in the intent log.
-    pub zfs_log_bytes: f64,
+    /// Bytes of ZFS changes in the intent log by pool: those that bypassed its log device (`indirect`), and all. The pool is `all`
+    /// before OpenZFS 2.2, which counts them together.
+    pub zfs_log_bytes: HashMap<String, [f64; 2]>,
 }
 
 /// A READ up to this size is tiny. It is half a page, and no database reads so little at once.
@@ -285,9 +288,11 @@ impl Breakdown {
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);
-        for ([_, kind], v) in numbers(w, &f::ZFS_ITX_BYTES) {
-            breakdown.zfs_indirect_bytes += if kind == "indirect" { v } else { 0.0 };
-            breakdown.zfs_log_bytes += v;
+        for ([pool, kind], v) in numbers(w, &f::ZFS_ITX_BYTES) {
+            let bytes = breakdown.zfs_log_bytes.entry(pool.to_owned());
+            let [indirect, all] = bytes.or_default();
+            *indirect += if kind == "indirect" { v } else { 0.0 };
+            *all += v;
         }
         breakdown
     }
@@ -387,6 +392,7 @@ fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
             count: op.durations.count() as f64,
             felt: long_waits(op.durations, FELT_SECONDS).count,
             seconds: op.durations.sum,
+            durations: Some(op.durations.clone()),
             phases,
         }
     });
@@ -437,6 +443,7 @@ fn disks(w: &Window) -> Vec<Disk> {
         device: disk.device.to_owned(),
         op: disk.op.to_owned(),
         requests: disk.requests.clone(),
+        queue: disk.queue.cloned(),
     });
     all.collect()
 }

@@ -53,9 +53,9 @@ pub fn rule(context: &Context) -> RuleResult {
         advice,
         ruled_out_reason: match b.phases {
             None => NO_PHASES.into(),
-            Some(_) if attribution.behind_log > 0.0 => format!(
+            Some(_) if attribution.behind_log > attribution.disk_behind_log => format!(
                 "waits for locks are {} of request time, and those who hold the locks wait for the log",
-                percent(context.share(attribution.behind_log))
+                percent(context.share(attribution.behind_log - attribution.disk_behind_log))
             ),
             Some(p) => format!(
                 "waits for locks or other threads are {} of request time{}",

@@ -5,7 +5,7 @@ mod chatty_client;
 pub mod context;
 mod cpu_saturation;
 mod delegation_recalls;
-mod evidence;
+pub mod evidence;
 mod known_wait;
 mod lock_contention;
 mod memory_reclaim;
