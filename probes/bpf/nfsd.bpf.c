@@ -218,7 +218,7 @@ int PROGRAM(nfsd_ask)
 	if (!r || (r->stage != DEQUEUED && r->stage != RUNNING))
 		return;
 	asks(r);
-	upcall_sleep(0);
+	upcall_sleep(r, 0);
 }
 
 SEC("fexit/wait_for_completion_interruptible_timeout")
@@ -238,7 +238,7 @@ int PROGRAM(nfsd_answer)
 		struct request_record *r = asking_thread(); \
                                                             \
 		if (r && r->stage == RUNNING)               \
-			upcall_sleep(UPCALL_TRACKING);      \
+			upcall_sleep(r, UPCALL_TRACKING);   \
 	}                                                   \
 	SEC("fexit/" #function) int PROGRAM(end)            \
 	{                                                   \

@@ -95,26 +95,25 @@ fn behind_log(b: &Breakdown) -> f64 {
     sum(b.ops.iter().filter(wait_for_it).map(|o| o.phases.lock))
 }
 
-/// Seconds that operations slept for I/O that the devices of exports do not explain, where a log on a device of its own is slow:
-/// who changes a block that the journal is writing sleeps until that is done (fs/jbd2/transaction.c, do_get_write_access), and not
-/// in a function that waits for the log.
+/// Seconds that operations slept for I/O that the devices of exports do not explain, where the log of an export lies on a device of
+/// its own and is slow: who changes a block that the journal is writing sleeps until that is done (fs/jbd2/transaction.c,
+/// do_get_write_access), and not in a function that waits for the log.
 fn disk_behind_log(b: &Breakdown) -> f64 {
-    let separate = |l: &Log| log_is_slow(l) && l.separate == Some(true);
-    let (Some(p), true) = (b.phases, b.logs.iter().any(separate)) else {
+    let of_exports = |device: &str| b.export_of(device).is_some();
+    let stalls = |l: &Log| log_is_slow(l) && l.separate == Some(true) && of_exports(&l.volume);
+    let (Some(p), true) = (b.phases, b.logs.iter().any(stalls)) else {
         return 0.0;
     };
-    let of_exports = |device: &str| b.export_of(device).is_some();
-    let disks = || b.disks.iter().filter(|d| of_exports(&d.device));
-    // Without a device that is known to be an export's, nothing tells what it explains.
-    if b.export_devices.is_none() || disks().next().is_none() {
+    // Without requests to a device that is known to be an export's, nothing tells what it explains.
+    let quick = |(d, mean): (&Disk, f64)| of_exports(&d.device) && mean < SLOW_DISK_REQUEST_SECONDS;
+    if !slowest_disk(b).is_some_and(quick) {
         return 0.0;
     }
-    let busy = sum(disks().map(|d| d.requests.sum + d.queue.as_ref().map_or(0.0, |q| q.sum)));
-    let longest = disks()
-        .flat_map(|d| [Some(&d.requests), d.queue.as_ref()])
-        .flatten()
-        .map(|h| long_waits(h, 0.0).longest)
-        .fold(0.0, f64::max);
+    let disks = || b.disks.iter().filter(|d| of_exports(&d.device));
+    let times =
+        || disks().flat_map(|d| [Some(&d.requests), d.queue.as_ref()].into_iter().flatten());
+    let busy = sum(times().map(|h| h.sum));
+    let longest = (times().map(|h| long_waits(h, 0.0).longest)).fold(0.0, f64::max);
     let Some((op, _)) = b.op_with_most(|p| p.disk) else {
         return 0.0;
     };
@@ -183,6 +182,10 @@ pub fn upcall_seconds(b: &Breakdown) -> f64 {
 
 /// Seconds that threads waited for daemons, for requests that were deferred after that: their time is nobody's residence.
 pub fn deferred_seconds(b: &Breakdown) -> f64 {
+    // Without one that was put aside the difference is what threads waited for a CPU meanwhile.
+    if b.deferred == 0.0 {
+        return 0.0;
+    }
     let all = sum(b.upcalls.iter().map(|u| u.waits.sum));
     (all - upcall_seconds(b)).max(0.0)
 }

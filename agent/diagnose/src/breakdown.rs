@@ -8,7 +8,7 @@ pub use crate::ratio::{mean, part, sum};
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
 use nfscope_model::{Family, HeldRequest, Histogram, Window, family as f, phase};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// One operation of one protocol version.
 #[derive(Debug, Clone, Default)]
@@ -151,6 +151,10 @@ pub struct Breakdown {
     pub cpu_idle: Option<f64>,
     /// Operations that were answered with the request to try again later.
     pub put_off: Vec<PutOff>,
+    /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.
+    pub rare_known: bool,
+    /// Programs of probes that are not attached.
+    pub not_attached: HashSet<String>,
     /// Daemons' answers that threads waited for, the longest wait in total first.
     pub upcalls: Vec<Upcall>,
     /// Logs that threads waited for, the longest wait in total first.
@@ -260,6 +264,11 @@ impl Breakdown {
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
             put_off: PutOff::all(w),
+            rare_known: window_parts::tells_rare_phases(w),
+            not_attached: (w.delta.probes.iter())
+                .filter(|p| !p.state.measures())
+                .map(|p| p.program.clone())
+                .collect(),
             upcalls: upcalls(w),
             deferred: sum(numbers(w, &f::RPC_DROPPED)
                 .filter(|([reason], _)| *reason == "deferred")

@@ -3,7 +3,7 @@
 //! The window is cut into slices of equal length. What counts is how much waiting each slice has, by when it ended.
 
 use crate::attribution::{deferred_seconds, upcall_seconds};
-use crate::breakdown::{Breakdown, part, sum};
+use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::rules::evidence::{evidence, percent};
 use nfscope_model::finding::{Evidence, Kind};
 use nfscope_model::{Window, family as f};
@@ -33,7 +33,7 @@ pub enum Course {
     Bursts {
         /// Number of bursts.
         count: usize,
-        /// Mean length of one, in seconds; a slice at least.
+        /// Length of the longest, in seconds: a number of slices. Its waits ended in there, and may have begun long before.
         length: f64,
         /// Mean time from the beginning of one to the next, in seconds; `None` for a single one.
         every: Option<f64>,
@@ -98,15 +98,15 @@ impl Course {
                 part,
             } => match every {
                 Some(every) => format!(
-                    "{count} bursts of {} or less, one every {} on average, have {} of the waiting",
+                    "{} of the waiting ended in {count} bursts of {} or less, one every {} on average",
+                    percent(part),
                     seconds(length),
-                    seconds(every),
-                    percent(part)
+                    seconds(every)
                 ),
                 None => format!(
-                    "one burst of {} or less has {} of the waiting",
-                    seconds(length),
-                    percent(part)
+                    "{} of the waiting ended in one burst of {} or less",
+                    percent(part),
+                    seconds(length)
                 ),
             },
         }
@@ -129,9 +129,12 @@ fn bursts(each: &[f64], slice: f64, mean: f64) -> Option<Course> {
         .collect();
     let count = begins.len();
     let (first, last) = (begins.first()?, begins.last()?);
+    let longest = (begins.iter())
+        .map(|i| each[*i..].iter().take_while(|v| is_burst(v)).count())
+        .max()?;
     Some(Course::Bursts {
         count,
-        length: number as f64 / count as f64 * slice,
+        length: longest as f64 * slice,
         every: (count > 1).then(|| (last - first) as f64 / (count - 1) as f64 * slice),
         part: inside,
     })
@@ -177,12 +180,13 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
 
 /// How the waiting of a finding went over the slices of its window.
 pub fn course(kind: Kind, slices: &[Window]) -> Option<Evidence> {
-    let each: Vec<f64> = slices
-        .iter()
-        .map(|w| waiting(kind, &Breakdown::of(w)))
-        .collect::<Option<_>>()?;
     let all = sum(slices.iter().map(|w| w.length.as_secs_f64()));
     let slice = all / slices.len().max(1) as f64;
+    // A reading can be late: its slice is longer than the others, and the next one shorter.
+    let each: Vec<f64> = slices
+        .iter()
+        .map(|w| Some(mean(waiting(kind, &Breakdown::of(w))?, w.length.as_secs_f64()) * slice))
+        .collect::<Option<_>>()?;
     let course = Course::of(&each, slice)?;
     let text = format!(
         "over {} in slices of {}: {}",
@@ -190,12 +194,13 @@ pub fn course(kind: Kind, slices: &[Window]) -> Option<Evidence> {
         seconds(slice),
         course.words()
     );
-    let value = match course {
-        Course::Bursts { part, .. } => part,
-        Course::Trend(ratio) if ratio.is_finite() => ratio,
-        _ => 1.0,
+    let family = match kind {
+        Kind::ThreadStarvation | Kind::SlowReply => &f::RPC_PHASE.info,
+        Kind::SlowUpcall => &f::UPCALL_WAIT.info,
+        _ => &f::OP_PHASE.info,
     };
-    Some(evidence(&f::RPC_PHASE.info, value, None, text))
+    // The value is the waiting of the whole window, in seconds.
+    Some(evidence(family, sum(each.iter().copied()), None, text))
 }
 
 #[cfg(test)]
@@ -265,7 +270,7 @@ mod tests {
         };
         assert_eq!(
             bursts.words(),
-            "12 bursts of 1.00 s or less, one every 5.00 s on average, have 94 % of the waiting"
+            "94 % of the waiting ended in 12 bursts of 1.00 s or less, one every 5.00 s on average"
         );
         assert!(Course::Trend(2.34).words().contains("2.3 times"));
         assert!(Course::Trend(0.25).words().contains("25 %"));

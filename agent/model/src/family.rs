@@ -150,7 +150,7 @@ families! {
     RPC_PHASE: "nfscope_rpc_phase_seconds_total" Counter, [VERSION, PHASE],
         "Residence split into queue (arrived, no thread took it), receive (read from the socket, authentication), upcall (asleep meanwhile, until a daemon answered), execute (dispatch), reply (send)";
     UPCALL_WAIT: "nfscope_upcall_wait_seconds" Histogram(Scheme::TIME), [UPCALL],
-        "One sleep of an nfsd thread until a daemon answered or the kernel gave up (5 s): several threads can wait for one answer; of requests that are deferred after it, too", since "0.2.0";
+        "One sleep of an nfsd thread until a daemon answered or the kernel gave up (5 s, or 1 s where no thread is free): several threads can wait for one answer; of requests that are deferred after it, too", since "0.2.0";
     UPCALL_ASKED: "nfscope_upcalls_total" Counter, [UPCALL],
         "Questions of nfsd threads to daemons, those that nobody waited for included; client_tracking is not counted", since "0.2.0";
     RPC_QUEUE: "nfscope_rpc_queue_seconds" Histogram(Scheme::TIME), [POOL],

@@ -78,6 +78,7 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
         &phase::OF_OP,
         |[version, op, phase]| ([version, op], phase),
     );
+    let rare_known = tells_rare_phases(w);
     let mut errors: HashMap<_, f64> = HashMap::new();
     for ([version, op, _], n) in numbers(w, &family::OP_ERRORS) {
         *errors.entry([version, op]).or_default() += n;
@@ -87,10 +88,18 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
             version: labels[0],
             op: labels[1],
             durations,
-            phases: phases.get(&labels).copied().map(with_rare),
+            phases: phases
+                .get(&labels)
+                .copied()
+                .map(|p| if rare_known { with_rare(p) } else { p }),
             errors: errors.get(&labels).copied().unwrap_or(0.0),
         })
         .collect()
+}
+
+/// Whether the agent of a window knows the rare phases of operations: it then says so of requests, too.
+pub fn tells_rare_phases(w: &Window) -> bool {
+    numbers(w, &family::RPC_PHASE).any(|([_, phase], _)| phase == "upcall")
 }
 
 /// Where phases are measured at all, a rare one without a series has not occurred.
@@ -244,6 +253,7 @@ mod tests {
         let w = window(|s| {
             s.histogram(&family::OP_DURATION, ["4.2", "write"], one(0.5));
             s.histogram(&family::OP_DURATION, ["3", "write"], one(0.25));
+            s.counter(&family::RPC_PHASE, ["4.2", "upcall"], 0.0);
             s.counter(&family::OP_PHASE, ["4.2", "write", "log"], 0.4);
             s.counter(&family::OP_PHASE, ["4.2", "write", "cpu"], f64::NAN);
             s.counter(&family::OP_ERRORS, ["4.2", "write", "nospc"], 2.0);

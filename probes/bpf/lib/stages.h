@@ -33,8 +33,10 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 	time_hist_add_own(&v->residence, elapsed(from, now));
 	add_own(&v->phase_ns[QUEUE], r->t_dequeue - from);
 	asked = (u64)r->received_upcall << RARE_SHIFT;
-	if (asked)
+	if (asked) {
 		add_own(&v->phase_ns[ASKING], asked);
+		r->received_upcall = 0;
+	}
 	add_own(&v->phase_ns[RECEIVE], elapsed(r->t_dequeue + asked, r->t_run));
 	add_own(&v->phase_ns[EXECUTE], elapsed(r->t_run, r->t_reply));
 	add_own(&v->phase_ns[REPLY], elapsed(r->t_reply, now));
@@ -120,6 +122,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 		r->t_dequeue = now;
 		r->t_arrive = 0;
 		r->connection = 0;
+		r->received_upcall = 0;
 	}
 	waits_begin(r);
 	client_of(rqst, r->client);

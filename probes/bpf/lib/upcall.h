@@ -22,7 +22,8 @@ struct {
 /* What a thread is in the middle of asking. */
 struct asking {
 	u64 since; /* it sleeps since; 0: does not */
-	u32 upcall; /* enum upcall plus one; 0: not named */
+	u64 named; /* when it asked for what `upcall` says */
+	u32 upcall; /* enum upcall */
 	u32 switches; /* the kernel's count of times that it was given a CPU */
 };
 
@@ -69,23 +70,33 @@ static __always_inline void upcall_named(struct cache_detail *cache)
 	u32 i = upcall_of(cache);
 
 	upcall_last = i;
-	if (a)
-		a->upcall = i + 1;
+	if (a) {
+		a->upcall = i;
+		a->named = bpf_ktime_get_ns();
+	}
 	row = row_of(&nfsd_upcalls, i);
 	if (row)
 		add(&row->asked, 1);
 }
 
-static __always_inline void upcall_sleep(u32 upcall)
+/* What was noted before this request is left over: an end was skipped, or an answer was refreshed that nobody waited for. */
+static __always_inline bool of_request(struct request_record *r, u64 since)
+{
+	return since && since >= r->t_dequeue;
+}
+
+static __always_inline void upcall_sleep(struct request_record *r, u32 upcall)
 {
 	struct asking *a = asking(true);
 
-	if (!a || a->since)
+	if (!a || of_request(r, a->since))
 		return;
 	a->since = bpf_ktime_get_ns();
 	a->switches = switches(current_task());
-	if (upcall)
-		a->upcall = upcall + 1;
+	if (upcall) {
+		a->upcall = upcall;
+		a->named = a->since;
+	}
 	rare_enter(UPCALL);
 }
 
@@ -93,22 +104,24 @@ static __always_inline void upcall_sleep(u32 upcall)
 static __always_inline void upcall_awake(struct request_record *r, u32 upcall)
 {
 	struct asking *a = asking(false);
+	bool is_named;
 	struct upcall_row *row;
-	u32 i;
 	u64 ns;
 
-	if (!a || !a->since || (upcall && a->upcall != upcall + 1))
+	if (!a || !of_request(r, a->since))
+		return;
+	is_named = of_request(r, a->named);
+	if ((is_named && a->upcall == UPCALL_TRACKING) != (upcall == UPCALL_TRACKING))
 		return;
 	rare_leave(UPCALL);
 	ns = elapsed(a->since, bpf_ktime_get_ns());
-	i = a->upcall ? a->upcall - 1 : upcall_last;
 	a->since = 0;
-	a->upcall = 0;
+	a->named = 0;
 	if (a->switches == switches(current_task()))
 		return;
 	if (r->stage == DEQUEUED)
 		r->received_upcall += ns >> RARE_SHIFT;
-	row = row_of(&nfsd_upcalls, i);
+	row = row_of(&nfsd_upcalls, is_named ? a->upcall : upcall_last);
 	if (row)
 		time_hist_add(&row->wait, ns);
 }

@@ -42,9 +42,15 @@ static __always_inline void wait_add(struct request_record *r, u32 kind, u64 ns)
 		return;
 	}
 	barrier_var(rare);
-	if (rare < RARE_WAITS)
-		r->rare_wait[rare] += ns >> RARE_SHIFT;
-	r->wait_ns[LOCK] += ns & ((1 << RARE_SHIFT) - 1);
+	if (rare < RARE_WAITS) {
+		u64 all = r->rare_wait[rare] + (ns >> RARE_SHIFT);
+		/* Beyond an hour its kind is not known any more. */
+		u32 fits = all > ~0U ? ~0U : all;
+
+		ns -= (u64)(fits - r->rare_wait[rare]) << RARE_SHIFT;
+		r->rare_wait[rare] = fits;
+	}
+	r->wait_ns[LOCK] += ns;
 }
 
 static __always_inline bool rare_waited(struct request_record *r)
@@ -259,9 +265,21 @@ static __always_inline void waits_end(struct request_record *r)
 	if (table_shape.books) {
 		if (r->switches != switches(current_task()))
 			books_fold(r);
+		r->rare = 0;
 	} else if (r->waited && r->wait_last) {
 		wait_split(r, run_delay(current_task()));
 	}
+}
+
+/*
+ * What follows is not the rare wait that the thread is in: its end was skipped, or it waits inside for something known.
+ * Only memory may be reclaimed by writing to a log or to a disk, and whoever is throttled sleeps as if for a disk.
+ */
+static __always_inline void rare_interrupted(struct request_record *r)
+{
+	if (table_shape.books && r->books)
+		inside_end(r, r->rare);
+	r->rare = 0;
 }
 
 /* The thread enters a function that waits for a log, or leaves it. Such functions may call each other. */
@@ -271,6 +289,8 @@ static __always_inline void log_enter(void)
 
 	if (!r)
 		return;
+	if (r->rare && r->rare != RECLAIM)
+		rare_interrupted(r);
 	if (table_shape.books && r->books && !r->log_depth && !r->rare) {
 		/* The end of a wait for a disk was skipped, or comes later: what follows is the log's. */
 		if (r->disk_depth)
@@ -308,6 +328,8 @@ static __always_inline void disk_enter(void)
 	r = request_get();
 	if (!r || r->stage != RUNNING)
 		return;
+	if (r->rare == UPCALL || r->rare == RECALL)
+		rare_interrupted(r);
 	if (table_shape.books && r->books && !r->log_depth && !r->disk_depth && !r->rare)
 		inside_begin(r, current_task());
 	r->disk_depth++;

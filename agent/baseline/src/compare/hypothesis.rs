@@ -79,7 +79,11 @@ fn of_subject(
             let mut splits = sides
                 .each_ref()
                 .map(|(c, s)| Some(Split::of(c, s.as_ref()?, version, op)));
-            if let [Some(before), Some(after)] = &mut splits {
+            // An agent that does not know the rare ones has not measured them.
+            let knows = |c: &SeriesSet| c.numbers(&f::RPC_PHASE, |l| l[1] == "upcall").is_some();
+            if let ([Some(before), Some(after)], [true, true]) =
+                (&mut splits, sides.each_ref().map(|(c, _)| knows(c)))
+            {
                 before.add_rare_of(after);
                 after.add_rare_of(before);
             }

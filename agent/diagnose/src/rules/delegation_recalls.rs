@@ -9,6 +9,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let wait = KnownWait {
         kind: Kind::DelegationRecalls,
         phase: |p| p.recall,
+        program: "nfsd_recalled",
         attributed: context.attribution.recall,
         waiting: "waiting for clients to return delegations",
         until: "until a client returns a delegation",
@@ -16,7 +17,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let advice = vec![
         "find the clients that open the same files: grep -l deleg /proc/fs/nfsd/clients/*/states, and info beside it; nfscope slow shows the inodes"
             .to_owned(),
-        "a server gives no delegations after: sysctl fs.leases-enable=0, which programs on the server then miss, too".into(),
+        "sysctl fs.leases-enable=0 stops new delegations, and leases of programs on the server, until the next boot".into(),
     ];
     known_wait::result(context, &wait, Vec::new(), advice)
 }

@@ -12,6 +12,9 @@ use nfscope_text::units::{many, seconds};
 pub const NO_PHASES: &str =
     "the phases of operations are not measured on this host; `nfscope check` shows why";
 
+/// The reason where a kind of wait is not told from others.
+pub const NOT_APART: &str = "this host, or this release of the agent, does not tell such waits from others; `nfscope check` shows why";
+
 /// A shorter wait in the queue is no evidence.
 pub const MIN_QUEUE_SHARE: f64 = 0.01;
 
@@ -68,8 +71,7 @@ pub fn spread(op: &Op) -> Option<Evidence> {
         seconds(LONG_WAIT_SECONDS),
         percent(long.of_time)
     );
-    let limit = Some(LONG_WAIT_SECONDS);
-    Some(evidence(&f::OP_DURATION.info, long.of_time, limit, text))
+    Some(evidence(&f::OP_DURATION.info, long.of_time, None, text))
 }
 
 /// The idle part of the CPUs' time.

@@ -3,7 +3,7 @@
 use crate::attribution::longest_wait;
 use crate::breakdown::{Phases, part};
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::rules::evidence::{NO_PHASES, NOT_APART, evidence, percent};
 use crate::thresholds::LONG_WAIT_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -14,12 +14,19 @@ pub struct KnownWait {
     pub kind: Kind,
     /// Its seconds in an operation.
     pub phase: fn(&Phases) -> f64,
+    /// The program without which this host does not tell it.
+    pub program: &'static str,
     /// The seconds of it that are attributed to the cause.
     pub attributed: f64,
     /// `waiting until written data is stored`.
     pub waiting: &'static str,
     /// `waits ... until written data is stored`.
     pub until: &'static str,
+}
+
+/// Whether this host tells the wait from others. An agent that says nothing of its programs is taken at its word.
+fn is_known(context: &Context, wait: &KnownWait) -> bool {
+    context.breakdown.rare_known && !context.breakdown.not_attached.contains(wait.program)
 }
 
 /// The result without what is special about the cause.
@@ -49,7 +56,7 @@ pub fn result(
     all.extend(more);
     RuleResult {
         kind: wait.kind,
-        share: b.phases.map(|_| share),
+        share: b.phases.filter(|_| is_known(context, wait)).map(|_| share),
         of_threads: context.share_of_threads(wait.attributed),
         condition: wait.attributed > 0.0,
         max_severity: Severity::Critical,
@@ -62,6 +69,7 @@ pub fn result(
         advice,
         ruled_out_reason: match (b.phases, longest) {
             (None, _) => NO_PHASES.into(),
+            _ if !is_known(context, wait) => NOT_APART.into(),
             (_, None) => format!("no operation waited {}", wait.until),
             (_, Some((op, each))) => format!(
                 "one {} waits {} on average {}",

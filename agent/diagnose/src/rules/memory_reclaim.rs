@@ -9,13 +9,14 @@ pub fn rule(context: &Context) -> RuleResult {
     let wait = KnownWait {
         kind: Kind::MemoryReclaim,
         phase: |p| p.reclaim,
+        program: "sched_reclaimed",
         attributed: context.attribution.reclaim,
         waiting: "waiting for free memory",
         until: "until memory is free",
     };
     let advice = vec![
-        "find what uses the memory: ps --sort=-rss, slabtop, free -m; move it, limit it, or add memory".to_owned(),
-        "vm.min_free_kbytes keeps more memory free, so that the kernel reclaims before threads need it".into(),
+        "find what uses the memory: ps -eo pid,rss,args --sort=-rss | head, slabtop, free -m; move it, limit it, or add memory".to_owned(),
+        "a larger vm.watermark_scale_factor makes the kernel reclaim earlier, before threads need the memory".into(),
     ];
     known_wait::result(context, &wait, Vec::new(), advice)
 }

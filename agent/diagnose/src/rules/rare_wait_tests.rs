@@ -2,7 +2,7 @@
 
 use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
 use nfscope_model::finding::Kind;
-use nfscope_model::{Snapshot, family as f};
+use nfscope_model::{ProbeState, ProbeStatus, Snapshot, family as f};
 
 /// A server whose operations wait `each` seconds in this phase beside a tenth of a millisecond of CPU time.
 fn waits(phase: &str, each: f64) -> Snapshot {
@@ -107,7 +107,7 @@ fn the_daemon_that_keeps_threads_waiting_is_named() {
         ("handle", "rpc.mountd", "nfs-mountd"),
         ("idmap", "rpc.idmapd", "nfs-idmapd"),
         ("gss", "rpc.svcgssd", "rpc-svcgssd"),
-        ("client_tracking", "nfsdcld", "/var/lib/nfs/nfsdcld"),
+        ("client_tracking", "nfsdcld", "/var/lib/nfs"),
     ] {
         let d = judge(asks(upcall, 30e-3, 40, 1.2));
         assert_eq!(kinds(&d), ["slow_upcall"], "{d:#?}");
@@ -169,4 +169,47 @@ fn what_threads_wait_for_is_told_beside_their_number() {
         text.contains("waiting for rpc.mountd or another daemon"),
         "{text}"
     );
+}
+
+/// What the agent does not tell is unknown, and not zero.
+#[test]
+fn a_wait_that_is_not_told_apart_is_not_ruled_out() {
+    let mut s = SERVER.snapshot();
+    s.probes = vec![ProbeStatus {
+        program: "sched_dirty_end".into(),
+        state: ProbeState::Unsupported,
+        ..unattached()
+    }];
+    let d = judge(s);
+    assert_eq!(d.share(Kind::WriteThrottle), None);
+    assert!(why_not(&d, Kind::WriteThrottle).contains("does not tell such waits"));
+    assert_eq!(d.share(Kind::MemoryReclaim), Some(0.0));
+    // An agent of an earlier release says nothing of upcalls.
+    let mut old = serde_json::to_value(SERVER.snapshot()).unwrap();
+    let phases = old["families"][f::RPC_PHASE.info.name]
+        .as_array_mut()
+        .unwrap();
+    phases.retain(|s| s["labels"][1] != "upcall");
+    let d = judge(serde_json::from_value(old).unwrap());
+    for kind in [
+        Kind::WriteThrottle,
+        Kind::SlowUpcall,
+        Kind::DelegationRecalls,
+        Kind::MemoryReclaim,
+    ] {
+        assert_eq!(d.share(kind), None, "{kind:?}");
+    }
+}
+
+fn unattached() -> ProbeStatus {
+    ProbeStatus {
+        probe: "sched".into(),
+        program: String::new(),
+        hook: String::new(),
+        gives: String::new(),
+        required: false,
+        state: ProbeState::Unsupported,
+        reason: "no such function".into(),
+        fix: String::new(),
+    }
 }

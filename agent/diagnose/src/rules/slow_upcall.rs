@@ -1,18 +1,22 @@
 //! `slow_upcall`: threads wait for rpc.mountd, rpc.idmapd, rpc.svcgssd or nfsdcld.
 //!
 //! The kernel keeps their answers for a while, so that waits are few. Each can be long: mountd asks DNS and the directory of
-//! users. A thread gives up after five seconds, and the request is deferred: its time in the server is then known to nobody, so
-//! that those waits are added to residence here.
+//! users. A thread gives up after five seconds, or one where no thread is free, and the request is deferred: its time in the
+//! server is then known to nobody, so that those waits are added to residence here.
 
 use crate::attribution::deferred_seconds;
-use crate::breakdown::{Breakdown, Upcall, part};
+use crate::breakdown::{Breakdown, Upcall, part, sum};
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::rules::evidence::{NO_PHASES, NOT_APART, evidence, percent, tail};
 use crate::thresholds::LONG_WAIT_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
+/// What stores the clients that may reclaim their state.
+const TRACKER: &str = "nfsdcld or nfsdcltrack";
+/// A daemon with a smaller part of the waiting is not named.
+const NAMED_PART: f64 = 0.1;
 /// Kinds of answers so many of which are described.
 const NAMED: usize = 3;
 
@@ -23,14 +27,21 @@ pub fn rule(context: &Context) -> RuleResult {
     let share = part(attribution.upcall + deferred, b.residence + deferred);
     RuleResult {
         kind: Kind::SlowUpcall,
-        share: b.phases.map(|_| share),
+        share: b.phases.filter(|_| b.rare_known).map(|_| share),
         of_threads: part(attribution.upcall + deferred, b.thread_seconds() + deferred),
         condition: slow,
         max_severity: Severity::Critical,
         summary: format!(
-            "{} of request time in the server is spent waiting for {}",
+            "{} of request time in the server{} is spent waiting for {}",
             percent(share),
-            b.upcalls.first().map_or("daemons", |u| daemon(&u.name).0)
+            match deferred > 0.0 {
+                true => ", and of the time of requests that were put aside,",
+                false => "",
+            },
+            match daemons(b).as_slice() {
+                [one] => one,
+                _ => "daemons",
+            }
         ),
         evidence: b
             .upcalls
@@ -42,6 +53,7 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: advice(b),
         ruled_out_reason: match (b.phases, b.upcalls.first().and_then(of_one)) {
             (None, _) => NO_PHASES.into(),
+            _ if !b.rare_known => NOT_APART.into(),
             (_, Some(e)) => e.text,
             (_, None) => "no thread waited for a daemon".into(),
         },
@@ -57,23 +69,35 @@ fn daemon(upcall: &str) -> (&'static str, &'static str) {
         "handle" => ("rpc.mountd", "which export a file handle belongs to"),
         "idmap" => ("rpc.idmapd", "the names or numbers of users"),
         "gss" => ("rpc.svcgssd", "whether a Kerberos ticket is right"),
-        "client_tracking" => ("nfsdcld", "which clients may reclaim their state"),
+        "client_tracking" => (TRACKER, "which clients may reclaim their state"),
         _ => ("a daemon", "something that nfscope does not know"),
     }
+}
+
+/// Daemons that have a good part of the waiting, the one with most first.
+fn daemons(b: &Breakdown) -> Vec<&'static str> {
+    let all = sum(b.upcalls.iter().map(|u| u.waits.sum));
+    let mut by_daemon: Vec<(&str, f64)> = Vec::new();
+    for u in &b.upcalls {
+        let name = daemon(&u.name).0;
+        match by_daemon.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, seconds)) => *seconds += u.waits.sum,
+            None => by_daemon.push((name, u.waits.sum)),
+        }
+    }
+    by_daemon.retain(|(_, seconds)| part(*seconds, all) >= NAMED_PART);
+    by_daemon.sort_by(|a, b| b.1.total_cmp(&a.1));
+    by_daemon.into_iter().map(|(name, _)| name).collect()
 }
 
 fn of_one(u: &Upcall) -> Option<Evidence> {
     let mean = u.waits.mean()?;
     let (who, what) = daemon(&u.name);
-    let longest = u.waits.counts.iter().rposition(|n| *n > 0);
-    let most = longest
-        .map(|i| u.waits.scheme.upper(i))
-        .filter(|m| m.is_finite());
     let text = format!(
-        "threads ask {who} {what}: {:.0} waits, {} on average{}",
+        "threads ask {who} {what}: {:.0} waits, {} on average, {}",
         u.waits.count(),
         seconds(mean),
-        most.map_or(String::new(), |m| format!(", {} at most", seconds(m)))
+        tail(&u.waits, mean)
     );
     let limit = Some(LONG_WAIT_SECONDS);
     Some(evidence(&f::UPCALL_WAIT.info, mean, limit, text))
@@ -90,7 +114,8 @@ fn deferred_evidence(b: &Breakdown, deferred: f64) -> Option<Evidence> {
 }
 
 fn advice(b: &Breakdown) -> Vec<String> {
-    let asked = |who: &str| b.upcalls.iter().any(|u| daemon(&u.name).0 == who);
+    let slow = daemons(b);
+    let asked = |who: &str| slow.contains(&who);
     let mut all = Vec::new();
     if asked("rpc.mountd") {
         all.push(
@@ -107,9 +132,9 @@ fn advice(b: &Breakdown) -> Vec<String> {
             "look at rpc.svcgssd and at the Kerberos server: systemctl status rpc-svcgssd".into(),
         );
     }
-    if asked("nfsdcld") {
+    if asked(TRACKER) {
         all.push(
-            "look at the disk below /var/lib/nfs/nfsdcld, on which nfsdcld stores each new client"
+            "look at the disk below /var/lib/nfs, on which each new client is stored (nfsdcld, nfsdcltrack)"
                 .into(),
         );
     }

@@ -77,6 +77,7 @@ impl Server {
         for (phase, each) in [
             ("queue", self.queue),
             ("execute", execute),
+            ("upcall", 0.0),
             ("reply", self.reply),
         ] {
             s.counter(&f::RPC_PHASE, ["3", phase], all(each));

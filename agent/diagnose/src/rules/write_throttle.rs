@@ -5,19 +5,20 @@ use crate::attribution::slowest_disk;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::evidence;
 use crate::rules::known_wait::{self, KnownWait};
-use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind};
+use nfscope_model::{Histogram, family as f};
 use nfscope_text::units::seconds;
 
 pub fn rule(context: &Context) -> RuleResult {
     let wait = KnownWait {
         kind: Kind::WriteThrottle,
         phase: |p| p.throttle,
+        program: "sched_dirty_end",
         attributed: context.attribution.throttle,
         waiting: "waiting until written data is stored",
         until: "until written data is stored",
     };
-    let of_zfs = !context.breakdown.zfs_throttle.is_empty();
+    let of_zfs = !pools(context).is_empty();
     let first = match of_zfs {
         true => {
             "more is written than the pool stores: look at the disks of the pool (zpool iostat -vl 1)"
@@ -33,11 +34,19 @@ pub fn rule(context: &Context) -> RuleResult {
     known_wait::result(context, &wait, evidence_for(context), advice)
 }
 
+/// Pools that hold writers back, which may be nfsd: the devices of an export on ZFS are not known.
+fn pools<'a>(context: &Context<'a>) -> &'a [(String, Histogram)] {
+    match context.breakdown.export_devices {
+        Some(_) => &[],
+        None => &context.breakdown.zfs_throttle,
+    }
+}
+
 /// Which pools hold writers back; else the slowest device, to which the data go.
 fn evidence_for(context: &Context) -> Vec<Evidence> {
     let b = context.breakdown;
     let mut all = Vec::new();
-    for (pool, waits) in &b.zfs_throttle {
+    for (pool, waits) in pools(context) {
         if let Some(mean) = waits.mean() {
             let text = format!(
                 "the pool {pool} holds writers back {:.0} times, {} on average",

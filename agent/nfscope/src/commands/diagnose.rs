@@ -27,6 +27,9 @@ const SLICES: u32 = 60;
 /// of this length at least: a reading of a large server takes some milliseconds of CPU time.
 const MIN_SLICE: Duration = Duration::from_secs(1);
 
+/// An agent that does not answer for so long has gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Watches for as long as asked and evaluates that as one window.
 ///
 /// # Errors
@@ -107,7 +110,7 @@ fn watch_in_slices(
 ) -> anyhow::Result<(Window, Vec<Window>)> {
     let mut first = windows.latest().cloned();
     let mut slices: Vec<Window> = Vec::new();
-    let begun = Instant::now();
+    let mut begun = Instant::now();
     let mut progress = ProgressLine::new(Duration::MAX);
     loop {
         let event = windows.next_with(|| {
@@ -128,10 +131,13 @@ fn watch_in_slices(
                     return Ok((last.since(first), slices));
                 }
             }
+            // One reading of many, or an agent that is being restarted: the window begins anew.
+            WindowEvent::Gone { since, .. } if since < PATIENCE => {}
             WindowEvent::Gone { why, .. } => anyhow::bail!(why),
             WindowEvent::Begun | WindowEvent::Attaching => {
                 first = windows.latest().cloned();
                 slices.clear();
+                begun = Instant::now();
             }
         }
     }

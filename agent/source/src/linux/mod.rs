@@ -291,7 +291,10 @@ impl Source for Linux {
         let kernel = KernelCounts::read();
         if let Some(l) = self.loaded.get("nfsd") {
             let phases = self.phases();
-            let timed = nfsd::read(l, &mut s, phases, &mut self.earlier, kernel.as_ref());
+            // Unknown is not zero.
+            let upcalls = self.attached("nfsd_ask") && self.attached("nfsd_answer");
+            let told = nfsd::Told { phases, upcalls };
+            let timed = nfsd::read(l, &mut s, told, &mut self.earlier, kernel.as_ref());
             self.accounting.read(l, &mut self.exports, &mut s);
             held::read(l, &mut self.exports, phases.is_some(), &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {

@@ -6,7 +6,7 @@ use super::maps::{Map, Shared};
 use super::object::Loaded;
 use super::plan::{self, Decision};
 use super::pod;
-use super::program::{Build, Kind, ON_DEMAND, Probe, Program, Variant};
+use super::program::{Build, Kind, ON_DEMAND, Probe, Program, Variant, When};
 use super::refusal::{Refusal, keep_log, refused_program, take_log};
 use super::shape;
 use crate::linux::host::facts::Facts;
@@ -46,7 +46,12 @@ pub fn load(
     kinds: &mut Kinds,
 ) -> (Option<Loaded>, Vec<ProbeStatus>) {
     let (loaded, states) = load_variant(probe, facts, shared, kinds);
-    let refused = |s: &ProbeStatus| s.state == ProbeState::Unsupported;
+    // Without one of the rare waits the books tell the others.
+    let of_books = |s: &ProbeStatus| {
+        let program = probe.programs.iter().find(|p| p.name == s.program);
+        program.is_some_and(|p| p.when == When::Books)
+    };
+    let refused = |s: &ProbeStatus| s.state == ProbeState::Unsupported && of_books(s);
     let by_books = plan::decide(probe, facts) == Decision::Load(Build::Btf)
         && variant(facts, shared).books
         // Programs that measure operations in that way already would count waits twice.

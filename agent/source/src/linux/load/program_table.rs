@@ -31,15 +31,13 @@ const fn io_half(name: &'static str, btf: &'static str) -> Program {
 }
 
 /// Beginning or end of a function in which threads seldom wait. Without it such a wait is part of `lock` or `disk`.
-const fn rare_half(name: &'static str, btf: &'static str) -> Program {
-    program(
-        name,
-        btf,
-        Err(NO_PHASES),
-        "rare waits of operations: throttling, memory reclaim, recalls of delegations",
-        false,
-    )
+const fn rare_half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
+    program(name, btf, Err(NO_PHASES), gives, false)
 }
+
+const RECALLS: &str = "which waits of an operation are for clients to return delegations";
+const THROTTLING: &str = "which waits of an operation are for dirty pages to be stored";
+const RECLAIM: &str = "which waits of an operation are for memory";
 
 /// Beginning or end of a function in which threads wait for a daemon.
 const fn upcall_half(name: &'static str, btf: &'static str) -> Program {
@@ -153,8 +151,8 @@ pub static PROBES: [Probe; 7] = [
             upcall_half("nfsd_lookup", "fentry/nfsd4_client_record_check"),
             upcall_half("nfsd_untracked", "fexit/nfsd4_client_record_remove"),
             upcall_half("nfsd_untrack", "fentry/nfsd4_client_record_remove"),
-            rare_half("nfsd_recalled", "fexit/nfsd_wait_for_delegreturn"),
-            rare_half("nfsd_recall", "fentry/nfsd_wait_for_delegreturn"),
+            rare_half("nfsd_recalled", "fexit/nfsd_wait_for_delegreturn", RECALLS),
+            rare_half("nfsd_recall", "fentry/nfsd_wait_for_delegreturn", RECALLS),
             program(
                 "nfsd_receive",
                 "tp_btf/svcsock_tcp_recv",
@@ -225,10 +223,18 @@ pub static PROBES: [Probe; 7] = [
             io_half("sched_io_begin", "fentry/io_schedule"),
             io_half("sched_iot_end", "fexit/io_schedule_timeout"),
             io_half("sched_iot_begin", "fentry/io_schedule_timeout"),
-            rare_half("sched_dirty_end", "fexit/balance_dirty_pages"),
-            rare_half("sched_dirty", "fentry/balance_dirty_pages"),
-            rare_half("sched_reclaimed", "tp_btf/mm_vmscan_direct_reclaim_end"),
-            rare_half("sched_reclaim", "tp_btf/mm_vmscan_direct_reclaim_begin"),
+            rare_half("sched_dirty_end", "fexit/balance_dirty_pages", THROTTLING),
+            rare_half("sched_dirty", "fentry/balance_dirty_pages", THROTTLING),
+            rare_half(
+                "sched_reclaimed",
+                "tp_btf/mm_vmscan_direct_reclaim_end",
+                RECLAIM,
+            ),
+            rare_half(
+                "sched_reclaim",
+                "tp_btf/mm_vmscan_direct_reclaim_begin",
+                RECLAIM,
+            ),
             Program {
                 when: When::NoBooks,
                 ..program(

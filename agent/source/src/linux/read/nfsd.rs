@@ -41,6 +41,15 @@ pub struct Phases {
     pub log: bool,
 }
 
+/// What the probes tell here.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    /// Phases of operations, where they are measured.
+    pub phases: Option<Phases>,
+    /// Waits for daemons.
+    pub upcalls: bool,
+}
+
 /// What one reading leaves to the next.
 #[derive(Debug, Default)]
 pub struct Earlier {
@@ -123,7 +132,7 @@ fn may_have(kernel: Option<&KernelCounts>, row: u32) -> bool {
 pub fn read(
     l: &Loaded,
     s: &mut Snapshot,
-    phases: Option<Phases>,
+    told: Told,
     earlier: &mut Earlier,
     kernel: Option<&KernelCounts>,
 ) -> Timed {
@@ -151,7 +160,7 @@ pub fn read(
                 ("3", _) | (_, "null" | "illegal") => {}
                 _ => timed.v4 += n,
             }
-            if let Some(p) = phases {
+            if let Some(p) = told.phases {
                 let wait = |i: usize| seconds(times.wait_ns[i]);
                 let [runqueue, log, disk, lock, throttle, upcall, recall, reclaim] =
                     std::array::from_fn(wait);
@@ -198,10 +207,12 @@ pub fn read(
             timed.rpcs += row.residence.count.iter().sum::<u64>();
             timed.io[0] += row.read_bytes;
             timed.io[1] += row.write_bytes;
-            requests(s, version, &row, l.build);
+            requests(s, version, &row, l.build, told.upcalls);
         }
     }
-    upcalls(l, s);
+    if told.upcalls {
+        upcalls(l, s);
+    }
     pools(l, s, earlier);
     if let Some(map) = l.map("nfsd_event") {
         use t::event as E;
@@ -229,15 +240,14 @@ pub fn read(
 }
 
 /// RPC requests of one version.
-fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build) {
+fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build, upcalls: bool) {
     let residence = time(&row.residence);
     // As with operations: a version that nobody has used has no series.
     if residence.count() == 0 {
         return;
     }
     s.histogram(&f::RPC_DURATION, [version], residence);
-    // The raw build cannot tell waits for daemons from the rest of receiving.
-    let told = |phase: &str| build == Build::Btf || phase != "upcall";
+    let told = |phase: &str| upcalls || phase != "upcall";
     let phases = phase::OF_RPC.iter().zip(row.phase_ns);
     for (phase, ns) in phases.filter(|(phase, _)| told(phase)) {
         s.counter(&f::RPC_PHASE, [version, phase], seconds(ns));
