@@ -2,7 +2,7 @@
 
 use crate::calibrate::Variant;
 use crate::change::Change;
-use crate::measured::Measured;
+use crate::measured::{Kind, Measured};
 use crate::server::{Log, Pace};
 use nfscope_text::units::seconds;
 
@@ -69,7 +69,7 @@ pub(crate) fn assumptions(m: &Measured, variants: &[Variant], change: &Change) -
             (Some(n), _) => format!("{} serves {n} requests at once: requests wait for it already", disk.name),
         });
     }
-    if m.per_request(|k| k.lock) > 0.02 * m.per_request(|k| k.mean) {
+    if m.per_request(Kind::sleep) > 0.02 * m.per_request(|k| k.mean) {
         all.push(match change.log_seconds {
             None => "waits for locks and for other threads stay as long as measured".to_owned(),
             Some(_) => "waits for locks and for other threads stay as long as measured; the interval includes that they shrink with \

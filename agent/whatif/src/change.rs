@@ -1,6 +1,6 @@
 //! A change of the server or of its load.
 
-use nfscope_text::units::seconds;
+use nfscope_text::units::{bytes, seconds};
 use serde::Serialize;
 
 /// What would be different; `None` stays as it was measured.
@@ -16,9 +16,38 @@ pub struct Change {
     pub cpus: Option<u32>,
     /// Times as many clients.
     pub clients_factor: Option<f64>,
+    /// Bytes of each WRITE.
+    pub write_bytes: Option<u64>,
+}
+
+/// A part of a server that can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The number of nfsd threads.
+    Threads,
+    /// The log's device.
+    Log,
+    /// The disks outside of the log.
+    Disk,
+    /// The number of CPUs.
+    Cpus,
 }
 
 impl Change {
+    /// What of the server is different; `None` for more than one part and for changes of the load.
+    pub fn part(&self) -> Option<Part> {
+        let load = self.clients_factor.is_some() || self.write_bytes.is_some();
+        let parts = [
+            (Part::Threads, self.threads.is_some()),
+            (Part::Log, self.log_seconds.is_some()),
+            (Part::Disk, self.disk_seconds.is_some()),
+            (Part::Cpus, self.cpus.is_some()),
+        ];
+        let mut changed = parts.into_iter().filter(|(_, changed)| *changed);
+        let only = changed.next().map(|(part, _)| part);
+        only.filter(|_| !load && changed.next().is_none())
+    }
+
     /// For example: 32 threads and a log of 0.1 ms.
     pub fn words(&self) -> String {
         let mut all = Vec::new();
@@ -36,6 +65,9 @@ impl Change {
         }
         if let Some(times) = self.clients_factor {
             all.push(format!("{times} times as many clients"));
+        }
+        if let Some(n) = self.write_bytes {
+            all.push(format!("WRITEs of {}", bytes(n as f64)));
         }
         all.join(" and ")
     }

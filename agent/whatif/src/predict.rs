@@ -3,11 +3,13 @@
 use crate::assumptions::assumptions;
 use crate::calibrate::{Variant, variants};
 use crate::change::Change;
-use crate::measured::{Measured, MeasuredLog};
+use crate::measured::Measured;
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
 use crate::server::{Log, Pace, Server};
 use crate::simulation::{Length, simulate};
+use crate::storage::MeasuredLog;
+use crate::write_size::by_byte;
 use nfscope_model::Window;
 use serde::Serialize;
 
@@ -18,6 +20,9 @@ pub(crate) const LENGTH: Length = Length {
 };
 /// No interval is narrower than so much to each side: what the lab showed the model to be worth.
 const LEAST: f64 = 0.05;
+
+/// The rate is not predicted where everything by request makes so many times as many requests as everything by byte, or as few.
+const WIDEST: f64 = 1.5;
 
 /// A value before and after, with the interval of the latter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -107,24 +112,41 @@ pub(crate) fn with(
     }
     // What of a commit is not the device's time, and waits for locks, may shrink with the device, or stay.
     let relief = match &m.log {
-        Some(log) if change.log_seconds.is_some() => Some(relieved(log, variants, change, m)?),
-        _ => None,
+        Some(log) if change.log_seconds.is_some() => relieved(log, variants, change, m)?,
+        _ => Vec::new(),
     };
+    let larger = match change.write_bytes {
+        Some(bytes) => resized(m, variants, change, bytes)?,
+        None => Vec::new(),
+    };
+    if let (Some(a), Some(b)) = (after.first(), larger.first()) {
+        let ends = [a.rate.min(b.rate), a.rate.max(b.rate)];
+        if ends[1] > ends[0] * WIDEST {
+            let ends = ends.map(|rate| scaled(m.rate, variants[0].base.rate, rate));
+            return Err(Refusal::WriteSize(ends));
+        }
+    }
     let each = |measured: f64, part: &dyn Fn(&Outcome) -> f64| {
         let one = |(v, o): (&Variant, &Outcome)| scaled(measured, part(&v.base), part(o));
-        let relieved = variants.iter().zip(relief.iter().flatten());
+        let also = |others| variants.iter().zip::<&Vec<Outcome>>(others);
         let all: Vec<f64> = variants
             .iter()
             .zip(&after)
-            .chain(relieved)
+            .chain(also(&relief))
+            .chain(also(&larger))
             .map(one)
             .collect();
+        // Between what costs by request and what costs by byte nothing is known: the middle.
+        let likely = match larger.first() {
+            Some(o) => (all[0] * one((&variants[0], o))).sqrt(),
+            None => all[0],
+        };
         let margin = LEAST
             .max(variants[0].error)
             .max(after[0].rate_error.min(0.2));
         Predicted {
             before: measured,
-            after: all[0],
+            after: likely,
             low: all.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - margin),
             high: all.iter().copied().fold(0.0, f64::max) * (1.0 + margin),
         }
@@ -199,6 +221,20 @@ fn relieved(
         for class in &mut server.classes {
             class.sleep = class.sleep.with_mean(class.sleep.mean() * factor);
         }
+        Ok(simulate(&server, LENGTH))
+    };
+    variants.iter().map(one).collect()
+}
+
+/// The outcomes where all that can cost by byte does.
+fn resized(
+    m: &Measured,
+    variants: &[Variant],
+    change: &Change,
+    bytes: u64,
+) -> Result<Vec<Outcome>, Refusal> {
+    let one = |v: &Variant| {
+        let server = by_byte(m, &changed(m, &v.server, change)?, bytes)?;
         Ok(simulate(&server, LENGTH))
     };
     variants.iter().map(one).collect()

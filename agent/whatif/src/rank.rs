@@ -1,7 +1,7 @@
 //! Which changes would be worth most.
 
 use crate::calibrate::variants;
-use crate::change::Change;
+use crate::change::{Change, Part};
 use crate::measured::Measured;
 use crate::predict::{LENGTH, Prediction, with};
 use crate::refusal::Refusal;
@@ -121,6 +121,11 @@ fn gain(p: Prediction) -> Plausible {
 }
 
 impl Plausible {
+    /// What of the server it changes.
+    pub fn part(&self) -> Option<Part> {
+        self.prediction.change.part()
+    }
+
     /// For example: 16 threads: 1.9 to 2.3 times as many requests.
     pub fn sentence(&self) -> String {
         let change = self.prediction.change.words();

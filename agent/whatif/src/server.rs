@@ -37,8 +37,10 @@ pub enum Log {
     Group {
         /// Commits at a time.
         at_once: usize,
-        /// Time of one.
+        /// Time of one, without what the CPUs add to it.
         commit: Durations,
+        /// CPU seconds of one, half of them before the device's requests and half behind them.
+        cpu: f64,
         /// Seconds that a commit waits for company before it starts.
         gather: f64,
     },
@@ -53,12 +55,14 @@ impl Log {
             Log::Group {
                 at_once,
                 commit,
+                cpu,
                 gather,
             } => {
                 let time = new(commit.mean());
                 Log::Group {
                     at_once: *at_once,
                     commit: commit.with_mean(time),
+                    cpu: *cpu,
                     gather: gather * time / commit.mean(),
                 }
             }
@@ -107,6 +111,8 @@ pub struct Server {
     pub cpus: usize,
     /// CPU time of the kernel and of programs for each request, outside of nfsd threads.
     pub other_cpu: Durations,
+    /// Whether that comes before nfsd's threads, as interrupts do; else it shares the CPUs with them, as programs do.
+    pub other_is_urgent: bool,
     /// The log.
     pub log: Log,
     /// The disks.

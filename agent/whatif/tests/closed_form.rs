@@ -27,6 +27,7 @@ fn server(streams: usize, think: f64, threads: usize) -> Server {
         }],
         cpus: 1,
         other_cpu: NONE,
+        other_is_urgent: false,
         log: Log::Delay(NONE),
         disk: Disk {
             at_once: None,
@@ -140,6 +141,7 @@ fn a_log_commits_all_that_wait_at_its_start() {
         s.log = Log::Group {
             at_once: 1,
             commit: Constant(0.008),
+            cpu: 0.0,
             gather: 0.0,
         };
         let o = run(&s, 20_000);
@@ -156,6 +158,7 @@ fn commits_side_by_side_wait_for_nobody() {
     s.log = Log::Group {
         at_once: 64,
         commit: Constant(0.008),
+        cpu: 0.0,
         gather: 0.0,
     };
     near(run(&s, 20_000).rate, 2000.0, 0.01);

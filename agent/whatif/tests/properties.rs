@@ -40,16 +40,19 @@ fn any(random: &mut SmallRng) -> Server {
             .collect(),
         cpus: random.random_range(1..5),
         other_cpu: Even(time(random, 1e-4)),
+        other_is_urgent: false,
         log: match random.random_range(0..3) {
             0 => Log::Delay(commit),
             1 => Log::Group {
                 at_once: random.random_range(1..9),
                 commit,
+                cpu: 0.0,
                 gather: 0.0,
             },
             _ => Log::Group {
                 at_once: 2,
                 commit,
+                cpu: 0.0,
                 gather: time(random, 1e-3),
             },
         },

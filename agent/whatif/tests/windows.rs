@@ -207,7 +207,7 @@ fn a_server_that_the_model_does_not_know_gets_no_prediction() {
         lock: 0.02,
         ..ext4(8)
     };
-    assert!(matches!(refused(locks), Refusal::Sleeps(_)));
+    assert!(matches!(refused(locks), Refusal::Sleeps(_, "lock")));
     // Execution of 32 ms by 8 threads cannot make so many.
     let odd = Writes {
         rate: 900.0,

@@ -1,0 +1,209 @@
+//! The server that a window describes, one for each answer to what the window does not tell.
+
+use crate::durations::Durations;
+use crate::measured::Measured;
+use crate::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
+
+/// Clients are busy without pause if so much of their time is spent in the server.
+const NO_PAUSE: f64 = 0.85;
+/// Of a commit or a log wait in a disk's queue.
+const QUEUED: f64 = 0.2;
+/// CPUs in use by more than this make tasks wait for each other.
+const BUSY_CPUS: f64 = 0.7;
+
+/// How the log works, most likely first.
+pub(crate) fn logs(m: &Measured) -> Vec<Log> {
+    let Some(log) = &m.log else {
+        return vec![Log::Delay(Durations::Constant(0.0))];
+    };
+    let mut all = Vec::new();
+    if let Some(commit) = &log.commit {
+        let group = |at_once: usize, gather: f64| Log::Group {
+            at_once,
+            commit: commit.clone(),
+            cpu: 0.0,
+            gather,
+        };
+        let longer = (log.wait.mean() - commit.mean()).max(0.0);
+        match log.fs.as_str() {
+            // jbd2 commits one transaction at a time.
+            "ext4" => all.push(group(1, 0.0)),
+            // The intent log holds a block back for a part of the last one's time, and writes blocks side by side.
+            "zfs" => all.extend([group(64, longer), group(64, 0.0), group(1, 0.0)]),
+            _ => all.extend([group(1, 0.0), group(2, 0.0), group(8, 0.0)]),
+        }
+    }
+    all.push(Log::Delay(log.wait.clone()));
+    all
+}
+
+/// How many requests the disks serve at once, most likely first.
+pub(crate) fn disks(m: &Measured) -> Vec<Disk> {
+    let time = m.per_request(|k| k.disk);
+    let Some(disk) = &m.disk else {
+        return vec![Disk {
+            at_once: None,
+            service: Durations::Exponential(time),
+        }];
+    };
+    let with = |at_once| Disk {
+        at_once,
+        service: disk.service.clone(),
+    };
+    let seen = Some(disk.in_flight.ceil() as usize);
+    if time < 0.1 * m.per_request(|k| k.mean) {
+        return vec![with(None)];
+    }
+    if disk.queued > QUEUED {
+        return vec![with(seen)];
+    }
+    vec![with(None), with(seen)]
+}
+
+/// Whether clients are taken to ask by the clock.
+pub(crate) fn paces(m: &Measured) -> Vec<bool> {
+    let pauses = m.clients.iter().map(|(rate, _)| 1.0 - rate * m.residence);
+    match pauses.sum::<f64>() / (m.clients.len() as f64) > 1.0 - NO_PAUSE {
+        true => vec![true, false],
+        false => vec![false],
+    }
+}
+
+/// Whether what the CPUs do outside of nfsd goes before it, most likely first. It matters where CPUs are scarce.
+pub(crate) fn who_is_urgent(m: &Measured) -> Vec<bool> {
+    let local = m.clients_are_local;
+    match m.cpu_busy > BUSY_CPUS * m.cpus as f64 {
+        true => vec![!local, local],
+        false => vec![!local],
+    }
+}
+
+/// CPU seconds of a request outside of nfsd's threads.
+pub(crate) fn other_cpu(m: &Measured) -> f64 {
+    let nfsd = m.per_request(|k| k.cpu) + m.framing;
+    let room = (m.cpu_busy / m.rate - nfsd).max(0.0);
+    room - (m.receive + m.reply).min(room)
+}
+
+/// The server with this log and these disks.
+pub(crate) fn server(
+    m: &Measured,
+    log: &Log,
+    disk: &Disk,
+    paced: bool,
+    other_is_urgent: bool,
+) -> Server {
+    let mean_disk = disk.service.mean();
+    let log_time = m.per_request(|k| k.log);
+    let waits = m.log.as_ref().map_or(0.0, |l| l.waits);
+    let requests: f64 = m.kinds.iter().map(|k| k.count).sum();
+    let waits_per_request = waits / requests.max(1e-12);
+    let nfsd = m.per_request(|k| k.cpu) + m.framing;
+    let cpu_each = m.cpu_busy / m.rate;
+    // Receiving and replying is work as far as the CPUs were busy at all, and waiting for a CPU beyond that.
+    let room = (cpu_each - nfsd).max(0.0);
+    let network = (m.receive + m.reply).min(room);
+    let scale = network / (m.receive + m.reply).max(1e-12);
+    let classes = m.kinds.iter().map(|k| Class {
+        name: format!("{} {}", k.op, k.version),
+        receive: Durations::Even(m.receive * scale + m.framing),
+        cpu: Durations::Even(k.cpu),
+        disk_visits: if mean_disk > 0.0 {
+            k.disk / mean_disk
+        } else {
+            0.0
+        },
+        log_waits: match log_time > 0.0 {
+            true => (k.log / log_time * waits_per_request).max(0.0),
+            false => 0.0,
+        },
+        sleep: Durations::Even(k.sleep()),
+        reply: Durations::Even(m.reply * scale),
+    });
+    // What writes the log has a part of it.
+    let log_cpu = match (log, &m.log) {
+        (Log::Group { cpu, .. }, Some(measured)) => cpu * measured.commits_by_request(m.requests()),
+        _ => 0.0,
+    };
+    let other_cpu = (room - network - log_cpu).max(0.0);
+    Server {
+        classes: classes.collect(),
+        pools: m
+            .pools
+            .iter()
+            .map(|(threads, share)| Pool {
+                threads: *threads,
+                share: *share,
+            })
+            .collect(),
+        cpus: m.cpus,
+        other_cpu: Durations::Even(other_cpu),
+        other_is_urgent,
+        log: log.clone(),
+        disk: disk.clone(),
+        clients: clients(m, paced, other_cpu),
+    }
+}
+
+/// Clients that ask alike, so often and so long, are one group. Those whose requests take longest get the kinds that do.
+fn clients(m: &Measured, paced: bool, other_cpu: f64) -> Vec<Clients> {
+    let average = m.rate / m.clients.len().max(1) as f64;
+    let mut one_by_one: Vec<(f64, f64)> = m
+        .clients
+        .iter()
+        .copied()
+        .filter(|c| c.0 > average * 0.02)
+        .collect();
+    one_by_one.sort_by(|a, b| a.1.total_cmp(&b.1));
+    // (clients, rate, execution time times rate, time of the first)
+    let mut groups: Vec<(usize, f64, f64, f64)> = Vec::new();
+    for (rate, mean) in one_by_one {
+        match groups.last_mut() {
+            Some(g) if mean < g.3 * 2.0 => {
+                g.0 += 1;
+                g.1 += rate;
+                g.2 += rate * mean;
+            }
+            _ => groups.push((1, rate, rate * mean, mean)),
+        }
+    }
+    if groups.is_empty() {
+        groups.push((1, m.rate, m.rate * m.per_request(|k| k.mean), 0.0));
+    }
+    let all: f64 = groups.iter().map(|g| g.1).sum();
+    let requests: f64 = m.kinds.iter().map(|k| k.count).sum();
+    let mut left: Vec<(usize, f64)> = m
+        .kinds
+        .iter()
+        .map(|k| k.count / requests)
+        .enumerate()
+        .collect();
+    left.sort_by(|a, b| m.kinds[a.0].mean.total_cmp(&m.kinds[b.0].mean));
+    let executed = m.per_request(|k| k.mean);
+    let outside = m.residence - executed;
+    let count = m.kinds.len();
+    groups
+        .into_iter()
+        .map(|(n, rate, time, _)| {
+            let mut mix = vec![0.0; count];
+            let mut wanted = rate / all;
+            for (kind, share) in &mut left {
+                let part = share.min(wanted);
+                mix[*kind] += part;
+                *share -= part;
+                wanted -= part;
+            }
+            let rate = rate / all * m.rate;
+            let residence = time / rate * (m.rate / all) + outside;
+            let inside = rate * residence;
+            let streams = n.max((inside - 0.1).round() as usize).max(1);
+            let cycle = streams as f64 / rate;
+            let pause = (cycle - residence - other_cpu).max(0.0);
+            let pace = match paced && pause > 0.0 {
+                true => Pace::Period(cycle),
+                false => Pace::Think(pause),
+            };
+            Clients { streams, pace, mix }
+        })
+        .collect()
+}

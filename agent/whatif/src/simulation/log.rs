@@ -1,0 +1,136 @@
+//! The log: who waits for it, and its commits.
+
+use super::event::Event;
+use super::run::Run;
+use crate::server::Log;
+
+/// What waits for the log and what it writes.
+pub(super) struct LogState {
+    waiting: Vec<usize>,
+    gathering: bool,
+    /// Requests that each commit under way carries.
+    carried: Vec<Vec<usize>>,
+    began: Vec<f64>,
+    is_written: Vec<bool>,
+    /// One that has no CPU yet takes along whoever comes until then.
+    is_coming: bool,
+    idle: Vec<usize>,
+}
+
+impl LogState {
+    pub fn new(at_once: usize) -> LogState {
+        LogState {
+            waiting: Vec::new(),
+            gathering: false,
+            carried: vec![Vec::new(); at_once],
+            began: vec![0.0; at_once],
+            is_written: vec![false; at_once],
+            is_coming: false,
+            idle: (0..at_once).collect(),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// A request waits until the log is durable.
+    pub fn wait_for_log(&mut self, s: usize) {
+        self.streams[s].waits_since = self.now;
+        match &self.server.log {
+            Log::Group { gather, .. } => {
+                self.log.waiting.push(s);
+                if *gather > 0.0 && self.log.waiting.len() == 1 {
+                    self.log.gathering = true;
+                    self.at(self.now + gather, Event::Gathered);
+                }
+                self.start_commit();
+            }
+            Log::Delay(wait) => {
+                let time = wait.draw(&mut self.random);
+                self.at(self.now + time, Event::Logged(s));
+            }
+        }
+    }
+
+    pub fn gathered(&mut self) {
+        self.log.gathering = false;
+        self.start_commit();
+    }
+
+    fn start_commit(&mut self) {
+        let Log::Group { cpu, .. } = &self.server.log else {
+            return;
+        };
+        if self.log.gathering || self.log.is_coming || self.log.waiting.is_empty() {
+            return;
+        }
+        let all_idle = self.log.idle.len() == self.log.carried.len();
+        let Some(slot) = self.log.idle.pop() else {
+            return;
+        };
+        if all_idle {
+            self.tally.log_since = self.now;
+        }
+        self.log.is_written[slot] = false;
+        self.log.is_coming = true;
+        match *cpu > 0.0 {
+            true => self.compute(self.log_from + slot, cpu / 2.0),
+            false => {
+                self.log_runs(slot);
+                self.write(slot);
+            }
+        }
+    }
+
+    /// What writes the log has a CPU: whoever waits by now is carried.
+    pub fn log_runs(&mut self, slot: usize) {
+        if !self.log.is_written[slot] {
+            self.log.is_coming = false;
+            self.log.began[slot] = self.now;
+            self.log.carried[slot] = std::mem::take(&mut self.log.waiting);
+        }
+    }
+
+    /// Its burst before or after the device's requests has ended.
+    pub fn log_computed(&mut self, slot: usize) {
+        match self.log.is_written[slot] {
+            true => self.committed(slot),
+            false => self.write(slot),
+        }
+    }
+
+    fn write(&mut self, slot: usize) {
+        let Log::Group { commit, .. } = &self.server.log else {
+            return;
+        };
+        let time = commit.draw(&mut self.random);
+        self.at(self.now + time, Event::Written(slot));
+    }
+
+    pub fn written(&mut self, slot: usize) {
+        self.log.is_written[slot] = true;
+        match &self.server.log {
+            Log::Group { cpu, .. } if *cpu > 0.0 => self.compute(self.log_from + slot, cpu / 2.0),
+            _ => self.committed(slot),
+        }
+    }
+
+    fn committed(&mut self, slot: usize) {
+        self.tally.commits += 1;
+        self.tally.commit_time += self.now - self.log.began[slot];
+        let served = std::mem::take(&mut self.log.carried[slot]);
+        self.log.idle.push(slot);
+        if self.log.idle.len() == self.log.carried.len() {
+            self.tally.log_time += self.now - self.tally.log_since;
+        }
+        self.start_commit();
+        for s in served {
+            self.logged(s);
+        }
+    }
+
+    pub fn logged(&mut self, s: usize) {
+        self.tally.log.0 += 1;
+        self.tally.log.1 += self.now - self.streams[s].waits_since;
+        self.advance(s);
+    }
+}
