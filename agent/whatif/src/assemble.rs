@@ -10,6 +10,8 @@ const NO_PAUSE: f64 = 0.85;
 const QUEUED: f64 = 0.2;
 /// CPUs in use by more than this make tasks wait for each other.
 const BUSY_CPUS: f64 = 0.7;
+/// CPUs that are in use by more than this are full.
+const FULL_CPUS: f64 = 0.95;
 
 /// How the log works, most likely first.
 pub(crate) fn logs(m: &Measured) -> Vec<Log> {
@@ -60,21 +62,38 @@ pub(crate) fn disks(m: &Measured) -> Vec<Disk> {
     vec![with(None), with(seen)]
 }
 
-/// Whether clients are taken to ask by the clock.
-pub(crate) fn paces(m: &Measured) -> Vec<bool> {
-    let pauses = m.clients.iter().map(|(rate, _)| 1.0 - rate * m.residence);
-    match pauses.sum::<f64>() / (m.clients.len() as f64) > 1.0 - NO_PAUSE {
-        true => vec![true, false],
-        false => vec![false],
-    }
+/// When clients ask again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Asks {
+    /// At the reply: what else they seem to pause they wait for a CPU of the server, where their programs run.
+    AtOnce,
+    /// A while after the reply.
+    AfterPause,
+    /// By the clock.
+    ByTheClock,
 }
 
-/// Whether what the CPUs do outside of nfsd goes before it, most likely first. It matters where CPUs are scarce.
+/// When clients ask again, most likely first.
+pub(crate) fn asks(m: &Measured) -> Vec<Asks> {
+    let pauses = m.clients.iter().map(|(rate, _)| 1.0 - rate * m.residence);
+    let pause = pauses.sum::<f64>() / (m.clients.len() as f64) > 1.0 - NO_PAUSE;
+    let mut all = match pause {
+        true => vec![Asks::ByTheClock, Asks::AfterPause],
+        false => vec![Asks::AfterPause],
+    };
+    if m.clients_are_local && m.cpu_busy > FULL_CPUS * m.cpus as f64 {
+        all.insert(0, Asks::AtOnce);
+    }
+    all
+}
+
+/// Whether what the CPUs do outside of nfsd goes before it, as interrupts do, most likely first. Programs of clients on the server
+/// itself do not. It matters where CPUs are scarce.
 pub(crate) fn who_is_urgent(m: &Measured) -> Vec<bool> {
-    let local = m.clients_are_local;
     match m.cpu_busy > BUSY_CPUS * m.cpus as f64 {
-        true => vec![!local, local],
-        false => vec![!local],
+        _ if m.clients_are_local => vec![false],
+        true => vec![true, false],
+        false => vec![true],
     }
 }
 
@@ -90,7 +109,7 @@ pub(crate) fn server(
     m: &Measured,
     log: &Log,
     disk: &Disk,
-    paced: bool,
+    asks: Asks,
     other_is_urgent: bool,
 ) -> Server {
     let mean_disk = disk.service.mean();
@@ -141,12 +160,12 @@ pub(crate) fn server(
         other_is_urgent,
         log: log.clone(),
         disk: disk.clone(),
-        clients: clients(m, paced, other_cpu),
+        clients: clients(m, asks, other_cpu),
     }
 }
 
 /// Clients that ask alike, so often and so long, are one group. Those whose requests take longest get the kinds that do.
-fn clients(m: &Measured, paced: bool, other_cpu: f64) -> Vec<Clients> {
+fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
     let average = m.rate / m.clients.len().max(1) as f64;
     let mut one_by_one: Vec<(f64, f64)> = m
         .clients
@@ -182,28 +201,40 @@ fn clients(m: &Measured, paced: bool, other_cpu: f64) -> Vec<Clients> {
     let executed = m.per_request(|k| k.mean);
     let outside = m.residence - executed;
     let count = m.kinds.len();
+    let groups = groups.into_iter().map(|(n, rate, time, _)| {
+        let mut mix = vec![0.0; count];
+        let mut wanted = rate / all;
+        for (kind, share) in &mut left {
+            let part = share.min(wanted);
+            mix[*kind] += part;
+            *share -= part;
+            wanted -= part;
+        }
+        let rate = rate / all * m.rate;
+        let residence = time / rate * (m.rate / all) + outside;
+        let inside = rate * residence;
+        let streams = n.max((inside - 0.1).round() as usize).max(1);
+        let cycle = streams as f64 / rate;
+        let pause = (cycle - residence - other_cpu).max(0.0);
+        (streams, cycle, pause, mix)
+    });
+    let groups: Vec<_> = groups.collect();
+    // Requests of some clients wait longer for a thread than those of others, and only the mean is known. All pauses together are
+    // known by Little's law.
+    let streams: usize = groups.iter().map(|g| g.0).sum();
+    let outside = (streams as f64 - m.rate * (m.residence + other_cpu)).max(0.0);
+    let pausing: f64 = groups.iter().map(|g| g.0 as f64 * g.2 / g.1).sum();
+    let part = (outside / pausing.max(1e-12)).min(1.0);
     groups
         .into_iter()
-        .map(|(n, rate, time, _)| {
-            let mut mix = vec![0.0; count];
-            let mut wanted = rate / all;
-            for (kind, share) in &mut left {
-                let part = share.min(wanted);
-                mix[*kind] += part;
-                *share -= part;
-                wanted -= part;
-            }
-            let rate = rate / all * m.rate;
-            let residence = time / rate * (m.rate / all) + outside;
-            let inside = rate * residence;
-            let streams = n.max((inside - 0.1).round() as usize).max(1);
-            let cycle = streams as f64 / rate;
-            let pause = (cycle - residence - other_cpu).max(0.0);
-            let pace = match paced && pause > 0.0 {
-                true => Pace::Period(cycle),
-                false => Pace::Think(pause),
-            };
-            Clients { streams, pace, mix }
+        .map(|(streams, cycle, pause, mix)| Clients {
+            streams,
+            pace: match asks {
+                Asks::ByTheClock if pause > 0.0 => Pace::Period(cycle),
+                Asks::AtOnce => Pace::Think(0.0),
+                _ => Pace::Think(pause * part),
+            },
+            mix,
         })
         .collect()
 }

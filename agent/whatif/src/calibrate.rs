@@ -5,12 +5,12 @@
 //! measured rate, residence and log wait are dropped; the others all predict, and their spread is the interval (K. Beven and
 //! A. Binley, The future of distributed models, Hydrological Processes 6, 1992).
 
-use crate::assemble::{disks, logs, other_cpu, paces, server, who_is_urgent};
+use crate::assemble::{Asks, asks, disks, logs, other_cpu, server, who_is_urgent};
+use crate::check::check;
 use crate::durations::Durations;
 use crate::measured::Measured;
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
-use crate::check::check;
 use crate::server::{Log, Server};
 use crate::simulation::{Length, simulate};
 
@@ -38,9 +38,9 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
         for other_is_urgent in who_is_urgent(m) {
             let log = with_cpu(m, &log, other_is_urgent, length);
             for disk in disks(m) {
-                for paced in paces(m) {
+                for asks in asks(m) {
                     rank += 1;
-                    let v = variant(m, server(m, &log, &disk, paced, other_is_urgent), length);
+                    let v = variant(m, server(m, &log, &disk, asks, other_is_urgent), length);
                     if best.as_ref().is_none_or(|b| v.error < b.error) {
                         best = Some(v.clone());
                     }
@@ -49,6 +49,35 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
                     }
                 }
             }
+        }
+    }
+    if std::env::var_os("DBG").is_some() {
+        for (r, v) in &fitting {
+            eprintln!(
+                "{r} err {:.3} log {:?} other {:?} urgent {} disk {:?} clients {:?}\n  base {:?}",
+                v.error,
+                match &v.server.log {
+                    Log::Group {
+                        at_once,
+                        cpu,
+                        gather,
+                        commit,
+                    } => format!(
+                        "group {at_once} cpu {cpu} gather {gather} commit {}",
+                        commit.mean()
+                    ),
+                    Log::Delay(d) => format!("delay {}", d.mean()),
+                },
+                v.server.other_cpu,
+                v.server.other_is_urgent,
+                v.server.disk.at_once,
+                v.server
+                    .clients
+                    .iter()
+                    .map(|c| (c.streams, c.pace))
+                    .collect::<Vec<_>>(),
+                v.base
+            )
         }
     }
     let least = best.as_ref().map_or(0.0, |b| b.error);
@@ -118,7 +147,13 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
         return log.clone();
     };
     let time_with = |cpu: f64| {
-        let server = server(m, &with(on_device, cpu), disk, false, other_is_urgent);
+        let server = server(
+            m,
+            &with(on_device, cpu),
+            disk,
+            Asks::AfterPause,
+            other_is_urgent,
+        );
         simulate(&server, length).commit
     };
     let mut cpu = most;

@@ -77,8 +77,13 @@ impl Run<'_> {
         }
     }
 
-    /// A thread takes a request.
-    fn take(&mut self, s: usize, thread: usize) {
+    /// A thread with a CPU takes the request that has waited longest.
+    pub fn take_first(&mut self, thread: usize) {
+        let pool = self.pool_of[thread];
+        let Some(s) = self.queues[pool].pop_front() else {
+            return;
+        };
+        self.wake_thread(pool);
         let waited = self.now - self.streams[s].arrived;
         self.tally.queue.push(waited);
         self.works_on[thread] = s;
@@ -99,10 +104,8 @@ impl Run<'_> {
             Step::Outside => {
                 let pool = self.streams[s].pool;
                 self.streams[s].arrived = self.now;
-                match self.idle_threads[pool].pop() {
-                    Some(thread) => self.take(s, thread),
-                    None => self.queues[pool].push_back(s),
-                }
+                self.queues[pool].push_back(s);
+                self.wake_thread(pool);
             }
             Step::Receive => {
                 self.tally.thread_time += self.now - self.streams[s].began;
@@ -157,7 +160,7 @@ impl Run<'_> {
 
     fn replied(&mut self, s: usize) {
         let stream = &self.streams[s];
-        let (pool, group, thread) = (stream.pool, stream.group, stream.thread);
+        let (group, thread) = (stream.group, stream.thread);
         self.tally.thread_time += self.now - self.streams[s].began;
         self.tally.residence += self.now - self.streams[s].arrived;
         self.tally.done += 1;
@@ -176,9 +179,6 @@ impl Run<'_> {
         };
         self.streams[s].due = due;
         self.at(due, Event::Ask(s));
-        match self.queues[pool].pop_front() {
-            Some(other) => self.take(other, thread),
-            None => self.idle_threads[pool].push(thread),
-        }
+        self.look(thread);
     }
 }

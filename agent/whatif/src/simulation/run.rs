@@ -26,6 +26,13 @@ pub(super) struct Run<'a> {
     /// Of each task: the request that it works on, and how long its burst is.
     pub works_on: Vec<usize>,
     bursts: Vec<f64>,
+    /// Of each task, if it is a thread.
+    pub pool_of: Vec<usize>,
+    /// Threads that have no request yet and take the first one when they have a CPU.
+    looks: Vec<bool>,
+    /// Those of them that slept until a request came, and of each pool whether there is one.
+    wakes: Vec<bool>,
+    is_waking: Vec<bool>,
     /// A task whose burst has just ended and which has not gone to sleep.
     awake: Option<usize>,
     pub log_from: usize,
@@ -49,6 +56,10 @@ impl<'a> Run<'a> {
         if server.other_is_urgent {
             (0..threads_from).for_each(|task| scheduler.set_urgent(task));
         }
+        let mut pool_of = vec![0; threads_from];
+        for (i, pool) in server.pools.iter().enumerate() {
+            pool_of.extend(std::iter::repeat_n(i, pool.threads));
+        }
         let mut first = threads_from;
         let idle_threads = server.pools.iter().map(|p| {
             let all = (first..first + p.threads).rev().collect();
@@ -67,6 +78,10 @@ impl<'a> Run<'a> {
             scheduler,
             works_on: (0..tasks).collect(),
             bursts: vec![0.0; tasks],
+            pool_of,
+            looks: vec![false; tasks],
+            wakes: vec![false; tasks],
+            is_waking: vec![false; server.pools.len()],
             awake: None,
             log_from,
             log: LogState::new(commits),
@@ -117,10 +132,10 @@ impl<'a> Run<'a> {
             Event::Written(slot) => self.written(slot),
         }
         while let Some(task) = self.scheduler.next(now) {
-            if task >= self.log_from {
-                self.log_runs(task - self.log_from);
+            match std::mem::take(&mut self.looks[task]) {
+                true => self.looks_with_a_cpu(task),
+                false => self.run_burst(task),
             }
-            self.run_burst(task);
         }
         true
     }
@@ -138,9 +153,53 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// A request waits, or one more: a thread of its pool wakes. There is one at a time that has woken and has no CPU yet
+    /// (svc_pool_wake_idle_thread()): it wakes the next one where there is more to do.
+    pub fn wake_thread(&mut self, pool: usize) {
+        if self.is_waking[pool] || self.queues[pool].is_empty() {
+            return;
+        }
+        if let Some(thread) = self.idle_threads[pool].pop() {
+            self.is_waking[pool] = true;
+            self.wakes[thread] = true;
+            self.look(thread);
+        }
+    }
+
+    /// A thread without a request looks for one: those that wait are taken in order, whichever thread has a CPU first.
+    pub fn look(&mut self, thread: usize) {
+        if self.awake != Some(thread) {
+            self.looks[thread] = true;
+            self.scheduler.wake(self.now, thread);
+        } else if self.queues[self.pool_of[thread]].is_empty() {
+            self.idle_threads[self.pool_of[thread]].push(thread);
+        } else if self.scheduler.keeps(self.now, thread) {
+            self.take_first(thread);
+        } else {
+            self.awake = None;
+            self.looks[thread] = true;
+        }
+    }
+
+    fn looks_with_a_cpu(&mut self, thread: usize) {
+        self.awake = Some(thread);
+        if std::mem::take(&mut self.wakes[thread]) {
+            self.is_waking[self.pool_of[thread]] = false;
+        }
+        match self.queues[self.pool_of[thread]].is_empty() {
+            true => self.idle_threads[self.pool_of[thread]].push(thread),
+            false => self.take_first(thread),
+        }
+        if self.awake.take() == Some(thread) {
+            self.scheduler.sleep(self.now, thread);
+        }
+    }
+
     fn run_burst(&mut self, task: usize) {
+        if task >= self.log_from {
+            self.log_runs(task - self.log_from);
+        }
         let time = self.bursts[task];
-        self.scheduler.charge(task, time);
         self.tally.cpu_time += time;
         self.at(self.now + time, Event::Burst(task));
     }
@@ -152,7 +211,7 @@ impl<'a> Run<'a> {
             false => self.advance(self.works_on[task]),
         }
         if self.awake.take() == Some(task) {
-            self.scheduler.sleep(self.now);
+            self.scheduler.sleep(self.now, task);
         }
     }
 
