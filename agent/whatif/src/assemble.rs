@@ -1,11 +1,14 @@
 //! The server that a window describes, one for each answer to what the window does not tell.
 
 use crate::durations::Durations;
-use crate::measured::Measured;
+use crate::measured::{Kind, Measured};
 use crate::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
 
 /// Clients are busy without pause if so much of their time is spent in the server.
 const NO_PAUSE: f64 = 0.85;
+/// Clients with so many requests in the server have more than one under way. Some have their requests in queues for longer
+/// than the mean that is known of all.
+const SEVERAL: f64 = 1.3;
 /// Of a commit or a log wait in a disk's queue.
 const QUEUED: f64 = 0.2;
 /// CPUs in use by more than this make tasks wait for each other.
@@ -26,16 +29,23 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
             cpu: 0.0,
             gather,
         };
-        let longer = (log.wait.mean() - commit.mean()).max(0.0);
         match log.fs.as_str() {
             // jbd2 commits one transaction at a time.
             "ext4" => all.push(group(1, 0.0)),
-            // The intent log holds a block back for a part of the last one's time, and writes blocks side by side.
-            "zfs" => all.extend([group(64, longer), group(64, 0.0), group(1, 0.0)]),
+            // The intent log writes blocks side by side, and holds each back for a part of the last one's time: 10 %, before 2.2
+            // 5 % (zfs_commit_timeout_pct).
+            "zfs" => {
+                let gather = [0.1, 0.05, 0.0].map(|part| part * commit.mean());
+                all.extend(gather.map(|gather| group(64, gather)));
+                all.push(group(1, 0.0));
+            }
             _ => all.extend([group(1, 0.0), group(2, 0.0), group(8, 0.0)]),
         }
     }
-    all.push(Log::Delay(log.wait.clone()));
+    // The wait for a CPU behind it is the simulation's.
+    let asleep = m.per_request(|k| k.log) * m.requests() / log.waits;
+    let wait = asleep.min(log.wait.mean());
+    all.push(Log::Delay(log.wait.with_mean(wait)));
     all
 }
 
@@ -98,10 +108,23 @@ pub(crate) fn who_is_urgent(m: &Measured) -> Vec<bool> {
 }
 
 /// CPU seconds of a request outside of nfsd's threads.
-pub(crate) fn other_cpu(m: &Measured) -> f64 {
+fn other_cpu(m: &Measured) -> f64 {
     let nfsd = m.per_request(|k| k.cpu) + m.framing;
     let room = (m.cpu_busy / m.rate - nfsd).max(0.0);
     room - (m.receive + m.reply).min(room)
+}
+
+/// Whether the thread that waits writes the log itself: its CPU time is the operation's then.
+fn is_written_by_threads(m: &Measured) -> bool {
+    m.log.as_ref().is_some_and(|l| l.fs == "btrfs")
+}
+
+/// CPU seconds of a request in which writing the log may be.
+pub(crate) fn log_cpu_of(m: &Measured) -> f64 {
+    match is_written_by_threads(m) {
+        true => m.per_request(|k| if k.log > 0.0 { k.cpu } else { 0.0 }),
+        false => other_cpu(m),
+    }
 }
 
 /// The server with this log and these disks.
@@ -123,10 +146,23 @@ pub(crate) fn server(
     let room = (cpu_each - nfsd).max(0.0);
     let network = (m.receive + m.reply).min(room);
     let scale = network / (m.receive + m.reply).max(1e-12);
+    // What writes the log has a part of what the threads computed, or of what the CPUs did beside them.
+    let log_cpu = match (log, &m.log) {
+        (Log::Group { cpu, .. }, Some(measured)) => cpu * measured.commits_by_request(m.requests()),
+        _ => 0.0,
+    };
+    let (of_threads, of_others) = match is_written_by_threads(m) {
+        true => (log_cpu / log_cpu_of(m).max(1e-12), 0.0),
+        false => (0.0, log_cpu),
+    };
+    let cpu_of = |k: &Kind| match k.log > 0.0 {
+        true => k.cpu * (1.0 - of_threads).max(0.0),
+        false => k.cpu,
+    };
     let classes = m.kinds.iter().map(|k| Class {
         name: format!("{} {}", k.op, k.version),
         receive: Durations::Even(m.receive * scale + m.framing),
-        cpu: Durations::Even(k.cpu),
+        cpu: Durations::Even(cpu_of(k)),
         disk_visits: if mean_disk > 0.0 {
             k.disk / mean_disk
         } else {
@@ -139,12 +175,7 @@ pub(crate) fn server(
         sleep: Durations::Even(k.sleep()),
         reply: Durations::Even(m.reply * scale),
     });
-    // What writes the log has a part of it.
-    let log_cpu = match (log, &m.log) {
-        (Log::Group { cpu, .. }, Some(measured)) => cpu * measured.commits_by_request(m.requests()),
-        _ => 0.0,
-    };
-    let other_cpu = (room - network - log_cpu).max(0.0);
+    let other_cpu = (room - network - of_others).max(0.0);
     Server {
         classes: classes.collect(),
         pools: m
@@ -213,7 +244,10 @@ fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
         let rate = rate / all * m.rate;
         let residence = time / rate * (m.rate / all) + outside;
         let inside = rate * residence;
-        let streams = n.max((inside - 0.1).round() as usize).max(1);
+        let streams = match inside > n as f64 * SEVERAL {
+            true => inside.round() as usize,
+            false => n,
+        };
         let cycle = streams as f64 / rate;
         let pause = (cycle - residence - other_cpu).max(0.0);
         (streams, cycle, pause, mix)

@@ -5,7 +5,7 @@
 //! measured rate, residence and log wait are dropped; the others all predict, and their spread is the interval (K. Beven and
 //! A. Binley, The future of distributed models, Hydrological Processes 6, 1992).
 
-use crate::assemble::{Asks, asks, disks, logs, other_cpu, server, who_is_urgent};
+use crate::assemble::{asks, disks, log_cpu_of, logs, server, who_is_urgent};
 use crate::check::check;
 use crate::durations::Durations;
 use crate::measured::Measured;
@@ -17,7 +17,7 @@ use crate::simulation::{Length, simulate};
 /// A variant may be off by this part of what was measured.
 pub(crate) const TOLERANCE: f64 = 0.15;
 /// Simulations that look for the CPU time of a commit.
-const STEPS: usize = 3;
+const STEPS: usize = 5;
 
 /// One answer to what was not measured.
 #[derive(Debug, Clone)]
@@ -115,8 +115,11 @@ fn variant(m: &Measured, mut server: Server, length: Length) -> Variant {
 }
 
 /// A commit takes longer than its device's requests: what writes the log needs CPU time, and waits for CPUs that the threads
-/// use. Both are part of the measured time. The simulation adds the waits, so that only the CPU time is told to it: as much as makes
-/// a commit take as long as measured, and no more than the CPUs spent outside of nfsd. The device has what remains.
+/// use. The simulation adds the waits, so that only the CPU time is told to it: as much as makes a commit take as long as measured, and
+/// no more than there was. The device has what remains of the commit.
+///
+/// XFS and OpenZFS are measured from the issue of a write until it is durable. There it is the wait for the log that the CPU time
+/// has to explain.
 fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> Log {
     let (
         Log::Group {
@@ -133,9 +136,17 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
     let Some((_, device, path)) = &measured.device else {
         return log.clone();
     };
+    let of_wait = matches!(measured.fs.as_str(), "xfs" | "zfs");
+    let truth = match of_wait {
+        true => measured.wait.mean(),
+        false => commit.mean(),
+    };
     let on_device = (device * path).min(commit.mean());
-    let most = (commit.mean() - on_device)
-        .min(other_cpu(m) / measured.commits_by_request(m.requests()).max(1e-12));
+    let there_was = log_cpu_of(m) / measured.commits_by_request(m.requests()).max(1e-12);
+    let most = match of_wait {
+        true => there_was,
+        false => there_was.min(commit.mean() - on_device),
+    };
     let with = |time: f64, cpu: f64| Log::Group {
         at_once: *at_once,
         commit: commit.with_mean(time),
@@ -146,25 +157,24 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
     let Some(disk) = disks.first() else {
         return log.clone();
     };
-    let time_with = |cpu: f64| {
-        let server = server(
-            m,
-            &with(on_device, cpu),
-            disk,
-            Asks::AfterPause,
-            other_is_urgent,
-        );
-        simulate(&server, length).commit
+    let asks = asks(m)[0];
+    let seen = |cpu: f64| {
+        let server = server(m, &with(on_device, cpu), disk, asks, other_is_urgent);
+        let o = simulate(&server, length);
+        (o.log_wait, o.commit)
     };
-    let mut cpu = most;
-    let mut time = time_with(cpu);
+    // Halving: the more CPU time, the longer it takes.
+    let (mut low, mut high) = (0.0, most);
     for _ in 0..STEPS {
-        if (time / commit.mean() - 1.0).abs() < 0.01 {
-            break;
+        let middle = (low + high) / 2.0;
+        let (wait, commit) = seen(middle);
+        match if of_wait { wait } else { commit } > truth {
+            true => high = middle,
+            false => low = middle,
         }
-        cpu = (cpu - (time - commit.mean())).clamp(0.0, most);
-        time = time_with(cpu);
     }
+    let cpu = (low + high) / 2.0;
+    let (_, time) = seen(cpu);
     with(on_device + (commit.mean() - time).max(0.0), cpu)
 }
 

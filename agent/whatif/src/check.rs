@@ -44,7 +44,9 @@ pub(crate) fn check(m: &Measured) -> Result<(), Refusal> {
     }
     let network = m.receive + m.reply;
     let cpu = m.per_request(|k| k.cpu);
-    let part = network / (network + mean).max(1e-12);
+    // Full CPUs make threads wait there, too, and the simulation knows of them.
+    let beyond = (network - (m.cpu_busy / m.rate - cpu).max(0.0)).max(0.0);
+    let part = beyond / (network + mean).max(1e-12);
     if part > MAX_NETWORK && network > 2.0 * cpu.max(20e-6) {
         return Err(Refusal::Network(part));
     }

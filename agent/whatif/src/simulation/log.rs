@@ -34,6 +34,7 @@ impl LogState {
 impl Run<'_> {
     /// A request waits until the log is durable.
     pub fn wait_for_log(&mut self, s: usize) {
+        self.log_wait_ends(s);
         self.streams[s].waits_since = self.now;
         match &self.server.log {
             Log::Group { gather, .. } => {
@@ -130,7 +131,14 @@ impl Run<'_> {
 
     pub fn logged(&mut self, s: usize) {
         self.tally.log.0 += 1;
-        self.tally.log.1 += self.now - self.streams[s].waits_since;
+        self.streams[s].logged_since = Some(self.streams[s].waits_since);
         self.advance(s);
+    }
+
+    /// A wait ends when its thread runs again: that is what the probes see.
+    pub fn log_wait_ends(&mut self, s: usize) {
+        if let Some(since) = self.streams[s].logged_since.take() {
+            self.tally.log.1 += self.now - since;
+        }
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Stream {
     pub arrived: f64,
     pub began: f64,
     pub waits_since: f64,
+    /// When the wait began that is over, and whose thread has no CPU yet.
+    pub logged_since: Option<f64>,
 }
 
 impl Run<'_> {
@@ -141,6 +143,9 @@ impl Run<'_> {
             Step::Sleep | Step::Disk | Step::Log => {
                 self.streams[s].step = Step::LastCpu;
                 let time = self.streams[s].cpu / 2.0;
+                if time <= 0.0 {
+                    self.log_wait_ends(s);
+                }
                 self.burst(s, time);
             }
             Step::LastCpu => {

@@ -198,6 +198,8 @@ impl<'a> Run<'a> {
     fn run_burst(&mut self, task: usize) {
         if task >= self.log_from {
             self.log_runs(task - self.log_from);
+        } else {
+            self.log_wait_ends(self.works_on[task]);
         }
         let time = self.bursts[task];
         self.tally.cpu_time += time;
@@ -237,6 +239,7 @@ impl Stream {
             arrived: 0.0,
             began: 0.0,
             waits_since: 0.0,
+            logged_since: None,
         }
     }
 }

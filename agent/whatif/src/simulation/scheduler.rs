@@ -87,7 +87,11 @@ impl Scheduler {
         if self.running.len() < self.cpus || self.best().map(|i| self.ready[i]) != Some(task) {
             return;
         }
-        let all = self.running.iter().copied().filter(|t| !self.tasks[*t].is_urgent);
+        let all = self
+            .running
+            .iter()
+            .copied()
+            .filter(|t| !self.tasks[*t].is_urgent);
         let most = all.max_by(|a, b| self.tasks[*a].had.total_cmp(&self.tasks[*b].had));
         if let Some(most) = most
             && (self.tasks[task].is_urgent || self.tasks[most].had > self.average + EQUAL)
