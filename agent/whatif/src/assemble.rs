@@ -6,6 +6,8 @@ use crate::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
 
 /// Clients are busy without pause if so much of their time is spent in the server.
 const NO_PAUSE: f64 = 0.85;
+/// Smaller parts of the clients' time than this are no pause.
+const CHANCE: f64 = 0.01;
 /// Clients with so many requests in the server have more than one under way. Some have their requests in queues for longer
 /// than the mean that is known of all.
 const SEVERAL: f64 = 1.3;
@@ -83,6 +85,11 @@ pub(crate) enum Asks {
     ByTheClock,
 }
 
+/// Whether the CPUs are full.
+pub(crate) fn is_full(m: &Measured) -> bool {
+    m.cpu_busy > FULL_CPUS * m.cpus as f64
+}
+
 /// When clients ask again, most likely first.
 pub(crate) fn asks(m: &Measured) -> Vec<Asks> {
     let pauses = m.clients.iter().map(|(rate, _)| 1.0 - rate * m.residence);
@@ -91,7 +98,7 @@ pub(crate) fn asks(m: &Measured) -> Vec<Asks> {
         true => vec![Asks::ByTheClock, Asks::AfterPause],
         false => vec![Asks::AfterPause],
     };
-    if m.clients_are_local && m.cpu_busy > FULL_CPUS * m.cpus as f64 {
+    if m.clients_are_local && is_full(m) {
         all.insert(0, Asks::AtOnce);
     }
     all
@@ -256,7 +263,10 @@ fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
     // Requests of some clients wait longer for a thread than those of others, and only the mean is known. All pauses together are
     // known by Little's law.
     let streams: usize = groups.iter().map(|g| g.0).sum();
-    let outside = (streams as f64 - m.rate * (m.residence + other_cpu)).max(0.0);
+    let outside = streams as f64 - m.rate * (m.residence + other_cpu);
+    // A window begins and ends amid requests: so much of it is chance.
+    let chance = streams as f64 * (streams as f64 / m.requests()).max(CHANCE);
+    let outside = if outside > chance { outside } else { 0.0 };
     let pausing: f64 = groups.iter().map(|g| g.0 as f64 * g.2 / g.1).sum();
     let part = (outside / pausing.max(1e-12)).min(1.0);
     groups
