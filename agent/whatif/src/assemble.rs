@@ -2,7 +2,7 @@
 
 use crate::durations::Durations;
 use crate::measured::{Kind, Measured};
-use crate::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
+use crate::server::{Class, Clients, Disk, Log, Pace, Pool, Server, Writer};
 
 /// Clients are busy without pause if so much of their time is spent in the server.
 const NO_PAUSE: f64 = 0.85;
@@ -29,6 +29,13 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
             at_once,
             commit: commit.clone(),
             cpu: 0.0,
+            writer: match log.fs.as_str() {
+                // btrfs_sync_log() opens the next log when it has waited for the last one.
+                "btrfs" => Writer::Waiter,
+                // The checkpoint is pushed before the thread waits for the last write in xlog_force_lsn().
+                "xfs" => Writer::WaiterOfClosed,
+                _ => Writer::Task,
+            },
             gather,
         };
         match log.fs.as_str() {
@@ -121,16 +128,19 @@ fn other_cpu(m: &Measured) -> f64 {
     room - (m.receive + m.reply).min(room)
 }
 
-/// Whether the thread that waits writes the log itself: its CPU time is the operation's then.
+/// Whether a thread that waits writes the log, when the last write has ended (btrfs_sync_log()): its CPU time is the operation's
+/// then, and the threads that woke before it go first.
 fn is_written_by_threads(m: &Measured) -> bool {
     m.log.as_ref().is_some_and(|l| l.fs == "btrfs")
 }
 
-/// CPU seconds of a request in which writing the log may be.
+/// CPU seconds of a request in which writing the log may be. Beside nfsd the network takes at least as much as receiving and
+/// replying take in nfsd's threads: for each message there is another end.
 pub(crate) fn log_cpu_of(m: &Measured) -> f64 {
+    let other = other_cpu(m);
     match is_written_by_threads(m) {
         true => m.per_request(|k| if k.log > 0.0 { k.cpu } else { 0.0 }),
-        false => other_cpu(m),
+        false => (other - (m.receive + m.reply)).max(0.0),
     }
 }
 

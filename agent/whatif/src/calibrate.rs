@@ -11,7 +11,7 @@ use crate::durations::Durations;
 use crate::measured::Measured;
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
-use crate::server::{Log, Server};
+use crate::server::{Log, Server, Writer};
 use crate::simulation::{Length, simulate};
 
 /// A variant may be off by this part of what was measured.
@@ -36,9 +36,21 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
     let mut fitting = Vec::new();
     let mut best: Option<Variant> = None;
     let mut rank = 0;
-    for log in logs(m) {
-        for other_is_urgent in who_is_urgent(m) {
-            let log = with_cpu(m, &log, other_is_urgent, length);
+    let known = logs(m).into_iter().flat_map(|log| {
+        let urgent = who_is_urgent(m).into_iter();
+        let with_cpu = urgent.map(move |u| (with_cpu(m, &log, u, length), u));
+        with_cpu.collect::<Vec<_>>()
+    });
+    let mut known: Vec<_> = known.collect();
+    // Or nothing of a commit is CPU time.
+    known.extend(
+        logs(m)
+            .into_iter()
+            .take(1)
+            .map(|log| (log, who_is_urgent(m)[0])),
+    );
+    for (log, other_is_urgent) in known {
+        {
             for disk in disks(m) {
                 for asks in asks(m) {
                     rank += 1;
@@ -56,7 +68,7 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
     if std::env::var_os("DBG").is_some() {
         for (r, v) in &fitting {
             eprintln!(
-                "{r} err {:.3} log {:?} other {:?} urgent {} disk {:?} clients {:?}\n  base {:?}",
+                "{r} err {:.3} log {} other {:?} urgent {} disk {:?} clients {:?}\n  base {:?}",
                 v.error,
                 match &v.server.log {
                     Log::Group {
@@ -64,6 +76,7 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
                         cpu,
                         gather,
                         commit,
+                        ..
                     } => format!(
                         "group {at_once} cpu {cpu} gather {gather} commit {}",
                         commit.mean()
@@ -127,6 +140,7 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
         Log::Group {
             at_once,
             commit,
+            writer,
             gather,
             ..
         },
@@ -139,6 +153,9 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
         return log.clone();
     };
     let of_wait = matches!(measured.fs.as_str(), "xfs" | "zfs");
+    if matches!(log, Log::Group { writer: Writer::WaiterOfClosed, .. }) {
+        return log.clone();
+    }
     let truth = match of_wait {
         true => measured.wait.mean(),
         false => commit.mean(),
@@ -153,6 +170,7 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
         at_once: *at_once,
         commit: commit.with_mean(time),
         cpu,
+        writer: *writer,
         gather: *gather,
     };
     let disks = disks(m);

@@ -39,13 +39,26 @@ pub enum Log {
         at_once: usize,
         /// Time of one, without what the CPUs add to it.
         commit: Durations,
-        /// CPU seconds of one, half of them before the device's requests and half behind them.
+        /// CPU seconds of one.
         cpu: f64,
+        /// Who spends them.
+        writer: Writer,
         /// Seconds that a commit waits for company before it starts.
         gather: f64,
     },
     /// Each wait takes its time, whoever else waits.
     Delay(Durations),
+}
+
+/// Who writes a log.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Writer {
+    /// A task of the log's own: half of its CPU time comes before the device's requests, and half behind.
+    Task,
+    /// A thread that waits, when it has a CPU. It takes along whoever waits by then.
+    Waiter,
+    /// A thread that waits, when it has a CPU. Who waited at the end of the last write is taken along.
+    WaiterOfClosed,
 }
 
 impl Log {
@@ -56,6 +69,7 @@ impl Log {
                 at_once,
                 commit,
                 cpu,
+                writer,
                 gather,
             } => {
                 let time = new(commit.mean());
@@ -63,6 +77,7 @@ impl Log {
                     at_once: *at_once,
                     commit: commit.with_mean(time),
                     cpu: *cpu,
+                    writer: *writer,
                     gather: gather * time / commit.mean(),
                 }
             }

@@ -4,7 +4,7 @@
 
 use nfscope_whatif::durations::Durations::{self, Constant, Exponential};
 use nfscope_whatif::outcome::Outcome;
-use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
+use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server, Writer};
 use nfscope_whatif::simulation::{Length, simulate};
 
 const NONE: Durations = Constant(0.0);
@@ -142,6 +142,7 @@ fn a_log_commits_all_that_wait_at_its_start() {
             at_once: 1,
             commit: Constant(0.008),
             cpu: 0.0,
+            writer: Writer::Task,
             gather: 0.0,
         };
         let o = run(&s, 20_000);
@@ -161,10 +162,15 @@ fn a_log_whose_writer_needs_cpu_time_commits_all_the_same() {
             at_once: 1,
             commit: Constant(0.006),
             cpu: 0.002,
+            writer: Writer::Task,
             gather: 0.0,
         };
         let o = run(&s, 20_000);
-        let rate = if threads == 1 { 125.0 } else { threads as f64 / 0.016 };
+        let rate = if threads == 1 {
+            125.0
+        } else {
+            threads as f64 / 0.016
+        };
         near(o.rate, rate, 0.02);
         near(o.commit, 0.008, 0.01);
         near(o.cpu_used, 0.25, 0.02);
@@ -179,6 +185,7 @@ fn commits_side_by_side_wait_for_nobody() {
         at_once: 64,
         commit: Constant(0.008),
         cpu: 0.0,
+        writer: Writer::Task,
         gather: 0.0,
     };
     near(run(&s, 20_000).rate, 2000.0, 0.01);

@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use nfscope_whatif::durations::Durations::{Constant, Even, Exponential};
-use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
+use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server, Writer};
 use nfscope_whatif::simulation::{Length, simulate};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -47,12 +47,14 @@ fn any(random: &mut SmallRng) -> Server {
                 at_once: random.random_range(1..9),
                 commit,
                 cpu: 0.0,
+                writer: Writer::Task,
                 gather: 0.0,
             },
             _ => Log::Group {
                 at_once: 2,
                 commit,
                 cpu: 0.0,
+                writer: Writer::Task,
                 gather: time(random, 1e-3),
             },
         },

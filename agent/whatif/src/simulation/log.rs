@@ -2,7 +2,10 @@
 
 use super::event::Event;
 use super::run::Run;
-use crate::server::Log;
+use crate::server::{Log, Writer};
+
+/// CPU seconds of a thread that writes the log and is not known to need more: it waits for a CPU all the same.
+const LEAST_CPU: f64 = 1e-6;
 
 /// What waits for the log and what it writes.
 pub(super) struct LogState {
@@ -58,36 +61,64 @@ impl Run<'_> {
     }
 
     fn start_commit(&mut self) {
-        let Log::Group { cpu, .. } = &self.server.log else {
+        let Log::Group { cpu, writer, .. } = &self.server.log else {
             return;
         };
-        if self.log.gathering || self.log.is_coming || self.log.waiting.is_empty() {
-            return;
-        }
-        let all_idle = self.log.idle.len() == self.log.carried.len();
-        let Some(slot) = self.log.idle.pop() else {
+        let Some(slot) = self.next_slot() else {
             return;
         };
-        if all_idle {
-            self.tally.log_since = self.now;
-        }
-        self.log.is_written[slot] = false;
         self.log.is_coming = true;
-        match *cpu > 0.0 {
-            true => self.compute(self.log_from + slot, cpu / 2.0),
-            false => {
+        match writer {
+            Writer::Waiter | Writer::WaiterOfClosed => {
+                let first = self.log.waiting[0];
+                self.waiter_writes(slot, first);
+            }
+            Writer::Task if *cpu > 0.0 => self.compute(self.log_from + slot, cpu / 2.0),
+            Writer::Task => {
                 self.log_runs(slot);
                 self.write(slot);
             }
         }
     }
 
+    fn waiter_writes(&mut self, slot: usize, waits: usize) {
+        let Log::Group { cpu, .. } = &self.server.log else {
+            return;
+        };
+        let thread = self.streams[waits].thread;
+        self.writes[thread] = Some(slot);
+        self.compute(thread, cpu.max(LEAST_CPU));
+    }
+
+    /// For the next commit, if somebody waits for one and it may begin.
+    fn next_slot(&mut self) -> Option<usize> {
+        if self.log.gathering || self.log.is_coming || self.log.waiting.is_empty() {
+            return None;
+        }
+        let all_idle = self.log.idle.len() == self.log.carried.len();
+        let slot = self.log.idle.pop()?;
+        if all_idle {
+            self.tally.log_since = self.now;
+        }
+        self.log.is_written[slot] = false;
+        Some(slot)
+    }
+
     /// What writes the log has a CPU: whoever waits by now is carried.
     pub fn log_runs(&mut self, slot: usize) {
-        if !self.log.is_written[slot] {
+        if self.log.is_written[slot] {
+            return;
+        }
+        if self.log.carried[slot].is_empty() {
             self.log.is_coming = false;
-            self.log.began[slot] = self.now;
             self.log.carried[slot] = std::mem::take(&mut self.log.waiting);
+            self.log.began[slot] = self.now;
+        } else if let Log::Group {
+            writer: Writer::WaiterOfClosed,
+            ..
+        } = &self.server.log
+        {
+            self.log.began[slot] = self.now;
         }
     }
 
@@ -110,7 +141,13 @@ impl Run<'_> {
     pub fn written(&mut self, slot: usize) {
         self.log.is_written[slot] = true;
         match &self.server.log {
-            Log::Group { cpu, .. } if *cpu > 0.0 => self.compute(self.log_from + slot, cpu / 2.0),
+            Log::Group {
+                cpu,
+                writer: Writer::Task,
+                ..
+            } if *cpu > 0.0 => {
+                self.compute(self.log_from + slot, cpu / 2.0);
+            }
             _ => self.committed(slot),
         }
     }
@@ -123,9 +160,40 @@ impl Run<'_> {
         if self.log.idle.len() == self.log.carried.len() {
             self.tally.log_time += self.now - self.tally.log_since;
         }
-        self.start_commit();
+        if matches!(
+            self.server.log,
+            Log::Group {
+                writer: Writer::Waiter,
+                ..
+            }
+        ) {
+            served.into_iter().for_each(|s| self.logged(s));
+            return self.start_commit();
+        }
+        // What writes the log has a CPU: it closes the next commit, and only then may those that wake take its CPU.
+        let next = self.next_slot();
+        if let Some(slot) = next {
+            self.log_runs(slot);
+        }
         for s in served {
             self.logged(s);
+        }
+        match (&self.server.log, next) {
+            (
+                Log::Group {
+                    writer: Writer::WaiterOfClosed,
+                    ..
+                },
+                Some(slot),
+            ) => {
+                let first = self.log.carried[slot][0];
+                self.waiter_writes(slot, first);
+            }
+            (Log::Group { cpu, .. }, Some(slot)) if *cpu > 0.0 => {
+                self.compute(self.log_from + slot, cpu / 2.0);
+            }
+            (_, Some(slot)) => self.write(slot),
+            _ => {}
         }
     }
 

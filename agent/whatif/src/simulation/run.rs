@@ -28,6 +28,8 @@ pub(super) struct Run<'a> {
     bursts: Vec<f64>,
     /// Of each task, if it is a thread.
     pub pool_of: Vec<usize>,
+    /// Of each task, the commit that it computes for while it waits for the log itself.
+    pub writes: Vec<Option<usize>>,
     /// Threads that have no request yet and take the first one when they have a CPU.
     looks: Vec<bool>,
     /// Those of them that slept until a request came, and of each pool whether there is one.
@@ -79,6 +81,7 @@ impl<'a> Run<'a> {
             works_on: (0..tasks).collect(),
             bursts: vec![0.0; tasks],
             pool_of,
+            writes: vec![None; tasks],
             looks: vec![false; tasks],
             wakes: vec![false; tasks],
             is_waking: vec![false; server.pools.len()],
@@ -196,21 +199,28 @@ impl<'a> Run<'a> {
     }
 
     fn run_burst(&mut self, task: usize) {
-        if task >= self.log_from {
-            self.log_runs(task - self.log_from);
-        } else {
-            self.log_wait_ends(self.works_on[task]);
+        match self.writes_log(task) {
+            Some(slot) => self.log_runs(slot),
+            None => self.log_wait_ends(self.works_on[task]),
         }
         let time = self.bursts[task];
         self.tally.cpu_time += time;
         self.at(self.now + time, Event::Burst(task));
     }
 
+    /// The commit that a task's burst is for: of the log's own tasks, and of a thread that waits and writes.
+    fn writes_log(&self, task: usize) -> Option<usize> {
+        self.writes[task].or(task.checked_sub(self.log_from))
+    }
+
     fn burst_ended(&mut self, task: usize) {
         self.awake = Some(task);
-        match task >= self.log_from {
-            true => self.log_computed(task - self.log_from),
-            false => self.advance(self.works_on[task]),
+        match self.writes_log(task) {
+            Some(slot) => {
+                self.writes[task] = None;
+                self.log_computed(slot);
+            }
+            None => self.advance(self.works_on[task]),
         }
         if self.awake.take() == Some(task) {
             self.scheduler.sleep(self.now, task);
