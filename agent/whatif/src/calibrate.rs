@@ -36,63 +36,25 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
     let mut fitting = Vec::new();
     let mut best: Option<Variant> = None;
     let mut rank = 0;
-    let known = logs(m).into_iter().flat_map(|log| {
-        let urgent = who_is_urgent(m).into_iter();
-        let with_cpu = urgent.map(move |u| (with_cpu(m, &log, u, length), u));
-        with_cpu.collect::<Vec<_>>()
-    });
-    let mut known: Vec<_> = known.collect();
+    let urgent = who_is_urgent(m);
+    let mut known = Vec::new();
+    for log in logs(m) {
+        known.extend(urgent.iter().map(|u| (with_cpu(m, &log, *u, length), *u)));
+    }
     // Or nothing of a commit is CPU time.
-    known.extend(
-        logs(m)
-            .into_iter()
-            .take(1)
-            .map(|log| (log, who_is_urgent(m)[0])),
-    );
+    known.extend(logs(m).into_iter().take(1).map(|log| (log, urgent[0])));
     for (log, other_is_urgent) in known {
-        {
-            for disk in disks(m) {
-                for asks in asks(m) {
-                    rank += 1;
-                    let v = variant(m, server(m, &log, &disk, asks, other_is_urgent), length);
-                    if best.as_ref().is_none_or(|b| v.error < b.error) {
-                        best = Some(v.clone());
-                    }
-                    if v.error <= TOLERANCE {
-                        fitting.push((rank, v));
-                    }
+        for disk in disks(m) {
+            for asks in asks(m) {
+                rank += 1;
+                let v = variant(m, server(m, &log, &disk, asks, other_is_urgent), length);
+                if best.as_ref().is_none_or(|b| v.error < b.error) {
+                    best = Some(v.clone());
+                }
+                if v.error <= TOLERANCE {
+                    fitting.push((rank, v));
                 }
             }
-        }
-    }
-    if std::env::var_os("DBG").is_some() {
-        for (r, v) in &fitting {
-            eprintln!(
-                "{r} err {:.3} log {} other {:?} urgent {} disk {:?} clients {:?}\n  base {:?}",
-                v.error,
-                match &v.server.log {
-                    Log::Group {
-                        at_once,
-                        cpu,
-                        gather,
-                        commit,
-                        ..
-                    } => format!(
-                        "group {at_once} cpu {cpu} gather {gather} commit {}",
-                        commit.mean()
-                    ),
-                    Log::Delay(d) => format!("delay {}", d.mean()),
-                },
-                v.server.other_cpu,
-                v.server.other_is_urgent,
-                v.server.disk.at_once,
-                v.server
-                    .clients
-                    .iter()
-                    .map(|c| (c.streams, c.pace))
-                    .collect::<Vec<_>>(),
-                v.base
-            )
         }
     }
     let least = best.as_ref().map_or(0.0, |b| b.error);
@@ -133,8 +95,8 @@ fn variant(m: &Measured, mut server: Server, length: Length) -> Variant {
 /// use. The simulation adds the waits, so that only the CPU time is told to it: as much as makes a commit take as long as measured, and
 /// no more than there was. The device has what remains of the commit.
 ///
-/// XFS and OpenZFS are measured from the issue of a write until it is durable. There it is the wait for the log that the CPU time
-/// has to explain.
+/// OpenZFS is measured from the issue of a write until it is durable. There it is the wait for the log that the CPU time has to
+/// explain. For XFS nothing is left to explain: the threads that wait write it.
 fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> Log {
     let (
         Log::Group {
@@ -152,8 +114,14 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
     let Some((_, device, path)) = &measured.device else {
         return log.clone();
     };
-    let of_wait = matches!(measured.fs.as_str(), "xfs" | "zfs");
-    if matches!(log, Log::Group { writer: Writer::WaiterOfClosed, .. }) {
+    let of_wait = measured.fs == "zfs";
+    if matches!(
+        log,
+        Log::Group {
+            writer: Writer::WaiterOfClosed,
+            ..
+        }
+    ) {
         return log.clone();
     }
     let truth = match of_wait {

@@ -1,6 +1,6 @@
 //! A change of the server or of its load.
 
-use nfscope_text::units::{bytes, seconds};
+use nfscope_text::units::seconds;
 use serde::Serialize;
 
 /// What would be different; `None` stays as it was measured.
@@ -31,6 +31,15 @@ pub enum Part {
     Disk,
     /// The number of CPUs.
     Cpus,
+}
+
+/// For example: 64 KiB.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
+        n if n >= 1 << 10 => format!("{:.0} KiB", n as f64 / 1024.0),
+        n => format!("{n} bytes"),
+    }
 }
 
 impl Change {
@@ -67,7 +76,7 @@ impl Change {
             all.push(format!("{times} times as many clients"));
         }
         if let Some(n) = self.write_bytes {
-            all.push(format!("WRITEs of {}", bytes(n as f64)));
+            all.push(format!("WRITEs of {}", size(n)));
         }
         all.join(" and ")
     }

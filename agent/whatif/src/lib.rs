@@ -25,9 +25,9 @@ mod write_size;
 
 pub use change::{Change, Part};
 pub use predict::{Prediction, predict};
-pub use rank::{MIN_GAIN, Plausible, plausible};
+pub use rank::{MIN_GAIN, Plausible, fullest, plausible};
 pub use refusal::Refusal;
-pub use text::{render, render_list, render_worth};
+pub use text::{render, render_fullest, render_list, render_worth};
 
 use nfscope_model::family as f;
 use nfscope_model::family::Info;

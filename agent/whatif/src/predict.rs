@@ -21,7 +21,7 @@ pub(crate) const LENGTH: Length = Length {
 /// No interval is narrower than so much to each side: what the lab showed the model to be worth.
 const LEAST: f64 = 0.05;
 
-/// The rate is not predicted where everything by request makes so many times as many requests as everything by byte, or as few.
+/// Nothing is predicted where everything by request and everything by byte differ by so many times.
 const WIDEST: f64 = 1.5;
 
 /// A value before and after, with the interval of the latter.
@@ -59,6 +59,8 @@ pub struct Used {
     pub utilization: f64,
 }
 
+/// CPUs in use by more than this decide what comes of a change.
+const BUSY: f64 = 0.7;
 /// Where the CPUs are full, the scheduler decides who waits, and the model does not know it.
 const FULL_CPUS: f64 = 0.95;
 /// Times in the server may be off by so much there.
@@ -69,6 +71,8 @@ const SCHEDULER: f64 = 0.5;
 pub struct Prediction {
     /// The change.
     pub change: Change,
+    /// nfsd threads of each pool after it; empty where the change is not about threads.
+    pub threads_by_pool: Vec<u32>,
     /// Requests per second.
     pub rate: Predicted,
     /// Mean residence in seconds.
@@ -115,15 +119,24 @@ pub(crate) fn with(
         Some(log) if change.log_seconds.is_some() => relieved(log, variants, change, m)?,
         _ => Vec::new(),
     };
+    let steady = programs_stay(m, variants, &after, change)?;
     let larger = match change.write_bytes {
         Some(bytes) => resized(m, variants, change, bytes)?,
         None => Vec::new(),
     };
     if let (Some(a), Some(b)) = (after.first(), larger.first()) {
-        let ends = [a.rate.min(b.rate), a.rate.max(b.rate)];
-        if ends[1] > ends[0] * WIDEST {
-            let ends = ends.map(|rate| scaled(m.rate, variants[0].base.rate, rate));
-            return Err(Refusal::WriteSize(ends));
+        let base = &variants[0].base;
+        let ends = |measured: f64, part: &dyn Fn(&Outcome) -> f64| {
+            let one = |o: &Outcome| scaled(measured, part(base), part(o));
+            [one(a).min(one(b)), one(a).max(one(b))]
+        };
+        let rates = ends(m.rate, &|o| o.rate);
+        let times = ends(m.residence, &|o| o.residence);
+        if [rates, times]
+            .iter()
+            .any(|[low, high]| *high > low * WIDEST)
+        {
+            return Err(Refusal::WriteSize(rates, times));
         }
     }
     let each = |measured: f64, part: &dyn Fn(&Outcome) -> f64| {
@@ -133,6 +146,7 @@ pub(crate) fn with(
             .iter()
             .zip(&after)
             .chain(also(&relief))
+            .chain(also(&steady))
             .chain(also(&larger))
             .map(one)
             .collect();
@@ -195,6 +209,9 @@ pub(crate) fn with(
     let base = &variants[0].base;
     Ok(Prediction {
         change: change.clone(),
+        threads_by_pool: change
+            .threads
+            .map_or_else(Vec::new, |n| by_pool(n, m.pools.len())),
         rate: each(m.rate, &|o| o.rate),
         residence: time(m.residence, &|o| o.residence),
         queue: time(m.queue, &|o| o.queue),
@@ -226,6 +243,25 @@ fn relieved(
     variants.iter().map(one).collect()
 }
 
+/// The outcomes where the CPU time of other programs does not grow with the requests. It matters where the CPUs are to become full.
+fn programs_stay(
+    m: &Measured,
+    variants: &[Variant],
+    after: &[Outcome],
+    change: &Change,
+) -> Result<Vec<Outcome>, Refusal> {
+    let one = |(v, o): (&Variant, &Outcome)| {
+        if v.base.cpu_used > BUSY || o.cpu_used < BUSY {
+            return Ok(o.clone());
+        }
+        let mut server = changed(m, &v.server, change)?;
+        let time = server.other_cpu.mean() * (v.base.rate / o.rate).min(1.0);
+        server.other_cpu = server.other_cpu.with_mean(time);
+        Ok(simulate(&server, LENGTH))
+    };
+    variants.iter().zip(after).map(one).collect()
+}
+
 /// The outcomes where all that can cost by byte does.
 fn resized(
     m: &Measured,
@@ -250,12 +286,19 @@ fn scaled(measured: f64, base: f64, after: f64) -> f64 {
     }
 }
 
+/// So many threads as the kernel spreads them over so many pools (/proc/fs/nfsd/threads).
+fn by_pool(threads: u32, pools: usize) -> Vec<u32> {
+    let pools = pools.max(1) as u32;
+    let one = |i| (threads / pools + u32::from(i < threads % pools)).max(1);
+    (0..pools).map(one).collect()
+}
+
 fn changed(m: &Measured, server: &Server, change: &Change) -> Result<Server, Refusal> {
     let mut s = server.clone();
     if let Some(n) = change.threads {
-        let pools = s.pools.len() as u32;
-        for (i, pool) in s.pools.iter_mut().enumerate() {
-            pool.threads = (n / pools + u32::from((i as u32) < n % pools)).max(1) as usize;
+        let threads = by_pool(n, s.pools.len());
+        for (pool, n) in s.pools.iter_mut().zip(threads) {
+            pool.threads = n as usize;
         }
     }
     if let Some(cpus) = change.cpus {

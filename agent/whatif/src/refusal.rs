@@ -34,8 +34,8 @@ pub enum Refusal {
     NotMeasured(&'static str),
     /// There are no WRITEs, whose size is to change.
     NoWrites,
-    /// Requests per second, if everything costs by byte and if everything costs by request.
-    WriteSize([f64; 2]),
+    /// Least and most requests per second and time in the server, if everything costs by byte or by request.
+    WriteSize([f64; 2], [f64; 2]),
     /// Nothing is to change.
     NoChange,
 }
@@ -90,10 +90,12 @@ impl fmt::Display for Refusal {
             Refusal::NotUsed(what) => write!(f, "no request waited for the {what}: another one would change nothing"),
             Refusal::NotMeasured(what) => write!(f, "the time of the {what}'s device was not measured; fix: `nfscope check` says why"),
             Refusal::NoWrites => f.write_str("no WRITE was measured, and its size is to change"),
-            Refusal::WriteSize([least, most]) => write!(
+            Refusal::WriteSize([few, many], [short, long]) => write!(
                 f,
-                "between {least:.0} and {most:.0} requests per second are possible: one recording does not tell what a WRITE \
-                 costs by request from what it costs by byte; fix: measure with WRITEs of the other size",
+                "{few:.0} to {many:.0} requests per second of {:.2} to {:.2} ms are possible: one recording does not tell what \
+                 a WRITE costs by request from what it costs by byte; fix: measure with WRITEs of the other size",
+                short * 1e3,
+                long * 1e3
             ),
             Refusal::NoChange => f.write_str("nothing is to change; fix: give --threads, --log, --disk, --cpus, --clients or --write-size"),
         }

@@ -209,37 +209,59 @@ mod tests {
         let mut s = Scheduler::new(1, 3);
         s.wake(0.0, 0);
         assert_eq!(s.next(0.0), Some(0));
-        // Both wake while it runs.
+        // Both wake while it runs, and its slice is not over.
         s.wake(0.2e-3, 1);
         s.wake(0.3e-3, 2);
         assert_eq!(s.next(0.3e-3), None);
-        assert!(!s.keeps(0.4e-3, 0));
-        assert_eq!(s.next(0.4e-3), Some(1));
-        s.sleep(0.5e-3, 1);
-        assert_eq!(s.next(0.5e-3), Some(2));
-        s.sleep(0.6e-3, 2);
-        assert_eq!(s.next(0.6e-3), Some(0));
+        assert!(s.keeps(0.4e-3, 0));
+        assert!(!s.keeps(0.8e-3, 0));
+        assert_eq!(s.next(0.8e-3), Some(1));
+        s.sleep(0.9e-3, 1);
+        assert_eq!(s.next(0.9e-3), Some(2));
+        s.sleep(1.0e-3, 2);
+        assert_eq!(s.next(1.0e-3), Some(0));
     }
 
     #[test]
-    fn a_task_keeps_its_cpu_while_it_is_alone_or_has_had_less_than_its_share() {
+    fn who_wakes_and_is_due_first_takes_the_cpu_of_one_that_had_more() {
+        let mut s = Scheduler::new(1, 3);
+        s.wake(0.0, 0);
+        s.wake(0.0, 1);
+        s.next(0.0);
+        // It had 0.1 ms more than the other one, which waits already: who wakes is not the first then.
+        s.wake(0.1e-3, 2);
+        assert!(s.keeps(0.2e-3, 0));
+        // One that is owed time from before, and is the only one to wait, does not.
+        let mut s = Scheduler::new(1, 2);
+        s.wake(0.0, 0);
+        s.wake(0.0, 1);
+        s.next(0.0);
+        s.sleep(0.3e-3, 0);
+        assert_eq!(s.next(0.3e-3), Some(1));
+        s.sleep(0.31e-3, 1);
+        s.wake(0.4e-3, 0);
+        s.next(0.4e-3);
+        s.wake(0.5e-3, 1);
+        assert!(!s.keeps(0.5e-3, 0));
+        assert_eq!(s.next(0.5e-3), Some(1));
+    }
+
+    #[test]
+    fn a_task_keeps_its_cpu_while_it_is_alone() {
         let mut s = Scheduler::new(1, 2);
         s.wake(0.0, 0);
         s.next(0.0);
         assert!(s.keeps(5e-3, 0));
         s.wake(5e-3, 1);
-        // Of the last 0.1 ms it had all, and its share was half of them.
-        assert!(!s.keeps(5.1e-3, 0));
-        assert_eq!(s.next(5.1e-3), Some(1));
-        // The other one may catch up first.
-        assert!(s.keeps(5.15e-3, 1));
-        assert!(!s.keeps(5.3e-3, 1));
+        assert!(s.keeps(5.1e-3, 0));
+        assert!(!s.keeps(5.8e-3, 0));
+        assert_eq!(s.next(5.8e-3), Some(1));
     }
 
     #[test]
     fn tasks_that_never_sleep_have_had_the_same_in_the_end() {
         let mut s = Scheduler::new(2, 5);
-        let mut had = [0.0; 5];
+        let mut had = [0.0f64; 5];
         (0..5).for_each(|task| s.wake(0.0, task));
         let mut now = 0.0;
         for _ in 0..4000 {
