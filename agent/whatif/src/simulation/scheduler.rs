@@ -78,6 +78,7 @@ impl Scheduler {
         }
         t.deadline = t.had + self.slice;
         self.ready.push(task);
+        self.set_average();
         self.preempt_for(task);
     }
 
