@@ -30,8 +30,9 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
             commit: commit.clone(),
             cpu: 0.0,
             writer: match log.fs.as_str() {
-                // btrfs_sync_log() opens the next log when it has waited for the last one.
-                "btrfs" => Writer::Waiter,
+                // btrfs_sync_log() opens the next log when it has waited for the last one. Of OpenZFS the first whose time is up
+                // issues the block (zil_commit_waiter()).
+                "btrfs" | "zfs" => Writer::Waiter,
                 // The checkpoint is pushed before the thread waits for the last write in xlog_force_lsn().
                 "xfs" => Writer::WaiterOfClosed,
                 _ => Writer::Task,

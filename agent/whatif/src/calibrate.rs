@@ -11,7 +11,7 @@ use crate::durations::Durations;
 use crate::measured::Measured;
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
-use crate::server::{Log, Server, Writer};
+use crate::server::{Log, Server};
 use crate::simulation::{Length, simulate};
 
 /// A variant may be off by this part of what was measured.
@@ -95,8 +95,7 @@ fn variant(m: &Measured, mut server: Server, length: Length) -> Variant {
 /// use. The simulation adds the waits, so that only the CPU time is told to it: as much as makes a commit take as long as measured, and
 /// no more than there was. The device has what remains of the commit.
 ///
-/// OpenZFS is measured from the issue of a write until it is durable. There it is the wait for the log that the CPU time has to
-/// explain. For XFS nothing is left to explain: the threads that wait write it.
+/// XFS and OpenZFS are measured from the issue of a write until it is durable: nothing of that is the writer's.
 fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> Log {
     let (
         Log::Group {
@@ -114,26 +113,12 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
     let Some((_, device, path)) = &measured.device else {
         return log.clone();
     };
-    let of_wait = measured.fs == "zfs";
-    if matches!(
-        log,
-        Log::Group {
-            writer: Writer::WaiterOfClosed,
-            ..
-        }
-    ) {
+    if !matches!(measured.fs.as_str(), "ext4" | "btrfs") {
         return log.clone();
     }
-    let truth = match of_wait {
-        true => measured.wait.mean(),
-        false => commit.mean(),
-    };
     let on_device = (device * path).min(commit.mean());
     let there_was = log_cpu_of(m) / measured.commits_by_request(m.requests()).max(1e-12);
-    let most = match of_wait {
-        true => there_was,
-        false => there_was.min(commit.mean() - on_device),
-    };
+    let most = there_was.min(commit.mean() - on_device);
     let with = |time: f64, cpu: f64| Log::Group {
         at_once: *at_once,
         commit: commit.with_mean(time),
@@ -148,21 +133,19 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
     let asks = asks(m)[0];
     let seen = |cpu: f64| {
         let server = server(m, &with(on_device, cpu), disk, asks, other_is_urgent);
-        let o = simulate(&server, length);
-        (o.log_wait, o.commit)
+        simulate(&server, length).commit
     };
     // Halving: the more CPU time, the longer it takes.
     let (mut low, mut high) = (0.0, most);
     for _ in 0..STEPS {
         let middle = (low + high) / 2.0;
-        let (wait, commit) = seen(middle);
-        match if of_wait { wait } else { commit } > truth {
+        match seen(middle) > commit.mean() {
             true => high = middle,
             false => low = middle,
         }
     }
     let cpu = (low + high) / 2.0;
-    let (_, time) = seen(cpu);
+    let time = seen(cpu);
     with(on_device + (commit.mean() - time).max(0.0), cpu)
 }
 

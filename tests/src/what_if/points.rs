@@ -114,11 +114,13 @@ impl Point {
 
 impl Point {
     /// The agent's own readings use the CPU at both ends of a window. Where requests are few, short windows would have much of that,
-    /// and too few requests. A CPU that is always busy takes the host some twenty times as long, and hides the readings.
+    /// and too few requests. A CPU that is always busy takes the host some twenty times as long, and hides the readings. Cold reads
+    /// have a file that is read once in some four seconds.
     fn seconds(&self) -> f64 {
         let slowest = self.log_ms.map_or(self.disk_ms, |ms| ms.max(self.disk_ms));
-        match slowest >= 1.0 || matches!(self.load, Load::PacedWrites | Load::PacedReads) {
-            true if self.load != Load::WritesAndGetattrs => 6.0,
+        match self.load {
+            Load::PacedWrites | Load::PacedReads => 6.0,
+            Load::Writes if slowest >= 1.0 => 6.0,
             _ => 2.0,
         }
     }

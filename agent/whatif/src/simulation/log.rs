@@ -7,33 +7,6 @@ use crate::server::{Log, Writer};
 /// CPU seconds of a thread that writes the log and is not known to need more: it waits for a CPU all the same.
 const LEAST_CPU: f64 = 1e-6;
 
-/// What waits for the log and what it writes.
-pub(super) struct LogState {
-    waiting: Vec<usize>,
-    gathering: bool,
-    /// Requests that each commit under way carries.
-    carried: Vec<Vec<usize>>,
-    began: Vec<f64>,
-    is_written: Vec<bool>,
-    /// One that has no CPU yet takes along whoever comes until then.
-    is_coming: bool,
-    idle: Vec<usize>,
-}
-
-impl LogState {
-    pub fn new(at_once: usize) -> LogState {
-        LogState {
-            waiting: Vec::new(),
-            gathering: false,
-            carried: vec![Vec::new(); at_once],
-            began: vec![0.0; at_once],
-            is_written: vec![false; at_once],
-            is_coming: false,
-            idle: (0..at_once).collect(),
-        }
-    }
-}
-
 impl Run<'_> {
     /// A request waits until the log is durable.
     pub fn wait_for_log(&mut self, s: usize) {

@@ -5,9 +5,11 @@
 
 mod event;
 mod log;
+mod log_state;
 mod requests;
 mod run;
 mod scheduler;
+mod stream;
 
 use crate::outcome::{BATCHES, Outcome, Tally};
 use crate::server::Server;

@@ -2,41 +2,11 @@
 
 use super::event::Event;
 use super::run::Run;
+use super::stream::Step;
 use crate::durations::pick;
 use crate::server::Pace;
 use rand::Rng;
 use rand::rngs::SmallRng;
-
-/// Where a request is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Step {
-    Outside,
-    Receive,
-    FirstCpu,
-    Sleep,
-    Disk,
-    Log,
-    LastCpu,
-    Reply,
-}
-
-/// One request at a time of a client.
-pub(super) struct Stream {
-    pub group: usize,
-    pub class: usize,
-    pub pool: usize,
-    pub thread: usize,
-    pub step: Step,
-    pub disk_left: u32,
-    pub log_left: u32,
-    pub cpu: f64,
-    pub due: f64,
-    pub arrived: f64,
-    pub began: f64,
-    pub waits_since: f64,
-    /// When the wait began that is over, and whose thread has no CPU yet.
-    pub logged_since: Option<f64>,
-}
 
 impl Run<'_> {
     /// The request's thread computes.

@@ -1,9 +1,9 @@
 //! The state of a run, its events, and what tasks do with CPUs.
 
 use super::event::{At, Event};
-use super::log::LogState;
-use super::requests::{Step, Stream};
+use super::log_state::LogState;
 use super::scheduler::Scheduler;
+use super::stream::Stream;
 use crate::outcome::Tally;
 use crate::server::{Log, Pace, Server};
 use rand::rngs::SmallRng;
@@ -231,25 +231,5 @@ impl<'a> Run<'a> {
         let time = self.server.disk.service.draw(&mut self.random);
         self.tally.disk_time += time;
         self.at(self.now + time, Event::Disk(s));
-    }
-}
-
-impl Stream {
-    fn new(group: usize, due: f64) -> Stream {
-        Stream {
-            group,
-            class: 0,
-            pool: 0,
-            thread: 0,
-            step: Step::Outside,
-            disk_left: 0,
-            log_left: 0,
-            cpu: 0.0,
-            due,
-            arrived: 0.0,
-            began: 0.0,
-            waits_since: 0.0,
-            logged_since: None,
-        }
     }
 }
