@@ -190,7 +190,7 @@ pub(crate) fn server(
             true => (k.log / log_time * waits_per_request).max(0.0),
             false => 0.0,
         },
-        sleep: Durations::Even(k.sleep()),
+        sleep: Durations::Even(k.sleep() + m.upcall),
         reply: Durations::Even(m.reply * scale),
     });
     let other_cpu = (room - network - of_others).max(0.0);

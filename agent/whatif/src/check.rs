@@ -23,6 +23,7 @@ fn longest_sleep(m: &Measured) -> &'static str {
             *all.entry(name).or_default() += seconds * k.count;
         }
     }
+    *all.entry("upcall").or_default() += m.upcall * m.requests();
     all.into_iter()
         .max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(b.0)))
         .map_or("lock", |(name, _)| name)
@@ -31,7 +32,7 @@ fn longest_sleep(m: &Measured) -> &'static str {
 /// Refuses what no simulation would get right.
 pub(crate) fn check(m: &Measured) -> Result<(), Refusal> {
     let mean = m.per_request(|k| k.mean);
-    let asleep = m.per_request(Kind::sleep) / mean.max(1e-12);
+    let asleep = (m.per_request(Kind::sleep) + m.upcall) / (mean + m.upcall).max(1e-12);
     if asleep > MAX_SLEEP {
         return Err(Refusal::Sleeps(asleep, longest_sleep(m)));
     }

@@ -2,9 +2,8 @@
 
 use crate::refusal::{MIN_REQUESTS, Refusal};
 use crate::storage::{MeasuredDisk, MeasuredLog, disk, foreign, log};
-use nfscope_model::phase::OF_OP;
 use nfscope_model::window_parts::{WindowOp, clients, histograms, logs, numbers, ops, rpc_phases};
-use nfscope_model::{Histogram, Window, family as f};
+use nfscope_model::{Histogram, Window, family as f, phase};
 use std::collections::HashMap;
 
 /// Parts of a COMPOUND that are no request by themselves.
@@ -54,6 +53,8 @@ pub(crate) struct Measured {
     pub receive: f64,
     pub framing: f64,
     pub reply: f64,
+    /// Per request: asleep for an upcall before its execution.
+    pub upcall: f64,
     pub kinds: Vec<Kind>,
     /// Threads and requests of each pool.
     pub pools: Vec<(usize, f64)>,
@@ -88,7 +89,11 @@ impl Measured {
             return Err(Refusal::NoClock);
         }
         let phases = rpc_phases(w);
-        let phase = |i: usize| phases.values().filter_map(|p| p[i]).sum::<f64>() / requests;
+        let phase = |name: &str| {
+            let at = phase::OF_RPC.iter().position(|p| *p == name);
+            let seconds = phases.values().filter_map(|p| p[at?]);
+            seconds.sum::<f64>() / requests
+        };
         let parts = ops(w);
         let (kinds, framing) = kinds(&parts, &by_version).ok_or(Refusal::NoPhases)?;
         let queues = || histograms(w, &f::RPC_QUEUE);
@@ -141,9 +146,10 @@ impl Measured {
             residence: all.sum / requests,
             queue: queue.as_ref().and_then(Histogram::mean).unwrap_or(0.0),
             queue_p99: queue.as_ref().and_then(|h| h.quantile(0.99)).unwrap_or(0.0),
-            receive: phase(1),
+            receive: phase("receive"),
             framing,
-            reply: phase(3),
+            reply: phase("reply"),
+            upcall: phase("upcall"),
             pools,
             cpus: (cpus as usize).max(1),
             cpu_busy: (cpus - idle / seconds).max(0.0),
@@ -222,7 +228,7 @@ fn kinds(parts: &[WindowOp], requests: &HashMap<&str, f64>) -> Option<(Vec<Kind>
 fn kind(o: &WindowOp, count: f64, times: f64) -> Option<Kind> {
     let phases = o.phases?;
     let n = o.durations.count() as f64 / times;
-    let mut asleep: Vec<_> = OF_OP
+    let mut asleep: Vec<_> = phase::OF_OP
         .into_iter()
         .zip(phases)
         .map(|(name, seconds)| (name, seconds.unwrap_or(0.0) / n))
