@@ -42,7 +42,10 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
         known.extend(urgent.iter().map(|u| (with_cpu(m, &log, *u, length), *u)));
     }
     // Or nothing of a commit is CPU time.
-    known.extend(logs(m).into_iter().take(1).map(|log| (log, urgent[0])));
+    let plain = logs(m).into_iter().next();
+    if let Some(log) = plain.filter(|log| known.iter().all(|(other, _)| other != log)) {
+        known.push((log, urgent[0]));
+    }
     for (log, other_is_urgent) in known {
         for disk in disks(m) {
             for asks in asks(m) {

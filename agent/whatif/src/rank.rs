@@ -39,7 +39,7 @@ pub struct Plausible {
 /// Changes that an administrator can make, the most valuable one first; those that gain nothing are there, too. Of numbers of
 /// threads there is one: the smallest that gains nearly as much as any.
 ///
-/// It takes some ten simulations, together about a tenth of a second on one CPU.
+/// It takes some dozens of simulations of some milliseconds each.
 ///
 /// # Errors
 /// When the window cannot tell; the refusal says why.
