@@ -1,6 +1,6 @@
 //! Predictions and refusals from windows whose truth is known.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_model::{Family, Histogram, Kind, Snapshot, Window, family as f};
 use nfscope_whatif::{Change, MIN_GAIN, Part, Prediction, Refusal, fullest, plausible, predict};
