@@ -5,6 +5,7 @@ use crate::storage::{MeasuredDisk, MeasuredLog, disk, foreign, log};
 use nfscope_model::window_parts::{WindowOp, clients, histograms, logs, numbers, ops, rpc_phases};
 use nfscope_model::{Histogram, Window, family as f, phase};
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 /// Parts of a COMPOUND that are no request by themselves.
 const FRAMING: [&str; 6] = [
@@ -155,7 +156,7 @@ impl Measured {
             cpu_busy: (cpus - idle / seconds).max(0.0),
             write_bytes: write_bytes(w),
             foreign: foreign(w),
-            clients_are_local: users.iter().all(|c| c.name.starts_with("127.")),
+            clients_are_local: !users.is_empty() && users.iter().all(|c| is_local(c.name)),
             log,
             disk,
             clients: clients.collect(),
@@ -176,6 +177,12 @@ impl Measured {
     pub fn per_request(&self, part: impl Fn(&Kind) -> f64) -> f64 {
         self.kinds.iter().map(|k| part(k) * k.count).sum::<f64>() / self.requests().max(1e-12)
     }
+}
+
+/// Addresses of the loopback network.
+fn is_local(address: &str) -> bool {
+    let address: Result<IpAddr, _> = address.parse();
+    address.is_ok_and(|a| a.is_loopback())
 }
 
 fn write_bytes(w: &Window) -> Option<f64> {
