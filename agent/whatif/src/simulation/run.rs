@@ -198,6 +198,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The same behind all that wait for a CPU by now.
+    pub fn compute_last(&mut self, task: usize, time: f64) {
+        if self.awake == Some(task) {
+            self.bursts[task] = time;
+            self.awake = None;
+            self.scheduler.yields(self.now, task);
+        } else {
+            self.compute(task, time);
+        }
+    }
+
     fn run_burst(&mut self, task: usize) {
         match self.writes_log(task) {
             Some(slot) => self.log_runs(slot),

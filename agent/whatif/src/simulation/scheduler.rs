@@ -126,6 +126,20 @@ impl Scheduler {
         }
     }
 
+    /// A task has computed and wants to go on behind all that are ready now.
+    pub fn yields(&mut self, now: f64, task: usize) {
+        self.look(now);
+        let ready = self.ready.iter().map(|other| self.tasks[*other]);
+        let ready: Vec<_> = ready.filter(|t| !t.is_urgent).collect();
+        let t = &mut self.tasks[task];
+        for other in ready {
+            t.had = t.had.max(other.had);
+            t.deadline = t.deadline.max(other.deadline);
+        }
+        self.running.retain(|other| *other != task);
+        self.ready.push(task);
+    }
+
     /// A task with a CPU has nothing to do any more.
     pub fn sleep(&mut self, now: f64, task: usize) {
         self.look(now);
