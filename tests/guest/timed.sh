@@ -43,13 +43,13 @@ null_gone() {
 }
 
 # scene_up <file system> <ms of its disk> [<ms of its log's own disk>]: exports it, new and empty, in place of what was
-# exported. zfs needs its modules: zfs_load.
+# exported. The log's disk has log_mib MiB (64). zfs needs its modules: zfs_load.
 scene_up() {
   local fs=$1 log=
   scene_down || return
   if [ "$fs" != tmpfs ]; then
     null_disk data "$2" || return
-    [ -z "${3:-}" ] || { null_disk log "$3" 64 && log=/dev/mapper/log; } || return
+    [ -z "${3:-}" ] || { null_disk log "$3" "${log_mib:-64}" && log=/dev/mapper/log; } || return
   fi
   case $fs$log in
   ext4 | ext4-fast | xfs | btrfs) inside_up "$fs" /dev/mapper/data ;;

@@ -37,6 +37,28 @@ impl Server {
     }
 }
 
+/// CPUs of a machine that counts instructions. The emulator runs one of them at a time, and its clock counts the instructions of
+/// all: two that are busy are half as fast each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CountedCpus {
+    /// One, with a nanosecond for each instruction.
+    One,
+    /// One, with two nanoseconds for each instruction: as fast as each of two busy ones.
+    OneSlow,
+    /// Two, which need two nanoseconds for each instruction while both are busy.
+    TwoSlow,
+}
+
+impl CountedCpus {
+    /// How many.
+    pub fn count(self) -> u32 {
+        match self {
+            CountedCpus::One | CountedCpus::OneSlow => 1,
+            CountedCpus::TwoSlow => 2,
+        }
+    }
+}
+
 impl Builder {
     fn new(kernel: Kernel) -> Builder {
         Builder {
@@ -50,6 +72,7 @@ impl Builder {
                 mkfs: None,
                 log_disk: false,
                 icount: false,
+                icount_shift: 0,
                 faithful: false,
                 agent_port: None,
             },
@@ -145,9 +168,15 @@ impl Builder {
 
     /// Counts instructions instead of seconds: one CPU, and one instruction is one nanosecond of its time.
     /// A machine that waits for a timer skips to it, so give it loads that never wait.
-    pub fn icount(mut self) -> Self {
+    pub fn icount(self) -> Self {
+        self.icount_on(CountedCpus::One)
+    }
+
+    /// The same with other CPUs.
+    pub fn icount_on(mut self, cpus: CountedCpus) -> Self {
         self.spec.icount = true;
-        self.cpus = Some(1);
+        self.spec.icount_shift = u32::from(cpus == CountedCpus::OneSlow);
+        self.cpus = Some(cpus.count());
         self
     }
 

@@ -62,7 +62,7 @@ mod variant;
 pub mod what_if;
 
 pub use agent::Agent;
-pub use builder::Builder;
+pub use builder::{Builder, CountedCpus};
 pub use checks::Checks;
 pub use client::Client;
 pub use control::{Output, Running};

@@ -96,7 +96,7 @@ pub fn options(
         );
     }
     if spec.icount {
-        options += " -icount shift=0,sleep=off";
+        options += &format!(" -icount shift={},sleep=off", spec.icount_shift);
     }
     options
 }

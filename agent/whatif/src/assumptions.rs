@@ -1,18 +1,25 @@
 //! What a prediction rests on, in sentences.
 
 use crate::calibrate::Variant;
-use crate::change::Change;
-use crate::measured::Measured;
+use crate::change::{Change, size};
+use crate::measured::{Kind, Measured};
 use crate::server::{Log, Pace};
 use nfscope_text::units::seconds;
 
 /// Those of these variants, the first of which is the most likely one.
 pub(crate) fn assumptions(m: &Measured, variants: &[Variant], change: &Change) -> Vec<String> {
     let s = &variants[0].server;
+    let sizes = match change.write_bytes {
+        Some(_) => "the sizes of READs",
+        None => "their sizes",
+    };
     let mut all = vec![
-        "the mix of operations, their sizes and the share that caches answer stay as measured"
+        format!(
+            "the mix of operations, {sizes} and the share that caches answer stay as measured"
+        ),
+        "the CPU time of the kernel and of other programs grows with the requests; where CPUs become full the interval includes \
+         that it does not"
             .to_owned(),
-        "the CPU time of the kernel and of other programs grows with the requests".to_owned(),
     ];
     if variants[0].base.cpu_used > 0.95 {
         all.push("the CPUs are full, and the scheduler decides which request waits: times are uncertain, the rate is not".to_owned());
@@ -69,7 +76,14 @@ pub(crate) fn assumptions(m: &Measured, variants: &[Variant], change: &Change) -
             (Some(n), _) => format!("{} serves {n} requests at once: requests wait for it already", disk.name),
         });
     }
-    if m.per_request(|k| k.lock) > 0.02 * m.per_request(|k| k.mean) {
+    if let (Some(bytes), Some(before)) = (change.write_bytes, m.write_bytes) {
+        all.push(format!(
+            "what a WRITE of {} costs lies between what one of {} costs and what its bytes make of that; the prediction is the middle",
+            size(bytes),
+            size(before as u64)
+        ));
+    }
+    if m.per_request(Kind::sleep) > 0.02 * m.per_request(|k| k.mean) {
         all.push(match change.log_seconds {
             None => "waits for locks and for other threads stay as long as measured".to_owned(),
             Some(_) => "waits for locks and for other threads stay as long as measured; the interval includes that they shrink with \

@@ -16,9 +16,47 @@ pub struct Change {
     pub cpus: Option<u32>,
     /// Times as many clients.
     pub clients_factor: Option<f64>,
+    /// Bytes of each WRITE.
+    pub write_bytes: Option<u64>,
+}
+
+/// A part of a server that can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The number of nfsd threads.
+    Threads,
+    /// The log's device.
+    Log,
+    /// The disks outside of the log.
+    Disk,
+    /// The number of CPUs.
+    Cpus,
+}
+
+/// For example: 64 KiB.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
+        n if n >= 1 << 10 => format!("{:.0} KiB", n as f64 / 1024.0),
+        n => format!("{n} bytes"),
+    }
 }
 
 impl Change {
+    /// What of the server is different; `None` for more than one part and for changes of the load.
+    pub fn part(&self) -> Option<Part> {
+        let load = self.clients_factor.is_some() || self.write_bytes.is_some();
+        let parts = [
+            (Part::Threads, self.threads.is_some()),
+            (Part::Log, self.log_seconds.is_some()),
+            (Part::Disk, self.disk_seconds.is_some()),
+            (Part::Cpus, self.cpus.is_some()),
+        ];
+        let mut changed = parts.into_iter().filter(|(_, changed)| *changed);
+        let only = changed.next().map(|(part, _)| part);
+        only.filter(|_| !load && changed.next().is_none())
+    }
+
     /// For example: 32 threads and a log of 0.1 ms.
     pub fn words(&self) -> String {
         let mut all = Vec::new();
@@ -36,6 +74,9 @@ impl Change {
         }
         if let Some(times) = self.clients_factor {
             all.push(format!("{times} times as many clients"));
+        }
+        if let Some(n) = self.write_bytes {
+            all.push(format!("WRITEs of {}", size(n)));
         }
         all.join(" and ")
     }

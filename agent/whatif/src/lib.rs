@@ -6,11 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+mod assemble;
 mod assumptions;
 mod calibrate;
 mod change;
+mod check;
 pub mod durations;
-mod event;
 mod measured;
 pub mod outcome;
 mod predict;
@@ -18,13 +19,15 @@ mod rank;
 mod refusal;
 pub mod server;
 pub mod simulation;
+mod storage;
 mod text;
+mod write_size;
 
-pub use change::Change;
+pub use change::{Change, Part};
 pub use predict::{Prediction, predict};
-pub use rank::{MIN_GAIN, Plausible, plausible};
+pub use rank::{MIN_GAIN, Plausible, fullest, plausible};
 pub use refusal::Refusal;
-pub use text::{render, render_list, render_worth};
+pub use text::{render, render_fullest, render_list, render_worth};
 
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
@@ -49,6 +52,11 @@ pub const FAMILIES: &[&Info] = &[
     &f::BLOCK_DEVICE.info,
     &f::BLOCK_QUEUE.info,
     &f::BLOCK_BUSY.info,
+    &f::BLOCK_BYTES.info,
+    &f::THREAD_IO.info,
+    &f::EXPORT_DEVICE.info,
+    &f::ZFS_ZIL_COMMITS.info,
+    &f::IO_SIZE.info,
     &f::CLIENT_OPS.info,
     &f::CLIENT_OP_SECONDS.info,
 ];

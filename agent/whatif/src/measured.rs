@@ -1,10 +1,11 @@
 //! What the model needs of a window, or why it is not there.
 
-use crate::durations::Durations;
 use crate::refusal::{MIN_REQUESTS, Refusal};
+use crate::storage::{MeasuredDisk, MeasuredLog, disk, foreign, log};
 use nfscope_model::window_parts::{WindowOp, clients, histograms, logs, numbers, ops, rpc_phases};
 use nfscope_model::{Histogram, Window, family as f, phase};
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 /// Parts of a COMPOUND that are no request by themselves.
 const FRAMING: [&str; 6] = [
@@ -32,30 +33,15 @@ pub(crate) struct Kind {
     pub runqueue: f64,
     pub log: f64,
     pub disk: f64,
-    pub lock: f64,
+    /// Asleep outside of disks and logs, by phase.
+    pub asleep: Vec<(&'static str, f64)>,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct MeasuredLog {
-    pub fs: String,
-    pub name: String,
-    pub waits: f64,
-    pub wait: Durations,
-    pub commit: Option<Durations>,
-    /// Mean time of a write by its device, and how many of them one commit makes one after the other.
-    pub device: Option<(String, f64, f64)>,
-    /// Time of waits for other logs, as a part of all.
-    pub others: f64,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct MeasuredDisk {
-    pub name: String,
-    pub service: Durations,
-    /// Mean number of requests under way while there was one.
-    pub in_flight: f64,
-    /// Mean wait before the device, as a part of its time.
-    pub queued: f64,
+impl Kind {
+    /// Mean time asleep outside of disks and logs, in seconds.
+    pub fn sleep(&self) -> f64 {
+        self.asleep.iter().map(|(_, s)| s).sum()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -68,6 +54,8 @@ pub(crate) struct Measured {
     pub receive: f64,
     pub framing: f64,
     pub reply: f64,
+    /// Per request: asleep for an upcall before its execution.
+    pub upcall: f64,
     pub kinds: Vec<Kind>,
     /// Threads and requests of each pool.
     pub pools: Vec<(usize, f64)>,
@@ -76,6 +64,12 @@ pub(crate) struct Measured {
     pub cpu_busy: f64,
     pub log: Option<MeasuredLog>,
     pub disk: Option<MeasuredDisk>,
+    /// Mean bytes of a WRITE; `None` where there was none.
+    pub write_bytes: Option<f64>,
+    /// Of the bytes of the exports' disks, those of other programs; `None` where it is not known.
+    pub foreign: Option<f64>,
+    /// Whether all clients are programs on the server itself.
+    pub clients_are_local: bool,
     /// Requests per second and mean execution time of a request, by client.
     pub clients: Vec<(f64, f64)>,
 }
@@ -156,9 +150,13 @@ impl Measured {
             receive: phase("receive") + phase("upcall"),
             framing,
             reply: phase("reply"),
+            upcall: phase("upcall"),
             pools,
             cpus: (cpus as usize).max(1),
             cpu_busy: (cpus - idle / seconds).max(0.0),
+            write_bytes: write_bytes(w),
+            foreign: foreign(w),
+            clients_are_local: !users.is_empty() && users.iter().all(|c| is_local(c.name)),
             log,
             disk,
             clients: clients.collect(),
@@ -170,11 +168,27 @@ impl Measured {
         self.pools.iter().map(|p| p.0).sum()
     }
 
+    /// Requests of the window.
+    pub fn requests(&self) -> f64 {
+        self.kinds.iter().map(|k| k.count).sum()
+    }
+
     /// Mean of a part of the requests' execution.
     pub fn per_request(&self, part: impl Fn(&Kind) -> f64) -> f64 {
-        let requests: f64 = self.kinds.iter().map(|k| k.count).sum();
-        self.kinds.iter().map(|k| part(k) * k.count).sum::<f64>() / requests.max(1e-12)
+        self.kinds.iter().map(|k| part(k) * k.count).sum::<f64>() / self.requests().max(1e-12)
     }
+}
+
+/// Addresses of the loopback network.
+fn is_local(address: &str) -> bool {
+    let address: Result<IpAddr, _> = address.parse();
+    address.is_ok_and(|a| a.is_loopback())
+}
+
+fn write_bytes(w: &Window) -> Option<f64> {
+    let writes = histograms(w, &f::IO_SIZE).filter(|([_, op], _)| *op == "write");
+    let all = Histogram::merged(writes.map(|(_, h)| h))?;
+    all.mean().filter(|bytes| *bytes > 0.0)
 }
 
 /// Kinds of requests, and seconds per request that belong to none.
@@ -221,94 +235,26 @@ fn kinds(parts: &[WindowOp], requests: &HashMap<&str, f64>) -> Option<(Vec<Kind>
 fn kind(o: &WindowOp, count: f64, times: f64) -> Option<Kind> {
     let phases = o.phases?;
     let n = o.durations.count() as f64 / times;
-    let seconds = |name: &str| {
-        let at = phase::OF_OP.iter().position(|p| *p == name);
-        at.and_then(|i| phases[i]).unwrap_or(0.0)
+    let mut asleep: Vec<_> = phase::OF_OP
+        .into_iter()
+        .zip(phases)
+        .map(|(name, seconds)| (name, seconds.unwrap_or(0.0) / n))
+        .collect();
+    let mut part = |name: &str| match asleep.iter().position(|p| p.0 == name) {
+        Some(i) => asleep.remove(i).1,
+        None => 0.0,
     };
-    let part = |name: &str| seconds(name) / n;
+    let [cpu, runqueue, log, disk] = ["cpu", "runqueue", "log", "disk"].map(&mut part);
     Some(Kind {
         version: o.version.into(),
         op: o.op.into(),
         count,
         mean: o.durations.sum / n,
         p99: o.durations.quantile(0.99)?,
-        cpu: part("cpu"),
-        runqueue: part("runqueue"),
-        log: part("log"),
-        disk: part("disk"),
-        // Whatever else it sleeps for has a holder that no window names.
-        lock: part("lock") + phase::RARE.iter().map(|name| part(name)).sum::<f64>(),
-    })
-}
-
-fn log(w: &Window) -> Option<MeasuredLog> {
-    let all = logs(w);
-    let time = |l: &nfscope_model::window_parts::WindowLog| l.waits.map_or(0.0, |h| h.sum);
-    let first = all.iter().max_by(|a, b| time(a).total_cmp(&time(b)))?;
-    let wait = Durations::of(first.waits?)?;
-    let sum: f64 = all.iter().map(time).sum();
-    let device = first.writes.filter(|h| h.count() > 0).and_then(|commits| {
-        let mut devices: HashMap<&str, (f64, f64)> = HashMap::new();
-        for ([device, op], h) in histograms(w, &f::BLOCK_DEVICE) {
-            if op == "write" || op == "flush" {
-                let all = devices.entry(device).or_default();
-                all.0 += h.count() as f64;
-                all.1 += h.sum;
-            }
-        }
-        // While the log is written its device is busy with that, and with little else where it is separate.
-        let busy = commits.sum;
-        let near = |sum: f64| (sum / busy).ln().abs();
-        let (name, (n, sum)) = devices
-            .into_iter()
-            .filter(|(_, (n, _))| *n > 0.0)
-            .min_by(|a, b| near(a.1.1).total_cmp(&near(b.1.1)))?;
-        let mean = sum / n;
-        let path = (busy / commits.count() as f64 / mean + 0.15)
-            .floor()
-            .max(1.0);
-        (near(sum) < 0.7).then(|| (name.to_owned(), mean, path))
-    });
-    Some(MeasuredLog {
-        fs: first.fs.into(),
-        name: format!("{} on {}", first.fs, first.volume),
-        waits: first.waits?.count() as f64,
-        wait,
-        commit: first.writes.and_then(Durations::of),
-        device,
-        others: 1.0 - time(first) / sum.max(1e-12),
-    })
-}
-
-fn disk(w: &Window, but: Option<&str>, read: bool) -> Option<MeasuredDisk> {
-    let busy: HashMap<_, _> = numbers(w, &f::BLOCK_BUSY).map(|(l, v)| (l[0], v)).collect();
-    let mut service = Vec::new();
-    let (mut name, mut largest, mut time, mut busy_time) = (String::new(), 0.0, 0.0, 0.0);
-    let mut queued = 0.0;
-    for ([device, op], h) in histograms(w, &f::BLOCK_DEVICE) {
-        if but == Some(device) || (op == "read") != read {
-            continue;
-        }
-        time += h.sum;
-        if h.sum > largest {
-            largest = h.sum;
-            name = device.into();
-            busy_time = busy.get(device).copied().unwrap_or(0.0);
-        }
-        queued += w
-            .delta
-            .hist(&f::BLOCK_QUEUE, [device, op])
-            .map_or(0.0, |q| q.sum);
-        service.push(h);
-    }
-    Some(MeasuredDisk {
-        name,
-        service: Durations::of(&Histogram::merged(service)?)?,
-        in_flight: if busy_time > 0.0 {
-            (largest / busy_time).max(1.0)
-        } else {
-            1.0
-        },
-        queued: queued / time.max(1e-12),
+        cpu,
+        runqueue,
+        log,
+        disk,
+        asleep,
     })
 }

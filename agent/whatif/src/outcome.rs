@@ -34,6 +34,8 @@ pub struct Outcome {
     pub classes: Vec<ClassResult>,
     /// Mean wait for the log.
     pub log_wait: f64,
+    /// Mean time of a commit.
+    pub commit: f64,
     /// Waits that one commit served, on average.
     pub waits_per_commit: f64,
     /// Part of the threads' time with a request.
@@ -57,6 +59,7 @@ pub(crate) struct Tally {
     pub classes: Vec<Vec<f64>>,
     pub log: (usize, f64),
     pub commits: usize,
+    pub commit_time: f64,
     pub thread_time: f64,
     pub cpu_time: f64,
     pub disk_time: f64,
@@ -84,6 +87,7 @@ impl Tally {
             queue_p99: quantile(&mut t.queue, 0.99),
             classes: classes.collect(),
             log_wait: t.log.1 / t.log.0.max(1) as f64,
+            commit: t.commit_time / t.commits.max(1) as f64,
             waits_per_commit: t.log.0 as f64 / t.commits.max(1) as f64,
             threads_used: (t.thread_time / length / threads.max(1) as f64).min(1.0),
             cpu_used: (t.cpu_time / length / server.cpus.max(1) as f64).min(1.0),

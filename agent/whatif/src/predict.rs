@@ -3,11 +3,13 @@
 use crate::assumptions::assumptions;
 use crate::calibrate::{Variant, variants};
 use crate::change::Change;
-use crate::measured::{Measured, MeasuredLog};
+use crate::measured::Measured;
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
 use crate::server::{Log, Pace, Server};
 use crate::simulation::{Length, simulate};
+use crate::storage::MeasuredLog;
+use crate::write_size::by_byte;
 use nfscope_model::Window;
 use serde::Serialize;
 
@@ -18,6 +20,9 @@ pub(crate) const LENGTH: Length = Length {
 };
 /// No interval is narrower than so much to each side: what the lab showed the model to be worth.
 const LEAST: f64 = 0.05;
+
+/// Nothing is predicted where everything by request and everything by byte differ by so many times.
+const WIDEST: f64 = 1.5;
 
 /// A value before and after, with the interval of the latter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -54,6 +59,8 @@ pub struct Used {
     pub utilization: f64,
 }
 
+/// CPUs in use by more than this decide what comes of a change.
+const BUSY: f64 = 0.7;
 /// Where the CPUs are full, the scheduler decides who waits, and the model does not know it.
 const FULL_CPUS: f64 = 0.95;
 /// Times in the server may be off by so much there.
@@ -64,6 +71,8 @@ const SCHEDULER: f64 = 0.5;
 pub struct Prediction {
     /// The change.
     pub change: Change,
+    /// nfsd threads of each pool after it; empty where the change is not about threads.
+    pub threads_by_pool: Vec<u32>,
     /// Requests per second.
     pub rate: Predicted,
     /// Mean residence in seconds.
@@ -107,24 +116,51 @@ pub(crate) fn with(
     }
     // What of a commit is not the device's time, and waits for locks, may shrink with the device, or stay.
     let relief = match &m.log {
-        Some(log) if change.log_seconds.is_some() => Some(relieved(log, variants, change, m)?),
-        _ => None,
+        Some(log) if change.log_seconds.is_some() => relieved(log, variants, change, m)?,
+        _ => Vec::new(),
     };
+    let steady = programs_stay(m, variants, &after, change)?;
+    let larger = match change.write_bytes {
+        Some(bytes) => resized(m, variants, change, bytes)?,
+        None => Vec::new(),
+    };
+    if let (Some(a), Some(b)) = (after.first(), larger.first()) {
+        let base = &variants[0].base;
+        let ends = |measured: f64, part: &dyn Fn(&Outcome) -> f64| {
+            let one = |o: &Outcome| scaled(measured, part(base), part(o));
+            [one(a).min(one(b)), one(a).max(one(b))]
+        };
+        let rates = ends(m.rate, &|o| o.rate);
+        let times = ends(m.residence, &|o| o.residence);
+        if [rates, times]
+            .iter()
+            .any(|[low, high]| *high > low * WIDEST)
+        {
+            return Err(Refusal::WriteSize(rates, times));
+        }
+    }
     let each = |measured: f64, part: &dyn Fn(&Outcome) -> f64| {
         let one = |(v, o): (&Variant, &Outcome)| scaled(measured, part(&v.base), part(o));
-        let relieved = variants.iter().zip(relief.iter().flatten());
+        let also = |others| variants.iter().zip::<&Vec<Outcome>>(others);
         let all: Vec<f64> = variants
             .iter()
             .zip(&after)
-            .chain(relieved)
+            .chain(also(&relief))
+            .chain(also(&steady))
+            .chain(also(&larger))
             .map(one)
             .collect();
+        // Between what costs by request and what costs by byte nothing is known: the middle.
+        let likely = match larger.first() {
+            Some(o) => (all[0] * one((&variants[0], o))).sqrt(),
+            None => all[0],
+        };
         let margin = LEAST
             .max(variants[0].error)
             .max(after[0].rate_error.min(0.2));
         Predicted {
             before: measured,
-            after: all[0],
+            after: likely,
             low: all.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - margin),
             high: all.iter().copied().fold(0.0, f64::max) * (1.0 + margin),
         }
@@ -173,6 +209,9 @@ pub(crate) fn with(
     let base = &variants[0].base;
     Ok(Prediction {
         change: change.clone(),
+        threads_by_pool: change
+            .threads
+            .map_or_else(Vec::new, |n| by_pool(n, m.pools.len())),
         rate: each(m.rate, &|o| o.rate),
         residence: time(m.residence, &|o| o.residence),
         queue: time(m.queue, &|o| o.queue),
@@ -204,6 +243,39 @@ fn relieved(
     variants.iter().map(one).collect()
 }
 
+/// The outcomes where the CPU time of other programs does not grow with the requests. It matters where the CPUs are to become full.
+fn programs_stay(
+    m: &Measured,
+    variants: &[Variant],
+    after: &[Outcome],
+    change: &Change,
+) -> Result<Vec<Outcome>, Refusal> {
+    let one = |(v, o): (&Variant, &Outcome)| {
+        if v.base.cpu_used > BUSY || o.cpu_used < BUSY {
+            return Ok(o.clone());
+        }
+        let mut server = changed(m, &v.server, change)?;
+        let time = server.other_cpu.mean() * (v.base.rate / o.rate).min(1.0);
+        server.other_cpu = server.other_cpu.with_mean(time);
+        Ok(simulate(&server, LENGTH))
+    };
+    variants.iter().zip(after).map(one).collect()
+}
+
+/// The outcomes where all that can cost by byte does.
+fn resized(
+    m: &Measured,
+    variants: &[Variant],
+    change: &Change,
+    bytes: u64,
+) -> Result<Vec<Outcome>, Refusal> {
+    let one = |v: &Variant| {
+        let server = by_byte(m, &changed(m, &v.server, change)?, bytes)?;
+        Ok(simulate(&server, LENGTH))
+    };
+    variants.iter().map(one).collect()
+}
+
 /// What was measured, times what the simulation says of the change. Where the simulation was far off, what it says alone.
 fn scaled(measured: f64, base: f64, after: f64) -> f64 {
     let ratio = base / measured.max(1e-12);
@@ -214,12 +286,19 @@ fn scaled(measured: f64, base: f64, after: f64) -> f64 {
     }
 }
 
+/// So many threads as the kernel spreads them over so many pools (/proc/fs/nfsd/threads).
+fn by_pool(threads: u32, pools: usize) -> Vec<u32> {
+    let pools = pools.max(1) as u32;
+    let one = |i| (threads / pools + u32::from(i < threads % pools)).max(1);
+    (0..pools).map(one).collect()
+}
+
 fn changed(m: &Measured, server: &Server, change: &Change) -> Result<Server, Refusal> {
     let mut s = server.clone();
     if let Some(n) = change.threads {
-        let pools = s.pools.len() as u32;
-        for (i, pool) in s.pools.iter_mut().enumerate() {
-            pool.threads = (n / pools + u32::from((i as u32) < n % pools)).max(1) as usize;
+        let threads = by_pool(n, s.pools.len());
+        for (pool, n) in s.pools.iter_mut().zip(threads) {
+            pool.threads = n as usize;
         }
     }
     if let Some(cpus) = change.cpus {

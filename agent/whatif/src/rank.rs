@@ -1,7 +1,7 @@
 //! Which changes would be worth most.
 
 use crate::calibrate::variants;
-use crate::change::Change;
+use crate::change::{Change, Part};
 use crate::measured::Measured;
 use crate::predict::{LENGTH, Prediction, with};
 use crate::refusal::Refusal;
@@ -39,7 +39,7 @@ pub struct Plausible {
 /// Changes that an administrator can make, the most valuable one first; those that gain nothing are there, too. Of numbers of
 /// threads there is one: the smallest that gains nearly as much as any.
 ///
-/// It takes some ten simulations, together about a tenth of a second on one CPU.
+/// It takes some dozens of simulations of some milliseconds each.
 ///
 /// # Errors
 /// When the window cannot tell; the refusal says why.
@@ -96,6 +96,28 @@ pub fn plausible(w: &Window) -> Result<Vec<Plausible>, Refusal> {
     Ok(all)
 }
 
+/// The server with as many times its clients as it takes until more of them bring no more requests.
+///
+/// # Errors
+/// When the window cannot tell; the refusal says why.
+pub fn fullest(w: &Window) -> Result<Prediction, Refusal> {
+    let m = Measured::of(w)?;
+    let variants = variants(&m, LENGTH)?;
+    let mut best: Option<Prediction> = None;
+    for times in [2.0, 4.0, 8.0, 16.0, 32.0, 64.0] {
+        let change = Change {
+            clients_factor: Some(times),
+            ..Change::default()
+        };
+        let p = with(&m, &variants, &change)?;
+        match &best {
+            Some(b) if p.rate.after < b.rate.after * ENOUGH => break,
+            _ => best = Some(p),
+        }
+    }
+    best.ok_or(Refusal::NoChange)
+}
+
 /// What a thread does is waited for by all that wait for a thread.
 fn threads_factor(m: &Measured) -> f64 {
     m.residence / (m.residence - m.queue).max(1e-12)
@@ -121,9 +143,21 @@ fn gain(p: Prediction) -> Plausible {
 }
 
 impl Plausible {
+    /// What of the server it changes.
+    pub fn part(&self) -> Option<Part> {
+        self.prediction.change.part()
+    }
+
     /// For example: 16 threads: 1.9 to 2.3 times as many requests.
     pub fn sentence(&self) -> String {
-        let change = self.prediction.change.words();
+        let mut change = self.prediction.change.words();
+        let pools = &self.prediction.threads_by_pool;
+        if let ([first, .., last], true) = (pools.as_slice(), pools.len() > 1) {
+            change += &match first == last {
+                true => format!(" ({first} in each of {} pools)", pools.len()),
+                false => format!(" ({last} or {first} in each of {} pools)", pools.len()),
+            };
+        }
         if self.gain < MIN_GAIN {
             return format!("{change}: no gain");
         }
@@ -131,14 +165,9 @@ impl Plausible {
             true => format!("{:.1} to {:.1}", self.gain_low, self.gain_high),
             false => format!("{:.0} to {:.0}", self.gain_low, self.gain_high),
         };
-        // In the lab the predictions of a much faster log were too low (docs/what-if.md).
-        let more = match self.prediction.change.log_seconds {
-            Some(_) => ", or more",
-            None => "",
-        };
         match self.is_rate {
-            true => format!("{change}: {times} times as many requests{more}"),
-            false => format!("{change}: requests stay {times} times shorter in the server{more}"),
+            true => format!("{change}: {times} times as many requests"),
+            false => format!("{change}: requests stay {times} times shorter in the server"),
         }
     }
 }

@@ -18,8 +18,10 @@ pub enum Refusal {
     NoThreads,
     /// No CPU time.
     NoCpus,
-    /// Part of execution that is spent in other sleeps.
-    Sleeps(f64),
+    /// Part of execution that is spent in other sleeps, and the phase with most of it.
+    Sleeps(f64, &'static str),
+    /// Part of the disks' bytes that other programs read or wrote.
+    ForeignDisk(f64),
     /// Part of the threads' time that goes into receiving and replying.
     Network(f64),
     /// Part of the log time that belongs to other logs.
@@ -30,6 +32,10 @@ pub enum Refusal {
     NotUsed(&'static str),
     /// What the change is about is not measured: its name.
     NotMeasured(&'static str),
+    /// There are no WRITEs, whose size is to change.
+    NoWrites,
+    /// Least and most requests per second and time in the server, if everything costs by byte or by request.
+    WriteSize([f64; 2], [f64; 2]),
     /// Nothing is to change.
     NoChange,
 }
@@ -51,10 +57,16 @@ impl fmt::Display for Refusal {
             ),
             Refusal::NoThreads => f.write_str("no nfsd threads were measured; fix: `nfscope check` says why"),
             Refusal::NoCpus => f.write_str("the CPUs' time was not measured; fix: `nfscope check` says why"),
-            Refusal::Sleeps(part) => write!(
+            Refusal::Sleeps(part, most) => write!(
                 f,
-                "{} of execution time is spent asleep outside of disks and logs (locks, other threads); how that time \
-                 changes is not known",
+                "{} of execution time is spent asleep outside of disks and logs, most of it in the phase `{most}`; how that \
+                 time changes is not known",
+                percent(part)
+            ),
+            Refusal::ForeignDisk(part) => write!(
+                f,
+                "{} of the bytes that the exports' disks read and wrote were other programs'; how these go on is not \
+                 known; fix: measure while they rest",
                 percent(part)
             ),
             Refusal::Network(part) => write!(
@@ -77,7 +89,15 @@ impl fmt::Display for Refusal {
             ),
             Refusal::NotUsed(what) => write!(f, "no request waited for the {what}: another one would change nothing"),
             Refusal::NotMeasured(what) => write!(f, "the time of the {what}'s device was not measured; fix: `nfscope check` says why"),
-            Refusal::NoChange => f.write_str("nothing is to change; fix: give --threads, --log, --disk, --cpus or --clients"),
+            Refusal::NoWrites => f.write_str("no WRITE was measured, and its size is to change"),
+            Refusal::WriteSize([few, many], [short, long]) => write!(
+                f,
+                "{few:.0} to {many:.0} requests per second of {:.2} to {:.2} ms are possible: one recording does not tell what \
+                 a WRITE costs by request from what it costs by byte; fix: measure with WRITEs of the other size",
+                short * 1e3,
+                long * 1e3
+            ),
+            Refusal::NoChange => f.write_str("nothing is to change; fix: give --threads, --log, --disk, --cpus, --clients or --write-size"),
         }
     }
 }

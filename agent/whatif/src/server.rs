@@ -37,13 +37,28 @@ pub enum Log {
     Group {
         /// Commits at a time.
         at_once: usize,
-        /// Time of one.
+        /// Time of one, without what the CPUs add to it.
         commit: Durations,
+        /// CPU seconds of one.
+        cpu: f64,
+        /// Who spends them.
+        writer: Writer,
         /// Seconds that a commit waits for company before it starts.
         gather: f64,
     },
     /// Each wait takes its time, whoever else waits.
     Delay(Durations),
+}
+
+/// Who writes a log.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Writer {
+    /// A task of the log's own: half of its CPU time comes before the device's requests, and half behind.
+    Task,
+    /// A thread that waits, when it has a CPU. It takes along whoever waits by then.
+    Waiter,
+    /// A thread that waits, when it has a CPU. Who waited at the end of the last write is taken along.
+    WaiterOfClosed,
 }
 
 impl Log {
@@ -53,12 +68,16 @@ impl Log {
             Log::Group {
                 at_once,
                 commit,
+                cpu,
+                writer,
                 gather,
             } => {
                 let time = new(commit.mean());
                 Log::Group {
                     at_once: *at_once,
                     commit: commit.with_mean(time),
+                    cpu: *cpu,
+                    writer: *writer,
                     gather: gather * time / commit.mean(),
                 }
             }
@@ -107,6 +126,8 @@ pub struct Server {
     pub cpus: usize,
     /// CPU time of the kernel and of programs for each request, outside of nfsd threads.
     pub other_cpu: Durations,
+    /// Whether that comes before nfsd's threads, as interrupts do; else it shares the CPUs with them, as programs do.
+    pub other_is_urgent: bool,
     /// The log.
     pub log: Log,
     /// The disks.

@@ -95,6 +95,25 @@ pub fn render_worth(changes: &Result<Vec<Plausible>, Refusal>) -> String {
     }
 }
 
+/// What more clients would make of a server, below its capacity; or why that is not known.
+pub fn render_fullest(fullest: &Result<Prediction, Refusal>) -> String {
+    let mut out = String::from("\nBy the model of nfscope what-if:\n");
+    let text = match fullest {
+        Ok(p) => format!(
+            "with {} the server does {} requests per second ({} .. {}), each of them {} in the server. {}",
+            p.change.words(),
+            rate(p.rate.after),
+            rate(p.rate.low),
+            rate(p.rate.high),
+            seconds(p.residence.after),
+            p.next_limit()
+        ),
+        Err(why) => format!("no prediction: {why}."),
+    };
+    wrap(&mut out, WIDTH, "- ", &text);
+    out
+}
+
 impl Prediction {
     /// What keeps the server from more requests then.
     pub fn next_limit(&self) -> String {

@@ -4,7 +4,7 @@
 
 use nfscope_whatif::durations::Durations::{self, Constant, Exponential};
 use nfscope_whatif::outcome::Outcome;
-use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
+use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server, Writer};
 use nfscope_whatif::simulation::{Length, simulate};
 
 const NONE: Durations = Constant(0.0);
@@ -27,6 +27,7 @@ fn server(streams: usize, think: f64, threads: usize) -> Server {
         }],
         cpus: 1,
         other_cpu: NONE,
+        other_is_urgent: false,
         log: Log::Delay(NONE),
         disk: Disk {
             at_once: None,
@@ -140,6 +141,8 @@ fn a_log_commits_all_that_wait_at_its_start() {
         s.log = Log::Group {
             at_once: 1,
             commit: Constant(0.008),
+            cpu: 0.0,
+            writer: Writer::Task,
             gather: 0.0,
         };
         let o = run(&s, 20_000);
@@ -150,12 +153,39 @@ fn a_log_commits_all_that_wait_at_its_start() {
 }
 
 #[test]
+fn a_log_whose_writer_needs_cpu_time_commits_all_the_same() {
+    // On a CPU that nobody else needs, its time is a part of the commit's.
+    for threads in [1, 8, 28] {
+        let mut s = server(28, 0.0, threads);
+        s.classes[0].log_waits = 1.0;
+        s.log = Log::Group {
+            at_once: 1,
+            commit: Constant(0.006),
+            cpu: 0.002,
+            writer: Writer::Task,
+            gather: 0.0,
+        };
+        let o = run(&s, 20_000);
+        let rate = if threads == 1 {
+            125.0
+        } else {
+            threads as f64 / 0.016
+        };
+        near(o.rate, rate, 0.02);
+        near(o.commit, 0.008, 0.01);
+        near(o.cpu_used, 0.25, 0.02);
+    }
+}
+
+#[test]
 fn commits_side_by_side_wait_for_nobody() {
     let mut s = server(16, 0.0, 16);
     s.classes[0].log_waits = 1.0;
     s.log = Log::Group {
         at_once: 64,
         commit: Constant(0.008),
+        cpu: 0.0,
+        writer: Writer::Task,
         gather: 0.0,
     };
     near(run(&s, 20_000).rate, 2000.0, 0.01);

@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use nfscope_whatif::durations::Durations::{Constant, Even, Exponential};
-use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server};
+use nfscope_whatif::server::{Class, Clients, Disk, Log, Pace, Pool, Server, Writer};
 use nfscope_whatif::simulation::{Length, simulate};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -40,16 +40,21 @@ fn any(random: &mut SmallRng) -> Server {
             .collect(),
         cpus: random.random_range(1..5),
         other_cpu: Even(time(random, 1e-4)),
+        other_is_urgent: false,
         log: match random.random_range(0..3) {
             0 => Log::Delay(commit),
             1 => Log::Group {
                 at_once: random.random_range(1..9),
                 commit,
+                cpu: 0.0,
+                writer: Writer::Task,
                 gather: 0.0,
             },
             _ => Log::Group {
                 at_once: 2,
                 commit,
+                cpu: 0.0,
+                writer: Writer::Task,
                 gather: time(random, 1e-3),
             },
         },

@@ -1,9 +1,9 @@
 //! Predictions and refusals from windows whose truth is known.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_model::{Family, Histogram, Kind, Snapshot, Window, family as f};
-use nfscope_whatif::{Change, MIN_GAIN, Prediction, Refusal, plausible, predict};
+use nfscope_whatif::{Change, MIN_GAIN, Part, Prediction, Refusal, fullest, plausible, predict};
 use std::time::Duration;
 
 const SECONDS: f64 = 10.0;
@@ -89,6 +89,8 @@ impl Writes {
         s.gauge(&f::THREADS, ["0"], self.threads as f64);
         s.gauge(&f::CPUS, [], 2.0);
         s.counter(&f::CPU_IDLE, [], 2.0 * SECONDS - all * 0.0003);
+        let sizes = times(&f::IO_SIZE, n, 4096.0);
+        s.histogram(&f::IO_SIZE, ["3", "write"], sizes);
         let commits = (SECONDS / self.commit) as u64;
         s.histogram(
             &f::LOG_WAIT,
@@ -207,7 +209,7 @@ fn a_server_that_the_model_does_not_know_gets_no_prediction() {
         lock: 0.02,
         ..ext4(8)
     };
-    assert!(matches!(refused(locks), Refusal::Sleeps(_)));
+    assert!(matches!(refused(locks), Refusal::Sleeps(_, "lock")));
     // Execution of 32 ms by 8 threads cannot make so many.
     let odd = Writes {
         rate: 900.0,
@@ -239,4 +241,130 @@ fn a_server_that_the_model_does_not_know_gets_no_prediction() {
 fn a_prediction_is_the_same_each_time() {
     let w = ext4(8).window();
     assert_eq!(predict(&w, &threads(32)), predict(&w, &threads(32)));
+}
+
+/// The disks' reads and writes, and those that nfsd's threads caused, in bytes.
+fn with_disks(w: Writes, all: [f64; 2], own: [f64; 2]) -> Window {
+    let n = w.rate * SECONDS;
+    let mut w = w.window();
+    let s = &mut w.delta;
+    s.counter(&f::OP_PHASE, ["3", "write", "disk"], 0.005 * n);
+    for (i, op) in ["read", "write"].into_iter().enumerate() {
+        s.counter(&f::BLOCK_BYTES, ["sda", op], all[i]);
+        s.counter(&f::THREAD_IO, [op], own[i]);
+    }
+    w
+}
+
+#[test]
+fn a_disk_that_other_programs_flood_gets_no_prediction() {
+    let flooded = with_disks(ext4(8), [9e8, 1e8], [1e8, 1e8]);
+    match predict(&flooded, &threads(32)) {
+        Err(Refusal::ForeignDisk(part)) => assert!((part - 0.8).abs() < 1e-9, "{part}"),
+        other => panic!("{other:?}"),
+    }
+    let words = predict(&flooded, &threads(32)).unwrap_err().to_string();
+    assert!(words.contains("80 % of the bytes"), "{words}");
+    // By writes, too, as far as they are more than a file system writes beside what it is given.
+    let written = with_disks(ext4(8), [0.0, 9e8], [0.0, 1e8]);
+    assert!(matches!(
+        predict(&written, &threads(32)),
+        Err(Refusal::ForeignDisk(_))
+    ));
+    for own in [
+        with_disks(ext4(8), [9e8, 1e8], [9e8, 1e8]),
+        with_disks(ext4(8), [1e8, 3e8], [1e8, 2e8]),
+    ] {
+        assert!(!matches!(
+            predict(&own, &threads(32)),
+            Err(Refusal::ForeignDisk(_))
+        ));
+    }
+    // Elsewhere: no export lies on that disk.
+    let mut elsewhere = with_disks(ext4(8), [9e8, 1e8], [1e8, 1e8]);
+    let export = ["/srv", "sdb"];
+    elsewhere.delta.gauge(&f::EXPORT_DEVICE, export, 1.0);
+    assert!(!matches!(
+        predict(&elsewhere, &threads(32)),
+        Err(Refusal::ForeignDisk(_))
+    ));
+}
+
+fn write_size(bytes: u64) -> Change {
+    Change {
+        write_bytes: Some(bytes),
+        ..Change::default()
+    }
+}
+
+#[test]
+fn larger_writes_are_predicted_where_their_bytes_can_cost_little() {
+    // Less in the log than the WRITEs stored: their data is not there, and the log costs no more.
+    let mut w = ext4(8).window();
+    let log = ["ext4", "dm-0", "separate"];
+    w.delta.counter(&f::LOG_BYTES, log, 1e6);
+    let p = predict(&w, &write_size(16384)).unwrap();
+    times_as_many(&p, 0.9, 1.0);
+    assert!(
+        p.assumptions
+            .iter()
+            .any(|a| a.contains("a WRITE of 16 KiB costs lies between what one of 4 KiB")),
+        "{:?}",
+        p.assumptions
+    );
+    // Data may be in a log with more bytes, which then takes longer.
+    let mut w = ext4(8).window();
+    w.delta.counter(&f::LOG_BYTES, log, 20e6);
+    let refused = predict(&w, &write_size(1 << 20)).unwrap_err();
+    assert!(matches!(refused, Refusal::WriteSize(..)), "{refused:?}");
+    assert!(refused.to_string().contains("by request"), "{refused}");
+}
+
+#[test]
+fn reads_have_no_size_of_writes() {
+    let mut w = ext4(8).window();
+    let none = f::IO_SIZE.info.name;
+    w.delta = without(&w.delta, none);
+    assert_eq!(
+        predict(&w, &write_size(8192)).unwrap_err(),
+        Refusal::NoWrites
+    );
+}
+
+fn without(s: &Snapshot, family: &str) -> Snapshot {
+    let mut json = serde_json::to_value(s).unwrap();
+    json["families"].as_object_mut().unwrap().remove(family);
+    serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn threads_are_recommended_by_pool() {
+    let mut w = ext4(4).window();
+    let n = (ext4(4).rate * SECONDS) as u64;
+    w.delta = without(&w.delta, f::THREADS.info.name);
+    w.delta = without(&w.delta, f::RPC_QUEUE.info.name);
+    for pool in ["0", "1"] {
+        w.delta.gauge(&f::THREADS, [pool], 2.0);
+        let queue = times(&f::RPC_QUEUE, n / 2, 0.19);
+        w.delta.histogram(&f::RPC_QUEUE, [pool], queue);
+    }
+    let all = plausible(&w).unwrap();
+    let threads = all
+        .iter()
+        .find(|p| p.part() == Some(Part::Threads))
+        .unwrap();
+    assert_eq!(threads.prediction.threads_by_pool, [16, 16]);
+    let words = threads.sentence();
+    assert!(
+        words.contains("32 threads (16 in each of 2 pools): "),
+        "{words}"
+    );
+}
+
+#[test]
+fn more_clients_fill_a_server_until_something_is_full() {
+    let p = fullest(&ext4(32).window()).unwrap();
+    assert!(p.change.clients_factor.is_some());
+    assert!(p.rate.after > p.rate.before, "{p:?}");
+    assert_ne!(p.used[0].utilization, 0.0);
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::figures::Figures;
 use super::scenario::Scenario;
 use super::window::Moment;
+use crate::CountedCpus;
 use crate::agent::Agent;
 use crate::begun;
 use crate::control::Running;
@@ -50,12 +51,17 @@ pub struct Followed {
 }
 
 impl Runner {
-    /// Boots the machine.
+    /// Boots the machine, with one CPU that executes an instruction in a nanosecond.
     pub fn boot(kernel: Kernel) -> Result<Runner> {
+        Runner::boot_with(kernel, CountedCpus::One)
+    }
+
+    /// Boots the machine with these CPUs.
+    pub fn boot_with(kernel: Kernel, cpus: CountedCpus) -> Result<Runner> {
         let server = Server::boot(kernel)
             .export("tmpfs")
             .memory("3G")
-            .icount()
+            .icount_on(cpus)
             .clients(2)
             .start()?;
         let agent = server.agent_start(&[])?;
@@ -138,8 +144,8 @@ impl Runner {
         }
         let log = place.log_ms.map_or(String::new(), |ms| ms.to_string());
         script += &format!(
-            "disk_depth={} scene_up {} {} {log}\n",
-            place.disk_depth, place.fs, place.disk_ms
+            "disk_depth={} log_mib={} scene_up {} {} {log}\n",
+            place.disk_depth, place.log_mib, place.fs, place.disk_ms
         );
         script += &format!("nfsd_up {}\ngrace_over\n", place.threads);
         script += &place.prepare;

@@ -55,6 +55,9 @@ pub struct Place {
     pub disk_depth: u32,
     /// Milliseconds that each request to the disk of its log takes. The log is inside without it.
     pub log_ms: Option<f64>,
+    /// MiB of the disk of its log. OpenZFS writes blocks that find no room there to the pool's main disks.
+    #[serde(default = "small")]
+    pub log_mib: u32,
     /// nfsd threads.
     #[serde(default = "eight")]
     pub threads: u32,
@@ -119,6 +122,10 @@ fn many() -> u32 {
 
 fn two() -> f64 {
     2.0
+}
+
+fn small() -> u32 {
+    64
 }
 
 fn eight() -> u32 {

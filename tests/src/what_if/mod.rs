@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use points::{Load, Pair, Point, pairs};
 pub use verdict::{Verdict, table};
 
+use crate::CountedCpus;
 use crate::kernel::Kernel;
 use crate::scenarios::Runner;
 
@@ -75,9 +76,10 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     }
     ensure!(!pairs.is_empty(), "no pair is called {:?}", options.only);
     let windows = windows(&pairs, options)?;
-    let verdicts = pairs.iter().map(|pair| {
-        let [before, after] = [&pair.before, &pair.after].map(|p| &windows[&p.name()]);
-        Verdict::of(pair, before, after)
+    let verdicts = pairs.iter().filter_map(|pair| {
+        let before = windows.get(&pair.before.name())?;
+        let after = windows.get(&pair.after.name())?;
+        Some(Verdict::of(pair, before, after))
     });
     let verdicts: Vec<_> = verdicts.collect();
     let table = table(&verdicts);
@@ -108,27 +110,38 @@ fn document(table: &str) -> Result<()> {
 fn windows(pairs: &[Pair], options: &Options) -> Result<BTreeMap<String, Window>> {
     let dir = options.keep.join(options.kernel.name());
     fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
-    let mut runner = None;
+    let mut runner: Option<(CountedCpus, Runner)> = None;
     let mut all = BTreeMap::new();
-    for point in pairs.iter().flat_map(|p| [&p.before, &p.after]) {
+    let mut points: Vec<_> = pairs.iter().flat_map(|p| [&p.before, &p.after]).collect();
+    // One machine after the other, and each of them once.
+    points.sort_by_key(|p| p.cpus);
+    for point in points {
         let name = point.name();
         if all.contains_key(&name) {
             continue;
         }
         let file = options.file(point);
         if !file.exists() {
-            let runner = match &mut runner {
+            if let Some((_, other)) = runner.take_if(|(cpus, _)| *cpus != point.cpus) {
+                other.close()?;
+            }
+            let (_, machine) = match &mut runner {
                 Some(runner) => runner,
-                none => none.insert(Runner::boot(options.kernel)?),
+                none => none.insert((point.cpus, Runner::boot_with(options.kernel, point.cpus)?)),
             };
-            let seen = runner.play(&point.scenario(), false);
-            let window = seen.with_context(|| name.clone())?.window;
-            write(&file, window)?;
+            match machine.play(&point.scenario(), false) {
+                Ok(seen) => write(&file, seen.window)?,
+                // The next one sets the server up anew, and the table does without this one.
+                Err(e) => {
+                    eprintln!("{name}: {e:#}");
+                    continue;
+                }
+            }
             println!("played {name}");
         }
         all.insert(name, read(&file)?);
     }
-    if let Some(runner) = runner {
+    if let Some((_, runner)) = runner {
         runner.close()?;
     }
     Ok(all)

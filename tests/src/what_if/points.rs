@@ -2,7 +2,14 @@
 
 use nfscope_whatif::Change;
 
+use crate::CountedCpus;
 use crate::scenarios::{Expected, Fault, Place, Scenario};
+
+/// Bytes of READs and WRITEs where a pair is not about them.
+const SIZE: u32 = 4096;
+/// OpenZFS frees the blocks of its log only every few seconds, and writes those that find no room to the main disks.
+const ZFS_LOG_MIB: u32 = 512;
+const LOG_MIB: u32 = 64;
 
 /// A server under a load.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +26,10 @@ pub struct Point {
     pub load: Load,
     /// How many clients.
     pub clients: u32,
+    /// Bytes of each READ and WRITE.
+    pub size: u32,
+    /// CPUs of the machine, which the clients use, too.
+    pub cpus: CountedCpus,
 }
 
 /// What clients do.
@@ -53,11 +64,17 @@ impl Point {
     /// A name that is unique and fit for a file.
     pub fn name(&self) -> String {
         let log = self.log_ms.map_or(String::new(), |ms| format!("-log{ms}"));
-        format!(
+        let mut name = format!(
             "{}-{:?}-disk{}{log}-threads{}-clients{}",
             self.fs, self.load, self.disk_ms, self.threads, self.clients
-        )
-        .to_lowercase()
+        );
+        if self.size != SIZE {
+            name += &format!("-size{}", self.size);
+        }
+        if self.cpus != CountedCpus::One {
+            name += &format!("-cpus{:?}", self.cpus);
+        }
+        name.to_lowercase()
     }
 
     /// The scenario that the lab plays.
@@ -78,22 +95,40 @@ impl Point {
                 disk_ms: self.disk_ms,
                 disk_depth: 64,
                 log_ms: self.log_ms,
+                log_mib: match self.fs {
+                    "zfs" => ZFS_LOG_MIB,
+                    _ => LOG_MIB,
+                },
                 threads: self.threads,
                 prepare: prepare.into(),
             },
-            load: self.load.commands(self.clients),
+            load: self.load.commands(self.clients, self.size),
             clients_first: false,
             fault: Fault::default(),
             diagnosis: Expected::default(),
-            seconds: 2.0,
+            seconds: self.seconds(),
             kernels: Vec::new(),
         }
     }
 }
 
+impl Point {
+    /// The agent's own readings use the CPU at both ends of a window. Where requests are few, short windows would have much of that,
+    /// and too few requests. A CPU that is always busy takes the host some twenty times as long, and hides the readings. Cold reads
+    /// have a file that is read once in some four seconds.
+    fn seconds(&self) -> f64 {
+        let slowest = self.log_ms.map_or(self.disk_ms, |ms| ms.max(self.disk_ms));
+        match self.load {
+            Load::PacedWrites | Load::PacedReads => 6.0,
+            Load::Writes if slowest >= 1.0 => 6.0,
+            _ => 2.0,
+        }
+    }
+}
+
 impl Load {
-    fn commands(self, clients: u32) -> Vec<String> {
-        let one = |what: &str| vec![format!("clients {what} --clients {clients}")];
+    fn commands(self, clients: u32, size: u32) -> Vec<String> {
+        let one = |what: &str| vec![format!("clients {what} --clients {clients} --size {size}")];
         match self {
             Load::Writes => one("write --within 4"),
             Load::PacedWrites => one("write --within 4 --every 40 --scatter"),
@@ -137,6 +172,8 @@ fn writes(fs: &'static str, log_ms: f64, threads: u32) -> Point {
         threads,
         load: Load::Writes,
         clients: 28,
+        size: SIZE,
+        cpus: CountedCpus::One,
     }
 }
 
@@ -148,6 +185,8 @@ fn reads(disk_ms: f64, threads: u32) -> Point {
         threads,
         load: Load::Reads,
         clients: 16,
+        size: SIZE,
+        cpus: CountedCpus::One,
     }
 }
 
@@ -161,38 +200,56 @@ fn load(point: Point, load: Load, clients: u32) -> Point {
 
 /// Every pair.
 pub fn pairs() -> Vec<Pair> {
+    let mut all = threads();
+    all.extend(devices());
+    all.extend(clients());
+    all.extend(cpus());
+    all.extend(sizes());
+    all
+}
+
+fn threads() -> Vec<Pair> {
     let mut all = Vec::new();
-    let mut threads = |before: Point, n: u32| {
-        let after = Point {
-            threads: n,
-            ..before.clone()
-        };
-        let change = Change {
-            threads: Some(n),
-            ..Change::default()
-        };
+    let mut pair = |before: Point, n: u32| {
         all.push(Pair {
+            after: Point {
+                threads: n,
+                ..before.clone()
+            },
             before,
-            after,
-            change,
+            change: Change {
+                threads: Some(n),
+                ..Change::default()
+            },
         });
     };
     for (from, to) in [(1, 8), (4, 8), (8, 32), (4, 32), (32, 64)] {
-        threads(writes("ext4", 8.0, from), to);
+        pair(writes("ext4", 8.0, from), to);
     }
-    for fs in ["xfs", "zfs", "btrfs"] {
-        threads(writes(fs, 8.0, 4), 8);
-        threads(writes(fs, 8.0, 8), 32);
+    for (from, to) in [(1, 8), (4, 8), (8, 32), (32, 64)] {
+        pair(writes("xfs", 8.0, from), to);
     }
-    threads(writes("tmpfs", 0.1, 4), 16);
-    threads(load(writes("tmpfs", 0.1, 2), Load::Getattrs, 12), 8);
-    threads(reads(8.0, 4), 16);
-    threads(load(reads(1.0, 16), Load::PacedReads, 16), 64);
-    threads(load(writes("ext4", 0.1, 8), Load::PacedWrites, 8), 16);
-    threads(
+    for fs in ["zfs", "btrfs"] {
+        for (from, to) in [(1, 8), (4, 8), (8, 32)] {
+            pair(writes(fs, 8.0, from), to);
+        }
+    }
+    for (from, to) in [(1, 4), (4, 16), (16, 64)] {
+        pair(writes("tmpfs", 0.1, from), to);
+    }
+    pair(load(writes("tmpfs", 0.1, 2), Load::Getattrs, 12), 8);
+    pair(reads(8.0, 4), 16);
+    pair(load(reads(1.0, 16), Load::PacedReads, 16), 64);
+    pair(load(writes("ext4", 0.1, 8), Load::PacedWrites, 8), 16);
+    pair(
         load(writes("ext4", 8.0, 8), Load::WritesAndGetattrs, 28),
         32,
     );
+    all
+}
+
+fn devices() -> Vec<Pair> {
+    let mut all = Vec::new();
     for fs in ["ext4", "xfs", "zfs"] {
         for to in [1.0, 0.1] {
             all.push(Pair {
@@ -205,6 +262,15 @@ pub fn pairs() -> Vec<Pair> {
             });
         }
     }
+    // A server whose clients ask by the clock: the times change, and the rate does not.
+    all.push(Pair {
+        before: load(writes("ext4", 1.0, 8), Load::PacedWrites, 8),
+        after: load(writes("ext4", 0.1, 8), Load::PacedWrites, 8),
+        change: Change {
+            log_seconds: Some(0.1 / 1e3),
+            ..Change::default()
+        },
+    });
     for n in [4, 16] {
         all.push(Pair {
             before: reads(20.0, n),
@@ -215,21 +281,66 @@ pub fn pairs() -> Vec<Pair> {
             },
         });
     }
-    let mut twice = |before: Point| {
-        all.push(Pair {
-            after: Point {
-                clients: before.clients * 2,
-                ..before.clone()
-            },
-            before,
-            change: Change {
-                clients_factor: Some(2.0),
-                ..Change::default()
-            },
-        });
-    };
-    twice(load(writes("ext4", 8.0, 32), Load::Writes, 14));
-    twice(load(reads(8.0, 16), Load::Reads, 8));
-    twice(load(writes("ext4", 8.0, 4), Load::Writes, 14));
     all
+}
+
+fn clients() -> Vec<Pair> {
+    let twice = |before: Point| Pair {
+        after: Point {
+            clients: before.clients * 2,
+            ..before.clone()
+        },
+        before,
+        change: Change {
+            clients_factor: Some(2.0),
+            ..Change::default()
+        },
+    };
+    vec![
+        twice(load(writes("ext4", 8.0, 32), Load::Writes, 14)),
+        twice(load(reads(8.0, 16), Load::Reads, 8)),
+        twice(load(writes("ext4", 8.0, 4), Load::Writes, 14)),
+        twice(load(writes("tmpfs", 0.1, 16), Load::Writes, 14)),
+    ]
+}
+
+fn cpus() -> Vec<Pair> {
+    let two = |point: Point| Pair {
+        before: Point {
+            cpus: CountedCpus::OneSlow,
+            ..point.clone()
+        },
+        after: Point {
+            cpus: CountedCpus::TwoSlow,
+            ..point
+        },
+        change: Change {
+            cpus: Some(2),
+            ..Change::default()
+        },
+    };
+    vec![
+        two(writes("tmpfs", 0.1, 16)),
+        two(load(writes("tmpfs", 0.1, 8), Load::Getattrs, 12)),
+        two(writes("ext4", 8.0, 8)),
+    ]
+}
+
+fn sizes() -> Vec<Pair> {
+    let larger = |before: Point, size: u32| Pair {
+        after: Point {
+            size,
+            ..before.clone()
+        },
+        before,
+        change: Change {
+            write_bytes: Some(size.into()),
+            ..Change::default()
+        },
+    };
+    vec![
+        larger(writes("xfs", 8.0, 8), 16384),
+        larger(writes("xfs", 8.0, 32), 8192),
+        larger(load(writes("xfs", 0.1, 8), Load::PacedWrites, 8), 8192),
+    ]
 }

@@ -88,6 +88,12 @@ fn name(before: &Point, after: &Point) -> String {
     if let (Some(a), Some(b)) = (before.log_ms, after.log_ms) {
         part("log", ms(a), ms(b));
     }
+    part(
+        "CPUs",
+        before.cpus.count().to_string(),
+        after.cpus.count().to_string(),
+    );
+    part("size", before.size.to_string(), after.size.to_string());
     format!(
         "{}, {}, {} clients, {} threads | {}",
         before.fs,

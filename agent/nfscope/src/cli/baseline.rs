@@ -92,7 +92,10 @@ A JSON object; times are in seconds, rates in requests per second:
                they saturate; interval [low, high] is null for too few windows;
                note, where max_rate is no hard limit
   caveats, assumptions
-               lists of sentences";
+               lists of sentences
+  model        what nfscope what-if --clients says of as many clients as bring
+               more requests, as nfscope what-if --json has it; null where it
+               says nothing";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:

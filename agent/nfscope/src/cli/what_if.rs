@@ -13,6 +13,7 @@ Examples:
                                          minute; without an agent, own probes
   nfscope what-if friday --log 0.1ms     by the baseline `friday`
   nfscope what-if friday --threads 32 --log 1ms --clients x2
+  nfscope what-if friday --write-size 64k
   nfscope what-if friday --threads 32 --json | jq '.rate'
 
 The measured requests are replayed through a simulation of the server: threads,
@@ -26,8 +27,8 @@ Exit code:
   1   there is none; the error says why
 
 A JSON object; times are in seconds, rates in requests per second:
-  change       threads log_seconds disk_seconds cpus clients_factor; null where
-               nothing changes
+  change       threads log_seconds disk_seconds cpus clients_factor write_bytes;
+               null where nothing changes
   rate residence queue queue_p99
                before, after, low, high
   ops          version op mean p99, each with before, after, low, high
@@ -59,6 +60,9 @@ pub struct WhatIfArgs {
     /// Times as many clients: x2, x0.5
     #[arg(long, value_name = "xN", value_parser = times)]
     pub clients: Option<f64>,
+    /// Bytes of each WRITE: 4096, 128k, 1m
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub write_size: Option<u64>,
     /// How long to watch the agent: 10s, 1m
     #[arg(long = "duration", value_name = "TIME", default_value = "60s", value_parser = interval, conflicts_with = "name")]
     pub length: Duration,
@@ -88,4 +92,20 @@ fn times(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|n| plain && (0.1..=100.0).contains(n));
     number.ok_or_else(|| "give a factor between x0.1 and x100, for example x2".to_owned())
+}
+
+/// The largest that NFS clients ask for.
+const LARGEST_WRITE: u64 = 4 << 20;
+
+fn size(text: &str) -> Result<u64, String> {
+    let lower = text.to_ascii_lowercase();
+    let (number, unit) = match lower.strip_suffix(['k', 'm']) {
+        Some(number) if lower.ends_with('k') => (number, 1 << 10),
+        Some(number) => (number, 1 << 20),
+        None => (&*lower, 1),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    bytes
+        .filter(|n| (1..=LARGEST_WRITE).contains(n))
+        .ok_or_else(|| "give 1 to 4m bytes, for example 64k".to_owned())
 }

@@ -6,8 +6,11 @@ use anyhow::Context;
 use nfscope_baseline::capacity;
 use nfscope_baseline::compare::{self, FAMILIES};
 use nfscope_baseline::store::Store;
-use nfscope_baseline::{list, series, show, summary};
+use nfscope_baseline::{list, series, show, summary, window};
+use nfscope_model::family;
 use nfscope_text::console::{self, print, say};
+use nfscope_whatif::{Prediction, fullest, render_fullest};
+use serde::Serialize;
 
 /// Runs a command of `nfscope baseline`; returns the exit code.
 ///
@@ -93,15 +96,39 @@ fn compared(args: &CompareArgs) -> anyhow::Result<u8> {
 /// When there is no such baseline, it cannot be read, or it has no requests.
 pub fn capacity(args: &CapacityArgs) -> anyhow::Result<String> {
     let store = Store::open(&args.store.path)?;
-    let c = series::read(&store, &store.entry(&args.name)?, capacity::FAMILIES)?;
+    let entry = store.entry(&args.name)?;
+    let c = series::read(&store, &entry, capacity::FAMILIES)?;
     let result = capacity::capacity(&c).with_context(|| {
         format!(
             "`{}` contains no requests; fix: record while clients are active",
             args.name
         )
     })?;
-    Ok(match args.json {
-        true => serde_json::to_string(&result)? + "\n",
-        false => capacity::render(&result, &c.metadata),
+    let window = window::read(
+        &store,
+        &entry,
+        nfscope_whatif::FAMILIES,
+        &family::THREADS_LIMIT.info,
+    );
+    // A law for each resource needs less of a recording than the model of the whole server.
+    let model = window.map(|w| fullest(&w));
+    Ok(match (args.json, model) {
+        (true, model) => {
+            let both = Modelled {
+                capacity: &result,
+                model: model.as_ref().ok().and_then(|m| m.as_ref().ok()),
+            };
+            serde_json::to_string(&both)? + "\n"
+        }
+        (false, Ok(model)) => capacity::render(&result, &c.metadata) + &render_fullest(&model),
+        (false, Err(_)) => capacity::render(&result, &c.metadata),
     })
+}
+
+/// What resources allow, and what the model says of them all.
+#[derive(Serialize)]
+struct Modelled<'a> {
+    #[serde(flatten)]
+    capacity: &'a capacity::Capacity,
+    model: Option<&'a Prediction>,
 }

@@ -21,6 +21,7 @@ pub fn run(args: &WhatIfArgs) -> anyhow::Result<String> {
         disk_seconds: args.disk.map(|t| t.as_secs_f64()),
         cpus: args.cpus,
         clients_factor: args.clients,
+        write_bytes: args.write_size,
     };
     let refused = |why| anyhow::anyhow!("no prediction: {why}");
     if change == Change::default() {

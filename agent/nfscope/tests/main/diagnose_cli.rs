@@ -2,7 +2,7 @@
 
 use crate::fixture::said;
 use crate::fixture::serve::{attached, get};
-use crate::fixture::tale::{QUIET, Tale, slow_log};
+use crate::fixture::tale::{QUIET, Tale, journal, slow_log};
 use nfscope_model::finding::{Diagnosis, Kind};
 use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
 use nfscope_source::Source;
@@ -99,6 +99,36 @@ fn the_program_prints_findings_and_sets_its_exit_code() {
     );
     assert_eq!((code, &*out), (1, ""));
     assert!(err.contains("NFS operations are not timed"), "{err}");
+}
+
+#[test]
+fn changes_are_told_by_their_worth_in_the_findings_and_below() {
+    let (code, out, err) = program(journal(), &[]);
+    assert_eq!((code, &*err), (2, ""), "{out}");
+    let (findings, list) = out
+        .split_once("\nWhat a change would be worth (nfscope what-if):\n")
+        .unwrap_or_else(|| panic!("{out}"));
+    let lines: Vec<_> = list.lines().collect();
+    assert!(
+        lines[0].starts_with("  - a log device of 100 µs: "),
+        "{list}"
+    );
+    assert!(lines[1].starts_with("  - 32 threads: "), "{list}");
+    assert_eq!(lines[2], "  - 8 CPUs: no gain");
+    // Actions of a finding begin with what is worth most.
+    let (_, advice) = findings.split_once("Recommended actions:\n").unwrap();
+    let first = advice.lines().next().unwrap();
+    assert!(first.contains("a log device of 100 µs: "), "{findings}");
+    let (_, out, _) = program(journal(), &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["worth"].as_array().unwrap().len(), 3, "{out}");
+    let first = json["findings"][0]["advice"][0].as_str().unwrap();
+    assert!(first.ends_with("(nfscope what-if)"), "{first}");
+    // The model of one log and one device does not know this server.
+    let (_, out, _) = program(slow_log(), &[]);
+    assert!(out.contains("What a change would be worth"), "{out}");
+    let (_, out, _) = program(QUIET, &[]);
+    assert!(!out.contains("What a change would be worth"), "{out}");
 }
 
 #[test]

@@ -26,4 +26,5 @@ mod slow_cli;
 mod stream;
 mod table;
 mod terminal;
+mod what_if;
 mod workload;

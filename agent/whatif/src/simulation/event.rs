@@ -1,20 +1,20 @@
 //! Events in order of time.
 
-/// What happens, and to which request.
+/// What happens, and to which request, task or write of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Event {
+pub(super) enum Event {
     Ask(usize),
     Burst(usize),
     Slept(usize),
     Disk(usize),
     Logged(usize),
     Gathered,
-    Commit(usize),
+    Written(usize),
 }
 
 /// An event, its time, and its number among events of one time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At(pub f64, pub u64, pub Event);
+pub(super) struct At(pub f64, pub u64, pub Event);
 
 impl PartialEq for At {
     fn eq(&self, o: &At) -> bool {

@@ -1,0 +1,61 @@
+//! A discrete-event simulation of a server.
+//!
+//! The method is that of A. M. Law, Simulation Modeling and Analysis, chapters 1 and 9: a list of events in order of time, a
+//! warm-up that is not counted, and batch means for the error of the result. A run is a function of the server and the seed.
+
+mod event;
+mod log;
+mod log_state;
+mod requests;
+mod run;
+mod scheduler;
+mod stream;
+
+use crate::outcome::{BATCHES, Outcome, Tally};
+use crate::server::Server;
+use run::Run;
+
+/// Events of a run by request: more than any request needs.
+const MAX_EVENTS_PER_REQUEST: usize = 60;
+
+/// How long a run is.
+#[derive(Debug, Clone, Copy)]
+pub struct Length {
+    /// Requests that are counted.
+    pub requests: usize,
+    /// Seed of the random numbers.
+    pub seed: u64,
+}
+
+/// Simulates the server.
+pub fn simulate(server: &Server, length: Length) -> Outcome {
+    let mut run = Run::new(server, length.seed);
+    let warm_up = (length.requests / 5).max(4 * run.streams.len());
+    let all = warm_up + length.requests;
+    let batch = (length.requests / BATCHES).max(1);
+    let mut counting = false;
+    for _ in 0..all * MAX_EVENTS_PER_REQUEST {
+        let before = run.tally.done;
+        if !run.step() {
+            break;
+        }
+        if run.tally.done == before {
+            continue;
+        }
+        if !counting && run.tally.done >= warm_up {
+            counting = true;
+            run.tally = Tally {
+                since: run.now,
+                log_since: run.now,
+                classes: vec![Vec::new(); server.classes.len()],
+                ..Tally::default()
+            };
+        } else if counting && run.tally.done.is_multiple_of(batch) {
+            run.tally.batch_ends.push(run.now);
+            if run.tally.batch_ends.len() == BATCHES {
+                break;
+            }
+        }
+    }
+    run.tally.outcome(run.now, server)
+}
