@@ -1,23 +1,29 @@
 //! What this process may do, and how little of it is kept: capabilities on Linux, nothing yet elsewhere.
 
 #[cfg(target_os = "linux")]
-pub use crate::linux::host::capabilities::{confine, drop_all, fact, require};
+pub use crate::linux::host::capabilities::{confine, drop_all, fact};
 #[cfg(target_os = "linux")]
 pub use crate::linux::load::maps::may_read_maps;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{confine, drop_all, fact, may_read_maps, require};
+pub use elsewhere::{confine, drop_all, fact, may_read_maps};
+
+/// Checks that this process may measure. Programs that measure for it say so themselves.
+///
+/// # Errors
+/// Names what is missing, and the ways to give it.
+pub fn require() -> anyhow::Result<()> {
+    if crate::illumos::Tools::find().is_some() {
+        return Ok(());
+    }
+    #[cfg(target_os = "linux")]
+    return crate::linux::host::capabilities::require();
+    #[cfg(not(target_os = "linux"))]
+    Ok(())
+}
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use nfscope_model::host_report::Fact;
-
-    /// Nothing is needed to measure nothing; [`start`](crate::start) says why.
-    ///
-    /// # Errors
-    /// Never.
-    pub fn require() -> anyhow::Result<()> {
-        Ok(())
-    }
 
     /// What this process may do, for `nfscope check`.
     pub fn fact() -> Fact {

@@ -1,0 +1,9 @@
+//! The source for illumos on this machine: with programs that play `dtrace` and `kstat`, and with a real D compiler.
+
+mod buckets;
+mod emulated;
+mod faults;
+mod frames;
+mod lint;
+mod played;
+mod tools;
