@@ -4,7 +4,7 @@
 BEGIN
 {
 	printf("@hello\tio\n");
-	issued[0] = timestamp; issued[0] = 0;
+	issued[(uintptr_t)0] = timestamp; issued[(uintptr_t)0] = 0;
 }
 
 /* Requests of NFS clients come by here, too. */

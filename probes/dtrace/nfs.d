@@ -6,10 +6,10 @@ BEGIN
 {
 	printf("@hello\tnfs\n");
 /*if phases*/
-	/* The first assignment makes the type, and a plain 0 would make one of 32 bits. */
-	away[0] = timestamp; away[0] = 0;
-	woke[0] = timestamp; woke[0] = 0;
-	back[0] = timestamp; back[0] = 0;
+	/* The first use makes the types of key and value, and a plain 0 would make one of 32 bits. */
+	away[(uintptr_t)0] = timestamp; away[(uintptr_t)0] = 0;
+	woke[(uintptr_t)0] = timestamp; woke[(uintptr_t)0] = 0;
+	back[(uintptr_t)0] = timestamp; back[(uintptr_t)0] = 0;
 /*end*/
 }
 
@@ -26,14 +26,14 @@ nfsv4*:::null-start
 
 nfsv3*:::op-write-start
 {
-	self->stable = args[2]->stable;
+	self->stable = (int)args[2]->stable;
 	@stable[3, self->stable] = count();
 }
 
 nfsv4*:::op-write-start
 /self->compound/
 {
-	self->stable = args[2]->stable;
+	self->stable = (int)args[2]->stable;
 	@stable[self->version, self->stable] = count();
 }
 
@@ -71,10 +71,6 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 }
 
 /*if phases*/
-/*
- * A thread of an operation leaves its CPU, and later comes back: it is then the next one of another thread that leaves. What it was
- * away for is added up when it next gets here, or ends.
- */
 /*if zfs*/
 fbt:zfs:zil_commit:entry /self->ts/ { self->in_log++; }
 fbt:zfs:zil_commit:return /self->in_log/ { self->in_log--; }
@@ -82,6 +78,10 @@ fbt:zfs:zio_wait:entry /self->ts/ { self->in_disk++; }
 fbt:zfs:zio_wait:return /self->in_disk/ { self->in_disk--; }
 
 /*end*/
+/*
+ * A thread of an operation leaves its CPU, and later comes back: it is then the next one of another thread that leaves. What it was
+ * away for is added up when it leaves again, or its operation ends.
+ */
 sched:::off-cpu
 {
 	this->now = timestamp;
@@ -126,7 +126,7 @@ sched:::off-cpu
 }
 
 /*end*/
-/* What the arguments tell, which a clause may only ask of one probe. */
+/* The arguments of an operation, which a clause may only ask of one probe. */
 /*each v3*/
 nfsv3*:::op-$OP-done
 /self->ts/
@@ -142,7 +142,7 @@ nfsv3*:::op-$OP-done
 nfsv3*:::op-$OP-done
 /self->ts && args[2]->status != 0/
 {
-	@error[3, probename, args[2]->status] = count();
+	@error[3, probename, (int)args[2]->status] = count();
 }
 
 /*end*/
@@ -161,7 +161,7 @@ nfsv4*:::op-$OP-done
 nfsv4*:::op-$OP-done
 /self->ts && args[2]->status != 0/
 {
-	@error[self->version, probename, args[2]->status] = count();
+	@error[self->version, probename, (int)args[2]->status] = count();
 }
 
 /*end*/

@@ -5,7 +5,7 @@
 BEGIN
 {
 	printf("@hello\trpc\n");
-	queued[0] = timestamp; queued[0] = 0;
+	queued[(uintptr_t)0] = timestamp; queued[(uintptr_t)0] = 0;
 	threads = 0;
 	limit = 0;
 }

@@ -5,8 +5,8 @@
 BEGIN
 {
 	printf("@hello\tzil\n");
-	issued[0] = timestamp; issued[0] = 0;
-	written[0] = timestamp; written[0] = 0;
+	issued[(uintptr_t)0] = timestamp; issued[(uintptr_t)0] = 0;
+	written[(uintptr_t)0] = timestamp; written[(uintptr_t)0] = 0;
 }
 
 /* zl_sync: 0 standard, 1 always, 2 disabled. */
@@ -14,7 +14,7 @@ fbt:zfs:zil_commit:entry
 {
 	self->zilog = arg0;
 	self->commit = timestamp;
-	@commits[stringof(((zilog_t *)arg0)->zl_spa->spa_name), ((zilog_t *)arg0)->zl_sync] = count();
+	@commits[stringof(((zilog_t *)arg0)->zl_spa->spa_name), (int)((zilog_t *)arg0)->zl_sync] = count();
 }
 
 fbt:zfs:zil_commit:entry
@@ -46,7 +46,7 @@ fbt:zfs:zil_lwb_write_issue:entry
 {
 	issued[arg1] = timestamp;
 	this->n = (((lwb_t *)arg1)->lwb_nused + 4095) / 4096 * 4096;
-	@lwb_bytes[stringof(((zilog_t *)arg0)->zl_spa->spa_name), ((lwb_t *)arg1)->lwb_slog] = sum(this->n);
+	@lwb_bytes[stringof(((zilog_t *)arg0)->zl_spa->spa_name), (int)((lwb_t *)arg1)->lwb_slog] = sum(this->n);
 	/* The newest wins: the lowest bit of the latest time. */
 	@separate[stringof(((zilog_t *)arg0)->zl_spa->spa_name)] = max(timestamp * 2 + (((lwb_t *)arg1)->lwb_slog ? 1 : 0));
 }
@@ -57,8 +57,8 @@ fbt:zfs:zil_lwb_write_done:entry
 	this->lwb = (lwb_t *)((zio_t *)arg0)->io_private;
 	this->d = timestamp - issued[(uintptr_t)this->lwb];
 	written[(uintptr_t)this->lwb] = timestamp;
-	@write[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), this->lwb->lwb_slog] = lquantize(TIME_BUCKET(this->d), 0, TIME_BUCKETS, 1);
-	@write_ns[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), this->lwb->lwb_slog] = sum(this->d);
+	@write[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), (int)this->lwb->lwb_slog] = lquantize(TIME_BUCKET(this->d), 0, TIME_BUCKETS, 1);
+	@write_ns[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), (int)this->lwb->lwb_slog] = sum(this->d);
 }
 
 fbt:zfs:zil_lwb_flush_vdevs_done:entry
@@ -66,8 +66,8 @@ fbt:zfs:zil_lwb_flush_vdevs_done:entry
 {
 	this->lwb = (lwb_t *)((zio_t *)arg0)->io_private;
 	this->d = timestamp - written[(uintptr_t)this->lwb];
-	@flush[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), this->lwb->lwb_slog] = lquantize(TIME_BUCKET(this->d), 0, TIME_BUCKETS, 1);
-	@flush_ns[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), this->lwb->lwb_slog] = sum(this->d);
+	@flush[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), (int)this->lwb->lwb_slog] = lquantize(TIME_BUCKET(this->d), 0, TIME_BUCKETS, 1);
+	@flush_ns[stringof(this->lwb->lwb_zilog->zl_spa->spa_name), (int)this->lwb->lwb_slog] = sum(this->d);
 	written[(uintptr_t)this->lwb] = 0;
 }
 
@@ -86,7 +86,7 @@ sdt:zfs::zil-process-commit-itx, sdt:zfs::zil-process-normal-itx
 /((itx_t *)arg1)->itx_lr.lrc_txtype == 9/
 {
 	this->w = (lr_write_t *)&((itx_t *)arg1)->itx_lr;
-	@itx[stringof(((zilog_t *)arg0)->zl_spa->spa_name), ((itx_t *)arg1)->itx_wr_state] = sum(this->w->lr_length);
+	@itx[stringof(((zilog_t *)arg0)->zl_spa->spa_name), (int)((itx_t *)arg1)->itx_wr_state] = sum(this->w->lr_length);
 }
 
 profile:::tick-1s

@@ -13,6 +13,8 @@ dtrace_packages=(
 set_up_dtrace() {
   local dir=$lab/dtrace new=$lab/.dtrace.new
   step "The D compiler that tries the scripts for illumos (in $lab)"
+  # What makes the probes of a program known to it.
+  install_packages "dtrace" python3 binutils
   if [ -e "$dir/release" ]; then
     have "dtrace $(<"$dir/release") is unpacked"
     return

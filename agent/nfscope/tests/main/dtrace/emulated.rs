@@ -2,6 +2,7 @@
 
 use super::tools::{Agent, Compiler, Dir, here, run};
 use nfscope_model::family as f;
+use nfscope_model::on_illumos::{OnIllumos, on_illumos};
 use nfscope_model::{Family, ProbeState, Snapshot};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -181,8 +182,57 @@ fn what_an_emulated_server_did_is_what_the_program_tells() {
         .collect();
     assert_eq!(lost, []);
     exposition(&agent, &ops);
-    let window = s.since(&before);
-    assert!(window.length.as_secs_f64() > 0.0);
+    block_devices(&agent);
+    assert!(s.at > before.at);
+    only_what_is_listed(&s);
+}
+
+/// Real ones of this machine: what this test writes is in what the scripts count.
+fn block_devices(agent: &Agent) {
+    let written = |s: &Snapshot| {
+        let of = s
+            .numbers(&f::BLOCK_BYTES)
+            .filter(|([_, op], _)| *op == "write");
+        of.map(|(_, n)| n).sum::<f64>()
+    };
+    let before = written(&agent.snapshot());
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dtrace-io");
+    let mut file = fs::File::create(&path).unwrap();
+    const BYTES: usize = 8 << 20;
+    file.write_all(&vec![1; BYTES]).unwrap();
+    file.sync_all().unwrap();
+    fs::remove_file(path).unwrap();
+    let s = agent.until("written", |s| written(s) - before >= BYTES as f64);
+    assert!(s.histograms(&f::BLOCK_DEVICE).all(|(_, h)| h.sum > 0.0));
+}
+
+/// The list of families that illumos has is true: no other is filled.
+fn only_what_is_listed(s: &Snapshot) {
+    for (family, _) in s.filled() {
+        assert!(
+            matches!(on_illumos(family), OnIllumos::Yes(_)),
+            "{}",
+            family.name
+        );
+    }
+    // By the agent itself, or by what this server does not do.
+    let elsewhere = [
+        "evictions",
+        "bottleneck",
+        "build_info",
+        "probe_attached",
+        "scrape_seconds",
+        "block_inflight",
+    ];
+    for family in nfscope_model::family::ALL {
+        let expected = matches!(on_illumos(family), OnIllumos::Yes(_))
+            && !elsewhere.iter().any(|w| family.name.contains(w));
+        assert!(
+            !expected || !s.series(family).is_empty(),
+            "{} is missing",
+            family.name
+        );
+    }
 }
 
 fn operations(s: &Snapshot, truth: &Truth) {

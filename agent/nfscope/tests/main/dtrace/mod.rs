@@ -5,5 +5,6 @@ mod emulated;
 mod faults;
 mod frames;
 mod lint;
+mod manifest;
 mod played;
 mod tools;
