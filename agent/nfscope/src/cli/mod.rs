@@ -296,7 +296,7 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Print the D script that illumos's dtrace runs, instead of checking this host: nfs, rpc, zil, txg, io
+    /// Print the D script that illumos's dtrace runs, instead of checking this host: nfs, rpc, zil, txg, io, slow
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub show_script: Option<String>,
 }

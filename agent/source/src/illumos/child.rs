@@ -36,6 +36,8 @@ pub struct Inbox<T> {
     pub heard: Instant,
     /// Values so far.
     pub made: u64,
+    /// Those of them that nobody took in time.
+    pub overflowed: u64,
     /// Lines that could not be read.
     pub bad: u64,
     /// Events that it says it lost, by reason.
@@ -85,6 +87,7 @@ impl<T: Send + 'static> Child<T> {
                 values: VecDeque::new(),
                 heard: Instant::now(),
                 made: 0,
+                overflowed: 0,
                 bad: 0,
                 lost: BTreeMap::new(),
                 said: VecDeque::new(),
@@ -194,6 +197,7 @@ fn read_values<R: Reader>(
         for value in made.drain(..) {
             if inbox.values.len() >= keep {
                 inbox.values.pop_front();
+                inbox.overflowed += 1;
             }
             inbox.values.push_back(value);
         }

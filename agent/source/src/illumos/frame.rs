@@ -42,6 +42,8 @@ pub enum Event {
     Hello(String),
     /// A whole frame.
     Frame(Frame),
+    /// A slow operation: what follows `@slow` in its line.
+    Slow(String),
 }
 
 /// Reads text as it comes.
@@ -81,6 +83,11 @@ impl Parser {
         self.bad
     }
 
+    /// Lines that were read and made no sense to whoever asked for them.
+    pub fn add_bad(&mut self, lines: u64) {
+        self.bad += lines;
+    }
+
     fn keep(&mut self, part: &[u8]) {
         if self.skipping {
             return;
@@ -97,6 +104,10 @@ impl Parser {
     fn line(&mut self, line: &str, done: &mut dyn FnMut(Event)) {
         if let Some(name) = line.strip_prefix("@hello\t") {
             done(Event::Hello(name.to_owned()));
+            return;
+        }
+        if let Some(fields) = line.strip_prefix("@slow\t") {
+            done(Event::Slow(fields.to_owned()));
             return;
         }
         if let Some(at) = line.strip_prefix("@begin\t") {

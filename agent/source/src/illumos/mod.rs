@@ -12,6 +12,7 @@ mod kstat;
 mod read;
 mod runner;
 pub mod scripts;
+mod slow_ops;
 mod status;
 mod tools;
 mod totals;
@@ -30,7 +31,8 @@ use read::accounting::Accounting;
 use read::kernel::Kernel;
 use read::nfs::Phases;
 use runner::{Patience, Runner, Step};
-use scripts::{OPTIONS, Parts, SCRIPTS, Script};
+use scripts::{OPTIONS, Parts, SCRIPTS, SLOW, Script};
+use slow_ops::{Lines, Listening};
 use std::time::{Duration, Instant};
 pub use tools::Tools;
 use totals::Totals;
@@ -57,6 +59,7 @@ struct Illumos {
     kstat: Runner<Stats>,
     kernel: Kernel,
     accounting: Accounting,
+    listening: Option<Listening>,
     began: Duration,
     /// The moment of the last snapshot, and the frame that it was made of.
     last: Duration,
@@ -138,15 +141,20 @@ impl child::Reader for frame::Parser {
     }
 }
 
-fn dtrace(tools: &Tools, script: &Script, parts: Parts) -> std::io::Result<Child<Event>> {
+/// A `dtrace` that runs this text.
+fn dtrace<R: child::Reader>(
+    tools: &Tools,
+    text: String,
+    reader: R,
+    keep: usize,
+) -> std::io::Result<Child<R::Value>> {
     let mut arguments: Vec<String> = OPTIONS
         .iter()
         .flat_map(|o| ["-x".into(), (*o).into()])
         .collect();
     // Not as an argument: dtrace repeats the whole of it in front of each message.
     arguments.extend(["-s".into(), "/dev/stdin".into()]);
-    let reader = frame::Parser::default();
-    Child::start(&tools.dtrace, &arguments, script.text(parts), reader, KEEP)
+    Child::start(&tools.dtrace, &arguments, text, reader, keep)
 }
 
 impl Running {
@@ -161,10 +169,10 @@ impl Running {
         let times_operations = script.required;
         let step = runner.tick(
             Instant::now(),
-            || dtrace(tools, script, *parts),
+            || dtrace(tools, script.text(*parts), frame::Parser::default(), KEEP),
             |event| match event {
                 Event::Hello(_) if times_operations => kernel.began(monotonic_ns()),
-                Event::Hello(_) => {}
+                Event::Hello(_) | Event::Slow(_) => {}
                 Event::Frame(frame) => {
                     *at_ns = (*at_ns).max(frame.at);
                     totals.add(&frame);
@@ -217,6 +225,7 @@ impl Illumos {
             kstat: Runner::new(patience),
             kernel: Kernel::default(),
             accounting: Accounting::new(options.max_clients, options.max_exports),
+            listening: None,
             began: Duration::from_nanos(monotonic_ns()),
             last: Duration::ZERO,
             last_frame: 0,
@@ -343,6 +352,10 @@ impl Source for Illumos {
             all.push(status);
         }
         all.insert(1, status::of_phases(&all[0], self.parts));
+        if let Some(runner) = self.listening.as_ref().map(Listening::runner) {
+            let status = status::of_script(&SLOW, runner.runs(), runner.failure(), self.parts);
+            all.push(status);
+        }
         all.push(status::of_kstat(self.kstat.runs(), self.kstat.failure()));
         all
     }
@@ -352,15 +365,30 @@ impl Source for Illumos {
     }
 
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
+        let Some(want) = want else {
+            self.listening = None;
+            return Ok(());
+        };
         anyhow::ensure!(
-            want.is_none(),
-            "slow operations are not reported one by one on illumos yet"
+            self.scripts[0].runner.runs(),
+            "NFS operations are not timed here; `nfscope check` says why"
         );
+        match &mut self.listening {
+            // The latency is in the script, all else is looked at here.
+            Some(listening) if listening.over() == want.over => listening.change(want.clone()),
+            _ => self.listening = Some(Listening::new(want.clone(), Patience::USUAL)),
+        }
         Ok(())
     }
 
     fn take_slow(&mut self) -> SlowBatch {
-        SlowBatch::default()
+        let Some(listening) = &mut self.listening else {
+            return SlowBatch::default();
+        };
+        let over = u64::try_from(listening.over().as_nanos()).unwrap_or(u64::MAX);
+        let text = SLOW.text(self.parts).replace("OVER_NS", &over.to_string());
+        let (tools, lines) = (&self.tools, Lines::default());
+        listening.take(|| dtrace(tools, text, lines, slow_ops::KEEP))
     }
 }
 
@@ -369,14 +397,9 @@ impl Source for Illumos {
 /// # Errors
 /// A name that no script has: the names are listed.
 pub fn show(name: &str) -> anyhow::Result<String> {
-    let script = SCRIPTS.iter().find(|s| s.name == name);
-    let names = || {
-        SCRIPTS
-            .iter()
-            .map(|s| s.name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let all = || SCRIPTS.iter().chain([&SLOW]);
+    let script = all().find(|s| s.name == name);
+    let names = || all().map(|s| s.name).collect::<Vec<_>>().join(", ");
     let script =
         script.with_context(|| format!("no script is called {name}; there are {}", names()))?;
     Ok(script.text(Parts::ALL))

@@ -109,6 +109,17 @@ pub static SCRIPTS: [Script; 5] = [
     },
 ];
 
+/// Slow operations: runs only while somebody asks for them.
+pub static SLOW: Script = Script {
+    name: "slow",
+    probe: "nfsd",
+    hooks: "nfsv3*:::op-*, nfsv4*:::op-*",
+    gives: "slow operations, one by one",
+    required: false,
+    module: "nfssrv, which is loaded when the NFS server starts",
+    file: include_str!("../../../../probes/dtrace/slow.d"),
+};
+
 /// Options of `dtrace` for every script. The buffers are read ten times a second, so that a frame is at most a tenth of a second
 /// behind. `droptags` names the kind of each loss.
 pub const OPTIONS: [&str; 7] = [
@@ -363,7 +374,7 @@ mod tests {
         });
         assert!(without_zfs.contains("sched:::off-cpu") && !without_zfs.contains("fbt:"));
         assert!(few.contains("nfsv4*:::op-release-lockowner-done"));
-        for script in &SCRIPTS {
+        for script in SCRIPTS.iter().chain([&SLOW]) {
             let text = script.text(Parts::ALL);
             for left in ["_BUCKET", "$OP", "/*if", "/*each", "/*end"] {
                 assert!(!text.contains(left), "{}: {left}", script.name);

@@ -114,8 +114,8 @@ pub fn unseen() -> Vec<Unseen> {
             "no provider describes them: such operations are timed and have no status, client and export",
         ),
         (
-            "round-trip times of clients, bytes of requests, slow operations one by one",
-            "no stable probe tells the first two; the third is not built yet",
+            "round-trip times of clients, bytes of requests",
+            "no stable probe tells them",
         ),
     ];
     let unseen = |(what, why): (&str, &str)| Unseen {

@@ -134,6 +134,7 @@ fn what_an_emulated_server_did_is_what_the_program_tells() {
         let up = |p: &nfscope_model::ProbeStatus| p.state == ProbeState::Attached;
         !s.probes.is_empty() && s.probes.iter().all(up) && s.value(&f::CPUS, []).is_some()
     });
+    let slow = Slow::listen(&agent);
     let before = agent.snapshot();
     let truth = Truth(emulator.work());
     let ops = truth.of::<2>("op");
@@ -182,9 +183,80 @@ fn what_an_emulated_server_did_is_what_the_program_tells() {
         .collect();
     assert_eq!(lost, []);
     exposition(&agent, &ops);
+    slow.compare(&truth);
     block_devices(&agent);
     assert!(s.at > before.at);
     only_what_is_listed(&s);
+}
+
+/// `nfscope slow` for COMMITs that took more than 30 ms: of NFSv3 each does.
+struct Slow {
+    process: Child,
+}
+
+impl Slow {
+    fn listen(agent: &Agent) -> Slow {
+        let process = Command::new(env!("CARGO_BIN_EXE_nfscope"))
+            .args([
+                "slow",
+                "--json",
+                "--op",
+                "commit",
+                "--min-latency",
+                "30ms",
+                "--limit",
+                "10000",
+            ])
+            .args(["--url", &format!("http://{}", agent.address)])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        agent.until("listening", |s| {
+            let up = |p: &nfscope_model::ProbeStatus| {
+                p.program == "slow" && p.state == ProbeState::Attached
+            };
+            s.probes.iter().any(up)
+        });
+        Slow { process }
+    }
+
+    fn compare(mut self, truth: &Truth) {
+        let ops = truth.of::<2>("op");
+        let commits = ops
+            .iter()
+            .find(|(names, _)| *names == ["3", "commit"])
+            .unwrap()
+            .1[0] as usize;
+        let errors = truth.of::<2>("error");
+        let stale = errors
+            .iter()
+            .find(|(names, _)| *names == ["3", "commit"])
+            .map_or(0.0, |(_, n)| n[0]);
+        let out = BufReader::new(self.process.stdout.take().unwrap());
+        let mut seen = Vec::new();
+        for line in out.lines() {
+            let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+            // One of NFSv4 can be that slow, too, where it had no CPU.
+            if line["version"] != "3" {
+                continue;
+            }
+            assert_eq!(line["op"], "commit", "{line}");
+            assert!(line["duration_seconds"].as_f64() > Some(0.03), "{line}");
+            assert!(
+                line["export"].as_str().unwrap().starts_with("/export/"),
+                "{line}"
+            );
+            assert!(line["client"].is_string(), "{line}");
+            seen.push(line);
+            if seen.len() == commits {
+                break;
+            }
+        }
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let refused = seen.iter().filter(|line| line["status"] == "stale").count();
+        assert_eq!((seen.len(), refused as f64), (commits, stale));
+    }
 }
 
 /// Real ones of this machine: what this test writes is in what the scripts count.
