@@ -12,7 +12,11 @@ MEANING = {
     "runqueue": "CPUs that other programs use, or too few CPUs",
     "log": "a journal or intent log that is slow, or used too often",
     "disk": "reads that memory does not hold, or writes that must wait for the disk",
-    "lock": "threads that wait for each other: the same directory or file, delegations, upcalls, or other sleeps of the kernel",
+    "throttle": "more writes than the disks or the pool store",
+    "upcall": "a daemon that answers slowly: rpc.mountd, rpc.idmapd, nfsdcld",
+    "recall": "clients that return delegations slowly",
+    "reclaim": "too little memory",
+    "lock": "threads that wait for each other: the same directory or file, or other sleeps of the kernel",
 }
 
 
@@ -36,7 +40,8 @@ DASHBOARD = dashboard(
             timeseries(
                 "Shares of the chosen operations' time",
                 "On a CPU (cpu), waiting for one (runqueue), asleep until the log is durable (log), for other disk I/O "
-                "(disk), for anything else (lock). They add up to the duration; the one that rises is the cause.",
+                "(disk), until written data is stored (throttle), a daemon answers (upcall), a delegation is returned (recall) or "
+                "memory is free (reclaim), for anything else (lock). They add up to the duration; the one that rises is the cause.",
                 "percentunit", (q.share(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True, top=1,
             ),
             timeseries(

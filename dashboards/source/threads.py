@@ -70,6 +70,20 @@ DASHBOARD = dashboard(
                 (q.by("instance, wait", q.of("nfscope_oldest_request_seconds"), "max"), "{{instance}} {{wait}}"),
             ),
         ]),
+        ("nfsd: waits for daemons", [
+            timeseries(
+                "Waits for daemons",
+                "Time of nfsd threads that sleep until rpc.mountd, rpc.idmapd, rpc.svcgssd or nfsdcld answers, by what they ask; 100 % "
+                "keeps one thread asleep. A rise is a slow name service, or a daemon that does not answer.",
+                "percentunit", (q.rate("nfscope_upcall_wait_seconds_sum", "instance, upcall"), "{{instance}} {{upcall}}"),
+            ),
+            timeseries(
+                "Questions to daemons",
+                "What the kernel asks them, by kind. Each answer is kept for a while: many questions are many new clients or users, or "
+                "caches that are flushed again and again (exportfs).",
+                "none", (q.rate("nfscope_upcalls_total", "instance, upcall"), "{{instance}} {{upcall}}"),
+            ),
+        ]),
         ("nfsd: RPC", [
             timeseries(
                 "Requests", "RPC requests a second by NFS version. A rise is more demand.",

@@ -25,6 +25,9 @@
 #include "lib/stages.h"
 #ifndef NFSCOPE_BENCH
 #include "lib/held.h"
+#ifndef NFSCOPE_RAW
+#include "lib/upcall.h"
+#endif
 #endif
 
 static __always_inline struct connection *connection_with(u64 sk, u64 xprt)
@@ -139,6 +142,7 @@ int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 	r->t_dequeue = now;
 	r->t_arrive = 0;
 	r->connection = 0;
+	r->received_upcall = 0;
 	r->rqst = (u64)rqst;
 	r->stage = DEQUEUED;
 	if (!r->netns && rqst)
@@ -164,24 +168,104 @@ int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 	r->t_arrive = arrival_match(c, load32(ADDRESS(tcp->copied_seq)));
 }
 
-/* Asking mountd (export, client, user): the thread may sleep for seconds before the call is known. It is busy. */
-TP(cache_entry_upcall)
-int PROGRAM(nfsd_upcall)
+/* A thread that asks a daemon may sleep for seconds before the call is known. It is busy. */
+static __always_inline void asks(struct request_record *r)
 {
-	struct request_record *r = request_get();
-	struct svc_rqst *rqst;
+	struct svc_rqst *rqst = (void *)r->rqst;
 	struct svc_pool *p;
 
-	if (!r || r->stage != DEQUEUED)
-		return;
-	rqst = (void *)r->rqst;
-	if (table_shape.netns && r->netns && r->netns != table_shape.netns)
+	if (r->stage != DEQUEUED)
 		return;
 	p = BPF_CORE_READ(rqst, rq_pool);
 	r->pool = BPF_CORE_READ(p, sp_id);
 	busy_begin(r, bpf_ktime_get_ns(), POOL_THREADS(BPF_CORE_READ, p),
 		   bpf_core_field_exists(p->sp_nrthrmax) ? BPF_CORE_READ(p, sp_nrthrmax) : 0);
 }
+
+/* The record of an nfsd thread of the server that is measured. */
+static __always_inline struct request_record *asking_thread(void)
+{
+	struct request_record *r = request_get();
+
+	return r && (!table_shape.netns || !r->netns || r->netns == table_shape.netns) ? r : 0;
+}
+
+#ifdef NFSCOPE_BENCH
+struct cache_detail;
+#endif
+
+TP(cache_entry_upcall)
+int PROGRAM(nfsd_upcall, struct cache_detail *cache)
+{
+	struct request_record *r = asking_thread();
+
+	if (!r)
+		return;
+#if !defined(NFSCOPE_RAW) && !defined(NFSCOPE_BENCH)
+	if (cache)
+		upcall_named(cache);
+#endif
+	asks(r);
+}
+
+#if !defined(NFSCOPE_RAW) && !defined(NFSCOPE_BENCH)
+/* Nothing else that an nfsd thread does waits in here, and other tasks seldom do. */
+SEC("fentry/wait_for_completion_interruptible_timeout")
+int PROGRAM(nfsd_ask)
+{
+	struct request_record *r = maybe_nfsd(current_task()) ? asking_thread() : 0;
+
+	if (!r || (r->stage != DEQUEUED && r->stage != RUNNING))
+		return;
+	asks(r);
+	upcall_sleep(0);
+}
+
+SEC("fexit/wait_for_completion_interruptible_timeout")
+int PROGRAM(nfsd_answer)
+{
+	struct request_record *r = maybe_nfsd(current_task()) ? asking_thread() : 0;
+
+	if (r)
+		upcall_awake(r, 0);
+}
+
+/* Stable storage of which clients there are, so that they can reclaim their state after a restart (RFC 8881, 8.4.2.1).
+ */
+#define TRACKING(function, begin, end)                      \
+	SEC("fentry/" #function) int PROGRAM(begin)         \
+	{                                                   \
+		struct request_record *r = asking_thread(); \
+                                                            \
+		if (r && r->stage == RUNNING)               \
+			upcall_sleep(UPCALL_TRACKING);      \
+	}                                                   \
+	SEC("fexit/" #function) int PROGRAM(end)            \
+	{                                                   \
+		struct request_record *r = asking_thread(); \
+                                                            \
+		if (r)                                      \
+			upcall_awake(r, UPCALL_TRACKING);   \
+	}
+
+TRACKING(nfsd4_client_record_create, nfsd_track, nfsd_tracked)
+TRACKING(nfsd4_client_record_check, nfsd_lookup, nfsd_looked_up)
+TRACKING(nfsd4_client_record_remove, nfsd_untrack, nfsd_untracked)
+
+/* A SETATTR, REMOVE or RENAME gives clients a moment to return a delegation before it is put off:
+ * NFSD_DELEGRETURN_TIMEOUT. */
+SEC("fentry/nfsd_wait_for_delegreturn")
+int PROGRAM(nfsd_recall)
+{
+	rare_enter(RECALL);
+}
+
+SEC("fexit/nfsd_wait_for_delegreturn")
+int PROGRAM(nfsd_recalled)
+{
+	rare_leave(RECALL);
+}
+#endif
 
 /* A thread ends; the kernel may give its number to another one at once. */
 TP(sched_process_exit)

@@ -37,7 +37,27 @@ enum op_row {
 
 enum stability { UNSTABLE, DATA_SYNC, FILE_SYNC, STABILITIES };
 
-enum phase { QUEUE, RECEIVE, EXECUTE, REPLY, PHASES };
+/* Of a request. ASKING is the part of receiving it in which the thread waits for a daemon's answer. */
+enum phase { QUEUE, RECEIVE, ASKING, EXECUTE, REPLY, PHASES };
+
+/* Whom an nfsd thread asks: the kernel's caches that daemons fill (net/sunrpc/cache.c), and nfsdcld. */
+enum upcall {
+	UPCALL_OTHER, /* a cache that is not known here */
+	UPCALL_CLIENT, /* auth.unix.ip: rpc.mountd */
+	UPCALL_GROUPS, /* auth.unix.gid: rpc.mountd */
+	UPCALL_EXPORT, /* nfsd.export: rpc.mountd */
+	UPCALL_HANDLE, /* nfsd.fh: rpc.mountd */
+	UPCALL_IDMAP, /* nfs4.nametoid, nfs4.idtoname: rpc.idmapd */
+	UPCALL_GSS, /* auth.rpcsec.init, auth.rpcsec.context: rpc.svcgssd */
+	UPCALL_TRACKING, /* nfsdcld */
+	UPCALLS,
+};
+
+/* For each enum upcall. */
+struct upcall_row {
+	struct time_hist wait; /* of threads; several can wait for one answer */
+	u64 asked;
+};
 
 #define SIZE_BUCKETS 32
 #define COUNT_BUCKETS 12
@@ -45,7 +65,7 @@ enum phase { QUEUE, RECEIVE, EXECUTE, REPLY, PHASES };
 /* Per row of the operation table and shard. */
 struct op_times {
 	struct time_hist duration;
-	u64 wait_ns[WAITS]; /* of the same time; the rest is CPU time */
+	u64 wait_ns[ALL_WAITS]; /* of the same time; the rest is CPU time */
 };
 
 /* A client and an export: its address (IPv4 as mapped into IPv6), its number (see lib/client_accounting.h). */
@@ -87,7 +107,7 @@ struct slow_count {
 struct slow_event {
 	u64 end_ns; /* CLOCK_MONOTONIC */
 	u64 ns;
-	u64 wait_ns[WAITS];
+	u64 wait_ns[ALL_WAITS];
 	u64 client[2];
 	u32 row;
 	u32 status;

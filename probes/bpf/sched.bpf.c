@@ -4,7 +4,7 @@
  *
  * With the scheduler's books (lib/waits.h): when it waits for I/O. Cost: two programs each time that a task of the host
  * blocks for I/O, which end at its name where it is no nfsd thread (`lab bench --per-program`); nothing at a context
- * switch.
+ * switch. The same two each time that a task is throttled, or reclaims memory, both of which take far longer.
  *
  * Without them: when it leaves its CPU, and when it comes back. Cost: one program at every context switch of the host.
  * Of a task that is no nfsd thread it reads the first half of its name and ends.
@@ -38,6 +38,32 @@ int PROGRAM(sched_iot_end)
 {
 	disk_leave();
 }
+
+/* Too many pages of the device, or of all, are dirty: who writes waits until some are stored. */
+SEC("fentry/balance_dirty_pages")
+int PROGRAM(sched_dirty)
+{
+	rare_enter(THROTTLE);
+}
+
+SEC("fexit/balance_dirty_pages")
+int PROGRAM(sched_dirty_end)
+{
+	rare_leave(THROTTLE);
+}
+
+/* Only what it sleeps in there counts: the rest of reclaim is CPU time. */
+TP(mm_vmscan_direct_reclaim_begin)
+int PROGRAM(sched_reclaim)
+{
+	rare_enter(RECLAIM);
+}
+
+TP(mm_vmscan_direct_reclaim_end)
+int PROGRAM(sched_reclaimed)
+{
+	rare_leave(RECLAIM);
+}
 #endif
 
 TP(sched_switch)
@@ -52,7 +78,7 @@ int PROGRAM(sched_switched, bool preempt, struct task_struct *prev, struct task_
 	}
 	if (maybe_nfsd(next)) {
 		r = request_of(next->pid);
-		if (r && r->t_off)
+		if (r && r->wait_from)
 			switched_in(r, bpf_ktime_get_ns());
 	}
 }

@@ -9,6 +9,13 @@ enum wait {
 	DISK, /* asleep for block I/O, outside the log */
 	LOCK, /* any other sleep */
 	WAITS,
+	/* Rare ones. They are kept apart, so that operations without them pay nothing: lib/waits.h. */
+	THROTTLE = WAITS, /* asleep because too much written data waits to be stored */
+	UPCALL, /* asleep until a daemon answers: rpc.mountd, rpc.idmapd, rpc.svcgssd, nfsdcld */
+	RECALL, /* asleep until a client returns a delegation */
+	RECLAIM, /* asleep in direct reclaim: the kernel must free memory first */
+	ALL_WAITS,
+	RARE_WAITS = ALL_WAITS - WAITS,
 };
 
 #endif

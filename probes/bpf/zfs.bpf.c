@@ -317,7 +317,7 @@ int zfs_throttle(void *ctx)
 {
 	enter(IN_THROTTLE, pool_of_tx(FIRST(ctx)));
 	/* Until the pool's disks have taken what is to be written. */
-	disk_enter();
+	rare_enter(THROTTLE);
 	return 0;
 }
 
@@ -328,7 +328,7 @@ int zfs_unthrottle(void *ctx)
 	struct zfs_since since = leave(IN_THROTTLE);
 	struct zfs_pool_row *row = since.ns ? pool_row(since.spa) : 0;
 
-	disk_leave();
+	rare_leave(THROTTLE);
 	if (row)
 		time_hist_add(&row->throttle, elapsed(since.ns, now));
 	return 0;

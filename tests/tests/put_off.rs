@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use lab::{Agent, Server};
+use nfscope_model::family;
 use nfscope_model::finding::Kind;
 
 pub fn a_client_is_told(server: &Server, agent: &Agent) -> Result<()> {
@@ -20,11 +21,15 @@ pub fn a_client_is_told(server: &Server, agent: &Agent) -> Result<()> {
     }
     server.sh("ip link set s0 down")?;
     let before = agent.snapshot()?;
+    // Whoever changes the file's attributes gives the holder a moment first.
+    let change = writer.spawn(&format!("chmod 600 {wanted}/held"))?;
+    server.sh("sleep 1")?;
     let write = writer.spawn(&format!("echo again >{wanted}/held"))?;
     server.sh("sleep 4")?;
     let after = agent.snapshot()?;
     // It would go on until the holder's lease has ended.
     write.kill()?;
+    change.kill()?;
     server.sh("ip link set s0 up")?;
     reader.kill()?;
     let diagnosis = nfscope_diagnose::evaluate(&after.since(&before), &[]);
@@ -36,5 +41,12 @@ pub fn a_client_is_told(server: &Server, agent: &Agent) -> Result<()> {
         "{finding:#?}"
     );
     ensure!(finding.share > 0.5, "{finding:#?}");
+    let waits =
+        lab::reconcile::by_last_label(&after.since(&before).delta, &family::OP_PHASE.info, |_| {
+            true
+        });
+    let recall = waits.get("recall").copied().unwrap_or(0.0);
+    // NFSD_DELEGRETURN_TIMEOUT is a thirty-fourth of a second.
+    ensure!(recall > 0.02, "nobody waited for the delegation: {waits:?}");
     Ok(())
 }

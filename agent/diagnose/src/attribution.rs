@@ -8,29 +8,44 @@
 //! Operations that wait for a lock and for a slow log that is always in use are the queue of that log.
 //! No second is attributed twice, so the shares add up to at most one.
 
-use crate::breakdown::{Breakdown, Disk, Log, Op, mean, part, sum};
+use crate::breakdown::{Breakdown, Disk, Log, Op, Phases, mean, part, sum};
 use crate::long_waits::long_waits;
 use crate::thresholds::{
     BUSY_CPU_IDLE, FELT_SECONDS, LOG_IN_USE, LONG_PART, LONG_WAIT_SECONDS, MIN_COUNT,
     MOSTLY_SATURATED, NEGLIGIBLE_SATURATION, SLOW_DISK_REQUEST_SECONDS, SLOW_DISK_SECONDS,
-    SLOW_LOG_SECONDS,
+    SLOW_LOG_SECONDS, UNEXPLAINED,
 };
+use nfscope_model::Histogram;
 
 /// Seconds by cause.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Attribution {
     /// Operations waited for a slow log.
     pub log: f64,
-    /// Operations waited for locks whose holders waited for a slow log.
+    /// Operations waited for locks whose holders waited for a slow log, or for blocks that it was writing.
     pub behind_log: f64,
+    /// The latter.
+    pub disk_behind_log: f64,
     /// Operations waited for slow disks.
     pub disk: f64,
+    /// Operations were throttled for long.
+    pub throttle: f64,
+    /// Requests and operations waited long for daemons.
+    pub upcall: f64,
+    /// Operations waited long for clients to return delegations.
+    pub recall: f64,
+    /// Operations waited long for free memory.
+    pub reclaim: f64,
     /// Operations waited for locks or other threads.
     pub lock: f64,
     /// Operations waited for a CPU. If the CPUs are busy, long replies count here, too.
     pub runqueue: f64,
     /// Replies waited for the client or the network.
     pub reply: f64,
+    /// Waits for daemons are long, whether their requests have ended or not.
+    pub upcalls_are_slow: bool,
+    /// Single waits for daemons are so long that a client feels each of them.
+    pub upcalls_are_felt: bool,
     /// Requests waited for a thread.
     pub queue: QueueAttribution,
 }
@@ -80,6 +95,38 @@ fn behind_log(b: &Breakdown) -> f64 {
     sum(b.ops.iter().filter(wait_for_it).map(|o| o.phases.lock))
 }
 
+/// Seconds that operations slept for I/O that the devices of exports do not explain, where a log on a device of its own is slow:
+/// who changes a block that the journal is writing sleeps until that is done (fs/jbd2/transaction.c, do_get_write_access), and not
+/// in a function that waits for the log.
+fn disk_behind_log(b: &Breakdown) -> f64 {
+    let separate = |l: &Log| log_is_slow(l) && l.separate == Some(true);
+    let (Some(p), true) = (b.phases, b.logs.iter().any(separate)) else {
+        return 0.0;
+    };
+    let of_exports = |device: &str| b.export_of(device).is_some();
+    let disks = || b.disks.iter().filter(|d| of_exports(&d.device));
+    // Without a device that is known to be an export's, nothing tells what it explains.
+    if b.export_devices.is_none() || disks().next().is_none() {
+        return 0.0;
+    }
+    let busy = sum(disks().map(|d| d.requests.sum + d.queue.as_ref().map_or(0.0, |q| q.sum)));
+    let longest = disks()
+        .flat_map(|d| [Some(&d.requests), d.queue.as_ref()])
+        .flatten()
+        .map(|h| long_waits(h, 0.0).longest)
+        .fold(0.0, f64::max);
+    let Some((op, _)) = b.op_with_most(|p| p.disk) else {
+        return 0.0;
+    };
+    let far_longer = (op.durations.as_ref())
+        .is_some_and(|h| long_waits(h, longest * UNEXPLAINED).of_time >= LONG_PART);
+    // An operation that reads many blocks one after the other takes long, too, and its requests add up to that.
+    match far_longer && busy * UNEXPLAINED < p.disk {
+        true => p.disk,
+        false => 0.0,
+    }
+}
+
 /// The operation that waited most for disks, and the mean wait of one such operation.
 pub fn disk_wait(b: &Breakdown) -> Option<(&Op, f64)> {
     let (op, seconds) = b.op_with_most(|p| p.disk)?;
@@ -111,6 +158,43 @@ pub fn slow_disk(b: &Breakdown) -> bool {
             || slowest_disk(b).is_some_and(|(_, m)| m >= SLOW_DISK_REQUEST_SECONDS);
         waits_long(op, each, SLOW_DISK_SECONDS) || (op.count >= MIN_COUNT && device_is_slow())
     })
+}
+
+/// The operation that waited most in a phase, and the mean wait of one such operation.
+pub fn longest_wait(b: &Breakdown, phase: fn(&Phases) -> f64) -> Option<(&Op, f64)> {
+    let (op, seconds) = b.op_with_most(phase)?;
+    Some((op, mean(seconds, op.count)))
+}
+
+/// The seconds that operations waited in a phase, if one operation waits long in it.
+fn if_long(b: &Breakdown, phase: fn(&Phases) -> f64) -> f64 {
+    let long =
+        longest_wait(b, phase).is_some_and(|(op, each)| waits_long(op, each, LONG_WAIT_SECONDS));
+    match long {
+        true => b.phases.as_ref().map_or(0.0, phase),
+        false => 0.0,
+    }
+}
+
+/// Seconds that threads waited for daemons, for requests that ended.
+pub fn upcall_seconds(b: &Breakdown) -> f64 {
+    b.asking + b.phases.map_or(0.0, |p| p.upcall)
+}
+
+/// Seconds that threads waited for daemons, for requests that were deferred after that: their time is nobody's residence.
+pub fn deferred_seconds(b: &Breakdown) -> f64 {
+    let all = sum(b.upcalls.iter().map(|u| u.waits.sum));
+    (all - upcall_seconds(b)).max(0.0)
+}
+
+/// `slow_upcall`: whether waits for daemons are long. Few are enough that are felt: caches of answers make them rare.
+fn upcalls_are_slow(b: &Breakdown) -> bool {
+    let Some(waits) = Histogram::merged(b.upcalls.iter().map(|u| &u.waits)) else {
+        return false;
+    };
+    let long = long_waits(&waits, LONG_WAIT_SECONDS);
+    let felt = long_waits(&waits, FELT_SECONDS);
+    (long.count >= MIN_COUNT || felt.count > 0.0) && long.of_time >= LONG_PART
 }
 
 /// The operation that slept most for neither log nor disk, and the mean sleep of one such operation.
@@ -146,13 +230,22 @@ impl Attribution {
             false => (reply, runqueue),
         };
         let behind_log = if_slow(lock_contention(b), behind_log(b));
+        let disk_behind_log = if_slow(slow_disk(b), disk_behind_log(b));
         let mut attribution = Attribution {
             log: if_slow(slow_intent_log(b).is_some(), log),
-            disk: if_slow(slow_disk(b), p.disk),
-            behind_log,
+            disk: if_slow(slow_disk(b) && disk_behind_log == 0.0, p.disk),
+            behind_log: behind_log + disk_behind_log,
+            disk_behind_log,
+            throttle: if_long(b, |p| p.throttle),
+            upcall: if_slow(upcalls_are_slow(b), upcall_seconds(b)),
+            recall: if_long(b, |p| p.recall),
+            reclaim: if_long(b, |p| p.reclaim),
             lock: if_slow(lock_contention(b), (p.lock - behind_log).max(0.0)),
             runqueue,
             reply,
+            upcalls_are_slow: upcalls_are_slow(b),
+            upcalls_are_felt: (b.upcalls.iter())
+                .any(|u| long_waits(&u.waits, FELT_SECONDS).count > 0.0),
             queue: QueueAttribution::default(),
         };
         attribution.queue = attribution.queue_of(b, busy);
@@ -170,18 +263,23 @@ impl Attribution {
         };
         // More threads would wait for the same busy CPUs, unless the threads wait for something else.
         if cpus_are_busy {
-            let waits = self.log + self.behind_log + self.disk + self.lock + self.reply;
+            let waits = self.waits() + self.reply;
             queue.threads *= part(waits, b.thread_seconds());
             queue.cpu = b.queue - queue.threads;
         }
         queue
     }
 
+    /// Seconds in which threads slept for something slow.
+    fn waits(&self) -> f64 {
+        let rare = self.throttle + self.upcall + self.recall + self.reclaim;
+        self.log + self.behind_log + self.disk + self.lock + rare
+    }
+
     /// Seconds that are attributed to any cause.
     pub fn total(&self) -> f64 {
         let queue = self.queue.threads + self.queue.cpu;
-        let waits = self.log + self.behind_log + self.disk + self.lock;
-        waits + self.runqueue + self.reply + queue
+        self.waits() + self.runqueue + self.reply + queue
     }
 
     /// Seconds of an operation that are not attributed to a slow resource.
@@ -189,8 +287,12 @@ impl Attribution {
         let p = &op.phases;
         let causes = [
             (self.log, p.log.unwrap_or(0.0)),
-            (self.disk, p.disk),
-            (self.lock + self.behind_log, p.lock),
+            (self.disk + self.disk_behind_log, p.disk),
+            (self.throttle, p.throttle),
+            (self.upcall, p.upcall),
+            (self.recall, p.recall),
+            (self.reclaim, p.reclaim),
+            (self.lock + self.behind_log - self.disk_behind_log, p.lock),
             (self.runqueue, p.runqueue.unwrap_or(0.0)),
         ];
         let slow = causes.iter().filter(|(of_all, _)| *of_all > 0.0);

@@ -23,6 +23,8 @@ pub struct Op {
     pub felt: f64,
     /// Their execution time, added up.
     pub seconds: f64,
+    /// The execution times themselves.
+    pub durations: Option<Histogram>,
     /// The execution time by phase.
     pub phases: Phases,
 }
@@ -38,8 +40,25 @@ pub struct Phases {
     pub log: Option<f64>,
     /// Asleep for block I/O outside the log.
     pub disk: f64,
+    /// Asleep because too much written data waited to be stored.
+    pub throttle: f64,
+    /// Asleep until a daemon answered.
+    pub upcall: f64,
+    /// Asleep until a client returned a delegation.
+    pub recall: f64,
+    /// Asleep while memory was reclaimed.
+    pub reclaim: f64,
     /// Any other sleep.
     pub lock: f64,
+}
+
+/// Waits of nfsd threads for one kind of answer of a daemon.
+#[derive(Debug, Clone)]
+pub struct Upcall {
+    /// Label `upcall`.
+    pub name: String,
+    /// Waits of threads.
+    pub waits: Histogram,
 }
 
 /// The journal or intent log of one file system or pool.
@@ -66,6 +85,8 @@ pub struct Disk {
     pub op: String,
     /// Times from issue to completion.
     pub requests: Histogram,
+    /// Times in the scheduler's queue.
+    pub queue: Option<Histogram>,
 }
 
 /// One NFS client.
@@ -92,12 +113,14 @@ pub struct Breakdown {
     pub requests: f64,
     /// Those that were in the server for so long that a client feels each of them.
     pub felt: f64,
-    /// Time from arrival to reply, added up: `queue`, `receive`, `execute` and `reply`.
+    /// Time from arrival to reply, added up: `queue`, `receive`, `asking`, `execute` and `reply`.
     pub residence: f64,
     /// Time until a thread took the request.
     pub queue: f64,
     /// Time to read the request from the socket and to authenticate it.
     pub receive: f64,
+    /// Time to wait for daemons before the call was known.
+    pub asking: f64,
     /// Time to execute the request.
     pub execute: f64,
     /// Time to hand the reply to the socket.
@@ -128,6 +151,8 @@ pub struct Breakdown {
     pub cpu_idle: Option<f64>,
     /// Operations that were answered with the request to try again later.
     pub put_off: Vec<PutOff>,
+    /// Daemons' answers that threads waited for, the longest wait in total first.
+    pub upcalls: Vec<Upcall>,
     /// Logs that threads waited for, the longest wait in total first.
     pub logs: Vec<Log>,
     /// Devices that exports lie on, with one export of each; `None` where that is not known.
@@ -152,10 +177,13 @@ pub struct Breakdown {
     pub compounds: f64,
     /// Operations in these COMPOUNDs.
     pub compound_ops: f64,
-    /// Bytes of ZFS changes that bypassed the log device (`indirect`).
-    pub zfs_indirect_bytes: f64,
-    /// Bytes of all ZFS changes in the intent log.
-    pub zfs_log_bytes: f64,
+    /// Requests that were put aside until a daemon answers.
+    pub deferred: f64,
+    /// Waits in the write throttle of ZFS by pool, the longest in total first.
+    pub zfs_throttle: Vec<(String, Histogram)>,
+    /// Bytes of ZFS changes in the intent log by pool: those that bypassed its log device (`indirect`), and all. The pool is `all`
+    /// before OpenZFS 2.2, which counts them together.
+    pub zfs_log_bytes: HashMap<String, [f64; 2]>,
 }
 
 /// A READ up to this size is tiny. It is half a page, and no database reads so little at once.
@@ -166,15 +194,33 @@ const NOTHING_WAITED: Phases = Phases {
     runqueue: Some(0.0),
     log: Some(0.0),
     disk: 0.0,
+    throttle: 0.0,
+    upcall: 0.0,
+    recall: 0.0,
+    reclaim: 0.0,
     lock: 0.0,
 };
 
 impl Phases {
     /// Adds seconds in the order of [`phase::OF_OP`].
-    fn add(&mut self, seconds: PhaseSeconds<5>) {
-        let [cpu, runqueue, log, disk, lock] = seconds;
+    fn add(&mut self, seconds: PhaseSeconds<{ phase::OPS }>) {
+        let [
+            cpu,
+            runqueue,
+            log,
+            disk,
+            throttle,
+            upcall,
+            recall,
+            reclaim,
+            lock,
+        ] = seconds;
         self.cpu += cpu.unwrap_or(0.0);
         self.disk += disk.unwrap_or(0.0);
+        self.throttle += throttle.unwrap_or(0.0);
+        self.upcall += upcall.unwrap_or(0.0);
+        self.recall += recall.unwrap_or(0.0);
+        self.reclaim += reclaim.unwrap_or(0.0);
         self.lock += lock.unwrap_or(0.0);
         for (known, seconds) in [(&mut self.runqueue, runqueue), (&mut self.log, log)] {
             if let Some(seconds) = seconds {
@@ -192,7 +238,7 @@ impl Breakdown {
             let of = numbers(w, &f::RPC_PHASE).filter(|([_, p], _)| *p == name);
             sum(of.map(|(_, v)| v))
         };
-        let [queue, receive, execute, reply] = phase::OF_RPC.map(seconds);
+        let [queue, receive, asking, execute, reply] = phase::OF_RPC.map(seconds);
         let (ops, phases_of_all) = ops(w);
         let queue_times = Histogram::merged(histograms(w, &f::RPC_QUEUE).map(|(_, h)| h));
         let queue_quantile = |q: f64| (queue_times.as_ref()?.quantile(q)).filter(|t| t.is_finite());
@@ -202,9 +248,10 @@ impl Breakdown {
             felt: sum(
                 histograms(w, &f::RPC_DURATION).map(|(_, h)| long_waits(h, FELT_SECONDS).count)
             ),
-            residence: queue + receive + execute + reply,
+            residence: queue + receive + asking + execute + reply,
             queue,
             receive,
+            asking,
             execute,
             reply,
             queue_p10: queue_quantile(0.1),
@@ -213,6 +260,11 @@ impl Breakdown {
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
             put_off: PutOff::all(w),
+            upcalls: upcalls(w),
+            deferred: sum(numbers(w, &f::RPC_DROPPED)
+                .filter(|([reason], _)| *reason == "deferred")
+                .map(|(_, n)| n)),
+            zfs_throttle: zfs_throttle(w),
             logs: logs(w),
             disks: disks(w),
             clients: clients(w),
@@ -236,9 +288,11 @@ impl Breakdown {
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);
-        for ([_, kind], v) in numbers(w, &f::ZFS_ITX_BYTES) {
-            breakdown.zfs_indirect_bytes += if kind == "indirect" { v } else { 0.0 };
-            breakdown.zfs_log_bytes += v;
+        for ([pool, kind], v) in numbers(w, &f::ZFS_ITX_BYTES) {
+            let bytes = breakdown.zfs_log_bytes.entry(pool.to_owned());
+            let [indirect, all] = bytes.or_default();
+            *indirect += if kind == "indirect" { v } else { 0.0 };
+            *all += v;
         }
         breakdown
     }
@@ -300,7 +354,7 @@ impl Breakdown {
 
     /// Time of requests in a thread: after the queue, up to the reply.
     pub fn thread_seconds(&self) -> f64 {
-        self.receive + self.execute + self.reply
+        self.receive + self.asking + self.execute + self.reply
     }
 
     /// The operation with the most time in a phase, with that time.
@@ -338,10 +392,34 @@ fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
             count: op.durations.count() as f64,
             felt: long_waits(op.durations, FELT_SECONDS).count,
             seconds: op.durations.sum,
+            durations: Some(op.durations.clone()),
             phases,
         }
     });
     (ops.collect(), all)
+}
+
+/// Answers of daemons that threads waited for.
+fn upcalls(w: &Window) -> Vec<Upcall> {
+    let waited = histograms(w, &f::UPCALL_WAIT).filter(|(_, h)| h.count() > 0);
+    let mut all: Vec<_> = waited
+        .map(|([name], waits)| Upcall {
+            name: name.to_owned(),
+            waits: waits.clone(),
+        })
+        .collect();
+    all.sort_by(|a, b| b.waits.sum.total_cmp(&a.waits.sum));
+    all
+}
+
+/// Pools that held writers back.
+fn zfs_throttle(w: &Window) -> Vec<(String, Histogram)> {
+    let waited = histograms(w, &f::ZFS_THROTTLE).filter(|(_, h)| h.count() > 0);
+    let mut all: Vec<_> = waited
+        .map(|([pool], h)| (pool.to_owned(), h.clone()))
+        .collect();
+    all.sort_by(|a, b| b.1.sum.total_cmp(&a.1.sum));
+    all
 }
 
 /// Logs that threads waited for.
@@ -365,6 +443,7 @@ fn disks(w: &Window) -> Vec<Disk> {
         device: disk.device.to_owned(),
         op: disk.op.to_owned(),
         requests: disk.requests.clone(),
+        queue: disk.queue.cloned(),
     });
     all.collect()
 }

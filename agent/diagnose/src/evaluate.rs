@@ -1,13 +1,16 @@
 //! Evaluates a window: breakdown, attribution, then one rule for each kind. A pure function.
 
 use crate::attribution::Attribution;
-use crate::breakdown::{Breakdown, part};
+use crate::breakdown::{Breakdown, Phases, part};
 use crate::rules;
 use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::spread;
 use crate::thresholds::{
     BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT,
 };
-use nfscope_model::finding::{Diagnosis, Finding, Headroom, Kind, RuledOut, Severity, Verdict};
+use nfscope_model::finding::{
+    Diagnosis, Evidence, Finding, Headroom, Kind, RuledOut, Severity, Verdict,
+};
 use nfscope_model::window_parts::numbers;
 use nfscope_model::{Window, family as f};
 use nfscope_text::units::many;
@@ -35,6 +38,8 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
         headroom: headroom(&breakdown),
         warnings: not_durable(window),
     };
+    // A request that was put aside is in no residence, and its client has felt it.
+    let loaded_for = |kind| loaded || (kind == Kind::SlowUpcall && attribution.upcalls_are_felt);
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
         // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
@@ -50,9 +55,12 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
         };
         match result.share {
             Some(share)
-                if result.condition && (whatever || (loaded && reached(share, &result))) =>
+                if result.condition
+                    && (whatever || (loaded_for(kind) && reached(share, &result))) =>
             {
-                diagnosis.findings.push(finding(result, share));
+                let mut found = finding(result, share);
+                found.evidence.extend(times(kind, &breakdown));
+                diagnosis.findings.push(found);
             }
             share => diagnosis.ruled_out.push(RuledOut {
                 kind,
@@ -130,6 +138,21 @@ fn too_little_load(b: &Breakdown) -> String {
         b.length,
         b.rate(b.residence)
     )
+}
+
+/// How the times are spread of the operation that waits most for a cause.
+fn times(kind: Kind, b: &Breakdown) -> Option<Evidence> {
+    let phase: fn(&Phases) -> f64 = match kind {
+        Kind::SlowIntentLog => |p| p.log.unwrap_or(0.0),
+        Kind::SlowDisk => |p| p.disk,
+        Kind::WriteThrottle => |p| p.throttle,
+        Kind::DelegationRecalls => |p| p.recall,
+        Kind::MemoryReclaim => |p| p.reclaim,
+        Kind::CpuSaturation => |p| p.runqueue.unwrap_or(0.0),
+        Kind::LockContention => |p| p.lock,
+        _ => return None,
+    };
+    spread(b.op_with_most(phase)?.0)
 }
 
 fn finding(result: RuleResult, share: f64) -> Finding {

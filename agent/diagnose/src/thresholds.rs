@@ -74,6 +74,9 @@ thresholds! {
     LONG_WAIT_SECONDS = 1e-3, "1 ms":
         "A mean wait for a lock, a thread, a CPU or a reader is long from here on.",
         "A shorter one is the normal work of locking, waking up and sending.";
+    UNEXPLAINED = 4.0, "4":
+        "Waits for I/O are the queue of a slow log on a device of its own, if they are so many times what the devices of exports explain: as a sum, and each as against the longest request.",
+        "Several threads can wait for one request, but seldom more.";
     LOG_IN_USE = 0.8, "80 %":
         "Locks are the queue of a slow log that is in use for this part of the time.",
         "The holder of a lock then nearly always waits for the log.";

@@ -57,9 +57,10 @@ labels! {
     IO_OP = "op": "read, write";
     STATUS = "status": "the RFC's status in lower case without its prefix (noent, stale); a number where it has no name";
     STABILITY = "stability": "unstable, data_sync, file_sync";
-    PHASE = "phase": "queue, receive, execute, reply";
-    OP_PHASES = "phase": "cpu, runqueue, log, disk, lock";
-    HELD_WAIT = "wait": "cpu (runs, or waits for a CPU), log, disk, lock (any other sleep), upcall (an answer of rpc.mountd), reply (the client or the network); unknown where phases are not measured";
+    PHASE = "phase": "queue, receive, upcall, execute, reply";
+    OP_PHASES = "phase": "cpu, runqueue, log, disk, lock, throttle, upcall, recall, reclaim (these four have no series before they first occur)";
+    UPCALL = "upcall": "client, groups, export, handle (rpc.mountd), idmap (rpc.idmapd), gss (rpc.svcgssd), client_tracking (nfsdcld), other";
+    HELD_WAIT = "wait": "cpu (runs, or waits for a CPU), log, disk, throttle, upcall (an answer of rpc.mountd or another daemon), recall, reclaim, lock (any other sleep), reply (the client or the network); unknown where phases are not measured";
     CLIENT = "client": "address without port, the busiest 100 (--max-clients); local for a transport without addresses; other for the rest";
     EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
     EXPORT_PATH = "export": "path in the table of exportfs(8)";
@@ -79,9 +80,9 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, retry_later, thread_starvation, slow_intent_log, slow_disk, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
+    FINDING = "kind": "stuck_requests, retry_later, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block; on illumos nfsd, sched, zfs, block, kstat";
-    PROGRAM = "program": "program names, see /probes";
+    PROGRAM = "program": "program names, see /probes; all";
     WHY = "reason": "why a probe is not attached in the first place; empty where it is";
     LOST = "reason": "what was lost, see the help of the family";
     MAP = "map": "BPF map names";
@@ -131,7 +132,7 @@ families! {
     OP_DURATION: "nfscope_op_duration_seconds" Histogram(Scheme::TIME), [VERSION, OP],
         "Server execution time of one NFSv3 procedure (dispatch, from decode to encoded reply) or one NFSv4 component operation (its encoding included)";
     OP_PHASE: "nfscope_op_phase_seconds_total" Counter, [VERSION, OP, OP_PHASES],
-        "The time of nfscope_op_duration_seconds by what the nfsd thread did: cpu (on a CPU), runqueue (runnable, waiting for a CPU), log (asleep until the journal or intent log is durable), disk (asleep for block I/O outside the log), lock (any other sleep)";
+        "The time of nfscope_op_duration_seconds by what the nfsd thread did: cpu (on a CPU), runqueue (runnable, waiting for a CPU), log (asleep until the journal or intent log is durable), disk (asleep for block I/O outside the log), throttle (asleep because too much written data waits to be stored), upcall (asleep until a daemon answers), recall (asleep until a client returns a delegation), reclaim (asleep in direct memory reclaim), lock (any other sleep)";
     OP_ERRORS: "nfscope_op_errors_total" Counter, [VERSION, OP, STATUS],
         "NFSv3 procedures and NFSv4 component operations that answered with a status other than OK";
     COMPOUND_DURATION: "nfscope_compound_duration_seconds" Histogram(Scheme::TIME), [VERSION],
@@ -147,7 +148,11 @@ families! {
     RPC_DURATION: "nfscope_rpc_duration_seconds" Histogram(Scheme::TIME), [VERSION],
         "Residence on the server: from the request's arrival on its socket until its reply was handed to the socket";
     RPC_PHASE: "nfscope_rpc_phase_seconds_total" Counter, [VERSION, PHASE],
-        "Residence split into queue (arrived, no thread took it), receive (read from the socket, authentication), execute (dispatch), reply (send)";
+        "Residence split into queue (arrived, no thread took it), receive (read from the socket, authentication), upcall (asleep meanwhile, until a daemon answered), execute (dispatch), reply (send)";
+    UPCALL_WAIT: "nfscope_upcall_wait_seconds" Histogram(Scheme::TIME), [UPCALL],
+        "One sleep of an nfsd thread until a daemon answered or the kernel gave up (5 s): several threads can wait for one answer; of requests that are deferred after it, too", since "0.2.0";
+    UPCALL_ASKED: "nfscope_upcalls_total" Counter, [UPCALL],
+        "Questions of nfsd threads to daemons, those that nobody waited for included; client_tracking is not counted", since "0.2.0";
     RPC_QUEUE: "nfscope_rpc_queue_seconds" Histogram(Scheme::TIME), [POOL],
         "From the request's arrival on its socket until an nfsd thread took it";
     RPC_RECEIVED_BYTES: "nfscope_rpc_received_bytes_total" Counter, [VERSION],
@@ -249,7 +254,7 @@ families! {
     BUILD_INFO: "nfscope_build_info" Gauge, [BUILD_VERSION, REVISION],
         "Always 1; what is running";
     PROBE_ATTACHED: "nfscope_probe_attached" Gauge, [PROBE, PROGRAM, WHY],
-        "1 where the probe program is attached (a reason then names a fallback), 0 with the reason where not";
+        "1 where the probe program is attached (a reason then names a fallback), 0 with the reason where not; one series with the program all where no program of a probe is attached, each for the same reason";
     PROBE_RUNS: "nfscope_probe_runs_total" Counter, [PROBE, PROGRAM],
         "Runs of the probe program; only while the host keeps BPF run-time statistics";
     PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],

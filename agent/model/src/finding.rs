@@ -46,6 +46,14 @@ kinds! {
     SlowIntentLog: "slow_intent_log", "Slow journal or intent log";
     /// Block I/O outside the log takes long.
     SlowDisk: "slow_disk", "Slow disks";
+    /// Writers are held back until written data is stored.
+    WriteThrottle: "write_throttle", "Writes are throttled";
+    /// Threads wait for rpc.mountd or another daemon.
+    SlowUpcall: "slow_upcall", "Threads wait for rpc.mountd or another daemon";
+    /// Threads wait for clients to return delegations.
+    DelegationRecalls: "delegation_recalls", "Threads wait for clients to return delegations";
+    /// Threads free memory before they go on.
+    MemoryReclaim: "memory_reclaim", "Threads wait for free memory";
     /// Threads wait for a CPU.
     CpuSaturation: "cpu_saturation", "Busy CPUs";
     /// Threads wait for locks or other threads.

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 pub const STUCK_SECONDS: f64 = 1.0;
 
 /// What a request in hand can wait for: label `wait`.
-pub const WAITS: [&str; 7] = ["cpu", "log", "disk", "lock", "upcall", "reply", "unknown"];
+pub const WAITS: [&str; 10] = [
+    "cpu", "log", "disk", "throttle", "upcall", "recall", "reclaim", "lock", "reply", "unknown",
+];
 
 /// A request that an nfsd thread has had in hand for long.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

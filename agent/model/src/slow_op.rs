@@ -46,7 +46,7 @@ pub struct SlowOp {
 }
 
 /// The phases of one operation; they add up to its duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpPhases {
     /// On a CPU.
     pub cpu: Duration,
@@ -56,8 +56,38 @@ pub struct OpPhases {
     pub log: Duration,
     /// Asleep for block I/O outside the log.
     pub disk: Duration,
+    /// Asleep because too much written data waited to be stored.
+    pub throttle: Duration,
+    /// Asleep until a daemon answered.
+    pub upcall: Duration,
+    /// Asleep until a client returned a delegation.
+    pub recall: Duration,
+    /// Asleep while memory was reclaimed.
+    pub reclaim: Duration,
     /// Any other sleep.
     pub lock: Duration,
+}
+
+impl OpPhases {
+    /// In the order of [`crate::phase::OF_OP`].
+    pub fn all(&self) -> [Duration; crate::phase::OPS] {
+        [
+            self.cpu,
+            self.runqueue,
+            self.log,
+            self.disk,
+            self.throttle,
+            self.upcall,
+            self.recall,
+            self.reclaim,
+            self.lock,
+        ]
+    }
+
+    /// The rare ones together: throttle, upcall, recall and reclaim.
+    pub fn rare(&self) -> Duration {
+        self.throttle + self.upcall + self.recall + self.reclaim
+    }
 }
 
 /// What was reported since the last look.

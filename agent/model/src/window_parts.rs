@@ -20,7 +20,7 @@ pub struct WindowOp<'a> {
     /// From begin to end.
     pub durations: &'a Histogram,
     /// By [`phase::OF_OP`]; `None` where operations are not split.
-    pub phases: Option<PhaseSeconds<5>>,
+    pub phases: Option<PhaseSeconds<{ phase::OPS }>>,
     /// Answers with a status other than OK.
     pub errors: f64,
 }
@@ -87,14 +87,24 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
             version: labels[0],
             op: labels[1],
             durations,
-            phases: phases.get(&labels).copied(),
+            phases: phases.get(&labels).copied().map(with_rare),
             errors: errors.get(&labels).copied().unwrap_or(0.0),
         })
         .collect()
 }
 
+/// Where phases are measured at all, a rare one without a series has not occurred.
+fn with_rare(mut all: PhaseSeconds<{ phase::OPS }>) -> PhaseSeconds<{ phase::OPS }> {
+    for (name, seconds) in phase::OF_OP.iter().zip(&mut all) {
+        if phase::RARE.contains(name) {
+            seconds.get_or_insert(0.0);
+        }
+    }
+    all
+}
+
 /// Seconds of requests by version and [`phase::OF_RPC`].
-pub fn rpc_phases(w: &Window) -> HashMap<&str, PhaseSeconds<4>> {
+pub fn rpc_phases(w: &Window) -> HashMap<&str, PhaseSeconds<5>> {
     phases(w, &family::RPC_PHASE, &phase::OF_RPC, |[version, phase]| {
         (version, phase)
     })
@@ -241,7 +251,20 @@ mod tests {
         });
         let all = ops(&w);
         let new = all.iter().find(|o| o.version == "4.2").unwrap();
-        assert_eq!(new.phases, Some([None, None, Some(0.4), None, None]));
+        assert_eq!(
+            new.phases,
+            Some([
+                None,
+                None,
+                Some(0.4),
+                None,
+                Some(0.0),
+                Some(0.0),
+                Some(0.0),
+                Some(0.0),
+                None
+            ])
+        );
         assert_eq!((new.errors, new.durations.sum), (3.0, 0.5));
         let old = all.iter().find(|o| o.version == "3").unwrap();
         assert_eq!((old.phases, old.errors), (None, 0.0));

@@ -3,7 +3,7 @@
 use crate::durations::Durations;
 use crate::refusal::{MIN_REQUESTS, Refusal};
 use nfscope_model::window_parts::{WindowOp, clients, histograms, logs, numbers, ops, rpc_phases};
-use nfscope_model::{Histogram, Window, family as f};
+use nfscope_model::{Histogram, Window, family as f, phase};
 use std::collections::HashMap;
 
 /// Parts of a COMPOUND that are no request by themselves.
@@ -96,7 +96,11 @@ impl Measured {
             return Err(Refusal::NoClock);
         }
         let phases = rpc_phases(w);
-        let phase = |i: usize| phases.values().filter_map(|p| p[i]).sum::<f64>() / requests;
+        let phase = |name: &str| {
+            let at = phase::OF_RPC.iter().position(|p| *p == name);
+            let seconds = phases.values().filter_map(|p| p[at?]);
+            seconds.sum::<f64>() / requests
+        };
         let parts = ops(w);
         let (kinds, framing) = kinds(&parts, &by_version).ok_or(Refusal::NoPhases)?;
         let queues = || histograms(w, &f::RPC_QUEUE);
@@ -149,9 +153,9 @@ impl Measured {
             residence: all.sum / requests,
             queue: queue.as_ref().and_then(Histogram::mean).unwrap_or(0.0),
             queue_p99: queue.as_ref().and_then(|h| h.quantile(0.99)).unwrap_or(0.0),
-            receive: phase(1),
+            receive: phase("receive"),
             framing,
-            reply: phase(3),
+            reply: phase("reply"),
             pools,
             cpus: (cpus as usize).max(1),
             cpu_busy: (cpus - idle / seconds).max(0.0),
@@ -217,18 +221,23 @@ fn kinds(parts: &[WindowOp], requests: &HashMap<&str, f64>) -> Option<(Vec<Kind>
 fn kind(o: &WindowOp, count: f64, times: f64) -> Option<Kind> {
     let phases = o.phases?;
     let n = o.durations.count() as f64 / times;
-    let part = |i: usize| phases[i].unwrap_or(0.0) / n;
+    let seconds = |name: &str| {
+        let at = phase::OF_OP.iter().position(|p| *p == name);
+        at.and_then(|i| phases[i]).unwrap_or(0.0)
+    };
+    let part = |name: &str| seconds(name) / n;
     Some(Kind {
         version: o.version.into(),
         op: o.op.into(),
         count,
         mean: o.durations.sum / n,
         p99: o.durations.quantile(0.99)?,
-        cpu: part(0),
-        runqueue: part(1),
-        log: part(2),
-        disk: part(3),
-        lock: part(4),
+        cpu: part("cpu"),
+        runqueue: part("runqueue"),
+        log: part("log"),
+        disk: part("disk"),
+        // Whatever else it sleeps for has a holder that no window names.
+        lock: part("lock") + phase::RARE.iter().map(|name| part(name)).sum::<f64>(),
     })
 }
 

@@ -98,6 +98,11 @@ struct net {
 	struct ns_common ns;
 };
 
+/* What a daemon fills: net/sunrpc/cache.c. */
+struct cache_detail {
+	char *name;
+};
+
 struct svc_xprt_class {
 	int xcl_ident;
 };

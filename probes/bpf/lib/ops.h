@@ -6,10 +6,31 @@
 #ifndef NFSCOPE_OPS_H
 #define NFSCOPE_OPS_H
 
+/* The rare waits of an operation of which `left` is not yet accounted for; what does not fit. */
+static __noinline u64 rare_fold(struct request_record *r, struct op_times *t, u64 left)
+{
+	u64 rest = 0;
+
+	if (!r || !t)
+		return 0;
+	for (u32 i = 0; i < RARE_WAITS; i++) {
+		u64 w = (u64)r->rare_wait[i] << RARE_SHIFT, fits = w;
+
+		if (fits > left)
+			fits = left;
+		left -= fits;
+		rest += w - fits;
+		r->rare_wait[i] = (w - fits) >> RARE_SHIFT;
+		if (fits)
+			add_own(&t->wait_ns[WAITS + i], fits);
+	}
+	return rest;
+}
+
 /*
- * The waits of an operation that took `ns`. What does not fit stays for the next one, as it does when the ends of
- * several were skipped and they share their time. But the books have another clock than the duration, and each CPU one
- * of its own: what that makes of a wait is nobody's.
+ * The waits of an operation that took `ns`, the rare ones last. What does not fit stays for the next one, as it does
+ * when the ends of several were skipped and they share their time. But the books have another clock than the duration,
+ * and each CPU one of its own: what that makes of a wait is nobody's.
  */
 static __noinline int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
 {
@@ -28,6 +49,8 @@ static __noinline int waits_fold(struct request_record *r, struct op_times *t, u
 		if (w)
 			add_own(&t->wait_ns[i], w);
 	}
+	if (rare_waited(r))
+		rest += rare_fold(r, t, left);
 	if (table_shape.books && !r->sharing) {
 		if (rest > (ns >> 6) + table_shape.slack_ns)
 			count(EV_WAIT_OUTSIDE);
@@ -35,7 +58,7 @@ static __noinline int waits_fold(struct request_record *r, struct op_times *t, u
 		return 0;
 	}
 	/* A thread that was preempted in here has waited again. */
-	r->waited = rest || r->off_ns;
+	r->waited = rest || (!table_shape.books && r->wait_last);
 	return 0;
 }
 

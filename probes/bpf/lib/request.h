@@ -38,21 +38,25 @@ struct request_record {
 	u64 argp; /* its arguments and its results */
 	u64 resp;
 	u64 client[2]; /* address, IPv4 as mapped into IPv6 */
-	u64 t_off; /* switched out since; 0: on a CPU. This and what follows: lib/waits.h */
-	u64 off_ns; /* the last wait, not yet split into sleep and runqueue */
+	/*
+	 * Of the wait in hand; this and what follows: lib/waits.h. With the scheduler's books: their account, and the
+	 * waits for a CPU, when it entered what it waits in. Without: switched out since, 0: on a CPU; and the last
+	 * wait, not yet split into sleep and runqueue.
+	 */
+	u64 wait_from;
+	u64 wait_last;
 	u64 run_delay; /* the kernel's count of waits for a CPU, when that wait began, or the operation */
 	u64 wait_ns[WAITS];
 	u64 books_off; /* the scheduler's account of its time off CPUs, when the operation began */
-	u64 inside_off; /* that, and the waits for a CPU, when it entered what waits for a log or a disk */
-	u64 inside_delay;
-	u64 inside_ns; /* slept in there since the operation began */
+	u64 inside_ns; /* slept in functions that wait for what is known, since the operation began */
+	u32 rare_wait[RARE_WAITS]; /* nanoseconds >> RARE_SHIFT */
 	u32 switches; /* the kernel's count of times that it was given a CPU, when the operation began */
 	u32 inside_switches;
 	u32 tid; /* owner */
 	u32 received;
 	u32 io_bytes;
 	u32 status; /* of the last operation */
-	u32 unused;
+	u32 received_upcall; /* waited for daemons before the call was known: nanoseconds >> RARE_SHIFT */
 	u32 connection; /* its place, plus one; 0: not TCP */
 	u32 row; /* NFSv3, NFSACL and NULL: row of the operation table */
 	u16 pool;
@@ -69,11 +73,15 @@ struct request_record {
 	u8 books; /* its waits are read from the scheduler's books */
 	u8 disk_depth; /* functions entered that wait for disks */
 	u8 sharing; /* operations that end now share their time and their waits */
-	u8 unused2;
+	u8 rare; /* enum wait: the rare one that it is in; 0: none */
 };
 
 /* Neighbours are threads that run at the same time. */
 _Static_assert(sizeof(struct request_record) == 256, "records share no cache line");
+
+#define RARE_SHIFT 10
+/* lib/waits.h looks at all of them at once. */
+_Static_assert(RARE_WAITS == 4, "two words");
 
 #define REQUESTS 8192
 #define REQUESTS_MORE 2048

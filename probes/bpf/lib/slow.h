@@ -79,6 +79,14 @@ static __noinline int slow_report(struct request_record *r, u32 row, u64 ns, u32
 		left -= w;
 		e->wait_ns[i] = w;
 	}
+	for (u32 i = 0; i < RARE_WAITS; i++) {
+		u64 w = r->waited ? (u64)r->rare_wait[i] << RARE_SHIFT : 0;
+
+		if (w > left)
+			w = left;
+		left -= w;
+		e->wait_ns[WAITS + i] = w;
+	}
 	e->client[0] = r->client[0];
 	e->client[1] = r->client[1];
 	e->row = row;

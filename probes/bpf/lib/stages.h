@@ -19,7 +19,7 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 {
 	struct version_row *v = version_row(r->version);
 	struct pool_row *p = pool_row(r->pool);
-	u64 from = r->t_arrive && r->t_arrive < r->t_dequeue ? r->t_arrive : r->t_dequeue;
+	u64 from = r->t_arrive && r->t_arrive < r->t_dequeue ? r->t_arrive : r->t_dequeue, asked;
 
 	r->stage = IDLE;
 	if (!v)
@@ -32,7 +32,10 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 		count(EV_POOL_OUTSIDE);
 	time_hist_add_own(&v->residence, elapsed(from, now));
 	add_own(&v->phase_ns[QUEUE], r->t_dequeue - from);
-	add_own(&v->phase_ns[RECEIVE], elapsed(r->t_dequeue, r->t_run));
+	asked = (u64)r->received_upcall << RARE_SHIFT;
+	if (asked)
+		add_own(&v->phase_ns[ASKING], asked);
+	add_own(&v->phase_ns[RECEIVE], elapsed(r->t_dequeue + asked, r->t_run));
 	add_own(&v->phase_ns[EXECUTE], elapsed(r->t_run, r->t_reply));
 	add_own(&v->phase_ns[REPLY], elapsed(r->t_reply, now));
 	add_own(&v->received_bytes, r->received);

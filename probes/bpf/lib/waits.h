@@ -9,7 +9,8 @@
  * (task_struct sched_info.run_delay) how much of that was a wait for a CPU. An operation that was never switched out
  * pays for the reading at its beginning and for one comparison; a context switch of the host pays for nothing. What was
  * slept in a function that waits for a log, or for I/O (sched.bpf.c), is read in the same way when it is entered and
- * left; the rest is lock.
+ * left; the rest is lock. So is what is slept in functions that wait for something rarer (throttle, upcall, recall,
+ * reclaim): of those that call each other the outer one counts.
  *
  * Run queues' clocks agree as far as the CPUs' do (sched_clock()). Where the kernel accounts for interrupts and stolen
  * time apart, they count as waits in operations that waited; as CPU time in others.
@@ -30,20 +31,39 @@ static __always_inline u64 run_delay(struct task_struct *t)
 	return bpf_core_field_exists(t->sched_info.run_delay) ? READ(t, sched_info.run_delay) : 0;
 }
 
+/* Adds to a wait. What is below the unit of a rare one stays with the other sleep. */
+static __always_inline void wait_add(struct request_record *r, u32 kind, u64 ns)
+{
+	u32 rare = kind - WAITS;
+
+	barrier_var(kind);
+	if (kind < WAITS) {
+		r->wait_ns[kind] += ns;
+		return;
+	}
+	barrier_var(rare);
+	if (rare < RARE_WAITS)
+		r->rare_wait[rare] += ns >> RARE_SHIFT;
+	r->wait_ns[LOCK] += ns & ((1 << RARE_SHIFT) - 1);
+}
+
+static __always_inline bool rare_waited(struct request_record *r)
+{
+	return ((u64 *)r->rare_wait)[0] | ((u64 *)r->rare_wait)[1];
+}
+
 /* Splits the last wait, `delay` being the run delay now. */
 static __always_inline void wait_split(struct request_record *r, u64 delay)
 {
-	u64 off = r->off_ns, queued = delay - r->run_delay;
+	u64 off = r->wait_last, queued = delay - r->run_delay;
 	u32 kind = r->off_wait;
 
 	/* Another clock (the runqueue's), and it began before. */
 	if (queued > off)
 		queued = off;
 	r->wait_ns[RUNQUEUE] += queued;
-	barrier_var(kind);
-	if (kind < WAITS)
-		r->wait_ns[kind] += off - queued;
-	r->off_ns = 0;
+	wait_add(r, kind, off - queued);
+	r->wait_last = 0;
 }
 
 /* The thread is about to leave its CPU. */
@@ -51,19 +71,22 @@ static __always_inline void switched_out(struct request_record *r, struct task_s
 {
 	u64 delay = run_delay(t);
 
-	if (r->off_ns)
+	if (r->wait_last)
 		wait_split(r, delay);
 	r->run_delay = delay;
-	r->off_wait = r->log_depth ? LOG : r->disk_depth || BPF_CORE_READ_BITFIELD(t, in_iowait) ? DISK : LOCK;
-	r->t_off = now;
+	if (r->rare)
+		r->off_wait = r->rare;
+	else
+		r->off_wait = r->log_depth ? LOG : r->disk_depth || BPF_CORE_READ_BITFIELD(t, in_iowait) ? DISK : LOCK;
+	r->wait_from = now;
 	r->waited = 1;
 }
 
 /* It is about to run again. */
 static __always_inline void switched_in(struct request_record *r, u64 now)
 {
-	r->off_ns = elapsed(r->t_off, now);
-	r->t_off = 0;
+	r->wait_last = elapsed(r->wait_from, now);
+	r->wait_from = 0;
 }
 
 /* How often it was given a CPU. */
@@ -132,14 +155,14 @@ static __always_inline struct books_wait books_between(u64 off, u64 off_now, u64
 	return w;
 }
 
-/* The thread enters a function that waits for a log or for I/O. */
+/* The thread enters a function that waits for something known. */
 static __always_inline void inside_begin(struct request_record *r, struct task_struct *t)
 {
 	r->inside_switches = switches(t);
 	/* In this order: preempted in between (a preemptible kernel), it has waited for a CPU, and not slept. */
-	r->inside_delay = run_delay(t);
+	r->wait_last = run_delay(t);
 	barrier();
-	r->inside_off = books_off(t);
+	r->wait_from = books_off(t);
 }
 
 /* It leaves that. */
@@ -148,10 +171,10 @@ static __noinline int inside_end(struct request_record *r, u32 kind)
 	struct task_struct *t = current_task();
 	struct books_wait w;
 
-	if (!r || kind >= WAITS || r->inside_switches == switches(t))
+	if (!r || r->inside_switches == switches(t))
 		return 0;
-	w = books_between(r->inside_off, books_off(t), r->inside_delay, run_delay(t));
-	r->wait_ns[kind] += w.slept;
+	w = books_between(r->wait_from, books_off(t), r->wait_last, run_delay(t));
+	wait_add(r, kind, w.slept);
 	r->inside_ns += w.slept;
 	r->waited = 1;
 	return 0;
@@ -167,6 +190,7 @@ static __always_inline void books_open(struct request_record *r, struct task_str
 	/* Left over: an end was skipped. */
 	r->log_depth = 0;
 	r->disk_depth = 0;
+	r->rare = 0;
 }
 
 /* The operation that ends was switched out. */
@@ -178,8 +202,8 @@ static __noinline int books_fold(struct request_record *r)
 	if (!r)
 		return 0;
 	/* The end of what it was in was skipped. */
-	if (r->log_depth || r->disk_depth)
-		inside_end(r, r->log_depth ? LOG : DISK);
+	if (r->rare || r->log_depth || r->disk_depth)
+		inside_end(r, r->rare ?: r->log_depth ? LOG : DISK);
 	w = books_between(r->books_off, books_off(t), r->run_delay, run_delay(t));
 	r->wait_ns[RUNQUEUE] += w.queued;
 	r->wait_ns[LOCK] += elapsed(r->inside_ns, w.slept);
@@ -191,11 +215,15 @@ static __noinline int books_fold(struct request_record *r)
 /* What was waited for belongs to no operation. */
 static __always_inline void waits_forget(struct request_record *r)
 {
-	r->off_ns = 0;
-	r->t_off = 0;
+	r->wait_last = 0;
+	r->wait_from = 0;
 	r->waited = 0;
 	for (u32 i = 0; i < WAITS; i++)
 		r->wait_ns[i] = 0;
+	if (!rare_waited(r))
+		return;
+	for (u32 i = 0; i < RARE_WAITS; i++)
+		r->rare_wait[i] = 0;
 }
 
 /* An operation begins. */
@@ -205,6 +233,7 @@ static __always_inline void waits_begin(struct request_record *r)
 		waits_forget(r);
 	r->log_depth = 0;
 	r->disk_depth = 0;
+	r->rare = 0;
 	r->books = table_shape.books != 0;
 	if (table_shape.books)
 		books_open(r, current_task());
@@ -230,7 +259,7 @@ static __always_inline void waits_end(struct request_record *r)
 	if (table_shape.books) {
 		if (r->switches != switches(current_task()))
 			books_fold(r);
-	} else if (r->waited && r->off_ns) {
+	} else if (r->waited && r->wait_last) {
 		wait_split(r, run_delay(current_task()));
 	}
 }
@@ -242,13 +271,14 @@ static __always_inline void log_enter(void)
 
 	if (!r)
 		return;
-	if (table_shape.books && r->books && !r->log_depth) {
+	if (table_shape.books && r->books && !r->log_depth && !r->rare) {
 		/* The end of a wait for a disk was skipped, or comes later: what follows is the log's. */
 		if (r->disk_depth)
 			inside_end(r, DISK);
 		inside_begin(r, current_task());
 	}
-	r->disk_depth = 0;
+	if (!r->rare)
+		r->disk_depth = 0;
 	r->log_depth++;
 }
 
@@ -260,6 +290,8 @@ static __always_inline void log_leave(void)
 		return;
 	r->log_depth--;
 	if (r->log_depth)
+		return;
+	if (r->rare)
 		return;
 	r->disk_depth = 0;
 	if (table_shape.books && r->books)
@@ -276,7 +308,7 @@ static __always_inline void disk_enter(void)
 	r = request_get();
 	if (!r || r->stage != RUNNING)
 		return;
-	if (table_shape.books && r->books && !r->log_depth && !r->disk_depth)
+	if (table_shape.books && r->books && !r->log_depth && !r->disk_depth && !r->rare)
 		inside_begin(r, current_task());
 	r->disk_depth++;
 }
@@ -291,8 +323,47 @@ static __always_inline void disk_leave(void)
 	if (!r || !r->disk_depth)
 		return;
 	r->disk_depth--;
-	if (table_shape.books && r->books && !r->log_depth && !r->disk_depth)
+	if (table_shape.books && r->books && !r->log_depth && !r->disk_depth && !r->rare)
 		inside_end(r, DISK);
+}
+
+/*
+ * The same of a function that waits for something rare. Any task of the host may call it. The outer one counts: memory
+ * may be reclaimed by writing to a log.
+ */
+static __always_inline void rare_enter(enum wait kind)
+{
+	struct request_record *r;
+
+	if (!maybe_nfsd(current_task()))
+		return;
+	r = request_get();
+	if (!r || r->stage != RUNNING || r->rare || r->log_depth)
+		return;
+	if (table_shape.books && r->books) {
+		if (r->disk_depth)
+			inside_end(r, DISK);
+		inside_begin(r, current_task());
+	}
+	r->disk_depth = 0;
+	r->rare = kind;
+}
+
+static __always_inline void rare_leave(enum wait kind)
+{
+	struct request_record *r;
+
+	if (!maybe_nfsd(current_task()))
+		return;
+	r = request_get();
+	if (!r || r->rare != kind)
+		return;
+	r->rare = 0;
+	/* Begun in there, and its end was skipped. */
+	r->log_depth = 0;
+	r->disk_depth = 0;
+	if (table_shape.books && r->books)
+		inside_end(r, kind);
 }
 
 #endif

@@ -29,6 +29,9 @@ impl BySwitches {
                 up.iter().any(|p| p.program == used)
                     && up
                         .iter()
+                        .filter(
+                            |p| p.program == "sched_switched" || p.program.starts_with("sched_io")
+                        )
                         .all(|p| (p.program == "sched_switched") == (used == "sched_switched")),
                 "{up:?}"
             );

@@ -33,7 +33,11 @@ pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
         let phases = op.phases_seconds.as_ref().context("no phases")?;
         let names: Vec<&str> = phases.keys().map(String::as_str).collect();
         ensure!(
-            names == ["cpu", "disk", "lock", "log", "runqueue"],
+            names
+                == [
+                    "cpu", "disk", "lock", "log", "recall", "reclaim", "runqueue", "throttle",
+                    "upcall"
+                ],
             "{op:?}"
         );
         let sum: f64 = phases.values().sum();

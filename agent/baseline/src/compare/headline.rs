@@ -138,6 +138,10 @@ fn why(before: &SeriesSet, after: &SeriesSet, version: &str, op: &str) -> String
                 "runqueue" => "waiting for a CPU",
                 "log" => "log wait",
                 "disk" => "disk wait",
+                "throttle" => "waiting until written data is stored",
+                "upcall" => "waiting for rpc.mountd or another daemon",
+                "recall" => "waiting for clients to return delegations",
+                "reclaim" => "waiting for free memory",
                 _ => "waiting for locks",
             };
             // Above 100 % another phase changed in the opposite direction.

@@ -76,9 +76,13 @@ fn of_subject(
         Subject::Op { version, op } => {
             rows.push(rate());
             rows.extend(latency());
-            let splits = sides
+            let mut splits = sides
                 .each_ref()
                 .map(|(c, s)| Some(Split::of(c, s.as_ref()?, version, op)));
+            if let [Some(before), Some(after)] = &mut splits {
+                before.add_rare_of(after);
+                after.add_rare_of(before);
+            }
             for (i, phase) in phase::OF_OP.into_iter().enumerate() {
                 let mut shares = splits.iter().flatten().filter_map(|s| s.share(i));
                 if shares.any(|share| share >= MIN_PHASE_SHARE) {
@@ -118,7 +122,7 @@ fn of_subject(
 /// An operation's time and its phases, in the windows in which phases were measured.
 struct Split {
     /// In the order of [`phase::OF_OP`]; `None` for a phase that is not measured.
-    seconds: [Option<Vec<f64>>; 5],
+    seconds: [Option<Vec<f64>>; phase::OPS],
     counts: Vec<f64>,
     sums: Vec<f64>,
 }
@@ -140,6 +144,16 @@ impl Split {
         }
     }
 
+    /// A rare phase has no series before it first occurs. What occurred on the other side alone did not occur here.
+    fn add_rare_of(&mut self, other: &Split) {
+        for (i, phase) in phase::OF_OP.iter().enumerate() {
+            let rare = phase::RARE.contains(phase) && self.seconds.iter().any(Option::is_some);
+            if rare && self.seconds[i].is_none() && other.seconds[i].is_some() {
+                self.seconds[i] = Some(vec![0.0; self.counts.len()]);
+            }
+        }
+    }
+
     /// The share of the time in a phase; 0 without operations.
     fn share(&self, phase: usize) -> Option<f64> {
         let seconds: f64 = self.seconds[phase].as_ref()?.iter().sum();
@@ -155,7 +169,7 @@ impl Split {
 }
 
 /// Mean seconds of each phase per operation; `None` for a phase that is not measured.
-pub(super) fn phases(c: &SeriesSet, version: &str, op: &str) -> Option<[Option<f64>; 5]> {
+pub(super) fn phases(c: &SeriesSet, version: &str, op: &str) -> Option<[Option<f64>; phase::OPS]> {
     let times = c.histograms(&f::OP_DURATION, |l| l == [version, op])?;
     let mean = times.mean().unwrap_or(0.0);
     let split = Split::of(c, &times, version, op);

@@ -1,6 +1,7 @@
 //! The result of a comparison, shared by the terminal, JSON and the page.
 
 use crate::recording::Metadata;
+use nfscope_model::phase;
 use nfscope_stats::Interval;
 use serde::Serialize;
 
@@ -140,9 +141,9 @@ pub struct Bars {
     /// What of.
     pub title: String,
     /// Before.
-    pub before: [Option<f64>; 5],
+    pub before: [Option<f64>; phase::OPS],
     /// After.
-    pub after: [Option<f64>; 5],
+    pub after: [Option<f64>; phase::OPS],
 }
 
 /// One quantity over time: seconds since the recording began, value (NaN where there was none).

@@ -1,10 +1,12 @@
 //! Evidence that several rules give, and its wording.
 
+use crate::breakdown::Op;
+use crate::long_waits::long_waits;
 use crate::rules::context::Context;
-use crate::thresholds::BUSY_CPU_IDLE;
+use crate::thresholds::{BUSY_CPU_IDLE, LONG_WAIT_SECONDS};
 use nfscope_model::finding::Evidence;
-use nfscope_model::{Info, family as f};
-use nfscope_text::units::many;
+use nfscope_model::{Histogram, Info, family as f};
+use nfscope_text::units::{many, seconds};
 
 /// The reason where operations are not broken down into phases.
 pub const NO_PHASES: &str =
@@ -38,6 +40,36 @@ pub fn bytes(n: f64) -> String {
         n if n < 1024.0 * 1024.0 => format!("{:.0} KiB", n / 1024.0),
         n => format!("{:.1} MiB", n / 1024.0 / 1024.0),
     }
+}
+
+/// The 99th percentile and the maximum of durations, for a sentence; the percentile only where it says something of the mean:
+/// behind a few very long ones the mean can exceed it.
+pub fn tail(h: &Histogram, mean: f64) -> String {
+    let p99 = h.quantile(0.99).filter(|p99| *p99 >= mean);
+    let p99 = p99.map_or(String::new(), |p99| format!("p99 {}, ", seconds(p99)));
+    let longest = long_waits(h, 0.0).longest;
+    let last = h.scheme.edge(h.scheme.len.saturating_sub(2));
+    match longest.is_finite() {
+        true => format!("{p99}{} at most", seconds(longest)),
+        false => format!("{p99}the longest over {}", seconds(last)),
+    }
+}
+
+/// How the times of an operation are spread.
+pub fn spread(op: &Op) -> Option<Evidence> {
+    let h = op.durations.as_ref()?;
+    let long = long_waits(h, LONG_WAIT_SECONDS);
+    let text = format!(
+        "{} over NFSv{} takes {} on average, {}; operations of {} or longer have {} of its time",
+        op.op.to_uppercase(),
+        op.version,
+        seconds(h.mean()?),
+        tail(h, h.mean()?),
+        seconds(LONG_WAIT_SECONDS),
+        percent(long.of_time)
+    );
+    let limit = Some(LONG_WAIT_SECONDS);
+    Some(evidence(&f::OP_DURATION.info, long.of_time, limit, text))
 }
 
 /// The idle part of the CPUs' time.

@@ -1,5 +1,5 @@
-//! `lock_contention`: operations sleep long for neither log nor disk. Most of these sleeps are for locks that other threads
-//! hold; recalls of delegations and upcalls count here, too.
+//! `lock_contention`: operations sleep long for nothing that has a name. Most of these sleeps are for locks that other threads
+//! hold.
 
 use crate::attribution::lock_wait;
 use crate::breakdown::part;
@@ -17,7 +17,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let mut all_evidence = Vec::new();
     if let Some((op, each)) = longest {
         let text = format!(
-            "one {} over NFSv{} sleeps {} on average for neither log nor disk, {} of its time",
+            "one {} over NFSv{} sleeps {} on average for a lock or another thread, {} of its time",
             op.op.to_uppercase(),
             op.version,
             seconds(each),
@@ -53,9 +53,9 @@ pub fn rule(context: &Context) -> RuleResult {
         advice,
         ruled_out_reason: match b.phases {
             None => NO_PHASES.into(),
-            Some(_) if attribution.behind_log > 0.0 => format!(
+            Some(_) if attribution.behind_log > attribution.disk_behind_log => format!(
                 "waits for locks are {} of request time, and those who hold the locks wait for the log",
-                percent(context.share(attribution.behind_log))
+                percent(context.share(attribution.behind_log - attribution.disk_behind_log))
             ),
             Some(p) => format!(
                 "waits for locks or other threads are {} of request time{}",

@@ -4,15 +4,20 @@
 mod chatty_client;
 pub mod context;
 mod cpu_saturation;
-mod evidence;
+mod delegation_recalls;
+pub mod evidence;
+mod known_wait;
 mod lock_contention;
+mod memory_reclaim;
 mod retry_later;
 mod slow_disk;
 mod slow_intent_log;
 mod slow_reply;
+mod slow_upcall;
 mod small_sync_writes;
 pub mod stuck_requests;
 mod thread_starvation;
+mod write_throttle;
 
 use context::{Context, RuleResult};
 use nfscope_model::finding::Kind;
@@ -25,6 +30,10 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
         Kind::ThreadStarvation => thread_starvation::rule,
         Kind::SlowIntentLog => slow_intent_log::rule,
         Kind::SlowDisk => slow_disk::rule,
+        Kind::WriteThrottle => write_throttle::rule,
+        Kind::SlowUpcall => slow_upcall::rule,
+        Kind::DelegationRecalls => delegation_recalls::rule,
+        Kind::MemoryReclaim => memory_reclaim::rule,
         Kind::CpuSaturation => cpu_saturation::rule,
         Kind::LockContention => lock_contention::rule,
         Kind::SlowReply => slow_reply::rule,
@@ -34,6 +43,8 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     rule(context)
 }
 
+#[cfg(test)]
+mod rare_wait_tests;
 #[cfg(test)]
 mod sentence_tests;
 #[cfg(test)]

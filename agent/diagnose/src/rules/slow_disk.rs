@@ -31,6 +31,9 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: advice(context),
         ruled_out_reason: match (b.phases, disk_wait(b)) {
             (None, _) => NO_PHASES.into(),
+            _ if attribution.disk_behind_log > 0.0 => {
+                "the devices of exports are quick: operations wait for blocks that the log is writing".into()
+            }
             (_, Some((op, each))) => format!(
                 "one {} waits {} for disks on average",
                 op.op.to_uppercase(),

@@ -1,10 +1,10 @@
 //! `slow_intent_log`: operations wait for the journal or intent log, and its waits are slow on average.
 
 use crate::attribution::{log_in_use, slow_intent_log};
-use crate::breakdown::{Log, mean, part};
+use crate::breakdown::{Log, part};
 use crate::long_waits::long_waits;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::rules::evidence::{NO_PHASES, evidence, percent, tail};
 use crate::thresholds::{LOG_IN_USE, MIN_COUNT, SLOW_LOG_SECONDS};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -67,11 +67,7 @@ pub fn rule(context: &Context) -> RuleResult {
 fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     let each = log.waits.mean().unwrap_or(0.0);
     let long = long_waits(&log.waits, SLOW_LOG_SECONDS);
-    // Behind a few very long waits the mean can exceed a quantile, which then says nothing of them.
-    let tail = match log.waits.quantile(0.99).unwrap_or(0.0) {
-        p99 if p99 >= each => format!("p99 {}", seconds(p99)),
-        _ => format!("the longest {} or less", seconds(long.longest)),
-    };
+    let tail = tail(&log.waits, each);
     let text = format!(
         "a wait for the log of {} on {}{} takes {} on average, {tail}; {} or more is long",
         log.fs,
@@ -93,15 +89,23 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     if let Some((op, waited)) = context.breakdown.op_with_most(|p| p.log.unwrap_or(0.0)) {
         let share = part(waited, op.seconds);
         let text = format!(
-            "{} over NFSv{} takes {} on average, {} of it for the log",
+            "{} over NFSv{} waits for the log for {} of its time",
             op.op.to_uppercase(),
             op.version,
-            seconds(mean(op.seconds, op.count)),
             percent(share)
         );
         all.push(evidence(&f::OP_PHASE.info, share, None, text));
     }
-    let behind = context.share(context.attribution.behind_log);
+    let disk = context.share(context.attribution.disk_behind_log);
+    if disk > 0.0 {
+        let text = format!(
+            "for {} of request time operations wait for I/O that the devices of exports do not explain: they wait for blocks that \
+             the log is writing",
+            percent(disk)
+        );
+        all.push(evidence(&f::OP_PHASE.info, disk, None, text));
+    }
+    let behind = context.share(context.attribution.behind_log) - disk;
     if behind > 0.0 {
         let text = format!(
             "for {} of request time operations wait for locks, and those who hold the locks wait for the log, which is in use \
@@ -126,11 +130,15 @@ fn location(context: &Context, log: &Log) -> String {
     }
 }
 
-/// The part of the committed bytes that a pool writes past its log device. Pools are not told apart before OpenZFS 2.2.
+/// The part of the committed bytes that a pool writes past its log device.
 fn past_log_device(context: &Context, log: &Log) -> f64 {
     let b = context.breakdown;
     match (log.fs.as_str(), log.separate) {
-        ("zfs", Some(true)) => part(b.zfs_indirect_bytes, b.zfs_log_bytes),
+        ("zfs", Some(true)) => {
+            let of_pool = b.zfs_log_bytes.get(&log.volume);
+            let bytes = of_pool.or_else(|| b.zfs_log_bytes.get("all"));
+            bytes.map_or(0.0, |[indirect, all]| part(*indirect, *all))
+        }
         _ => 0.0,
     }
 }

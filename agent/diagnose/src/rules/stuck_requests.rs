@@ -172,7 +172,10 @@ fn wait_name(wait: &str) -> &str {
         "log" => "the journal or intent log",
         "disk" => "a disk",
         "lock" => "a lock, another thread or another program",
-        "upcall" => "an answer of rpc.mountd",
+        "throttle" => "written data to be stored",
+        "upcall" => "an answer of rpc.mountd or another daemon",
+        "recall" => "a client to return a delegation",
+        "reclaim" => "free memory",
         "reply" => "the client or the network to take its reply",
         _ => "something that this host cannot measure",
     }
@@ -186,7 +189,7 @@ fn advice_for(stuck: &[&HeldRequest]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for wait in waits {
         let text = match wait {
-            "log" | "disk" => {
+            "log" | "disk" | "throttle" => {
                 "look for the device below the export that does not answer: dmesg (errors, resets), dmsetup info (suspended), \
                  multipath -ll, zpool status, /proc/mdstat"
             }
@@ -195,8 +198,11 @@ fn advice_for(stuck: &[&HeldRequest]) -> Vec<String> {
                  client that does not give a delegation back, and a hung disk of another thread look like this"
             }
             "upcall" => {
-                "rpc.mountd answers slowly or not at all: systemctl status nfs-mountd; look at the name service that it \
-                 asks (DNS, LDAP)"
+                "rpc.mountd or another daemon answers slowly or not at all: systemctl status nfs-mountd nfsdcld nfs-idmapd; look \
+                 at the name service that it asks (DNS, LDAP)"
+            }
+            "reclaim" => {
+                "look for what uses the memory (free -m, slabtop), and for a device that takes no writes: dmesg"
             }
             "reply" => {
                 "a client does not read its replies: look at that client, and at the network to it (ss -ti)"

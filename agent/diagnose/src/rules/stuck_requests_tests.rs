@@ -134,7 +134,18 @@ fn each_wait_has_its_own_words() {
             "a lock, another thread or another program",
             "fsfreeze",
         ),
-        ("upcall", "an answer of rpc.mountd", "nfs-mountd"),
+        (
+            "upcall",
+            "an answer of rpc.mountd or another daemon",
+            "nfs-mountd",
+        ),
+        ("throttle", "written data to be stored", "does not answer"),
+        (
+            "recall",
+            "a client to return a delegation",
+            "/proc/THREAD/stack",
+        ),
+        ("reclaim", "free memory", "slabtop"),
         (
             "reply",
             "the client or the network to take its reply",
@@ -203,7 +214,7 @@ fn what_is_not_known_of_a_request_is_not_said() {
     let d = evaluate(&window(0, &[bare.clone()]), &[]);
     assert_eq!(
         texts(&d)[1],
-        "a request is in hand for 5.00 s and waits for an answer of rpc.mountd"
+        "a request is in hand for 5.00 s and waits for an answer of rpc.mountd or another daemon"
     );
     bare.stack = vec!["io_schedule".into(), "folio_wait_bit_common".into()];
     let d = evaluate(&window(0, &[bare]), &[]);

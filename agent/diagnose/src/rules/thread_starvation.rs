@@ -82,6 +82,13 @@ fn thread_time(context: &Context) -> Option<Evidence> {
             "waiting for the journal or intent log",
         ),
         (p.disk, "waiting for disks"),
+        (p.throttle, "waiting until written data is stored"),
+        (
+            b.asking + p.upcall,
+            "waiting for rpc.mountd or another daemon",
+        ),
+        (p.recall, "waiting for clients to return delegations"),
+        (p.reclaim, "waiting for free memory"),
         (p.lock, "waiting for locks or other threads"),
         (b.reply, "sending replies"),
     ];

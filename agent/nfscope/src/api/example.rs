@@ -23,6 +23,7 @@ pub(crate) fn op() -> SlowOp {
             log: Duration::from_micros(31_200),
             disk: Duration::from_micros(3_085),
             lock: Duration::ZERO,
+            ..OpPhases::default()
         }),
     }
 }

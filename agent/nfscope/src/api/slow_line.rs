@@ -66,6 +66,14 @@ struct Phases {
     log: Duration,
     #[serde(with = "seconds")]
     disk: Duration,
+    #[serde(default, with = "seconds")]
+    throttle: Duration,
+    #[serde(default, with = "seconds")]
+    upcall: Duration,
+    #[serde(default, with = "seconds")]
+    recall: Duration,
+    #[serde(default, with = "seconds")]
+    reclaim: Duration,
     #[serde(with = "seconds")]
     lock: Duration,
 }
@@ -95,6 +103,10 @@ mod phases {
                 runqueue: p.runqueue,
                 log: p.log,
                 disk: p.disk,
+                throttle: p.throttle,
+                upcall: p.upcall,
+                recall: p.recall,
+                reclaim: p.reclaim,
                 lock: p.lock,
             })
             .serialize(to)
@@ -108,6 +120,10 @@ mod phases {
             runqueue: p.runqueue,
             log: p.log,
             disk: p.disk,
+            throttle: p.throttle,
+            upcall: p.upcall,
+            recall: p.recall,
+            reclaim: p.reclaim,
             lock: p.lock,
         }))
     }
@@ -161,7 +177,7 @@ mod tests {
                 "{\"time\":\"2026-11-21T09:47:00.123456Z\",\"client\":\"192.0.2.7\",\"version\":\"4.2\",\
                  \"op\":\"write\",\"export\":\"/srv/home\",\"inode\":131073,\"bytes\":65536,\
                  \"stability\":\"file_sync\",\"status\":\"ok\",\"duration_seconds\":0.0345,\
-                 \"phases_seconds\":{\"cpu\":0.0002,\"runqueue\":0.000015,\"log\":0.0312,\"disk\":0.003085,\"lock\":0.0}}\n",
+                 \"phases_seconds\":{\"cpu\":0.0002,\"runqueue\":0.000015,\"log\":0.0312,\"disk\":0.003085,\"throttle\":0.0,\"upcall\":0.0,\"recall\":0.0,\"reclaim\":0.0,\"lock\":0.0}}\n",
             ),
             (
                 Line::Op(Box::new(SlowOp {

@@ -116,11 +116,12 @@ A JSON object is one line. Times are in seconds, rates per second, and unknown
 values are null. Each list is sorted by time, largest first.
   window_seconds, host, coverage {version: ratio}, timed
   ops      version op rate p50 p99 max errors_per_s share seconds
-           phases {cpu runqueue log disk lock}, in seconds, or null
+           phases {cpu runqueue log disk throttle upcall recall
+           reclaim lock}, in seconds, or null
   pools    pool threads busy limit busy_ratio saturated_ratio rate
            queue_p50 queue_p99 queue_max
   rpc      version rate p50 p99 max seconds received_per_s sent_per_s
-           phases {queue receive execute reply} or null
+           phases {queue receive upcall execute reply} or null
   logs     fs volume waits_per_s wait_p50 wait_p99 wait_max seconds
            writes_per_s write_p99 bytes_per_s separate
   disks    device op rate queue_p99 device_p50 device_p99 device_max seconds
@@ -155,7 +156,8 @@ fewer columns; --json always prints all of them.
 
 A JSON object is one line; unknown values are null:
   time client version op export dataset (ZFS only) inode bytes stability
-  status duration_seconds phases_seconds {cpu runqueue log disk lock}
+  status duration_seconds
+  phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
 A line {\"left_out\":N} says that N more operations happened since the last such
 line.
 
@@ -183,6 +185,10 @@ each explains. A cause with 25 % or more is a finding:
                      time in waits of 1 ms or more
   slow_disk          operations wait for block I/O outside the log, and the
                      waits or the devices are slow
+  write_throttle     writers are held back until written data is stored
+  slow_upcall        nfsd threads wait for rpc.mountd or another daemon
+  delegation_recalls nfsd threads wait for clients to return delegations
+  memory_reclaim     nfsd threads wait for free memory
   cpu_saturation     nfsd threads wait for a CPU
   lock_contention    nfsd threads wait for locks or other threads
   slow_reply         replies wait for the client or the network

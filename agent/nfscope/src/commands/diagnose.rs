@@ -3,7 +3,7 @@
 use crate::api::endpoint;
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
-use nfscope_diagnose::{causes_first, client_sample, evaluate, render, stack_evidence};
+use nfscope_diagnose::{causes_first, client_sample, course, evaluate, render, stack_evidence};
 use nfscope_model::finding::{Diagnosis, Evidence, Kind, Verdict};
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, Window};
@@ -22,6 +22,11 @@ pub fn exit_code(verdict: Verdict) -> u8 {
     }
 }
 
+/// The window is cut into so many slices, to tell the course of a finding,
+const SLICES: u32 = 60;
+/// of this length at least: a reading of a large server takes some milliseconds of CPU time.
+const MIN_SLICE: Duration = Duration::from_secs(1);
+
 /// Watches for as long as asked and evaluates that as one window.
 ///
 /// # Errors
@@ -29,10 +34,12 @@ pub fn exit_code(verdict: Verdict) -> u8 {
 /// goes away.
 pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let host = endpoint::host(args.url.as_deref());
-    let mut windows = WindowStream::open(args.url.as_deref(), args.length)?;
-    let window = watch(&mut windows, args.length)?;
+    let slice = (args.length / SLICES).max(MIN_SLICE).min(args.length);
+    let mut windows = WindowStream::open(args.url.as_deref(), slice)?;
+    let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let mut d = evaluate(&window, &[]);
     for f in &mut d.findings {
+        f.evidence.extend(course(f.kind, &slices));
         if f.kind == Kind::StuckRequests {
             f.evidence.extend(stack(&window));
         }
@@ -91,6 +98,43 @@ fn print(
         render(d, host, console::colors()) + &worth
     };
     Ok(console::print(&text)?)
+}
+
+/// One window of this length, and the slices that it consists of.
+fn watch_in_slices(
+    windows: &mut WindowStream,
+    length: Duration,
+) -> anyhow::Result<(Window, Vec<Window>)> {
+    let mut first = windows.latest().cloned();
+    let mut slices: Vec<Window> = Vec::new();
+    let begun = Instant::now();
+    let mut progress = ProgressLine::new(Duration::MAX);
+    loop {
+        let event = windows.next_with(|| {
+            let left = length.saturating_sub(begun.elapsed());
+            progress.show(&format!("watching: {} s left", left.as_secs_f64().ceil()));
+        });
+        progress.clear();
+        match event {
+            WindowEvent::Window(w) => {
+                timed(&w.delta)?;
+                slices.push(*w);
+                let seen: Duration = slices.iter().map(|w| w.length).sum();
+                // Readings are not taken to the microsecond.
+                if seen.as_secs_f64() < length.as_secs_f64() * 0.99 {
+                    continue;
+                }
+                if let (Some(first), Some(last)) = (&first, windows.latest()) {
+                    return Ok((last.since(first), slices));
+                }
+            }
+            WindowEvent::Gone { why, .. } => anyhow::bail!(why),
+            WindowEvent::Begun | WindowEvent::Attaching => {
+                first = windows.latest().cloned();
+                slices.clear();
+            }
+        }
+    }
 }
 
 /// One window of this length.

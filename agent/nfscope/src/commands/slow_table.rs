@@ -1,6 +1,6 @@
 //! Slow operations as lines with columns. Pure: literals in, text out.
 
-use nfscope_model::SlowOp;
+use nfscope_model::{OpPhases, SlowOp};
 use nfscope_text::timestamp;
 use nfscope_text::units;
 use std::time::Duration;
@@ -46,7 +46,7 @@ const fn number(head: &'static str, width: usize, rank: usize) -> Column {
     }
 }
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     text("TIME", 12, 3),
     Column {
         keeps_end: true,
@@ -63,6 +63,7 @@ const COLUMNS: [Column; 15] = [
     number("LOG", 6, 4),
     number("DISK", 6, 5),
     number("LOCK", 6, 6),
+    number("RARE", 6, 15),
     number("INODE", 10, 14),
     Column {
         keeps_end: true,
@@ -71,7 +72,7 @@ const COLUMNS: [Column; 15] = [
 ];
 
 /// Where the phases stand.
-const PHASES: std::ops::Range<usize> = 8..13;
+const PHASES: std::ops::Range<usize> = 8..14;
 
 type Widths = [Option<usize>; COLUMNS.len()];
 
@@ -109,7 +110,7 @@ impl Table {
             None => String::new(),
         };
         let largest = op.phases.and_then(|p| {
-            let all = [p.cpu, p.runqueue, p.log, p.disk, p.lock];
+            let all = [p.cpu, p.runqueue, p.log, p.disk, p.lock, p.rare()];
             let (at, _) = all.iter().enumerate().rev().max_by_key(|(_, d)| **d)?;
             Some(PHASES.start + at)
         });
@@ -199,9 +200,7 @@ fn line<'a>(
 
 fn cells(op: &SlowOp, offset: i64) -> [String; COLUMNS.len()] {
     let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let phase = |pick: fn(&nfscope_model::OpPhases) -> Duration| {
-        or(op.phases.as_ref().map(|p| short(pick(p))))
-    };
+    let phase = |pick: fn(&OpPhases) -> Duration| or(op.phases.as_ref().map(|p| short(pick(p))));
     let sync = op.stability.as_deref().map(|s| match s {
         "file_sync" => "file".to_owned(),
         "data_sync" => "data".to_owned(),
@@ -222,6 +221,7 @@ fn cells(op: &SlowOp, offset: i64) -> [String; COLUMNS.len()] {
         phase(|p| p.log),
         phase(|p| p.disk),
         phase(|p| p.lock),
+        phase(OpPhases::rare),
         or(op.inode.map(|i| i.to_string())),
         or(op.export.clone()),
     ];

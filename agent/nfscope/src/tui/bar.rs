@@ -27,6 +27,8 @@ fn letter(phase: &str) -> &str {
     match phase {
         "lock" => "k",
         "reply" => "p",
+        "recall" => "b",
+        "reclaim" => "m",
         _ => &phase[..1],
     }
 }
@@ -57,11 +59,11 @@ pub(super) fn bar(phases: &Phases, width: usize, style: TerminalStyle) -> Line {
     line
 }
 
-/// Which letter and colour is which phase.
-pub(super) fn legend(names: &[&str], style: TerminalStyle) -> Line {
+/// Which letter and colour is which phase. `shown`: those that are in the legend.
+pub(super) fn legend(names: &[&str], shown: impl Fn(usize) -> bool, style: TerminalStyle) -> Line {
     let mut line = Line::default();
-    for (i, name) in names.iter().enumerate() {
-        if i > 0 {
+    for (i, name) in names.iter().enumerate().filter(|(i, _)| shown(*i)) {
+        if !line.0.is_empty() {
             line.push(Tone::Plain, "  ");
         }
         let tone = if style.color {

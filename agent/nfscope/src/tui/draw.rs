@@ -43,7 +43,12 @@ pub fn draw(app: &App, terminal: TerminalStyle, area: Rect, buf: &mut Buffer) ->
     let with_legend = area.height >= LEGEND && !app.help;
     let bottom = match names(app).filter(|_| with_legend) {
         Some(names) => {
-            page.line(last - 1, legend(names, terminal));
+            let shown = |i: usize| match (app.tab, app.view()) {
+                (Tab::Threads, Some(view)) => view.has_rpc_phase(i),
+                (_, Some(view)) => view.has_phase(i),
+                (_, None) => true,
+            };
+            page.line(last - 1, legend(names, shown, terminal));
             last - 1
         }
         None => last,

@@ -35,14 +35,17 @@ const COLUMNS: &[&str] = &[
 
 const OP: &[&str] = &[
     "  cpu running on a CPU; runqueue ready to run, waiting for a CPU;",
-    "  log asleep until the journal or intent log is durable; disk asleep for block",
-    "  I/O outside the log, or in the write throttle of ZFS; lock any other sleep.",
+    "  asleep until: log the journal or intent log is durable; disk block I/O outside",
+    "  the log ends; throttle written data is stored; upcall a daemon answers;",
+    "  recall a client gives a delegation back; reclaim memory is free;",
+    "  lock anything else.",
     "  `no phases`: this agent does not split operations.",
 ];
 
 const RPC: &[&str] = &[
-    "  queue waiting for a thread; receive read and authenticate the call;",
-    "  execute run its operations; reply hand the answer to the socket.",
+    "  queue waiting for a thread; receive read and authenticate the call; upcall",
+    "  wait for rpc.mountd meanwhile; execute run its operations; reply hand the",
+    "  answer to the socket.",
 ];
 
 /// Headings, and the lines below them.
@@ -50,9 +53,16 @@ pub(super) fn lines(style: TerminalStyle) -> Vec<(Line, Vec<Line>)> {
     let plain =
         |text: &[&str]| -> Vec<Line> { text.iter().map(|t| Line::of(Tone::Plain, *t)).collect() };
     let phases = |names: &[&str], text: &[&str]| {
-        let mut first = Line::of(Tone::Plain, "  ");
-        first.0.extend(legend(names, style).0);
-        let mut all = vec![first];
+        let mut all = Vec::new();
+        for rare in [false, true] {
+            let is_shown = |i: usize| phase::RARE.contains(&names[i]) == rare;
+            let of = legend(names, is_shown, style);
+            if !of.0.is_empty() {
+                let mut line = Line::of(Tone::Plain, "  ");
+                line.0.extend(of.0);
+                all.push(line);
+            }
+        }
         all.extend(plain(text));
         all
     };

@@ -17,7 +17,8 @@ pub fn plain(view: &View, width: usize, style: TerminalStyle) -> String {
     section(&mut lines, &table_columns::operations(view), width, style);
     if view.ops.iter().any(|o| o.phases.is_some()) {
         let mut line = Line::of(Tone::Plain, "phases: ");
-        line.0.extend(legend(&phase::OF_OP, style).0);
+        line.0
+            .extend(legend(&phase::OF_OP, |i| view.has_phase(i), style).0);
         lines.push(line);
     }
     for table in [

@@ -21,8 +21,8 @@ pub(super) enum Tone {
 impl Tone {
     /// Its place among the sixteen colours of every terminal: letters, then ground.
     pub(super) fn colors(self) -> (Option<u8>, Option<u8>) {
-        // Green works, yellow and magenta wait for a thread's two classics, cyan and red for the rest.
-        const PARTS: [u8; 5] = [2, 3, 5, 6, 1];
+        // Green works, yellow and magenta wait for a thread's two classics, cyan and red for the rest; between them the rare.
+        const PARTS: [u8; 9] = [2, 3, 5, 6, 4, 12, 13, 14, 1];
         match self {
             Tone::Plain | Tone::Strong | Tone::Dim | Tone::Chosen => (None, None),
             Tone::Head => (Some(6), None),

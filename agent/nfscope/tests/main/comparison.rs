@@ -97,7 +97,7 @@ fn whatever_numbers_come_every_attribute_is_finite() {
         curve.edges.truncate(9 * i);
     }
     c.curves[1].edges = odd.to_vec();
-    c.bars[0].before = [odd[0], odd[1], odd[2], odd[3], odd[5]].map(Some);
+    c.bars[0].before = std::array::from_fn(|i| Some(odd[i % odd.len()]));
     c.time_series[0].before = odd.iter().map(|v| (*v, *v)).collect();
     c.time_series[1].after = odd.iter().map(|v| (1.0, *v)).collect();
     let page = page(&c);

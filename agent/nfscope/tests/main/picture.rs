@@ -100,7 +100,11 @@ fn view() -> View {
         seconds: share,
         phases: Some(Phases {
             names: &phase::OF_OP,
-            seconds: phases.map(|n| Some(f64::from(n))).to_vec(),
+            seconds: {
+                let [cpu, runqueue, log, disk, lock] = phases.map(|n| Some(f64::from(n)));
+                let none = [Some(0.0); 4];
+                [&[cpu, runqueue, log, disk], &none[..], &[lock]].concat()
+            },
         }),
     };
     let pool = Pool {

@@ -26,6 +26,7 @@ fn several() -> Vec<SlowOp> {
             log: Duration::from_micros(log),
             disk: Duration::ZERO,
             lock: Duration::from_micros(lock),
+            ..OpPhases::default()
         })
     };
     vec![

@@ -1,12 +1,48 @@
 //! The server against peers that behave and peers that do not. In-process, with a source that needs no kernel.
 
-use crate::fixture::serve::{attached, get, receive, resident, send, serve};
+use crate::fixture::serve::{HANG, attached, get, receive, resident, send, serve};
 use crate::fixture::{Fake, status};
-use nfscope_model::ProbeState;
+use nfscope_model::{HeldRequest, ProbeState};
 use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The agent evaluates for the first time when its first window has ended. It still serves: the status stays 200.
+#[test]
+fn health_is_degraded_while_a_request_is_stuck() {
+    let stuck = HeldRequest {
+        seconds: 7.0,
+        version: "3".into(),
+        op: "write".into(),
+        wait: "disk".into(),
+        client: Some("192.0.2.7".into()),
+        ..HeldRequest::default()
+    };
+    let a = attached(Fake {
+        held: vec![stuck],
+        ..Fake::new()
+    });
+    let begun = Instant::now();
+    let answer = loop {
+        let answer = get(a, "/healthz", "");
+        if answer.contains("degraded") {
+            break answer;
+        }
+        assert!(begun.elapsed() < HANG, "{answer}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(
+        answer.contains("degraded: 1 request is stuck in the server now"),
+        "{answer}"
+    );
+    let findings = get(a, "/findings", "");
+    assert!(findings.contains("\"stuck_requests\""), "{findings}");
+    // A server without one is healthy, however often it is asked.
+    let healthy = attached(Fake::new());
+    assert!(get(healthy, "/healthz", "").ends_with("ok\n"));
+}
 
 #[test]
 fn every_address_answers() {

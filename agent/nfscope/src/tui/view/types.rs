@@ -4,6 +4,7 @@
 
 use crate::tui::view::phases::Phases;
 use nfscope_model::ProbeStatus;
+use nfscope_model::phase;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -223,7 +224,22 @@ pub struct Lost {
     pub rate: f64,
 }
 
+fn occurs<'a>(names: &[&str], i: usize, rows: impl Iterator<Item = &'a Option<Phases>>) -> bool {
+    let mut seconds = rows.flatten().filter_map(|p| *p.seconds.get(i)?);
+    !phase::RARE.contains(&names[i]) || seconds.any(|s| s > 0.0)
+}
+
 impl View {
+    /// Whether the phase of operations at this place is worth a place in the legend: rare ones are once they have occurred.
+    pub fn has_phase(&self, i: usize) -> bool {
+        occurs(&phase::OF_OP, i, self.ops.iter().map(|o| &o.phases))
+    }
+
+    /// The same of the phases of requests.
+    pub fn has_rpc_phase(&self, i: usize) -> bool {
+        occurs(&phase::OF_RPC, i, self.rpc.iter().map(|r| &r.phases))
+    }
+
     /// Of all coverages the one furthest from 1, above or below.
     pub fn worst_coverage(&self) -> Option<f64> {
         let off = |v: &f64| (v - 1.0).abs();

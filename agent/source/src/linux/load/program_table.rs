@@ -30,6 +30,28 @@ const fn io_half(name: &'static str, btf: &'static str) -> Program {
     }
 }
 
+/// Beginning or end of a function in which threads seldom wait. Without it such a wait is part of `lock` or `disk`.
+const fn rare_half(name: &'static str, btf: &'static str) -> Program {
+    program(
+        name,
+        btf,
+        Err(NO_PHASES),
+        "rare waits of operations: throttling, memory reclaim, recalls of delegations",
+        false,
+    )
+}
+
+/// Beginning or end of a function in which threads wait for a daemon.
+const fn upcall_half(name: &'static str, btf: &'static str) -> Program {
+    program(
+        name,
+        btf,
+        Err("it sleeps, and a return probe on a function that sleeps loses returns"),
+        "how long threads wait for rpc.mountd and other daemons",
+        false,
+    )
+}
+
 /// What the halves give without which phase `log` is not reported.
 pub const LOG_WAITS: &str =
     "how long threads wait for the log, and which waits of an operation are for it";
@@ -114,9 +136,25 @@ pub static PROBES: [Probe; 7] = [
                 "nfsd_upcall",
                 "tp_btf/cache_entry_upcall",
                 Ok(SAME),
-                "threads that wait for mountd count as busy",
+                "whom threads ask: rpc.mountd, rpc.idmapd, rpc.svcgssd",
                 false,
             ),
+            upcall_half(
+                "nfsd_answer",
+                "fexit/wait_for_completion_interruptible_timeout",
+            ),
+            upcall_half(
+                "nfsd_ask",
+                "fentry/wait_for_completion_interruptible_timeout",
+            ),
+            upcall_half("nfsd_tracked", "fexit/nfsd4_client_record_create"),
+            upcall_half("nfsd_track", "fentry/nfsd4_client_record_create"),
+            upcall_half("nfsd_looked_up", "fexit/nfsd4_client_record_check"),
+            upcall_half("nfsd_lookup", "fentry/nfsd4_client_record_check"),
+            upcall_half("nfsd_untracked", "fexit/nfsd4_client_record_remove"),
+            upcall_half("nfsd_untrack", "fentry/nfsd4_client_record_remove"),
+            rare_half("nfsd_recalled", "fexit/nfsd_wait_for_delegreturn"),
+            rare_half("nfsd_recall", "fentry/nfsd_wait_for_delegreturn"),
             program(
                 "nfsd_receive",
                 "tp_btf/svcsock_tcp_recv",
@@ -187,6 +225,10 @@ pub static PROBES: [Probe; 7] = [
             io_half("sched_io_begin", "fentry/io_schedule"),
             io_half("sched_iot_end", "fexit/io_schedule_timeout"),
             io_half("sched_iot_begin", "fentry/io_schedule_timeout"),
+            rare_half("sched_dirty_end", "fexit/balance_dirty_pages"),
+            rare_half("sched_dirty", "fentry/balance_dirty_pages"),
+            rare_half("sched_reclaimed", "tp_btf/mm_vmscan_direct_reclaim_end"),
+            rare_half("sched_reclaim", "tp_btf/mm_vmscan_direct_reclaim_begin"),
             Program {
                 when: When::NoBooks,
                 ..program(

@@ -24,6 +24,9 @@ const RECORDS_AT_A_TIME: u32 = 1024;
 
 /// `DISK` of wait_kind.h.
 const DISK: u8 = 2;
+/// `THROTTLE` of wait_kind.h, and what follows it.
+const THROTTLE: u8 = 4;
+const RARE: [&str; 4] = ["throttle", "upcall", "recall", "reclaim"];
 /// `enum stage` of lib/request.h.
 const DEQUEUED: u8 = 1;
 const RUNNING: u8 = 2;
@@ -84,6 +87,8 @@ pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
         let measured = match *name {
             "upcall" | "reply" => true,
             "unknown" => !phases,
+            // Most servers never have these.
+            "throttle" | "recall" | "reclaim" => oldest[i] > 0.0,
             _ => phases,
         };
         if measured {
@@ -112,10 +117,11 @@ fn wait(r: &t::request_record, state: task::State, phases: bool) -> usize {
         REPLYING => "reply",
         _ if !phases => "unknown",
         _ if state == task::State::Running => "cpu",
+        _ if r.rare >= THROTTLE => RARE.get(usize::from(r.rare - THROTTLE)).unwrap_or(&"lock"),
         _ if r.log_depth > 0 => "log",
         _ if r.disk_depth > 0 => "disk",
         // Without the scheduler's books the record says what it slept for when it was switched out.
-        _ if r.books == 0 && r.t_off > 0 && r.off_wait == DISK => "disk",
+        _ if r.books == 0 && r.wait_from > 0 && r.off_wait == DISK => "disk",
         _ => "lock",
     };
     WAITS.iter().position(|w| *w == name).unwrap_or_default()
@@ -214,8 +220,13 @@ mod tests {
         assert_eq!(waits(&both, asleep, true), "log");
         assert_eq!(waits(&|r| r.stage = REPLYING, asleep, true), "reply");
         assert_eq!(waits(&|r| r.stage = DEQUEUED, asleep, true), "upcall");
+        assert_eq!(waits(&|r| r.rare = 4, asleep, true), "throttle");
+        assert_eq!(waits(&|r| r.rare = 7, asleep, true), "reclaim");
+        // Memory is reclaimed by writing to a log.
+        let within = |r: &mut t::request_record| (r.rare, r.log_depth) = (7, 1);
+        assert_eq!(waits(&within, asleep, true), "reclaim");
         let noted = |r: &mut t::request_record| {
-            (r.books, r.t_off, r.off_wait) = (0, 1, DISK);
+            (r.books, r.wait_from, r.off_wait) = (0, 1, DISK);
         };
         assert_eq!(waits(&noted, asleep, true), "disk");
     }

@@ -151,8 +151,9 @@ pub fn read(
             }
             if let Some(p) = phases {
                 let wait = |i: usize| seconds(times.wait_ns[i]);
-                let [runqueue, log, disk, lock] = [0, 1, 2, 3].map(wait);
-                let on = h.sum - (runqueue + log + disk + lock);
+                let [runqueue, log, disk, lock, throttle, upcall, recall, reclaim] =
+                    std::array::from_fn(wait);
+                let on = h.sum - times.wait_ns.iter().map(|ns| seconds(*ns)).sum::<f64>();
                 let on = earlier.clamp(Counted::Cpu(row), on);
                 // A wait that cannot be distinguished from sleep counts as sleep.
                 let unless = |known: bool, v: f64| if known { 0.0 } else { v };
@@ -162,6 +163,10 @@ pub fn read(
                     ("runqueue", runqueue, p.runqueue),
                     ("log", log, p.log),
                     ("disk", disk, true),
+                    ("throttle", throttle, throttle > 0.0),
+                    ("upcall", upcall, upcall > 0.0),
+                    ("recall", recall, recall > 0.0),
+                    ("reclaim", reclaim, reclaim > 0.0),
                     ("lock", lock, true),
                 ];
                 for (phase, v, _) in phases.iter().filter(|(_, _, known)| *known) {
@@ -194,6 +199,7 @@ pub fn read(
             requests(s, version, &row, l.build);
         }
     }
+    upcalls(l, s);
     pools(l, s, earlier);
     if let Some(map) = l.map("nfsd_event") {
         use t::event as E;
@@ -228,7 +234,10 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build)
         return;
     }
     s.histogram(&f::RPC_DURATION, [version], residence);
-    for (phase, ns) in phase::OF_RPC.iter().zip(row.phase_ns) {
+    // The raw build cannot tell waits for daemons from the rest of receiving.
+    let told = |phase: &str| build == Build::Btf || phase != "upcall";
+    let phases = phase::OF_RPC.iter().zip(row.phase_ns);
+    for (phase, ns) in phases.filter(|(phase, _)| told(phase)) {
         s.counter(&f::RPC_PHASE, [version, phase], seconds(ns));
     }
     s.counter(&f::RPC_RECEIVED_BYTES, [version], row.received_bytes as f64);
@@ -257,6 +266,35 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build)
             let (n, bytes) = (row.stable_writes[i], row.stable_bytes[i]);
             s.counter(&f::WRITE, [version, how], n as f64);
             s.counter(&f::WRITE_BYTES, [version, how], bytes as f64);
+        }
+    }
+}
+
+/// Names of enum upcall.
+const UPCALLS: [&str; 8] = [
+    "other",
+    "client",
+    "groups",
+    "export",
+    "handle",
+    "idmap",
+    "gss",
+    "client_tracking",
+];
+
+/// Whom nfsd threads asked, and how long they waited. One that was never asked has no series.
+fn upcalls(l: &Loaded, s: &mut Snapshot) {
+    let Some(map) = l.map("nfsd_upcalls") else {
+        return;
+    };
+    for (i, name) in (0u32..).zip(UPCALLS) {
+        let row = map.value::<t::upcall_row>(&i).unwrap_or_default();
+        let wait = time(&row.wait);
+        if row.asked > 0 {
+            s.counter(&f::UPCALL_ASKED, [name], row.asked as f64);
+        }
+        if row.asked > 0 || wait.count() > 0 {
+            s.histogram(&f::UPCALL_WAIT, [name], wait);
         }
     }
 }

@@ -173,12 +173,17 @@ fn decode(
         },
         duration: Duration::from_nanos(e.ns),
         phases: phases.then(|| {
-            let [runqueue, log, disk, lock] = e.wait_ns.map(Duration::from_nanos);
+            let waits = e.wait_ns.map(Duration::from_nanos);
+            let [runqueue, log, disk, lock, throttle, upcall, recall, reclaim] = waits;
             OpPhases {
-                cpu: Duration::from_nanos(e.ns).saturating_sub(runqueue + log + disk + lock),
+                cpu: Duration::from_nanos(e.ns).saturating_sub(waits.iter().sum()),
                 runqueue,
                 log,
                 disk,
+                throttle,
+                upcall,
+                recall,
+                reclaim,
                 lock,
             }
         }),

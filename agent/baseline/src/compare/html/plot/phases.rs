@@ -27,7 +27,7 @@ pub(in crate::compare::html) fn draw(b: &Bars) -> Markup {
     figure(&b.title, &words.join("; "), HEIGHT, drawing, parts(&sides))
 }
 
-fn bar(side: usize, parts: &[Option<f64>; 5], scale: f64) -> Markup {
+fn bar(side: usize, parts: &[Option<f64>; phase::OPS], scale: f64) -> Markup {
     let y = 6.0 + 32.0 * side as f64;
     let text_y = px(y + 18.0);
     let total: f64 = parts.iter().flatten().sum();
@@ -63,14 +63,19 @@ fn label(phase: &str, width: f64) -> Option<&str> {
         .find(|text| text.len() as f64 * 7.5 + 4.0 <= width)
 }
 
+/// Whether there is anything to show of a phase. Most servers never have the rare ones.
+fn shown(sides: &[[Option<f64>; phase::OPS]; 2], i: usize) -> bool {
+    !phase::RARE.contains(&phase::OF_OP[i]) || sides.iter().any(|s| s[i].is_some_and(|v| v > 0.0))
+}
+
 /// The legend, with the figures.
-fn parts(sides: &[[Option<f64>; 5]; 2]) -> Markup {
+fn parts(sides: &[[Option<f64>; phase::OPS]; 2]) -> Markup {
     html! {
         table.parts {
             thead {
                 tr {
                     td {}
-                    @for (i, phase) in phase::OF_OP.iter().enumerate() {
+                    @for (i, phase) in phase::OF_OP.iter().enumerate().filter(|(i, _)| shown(sides, *i)) {
                         th scope="col" {
                             svg.key viewBox="0 0 12 12" aria-hidden="true" {
                                 rect class={ "part p" (i) } x="1" y="1" width="10" height="10" {}
@@ -84,7 +89,7 @@ fn parts(sides: &[[Option<f64>; 5]; 2]) -> Markup {
                 @for side in [0, 1] {
                     tr {
                         th scope="row" { (SIDES[side]) }
-                        @for part in &sides[side] {
+                        @for (_, part) in sides[side].iter().enumerate().filter(|(i, _)| shown(sides, *i)) {
                             td { @match part { Some(s) => (seconds(*s)), None => "-" } }
                         }
                     }

@@ -1,0 +1,273 @@
+//! The course of a wait over a window: steady, in bursts, growing or falling.
+//!
+//! The window is cut into slices of equal length. What counts is how much waiting each slice has, by when it ended.
+
+use crate::attribution::{deferred_seconds, upcall_seconds};
+use crate::breakdown::{Breakdown, part, sum};
+use crate::rules::evidence::{evidence, percent};
+use nfscope_model::finding::{Evidence, Kind};
+use nfscope_model::{Window, family as f};
+use nfscope_text::units::seconds;
+
+/// Fewer slices tell no course.
+pub const MIN_SLICES: usize = 10;
+/// A slice with so many times the mean belongs to a burst.
+const BURST: f64 = 2.0;
+/// Bursts have this part of the waiting or more,
+const MIN_IN_BURSTS: f64 = 0.6;
+/// in this part of the slices or fewer.
+const MAX_BURST_SLICES: f64 = 0.35;
+/// The last third has so many times the waiting of the first where it grows; the inverse where it falls.
+const TREND: f64 = 1.5;
+/// Mann and Kendall's test: the standard score from which a trend is no chance. One server in a thousand has it by chance.
+const TREND_SCORE: f64 = 3.1;
+/// Standard deviation as a part of the mean, up to which it is steady.
+const STEADY: f64 = 0.5;
+
+/// How a quantity went over a window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Course {
+    /// About the same in all slices.
+    Steady,
+    /// Most of it in few slices.
+    Bursts {
+        /// Number of bursts.
+        count: usize,
+        /// Mean length of one, in seconds; a slice at least.
+        length: f64,
+        /// Mean time from the beginning of one to the next, in seconds; `None` for a single one.
+        every: Option<f64>,
+        /// Their part of the whole, 0 to 1.
+        part: f64,
+    },
+    /// More and more, or less and less: the last third over the first.
+    Trend(f64),
+    /// None of these.
+    Uneven,
+}
+
+impl Course {
+    /// Of what each slice of `slice` seconds has; `None` of too few slices, and of nothing.
+    pub fn of(each: &[f64], slice: f64) -> Option<Course> {
+        let n = each.len();
+        let total = sum(each.iter().copied());
+        if n < MIN_SLICES || total <= 0.0 || slice <= 0.0 {
+            return None;
+        }
+        let mean = total / n as f64;
+        if let Some(bursts) = bursts(each, slice, mean) {
+            return Some(bursts);
+        }
+        let third = n / 3;
+        let first = sum(each[..third].iter().copied());
+        let last = sum(each[n - third..].iter().copied());
+        let ratio = if first > 0.0 {
+            last / first
+        } else {
+            f64::INFINITY
+        };
+        let score = mann_kendall(each);
+        if (score >= TREND_SCORE && ratio >= TREND)
+            || (score <= -TREND_SCORE && ratio <= 1.0 / TREND)
+        {
+            return Some(Course::Trend(ratio));
+        }
+        let variance = sum(each.iter().map(|v| (v - mean) * (v - mean))) / n as f64;
+        Some(match variance.sqrt() <= STEADY * mean {
+            true => Course::Steady,
+            false => Course::Uneven,
+        })
+    }
+
+    fn words(self) -> String {
+        match self {
+            Course::Steady => "steady".into(),
+            Course::Uneven => "uneven".into(),
+            Course::Trend(ratio) if ratio.is_infinite() => "growing from nothing".into(),
+            Course::Trend(ratio) if ratio >= 1.0 => format!(
+                "growing: the last third of the window has {ratio:.1} times the waiting of the first"
+            ),
+            Course::Trend(ratio) => format!(
+                "falling: the last third of the window has {} of the waiting of the first",
+                percent(ratio)
+            ),
+            Course::Bursts {
+                count,
+                length,
+                every,
+                part,
+            } => match every {
+                Some(every) => format!(
+                    "{count} bursts of {} or less, one every {} on average, have {} of the waiting",
+                    seconds(length),
+                    seconds(every),
+                    percent(part)
+                ),
+                None => format!(
+                    "one burst of {} or less has {} of the waiting",
+                    seconds(length),
+                    percent(part)
+                ),
+            },
+        }
+    }
+}
+
+fn bursts(each: &[f64], slice: f64, mean: f64) -> Option<Course> {
+    let is_burst = |v: &f64| *v > BURST * mean;
+    let number = each.iter().filter(|v| is_burst(v)).count();
+    let inside = part(
+        sum(each.iter().filter(|v| is_burst(v)).copied()),
+        mean * each.len() as f64,
+    );
+    if inside < MIN_IN_BURSTS || number as f64 > MAX_BURST_SLICES * each.len() as f64 {
+        return None;
+    }
+    // Slices in a row are one burst.
+    let begins: Vec<usize> = (0..each.len())
+        .filter(|i| is_burst(&each[*i]) && (*i == 0 || !is_burst(&each[i - 1])))
+        .collect();
+    let count = begins.len();
+    let (first, last) = (begins.first()?, begins.last()?);
+    Some(Course::Bursts {
+        count,
+        length: number as f64 / count as f64 * slice,
+        every: (count > 1).then(|| (last - first) as f64 / (count - 1) as f64 * slice),
+        part: inside,
+    })
+}
+
+/// The standard score of a monotonic trend: H. B. Mann, Nonparametric tests against trend, Econometrica 13, 1945, and M. G.
+/// Kendall, Rank Correlation Methods, 1975.
+fn mann_kendall(each: &[f64]) -> f64 {
+    let n = each.len() as f64;
+    let mut s = 0.0;
+    for (i, earlier) in each.iter().enumerate() {
+        for later in &each[i + 1..] {
+            s += match later.total_cmp(earlier) {
+                std::cmp::Ordering::Greater => 1.0,
+                std::cmp::Ordering::Less => -1.0,
+                std::cmp::Ordering::Equal => 0.0,
+            };
+        }
+    }
+    let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
+    (s - f64::signum(s)) / variance.sqrt()
+}
+
+/// The seconds that a cause takes; `None` of a kind that is no wait.
+fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
+    let p = b.phases?;
+    Some(match kind {
+        Kind::ThreadStarvation => b.queue,
+        Kind::SlowIntentLog => p.log?,
+        Kind::SlowDisk => p.disk,
+        Kind::WriteThrottle => p.throttle,
+        Kind::SlowUpcall => upcall_seconds(b) + deferred_seconds(b),
+        Kind::DelegationRecalls => p.recall,
+        Kind::MemoryReclaim => p.reclaim,
+        Kind::CpuSaturation => p.runqueue?,
+        Kind::LockContention => p.lock,
+        Kind::SlowReply => b.reply,
+        Kind::StuckRequests | Kind::RetryLater | Kind::ChattyClient | Kind::SmallSyncWrites => {
+            return None;
+        }
+    })
+}
+
+/// How the waiting of a finding went over the slices of its window.
+pub fn course(kind: Kind, slices: &[Window]) -> Option<Evidence> {
+    let each: Vec<f64> = slices
+        .iter()
+        .map(|w| waiting(kind, &Breakdown::of(w)))
+        .collect::<Option<_>>()?;
+    let all = sum(slices.iter().map(|w| w.length.as_secs_f64()));
+    let slice = all / slices.len().max(1) as f64;
+    let course = Course::of(&each, slice)?;
+    let text = format!(
+        "over {} in slices of {}: {}",
+        seconds(all),
+        seconds(slice),
+        course.words()
+    );
+    let value = match course {
+        Course::Bursts { part, .. } => part,
+        Course::Trend(ratio) if ratio.is_finite() => ratio,
+        _ => 1.0,
+    };
+    Some(evidence(&f::RPC_PHASE.info, value, None, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(each: impl Fn(usize) -> f64) -> Course {
+        let each: Vec<_> = (0..60).map(each).collect();
+        Course::of(&each, 1.0).unwrap()
+    }
+
+    #[test]
+    fn each_course_is_told() {
+        assert_eq!(of(|i| 1.0 + 0.2 * (i % 3) as f64), Course::Steady);
+        // Half a second every five.
+        let stalls = of(|i| if i % 5 == 2 { 4.0 } else { 0.02 });
+        let Course::Bursts {
+            count,
+            length,
+            every,
+            part,
+        } = stalls
+        else {
+            panic!("{stalls:?}");
+        };
+        assert_eq!((count, length, every), (12, 1.0, Some(5.0)));
+        assert!(part > 0.97, "{part}");
+        let one = of(|i| if (20..24).contains(&i) { 9.0 } else { 0.1 });
+        assert!(
+            matches!(one, Course::Bursts { count: 1, every: None, length, .. } if length == 4.0),
+            "{one:?}"
+        );
+        let grows = of(|i| 1.0 + i as f64 / 20.0);
+        assert!(matches!(grows, Course::Trend(r) if r > 2.0), "{grows:?}");
+        let falls = of(|i| 4.0 - i as f64 / 20.0);
+        assert!(matches!(falls, Course::Trend(r) if r < 0.5), "{falls:?}");
+        // Half of the slices: no bursts, and not steady.
+        assert_eq!(of(|i| (i / 3 % 2) as f64), Course::Uneven);
+        assert_eq!(Course::of(&[1.0; 9], 1.0), None);
+        assert_eq!(Course::of(&[0.0; 60], 1.0), None);
+    }
+
+    /// Chance is not taken for a trend: a thousand servers whose slices have nothing to do with each other.
+    #[test]
+    fn chance_is_no_trend() {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let trends = (0..1000).filter(|_| {
+            let each: Vec<f64> = (0..60).map(|_| 1.0 + random()).collect();
+            matches!(Course::of(&each, 1.0), Some(Course::Trend(_)))
+        });
+        assert!(trends.count() <= 5);
+    }
+
+    #[test]
+    fn the_words_have_the_figures() {
+        let bursts = Course::Bursts {
+            count: 12,
+            length: 1.0,
+            every: Some(5.0),
+            part: 0.94,
+        };
+        assert_eq!(
+            bursts.words(),
+            "12 bursts of 1.00 s or less, one every 5.00 s on average, have 94 % of the waiting"
+        );
+        assert!(Course::Trend(2.34).words().contains("2.3 times"));
+        assert!(Course::Trend(0.25).words().contains("25 %"));
+    }
+}

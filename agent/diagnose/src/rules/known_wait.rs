@@ -1,0 +1,74 @@
+//! What the rules have in common whose cause is a phase of operations of its own.
+
+use crate::attribution::longest_wait;
+use crate::breakdown::{Phases, part};
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::thresholds::LONG_WAIT_SECONDS;
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind, Severity};
+use nfscope_text::units::seconds;
+
+/// A cause that is a phase.
+pub struct KnownWait {
+    pub kind: Kind,
+    /// Its seconds in an operation.
+    pub phase: fn(&Phases) -> f64,
+    /// The seconds of it that are attributed to the cause.
+    pub attributed: f64,
+    /// `waiting until written data is stored`.
+    pub waiting: &'static str,
+    /// `waits ... until written data is stored`.
+    pub until: &'static str,
+}
+
+/// The result without what is special about the cause.
+pub fn result(
+    context: &Context,
+    wait: &KnownWait,
+    more: Vec<Evidence>,
+    advice: Vec<String>,
+) -> RuleResult {
+    let b = context.breakdown;
+    let share = context.share(wait.attributed);
+    let longest = longest_wait(b, wait.phase);
+    let mut all = Vec::new();
+    if let Some((op, each)) = longest {
+        let text = format!(
+            "one {} over NFSv{} waits {} on average {}, {} of its time; {} or more is long",
+            op.op.to_uppercase(),
+            op.version,
+            seconds(each),
+            wait.until,
+            percent(part((wait.phase)(&op.phases), op.seconds)),
+            seconds(LONG_WAIT_SECONDS)
+        );
+        let limit = Some(LONG_WAIT_SECONDS);
+        all.push(evidence(&f::OP_PHASE.info, each, limit, text));
+    }
+    all.extend(more);
+    RuleResult {
+        kind: wait.kind,
+        share: b.phases.map(|_| share),
+        of_threads: context.share_of_threads(wait.attributed),
+        condition: wait.attributed > 0.0,
+        max_severity: Severity::Critical,
+        summary: format!(
+            "{} of request time in the server is spent {}",
+            percent(share),
+            wait.waiting
+        ),
+        evidence: all,
+        advice,
+        ruled_out_reason: match (b.phases, longest) {
+            (None, _) => NO_PHASES.into(),
+            (_, None) => format!("no operation waited {}", wait.until),
+            (_, Some((op, each))) => format!(
+                "one {} waits {} on average {}",
+                op.op.to_uppercase(),
+                seconds(each),
+                wait.until
+            ),
+        },
+    }
+}

@@ -1,0 +1,172 @@
+//! The rare waits of threads: each is named where it is long, and is nobody's else where it is not.
+
+use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
+use nfscope_model::finding::Kind;
+use nfscope_model::{Snapshot, family as f};
+
+/// A server whose operations wait `each` seconds in this phase beside a tenth of a millisecond of CPU time.
+fn waits(phase: &str, each: f64) -> Snapshot {
+    let mut s = SERVER.snapshot();
+    let n = SERVER.count as f64;
+    let execute = SERVER.cpu + each;
+    s.histogram(
+        &f::OP_DURATION,
+        ["3", "remove"],
+        histogram(&[(execute, SERVER.count)]),
+    );
+    s.counter(&f::OP_PHASE, ["3", "remove", "cpu"], SERVER.cpu * n);
+    s.counter(&f::OP_PHASE, ["3", "remove", phase], each * n);
+    s.counter(&f::RPC_PHASE, ["4.2", "execute"], execute * n);
+    s.histogram(
+        &f::RPC_DURATION,
+        ["4.2"],
+        histogram(&[(execute, SERVER.count)]),
+    );
+    s
+}
+
+#[test]
+fn each_long_one_is_a_finding_and_a_short_one_is_none() {
+    for (phase, kind, words) in [
+        (
+            "throttle",
+            Kind::WriteThrottle,
+            "until written data is stored",
+        ),
+        (
+            "recall",
+            Kind::DelegationRecalls,
+            "until a client returns a delegation",
+        ),
+        ("reclaim", Kind::MemoryReclaim, "until memory is free"),
+    ] {
+        let d = judge(waits(phase, 5e-3));
+        assert_eq!(kinds(&d), [kind.as_str()], "{d:#?}");
+        let text = page(&d, kind);
+        assert!(
+            text.contains("one REMOVE over NFSv3 waits 5.00 ms on average"),
+            "{text}"
+        );
+        assert!(text.contains(words), "{text}");
+        let short = judge(waits(phase, 0.5e-3));
+        assert!(short.findings.is_empty(), "{short:#?}");
+        let why = why_not(&short, kind);
+        assert!(
+            why.starts_with("one REMOVE waits 500 µs on average"),
+            "{why}"
+        );
+        let none = judge(SERVER.snapshot());
+        assert_eq!(why_not(&none, kind), format!("no operation waited {words}"));
+    }
+}
+
+/// The same seconds are not those of a lock or of a disk as well.
+#[test]
+fn what_is_throttled_waits_for_no_disk() {
+    let d = judge(waits("throttle", 20e-3));
+    for kind in [Kind::SlowDisk, Kind::LockContention, Kind::SlowIntentLog] {
+        assert_eq!(d.share(kind), Some(0.0), "{d:#?}");
+    }
+    let all: f64 = d.findings.iter().map(|f| f.share).sum();
+    assert!(all <= 1.0, "{all}");
+}
+
+#[test]
+fn a_pool_that_holds_writers_back_is_named() {
+    let mut s = waits("throttle", 5e-3);
+    s.histogram(&f::ZFS_THROTTLE, ["tank"], histogram(&[(5e-3, 1000)]));
+    let text = page(&judge(s), Kind::WriteThrottle);
+    assert!(
+        text.contains("the pool tank holds writers back 1000 times"),
+        "{text}"
+    );
+    assert!(text.contains("zpool iostat"), "{text}");
+    // Without a pool the devices take the pages.
+    let text = page(&judge(waits("throttle", 5e-3)), Kind::WriteThrottle);
+    assert!(
+        text.contains("iostat -x") && !text.contains("zpool"),
+        "{text}"
+    );
+}
+
+/// `n` waits of `each` seconds, `of_requests` seconds of which are of requests that ended.
+fn asks(upcall: &str, each: f64, n: u64, of_requests: f64) -> Snapshot {
+    let mut s = SERVER.snapshot();
+    s.histogram(&f::UPCALL_WAIT, [upcall], histogram(&[(each, n)]));
+    s.counter(&f::UPCALL_ASKED, [upcall], n as f64);
+    s.counter(&f::RPC_PHASE, ["3", "upcall"], of_requests);
+    s
+}
+
+#[test]
+fn the_daemon_that_keeps_threads_waiting_is_named() {
+    for (upcall, daemon, advice) in [
+        ("client", "rpc.mountd", "nfs-mountd"),
+        ("groups", "rpc.mountd", "time id USER"),
+        ("export", "rpc.mountd", "nfs-mountd"),
+        ("handle", "rpc.mountd", "nfs-mountd"),
+        ("idmap", "rpc.idmapd", "nfs-idmapd"),
+        ("gss", "rpc.svcgssd", "rpc-svcgssd"),
+        ("client_tracking", "nfsdcld", "/var/lib/nfs/nfsdcld"),
+    ] {
+        let d = judge(asks(upcall, 30e-3, 40, 1.2));
+        assert_eq!(kinds(&d), ["slow_upcall"], "{d:#?}");
+        let text = page(&d, Kind::SlowUpcall);
+        assert!(text.contains(&format!("waiting for {daemon}")), "{text}");
+        assert!(text.contains("40 waits, 30.0 ms on average"), "{text}");
+        assert!(text.contains(advice), "{text}");
+        for other in ["rpc.mountd", "rpc.idmapd", "rpc.svcgssd", "nfsdcld"] {
+            assert_eq!(text.contains(other), other == daemon, "{text}");
+        }
+    }
+}
+
+/// Threads gave up, and the requests were put aside: their waits are in no residence.
+#[test]
+fn waits_of_requests_that_were_put_aside_count() {
+    let mut s = asks("export", 5.0, 6, 0.0);
+    s.counter(&f::RPC_DROPPED, ["deferred"], 6.0);
+    let d = judge(s);
+    let finding = d.finding(Kind::SlowUpcall).unwrap();
+    // 30 s beside 0.12 s of residence.
+    assert!((0.99..=1.0).contains(&finding.share), "{finding:#?}");
+    let text = page(&d, Kind::SlowUpcall);
+    assert!(text.contains("6 requests were put aside"), "{text}");
+}
+
+#[test]
+fn quick_answers_and_few_are_no_finding() {
+    for (each, n) in [(0.2e-3, 500), (100e-3, 3)] {
+        let d = judge(asks("client", each, n, each * n as f64));
+        assert!(d.finding(Kind::SlowUpcall).is_none(), "{d:#?}");
+        assert!(
+            why_not(&d, Kind::SlowUpcall).contains("rpc.mountd"),
+            "{d:#?}"
+        );
+    }
+    let none = judge(SERVER.snapshot());
+    assert_eq!(
+        why_not(&none, Kind::SlowUpcall),
+        "no thread waited for a daemon"
+    );
+}
+
+/// Threads that wait for a daemon keep others waiting for a thread.
+#[test]
+fn what_threads_wait_for_is_told_beside_their_number() {
+    let starved = Server {
+        queue: 20e-3,
+        saturated: 0.9,
+        ..SERVER
+    };
+    let mut s = starved.snapshot();
+    s.histogram(&f::UPCALL_WAIT, ["client"], histogram(&[(5e-3, 1000)]));
+    s.counter(&f::RPC_PHASE, ["3", "upcall"], 5.0);
+    let d = judge(s);
+    assert_eq!(kinds(&d), ["thread_starvation", "slow_upcall"], "{d:#?}");
+    let text = page(&d, Kind::ThreadStarvation);
+    assert!(
+        text.contains("waiting for rpc.mountd or another daemon"),
+        "{text}"
+    );
+}

@@ -1,0 +1,117 @@
+//! `slow_upcall`: threads wait for rpc.mountd, rpc.idmapd, rpc.svcgssd or nfsdcld.
+//!
+//! The kernel keeps their answers for a while, so that waits are few. Each can be long: mountd asks DNS and the directory of
+//! users. A thread gives up after five seconds, and the request is deferred: its time in the server is then known to nobody, so
+//! that those waits are added to residence here.
+
+use crate::attribution::deferred_seconds;
+use crate::breakdown::{Breakdown, Upcall, part};
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::{NO_PHASES, evidence, percent};
+use crate::thresholds::LONG_WAIT_SECONDS;
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind, Severity};
+use nfscope_text::units::seconds;
+
+/// Kinds of answers so many of which are described.
+const NAMED: usize = 3;
+
+pub fn rule(context: &Context) -> RuleResult {
+    let (b, attribution) = (context.breakdown, context.attribution);
+    let slow = attribution.upcalls_are_slow;
+    let deferred = if slow { deferred_seconds(b) } else { 0.0 };
+    let share = part(attribution.upcall + deferred, b.residence + deferred);
+    RuleResult {
+        kind: Kind::SlowUpcall,
+        share: b.phases.map(|_| share),
+        of_threads: part(attribution.upcall + deferred, b.thread_seconds() + deferred),
+        condition: slow,
+        max_severity: Severity::Critical,
+        summary: format!(
+            "{} of request time in the server is spent waiting for {}",
+            percent(share),
+            b.upcalls.first().map_or("daemons", |u| daemon(&u.name).0)
+        ),
+        evidence: b
+            .upcalls
+            .iter()
+            .take(NAMED)
+            .filter_map(of_one)
+            .chain(deferred_evidence(b, deferred))
+            .collect(),
+        advice: advice(b),
+        ruled_out_reason: match (b.phases, b.upcalls.first().and_then(of_one)) {
+            (None, _) => NO_PHASES.into(),
+            (_, Some(e)) => e.text,
+            (_, None) => "no thread waited for a daemon".into(),
+        },
+    }
+}
+
+/// The daemon behind a kind of answer, and what it is asked.
+fn daemon(upcall: &str) -> (&'static str, &'static str) {
+    match upcall {
+        "client" => ("rpc.mountd", "who a client is"),
+        "groups" => ("rpc.mountd", "which groups a user is in"),
+        "export" => ("rpc.mountd", "what may be exported to a client"),
+        "handle" => ("rpc.mountd", "which export a file handle belongs to"),
+        "idmap" => ("rpc.idmapd", "the names or numbers of users"),
+        "gss" => ("rpc.svcgssd", "whether a Kerberos ticket is right"),
+        "client_tracking" => ("nfsdcld", "which clients may reclaim their state"),
+        _ => ("a daemon", "something that nfscope does not know"),
+    }
+}
+
+fn of_one(u: &Upcall) -> Option<Evidence> {
+    let mean = u.waits.mean()?;
+    let (who, what) = daemon(&u.name);
+    let longest = u.waits.counts.iter().rposition(|n| *n > 0);
+    let most = longest
+        .map(|i| u.waits.scheme.upper(i))
+        .filter(|m| m.is_finite());
+    let text = format!(
+        "threads ask {who} {what}: {:.0} waits, {} on average{}",
+        u.waits.count(),
+        seconds(mean),
+        most.map_or(String::new(), |m| format!(", {} at most", seconds(m)))
+    );
+    let limit = Some(LONG_WAIT_SECONDS);
+    Some(evidence(&f::UPCALL_WAIT.info, mean, limit, text))
+}
+
+fn deferred_evidence(b: &Breakdown, deferred: f64) -> Option<Evidence> {
+    (b.deferred > 0.0 && deferred > 0.0).then(|| {
+        let text = format!(
+            "{:.0} requests were put aside, because no answer came in time",
+            b.deferred
+        );
+        evidence(&f::RPC_DROPPED.info, b.deferred, None, text)
+    })
+}
+
+fn advice(b: &Breakdown) -> Vec<String> {
+    let asked = |who: &str| b.upcalls.iter().any(|u| daemon(&u.name).0 == who);
+    let mut all = Vec::new();
+    if asked("rpc.mountd") {
+        all.push(
+            "look at rpc.mountd and at the name services that it asks (DNS, LDAP, sssd): systemctl status nfs-mountd; time getent hosts CLIENT; time id USER"
+                .to_owned(),
+        );
+        all.push("more threads of rpc.mountd answer more questions at a time: [mountd] threads= in /etc/nfs.conf".into());
+    }
+    if asked("rpc.idmapd") {
+        all.push("look at rpc.idmapd and at the directory of users that it asks: systemctl status nfs-idmapd".into());
+    }
+    if asked("rpc.svcgssd") {
+        all.push(
+            "look at rpc.svcgssd and at the Kerberos server: systemctl status rpc-svcgssd".into(),
+        );
+    }
+    if asked("nfsdcld") {
+        all.push(
+            "look at the disk below /var/lib/nfs/nfsdcld, on which nfsdcld stores each new client"
+                .into(),
+        );
+    }
+    all
+}

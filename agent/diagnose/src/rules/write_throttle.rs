@@ -1,0 +1,60 @@
+//! `write_throttle`: writers are held back, because more is written than the devices store: the kernel's limit of dirty pages
+//! (mm/page-writeback.c, balance_dirty_pages), or the write throttle of ZFS (dmu_tx_wait).
+
+use crate::attribution::slowest_disk;
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::evidence;
+use crate::rules::known_wait::{self, KnownWait};
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind};
+use nfscope_text::units::seconds;
+
+pub fn rule(context: &Context) -> RuleResult {
+    let wait = KnownWait {
+        kind: Kind::WriteThrottle,
+        phase: |p| p.throttle,
+        attributed: context.attribution.throttle,
+        waiting: "waiting until written data is stored",
+        until: "until written data is stored",
+    };
+    let of_zfs = !context.breakdown.zfs_throttle.is_empty();
+    let first = match of_zfs {
+        true => {
+            "more is written than the pool stores: look at the disks of the pool (zpool iostat -vl 1)"
+        }
+        false => {
+            "more is written than the disks store: look at the device below the export (iostat -x 1), and at other programs that write"
+        }
+    };
+    let advice = vec![
+        first.to_owned(),
+        "a larger limit (vm.dirty_bytes; zfs_dirty_data_max) helps against bursts alone: a longer load fills it, too".into(),
+    ];
+    known_wait::result(context, &wait, evidence_for(context), advice)
+}
+
+/// Which pools hold writers back; else the slowest device, to which the data go.
+fn evidence_for(context: &Context) -> Vec<Evidence> {
+    let b = context.breakdown;
+    let mut all = Vec::new();
+    for (pool, waits) in &b.zfs_throttle {
+        if let Some(mean) = waits.mean() {
+            let text = format!(
+                "the pool {pool} holds writers back {:.0} times, {} on average",
+                waits.count(),
+                seconds(mean)
+            );
+            all.push(evidence(&f::ZFS_THROTTLE.info, mean, None, text));
+        }
+    }
+    if let (true, Some((disk, mean))) = (all.is_empty(), slowest_disk(b)) {
+        let text = format!(
+            "one {} request to {} takes {} on average",
+            disk.op,
+            disk.device,
+            seconds(mean)
+        );
+        all.push(evidence(&f::BLOCK_DEVICE.info, mean, None, text));
+    }
+    all
+}

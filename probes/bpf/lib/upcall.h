@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Upcalls: an nfsd thread sleeps until a daemon answers.
+ *
+ * The kernel asks rpc.mountd who a client is, which groups a user has and what may be exported, rpc.idmapd for names,
+ * rpc.svcgssd for contexts (net/sunrpc/cache.c), and nfsdcld which clients it knows. A thread that finds somebody
+ * else's question under way waits for the same answer: the tracepoint cache_entry_upcall names the first one's, and the
+ * others' is taken to be the last that was named.
+ *
+ * Before the call is known, such a wait is apart from receiving the request. In an operation it is the wait UPCALL.
+ */
+#ifndef NFSCOPE_UPCALL_H
+#define NFSCOPE_UPCALL_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UPCALLS);
+	__type(key, u32);
+	__type(value, struct upcall_row);
+} nfsd_upcalls SEC(".maps");
+
+/* What a thread is in the middle of asking. */
+struct asking {
+	u64 since; /* it sleeps since; 0: does not */
+	u32 upcall; /* enum upcall plus one; 0: not named */
+	u32 switches; /* the kernel's count of times that it was given a CPU */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct asking);
+} nfsd_asking SEC(".maps");
+
+/* The last that was named: enum upcall. */
+u32 upcall_last SEC(".data.nfsd_upcall_last") = UPCALL_OTHER;
+
+#define NAME_BYTES 16
+
+/* By the name of its cache. */
+static __always_inline u32 upcall_of(struct cache_detail *cache)
+{
+	char name[NAME_BYTES] = {};
+
+	if (bpf_probe_read_kernel_str(name, sizeof(name), READ(cache, name)) < 0)
+		return UPCALL_OTHER;
+	if (name[0] == 'a' && name[5] == 'r') /* auth.rpcsec.* */
+		return UPCALL_GSS;
+	if (name[0] == 'a') /* auth.unix.* */
+		return name[10] == 'i' ? UPCALL_CLIENT : name[10] == 'g' ? UPCALL_GROUPS : UPCALL_OTHER;
+	if (name[3] == '4') /* nfs4.* */
+		return UPCALL_IDMAP;
+	/* nfsd.* */
+	return name[5] == 'e' ? UPCALL_EXPORT : name[5] == 'f' ? UPCALL_HANDLE : UPCALL_OTHER;
+}
+
+static __always_inline struct asking *asking(bool make)
+{
+	return bpf_task_storage_get(&nfsd_asking, bpf_get_current_task_btf(), 0,
+				    make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+}
+
+/* This thread asks, and may sleep after that. */
+static __always_inline void upcall_named(struct cache_detail *cache)
+{
+	struct asking *a = asking(true);
+	struct upcall_row *row;
+	u32 i = upcall_of(cache);
+
+	upcall_last = i;
+	if (a)
+		a->upcall = i + 1;
+	row = row_of(&nfsd_upcalls, i);
+	if (row)
+		add(&row->asked, 1);
+}
+
+static __always_inline void upcall_sleep(u32 upcall)
+{
+	struct asking *a = asking(true);
+
+	if (!a || a->since)
+		return;
+	a->since = bpf_ktime_get_ns();
+	a->switches = switches(current_task());
+	if (upcall)
+		a->upcall = upcall + 1;
+	rare_enter(UPCALL);
+}
+
+/* Only what slept has waited. Of another function than the one that began, nothing is known. */
+static __always_inline void upcall_awake(struct request_record *r, u32 upcall)
+{
+	struct asking *a = asking(false);
+	struct upcall_row *row;
+	u32 i;
+	u64 ns;
+
+	if (!a || !a->since || (upcall && a->upcall != upcall + 1))
+		return;
+	rare_leave(UPCALL);
+	ns = elapsed(a->since, bpf_ktime_get_ns());
+	i = a->upcall ? a->upcall - 1 : upcall_last;
+	a->since = 0;
+	a->upcall = 0;
+	if (a->switches == switches(current_task()))
+		return;
+	if (r->stage == DEQUEUED)
+		r->received_upcall += ns >> RARE_SHIFT;
+	row = row_of(&nfsd_upcalls, i);
+	if (row)
+		time_hist_add(&row->wait, ns);
+}
+
+#endif
