@@ -30,7 +30,9 @@ const LIST: &[(&str, OnIllumos)] = &[
     ),
     (
         "op_phase_seconds_total",
-        Yes("sched off-cpu and wakeup; log is asleep in zil_commit, disk asleep in zio_wait (fbt); throttle, upcall, recall and reclaim count as lock"),
+        Yes(
+            "sched off-cpu and wakeup; log is asleep in zil_commit, disk asleep in zio_wait (fbt); throttle, upcall, recall and reclaim count as lock",
+        ),
     ),
     (
         "op_errors_total",
@@ -64,8 +66,14 @@ const LIST: &[(&str, OnIllumos)] = &[
         "rpc_phase_seconds_total",
         Yes("svc_queuereq, svc_getreq, rfs_dispatch, svc_sendreply (fbt)"),
     ),
-    ("upcall_wait_seconds", No("questions to daemons have no stable probe")),
-    ("upcalls_total", No("questions to daemons have no stable probe")),
+    (
+        "upcall_wait_seconds",
+        No("questions to daemons have no stable probe"),
+    ),
+    (
+        "upcalls_total",
+        No("questions to daemons have no stable probe"),
+    ),
     (
         "rpc_queue_seconds",
         Yes("svc_queuereq to svc_getreq by message (fbt)"),

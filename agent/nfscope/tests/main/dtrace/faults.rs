@@ -2,6 +2,7 @@
 
 use super::played::Played;
 use super::tools::{Agent, nfscope};
+use crate::fixture::serve::HANG;
 use nfscope_model::family as f;
 use nfscope_model::{ProbeState, ProbeStatus, Snapshot};
 
@@ -170,4 +171,33 @@ fn what_dtrace_drops_is_counted() {
         options.contains("-x switchrate=10hz") && options.ends_with("-s /dev/stdin\n"),
         "{options}"
     );
+}
+
+/// However the agent ends: its children then write to a pipe that nobody reads.
+#[test]
+fn no_child_outlives_the_agent() {
+    for kill in [false, true] {
+        let played = Played::new();
+        played.frame("nfs", &WRITES);
+        let mut agent = Agent::start(&played.dtrace, &played.kstat);
+        agent.until("timed", |s| {
+            writes(s) == 7 && s.probes.iter().all(|p| p.state.measures())
+        });
+        let children = ["nfs", "rpc", "zil", "txg", "io"].map(|name| {
+            let id = played.read(&format!("{name}.pid"));
+            std::path::Path::new("/proc").join(id.trim())
+        });
+        assert!(children.iter().all(|child| child.exists()));
+        if kill {
+            agent.process.kill().unwrap();
+            agent.process.wait().unwrap();
+        } else {
+            assert_eq!(agent.end(), Some(0));
+        }
+        let begun = std::time::Instant::now();
+        while children.iter().any(|child| child.exists()) {
+            assert!(begun.elapsed() < HANG, "a child goes on");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
 }

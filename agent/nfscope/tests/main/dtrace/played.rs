@@ -10,8 +10,9 @@ const DTRACE: &str = r#"#!/bin/bash
 cd DIR
 script=$(cat)
 echo "$*" >arguments
-name=$(grep -o '@hello\\t[a-z]*' <<<"$script" | head -n 1 | sed 's/.*t//')
+name=$(grep -o '@hello\\t[a-z]*' <<<"$script" | head -n 1 | sed 's/^@hello.t//')
 printf '%s\n' "$script" >"$name.script"
+echo $$ >"$name.pid"
 if [ -e "$name.refuse" ]; then
   if ! grep -q . "$name.only" 2>/dev/null || grep -qF "$(cat "$name.only")" <<<"$script"; then cat "$name.refuse" >&2; exit 1; fi
 fi
