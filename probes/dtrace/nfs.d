@@ -46,9 +46,11 @@ nfsv3*:::op-*-start, nfsv4*:::op-*-start
 	self->runqueue = (uint64_t)0;
 	self->log = (uint64_t)0;
 	self->disk = (uint64_t)0;
+	self->throttle = (uint64_t)0;
 	self->lock = (uint64_t)0;
 	self->in_log = 0;
 	self->in_disk = 0;
+	self->in_throttle = 0;
 }
 
 /*end*/
@@ -76,6 +78,8 @@ fbt:zfs:zil_commit:entry /self->ts/ { self->in_log++; }
 fbt:zfs:zil_commit:return /self->in_log/ { self->in_log--; }
 fbt:zfs:zio_wait:entry /self->ts/ { self->in_disk++; }
 fbt:zfs:zio_wait:return /self->in_disk/ { self->in_disk--; }
+fbt:zfs:dmu_tx_wait:entry /self->ts/ { self->in_throttle++; }
+fbt:zfs:dmu_tx_wait:return /self->in_throttle/ { self->in_throttle--; }
 
 /*end*/
 /*
@@ -110,6 +114,7 @@ sched:::off-cpu, nfsv3*:::op-*-done, nfsv4*:::op-*-done
 	self->log += self->kind == 2 ? this->asleep : 0;
 	self->disk += self->kind == 3 ? this->asleep : 0;
 	self->lock += self->kind == 4 ? this->asleep : 0;
+	self->throttle += self->kind == 5 ? this->asleep : 0;
 	self->left = 0;
 	away[self->addr] = 0;
 	woke[self->addr] = 0;
@@ -121,7 +126,7 @@ sched:::off-cpu
 /self->ts/
 {
 	self->left = this->now;
-	self->kind = curlwpsinfo->pr_state != 1 ? 1 : self->in_log ? 2 : self->in_disk ? 3 : 4;
+	self->kind = curlwpsinfo->pr_state != 1 ? 1 : self->in_log ? 2 : self->in_throttle ? 5 : self->in_disk ? 3 : 4;
 	away[self->addr] = 1;
 }
 
@@ -237,15 +242,18 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 	@runqueue_ns[self->version, probename] = sum(self->runqueue);
 	@log_ns[self->version, probename] = sum(self->log);
 	@disk_ns[self->version, probename] = sum(self->disk);
+	@throttle_ns[self->version, probename] = sum(self->throttle);
 	@lock_ns[self->version, probename] = sum(self->lock);
 	self->addr = 0;
 	self->runqueue = 0;
 	self->log = 0;
 	self->disk = 0;
+	self->throttle = 0;
 	self->lock = 0;
 	self->kind = 0;
 	self->in_log = 0;
 	self->in_disk = 0;
+	self->in_throttle = 0;
 /*end*/
 	self->ts = 0;
 	self->stable = 0;
@@ -260,6 +268,7 @@ profile:::tick-1s
 	printa("@c\trunqueue_ns\t%d\t%s\t%@d\n", @runqueue_ns);
 	printa("@c\tlog_ns\t%d\t%s\t%@d\n", @log_ns);
 	printa("@c\tdisk_ns\t%d\t%s\t%@d\n", @disk_ns);
+	printa("@c\tthrottle_ns\t%d\t%s\t%@d\n", @throttle_ns);
 	printa("@c\tlock_ns\t%d\t%s\t%@d\n", @lock_ns);
 /*end*/
 	printa("@c\terror\t%d\t%s\t%d\t%@d\n", @error);

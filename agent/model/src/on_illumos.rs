@@ -31,7 +31,7 @@ const LIST: &[(&str, OnIllumos)] = &[
     (
         "op_phase_seconds_total",
         Yes(
-            "sched off-cpu and wakeup; log is asleep in zil_commit, disk asleep in zio_wait (fbt); throttle, upcall, recall and reclaim count as lock",
+            "sched off-cpu and wakeup; log is asleep in zil_commit, disk in zio_wait, throttle in dmu_tx_wait (fbt); upcall, recall and reclaim count as lock",
         ),
     ),
     (

@@ -192,7 +192,7 @@ impl Running {
             parts.exports = false;
         }
         if times_operations && failure.fault == Some(Complaint::NoProbe) {
-            if ["zil_commit", "zio_wait"]
+            if ["zil_commit", "zio_wait", "dmu_tx_wait"]
                 .iter()
                 .any(|p| failure.why.contains(p))
             {

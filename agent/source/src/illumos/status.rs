@@ -66,7 +66,7 @@ pub fn of_phases(nfs: &ProbeStatus, parts: Parts) -> ProbeStatus {
                 .into();
     } else if !parts.zfs && nfs.state.measures() {
         state = ProbeState::Fallback;
-        reason = "zil_commit or zio_wait cannot be traced: waits for the log and for disks count as lock".into();
+        reason = "zil_commit, zio_wait or dmu_tx_wait cannot be traced: waits for the log, for disks and for the throttle count as lock".into();
     } else if nfs.state == ProbeState::Fallback {
         state = ProbeState::Attached;
         reason.clear();
@@ -75,7 +75,7 @@ pub fn of_phases(nfs: &ProbeStatus, parts: Parts) -> ProbeStatus {
         probe: "sched".into(),
         program: "phases".into(),
         hook: "sched:::off-cpu, sched:::wakeup".into(),
-        gives: "phases of operations: cpu, runqueue, log, disk, lock".into(),
+        gives: "phases of operations: cpu, runqueue, log, disk, throttle, lock".into(),
         required: false,
         state,
         reason,

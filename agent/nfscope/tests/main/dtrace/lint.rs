@@ -140,6 +140,7 @@ fn times_are_first_assigned_with_64_bits() {
                 "self->kind",
                 "self->in_log",
                 "self->in_disk",
+                "self->in_throttle",
                 "self->version",
                 "self->stable",
                 "self->pool",

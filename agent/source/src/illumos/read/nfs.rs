@@ -46,8 +46,8 @@ pub fn read(totals: &Totals, phases: Option<Phases>, s: &mut Snapshot) -> [u64; 
             _ => {}
         }
         if let (Some(p), true) = (phases, version != "4") {
-            let waits = ["runqueue_ns", "log_ns", "disk_ns", "lock_ns"].map(of);
-            let [runqueue, log, disk, lock] = waits.map(seconds);
+            let waits = ["runqueue_ns", "log_ns", "disk_ns", "throttle_ns", "lock_ns"].map(of);
+            let [runqueue, log, disk, throttle, lock] = waits.map(seconds);
             // All sums are of one frame and of the same operations.
             let cpu = of("op_ns").saturating_sub(waits.iter().sum());
             s.counter(&f::OP_PHASE, [version, op, "cpu"], seconds(cpu));
@@ -55,6 +55,10 @@ pub fn read(totals: &Totals, phases: Option<Phases>, s: &mut Snapshot) -> [u64; 
             if p.storage {
                 s.counter(&f::OP_PHASE, [version, op, "log"], log);
                 s.counter(&f::OP_PHASE, [version, op, "disk"], disk);
+            }
+            // One of those that have no series before they first occur.
+            if throttle > 0.0 {
+                s.counter(&f::OP_PHASE, [version, op, "throttle"], throttle);
             }
             s.counter(&f::OP_PHASE, [version, op, "lock"], lock);
         }

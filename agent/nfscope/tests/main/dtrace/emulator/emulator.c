@@ -44,10 +44,10 @@ typedef struct { int p_id, p_threads, p_detached_threads, p_maxthreads; } SVCPOO
 typedef struct { uint32_t rq_prog, rq_vers; } svc_req_t;
 
 /* Phases of operations, by the names that nfscope has for them. */
-enum { CPU, RUNQUEUE, LOG, DISK, LOCK, PHASES };
-static const char *phases[PHASES] = { "cpu", "runqueue", "log", "disk", "lock" };
+enum { CPU, RUNQUEUE, LOG, DISK, THROTTLE, LOCK, PHASES };
+static const char *phases[PHASES] = { "cpu", "runqueue", "log", "disk", "throttle", "lock" };
 /* Of so many requests one is a COMMIT: a multiple of 22, the operations of NFSv3. */
-enum { THREADS = 4, OPS = 64, EVERY = 176 };
+enum { THREADS = 4, OPS = 64, EVERY = 352 };
 
 /* What one thread did. */
 typedef struct {
@@ -86,16 +86,20 @@ static uint64_t run_delay(void)
 	return sscanf(text, "%llu %llu", &on, &delay) == 2 ? delay : 0;
 }
 
-/* Sleeps, and counts how long it was neither on a CPU nor waiting for one. */
+/*
+ * Sleeps, and counts how long it was neither on a CPU nor waiting for one: between two values, as it may lose its CPU between the
+ * readings of its clocks.
+ */
 static void asleep(int phase, int us)
 {
-	uint64_t wall = WALL, on = ON_CPU, delay = run_delay();
+	uint64_t wide = run_delay() + ON_CPU, wall = WALL, narrow = ON_CPU + run_delay();
 	usleep(us);
-	uint64_t other = run_delay() - delay + (ON_CPU - on);
+	narrow = run_delay() + ON_CPU - narrow;
 	wall = WALL - wall;
-	if (truth->in_op && wall > other) {
-		truth->phase[phase] += wall - other;
-		truth->around[phase] += wall - other;
+	wide = ON_CPU + run_delay() - wide;
+	if (truth->in_op) {
+		truth->phase[phase] += wall > wide ? wall - wide : 0;
+		truth->around[phase] += wall > narrow ? wall - narrow : 0;
 	}
 }
 
@@ -111,7 +115,7 @@ static void spa_sync(spa_t *spa)
 static void dmu_tx_wait(dmu_tx_t *tx)
 {
 	KERNELX_DMU_TX_WAIT_ENTRY(tx);
-	asleep(LOCK, 2000);
+	asleep(THROTTLE, 10000);
 	KERNELX_DMU_TX_WAIT_RETURN();
 	truth->throttles++;
 }
@@ -168,13 +172,15 @@ static void work(uint64_t i)
 	uint64_t object = i / EVERY;
 	zilog_t zilog = { &spa, object % 7 == 3 ? 2 : object % 7 == 4 ? 1 : 0 };
 	zio_t zio = { 0, 0 };
+	dmu_tx_t tx = { &dsl_pool };
 	uint64_t on = ON_CPU, delay = run_delay();
 	truth->in_op = 1;
 	/* First: a thread that has used its CPU for long is about to lose it, which shall not happen behind the last reading. */
-	while (ON_CPU - on < 20000000)
+	while (ON_CPU - on < 40000000)
 		;
 	zil_commit(&zilog, object);
 	zio_wait(&zio);
+	dmu_tx_wait(&tx);
 	asleep(LOCK, 10000);
 	truth->in_op = 0;
 	truth->phase[RUNQUEUE] += run_delay() - delay;
