@@ -66,6 +66,17 @@ DASHBOARD = dashboard(
                 "Bps", (q.rate("nfscope_thread_io_bytes_total", "instance, op"), "{{instance}} {{op}}"),
             ),
             timeseries(
+                "Requests at a time",
+                "Requests that the device has under way on average while it has any. Where it rises with the load and the "
+                "device's mean stays, the device serves many at once: more threads get more from it.",
+                "none",
+                (
+                    f'({q.total(DEVICE, "instance, device", CHOSEN)}) / '
+                    f'({q.rate("nfscope_block_busy_seconds_total", "instance, device", CHOSEN)})',
+                    "{{instance}} {{device}}",
+                ),
+            ),
+            timeseries(
                 "In flight", "Requests issued and not completed. Where it rises, the device completes fewer requests than it gets.",
                 "none", (q.by("instance, device", q.of("nfscope_block_inflight", CHOSEN)), "{{instance}} {{device}}"),
             ),

@@ -34,6 +34,17 @@ def log(fs: str, what: str, written: str) -> list:
             (q.count("nfscope_log_commit_seconds", VOLUME, where), f"{NAMED} writes"),
         ),
         timeseries(
+            f"{what}: waits per write",
+            "How many waits one write of the log ends: threads that wait at the same time share it. Where it is near the number "
+            "of threads, all of them wait for the log, and more threads share each write.",
+            "none",
+            (
+                f'({q.count("nfscope_log_wait_seconds", VOLUME, where)}) / '
+                f'({q.count("nfscope_log_commit_seconds", VOLUME, where)})',
+                NAMED,
+            ),
+        ),
+        timeseries(
             f"{what}: {written}",
             "99 of 100 writes of the log itself are done in less. A rise is the log's device: slow, or busy with other things.",
             "s", (q.quantile(0.99, "nfscope_log_commit_seconds", VOLUME, where), f"{NAMED} p99"),

@@ -75,7 +75,7 @@ DASHBOARD = dashboard(
                 "Waits for daemons",
                 "Time of nfsd threads that sleep until rpc.mountd, rpc.idmapd, rpc.svcgssd or nfsdcld answers, by what they ask; 100 % "
                 "keeps one thread asleep. A rise is a slow name service, or a daemon that does not answer.",
-                "percentunit", (q.rate("nfscope_upcall_wait_seconds_sum", "instance, upcall"), "{{instance}} {{upcall}}"),
+                "percentunit", (q.total("nfscope_upcall_wait_seconds", "instance, upcall"), "{{instance}} {{upcall}}"),
             ),
             timeseries(
                 "Questions to daemons",

@@ -6,7 +6,7 @@ use crate::rules;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::spread;
 use crate::thresholds::{
-    BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT,
+    BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT, SATURATED,
 };
 use nfscope_model::finding::{
     Diagnosis, Evidence, Finding, Headroom, Kind, RuledOut, Severity, Verdict,
@@ -50,9 +50,11 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
             BEGIN_SHARE
         };
         // Behind few threads a cause has little of residence, and yet fills the threads' time.
-        let reached = |share: f64, result: &RuleResult| {
-            share >= threshold || (share >= MIN_BESIDE_SHARE && result.of_threads >= threshold)
+        let few_threads = breakdown.saturated.is_none_or(|s| s >= SATURATED);
+        let beside = |share: f64, result: &RuleResult| {
+            few_threads && share >= MIN_BESIDE_SHARE && result.of_threads >= threshold
         };
+        let reached = |share, result: &RuleResult| share >= threshold || beside(share, result);
         match result.share {
             Some(share)
                 if result.condition

@@ -43,7 +43,7 @@ thresholds! {
         "It is more than all other causes together.";
     MIN_BESIDE_SHARE = 0.05, "5 %":
         "A cause that fills the threads' time needs this share of residence, too.",
-        "Behind very few threads even the queue of a healthy server hides what the threads do.";
+        "Behind very few threads even the queue of a healthy server hides what the threads do. Where a thread is free most of the time, nothing is hidden, and the share of residence decides.";
     FELT_SECONDS = 0.5, "0.5 s":
         "One wait or one request of this length counts whatever their number.",
         "A person or a program that waits for one request feels half a second.";

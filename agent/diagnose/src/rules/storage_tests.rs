@@ -153,6 +153,25 @@ fn a_log_device_is_judged_by_what_is_written_to_it() {
     assert!(!none.contains("bypass"), "{none}");
 }
 
+/// A queue hides what the threads do only where they are too few.
+#[test]
+fn behind_few_threads_a_smaller_share_is_enough() {
+    let with = |saturated| Server {
+        queue: 10e-3,
+        log: 3e-3,
+        saturated,
+        ..SERVER
+    };
+    let few = with(0.9).diagnosis();
+    assert_eq!(
+        kinds(&few),
+        ["thread_starvation", "slow_intent_log"],
+        "{few:#?}"
+    );
+    let enough = with(0.0).diagnosis();
+    assert!(!kinds(&enough).contains(&"slow_intent_log"), "{enough:#?}");
+}
+
 /// Two pools, of which one has an export whose commits go past its log device.
 #[test]
 fn pools_are_judged_one_by_one() {
