@@ -19,7 +19,9 @@ set_up_dtrace() {
     have "dtrace $(<"$dir/release") is unpacked"
     return
   fi
-  apt_suites="$apt_suites $dtrace_suite"
+  # For this alone: kernels and OpenZFS are the newest of the other suites.
+  local suites=$apt_suites
+  apt_suites="$suites $dtrace_suite"
   private_lists_read=
   read_private_lists
   rm -rf "$new" "$dir"
@@ -29,6 +31,8 @@ set_up_dtrace() {
   run "dtrace of $dtrace_suite: unpacking" "check the space left: df -h $lab, and that it runs: the end of $log" \
     unpack_dtrace "$new" "$dir"
   mv "$new" "$dir"
+  apt_suites=$suites
+  private_lists_read=
 }
 
 # unpack_dtrace <directory to fill> <directory that it will be>

@@ -159,6 +159,11 @@ impl Compiler {
             "there is no D compiler at {}: run tests/setup/setup.sh dtrace",
             path.display()
         );
+        let release = fs::read_to_string(cache.join("lab/dtrace/release")).unwrap();
+        assert!(
+            release.starts_with("2.0.7"),
+            "emulator/publish.py knows the files of DTrace 2.0.7, and this is {release}"
+        );
         let alone = fs::File::create("/run/nfscope-dtrace-test.lock").unwrap();
         rustix::fs::flock(&alone, rustix::fs::FlockOperation::LockExclusive).unwrap();
         Some(Compiler {
