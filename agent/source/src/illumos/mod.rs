@@ -41,6 +41,8 @@ use totals::Totals;
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// Frames come each second. A reading waits so long for one that is newer than the last reading's.
 const FRAME_TIMEOUT: Duration = Duration::from_millis(1500);
+/// A set of statistics is whole when the next begins, a second later.
+const KSTAT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Frames that are kept until they are taken.
 const KEEP: usize = 4;
 
@@ -89,6 +91,10 @@ pub fn check(tools: Tools) -> Report {
     let facts = facts(&tools);
     let mut source = Illumos::new(tools, &Options::default(), Patience::USUAL);
     source.wait_for_scripts();
+    if let Some(kstat) = source.kstat.child() {
+        kstat.wait_for(KSTAT_TIMEOUT, |inbox| inbox.made > 0);
+    }
+    source.tick();
     let probes = source.probes();
     let can = nfscope_model::probe::times_operations(&probes);
     let whole = probes.iter().all(|p| p.state == ProbeState::Attached);

@@ -1,7 +1,7 @@
 //! From frames to what an admin reads: the pages and commands of the whole program, from what scripts are known to print.
 
 use super::played::Played;
-use super::tools::Agent;
+use super::tools::{Agent, nfscope};
 use crate::fixture::said;
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -160,6 +160,36 @@ fn frames_reach_every_view() {
     ] {
         assert!(metrics.contains(line), "{line}:\n{metrics}");
     }
+}
+
+#[test]
+fn check_says_that_every_script_runs() {
+    let played = Played::new();
+    SLOW_LOG.play(&played);
+    let mut check = nfscope(&played.dtrace, &played.kstat);
+    let (code, out, error) = said(&check.args(["check", "--json"]).output().unwrap());
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (code, &report["verdict"]),
+        (0, &"full".into()),
+        "{out}{error}"
+    );
+    let programs = report["probes"].as_array().unwrap().iter();
+    let programs: Vec<_> = programs.map(|p| p["program"].as_str().unwrap()).collect();
+    assert_eq!(
+        programs,
+        ["nfs", "phases", "rpc", "zil", "txg", "io", "kstat"]
+    );
+    // Without what it is told to run it says where that should be.
+    let none = played.dir.path("none");
+    let (code, out, _) = said(&nfscope(&none, &none).arg("check").output().unwrap());
+    assert_eq!(code, 1);
+    let missing = format!(
+        "no   dtrace            {}\n      fix: install it",
+        none.display()
+    );
+    assert!(out.contains(&missing), "{out}");
+    assert!(out.contains("No such file or directory"), "{out}");
 }
 
 #[test]
