@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn one_that_does_not_listen_is_killed() {
-        let started = shell("trap '' TERM; echo; while :; do sleep 1000; done").unwrap();
+        let started = shell("trap '' TERM; echo; exec sleep 1000").unwrap();
         started.wait_for(Duration::from_secs(60), |inbox| inbox.made > 0);
         drop(started);
     }
