@@ -1,13 +1,14 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|arm64|bench]...     (default: all)
+#   tests/setup/setup.sh [build|machines|monitoring|dtrace|zfs|lab|all|rt|arm64|bench]...     (default: all)
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
 #   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
 #   monitoring  two releases of Prometheus, and what generates the dashboards
+#   dtrace      a D compiler, with which the tests try the scripts for illumos
 #   zfs         OpenZFS, compiled for two of the kernels: ten minutes on two cores
-#   lab         machines, monitoring and zfs
+#   lab         machines, monitoring, dtrace and zfs
 #   all         build and lab
 #   rt          the same kernels with PREEMPT_RT, for LAB_FLAVOUR=rt (docs/develop/lab.md); in none of the others
 #   arm64       what LAB_FLAVOUR=arm64 needs: a cross compiler, QEMU for arm64, and Debian's arm64 root and kernel to boot;
@@ -49,6 +50,8 @@ machine_packages=(
 . "$here/arm64.sh"
 # shellcheck source=tests/setup/bench.sh
 . "$here/bench.sh"
+# shellcheck source=tests/setup/dtrace.sh
+. "$here/dtrace.sh"
 
 as_root=()
 need_root() {
@@ -185,23 +188,24 @@ set_up_machines() {
   set_up_kernels
 }
 
-build='' machines='' monitoring='' zfs='' rt='' arm64='' bench=''
+build='' machines='' monitoring='' dtrace='' zfs='' rt='' arm64='' bench=''
 for part in "${@:-all}"; do
   case $part in
   build) build=yes ;;
   machines) machines=yes ;;
   monitoring) monitoring=yes ;;
+  dtrace) dtrace=yes ;;
   zfs) zfs=yes ;;
   rt) rt=yes ;;
   arm64) build=yes machines=yes arm64=yes ;;
   bench) bench=yes ;;
-  lab) machines=yes monitoring=yes zfs=yes ;;
-  all) build=yes machines=yes monitoring=yes zfs=yes ;;
+  lab) machines=yes monitoring=yes dtrace=yes zfs=yes ;;
+  all) build=yes machines=yes monitoring=yes dtrace=yes zfs=yes ;;
   -h | --help)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|zfs|lab|all|rt|arm64|bench]..." ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|dtrace|zfs|lab|all|rt|arm64|bench]..." ;;
   esac
 done
 
@@ -219,6 +223,7 @@ fi
 [ -z "$build" ] || set_up_build
 [ -z "$machines" ] || set_up_machines
 [ -z "$monitoring" ] || set_up_monitoring
+[ -z "$dtrace" ] || set_up_dtrace
 [ -z "$zfs" ] || set_up_zfs
 [ -z "$rt" ] || set_up_rt_kernels
 [ -z "$arm64" ] || set_up_arm64

@@ -81,7 +81,7 @@ labels! {
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
     FINDING = "kind": "stuck_requests, retry_later, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
-    PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block";
+    PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block; on illumos nfsd, sched, zfs, block, kstat";
     PROGRAM = "program": "program names, see /probes; all";
     WHY = "reason": "why a probe is not attached in the first place; empty where it is";
     LOST = "reason": "what was lost, see the help of the family";

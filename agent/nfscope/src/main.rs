@@ -35,6 +35,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             })?;
         }
         Command::Check(args) => {
+            if let Some(name) = &args.show_script {
+                print(&nfscope_source::script(name)?)?;
+                return Ok(ExitCode::SUCCESS);
+            }
             let mut report = nfscope_source::check();
             report.facts.push(privileges::fact());
             if args.json {

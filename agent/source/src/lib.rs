@@ -1,14 +1,19 @@
 //! Where snapshots come from. Only a source talks to a kernel.
 //!
-//! [`source`] says what every source does, one folder for each operating system does it, and this file picks one at compile
-//! time. [`mounts`], [`privileges`] and [`hostname`] answer for every system what callers outside this crate ask.
+//! [`source`] says what every source does, one folder for each operating system does it, and this file picks one: at compile
+//! time, but that the one for illumos, which runs two programs and reads what they print, is built everywhere and can be asked
+//! for ([`illumos`]). [`mounts`], [`privileges`] and [`hostname`] answer for every system what callers outside this crate ask.
 
+mod clock;
 pub mod hostname;
+mod illumos;
 #[cfg(target_os = "linux")]
 mod linux;
 pub mod mounts;
+mod nfs_names;
 pub mod privileges;
 pub mod source;
+mod top_k;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
@@ -26,12 +31,18 @@ pub use source::{MOST_PAIRS, Options, Source};
 /// Only what leaves nothing to measure: no permission to load any program, naming the missing capability; or an operating
 /// system without a source.
 pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
-    system::start(options)
+    match illumos::Tools::find() {
+        Some(tools) => illumos::start(tools, options),
+        None => system::start(options),
+    }
 }
 
 /// Asks the host what it offers, attaching and detaching every probe to be sure.
 pub fn check() -> Report {
-    system::check()
+    match illumos::Tools::find() {
+        Some(tools) => illumos::check(tools),
+        None => system::check(),
+    }
 }
 
 /// The kernel functions that an nfsd thread of this host sleeps in, the innermost first; empty without the right to see them.
@@ -41,5 +52,15 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
 
 /// The words of all probes, to name them by.
 pub fn words() -> impl Iterator<Item = &'static str> {
-    system::words()
+    let illumos = illumos::Tools::find().map(|_| illumos::WORDS);
+    let linux = system::words().filter(move |_| illumos.is_none());
+    illumos.into_iter().flatten().chain(linux)
+}
+
+/// The text of a D script for illumos, by its name.
+///
+/// # Errors
+/// A name that no script has.
+pub fn script(name: &str) -> anyhow::Result<String> {
+    illumos::show(name)
 }

@@ -1,23 +1,47 @@
 //! What this process may do, and how little of it is kept: capabilities on Linux, nothing yet elsewhere.
 
 #[cfg(target_os = "linux")]
-pub use crate::linux::host::capabilities::{confine, drop_all, fact, require};
+pub use crate::linux::host::capabilities::{drop_all, fact};
 #[cfg(target_os = "linux")]
 pub use crate::linux::load::maps::may_read_maps;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{confine, drop_all, fact, may_read_maps, require};
+pub use elsewhere::{drop_all, fact, may_read_maps};
+
+/// Checks that this process may measure. Programs that measure for it say so themselves.
+///
+/// # Errors
+/// Names what is missing, and the ways to give it.
+pub fn require() -> anyhow::Result<()> {
+    if crate::illumos::Tools::find().is_some() {
+        return Ok(());
+    }
+    #[cfg(target_os = "linux")]
+    return crate::linux::host::capabilities::require();
+    #[cfg(not(target_os = "linux"))]
+    Ok(())
+}
+
+/// Reduces this thread to what running needs, and says what that is. Programs that measure for it need what it has, whenever they
+/// are started again.
+///
+/// # Errors
+/// When the kernel refuses to take capabilities away, which no sane one does.
+pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow::Result<String> {
+    if crate::illumos::Tools::find().is_some() {
+        return Ok("kept all privileges, for scripts that are started again".to_owned());
+    }
+    #[cfg(target_os = "linux")]
+    return crate::linux::host::capabilities::confine(late_attach, still_reads);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (late_attach, still_reads);
+        Ok("kept all privileges: nfscope drops none on this operating system".to_owned())
+    }
+}
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use nfscope_model::host_report::Fact;
-
-    /// Nothing is needed to measure nothing; [`start`](crate::start) says why.
-    ///
-    /// # Errors
-    /// Never.
-    pub fn require() -> anyhow::Result<()> {
-        Ok(())
-    }
 
     /// What this process may do, for `nfscope check`.
     pub fn fact() -> Fact {
@@ -27,17 +51,6 @@ mod elsewhere {
             ok: true,
             fix: String::new(),
         }
-    }
-
-    /// Keeps every privilege that the process was started with, and says so.
-    ///
-    /// # Errors
-    /// Never.
-    pub fn confine(
-        _late_attach: bool,
-        _still_reads: impl FnOnce() -> bool,
-    ) -> anyhow::Result<String> {
-        Ok("kept all privileges: nfscope drops none on this operating system".to_owned())
     }
 
     /// Drops nothing.

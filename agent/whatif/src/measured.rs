@@ -147,7 +147,7 @@ impl Measured {
             residence: all.sum / requests,
             queue: queue.as_ref().and_then(Histogram::mean).unwrap_or(0.0),
             queue_p99: queue.as_ref().and_then(|h| h.quantile(0.99)).unwrap_or(0.0),
-            receive: phase("receive") + phase("upcall"),
+            receive: phase("receive"),
             framing,
             reply: phase("reply"),
             upcall: phase("upcall"),

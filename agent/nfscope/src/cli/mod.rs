@@ -95,7 +95,8 @@ Exit code:
 
 Examples:
   sudo nfscope check
-  sudo nfscope check --json";
+  sudo nfscope check --json
+  nfscope check --show-script nfs        the D script for operations, for illumos";
 
 const TOP_EXAMPLES: &str = "\
 Examples:
@@ -301,6 +302,9 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Print the D script that illumos's dtrace runs, instead of checking this host: nfs, rpc, zil, txg, io, slow
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    pub show_script: Option<String>,
 }
 
 /// `nfscope top`

@@ -2,6 +2,7 @@
 
 use crate::exposition::GROUPS;
 use nfscope_model::family::{ALL, Label};
+use nfscope_model::on_illumos::on_illumos;
 use nfscope_model::{Info, Kind};
 use std::fmt::Write;
 
@@ -26,6 +27,7 @@ pub fn plain() -> String {
         for l in f.labels {
             let _ = writeln!(out, "    {}: {}", l.name, l.values);
         }
+        let _ = writeln!(out, "    On illumos: {}.", on_illumos(f));
         out.push('\n');
     }
     out.push_str(NOTES);
@@ -61,6 +63,16 @@ pub fn markdown() -> String {
             cell(label.values)
         );
     }
+    out.push_str(ILLUMOS);
+    out.push_str("\n| family | on illumos |\n| --- | --- |\n");
+    for f in ALL {
+        let _ = writeln!(
+            out,
+            "| `{}` | {} |",
+            f.name,
+            cell(&on_illumos(f).to_string())
+        );
+    }
     out.push_str(BUCKETS);
     out.push_str("\n| families | edges in text | why |\n| --- | --- | --- |\n");
     for g in GROUPS {
@@ -74,6 +86,13 @@ const NOTES: &str = "\
 Histograms have few classic buckets. A scraper that asks for protobuf gets native histograms with four buckets for each power\n\
 of two. Counters and histograms count since the agent started. A family that this host cannot measure has no series;\n\
 `nfscope_probe_attached` gives the reason.\n";
+
+const ILLUMOS: &str = "
+## On illumos
+
+The families above are those of Linux. [illumos.md](illumos.md) has the same server on illumos. A family with *no* has no series there.
+Functions of the kernel (`fbt`) are private to a release: a script that needs one which is missing does not run.
+";
 
 const BUCKETS: &str = "
 ## Buckets

@@ -15,6 +15,8 @@ mod control;
 mod diagnose;
 mod diagnose_cli;
 mod docs;
+#[cfg(target_os = "linux")]
+mod dtrace;
 mod exposition;
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]

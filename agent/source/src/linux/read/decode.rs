@@ -1,5 +1,6 @@
 //! What every reader needs: histograms from rows, and series about the probes' own maps.
 
+pub use crate::clock::monotonic_ns;
 use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
 use nfscope_model::family as f;
@@ -26,12 +27,6 @@ pub fn sizes(scheme: Scheme, counts: &[u64], sum: u64) -> Histogram {
 /// Nanoseconds in seconds.
 pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-/// CLOCK_MONOTONIC, the clock of the probes.
-pub fn monotonic_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Events that a probe could not count, by reason; `map` has them by number.

@@ -12,7 +12,6 @@ mod decode;
 pub mod held;
 pub mod jbd2;
 pub mod logs;
-mod nfs_status;
 pub mod nfsd;
 pub mod probe_runs;
 pub mod slow_ops;

@@ -2,18 +2,16 @@
 //! measured by probe sched, which adds to the rows of probe nfsd and has no map of its own.
 
 use super::decode::{lost, monotonic_ns, seconds, sizes, time};
-use super::nfs_status::status;
 use crate::linux::host::procfs::{self, KernelCounts};
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
+use crate::nfs_names::{STABILITIES, status};
 use nfscope_model::family as f;
 use nfscope_model::{Scheme, Snapshot, op, phase};
 use nfscope_probes::types as t;
 use std::collections::{BTreeMap, BTreeSet};
 
 const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
-/// `enum stable_how` of NFS, by number.
-pub const STABILITIES: [&str; 3] = ["unstable", "data_sync", "file_sync"];
 
 /// What the probes counted, to compare with what the kernel counted.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Slow operations: asks the probes for them, and reads the ring that then exists.
 
 use super::decode::monotonic_ns;
-use super::nfs_status::status;
-use super::nfsd::{STABILITIES, op_name};
+use super::nfsd::op_name;
 use super::top_k::address;
 use crate::linux::host::file_handle::{Exports, Handle};
 use crate::linux::host::zfs_datasets::Datasets;
 use crate::linux::load::object::Loaded;
 use crate::linux::load::ring::Ring;
+use crate::nfs_names::{STABILITIES, status};
 use anyhow::Context;
 use nfscope_model::{OpPhases, SlowBatch, SlowFilter, SlowOp};
 use nfscope_probes::types as t;

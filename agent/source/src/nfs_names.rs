@@ -1,4 +1,7 @@
-//! Names of statuses, as the RFCs have them, lower case.
+//! Names that go with numbers of the protocol, as the RFCs have them, lower case.
+
+/// `enum stable_how` of NFS, by number.
+pub const STABILITIES: [&str; 3] = ["unstable", "data_sync", "file_sync"];
 
 /// The name of a status, which NFSv3 (RFC 1813 section 2.6) and NFSv4 (RFC 8881 section 15.1, RFC 8276 section 9) share
 /// where they share the number; a number without a name stays one.

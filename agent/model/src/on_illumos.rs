@@ -1,0 +1,305 @@
+//! Which families illumos has, and how: the one list that the reference page, `nfscope metrics` and the tests read.
+
+use crate::Info;
+
+/// How a family comes about on illumos.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnIllumos {
+    /// Measured by these probes, or by other means.
+    Yes(&'static str),
+    /// Not measured, for this reason: it has no series there.
+    No(&'static str),
+}
+
+impl std::fmt::Display for OnIllumos {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OnIllumos::Yes(how) => write!(f, "yes: {how}"),
+            OnIllumos::No(why) => write!(f, "no: {why}"),
+        }
+    }
+}
+
+use OnIllumos::{No, Yes};
+
+/// Families by name without the prefix `nfscope_`, as the metric table has them.
+const LIST: &[(&str, OnIllumos)] = &[
+    (
+        "op_duration_seconds",
+        Yes("nfsv3 and nfsv4 op-*-start to op-*-done, without the encoding of the reply"),
+    ),
+    (
+        "op_phase_seconds_total",
+        Yes(
+            "sched off-cpu and wakeup; log is asleep in zil_commit, disk in zio_wait, throttle in dmu_tx_wait (fbt); upcall, recall and reclaim count as lock",
+        ),
+    ),
+    (
+        "op_errors_total",
+        Yes("status in the results of op-*-done; operations that NFSv4.1 added have none"),
+    ),
+    (
+        "compound_duration_seconds",
+        Yes("nfsv4 compound-start to compound-done"),
+    ),
+    (
+        "compound_ops",
+        Yes("length of the results at compound-done"),
+    ),
+    (
+        "io_size_bytes",
+        Yes("counts in the results of op-read-done and op-write-done"),
+    ),
+    (
+        "write_total",
+        Yes("stable in the arguments of op-write-start"),
+    ),
+    (
+        "write_bytes_total",
+        Yes("count in the results of op-write-done"),
+    ),
+    (
+        "rpc_duration_seconds",
+        Yes("svc_queuereq to the return of svc_getreq (fbt); version 4 without its minor version"),
+    ),
+    (
+        "rpc_phase_seconds_total",
+        Yes("svc_queuereq, svc_getreq, rfs_dispatch, svc_sendreply (fbt)"),
+    ),
+    (
+        "upcall_wait_seconds",
+        No("questions to daemons have no stable probe"),
+    ),
+    (
+        "upcalls_total",
+        No("questions to daemons have no stable probe"),
+    ),
+    (
+        "rpc_queue_seconds",
+        Yes("svc_queuereq to svc_getreq by message (fbt)"),
+    ),
+    (
+        "rpc_received_bytes_total",
+        No("no probe tells the length of a call"),
+    ),
+    (
+        "rpc_sent_bytes_total",
+        No("no probe tells the length of a reply"),
+    ),
+    (
+        "rpc_dropped_total",
+        Yes("garbage only: badlen and xdrcall of kstats unix:0:rpc_*_server"),
+    ),
+    (
+        "rpc_no_clock_total",
+        Yes("requests whose arrival svc_queuereq did not see"),
+    ),
+    (
+        "reply_cache_total",
+        Yes("hit and miss: dupreqs and dupchecks of kstats unix:0:rpc_*_server"),
+    ),
+    (
+        "threads",
+        Yes("fields of the pool at svc_poll (fbt); pool is 1, the number of the NFS pool"),
+    ),
+    ("threads_busy", Yes("threads in svc_getreq (fbt)")),
+    (
+        "threads_limit",
+        Yes("p_maxthreads of the pool at svc_poll (fbt)"),
+    ),
+    ("thread_busy_seconds_total", Yes("time in svc_getreq (fbt)")),
+    (
+        "threads_saturated_seconds_total",
+        No("no probe fires when the last thread becomes busy"),
+    ),
+    ("stuck_requests", No("a frame has no requests in hand")),
+    (
+        "oldest_request_seconds",
+        No("a frame has no requests in hand"),
+    ),
+    (
+        "log_wait_seconds",
+        Yes("zil_commit where sync is not disabled (fbt)"),
+    ),
+    (
+        "log_commit_seconds",
+        Yes("zil_lwb_write_issue to zil_lwb_flush_vdevs_done (fbt)"),
+    ),
+    (
+        "log_bytes_total",
+        Yes("used bytes of blocks at zil_lwb_write_issue, in units of 4096 (fbt)"),
+    ),
+    (
+        "log_separate",
+        Yes("whether the newest block went to a separate device (fbt)"),
+    ),
+    (
+        "zfs_commits_total",
+        Yes("zil_commit and the property sync (fbt)"),
+    ),
+    (
+        "zfs_zil_commits_total",
+        No("the kernel keeps no kstats of the intent log"),
+    ),
+    (
+        "zfs_zil_writers_total",
+        No("the kernel keeps no kstats of the intent log"),
+    ),
+    (
+        "zfs_itx_bytes_total",
+        Yes("sdt zil-process-commit-itx and zil-process-normal-itx"),
+    ),
+    (
+        "zfs_txg_waits_total",
+        Yes("any: txg_wait_synced inside of zil_commit (fbt)"),
+    ),
+    (
+        "zfs_lwb_write_seconds",
+        Yes("zil_lwb_write_issue to zil_lwb_write_done (fbt)"),
+    ),
+    (
+        "zfs_lwb_flush_seconds",
+        Yes("zil_lwb_write_done to zil_lwb_flush_vdevs_done (fbt)"),
+    ),
+    ("zfs_txg_sync_seconds", Yes("spa_sync (fbt)")),
+    ("zfs_throttle_seconds", Yes("dmu_tx_wait (fbt)")),
+    (
+        "zfs_dataset_info",
+        No("a probe sees the last part of a dataset's name only"),
+    ),
+    (
+        "zfs_log_device_bytes_total",
+        No("no probe that is traced tells the disk of a log block"),
+    ),
+    (
+        "block_queue_seconds",
+        No("the io provider has no probe between queue and device"),
+    ),
+    (
+        "block_device_seconds",
+        Yes("io start to done by buffer; cache flushes do not pass these probes"),
+    ),
+    ("block_bytes_total", Yes("b_bcount at io done")),
+    ("block_fua_total", No("the io provider does not tell it")),
+    (
+        "block_inflight",
+        Yes("rcnt of the kstats of sd, blkdev and cmdk"),
+    ),
+    (
+        "block_busy_seconds_total",
+        Yes("rtime of the kstats of sd, blkdev and cmdk"),
+    ),
+    ("export_device_info", No("exports are not looked up")),
+    ("export_not_durable_info", No("exports are not looked up")),
+    (
+        "thread_io_bytes_total",
+        No("the kernel accounts no I/O to threads"),
+    ),
+    (
+        "client_ops_total",
+        Yes("ci_remote in the arguments of op-*-done"),
+    ),
+    (
+        "client_op_seconds_total",
+        Yes("ci_remote in the arguments of op-*-done"),
+    ),
+    (
+        "client_reply_seconds_total",
+        No("replies are not told apart by client"),
+    ),
+    ("client_rtt_seconds", No("no stable probe tells it")),
+    ("client_evictions_total", Yes("by the agent")),
+    (
+        "export_ops_total",
+        Yes("noi_shrpath in the arguments of op-*-done, since February 2020"),
+    ),
+    (
+        "export_op_seconds_total",
+        Yes("noi_shrpath in the arguments of op-*-done, since February 2020"),
+    ),
+    ("export_evictions_total", Yes("by the agent")),
+    ("cpus", Yes("kstats cpu:*:sys")),
+    (
+        "cpu_idle_seconds_total",
+        Yes("kstats cpu:*:sys:cpu_nsec_idle"),
+    ),
+    (
+        "bottleneck_active",
+        Yes("by the agent; findings that need what is missing here are unknown"),
+    ),
+    ("bottleneck_score_ratio", Yes("by the agent")),
+    ("build_info", Yes("by the agent")),
+    ("probe_attached", Yes("a program is a script")),
+    (
+        "probe_runs_total",
+        No("DTrace does not count the runs of a script"),
+    ),
+    (
+        "probe_run_seconds_total",
+        No("DTrace does not count the time of a script"),
+    ),
+    (
+        "kernel_memory_bytes",
+        No("DTrace does not tell the size of its buffers"),
+    ),
+    (
+        "events_lost_total",
+        Yes(
+            "what dtrace says it dropped: drops, aggregation_drops, dynamic_variable_drops, script_error; and unreadable lines",
+        ),
+    ),
+    ("map_entries", No("there are no maps")),
+    ("map_capacity", No("there are no maps")),
+    ("scrape_seconds", Yes("by the agent")),
+    (
+        "coverage_ratio",
+        Yes(
+            "timed over counted operations; replies from the duplicate request cache have no probe",
+        ),
+    ),
+    (
+        "kernel_ops_total",
+        Yes("kstats nfs:0:rfsproccnt_v3 and rfsproccnt_v4"),
+    ),
+    ("timed_ops_total", Yes("operations of script nfs")),
+    (
+        "kernel_rpcs_total",
+        No("the kernel counts the calls of other programs along with NFS"),
+    ),
+    ("timed_rpcs_total", No("there is no count to compare with")),
+    (
+        "kernel_io_bytes_total",
+        No("the kernel does not count them"),
+    ),
+    (
+        "timed_io_bytes_total",
+        No("there is no count to compare with"),
+    ),
+];
+
+/// Whether illumos has this family, and how.
+pub fn on_illumos(family: &Info) -> OnIllumos {
+    let found = LIST
+        .iter()
+        .find(|(name, _)| family.name.strip_prefix("nfscope_") == Some(name));
+    found.map_or(No("not listed"), |(_, how)| *how)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family::ALL;
+
+    #[test]
+    fn every_family_is_listed_in_the_order_of_the_table() {
+        let table: Vec<_> = ALL.iter().map(|f| f.name).collect();
+        let listed: Vec<_> = LIST
+            .iter()
+            .map(|(name, _)| format!("nfscope_{name}"))
+            .collect();
+        assert_eq!(listed, table);
+        for family in ALL {
+            assert_ne!(on_illumos(family), No("not listed"));
+        }
+    }
+}

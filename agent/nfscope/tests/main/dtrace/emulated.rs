@@ -1,0 +1,469 @@
+//! A server of illumos that knows what it did, traced by the scripts in a real D compiler, through the whole program.
+
+use super::tools::{Agent, Compiler, Dir, here, run};
+use nfscope_model::family as f;
+use nfscope_model::on_illumos::{OnIllumos, on_illumos};
+use nfscope_model::{Family, ProbeState, Snapshot};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Two operations each, on average, and at least 20,000 in all.
+const REQUESTS: &str = "24000";
+
+/// Plays illumos's dtrace: functions of the kernel are probes of the emulator, and types those of its library.
+const DTRACE: &str = r#"#!/bin/bash
+exec COMPILER -L LIB "$@" < <(sed -E 's/fbt:[a-z]+:([a-z_]+):(entry|return)/kernelx*:::\1-\2/g; s/sdt:zfs::/kernelx*:::/g')
+"#;
+
+/// Plays kstat: what the file `counts` says, each second.
+const KSTAT: &str = "#!/bin/bash\nwhile :; do date +%s; cat COUNTS; echo; sleep 1; done\n";
+
+struct Emulator {
+    process: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Emulator {
+    fn start(compiler: &Compiler, dir: &Dir) -> Emulator {
+        let emulator = here().join("emulator");
+        run(Command::new(emulator.join("build.sh"))
+            .arg(&compiler.path)
+            .arg(env!("CARGO_BIN_EXE_nfscope"))
+            .arg(&dir.0));
+        let mut process = Command::new(dir.path("emulator"))
+            .arg(REQUESTS)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Of programs of earlier tests.
+        let _ = fs::remove_dir_all("/run/dtrace");
+        run(Command::new(emulator.join("publish.py"))
+            .arg(dir.path("emulator"))
+            .arg(process.id().to_string()));
+        let out = BufReader::new(process.stdout.take().unwrap());
+        Emulator { process, out }
+    }
+
+    /// Lines of what it did, each in words.
+    fn work(&mut self) -> Vec<Vec<String>> {
+        self.process
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(b"\n")
+            .unwrap();
+        let lines = (&mut self.out).lines().map(Result::unwrap);
+        let lines = lines.take_while(|line| line != "end");
+        lines
+            .map(|line| line.split('\t').map(str::to_owned).collect())
+            .collect()
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all("/run/dtrace");
+    }
+}
+
+/// What it did, by the first word of a line.
+struct Truth(Vec<Vec<String>>);
+
+impl Truth {
+    /// Lines of this kind: their names and their numbers.
+    fn of<const N: usize>(&self, kind: &str) -> Vec<([&str; N], Vec<f64>)> {
+        let lines = self.0.iter().filter(|line| line[0] == kind);
+        lines
+            .map(|line| {
+                let names: Vec<&str> = line[1..=N].iter().map(String::as_str).collect();
+                let numbers = line[1 + N..].iter().map(|n| n.parse().unwrap());
+                (names.try_into().unwrap(), numbers.collect())
+            })
+            .collect()
+    }
+}
+
+fn kstat(counts: &Path, v3: f64, v4: f64) {
+    let text = format!(
+        "nfs:0:rfsproccnt_v3:class\tmisc\nnfs:0:rfsproccnt_v3:write\t{}\nnfs:0:rfsproccnt_v4:compound\t999\nnfs:0:rfsproccnt_v4:write\t{}\ncpu:0:sys:cpu_nsec_idle\t5000000000\nsd:0:sd0:rtime\t1.5\nsd:0:sd0,a:rtime\t1.25\nunix:0:rpc_cots_server:dupchecks\t10\nunix:0:rpc_cots_server:dupreqs\t2\nunix:0:rpc_cots_server:badlen\t1\nunix:0:rpc_cots_server:xdrcall\t3\n",
+        1000.0 + v3,
+        500.0 + v4
+    );
+    let new = counts.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, counts).unwrap();
+}
+
+fn count<const N: usize>(s: &Snapshot, family: &Family<N>, labels: [&str; N]) -> f64 {
+    s.hist(family, labels).map_or(0.0, |h| h.count() as f64)
+}
+
+/// All values of a family, by their labels.
+fn assert_counts<const N: usize>(s: &Snapshot, family: &Family<N>, expected: &[([&str; N], f64)]) {
+    let mut got: Vec<_> = s.numbers(family).filter(|(_, n)| *n > 0.0).collect();
+    let mut expected: Vec<_> = expected.iter().filter(|(_, n)| *n > 0.0).copied().collect();
+    got.sort_by(|a, b| a.0.cmp(&b.0));
+    expected.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(got, expected, "{}", family.info.name);
+}
+
+#[test]
+fn what_an_emulated_server_did_is_what_the_program_tells() {
+    let Some(compiler) = Compiler::find() else {
+        return;
+    };
+    let dir = Dir::new();
+    let mut emulator = Emulator::start(&compiler, &dir);
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let dtrace = DTRACE
+        .replace("COMPILER", &text(&compiler.path))
+        .replace("LIB", &text(&dir.path("lib")));
+    let dtrace = dir.program("dtrace", &dtrace);
+    let counts = dir.path("counts");
+    kstat(&counts, 0.0, 0.0);
+    let fake_kstat = dir.program("kstat", &KSTAT.replace("COUNTS", &text(&counts)));
+    let agent = Agent::start(&dtrace, &fake_kstat);
+    // Every script compiles, with all of its parts, and every probe that it names is enabled.
+    agent.until("attached", |s| {
+        let up = |p: &nfscope_model::ProbeStatus| p.state == ProbeState::Attached;
+        !s.probes.is_empty() && s.probes.iter().all(up) && s.value(&f::CPUS, []).is_some()
+    });
+    let slow = Slow::listen(&agent);
+    let before = agent.snapshot();
+    let truth = Truth(emulator.work());
+    let ops = truth.of::<2>("op");
+    let sum = |v3: bool| {
+        let of = ops
+            .iter()
+            .filter(|([v, op], _)| (*v == "3") == v3 && (v3 || *op != "null"));
+        of.map(|(_, n)| n[0]).sum::<f64>()
+    };
+    let (v3, v4) = (sum(true), sum(false));
+    assert!(v3 + v4 >= 20_000.0, "{v3} and {v4} operations");
+    kstat(&counts, v3, v4);
+    let all = |s: &Snapshot| {
+        s.histograms(&f::OP_DURATION)
+            .map(|(_, h)| h.count() as f64)
+            .sum::<f64>()
+    };
+    let expected: f64 = ops.iter().map(|(_, n)| n[0]).sum();
+    let one = |kind: &str| truth.of::<0>(kind)[0].1[0];
+    let requests_sent: f64 = truth.of::<1>("requests").iter().map(|(_, n)| n[0]).sum();
+    let committed: f64 = truth.of::<1>("commits").iter().map(|(_, n)| n[0]).sum();
+    // Each script prints at a time of its own.
+    let s = agent.until("all operations", |s| {
+        let kernel = ["3", "4"].map(|v| s.value(&f::KERNEL_OPS, [v]));
+        let all_of = |family: &Family<1>| {
+            s.histograms(family)
+                .map(|(_, h)| h.count() as f64)
+                .sum::<f64>()
+        };
+        let commits: f64 = s.numbers(&f::ZFS_COMMITS).map(|(_, n)| n).sum();
+        all(s) >= expected
+            && kernel == [Some(v3), Some(v4)]
+            && all_of(&f::RPC_DURATION) >= requests_sent
+            && commits >= committed
+            && all_of(&f::ZFS_THROTTLE) >= one("throttles")
+    });
+
+    operations(&s, &truth);
+    phases(&s, &truth);
+    requests(&s, &truth);
+    intent_log(&s, &truth);
+    kernel(&s, v3, v4);
+    let lost: Vec<_> = s
+        .numbers(&f::EVENTS_LOST)
+        .filter(|(_, n)| *n > 0.0)
+        .collect();
+    assert_eq!(lost, []);
+    exposition(&agent, &ops);
+    slow.compare(&truth);
+    block_devices(&agent);
+    assert!(s.at > before.at);
+    only_what_is_listed(&s);
+}
+
+/// `nfscope slow` for COMMITs that took more than 30 ms: of NFSv3 each does.
+struct Slow {
+    process: Child,
+}
+
+impl Slow {
+    fn listen(agent: &Agent) -> Slow {
+        let process = Command::new(env!("CARGO_BIN_EXE_nfscope"))
+            .args([
+                "slow",
+                "--json",
+                "--op",
+                "commit",
+                "--min-latency",
+                "30ms",
+                "--limit",
+                "10000",
+            ])
+            .args(["--url", &format!("http://{}", agent.address)])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        agent.until("listening", |s| {
+            let up = |p: &nfscope_model::ProbeStatus| {
+                p.program == "slow" && p.state == ProbeState::Attached
+            };
+            s.probes.iter().any(up)
+        });
+        Slow { process }
+    }
+
+    fn compare(mut self, truth: &Truth) {
+        let ops = truth.of::<2>("op");
+        let commits = ops
+            .iter()
+            .find(|(names, _)| *names == ["3", "commit"])
+            .unwrap()
+            .1[0] as usize;
+        let errors = truth.of::<2>("error");
+        let stale = errors
+            .iter()
+            .find(|(names, _)| *names == ["3", "commit"])
+            .map_or(0.0, |(_, n)| n[0]);
+        let out = BufReader::new(self.process.stdout.take().unwrap());
+        let mut seen = Vec::new();
+        for line in out.lines() {
+            let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+            // One of NFSv4 can be that slow, too, where it had no CPU.
+            if line["version"] != "3" {
+                continue;
+            }
+            assert_eq!(line["op"], "commit", "{line}");
+            assert!(line["duration_seconds"].as_f64() > Some(0.03), "{line}");
+            assert!(
+                line["export"].as_str().unwrap().starts_with("/export/"),
+                "{line}"
+            );
+            assert!(line["client"].is_string(), "{line}");
+            seen.push(line);
+            if seen.len() == commits {
+                break;
+            }
+        }
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let refused = seen.iter().filter(|line| line["status"] == "stale").count();
+        assert_eq!((seen.len(), refused as f64), (commits, stale));
+    }
+}
+
+/// Real ones of this machine: what this test writes is in what the scripts count.
+fn block_devices(agent: &Agent) {
+    let written = |s: &Snapshot| {
+        let of = s
+            .numbers(&f::BLOCK_BYTES)
+            .filter(|([_, op], _)| *op == "write");
+        of.map(|(_, n)| n).sum::<f64>()
+    };
+    let before = written(&agent.snapshot());
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dtrace-io");
+    let mut file = fs::File::create(&path).unwrap();
+    const BYTES: usize = 8 << 20;
+    file.write_all(&vec![1; BYTES]).unwrap();
+    file.sync_all().unwrap();
+    fs::remove_file(path).unwrap();
+    let s = agent.until("written", |s| written(s) - before >= BYTES as f64);
+    assert!(s.histograms(&f::BLOCK_DEVICE).all(|(_, h)| h.sum > 0.0));
+}
+
+/// The list of families that illumos has is true: no other is filled.
+fn only_what_is_listed(s: &Snapshot) {
+    for (family, _) in s.filled() {
+        assert!(
+            matches!(on_illumos(family), OnIllumos::Yes(_)),
+            "{}",
+            family.name
+        );
+    }
+    // By the agent itself, or by what this server does not do.
+    let elsewhere = [
+        "evictions",
+        "bottleneck",
+        "build_info",
+        "probe_attached",
+        "scrape_seconds",
+        "block_inflight",
+    ];
+    for family in nfscope_model::family::ALL {
+        let expected = matches!(on_illumos(family), OnIllumos::Yes(_))
+            && !elsewhere.iter().any(|w| family.name.contains(w));
+        assert!(
+            !expected || !s.series(family).is_empty(),
+            "{} is missing",
+            family.name
+        );
+    }
+}
+
+fn operations(s: &Snapshot, truth: &Truth) {
+    for ([version, op], n) in truth.of::<2>("op") {
+        let h = s.hist(&f::OP_DURATION, [version, op]);
+        let h = h.unwrap_or_else(|| panic!("no {op} of version {version}"));
+        assert_eq!(h.count() as f64, n[0], "{version} {op}");
+        // Its own clock, read inside and outside of the probes.
+        let [inner, outer] = [n[1] / 1e9, n[2] / 1e9];
+        assert!(
+            inner <= h.sum && h.sum <= outer,
+            "{version} {op}: {inner} {} {outer}",
+            h.sum
+        );
+    }
+    assert_eq!(
+        s.histograms(&f::OP_DURATION).count(),
+        truth.of::<2>("op").len()
+    );
+    let errors: Vec<_> = truth.of::<2>("error");
+    let errors: Vec<_> = errors
+        .iter()
+        .map(|([v, op], n)| ([*v, *op, if *v == "3" { "stale" } else { "delay" }], n[0]))
+        .collect();
+    assert_counts(s, &f::OP_ERRORS, &errors);
+    for ([version], n) in truth.of::<1>("compound") {
+        assert_eq!(count(s, &f::COMPOUND_DURATION, [version]), n[0]);
+        let ops = s.hist(&f::COMPOUND_OPS, [version]).unwrap();
+        assert_eq!((ops.count() as f64, ops.sum), (n[0], n[1]));
+    }
+    for ([version, op], n) in truth.of::<2>("bytes") {
+        assert_eq!(s.hist(&f::IO_SIZE, [version, op]).unwrap().sum, n[0]);
+    }
+    let stable = truth.of::<2>("stable");
+    let how = |i: &str| ["unstable", "data_sync", "file_sync"][i.parse::<usize>().unwrap()];
+    let of = |which: usize| -> Vec<_> {
+        stable
+            .iter()
+            .map(|([v, i], n)| ([*v, how(i)], n[which]))
+            .collect()
+    };
+    assert_counts(s, &f::WRITE, &of(0));
+    assert_counts(s, &f::WRITE_BYTES, &of(1));
+    // Operations without arguments, NULL and SEQUENCE, belong to nobody.
+    let total: f64 = truth.of::<2>("op").iter().map(|(_, n)| n[0]).sum();
+    for (kind, family) in [("client", &f::CLIENT_OPS), ("export", &f::EXPORT_OPS)] {
+        let named = truth.of::<1>(kind);
+        let mut expected: Vec<_> = named.iter().map(|(name, n)| (*name, n[0])).collect();
+        let rest = total - expected.iter().map(|(_, n)| n).sum::<f64>();
+        expected.push((["other"], rest));
+        assert_counts(s, family, &expected);
+    }
+}
+
+fn requests(s: &Snapshot, truth: &Truth) {
+    let mut queued = 0.0;
+    for ([version], n) in truth.of::<1>("requests") {
+        let h = s.hist(&f::RPC_DURATION, [version]).unwrap();
+        assert_eq!(h.count() as f64, n[0]);
+        let phases = ["queue", "receive", "execute", "reply"];
+        let phases = phases.map(|p| s.value(&f::RPC_PHASE, [version, p]).unwrap());
+        assert!(phases.iter().all(|p| *p > 0.0), "{phases:?}");
+        assert!((phases.iter().sum::<f64>() - h.sum).abs() < 1e-6);
+        queued += n[0];
+    }
+    assert_eq!(count(s, &f::RPC_QUEUE, ["1"]), queued);
+    assert_eq!(s.value(&f::THREADS, ["1"]), Some(4.0));
+    assert_eq!(s.value(&f::THREADS_LIMIT, ["1"]), Some(16.0));
+    assert_eq!(s.value(&f::THREADS_BUSY, ["1"]), Some(0.0));
+    let busy = s.value(&f::THREAD_BUSY, ["1"]).unwrap();
+    let resident: f64 = s.histograms(&f::RPC_DURATION).map(|(_, h)| h.sum).sum();
+    let queue = s.hist(&f::RPC_QUEUE, ["1"]).unwrap().sum;
+    assert!(
+        (busy + queue - resident).abs() < 0.02 * resident,
+        "{busy} {queue} {resident}"
+    );
+}
+
+fn intent_log(s: &Snapshot, truth: &Truth) {
+    let named = |kind: &str, names: &[&'static str], which: usize| -> Vec<([&str; 2], f64)> {
+        let lines = truth.of::<1>(kind);
+        let name = |i: &str| names[i.parse::<usize>().unwrap()];
+        lines
+            .iter()
+            .map(|([i], n)| (["tank", name(i)], n[which]))
+            .collect()
+    };
+    let commits = named("commits", &["standard", "always", "disabled"], 0);
+    assert_counts(s, &f::ZFS_COMMITS, &commits);
+    let waited: f64 = commits[..2].iter().map(|(_, n)| n).sum();
+    assert_eq!(count(s, &f::LOG_WAIT, ["zfs", "tank"]), waited);
+    let kinds = named("itx", &["indirect", "copied", "needcopy"], 0);
+    assert_counts(s, &f::ZFS_ITX_BYTES, &kinds);
+    let mut blocks = 0.0;
+    for (labels, n) in named("lwb", &["main", "separate"], 0) {
+        assert_eq!(count(s, &f::ZFS_LWB_WRITE, labels), n);
+        assert_eq!(count(s, &f::ZFS_LWB_FLUSH, labels), n);
+        blocks += n;
+    }
+    assert_eq!(count(s, &f::LOG_COMMIT, ["zfs", "tank"]), blocks);
+    for ([_, target], n) in named("lwb", &["main", "separate"], 1) {
+        assert_eq!(s.value(&f::LOG_BYTES, ["zfs", "tank", target]), Some(n));
+    }
+    let one = |kind: &str| truth.of::<0>(kind)[0].1[0];
+    assert_eq!(
+        s.value(&f::ZFS_TXG_WAITS, ["tank", "any"]),
+        Some(one("txg_waits"))
+    );
+    assert_eq!(count(s, &f::ZFS_TXG_SYNC, ["tank"]), one("syncs"));
+    assert_eq!(count(s, &f::ZFS_THROTTLE, ["tank"]), one("throttles"));
+    assert!(s.value(&f::LOG_SEPARATE, ["zfs", "tank"]).is_some());
+}
+
+/// The kernel's own accounts of each thread are the truth: its CPU time, and its time without a CPU. They are read inside and outside
+/// of the probes. On a busy machine a thread may lose its CPU between the two, which no account tells apart.
+fn phases(s: &Snapshot, truth: &Truth) {
+    let total = s.hist(&f::OP_DURATION, ["3", "commit"]).unwrap().sum;
+    let of = |phase| s.value(&f::OP_PHASE, ["3", "commit", phase]).unwrap();
+    let phases = truth.of::<1>("phase");
+    let all: Vec<_> = phases
+        .iter()
+        .map(|([phase], ns)| (*phase, of(phase), ns[0] / 1e9, ns[1] / 1e9))
+        .collect();
+    eprintln!("phases: measured, and true inside and around: {all:.4?}; in all {total:.4}");
+    for (phase, got, inside, around) in &all {
+        assert!(
+            inside * 0.98 <= *got && *got <= around * 1.02,
+            "{phase}: {got}, between {inside} and {around} in truth"
+        );
+    }
+    let sum: f64 = all.iter().map(|(_, got, _, _)| got).sum();
+    assert!((sum / total - 1.0).abs() < 1e-6, "{sum} of {total}");
+    let inside: f64 = all.iter().map(|(_, _, inside, _)| inside).sum();
+    let around: f64 = all.iter().map(|(_, _, _, around)| around).sum();
+    assert!(
+        inside * 0.99 <= total && total <= around * 1.01,
+        "{total}, between {inside} and {around} in truth"
+    );
+}
+
+fn kernel(s: &Snapshot, v3: f64, v4: f64) {
+    for (version, n) in [("3", v3), ("4", v4)] {
+        assert_eq!(s.value(&f::TIMED_OPS, [version]), Some(n));
+        assert_eq!(s.value(&f::COVERAGE, [version]), Some(1.0));
+    }
+    assert_counts(s, &f::REPLY_CACHE, &[(["hit"], 2.0), (["miss"], 8.0)]);
+    assert_eq!(s.value(&f::RPC_DROPPED, ["garbage"]), Some(4.0));
+    assert_eq!(s.value(&f::CPU_IDLE, []), Some(5.0));
+    assert_counts(s, &f::BLOCK_BUSY, &[(["sd0"], 1.5)]);
+}
+
+/// The same counts in the exposition.
+fn exposition(agent: &Agent, ops: &[([&str; 2], Vec<f64>)]) {
+    let text = agent.get("/metrics");
+    for ([version, op], n) in ops {
+        let line = format!(
+            "nfscope_op_duration_seconds_count{{version=\"{version}\",op=\"{op}\"}} {}",
+            n[0]
+        );
+        assert!(text.contains(&line), "{line}");
+    }
+}

@@ -1,0 +1,10 @@
+//! The source for illumos on this machine: with programs that play `dtrace` and `kstat`, and with a real D compiler.
+
+mod buckets;
+mod emulated;
+mod faults;
+mod frames;
+mod lint;
+mod manifest;
+mod played;
+mod tools;

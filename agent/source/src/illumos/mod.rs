@@ -1,0 +1,412 @@
+//! illumos: scripts that `dtrace` runs, and what `kstat` says of the kernel's own counts.
+//!
+//! Both are children of the agent, and print text: the D language and these commands are the public interface of the system, and
+//! a child that fails takes nothing with it. [`scripts`] has the scripts, [`frame`] reads what they print, [`runner`] keeps the
+//! children running, [`totals`] adds up over restarts, and [`read`] makes a snapshot of it. The files are built on every
+//! system: with other programs in place of the two ([`tools`]) the source runs anywhere.
+
+mod child;
+mod complaint;
+mod frame;
+mod kstat;
+mod read;
+mod runner;
+pub mod scripts;
+mod slow_ops;
+mod status;
+mod tools;
+mod totals;
+
+use crate::clock::monotonic_ns;
+use crate::source::{Options, Source};
+use anyhow::Context;
+use child::Child;
+use complaint::Complaint;
+use frame::Event;
+use kstat::Stats;
+use nfscope_model::family as f;
+use nfscope_model::host_report::{Fact, Report, Verdict};
+use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use read::accounting::Accounting;
+use read::kernel::Kernel;
+use read::nfs::Phases;
+use runner::{Patience, Runner, Step};
+use scripts::{OPTIONS, Parts, SCRIPTS, SLOW, Script};
+use slow_ops::{Lines, Listening};
+use std::time::{Duration, Instant};
+pub use tools::Tools;
+use totals::Totals;
+
+/// For scripts to compile and to enable their probes.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// Frames come each second. A reading waits so long for one that is newer than the last reading's.
+const FRAME_TIMEOUT: Duration = Duration::from_millis(1500);
+/// A set of statistics is whole when the next begins, a second later.
+const KSTAT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Frames that are kept until they are taken.
+const KEEP: usize = 4;
+
+struct Running {
+    script: &'static Script,
+    runner: Runner<Event>,
+    totals: Totals,
+    /// The clock of its last frame.
+    at_ns: u64,
+}
+
+struct Illumos {
+    tools: Tools,
+    parts: Parts,
+    scripts: Vec<Running>,
+    kstat: Runner<Stats>,
+    kernel: Kernel,
+    accounting: Accounting,
+    listening: Option<Listening>,
+    began: Duration,
+    /// The moment of the last snapshot, and the frame that it was made of.
+    last: Duration,
+    last_frame: u64,
+}
+
+/// The words of the probes here.
+pub const WORDS: [&str; 4] = ["nfsd", "sched", "zfs", "block"];
+
+/// See [`crate::start`].
+pub fn start(tools: Tools, options: &Options) -> anyhow::Result<Box<dyn Source>> {
+    let mut source = Illumos::new(tools, options, Patience::USUAL);
+    source.wait_for_scripts();
+    let lacking = source
+        .scripts
+        .iter()
+        .filter_map(|r| r.runner.failure())
+        .find(|failure| failure.fault == Some(Complaint::Privileges));
+    if let Some(failure) = lacking {
+        anyhow::bail!("{}; {}", failure.why, status::PRIVILEGES);
+    }
+    Ok(Box::new(source))
+}
+
+/// See [`crate::check`].
+pub fn check(tools: Tools) -> Report {
+    let facts = facts(&tools);
+    let mut source = Illumos::new(tools, &Options::default(), Patience::USUAL);
+    source.wait_for_scripts();
+    if let Some(kstat) = source.kstat.child() {
+        kstat.wait_for(KSTAT_TIMEOUT, |inbox| inbox.made > 0);
+    }
+    source.tick();
+    let probes = source.probes();
+    let can = nfscope_model::probe::times_operations(&probes);
+    let whole = probes.iter().all(|p| p.state == ProbeState::Attached);
+    Report {
+        verdict: match (can, whole) {
+            (true, true) => Verdict::Full,
+            (true, false) => Verdict::Degraded,
+            (false, _) => Verdict::None,
+        },
+        facts,
+        exports: Vec::new(),
+        probes,
+        unseen: status::unseen(),
+    }
+}
+
+fn facts(tools: &Tools) -> Vec<Fact> {
+    let system = rustix::system::uname();
+    let words = [system.sysname(), system.release(), system.version()];
+    let words = words.map(|w| w.to_string_lossy().into_owned());
+    let fact = |name: &str, value: String, ok: bool, fix: &str| Fact {
+        name: name.to_owned(),
+        value,
+        ok,
+        fix: fix.to_owned(),
+    };
+    let tool = |name: &str, path: &std::ffi::OsStr| {
+        let there = std::path::Path::new(path).is_file();
+        let value = path.to_string_lossy().into_owned();
+        let fix = if there { "" } else { "install it" };
+        fact(name, value, there, fix)
+    };
+    vec![
+        fact("operating system", words.join(" "), true, ""),
+        tool("dtrace", &tools.dtrace),
+        tool("kstat", &tools.kstat),
+    ]
+}
+
+/// Reads the text of scripts.
+impl child::Reader for frame::Parser {
+    type Value = Event;
+
+    fn feed(&mut self, text: &[u8], done: &mut dyn FnMut(Event)) {
+        frame::Parser::feed(self, text, done);
+    }
+
+    fn bad(&self) -> u64 {
+        frame::Parser::bad(self)
+    }
+}
+
+/// A `dtrace` that runs this text.
+fn dtrace<R: child::Reader>(
+    tools: &Tools,
+    text: String,
+    reader: R,
+    keep: usize,
+) -> std::io::Result<Child<R::Value>> {
+    let mut arguments: Vec<String> = OPTIONS
+        .iter()
+        .flat_map(|o| ["-x".into(), (*o).into()])
+        .collect();
+    // Not as an argument: dtrace repeats the whole of it in front of each message.
+    arguments.extend(["-s".into(), "/dev/stdin".into()]);
+    Child::start(&tools.dtrace, &arguments, text, reader, keep)
+}
+
+impl Running {
+    /// Does what is due, and takes what the script has printed.
+    fn tick(&mut self, tools: &Tools, parts: &mut Parts, kernel: &mut Kernel) {
+        let Running {
+            script,
+            runner,
+            totals,
+            at_ns,
+        } = self;
+        let times_operations = script.required;
+        let step = runner.tick(
+            Instant::now(),
+            || dtrace(tools, script.text(*parts), frame::Parser::default(), KEEP),
+            |event| match event {
+                Event::Hello(_) if times_operations => kernel.began(monotonic_ns()),
+                Event::Hello(_) | Event::Slow(_) => {}
+                Event::Frame(frame) => {
+                    *at_ns = (*at_ns).max(frame.at);
+                    totals.add(&frame);
+                }
+            },
+        );
+        if step != Step::Ended {
+            return;
+        }
+        totals.restart();
+        let Some(failure) = runner.failure() else {
+            return;
+        };
+        // What this host lacks of a script is left out of it.
+        let before = *parts;
+        if failure.fault == Some(Complaint::NoExports) {
+            parts.exports = false;
+        }
+        if times_operations && failure.fault == Some(Complaint::NoProbe) {
+            if ["zil_commit", "zio_wait", "dmu_tx_wait"]
+                .iter()
+                .any(|p| failure.why.contains(p))
+            {
+                parts.zfs = false;
+            } else if failure.why.contains("sched:::") {
+                parts.phases = false;
+            }
+        }
+        if *parts != before {
+            runner.hurry();
+        }
+    }
+}
+
+impl Illumos {
+    fn new(tools: Tools, options: &Options, patience: Patience) -> Illumos {
+        let running = |script| Running {
+            script,
+            runner: Runner::new(patience),
+            totals: Totals::default(),
+            at_ns: 0,
+        };
+        Illumos {
+            tools,
+            parts: Parts {
+                phases: options.phases,
+                ..Parts::ALL
+            },
+            scripts: SCRIPTS.iter().map(running).collect(),
+            kstat: Runner::new(patience),
+            kernel: Kernel::default(),
+            accounting: Accounting::new(options.max_clients, options.max_exports),
+            listening: None,
+            began: Duration::from_nanos(monotonic_ns()),
+            last: Duration::ZERO,
+            last_frame: 0,
+        }
+    }
+
+    fn tick(&mut self) {
+        let tools = &self.tools;
+        let kernel = &mut self.kernel;
+        let kstat = || {
+            let arguments = kstat::ARGUMENTS.map(str::to_owned);
+            let reader = kstat::Parser::default();
+            Child::start(&tools.kstat, &arguments, String::new(), reader, KEEP)
+        };
+        self.kstat
+            .tick(Instant::now(), kstat, |stats| kernel.add(stats));
+        for running in &mut self.scripts {
+            running.tick(tools, &mut self.parts, kernel);
+        }
+    }
+
+    /// Until every script prints, or has ended with nothing to try again at once.
+    fn wait_for_scripts(&mut self) {
+        let begun = Instant::now();
+        loop {
+            self.tick();
+            let pending = self.scripts.iter().filter_map(|r| r.runner.child());
+            let Some(next) = pending.into_iter().find(|c| c.inbox().made == 0) else {
+                return;
+            };
+            let left = START_TIMEOUT.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            // One that has ended is noticed at the next tick.
+            next.wait_for(left.min(Duration::from_millis(100)), |inbox| inbox.made > 0);
+        }
+    }
+
+    /// Until the script for operations has a frame that no snapshot was made of.
+    fn wait_for_frame(&mut self) {
+        let begun = Instant::now();
+        loop {
+            self.tick();
+            let nfs = &self.scripts[0];
+            let left = FRAME_TIMEOUT.saturating_sub(begun.elapsed());
+            if nfs.at_ns > self.last_frame || left.is_zero() || !nfs.runner.runs() {
+                return;
+            }
+            if let Some(child) = nfs.runner.child() {
+                child.wait_for(left, |inbox| !inbox.values.is_empty());
+            }
+        }
+    }
+
+    fn phases(&self) -> Option<Phases> {
+        self.parts.phases.then_some(Phases {
+            storage: self.parts.zfs,
+        })
+    }
+
+    fn lost(&self, s: &mut Snapshot) {
+        for word in WORDS {
+            let mut all = std::collections::BTreeMap::<_, u64>::new();
+            let of_word = self.scripts.iter().filter(|r| r.script.probe == word);
+            for (reason, n) in of_word.flat_map(|r| r.runner.lost()) {
+                *all.entry(reason).or_default() += n;
+            }
+            for (reason, n) in all {
+                s.counter(&f::EVENTS_LOST, [word, reason], n as f64);
+            }
+        }
+    }
+}
+
+impl Source for Illumos {
+    fn snapshot(&mut self) -> Snapshot {
+        let s = self.peek();
+        self.accounting.publish();
+        s
+    }
+
+    fn peek(&mut self) -> Snapshot {
+        self.wait_for_frame();
+        let nfs = &self.scripts[0];
+        // Rates are over the time between two frames. Without one the clock goes on all the same.
+        let at = match nfs.at_ns > self.last_frame {
+            true => Duration::from_nanos(nfs.at_ns),
+            false => Duration::from_nanos(monotonic_ns()),
+        };
+        let at = at.max(self.last);
+        (self.last, self.last_frame) = (at, nfs.at_ns);
+        let mut s = Snapshot::new(at);
+        s.began = self.began;
+        s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
+        let release = rustix::system::uname();
+        s.kernel = Some(release.release().to_string_lossy().into_owned());
+        let timed = read::nfs::read(&nfs.totals, self.phases(), &mut s);
+        self.accounting
+            .read(&nfs.totals, self.parts.exports, &mut s);
+        self.kernel.coverage(nfs.at_ns, timed, &mut s);
+        let [_, rpc, zil, txg, io] = &self.scripts[..] else {
+            unreachable!("one for each of SCRIPTS")
+        };
+        read::rpc::read(&rpc.totals, &mut s);
+        read::zfs::zil(&zil.totals, &mut s);
+        read::zfs::txg(&txg.totals, &mut s);
+        read::block::read(&io.totals, &mut s);
+        if let Some(stats) = self.kernel.newest() {
+            read::block::kernel(stats, &mut s);
+        }
+        self.kernel.read(&mut s);
+        self.lost(&mut s);
+        s.probes = self.probes();
+        s
+    }
+
+    fn probes(&self) -> Vec<ProbeStatus> {
+        let mut all = Vec::new();
+        for running in &self.scripts {
+            let failure = running.runner.failure();
+            let runs = running.runner.runs();
+            let status = status::of_script(running.script, runs, failure, self.parts);
+            all.push(status);
+        }
+        all.insert(1, status::of_phases(&all[0], self.parts));
+        if let Some(runner) = self.listening.as_ref().map(Listening::runner) {
+            let status = status::of_script(&SLOW, runner.runs(), runner.failure(), self.parts);
+            all.push(status);
+        }
+        all.push(status::of_kstat(self.kstat.runs(), self.kstat.failure()));
+        all
+    }
+
+    fn poll(&mut self) {
+        self.tick();
+    }
+
+    fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
+        let Some(want) = want else {
+            self.listening = None;
+            return Ok(());
+        };
+        anyhow::ensure!(
+            self.scripts[0].runner.runs(),
+            "NFS operations are not timed here; `nfscope check` says why"
+        );
+        match &mut self.listening {
+            // The latency is in the script, all else is looked at here.
+            Some(listening) if listening.over() == want.over => listening.change(want.clone()),
+            _ => self.listening = Some(Listening::new(want.clone(), Patience::USUAL)),
+        }
+        Ok(())
+    }
+
+    fn take_slow(&mut self) -> SlowBatch {
+        let Some(listening) = &mut self.listening else {
+            return SlowBatch::default();
+        };
+        let over = u64::try_from(listening.over().as_nanos()).unwrap_or(u64::MAX);
+        let text = SLOW.text(self.parts).replace("OVER_NS", &over.to_string());
+        let (tools, lines) = (&self.tools, Lines::default());
+        listening.take(|| dtrace(tools, text, lines, slow_ops::KEEP))
+    }
+}
+
+/// The text of a script with all of its parts, for a person.
+///
+/// # Errors
+/// A name that no script has: the names are listed.
+pub fn show(name: &str) -> anyhow::Result<String> {
+    let all = || SCRIPTS.iter().chain([&SLOW]);
+    let script = all().find(|s| s.name == name);
+    let names = || all().map(|s| s.name).collect::<Vec<_>>().join(", ");
+    let script =
+        script.with_context(|| format!("no script is called {name}; there are {}", names()))?;
+    Ok(script.text(Parts::ALL))
+}

@@ -1,0 +1,219 @@
+//! Slow operations: a script of its own, which runs while somebody asks for them.
+
+use super::child::{Child, Reader};
+use super::frame::{Event, Parser};
+use super::read::nfs::version;
+use super::runner::{Patience, Runner};
+use super::scripts::op_of;
+use crate::nfs_names::{STABILITIES, status};
+use nfscope_model::{SlowBatch, SlowFilter, SlowOp};
+use std::net::IpAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Operations that are kept until they are taken, twenty times a second.
+pub const KEEP: usize = 10_000;
+
+/// What the script prints.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// It runs.
+    Hello,
+    /// An operation.
+    Slow(Box<SlowOp>),
+}
+
+/// Reads the script's text.
+#[derive(Debug, Default)]
+pub struct Lines(Parser);
+
+impl Reader for Lines {
+    type Value = Line;
+
+    fn feed(&mut self, text: &[u8], done: &mut dyn FnMut(Line)) {
+        let mut unreadable = 0;
+        self.0.feed(text, &mut |event| match event {
+            Event::Hello(_) => done(Line::Hello),
+            Event::Slow(line) => match decode(&line) {
+                Some(op) => done(Line::Slow(Box::new(op))),
+                None => unreadable += 1,
+            },
+            Event::Frame(_) => {}
+        });
+        self.0.add_bad(unreadable);
+    }
+
+    fn bad(&self) -> u64 {
+        self.0.bad()
+    }
+}
+
+/// Time of day, version, probe, duration, status, bytes, stability, client, export.
+fn decode(line: &str) -> Option<SlowOp> {
+    let fields: Vec<_> = line.split('\t').collect();
+    let [at, number, probe, ns, code, bytes, stable, client, export] = fields[..] else {
+        return None;
+    };
+    let version = version(number)?;
+    let op = op_of(probe)?;
+    let stability = STABILITIES.get(stable.parse::<usize>().ok()?);
+    let bytes: u64 = bytes.parse().ok()?;
+    Some(SlowOp {
+        at: SystemTime::UNIX_EPOCH + Duration::from_nanos(at.parse().ok()?),
+        client: client.parse().ok(),
+        version: version.to_owned(),
+        op: op.to_owned(),
+        export: Some(export.to_owned()).filter(|e| e.starts_with('/')),
+        dataset: None,
+        inode: None,
+        bytes: matches!(op, "read" | "write").then_some(bytes),
+        stability: stability.filter(|_| op == "write").map(|s| (*s).to_owned()),
+        status: match code.parse().ok()? {
+            0 => "ok".to_owned(),
+            code => status(version == "3", code),
+        },
+        duration: Duration::from_nanos(ns.parse().ok()?),
+        phases: None,
+    })
+}
+
+/// Somebody asks for slow operations.
+#[derive(Debug)]
+pub struct Listening {
+    filter: SlowFilter,
+    runner: Runner<Line>,
+    /// When the second began that is counted, and how many operations it had.
+    second: (Instant, u32),
+    /// What of the running process was left out so far.
+    left_out: u64,
+}
+
+impl Listening {
+    /// Nothing runs before the first [`take`](Listening::take).
+    pub fn new(filter: SlowFilter, patience: Patience) -> Listening {
+        Listening {
+            filter,
+            runner: Runner::new(patience),
+            second: (Instant::now(), 0),
+            left_out: 0,
+        }
+    }
+
+    /// The latency from which on operations are asked for.
+    pub fn over(&self) -> Duration {
+        self.filter.over
+    }
+
+    /// Asks for others of the same latency.
+    pub fn change(&mut self, filter: SlowFilter) {
+        self.filter = filter;
+    }
+
+    /// The process.
+    pub fn runner(&self) -> &Runner<Line> {
+        &self.runner
+    }
+
+    /// What has come since the last call; `start` starts the script.
+    pub fn take(&mut self, start: impl FnOnce() -> std::io::Result<Child<Line>>) -> SlowBatch {
+        let mut batch = SlowBatch::default();
+        let now = Instant::now();
+        let Listening {
+            filter,
+            runner,
+            second,
+            left_out,
+        } = self;
+        let overflowed = runner.child().map_or(0, |c| c.inbox().overflowed);
+        batch.left_out += overflowed.saturating_sub(std::mem::replace(left_out, overflowed));
+        runner.tick(now, start, |line| {
+            let Line::Slow(op) = line else { return };
+            let op_wanted = filter.ops.is_empty() || filter.ops.contains(&op.op);
+            if !op_wanted || !from(&op, filter.client) {
+                return;
+            }
+            if now.saturating_duration_since(second.0) >= Duration::from_secs(1) {
+                *second = (now, 0);
+            }
+            if second.1 >= filter.per_second {
+                batch.left_out += 1;
+                return;
+            }
+            second.1 += 1;
+            batch.ops.push(*op);
+        });
+        batch
+    }
+}
+
+fn from(op: &SlowOp, client: Option<IpAddr>) -> bool {
+    client.is_none_or(|wanted| op.client == Some(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> (Vec<Line>, u64) {
+        let mut out = Vec::new();
+        let mut lines = Lines::default();
+        lines.feed(text.as_bytes(), &mut |l| out.push(l));
+        (out, lines.bad())
+    }
+
+    #[test]
+    fn a_line_is_an_operation() {
+        let (all, bad) = lines(
+            "@hello\tslow\n@slow\t1700000000000000001\t42\top-write-done\t12000000\t10008\t4096\t2\tfe80::3\t/export/with space\n\
+             @slow\t5\t3\top-commit-done\t40000000\t0\t0\t0\tunknown\t<unknown>\n@slow\t5\t3\top-none-done\t1\t0\t0\t0\tx\ty\nnoise\n",
+        );
+        assert_eq!((all.len(), bad), (3, 1));
+        let Line::Slow(op) = &all[1] else { panic!() };
+        assert_eq!(
+            (&*op.version, &*op.op, &*op.status),
+            ("4.2", "write", "delay")
+        );
+        assert_eq!(op.stability.as_deref(), Some("file_sync"));
+        assert_eq!(op.bytes, Some(4096));
+        assert_eq!(op.export.as_deref(), Some("/export/with space"));
+        assert_eq!(op.client, "fe80::3".parse().ok());
+        assert_eq!(op.duration, Duration::from_millis(12));
+        let Line::Slow(op) = &all[2] else { panic!() };
+        assert_eq!((op.client, &op.export, op.bytes), (None, &None, None));
+    }
+
+    #[test]
+    fn the_filter_and_its_limit_hold() {
+        let mut text = String::from("@hello\tslow\n");
+        for i in 0..10 {
+            let op = ["write", "commit"][i % 2];
+            text += &format!(
+                "@slow\t5\t3\top-{op}-done\t40000000\t0\t0\t0\t10.0.0.{}\t/e\n",
+                i % 4
+            );
+        }
+        let filter = |ops: &[&str], client: Option<&str>, per_second| SlowFilter {
+            over: Duration::from_millis(10),
+            ops: ops.iter().map(|o| (*o).to_owned()).collect(),
+            client: client.map(|c| c.parse().unwrap()),
+            per_second,
+        };
+        for (filter, expected) in [
+            (filter(&[], None, 1000), (10, 0)),
+            (filter(&["commit"], None, 1000), (5, 0)),
+            (filter(&["commit"], Some("10.0.0.1"), 1000), (3, 0)),
+            (filter(&[], None, 4), (4, 6)),
+        ] {
+            let mut listening = Listening::new(filter, Patience::USUAL);
+            let printed = text.clone();
+            let start = || {
+                let script = ["-c".to_owned(), "cat".to_owned()];
+                Child::start("/bin/sh".as_ref(), &script, printed, Lines::default(), KEEP)
+            };
+            assert_eq!(listening.take(start), SlowBatch::default());
+            let child = listening.runner().child().unwrap();
+            child.wait_for(Duration::from_secs(60), |inbox| inbox.open == 0);
+            let batch = listening.take(|| unreachable!());
+            assert_eq!((batch.ops.len(), batch.left_out), expected);
+        }
+    }
+}

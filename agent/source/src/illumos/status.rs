@@ -1,0 +1,183 @@
+//! How the scripts stand, in the words of the probes, and what no script can tell.
+
+use super::complaint::Complaint;
+use super::runner::Failure;
+use super::scripts::{Parts, Script};
+use nfscope_model::host_report::Unseen;
+use nfscope_model::{ProbeState, ProbeStatus};
+
+/// What lets a process trace the kernel.
+pub const PRIVILEGES: &str = "run it by pfexec as a user with the profile Primary Administrator, as root, or as the service of \
+    deploy/smf/nfscope.xml, which has the privileges dtrace_kernel, dtrace_proc and dtrace_user";
+
+/// State, reason and fix.
+fn stands(runs: bool, failure: Option<&Failure>, module: &str) -> (ProbeState, String, String) {
+    let Some(failure) = failure.filter(|_| !runs) else {
+        return match runs {
+            true => (ProbeState::Attached, String::new(), String::new()),
+            false => (ProbeState::Waiting, "it is starting".into(), String::new()),
+        };
+    };
+    let why = failure.why.clone();
+    match failure.fault {
+        Some(Complaint::Privileges) => (ProbeState::Unsupported, why, PRIVILEGES.into()),
+        Some(Complaint::NoProbe) => (
+            ProbeState::Waiting,
+            why,
+            format!(
+                "it is tried again: these probes belong to {module}; where that is loaded, this release lacks one of them"
+            ),
+        ),
+        _ => (ProbeState::Waiting, why, "it is started again".into()),
+    }
+}
+
+/// The status of a script.
+pub fn of_script(
+    script: &Script,
+    runs: bool,
+    failure: Option<&Failure>,
+    parts: Parts,
+) -> ProbeStatus {
+    let (mut state, mut reason, fix) = stands(runs, failure, script.module);
+    if script.required && runs && !parts.exports {
+        state = ProbeState::Fallback;
+        reason = "the probes of this release do not tell the export".into();
+    }
+    ProbeStatus {
+        probe: script.probe.into(),
+        program: script.name.into(),
+        hook: script.hooks.into(),
+        gives: script.gives.into(),
+        required: script.required,
+        state,
+        reason,
+        fix,
+    }
+}
+
+/// Phases are measured by the script for operations, and have a probe of their own elsewhere.
+pub fn of_phases(nfs: &ProbeStatus, parts: Parts) -> ProbeStatus {
+    let (mut state, mut reason) = (nfs.state, nfs.reason.clone());
+    if !parts.phases {
+        state = ProbeState::Unsupported;
+        reason =
+            "left out by --no-phases, or the probes sched:::off-cpu and sched:::wakeup are missing"
+                .into();
+    } else if !parts.zfs && nfs.state.measures() {
+        state = ProbeState::Fallback;
+        reason = "zil_commit, zio_wait or dmu_tx_wait cannot be traced: waits for the log, for disks and for the throttle count as lock".into();
+    } else if nfs.state == ProbeState::Fallback {
+        state = ProbeState::Attached;
+        reason.clear();
+    }
+    ProbeStatus {
+        probe: "sched".into(),
+        program: "phases".into(),
+        hook: "sched:::off-cpu, sched:::wakeup".into(),
+        gives: "phases of operations: cpu, runqueue, log, disk, throttle, lock".into(),
+        required: false,
+        state,
+        reason,
+        fix: nfs.fix.clone(),
+    }
+}
+
+/// The kernel's own counts.
+pub fn of_kstat(runs: bool, failure: Option<&Failure>) -> ProbeStatus {
+    let (state, reason, fix) = stands(runs, failure, "the kernel");
+    ProbeStatus {
+        probe: "kstat".into(),
+        program: "kstat".into(),
+        hook: "nfs:0:rfsproccnt_*, unix:0:rpc_*_server, cpu, disks".into(),
+        gives: "coverage, reply cache, CPUs, busy time of block devices".into(),
+        required: false,
+        state,
+        reason,
+        fix,
+    }
+}
+
+/// What has no probe here.
+pub fn unseen() -> Vec<Unseen> {
+    let all = [
+        (
+            "NFSv2 and NFSACL",
+            "the kernel has no probes for them; kstats nfs:0:rfsproccnt_v2 and nfs_acl:0:aclproccnt_* count their calls",
+        ),
+        (
+            "replies from the duplicate request cache and refused requests",
+            "the operation's probes do not fire for them, while kstat counts them: coverage is below 1 by their share",
+        ),
+        (
+            "arguments of operations that NFSv4.1 added",
+            "no provider describes them: such operations are timed and have no status, client and export",
+        ),
+        (
+            "round-trip times of clients, bytes of requests",
+            "no stable probe tells them",
+        ),
+    ];
+    let unseen = |(what, why): (&str, &str)| Unseen {
+        what: what.to_owned(),
+        why: why.to_owned(),
+    };
+    all.into_iter().map(unseen).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::illumos::scripts::SCRIPTS;
+
+    #[test]
+    fn each_fault_has_its_state_and_its_fix() {
+        let failure = |fault| Failure {
+            why: "because".into(),
+            fault,
+        };
+        let of = |runs, fault: Option<Option<Complaint>>| {
+            let failure = fault.map(failure);
+            let s = of_script(&SCRIPTS[0], runs, failure.as_ref(), Parts::ALL);
+            (s.state, s.reason, s.fix)
+        };
+        assert_eq!(of(true, None).0, ProbeState::Attached);
+        assert_eq!(of(false, None).0, ProbeState::Waiting);
+        let (state, reason, fix) = of(false, Some(Some(Complaint::Privileges)));
+        assert_eq!((state, &*reason), (ProbeState::Unsupported, "because"));
+        assert!(fix.contains("dtrace_kernel"));
+        let (state, _, fix) = of(false, Some(Some(Complaint::NoProbe)));
+        assert_eq!(state, ProbeState::Waiting);
+        assert!(fix.contains("nfssrv"), "{fix}");
+        // Of one that runs again nobody needs to know why the one before ended.
+        assert_eq!(
+            of(true, Some(None)),
+            (ProbeState::Attached, String::new(), String::new())
+        );
+    }
+
+    #[test]
+    fn phases_follow_the_script_that_measures_them() {
+        let nfs = of_script(
+            &SCRIPTS[0],
+            true,
+            None,
+            Parts {
+                exports: false,
+                ..Parts::ALL
+            },
+        );
+        assert_eq!(nfs.state, ProbeState::Fallback);
+        assert_eq!(of_phases(&nfs, Parts::ALL).state, ProbeState::Attached);
+        let without = Parts {
+            zfs: false,
+            ..Parts::ALL
+        };
+        assert_eq!(of_phases(&nfs, without).state, ProbeState::Fallback);
+        let none = Parts {
+            phases: false,
+            ..Parts::ALL
+        };
+        assert_eq!(of_phases(&nfs, none).state, ProbeState::Unsupported);
+    }
+}

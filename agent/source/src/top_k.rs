@@ -1,0 +1,251 @@
+//! The busiest clients and exports: who has a series of its own, and what counts for `other`.
+
+use nfscope_model::Snapshot;
+use nfscope_model::family::Family;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Operations and their time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum {
+    pub ops: u64,
+    pub ns: u64,
+    /// Sending replies.
+    pub reply_ns: u64,
+}
+
+impl Sum {
+    pub fn add(&mut self, other: Sum) {
+        self.ops += other.ops;
+        self.ns += other.ns;
+        self.reply_ns += other.reply_ns;
+    }
+}
+
+impl Sum {
+    pub fn since(self, before: Sum) -> Sum {
+        Sum {
+            ops: self.ops.saturating_sub(before.ops),
+            ns: self.ns.saturating_sub(before.ns),
+            reply_ns: self.reply_ns.saturating_sub(before.reply_ns),
+        }
+    }
+}
+
+/// How fast yesterday's work is forgotten when the busiest are chosen.
+const HALF_LIFE: Duration = Duration::from_secs(300);
+/// How much busier a newcomer must be, so that two of a size do not take turns.
+const MARGIN: f64 = 1.1;
+
+/// A name's account.
+#[derive(Debug, Default)]
+pub struct Named {
+    /// What it has, since it is named.
+    pub sum: Sum,
+    /// What of that has been published.
+    published: Sum,
+}
+
+/// The busiest `most` names of one kind. In any span of time what was counted is the sum of what the named and `other`
+/// gained, and none of them ever falls: a name that loses its series takes along what was published of it, and leaves the rest to `other`.
+#[derive(Debug)]
+pub struct TopK {
+    most: usize,
+    pub named: BTreeMap<String, Named>,
+    /// What each name counts for in the choice.
+    weight: HashMap<String, f64>,
+    evictions: u64,
+    /// What named ones did while they were named, those included that are so no more.
+    credited: Sum,
+    other: Sum,
+}
+
+impl TopK {
+    pub fn new(most: usize) -> Self {
+        TopK {
+            most,
+            named: BTreeMap::new(),
+            weight: HashMap::new(),
+            evictions: 0,
+            credited: Sum::default(),
+            other: Sum::default(),
+        }
+    }
+
+    /// Adds what each name did since the last reading, `since` ago.
+    pub fn add(&mut self, deltas: &BTreeMap<String, Sum>, since: Duration) {
+        let fade = 0.5f64.powf(since.as_secs_f64() / HALF_LIFE.as_secs_f64());
+        self.weight.retain(|_, w| {
+            *w *= fade;
+            *w > 0.01
+        });
+        // The least busy of too many names are forgotten: they would not be chosen.
+        let bound = 4 * self.most + 4096;
+        if self.weight.len() > bound {
+            let mut all: Vec<f64> = self.weight.values().copied().collect();
+            all.sort_by(f64::total_cmp);
+            let least = all[all.len() - bound / 2];
+            self.weight.retain(|_, w| *w > least);
+        }
+        for (name, d) in deltas {
+            *self.weight.entry(name.clone()).or_default() += d.ops as f64;
+        }
+        self.choose(deltas.keys());
+        for (name, d) in deltas {
+            if let Some(named) = self.named.get_mut(name) {
+                named.sum.add(*d);
+                self.credited.add(*d);
+            }
+        }
+    }
+
+    /// Gives the busiest of `active` a place, in front of those that are not as busy any more.
+    fn choose<'a>(&mut self, active: impl Iterator<Item = &'a String>) {
+        let weight = |name: &str| self.weight.get(name).copied().unwrap_or_default();
+        let mut new: Vec<(&String, f64)> = active
+            .filter(|n| !self.named.contains_key(*n))
+            .map(|n| (n, weight(n)))
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        new.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut old: Vec<(String, f64)> =
+            self.named.keys().map(|n| (n.clone(), weight(n))).collect();
+        old.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut old = old.into_iter();
+        for (name, w) in new {
+            if self.named.len() >= self.most {
+                match old.next() {
+                    Some((least, lw)) if w > lw * MARGIN => {
+                        if let Some(n) = self.named.remove(&least) {
+                            self.credited.ops -= n.sum.ops - n.published.ops;
+                            self.credited.ns -= n.sum.ns - n.published.ns;
+                            self.credited.reply_ns -= n.sum.reply_ns - n.published.reply_ns;
+                        }
+                        self.evictions += 1;
+                    }
+                    _ => return,
+                }
+            }
+            self.named.insert(name.clone(), Named::default());
+        }
+    }
+
+    /// The sums as they stand now have been published.
+    pub fn publish(&mut self) {
+        for named in self.named.values_mut() {
+            named.published = named.sum;
+        }
+    }
+
+    /// What is not named, of `total`. It never falls: the rows may be ahead of totals that were read before.
+    pub fn settle(&mut self, total: Sum) {
+        let unnamed = |total: u64, credited| total.saturating_sub(credited);
+        self.other.ops = self.other.ops.max(unnamed(total.ops, self.credited.ops));
+        self.other.ns = self.other.ns.max(unnamed(total.ns, self.credited.ns));
+    }
+
+    pub fn fill(
+        &self,
+        s: &mut Snapshot,
+        ops: &Family<1>,
+        seconds: &Family<1>,
+        evictions: &Family<0>,
+    ) {
+        for (name, named) in &self.named {
+            s.counter(ops, [name], named.sum.ops as f64);
+            s.counter(seconds, [name], named.sum.ns as f64 / 1e9);
+        }
+        s.counter(ops, ["other"], self.other.ops as f64);
+        s.counter(seconds, ["other"], self.other.ns as f64 / 1e9);
+        s.counter(evictions, [], self.evictions as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deltas(of: &[(&str, u64)]) -> BTreeMap<String, Sum> {
+        of.iter()
+            .map(|&(n, ops)| (n.to_owned(), sum(ops)))
+            .collect()
+    }
+
+    fn sum(ops: u64) -> Sum {
+        Sum {
+            ops,
+            ns: ops * 1000,
+            reply_ns: ops * 10,
+        }
+    }
+
+    fn names(b: &TopK) -> Vec<&str> {
+        b.named.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn all_have_a_series_while_there_is_room() {
+        let mut b = TopK::new(3);
+        b.add(&deltas(&[("a", 5), ("b", 1)]), Duration::ZERO);
+        b.add(&deltas(&[("b", 1), ("c", 9)]), Duration::from_secs(1));
+        b.settle(sum(16));
+        assert_eq!(names(&b), ["a", "b", "c"]);
+        assert_eq!(b.named["b"].sum.ops, 2);
+        assert_eq!((b.other.ops, b.evictions), (0, 0));
+    }
+
+    #[test]
+    fn the_busiest_keep_theirs_and_nothing_is_lost() {
+        let mut b = TopK::new(2);
+        b.add(
+            &deltas(&[("a", 5), ("b", 50), ("c", 7), ("d", 1)]),
+            Duration::ZERO,
+        );
+        assert_eq!(names(&b), ["b", "c"]);
+        b.settle(sum(63));
+        b.publish();
+        assert_eq!(b.other.ops, 6);
+        // d overtakes c; from here on c counts as other.
+        b.add(&deltas(&[("d", 20)]), Duration::from_secs(1));
+        b.settle(sum(83));
+        assert_eq!(names(&b), ["b", "d"]);
+        assert_eq!((b.named["d"].sum.ops, b.other.ops), (20, 6));
+        assert_eq!(b.evictions, 1);
+    }
+
+    /// What a name gained between two publications and lost with its name counts for `other`.
+    #[test]
+    fn what_was_not_published_of_a_name_stays() {
+        let mut b = TopK::new(1);
+        b.add(&deltas(&[("a", 10)]), Duration::ZERO);
+        b.settle(sum(10));
+        b.publish();
+        b.add(&deltas(&[("a", 4)]), Duration::from_secs(1));
+        b.settle(sum(14));
+        b.add(&deltas(&[("b", 100)]), Duration::from_secs(1));
+        b.settle(sum(114));
+        assert_eq!(names(&b), ["b"]);
+        assert_eq!((b.named["b"].sum.ops, b.other.ops), (100, 4));
+    }
+
+    #[test]
+    fn equals_do_not_take_turns() {
+        let mut b = TopK::new(1);
+        b.add(&deltas(&[("a", 100)]), Duration::ZERO);
+        for _ in 0..20 {
+            b.add(&deltas(&[("a", 100), ("b", 100)]), Duration::from_secs(2));
+        }
+        assert_eq!(names(&b), ["a"]);
+        assert_eq!(b.evictions, 0);
+    }
+
+    #[test]
+    fn work_of_long_ago_counts_less() {
+        let mut b = TopK::new(1);
+        b.add(&deltas(&[("a", 1000)]), Duration::ZERO);
+        b.add(&deltas(&[("b", 100)]), 5 * HALF_LIFE);
+        assert_eq!(names(&b), ["b"]);
+    }
+}

@@ -1,0 +1,106 @@
+/*
+ * Slow operations, each in a line as it ends. It runs only while somebody asks for them. OVER_NS is what they ask for.
+ */
+BEGIN
+{
+	printf("@hello\tslow\n");
+}
+
+nfsv4*:::compound-start
+{
+	self->compound = timestamp;
+	self->version = 40 + args[2]->minorversion;
+}
+
+nfsv3*:::op-write-start
+{
+	self->stable = (int)args[2]->stable;
+}
+
+nfsv4*:::op-write-start
+/self->compound/
+{
+	self->stable = (int)args[2]->stable;
+}
+
+nfsv3*:::op-*-start
+{
+	self->bytes = (uint64_t)0;
+	self->ts = timestamp;
+}
+
+nfsv4*:::op-*-start
+/self->compound/
+{
+	self->bytes = (uint64_t)0;
+	self->ts = timestamp;
+}
+
+nfsv3*:::op-*-done, nfsv4*:::op-*-done
+/self->ts/
+{
+	this->d = timestamp - self->ts;
+}
+
+nfsv3*:::op-read-done
+/self->ts && args[2]->status == 0/
+{
+	self->bytes = args[2]->res_u.ok.count;
+}
+
+nfsv3*:::op-write-done
+/self->ts && args[2]->status == 0/
+{
+	self->bytes = args[2]->res_u.ok.count;
+}
+
+nfsv4*:::op-read-done
+/self->ts && args[2]->status == 0/
+{
+	self->bytes = args[2]->data_len;
+}
+
+nfsv4*:::op-write-done
+/self->ts && args[2]->status == 0/
+{
+	self->bytes = args[2]->count;
+}
+
+/*each v3*/
+nfsv3*:::op-$OP-done
+/self->ts && this->d > OVER_NS/
+{
+	printf("@slow\t%d\t3\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
+/*if exports*/
+	printf("%s", args[1]->noi_shrpath);
+/*end*/
+	printf("\n");
+}
+
+/*end*/
+/*each v4*/
+nfsv4*:::op-$OP-done
+/self->ts && this->d > OVER_NS/
+{
+	printf("@slow\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, self->version, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
+/*if exports*/
+	printf("%s", args[1]->noi_shrpath);
+/*end*/
+	printf("\n");
+}
+
+/*end*/
+nfsv3*:::op-*-done, nfsv4*:::op-*-done
+/self->ts/
+{
+	self->ts = 0;
+	self->bytes = 0;
+	self->stable = 0;
+}
+
+nfsv4*:::compound-done
+/self->compound/
+{
+	self->compound = 0;
+	self->version = 0;
+}

@@ -1,0 +1,66 @@
+# The D compiler that tries the scripts for illumos: DTrace of Debian's packages, unpacked into the cache and never installed.
+# Sourced by setup.sh, after kernels.sh.
+
+# The steadiest suite that has it.
+dtrace_suite=forky
+# What dtrace is linked with comes along: Debian 12's own C library is older than the one that it needs.
+dtrace_packages=(
+  dtrace libdtrace2 libctf-nobfd0 libelf1t64 libc6 zlib1g libzstd1 libpcap0.8t64 libsframe3 libpfm4 libdbus-1-3 libsystemd0 libcap2
+  libgcc-s1 libstdc++6 libselinux1 libpcre2-8-0 libgcrypt20 libgpg-error0 liblz4-1 liblzma5
+)
+
+# $lab/dtrace/ has the program `dtrace`, include/ and lib/ as the packages ship them, and `release`, written last.
+set_up_dtrace() {
+  local dir=$lab/dtrace new=$lab/.dtrace.new
+  step "The D compiler that tries the scripts for illumos (in $lab)"
+  # What makes the probes of a program known to it.
+  install_packages "dtrace" python3 binutils
+  if [ -e "$dir/release" ]; then
+    have "dtrace $(<"$dir/release") is unpacked"
+    return
+  fi
+  # For this alone: kernels and OpenZFS are the newest of the other suites.
+  local suites=$apt_suites
+  apt_suites="$suites $dtrace_suite"
+  private_lists_read=
+  read_private_lists
+  rm -rf "$new" "$dir"
+  mkdir -p "$new/debs"
+  run "dtrace of $dtrace_suite: downloading" "check the network, then run again" \
+    download_into "$new/debs" "${dtrace_packages[@]/%//$dtrace_suite}" patchelf/bookworm
+  run "dtrace of $dtrace_suite: unpacking" "check the space left: df -h $lab, and that it runs: the end of $log" \
+    unpack_dtrace "$new" "$dir"
+  mv "$new" "$dir"
+  apt_suites=$suites
+  private_lists_read=
+}
+
+# unpack_dtrace <directory to fill> <directory that it will be>
+unpack_dtrace() (
+  set -e
+  cd "$1"
+  for package in debs/*.deb; do dpkg -x "$package" root; done
+  # Debian 13 and later have /lib in /usr/lib; packages may still ship either.
+  libraries=$2/root/usr/lib/x86_64-linux-gnu
+  cp -r root/usr/lib/x86_64-linux-gnu/dtrace lib
+  # The name of a block device's major number comes from a symbol that kernels without CONFIG_KALLSYMS_ALL do not tell. Without
+  # it no script compiles, and no test looks at that name.
+  sed -i -z 's/stringof(((struct blk_major_name \*\*)&vmlinux`major_names)\[[^]]*\]->name)/"disk"/' lib/*/io.d
+  # dtrace sets a uprobe on its own file, so that it cannot be started by way of another dynamic linker.
+  cp root/usr/sbin/dtrace dtrace.bin
+  root/usr/bin/patchelf --set-interpreter "$2/root/usr/lib64/ld-linux-x86-64.so.2" \
+    --force-rpath --set-rpath "$libraries" dtrace.bin
+  cat >dtrace <<SCRIPT
+#!/bin/bash
+# dtrace in mounts of its own: the file systems that it needs may not be mounted here, and stay so for everybody else.
+if [ "\${1:-}" != --mounted ]; then exec unshare -m --propagation private "\$0" --mounted "\$@"; fi
+shift
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+mountpoint -q /sys/kernel/debug/tracing || mount -t tracefs none /sys/kernel/debug/tracing
+mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
+exec $2/dtrace.bin -xsyslibdir=$2/lib "\$@"
+SCRIPT
+  chmod +x dtrace
+  dpkg-deb -f debs/dtrace_*.deb Version >release
+  rm -rf debs root/usr/share
+)
