@@ -181,7 +181,7 @@ mod tests {
         );
         assert_eq!(
             set(&family::OP_PHASE.info, "phase").map(|s| s.len()),
-            Some(5)
+            Some(9)
         );
         assert_eq!(set(&family::BLOCK_BYTES.info, "device"), None);
         assert_eq!(set(&family::OP_ERRORS.info, "status"), None);

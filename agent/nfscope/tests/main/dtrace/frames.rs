@@ -221,7 +221,7 @@ fn a_faster_log_shows_in_the_diagnosis_and_in_the_comparison() {
     assert_eq!(healthy["findings"], Value::Array(Vec::new()), "{healthy}");
     assert_eq!(
         healthy["reason"],
-        "this host cannot determine stuck_requests, thread_starvation"
+        "this host cannot determine stuck_requests, thread_starvation, write_throttle, slow_upcall, delegation_recalls, memory_reclaim"
     );
     for recording in recordings {
         let out = recording.wait_with_output().unwrap();
