@@ -79,7 +79,8 @@ static __always_inline void upcall_named(struct cache_detail *cache)
 		add(&row->asked, 1);
 }
 
-/* What was noted before this request is left over: an end was skipped, or an answer was refreshed that nobody waited for. */
+/* What was noted before this request is left over: an end was skipped, or an answer was refreshed that nobody waited
+ * for. */
 static __always_inline bool of_request(struct request_record *r, u64 since)
 {
 	return since && since >= r->t_dequeue;
