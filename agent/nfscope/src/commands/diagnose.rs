@@ -138,6 +138,7 @@ fn watch_in_slices(
     let mut first = windows.latest().cloned();
     let mut slices: Vec<Window> = Vec::new();
     let mut begun = Instant::now();
+    // A script that waits a minute for findings wants no other lines.
     let mut progress = ProgressLine::new(Duration::MAX);
     loop {
         let event = windows.next_with(|| {
@@ -172,24 +173,7 @@ fn watch_in_slices(
 
 /// One window of this length.
 pub(super) fn watch(windows: &mut WindowStream, length: Duration) -> anyhow::Result<Window> {
-    let begun = Instant::now();
-    // A script that waits a minute for findings wants no other lines.
-    let mut progress = ProgressLine::new(Duration::MAX);
-    loop {
-        let event = windows.next_with(|| {
-            let left = length.saturating_sub(begun.elapsed());
-            progress.show(&format!("watching: {} s left", left.as_secs_f64().ceil()));
-        });
-        progress.clear();
-        match event {
-            WindowEvent::Window(w) => {
-                timed(&w.delta)?;
-                return Ok(*w);
-            }
-            WindowEvent::Gone { why, .. } => anyhow::bail!(why),
-            WindowEvent::Begun | WindowEvent::Attaching => {}
-        }
-    }
+    watch_in_slices(windows, length).map(|(window, _)| window)
 }
 
 fn timed(s: &Snapshot) -> anyhow::Result<()> {
