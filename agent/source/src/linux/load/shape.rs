@@ -85,7 +85,8 @@ mod tests {
         assert_eq!(shape(24, 24, 8, false).alone, 0);
     }
 
-    /// From 64 CPUs on they do not grow. With what the kernel adds, the goal is 25.6 MB on 64 CPUs: `make bench` measures it.
+    /// From 64 CPUs on only the rows of pools grow, by less than 704 bytes a pool.
+    /// With what the kernel adds, the goal is 25.6 MB on 64 CPUs: `make bench` measures it.
     #[test]
     fn tables_stay_small() {
         let bytes = |cpus, pools| {
@@ -100,6 +101,8 @@ mod tests {
         assert!(bytes(2, 8) < 5_500_000, "{}", bytes(2, 8));
         assert!(bytes(16, 8) < 8_500_000, "{}", bytes(16, 8));
         assert!(bytes(64, 8) < 15_650_000, "{}", bytes(64, 8));
-        assert!(bytes(512, 512) < 15_950_000, "{}", bytes(512, 512));
+        assert_eq!(bytes(512, 8), bytes(64, 8));
+        let pools = bytes(512, 512) - bytes(512, 8);
+        assert!(pools < 504 * 704, "{pools}");
     }
 }
