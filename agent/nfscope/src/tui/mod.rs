@@ -19,4 +19,4 @@ pub use draw::draw;
 pub use plain::plain;
 pub use table::{Key, Selection};
 pub use terminal_style::TerminalStyle;
-pub use view::{Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc, View};
+pub use view::{Change, Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc, View};

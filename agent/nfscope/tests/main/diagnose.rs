@@ -1,11 +1,14 @@
 //! Diagnoses of synthetic servers, whose cause is known.
 
-use crate::fixture::tale::{QUIET, Tale, added, slow_log};
-use crate::fixture::{golden, histogram};
+use crate::fixture::tale::{QUIET, Tale, added, journal, slow_log};
+use crate::fixture::{golden, histogram, status};
+use nfscope::service::worth::Worth;
+use nfscope::tui::View;
 use nfscope_diagnose::tracker::{Change, FindingTracker};
 use nfscope_diagnose::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Verdict};
-use nfscope_model::{HeldRequest, Scheme, Snapshot, family as f};
+use nfscope_model::{HeldRequest, Scheme, Snapshot, Window, family as f};
+use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
 fn kinds(d: &Diagnosis) -> Vec<Kind> {
@@ -469,4 +472,71 @@ fn the_text_and_the_json() {
     );
     let json = serde_json::to_string_pretty(&evaluate(&slow_log().window(), &[])).unwrap();
     golden("diagnose.json", &(json + "\n"));
+}
+
+/// The agent's own findings: what they are worth is computed beside them, and their course is told from ten windows on.
+#[test]
+fn findings_of_the_agent_have_their_worth_and_their_course() {
+    let clock = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let (mut tracker, mut worth) = (FindingTracker::default(), Worth::default());
+    let (mut at, mut sum) = (clock, Snapshot::default());
+    let mut step = |tracker: &mut FindingTracker, worth: &mut Worth, tale: &Tale| {
+        at += Duration::from_secs(10);
+        sum = added(&sum, tale);
+        sum.probes = vec![status("nfsd_op_end", true, tale.state(), "")];
+        tracker.step(sum.clone(), at);
+        worth.step(tracker, at);
+        serde_json::from_slice::<Value>(&worth.body(tracker).unwrap()).unwrap()
+    };
+    for _ in 0..2 {
+        let quiet = step(&mut tracker, &mut worth, &QUIET);
+        assert!(quiet.get("worth_at").is_none(), "{quiet}");
+    }
+    let mut windows = 0;
+    let told = loop {
+        let told = step(&mut tracker, &mut worth, &journal());
+        windows += 1;
+        if told["worth"].is_array() && windows >= 12 {
+            break told;
+        }
+        // The model takes its time beside other tests.
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(windows < 5_000, "{told}");
+    };
+    let finding = |told: &Value| {
+        let mut all = told["active"].as_array().unwrap().iter();
+        let is_log = |e: &&Value| e["finding"]["kind"] == "slow_intent_log";
+        all.find(is_log).unwrap()["finding"].clone()
+    };
+    let first = finding(&told)["advice"][0].clone();
+    let first = first.as_str().unwrap();
+    assert!(first.starts_with("a log device of 100 µs: "), "{first}");
+    let found = finding(&told);
+    let evidence = found["evidence"].as_array().unwrap();
+    let course = evidence.last().unwrap()["text"].as_str().unwrap();
+    assert!(course.starts_with("over "), "{course}");
+    assert!(course.contains("in slices of 10.0 s: "), "{course}");
+    // A window later all advice has still come once.
+    let again = step(&mut tracker, &mut worth, &journal());
+    assert_eq!(finding(&told)["advice"], finding(&again)["advice"]);
+    let mut s = Snapshot::default();
+    worth.describe(&mut s);
+    assert!(s.value(&f::CHANGE_GAIN, ["log"]).unwrap() > 2.0);
+    assert_eq!(s.value(&f::RECOMMENDED_THREADS, []), Some(32.0));
+    tracker.describe(&mut s);
+    let window = Window {
+        length: Duration::from_secs(1),
+        delta: s,
+    };
+    let view = View::of(&window, "nfs1");
+    assert_eq!(view.changes[0].change, "log");
+    // Nothing is left of it without a finding.
+    for _ in 0..3 {
+        step(&mut tracker, &mut worth, &QUIET);
+    }
+    let quiet = step(&mut tracker, &mut worth, &QUIET);
+    assert!(quiet.get("worth").is_none(), "{quiet}");
+    let mut s = Snapshot::default();
+    worth.describe(&mut s);
+    assert!(s.series(&f::CHANGE_GAIN.info).is_empty());
 }

@@ -5,7 +5,7 @@ mod rows;
 mod types;
 
 pub use phases::Phases;
-pub use types::{Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc, View};
+pub use types::{Change, Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc, View};
 
 use nfscope_model::probe::times_operations;
 use nfscope_model::{Window, family};
