@@ -138,6 +138,8 @@ pub struct Breakdown {
     pub queue_p10: Option<f64>,
     /// 99th percentile of the wait for a thread.
     pub queue_p99: Option<f64>,
+    /// The longest 99th percentile of that wait in any pool; infinite beyond the last bucket.
+    pub longest_queue_p99: Option<f64>,
     /// Operations that took time.
     pub ops: Vec<Op>,
     /// Phases of all operations together; `None` where this host cannot measure them.
@@ -271,6 +273,9 @@ impl Breakdown {
             reply,
             queue_p10: queue_quantile(0.1),
             queue_p99: queue_quantile(0.99),
+            longest_queue_p99: histograms(w, &f::RPC_QUEUE)
+                .filter_map(|(_, h)| h.quantile(0.99))
+                .max_by(f64::total_cmp),
             // Operations without phases: this host cannot measure them. Without operations, nothing is missing.
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,

@@ -105,8 +105,8 @@ thresholds! {
         "The same needs this age.",
         "A busy disk makes single requests wait for some tenths of a second.";
     PENDING_RATIO = 10.0, "10":
-        "Requests that no thread has taken are stuck when one has waited so many times as long as 99 % of those that were taken in the window.",
-        "Threads take requests in the order of their arrival, so that behind busy threads no wait is much longer than the others.";
+        "Requests that no thread takes are stuck when one has waited so many times as long as 99 % of those that a thread took, in any pool.",
+        "The threads of a pool take connections in turn, so that behind busy threads no wait is much longer than the others.";
     CHATTY_RATIO = 0.8, "80 %":
         "Clients are chatty from this part of the requests on.",
         "Other work is then a small part of what clients do.";

@@ -72,7 +72,7 @@ pub struct FindingTracker {
     slices: VecDeque<Slice>,
     /// What would cure a finding, by its worth.
     worth: BTreeMap<Kind, Vec<String>>,
-    /// The last window, while there are findings.
+    /// The last window, if an active finding was found in it.
     window: Option<Window>,
     last: Option<Diagnosis>,
 }
@@ -197,8 +197,10 @@ impl FindingTracker {
                 None => changes.extend(self.clear(kind, at)),
             }
         }
+        // A finding stays for a window without it.
+        let found = self.active.keys().any(|kind| d.finding(*kind).is_some());
+        self.window = Some(window).filter(|_| found);
         self.last = Some(d);
-        self.window = Some(window).filter(|_| !self.active.is_empty());
         changes
     }
 
@@ -215,9 +217,9 @@ impl FindingTracker {
         }
     }
 
-    /// The last window, if it had findings; `None` until the next one has ended.
-    pub fn take_window(&mut self) -> Option<Window> {
-        self.window.take()
+    /// The last window, if an active finding was found in it.
+    pub fn window(&self) -> Option<&Window> {
+        self.window.as_ref()
     }
 
     /// The kinds that are active.

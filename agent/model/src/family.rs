@@ -181,7 +181,7 @@ families! {
     OLDEST_REQUEST: "nfscope_oldest_request_seconds" Gauge, [HELD_WAIT],
         "Age of the oldest request that an nfsd thread has in hand, by what the thread waits for now; 0 without a request older than half a second";
     PENDING_CONNECTIONS: "nfscope_pending_connections" Gauge, [],
-        "TCP connections with a request that arrived a second ago or longer and that no nfsd thread has taken; of the 2048 connections that arrivals are kept for";
+        "TCP connections with a request that arrived a second ago or longer and that no nfsd thread has taken; of the 2048 connections that arrivals are kept for. Without connections that use TLS, whose client takes no replies, or that no thread has accepted, and without what arrived before the agent";
     OLDEST_PENDING: "nfscope_oldest_pending_seconds" Gauge, [],
         "Time since the oldest of these requests arrived; 0 without one";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -257,7 +257,7 @@ families! {
     BOTTLENECK_SCORE: "nfscope_bottleneck_score_ratio" Gauge, [FINDING],
         "Share of the server's residence time (nfscope_rpc_duration_seconds) that this cause explains, in the last 10 s";
     CHANGE_GAIN: "nfscope_change_gain_ratio" Gauge, [CHANGE],
-        "While a finding is active that a change may cure: how many times as many requests the server would serve with it, or how many times shorter each would stay, whichever is more, by the model of nfscope what-if; no series where the model cannot tell";
+        "While a finding is active that a change may cure: how many times as many requests the server would serve with it, or how many times shorter each would stay, whichever is more; the low end of the interval that the model of nfscope what-if gives. No series where the model cannot tell";
     RECOMMENDED_THREADS: "nfscope_recommended_threads" Gauge, [],
         "nfsd threads of all pools together that gain nearly as much as any number, by the same model; no series where more threads gain nothing";
     BUILD_INFO: "nfscope_build_info" Gauge, [BUILD_VERSION, REVISION],

@@ -142,7 +142,7 @@ impl Measured {
                 .map_or(1.0, |s| s / taken.max(1e-12) * requests / requests_of);
             (requests_of / seconds, executed * part)
         });
-        Ok(Measured {
+        let measured = Measured {
             rate: requests / seconds,
             residence: all.sum / requests,
             queue: queue.as_ref().and_then(Histogram::mean).unwrap_or(0.0),
@@ -161,7 +161,36 @@ impl Measured {
             disk,
             clients: clients.collect(),
             kinds,
-        })
+        };
+        measured.is_plausible(seconds)?;
+        Ok(measured)
+    }
+
+    /// A simulation of figures that contradict each other would take memory and time without a bound.
+    fn is_plausible(&self, seconds: f64) -> Result<(), Refusal> {
+        let kinds = || self.kinds.iter();
+        let parts = |k: &Kind| [k.mean, k.cpu, k.log, k.disk, k.sleep(), k.runqueue];
+        let longest = kinds().flat_map(parts).fold(0.0, longer);
+        for (what, value, most) in [
+            ("window", 1.0 / seconds, 10.0),
+            ("rate", self.rate, 1e8),
+            ("time in the server", self.residence, 1e5),
+            (
+                "number of requests in the server",
+                self.rate * self.residence,
+                2e4,
+            ),
+            ("wait for a thread", self.queue, 1e5),
+            ("time of an operation", longest, 1e5),
+            ("number of threads", self.threads() as f64, 65_536.0),
+            ("number of CPUs", self.cpus as f64, 65_536.0),
+        ] {
+            // What is no number is not in the range either.
+            if !(0.0..=most).contains(&value) {
+                return Err(Refusal::Implausible(what));
+            }
+        }
+        Ok(())
     }
 
     pub fn threads(&self) -> usize {
@@ -176,6 +205,14 @@ impl Measured {
     /// Mean of a part of the requests' execution.
     pub fn per_request(&self, part: impl Fn(&Kind) -> f64) -> f64 {
         self.kinds.iter().map(|k| part(k) * k.count).sum::<f64>() / self.requests().max(1e-12)
+    }
+}
+
+/// The larger one; what is no number wins.
+fn longer(a: f64, b: f64) -> f64 {
+    match a.is_nan() || b.is_nan() || a < 0.0 || b < 0.0 {
+        true => f64::NAN,
+        false => a.max(b),
     }
 }
 

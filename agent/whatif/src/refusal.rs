@@ -18,6 +18,8 @@ pub enum Refusal {
     NoThreads,
     /// No CPU time.
     NoCpus,
+    /// What of the server no server has: its name.
+    Implausible(&'static str),
     /// Part of execution that is spent in other sleeps, and the phase with most of it.
     Sleeps(f64, &'static str),
     /// Part of the disks' bytes that other programs read or wrote.
@@ -57,6 +59,10 @@ impl fmt::Display for Refusal {
             ),
             Refusal::NoThreads => f.write_str("no nfsd threads were measured; fix: `nfscope check` says why"),
             Refusal::NoCpus => f.write_str("the CPUs' time was not measured; fix: `nfscope check` says why"),
+            Refusal::Implausible(what) => write!(
+                f,
+                "the measured {what} is beyond what the model takes for a server; fix: measure for longer"
+            ),
             Refusal::Sleeps(part, most) => write!(
                 f,
                 "{} of execution time is spent asleep outside of disks and logs, most of it in the phase `{most}`; how that \

@@ -368,3 +368,40 @@ fn more_clients_fill_a_server_until_something_is_full() {
     assert!(p.rate.after > p.rate.before, "{p:?}");
     assert_ne!(p.used[0].utilization, 0.0);
 }
+
+/// The agent computes this beside its work: no window may end it, whatever a host or another release says.
+#[test]
+fn no_window_is_too_odd() {
+    let odd = [0.0, -1.0, 1e-9, 1e6, 1e18, 1e300, f64::NAN];
+    let whole = ext4(4).window();
+    let mut played = 0;
+    for family in nfscope_whatif::FAMILIES {
+        for value in odd {
+            let mut json = serde_json::to_value(&whole.delta).unwrap();
+            let Some(all) = json["families"][family.name].as_array_mut() else {
+                continue;
+            };
+            for series in all {
+                for (kind, v) in series["sample"].as_object_mut().unwrap() {
+                    match kind.as_str() {
+                        // NaN and infinity become null, which is refused.
+                        "histogram" | "Histogram" => v["sum"] = serde_json::json!(value),
+                        _ => *v = serde_json::json!(value),
+                    }
+                }
+            }
+            let Ok(delta) = serde_json::from_value::<Snapshot>(json) else {
+                continue;
+            };
+            for length in [1e-9, SECONDS, 1e9] {
+                let w = Window {
+                    length: Duration::from_secs_f64(length),
+                    delta: delta.clone(),
+                };
+                let _ = plausible(&w);
+                played += 1;
+            }
+        }
+    }
+    assert!(played > 200, "{played}");
+}

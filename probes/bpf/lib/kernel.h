@@ -144,8 +144,17 @@ struct svc_rqst {
 	void *rq_resp;
 };
 
+struct socket {
+	unsigned long flags;
+};
+
 struct sock {
 	void *sk_user_data;
+	struct socket *sk_socket;
+};
+
+struct inet_connection_sock {
+	void *icsk_ulp_ops; /* TLS in the kernel */
 };
 
 struct tcp_sock {

@@ -5,7 +5,10 @@
  * in the table of connections on.
  *
  * What a thread has read of a request, whole or not, has left the socket: copied_seq tells how far. A request whose
- * rest has not come yet is therefore not pending, and a FIN, which counts as one byte, is none.
+ * rest has not come yet is therefore not pending, and a FIN, which counts as one byte, is none. Three kinds of sockets
+ * are left out: those with TLS, where part of a record stays in the socket; those whose client takes no replies
+ * (svc_tcp_has_wspace in net/sunrpc/svcsock.c), which threads are right to leave alone; and those that the server has
+ * given up (svc_sock_detach).
  */
 #ifndef NFSCOPE_PENDING_H
 #define NFSCOPE_PENDING_H
@@ -13,6 +16,7 @@
 #ifndef NFSCOPE_RAW
 #define PENDING_NS 1000000000ULL /* younger ones are on their way to a thread */
 #define PENDING_AT_A_TIME 64 /* connections: the verifier walks through all of them */
+#define SOCK_NOSPACE 2 /* include/linux/net.h */
 #define RECORD_MARKER 4 /* bytes: RFC 5531, section 11 */
 
 volatile struct pending pending SEC(".data.nfsd_pending_now");
@@ -27,6 +31,15 @@ static __always_inline bool is_pending_here(struct svc_xprt *xprt)
 	if (name[0] != 'n' || name[1] != 'f' || name[2] != 's' || name[3] != 'd')
 		return false;
 	return !table_shape.netns || BPF_CORE_READ(xprt, xpt_net, ns.inum) == table_shape.netns;
+}
+
+static __always_inline bool is_readable(struct connection *c)
+{
+	struct sock *sk = (void *)c->sk;
+
+	return BPF_CORE_READ(sk, sk_user_data) == (void *)c->xprt &&
+	       !BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ulp_ops) &&
+	       !(BPF_CORE_READ(sk, sk_socket, flags) & (1UL << SOCK_NOSPACE));
 }
 
 /* When the oldest bytes arrived that no thread has read; 0 where there are none. */
@@ -60,7 +73,7 @@ int nfsd_pending(struct bpf_raw_tracepoint_args *ctx)
 		if (!c || !c->xprt || c->head == c->tail || now - c->ready_ns[c->tail % RING] < PENDING_NS)
 			continue;
 		since = pending_since(c);
-		if (!since || now < since + PENDING_NS || !is_pending_here((void *)c->xprt))
+		if (!since || now < since + PENDING_NS || !is_readable(c) || !is_pending_here((void *)c->xprt))
 			continue;
 		pending.connections++;
 		if (!pending.since_ns || since < pending.since_ns)

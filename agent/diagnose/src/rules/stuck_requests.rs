@@ -52,7 +52,7 @@ fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
 
 /// Connections whose requests no thread takes, although threads take others sooner, or none at all.
 fn not_taken(b: &Breakdown) -> Option<Pending> {
-    let usual = b.queue_p99.unwrap_or(0.0);
+    let usual = b.longest_queue_p99.unwrap_or(0.0);
     b.pending.filter(|p| {
         p.connections > 0.0 && p.oldest >= STUCK_SECONDS && p.oldest >= PENDING_RATIO * usual
     })
@@ -79,26 +79,33 @@ pub fn rule(context: &Context) -> RuleResult {
         of_threads: 0.0,
         condition: !stuck.is_empty() || not_taken.is_some(),
         max_severity: Severity::Critical,
-        summary: match not_taken {
-            Some(p) if stuck.is_empty() => format!(
-                "no thread takes the requests of {}, the oldest for {}",
-                many(p.connections, "connection"),
-                seconds(p.oldest)
-            ),
-            _ => format!(
-                "{} stuck in the server now, the oldest for {}",
-                match number {
-                    1.0 => "1 request is".to_owned(),
-                    n => format!("{n:.0} requests are"),
-                },
-                seconds(oldest)
-            ),
-        },
+        summary: [
+            (!stuck.is_empty()).then(|| {
+                format!(
+                    "{} stuck in the server now, the oldest for {}",
+                    match number {
+                        1.0 => "1 request is".to_owned(),
+                        n => format!("{n:.0} requests are"),
+                    },
+                    seconds(oldest)
+                )
+            }),
+            not_taken.map(|p| {
+                format!(
+                    "no thread takes the requests of {}, the oldest for {}",
+                    many(p.connections, "connection"),
+                    seconds(p.oldest)
+                )
+            }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; "),
         evidence: evidence_for(context, &stuck, number),
-        advice: match stuck.is_empty() {
-            true => vec![THREADS_ADVICE.to_owned()],
-            false => advice_for(&stuck),
-        },
+        advice: (advice_for(&stuck).into_iter())
+            .chain(not_taken.map(|_| THREADS_ADVICE.to_owned()))
+            .collect(),
         ruled_out_reason: match b.stuck {
             None => "this agent does not tell which requests are in hand".into(),
             Some(_) => format!(

@@ -294,7 +294,30 @@ fn beside_threads_that_hang_the_queue_is_told() {
     w.delta.gauge(&f::STUCK_REQUESTS, ["disk"], 8.0);
     let d = evaluate(&w, &[]);
     let finding = d.finding(Kind::StuckRequests).unwrap();
-    assert!(finding.summary.starts_with("8 requests are stuck"));
+    assert_eq!(
+        finding.summary,
+        "8 requests are stuck in the server now, the oldest for 42.0 s; no thread takes the requests of 3 connections, the oldest for 5.00 s"
+    );
     assert!(texts(&d)[1].starts_with("there are 3 connections"));
     assert!(finding.advice[0].contains("dmsetup info"), "{finding:#?}");
+}
+
+/// Each pool has a queue of its own: one can be late without the other.
+#[test]
+fn a_pool_that_is_late_is_not_stuck_beside_one_that_is_not() {
+    let mut w = pending(5000, 5.0, 3.0);
+    let mut quick = Histogram::new(Scheme::TIME);
+    quick.counts[Scheme::TIME.bucket(1e-5)] = 900_000;
+    quick.sum = 9.0;
+    w.delta.histogram(&f::RPC_QUEUE, ["1"], quick);
+    let d = evaluate(&w, &[]);
+    assert!(d.finding(Kind::StuckRequests).is_none(), "{d:#?}");
+    // Beyond the last bucket nothing tells how late.
+    let mut endless = Histogram::new(Scheme::TIME);
+    *endless.counts.last_mut().unwrap() = 50;
+    endless.sum = 5_000.0;
+    let mut w = pending(0, 5.0, 100.0);
+    w.delta.histogram(&f::RPC_QUEUE, ["0"], endless);
+    let d = evaluate(&w, &[]);
+    assert!(d.finding(Kind::StuckRequests).is_none(), "{d:#?}");
 }

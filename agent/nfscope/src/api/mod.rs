@@ -7,3 +7,4 @@ pub mod example;
 pub mod probe_change;
 pub mod slow_filter;
 pub mod slow_line;
+pub mod worth;

@@ -74,7 +74,8 @@ Served:
                the text is ok, or degraded while requests are stuck in the server
   /probes      state and reason of every probe program, as JSON
   /snapshot    every value, as JSON
-  /findings    active and past findings, as JSON
+  /findings    active and past findings, and what changes would be worth (worth,
+               or worth_unknown with the reason; worth_at), as JSON
   /slow        slow operations as they happen, one JSON object a line, until
                the client disconnects; at most 8 clients
   /            a landing page for people

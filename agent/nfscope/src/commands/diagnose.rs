@@ -1,9 +1,8 @@
 //! `nfscope diagnose`: one window, evaluated.
 
-use crate::api::endpoint;
+use crate::api::{endpoint, worth};
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
-use crate::service::worth;
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::{
     Slice, causes_first, client_sample, course, evaluate, render, stack_evidence,

@@ -85,7 +85,7 @@ pub(super) fn findings(v: &View) -> Option<Line> {
             "cpus" => "more CPUs",
             other => other,
         };
-        format!("; {words}: gain {:.1} times", c.gain)
+        format!("; {words}: gain {:.1} times or more", c.gain)
     });
     let text = format!(
         "found: {} of residence{} (nfscope diagnose)",

@@ -1,7 +1,9 @@
 //! The rows of each list, from the series of a window.
 
+use crate::api::worth::{cures, label};
 use crate::tui::view::phases::Phases;
 use crate::tui::view::types::{Change, Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc};
+use nfscope_model::finding::Kind;
 use nfscope_model::window_parts::{self, WindowDisk, WindowLog, WindowOp, WindowUser};
 use nfscope_model::{Family, Histogram, Scheme, Window, family, phase};
 use nfscope_whatif::MIN_GAIN;
@@ -217,9 +219,21 @@ impl<'a> Rows<'a> {
         all
     }
 
+    /// Changes that may cure what is found.
     pub(super) fn changes(&self) -> Vec<Change> {
+        let is_active = |kind: &&Kind| {
+            let active = self
+                .w
+                .delta
+                .value(&family::BOTTLENECK_ACTIVE, [kind.as_str()]);
+            active == Some(1.0)
+        };
+        let parts: Vec<_> = (Kind::ALL.iter().filter(is_active))
+            .flat_map(|kind| cures(*kind))
+            .map(|part| label(*part))
+            .collect();
         let mut all: Vec<_> = (self.numbers(&family::CHANGE_GAIN))
-            .filter(|(_, gain)| *gain >= MIN_GAIN)
+            .filter(|([change], gain)| *gain >= MIN_GAIN && parts.contains(change))
             .map(|([change], gain)| Change {
                 change: change.to_owned(),
                 gain,

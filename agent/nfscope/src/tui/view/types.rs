@@ -63,7 +63,7 @@ pub struct Found {
 pub struct Change {
     /// As in the label `change` of `nfscope_change_gain_ratio`.
     pub change: String,
-    /// How many times as many requests, or how many times shorter each stays.
+    /// How many times as many requests, or how many times shorter each stays, at least.
     pub gain: f64,
 }
 
