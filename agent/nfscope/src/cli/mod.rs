@@ -96,7 +96,8 @@ Exit code:
 Examples:
   sudo nfscope check
   sudo nfscope check --json
-  nfscope check --show-script nfs        the D script for operations, for illumos";
+  nfscope check --show-script nfs        the D script for operations, for illumos
+  nfscope check --report nfscope.json    on illumos: a file to send to the developers";
 
 const TOP_EXAMPLES: &str = "\
 Examples:
@@ -302,6 +303,10 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Write what the developers want to know of an illumos server into a file: releases, states and errors of the scripts,
+    /// probes. It has no addresses, paths or names of pools
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "show_script"])]
+    pub report: Option<PathBuf>,
     /// Print the D script that illumos's dtrace runs, instead of checking this host: nfs, rpc, zil, txg, io, slow
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub show_script: Option<String>,
