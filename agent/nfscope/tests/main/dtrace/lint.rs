@@ -141,6 +141,12 @@ fn times_are_first_assigned_with_64_bits() {
                 "self->in_log",
                 "self->in_disk",
                 "self->in_throttle",
+                "self->in_upcall",
+                "self->in_recall",
+                "self->in_reclaim",
+                "self->in_op",
+                "self->op",
+                "often",
                 "self->version",
                 "self->stable",
                 "self->pool",
@@ -168,7 +174,10 @@ fn what_is_kept_is_given_back() {
             // The pool of a thread stays for as long as the thread.
             let kept =
                 (variable.starts_with("self->") || left.contains('[')) && !left.starts_with('@');
-            if !kept || ["self->pool"].contains(&variable) || left.contains(['(', '/']) {
+            if !kept
+                || ["self->pool", "self->pool_at"].contains(&variable)
+                || left.contains(['(', '/'])
+            {
                 continue;
             }
             let given_back = |statement: &str| {
@@ -177,6 +186,20 @@ fn what_is_kept_is_given_back() {
             };
             let back = text.split([';', '{', '}']).any(given_back);
             assert!(back, "{name}: {left} is never 0 again");
+        }
+    }
+}
+
+/// On illumos these are options that a running script may change.
+#[test]
+fn only_options_are_changed_that_may_be() {
+    for name in NAMES {
+        for call in code(name).split("setopt(\"").skip(1) {
+            let option = call.split('"').next().unwrap();
+            assert!(
+                ["switchrate", "aggrate"].contains(&option),
+                "{name}: {option}"
+            );
         }
     }
 }
