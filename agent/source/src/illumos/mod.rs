@@ -303,7 +303,9 @@ impl Source for Illumos {
 
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
         let Some(want) = want else {
-            self.listening.take().map(Listening::end);
+            if let Some(listening) = self.listening.take() {
+                listening.end();
+            }
             return Ok(());
         };
         anyhow::ensure!(
@@ -315,7 +317,9 @@ impl Source for Illumos {
             Some(listening) if listening.over() == want.over => listening.change(want.clone()),
             _ => {
                 let new = Listening::new(want.clone(), Patience::USUAL);
-                self.listening.replace(new).map(Listening::end);
+                if let Some(old) = self.listening.replace(new) {
+                    old.end();
+                }
             }
         }
         Ok(())
