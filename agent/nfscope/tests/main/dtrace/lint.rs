@@ -121,6 +121,7 @@ fn times_are_first_assigned_with_64_bits() {
     for name in NAMES {
         let text = unquoted(&code(name));
         let mut seen = Vec::<String>::new();
+        let mut of_64_bits = Vec::<String>::new();
         for statement in text.split([';', '{', '}']) {
             let Some((left, right)) = statement.split_once(" = ") else {
                 continue;
@@ -135,7 +136,11 @@ fn times_are_first_assigned_with_64_bits() {
             }
             seen.push(left.clone());
             let wide = ["timestamp", "(uint64_t)", "arg0", "(uintptr_t)", "pr_addr"];
-            let wide = wide.iter().any(|w| right.contains(w));
+            let wide = wide.iter().any(|w| right.contains(w))
+                || of_64_bits.iter().any(|w| right.contains(w.as_str()));
+            if wide {
+                of_64_bits.push(left.clone());
+            }
             let small = [
                 "self->kind",
                 "self->in_log",
