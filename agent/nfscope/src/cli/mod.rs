@@ -156,7 +156,7 @@ The largest of the five is in colour. `-` means unknown. A narrow terminal shows
 fewer columns; --json always prints all of them.
 
 A JSON object is one line; unknown values are null:
-  time client version op export dataset (ZFS only) inode bytes stability
+  time client version op export dataset (ZFS only) inode path (illumos only) bytes stability
   status duration_seconds
   phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
 A line {\"left_out\":N} says that N more operations happened since the last such
