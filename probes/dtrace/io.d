@@ -25,7 +25,9 @@ io:::done
 	issued[arg0] = 0;
 }
 
-profile:::tick-1s
+/*include frame*/
+profile:::tick-10s, syscall::kill:entry
+/this->due/
 {
 	printf("@begin\t%d\n", timestamp);
 	printa("@h\tdevice\t%s\t%d\t%@d\n", @device);

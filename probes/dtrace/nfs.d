@@ -5,12 +5,6 @@
 BEGIN
 {
 	printf("@hello\tnfs\n");
-/*if phases*/
-	/* The first use makes the types of key and value, and a plain 0 would make one of 32 bits. */
-	away[(uintptr_t)0] = timestamp; away[(uintptr_t)0] = 0;
-	woke[(uintptr_t)0] = timestamp; woke[(uintptr_t)0] = 0;
-	back[(uintptr_t)0] = timestamp; back[(uintptr_t)0] = 0;
-/*end*/
 }
 
 nfsv4*:::compound-start
@@ -38,22 +32,33 @@ nfsv4*:::op-write-start
 }
 
 /*if phases*/
-nfsv3*:::op-*-start, nfsv4*:::op-*-start
+/*include phases_start*/
+/*end*/
+/* Numbers of operations are those of RFC 1813 and RFC 7530, and 0 is NULL, or one that NFSv4.1 added. */
+/*each v3*/
+nfsv3*:::op-$OP-start { self->op = $NUMBER; }
+/*end*/
+/*each v4*/
+nfsv4*:::op-$OP-start { self->op = $NUMBER; }
+/*end*/
+
+/*
+ * What each thread has in hand: of its latest operation the time of its start in units of 64 ns, its version and number, and 2047
+ * once it has ended. Of two values of a thread the later one is larger.
+ */
+nfsv3*:::op-*-start
 {
-	self->addr = curlwpsinfo->pr_addr;
-	self->left = (uint64_t)0;
-	self->kind = 0;
-	self->runqueue = (uint64_t)0;
-	self->log = (uint64_t)0;
-	self->disk = (uint64_t)0;
-	self->throttle = (uint64_t)0;
-	self->lock = (uint64_t)0;
-	self->in_log = 0;
-	self->in_disk = 0;
-	self->in_throttle = 0;
+	self->hand = timestamp / 64 * 2048;
+	@hand[pid, tid] = max(self->hand + self->op);
 }
 
-/*end*/
+nfsv4*:::op-*-start
+/self->compound/
+{
+	self->hand = timestamp / 64 * 2048;
+	@hand[pid, tid] = max(self->hand + (self->version - 39) * 128 + self->op);
+}
+
 /* Its time begins behind all that is done at its start, and ends before all that is done at its end. */
 nfsv3*:::op-*-start
 {
@@ -72,62 +77,22 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 	this->d = timestamp - self->ts;
 }
 
+/* It has nothing in hand now. */
+nfsv3*:::op-*-done, nfsv4*:::op-*-done
+/self->ts/
+{
+	@hand[pid, tid] = max(self->hand + 2047);
+	self->hand = 0;
+	self->op = 0;
+}
+
 /*if phases*/
-/*if zfs*/
-fbt:zfs:zil_commit:entry /self->ts/ { self->in_log++; }
-fbt:zfs:zil_commit:return /self->in_log/ { self->in_log--; }
-fbt:zfs:zio_wait:entry /self->ts/ { self->in_disk++; }
-fbt:zfs:zio_wait:return /self->in_disk/ { self->in_disk--; }
-fbt:zfs:dmu_tx_wait:entry /self->ts/ { self->in_throttle++; }
-fbt:zfs:dmu_tx_wait:return /self->in_throttle/ { self->in_throttle--; }
-
-/*end*/
-/*
- * A thread of an operation leaves its CPU, and later comes back: it is then the next one of another thread that leaves. What it was
- * away for is added up when it leaves again, or its operation ends.
- */
-sched:::off-cpu
-{
-	this->now = timestamp;
-}
-
-sched:::wakeup
-/away[args[0]->pr_addr]/
-{
-	woke[args[0]->pr_addr] = timestamp;
-}
-
-sched:::off-cpu
-/away[args[0]->pr_addr]/
-{
-	back[args[0]->pr_addr] = this->now;
-}
-
-sched:::off-cpu, nfsv3*:::op-*-done, nfsv4*:::op-*-done
-/self->left/
-{
-	this->back = back[self->addr] > self->left ? back[self->addr] : self->left;
-	this->woke = woke[self->addr] > self->left ? woke[self->addr] : this->back;
-	this->ready = self->kind == 1 ? self->left : this->woke < this->back ? this->woke : this->back;
-	this->asleep = this->ready - self->left;
-	self->runqueue += this->back - this->ready;
-	self->log += self->kind == 2 ? this->asleep : 0;
-	self->disk += self->kind == 3 ? this->asleep : 0;
-	self->lock += self->kind == 4 ? this->asleep : 0;
-	self->throttle += self->kind == 5 ? this->asleep : 0;
-	self->left = 0;
-	away[self->addr] = 0;
-	woke[self->addr] = 0;
-	back[self->addr] = 0;
-}
-
-/* State 1 is asleep. Whoever leaves in another one waits for a CPU. */
+/*include phases*/
+/* When each of these threads left its CPU last, and why. */
 sched:::off-cpu
 /self->ts/
 {
-	self->left = this->now;
-	self->kind = curlwpsinfo->pr_state != 1 ? 1 : self->in_log ? 2 : self->in_throttle ? 5 : self->in_disk ? 3 : 4;
-	away[self->addr] = 1;
+	@left[pid, tid] = max(this->now / 64 * 16 + self->kind);
 }
 
 /*end*/
@@ -243,25 +208,22 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 	@log_ns[self->version, probename] = sum(self->log);
 	@disk_ns[self->version, probename] = sum(self->disk);
 	@throttle_ns[self->version, probename] = sum(self->throttle);
+	@upcall_ns[self->version, probename] = sum(self->upcall);
+	@recall_ns[self->version, probename] = sum(self->recall);
+	@reclaim_ns[self->version, probename] = sum(self->reclaim);
 	@lock_ns[self->version, probename] = sum(self->lock);
-	self->addr = 0;
-	self->runqueue = 0;
-	self->log = 0;
-	self->disk = 0;
-	self->throttle = 0;
-	self->lock = 0;
-	self->kind = 0;
-	self->in_log = 0;
-	self->in_disk = 0;
-	self->in_throttle = 0;
+/*include phases_end*/
 /*end*/
 	self->ts = 0;
 	self->stable = 0;
 }
 
-profile:::tick-1s
+/*include frame*/
+profile:::tick-10s, syscall::kill:entry
+/this->due/
 {
 	printf("@begin\t%d\n", timestamp);
+	printa("@g\thand\t%d\t%d\t%@d\n", @hand);
 	printa("@h\top\t%d\t%s\t%@d\n", @op);
 	printa("@c\top_ns\t%d\t%s\t%@d\n", @op_ns);
 /*if phases*/
@@ -269,6 +231,10 @@ profile:::tick-1s
 	printa("@c\tlog_ns\t%d\t%s\t%@d\n", @log_ns);
 	printa("@c\tdisk_ns\t%d\t%s\t%@d\n", @disk_ns);
 	printa("@c\tthrottle_ns\t%d\t%s\t%@d\n", @throttle_ns);
+	printa("@c\tupcall_ns\t%d\t%s\t%@d\n", @upcall_ns);
+	printa("@c\trecall_ns\t%d\t%s\t%@d\n", @recall_ns);
+	printa("@c\treclaim_ns\t%d\t%s\t%@d\n", @reclaim_ns);
+	printa("@g\tleft\t%d\t%d\t%@d\n", @left);
 	printa("@c\tlock_ns\t%d\t%s\t%@d\n", @lock_ns);
 /*end*/
 	printa("@c\terror\t%d\t%s\t%d\t%@d\n", @error);

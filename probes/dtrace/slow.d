@@ -23,6 +23,9 @@ nfsv4*:::op-write-start
 	self->stable = (int)args[2]->stable;
 }
 
+/*if phases*/
+/*include phases_start*/
+/*end*/
 nfsv3*:::op-*-start
 {
 	self->bytes = (uint64_t)0;
@@ -42,6 +45,9 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 	this->d = timestamp - self->ts;
 }
 
+/*if phases*/
+/*include phases*/
+/*end*/
 nfsv3*:::op-read-done
 /self->ts && args[2]->status == 0/
 {
@@ -71,10 +77,15 @@ nfsv3*:::op-$OP-done
 /self->ts && this->d > OVER_NS/
 {
 	printf("@slow\t%d\t3\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
-/*if exports*/
-	printf("%s", args[1]->noi_shrpath);
+/*if phases*/
+	printf("%d,%d,%d,%d,%d,%d,%d,%d", self->runqueue, self->log, self->disk, self->throttle, self->upcall, self->recall, self->reclaim, self->lock);
 /*end*/
-	printf("\n");
+/*if exports*/
+	printf("\t%d\t%s\t%s\n", strlen(args[1]->noi_shrpath), args[1]->noi_shrpath, args[1]->noi_curpath);
+/*end*/
+/*if no-exports*/
+	printf("\t0\t\t%s\n", args[1]->noi_curpath);
+/*end*/
 }
 
 /*end*/
@@ -83,16 +94,24 @@ nfsv4*:::op-$OP-done
 /self->ts && this->d > OVER_NS/
 {
 	printf("@slow\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, self->version, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
-/*if exports*/
-	printf("%s", args[1]->noi_shrpath);
+/*if phases*/
+	printf("%d,%d,%d,%d,%d,%d,%d,%d", self->runqueue, self->log, self->disk, self->throttle, self->upcall, self->recall, self->reclaim, self->lock);
 /*end*/
-	printf("\n");
+/*if exports*/
+	printf("\t%d\t%s\t%s\n", strlen(args[1]->noi_shrpath), args[1]->noi_shrpath, args[1]->noi_curpath);
+/*end*/
+/*if no-exports*/
+	printf("\t0\t\t%s\n", args[1]->noi_curpath);
+/*end*/
 }
 
 /*end*/
 nfsv3*:::op-*-done, nfsv4*:::op-*-done
 /self->ts/
 {
+/*if phases*/
+/*include phases_end*/
+/*end*/
 	self->ts = 0;
 	self->bytes = 0;
 	self->stable = 0;

@@ -38,7 +38,9 @@ fbt:zfs:dmu_tx_wait:return
 	self->pool = 0;
 }
 
-profile:::tick-1s
+/*include frame*/
+profile:::tick-10s, syscall::kill:entry
+/this->due/
 {
 	printf("@begin\t%d\n", timestamp);
 	printa("@h\tsync\t%s\t%@d\n", @sync);

@@ -89,7 +89,9 @@ sdt:zfs::zil-process-commit-itx, sdt:zfs::zil-process-normal-itx
 	@itx[stringof(((zilog_t *)arg0)->zl_spa->spa_name), (int)((itx_t *)arg1)->itx_wr_state] = sum(this->w->lr_length);
 }
 
-profile:::tick-1s
+/*include frame*/
+profile:::tick-10s, syscall::kill:entry
+/this->due/
 {
 	printf("@begin\t%d\n", timestamp);
 	printa("@h\twait\t%s\t%@d\n", @wait);

@@ -6,6 +6,7 @@ use crate::long_waits::long_waits;
 use crate::put_off::PutOff;
 pub use crate::ratio::{mean, part, sum};
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
+use nfscope_model::on_illumos::is_illumos;
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
 use nfscope_model::{Family, HeldRequest, Histogram, Window, family as f, phase};
 use std::collections::{HashMap, HashSet};
@@ -166,6 +167,8 @@ pub struct Breakdown {
     pub put_off: Vec<PutOff>,
     /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.
     pub rare_known: bool,
+    /// Whether the agent is one on illumos, where other commands help.
+    pub illumos: bool,
     /// Programs of probes that are not attached.
     pub not_attached: HashSet<String>,
     /// Daemons' answers that threads waited for, the longest wait in total first.
@@ -281,6 +284,7 @@ impl Breakdown {
             ops,
             put_off: PutOff::all(w),
             rare_known: window_parts::tells_rare_phases(w),
+            illumos: is_illumos(&w.delta.probes),
             not_attached: (w.delta.probes.iter())
                 .filter(|p| !p.state.measures())
                 .map(|p| p.program.clone())

@@ -87,6 +87,7 @@ mod tests {
             export: None,
             dataset: None,
             inode: None,
+            path: None,
             bytes,
             stability: stability.map(str::to_owned),
             status: "ok".into(),

@@ -2,6 +2,7 @@
 
 use crate::ProbeStatus;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// One fact about the host, for `nfscope check`.
 #[derive(Debug, Clone, Serialize)]
@@ -73,4 +74,36 @@ pub struct Report {
     pub probes: Vec<ProbeStatus>,
     /// What cannot be seen, of what this host does.
     pub unseen: Vec<Unseen>,
+}
+
+/// Whether the compiler of a host takes a script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compiled {
+    /// Name of the script.
+    pub name: String,
+    /// True where it compiles with all of its parts.
+    pub compiles: bool,
+    /// What the compiler said, without paths and addresses.
+    pub said: Vec<String>,
+}
+
+/// The answer of `nfscope check --report`: what an admin of an illumos server can send to the developers.
+#[derive(Debug, Clone, Serialize)]
+pub struct IllumosReport {
+    /// Release and revision of nfscope.
+    pub nfscope: String,
+    /// Release of the system, without the host's name.
+    pub release: String,
+    /// As in `check`.
+    pub verdict: Verdict,
+    /// How each script stands.
+    pub states: Vec<ProbeStatus>,
+    /// Whether each script compiles.
+    pub scripts: Vec<Compiled>,
+    /// Whether each probe exists that a script names.
+    pub probes: BTreeMap<String, bool>,
+    /// Probes that the providers nfsv3 and nfsv4 have.
+    pub operations: Vec<String>,
+    /// Statistics of each kind.
+    pub statistics: BTreeMap<String, usize>,
 }

@@ -1,6 +1,6 @@
 //! Which families illumos has, and how: the one list that the reference page, `nfscope metrics` and the tests read.
 
-use crate::Info;
+use crate::{Info, ProbeStatus};
 
 /// How a family comes about on illumos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ const LIST: &[(&str, OnIllumos)] = &[
     (
         "op_phase_seconds_total",
         Yes(
-            "sched off-cpu and wakeup; log is asleep in zil_commit, disk in zio_wait, throttle in dmu_tx_wait (fbt); upcall, recall and reclaim count as lock",
+            "sched off-cpu and wakeup; log is asleep in zil_commit, disk in zio_wait, throttle in dmu_tx_wait, upcall in door_upcall, recall in rfs4_check_delegated_byfp and rfs4_dbe_twait, reclaim in page_create_throttle (fbt)",
         ),
     ),
     (
@@ -64,15 +64,17 @@ const LIST: &[(&str, OnIllumos)] = &[
     ),
     (
         "rpc_phase_seconds_total",
-        Yes("svc_queuereq, svc_getreq, rfs_dispatch, svc_sendreply (fbt)"),
+        Yes("svc_queuereq, svc_getreq, rfs_dispatch, svc_sendreply, door_upcall (fbt)"),
     ),
     (
         "upcall_wait_seconds",
-        No("questions to daemons have no stable probe"),
+        Yes(
+            "door_upcall of threads with a request in hand (fbt); upcall is other: nothing stable tells the daemon",
+        ),
     ),
     (
         "upcalls_total",
-        No("questions to daemons have no stable probe"),
+        Yes("questions that a thread waited for, as above"),
     ),
     (
         "rpc_queue_seconds",
@@ -110,13 +112,15 @@ const LIST: &[(&str, OnIllumos)] = &[
     ("thread_busy_seconds_total", Yes("time in svc_getreq (fbt)")),
     (
         "threads_saturated_seconds_total",
-        No("no probe fires when the last thread becomes busy"),
+        Yes(
+            "from svc_getreq with no thread asleep or looking for work, by members of the pool, to svc_poll (fbt)",
+        ),
     ),
-    ("stuck_requests", No("a frame has no requests in hand")),
     (
-        "oldest_request_seconds",
-        No("a frame has no requests in hand"),
+        "stuck_requests",
+        Yes("threads between svc_getreq and its return (fbt), and what their operation sleeps for"),
     ),
+    ("oldest_request_seconds", Yes("as above")),
     (
         "pending_connections",
         No("no probe of illumos tells a connection's unread bytes"),
@@ -286,6 +290,11 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("there is no count to compare with"),
     ),
 ];
+
+/// Whether these are the probes of an agent on illumos: nothing else reads the kernel's counts by `kstat`.
+pub fn is_illumos(probes: &[ProbeStatus]) -> bool {
+    probes.iter().any(|p| p.probe == "kstat")
+}
 
 /// Whether illumos has this family, and how.
 pub fn on_illumos(family: &Info) -> OnIllumos {

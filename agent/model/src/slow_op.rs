@@ -33,6 +33,8 @@ pub struct SlowOp {
     pub dataset: Option<String>,
     /// Inode number from the file handle, where its type is known.
     pub inode: Option<u64>,
+    /// Path of its file, where the kernel tells it.
+    pub path: Option<String>,
     /// Bytes read or written; `None` for other operations.
     pub bytes: Option<u64>,
     /// What a WRITE asked for, as in the label `stability`.

@@ -4,6 +4,7 @@
 //! A window may come from an agent elsewhere: values that cannot be are left out, and nothing is below 0. Lists are in the
 //! order of the snapshot.
 
+use crate::on_illumos::is_illumos;
 use crate::{Family, Histogram, Window, family, phase};
 use std::collections::HashMap;
 
@@ -97,9 +98,11 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
         .collect()
 }
 
-/// Whether the agent of a window knows the rare phases of operations: it then says so of requests, too.
+/// Whether the agent of a window knows the rare phases of operations: it then says so of requests, too. One of illumos has a
+/// probe of its own for each of them, which says whether it measures.
 pub fn tells_rare_phases(w: &Window) -> bool {
-    numbers(w, &family::RPC_PHASE).any(|([_, phase], _)| phase == "upcall")
+    is_illumos(&w.delta.probes)
+        || numbers(w, &family::RPC_PHASE).any(|([_, phase], _)| phase == "upcall")
 }
 
 /// Where phases are measured at all, a rare one without a series has not occurred.

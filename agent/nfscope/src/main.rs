@@ -39,6 +39,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
                 print(&nfscope_source::script(name)?)?;
                 return Ok(ExitCode::SUCCESS);
             }
+            if let Some(path) = &args.report {
+                print(&check::write_report(nfscope_source::report()?, path)?)?;
+                return Ok(ExitCode::SUCCESS);
+            }
             let mut report = nfscope_source::check();
             report.facts.push(privileges::fact());
             if args.json {

@@ -22,7 +22,8 @@ use linux as system;
 #[cfg(not(target_os = "linux"))]
 use unsupported as system;
 
-use nfscope_model::host_report::Report;
+use anyhow::Context;
+use nfscope_model::host_report::{IllumosReport, Report};
 pub use source::{MOST_PAIRS, Options, Source};
 
 /// Loads and attaches every probe that this host can run. One that cannot never stops the others.
@@ -43,6 +44,17 @@ pub fn check() -> Report {
         Some(tools) => illumos::check(tools),
         None => system::check(),
     }
+}
+
+/// What of this host the developers want to know: [`host_report`](nfscope_model::host_report).
+///
+/// # Errors
+/// On another operating system than illumos.
+pub fn report() -> anyhow::Result<IllumosReport> {
+    let tools = illumos::Tools::find();
+    let tools =
+        tools.context("`--report` is for illumos; here `nfscope check --json` says it all")?;
+    Ok(illumos::report(&tools))
 }
 
 /// The kernel functions that an nfsd thread of this host sleeps in, the innermost first; empty without the right to see them.

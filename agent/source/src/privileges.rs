@@ -1,4 +1,4 @@
-//! What this process may do, and how little of it is kept: capabilities on Linux, nothing yet elsewhere.
+//! What this process may do, and how little of it is kept: capabilities on Linux, privileges on illumos.
 
 #[cfg(target_os = "linux")]
 pub use crate::linux::host::capabilities::{drop_all, fact};
@@ -28,7 +28,9 @@ pub fn require() -> anyhow::Result<()> {
 /// When the kernel refuses to take capabilities away, which no sane one does.
 pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow::Result<String> {
     if crate::illumos::Tools::find().is_some() {
-        return Ok("kept all privileges, for scripts that are started again".to_owned());
+        // Another system that plays illumos has no such privileges to leave to anybody.
+        let root = rustix::process::geteuid().is_root() || !cfg!(target_os = "illumos");
+        return Ok(crate::illumos::privileges::kept(root).to_owned());
     }
     #[cfg(target_os = "linux")]
     return crate::linux::host::capabilities::confine(late_attach, still_reads);
@@ -53,11 +55,13 @@ mod elsewhere {
         }
     }
 
-    /// Drops nothing.
+    /// On illumos leaves what traces the kernel to the children. Elsewhere drops nothing.
     ///
     /// # Errors
-    /// Never.
+    /// When the system refuses.
     pub fn drop_all() -> anyhow::Result<()> {
+        #[cfg(target_os = "illumos")]
+        crate::illumos::privileges::leave_to_children()?;
         Ok(())
     }
 

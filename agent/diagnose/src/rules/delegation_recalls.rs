@@ -9,11 +9,18 @@ pub fn rule(context: &Context) -> RuleResult {
     let wait = KnownWait {
         kind: Kind::DelegationRecalls,
         phase: |p| p.recall,
-        program: "nfsd_recalled",
+        programs: ["nfsd_recalled", "recall"],
         attributed: context.attribution.recall,
         waiting: "waiting for clients to return delegations",
         until: "until a client returns a delegation",
     };
+    if context.breakdown.illumos {
+        let advice = vec![
+            "find the files that several clients open: nfscope slow shows their paths".to_owned(),
+            "sharectl set -p server_delegation=off nfs stops new delegations".into(),
+        ];
+        return known_wait::result(context, &wait, Vec::new(), advice);
+    }
     let advice = vec![
         "find the clients that open the same files: grep -l deleg /proc/fs/nfsd/clients/*/states, and info beside it; nfscope slow shows the inodes"
             .to_owned(),

@@ -14,8 +14,8 @@ pub struct KnownWait {
     pub kind: Kind,
     /// Its seconds in an operation.
     pub phase: fn(&Phases) -> f64,
-    /// The program without which this host does not tell it.
-    pub program: &'static str,
+    /// The programs without which this host does not tell it, on Linux and on illumos.
+    pub programs: [&'static str; 2],
     /// The seconds of it that are attributed to the cause.
     pub attributed: f64,
     /// `waiting until written data is stored`.
@@ -26,7 +26,8 @@ pub struct KnownWait {
 
 /// Whether this host tells the wait from others. An agent that says nothing of its programs is taken at its word.
 fn is_known(context: &Context, wait: &KnownWait) -> bool {
-    context.breakdown.rare_known && !context.breakdown.not_attached.contains(wait.program)
+    let b = context.breakdown;
+    b.rare_known && !wait.programs.iter().any(|p| b.not_attached.contains(*p))
 }
 
 /// The result without what is special about the cause.

@@ -213,3 +213,70 @@ fn unattached() -> ProbeStatus {
         fix: String::new(),
     }
 }
+
+/// An agent of illumos, of which these programs do not measure.
+fn of_illumos(s: &mut Snapshot, missing: &[&str]) {
+    let probe = |probe: &str, program: &str| ProbeStatus {
+        probe: probe.into(),
+        program: program.into(),
+        state: match missing.contains(&program) {
+            true => ProbeState::Unsupported,
+            false => ProbeState::Attached,
+        },
+        hook: String::new(),
+        gives: String::new(),
+        required: false,
+        reason: String::new(),
+        fix: String::new(),
+    };
+    let waits = ["throttle", "upcall", "recall", "reclaim"];
+    s.probes = waits.map(|program| probe("sched", program)).into();
+    s.probes.push(probe("kstat", "kstat"));
+}
+
+#[test]
+fn each_is_judged_on_illumos_where_its_program_measures() {
+    let kinds_of = [
+        ("throttle", Kind::WriteThrottle, "zpool iostat"),
+        ("recall", Kind::DelegationRecalls, "sharectl set"),
+        ("reclaim", Kind::MemoryReclaim, "::memstat"),
+    ];
+    for (phase, kind, advice) in kinds_of {
+        let mut s = waits(phase, 5e-3);
+        of_illumos(&mut s, &[]);
+        let d = judge(s);
+        assert_eq!(kinds(&d), [kind.as_str()], "{d:#?}");
+        let actions = d.finding(kind).unwrap().advice.join("\n");
+        assert!(
+            kind == Kind::WriteThrottle || actions.contains(advice),
+            "{actions}"
+        );
+        assert!(!actions.contains("/proc/"), "{actions}");
+        let mut s = SERVER.snapshot();
+        of_illumos(&mut s, &[phase]);
+        let d = judge(s);
+        let open = d.ruled_out.iter().filter(|r| r.share.is_none());
+        assert_eq!(open.map(|r| r.kind).collect::<Vec<_>>(), [kind]);
+    }
+    let mut s = SERVER.snapshot();
+    of_illumos(&mut s, &["upcall"]);
+    let d = judge(s);
+    let open = d.ruled_out.iter().filter(|r| r.share.is_none());
+    assert_eq!(open.map(|r| r.kind).collect::<Vec<_>>(), [Kind::SlowUpcall]);
+}
+
+#[test]
+fn threads_are_added_by_the_command_of_illumos() {
+    let few = Server {
+        queue: 50e-3,
+        cpu: 10e-3,
+        saturated: 0.9,
+        ..SERVER
+    };
+    let mut s = few.snapshot();
+    of_illumos(&mut s, &[]);
+    let d = judge(s);
+    let advice = &d.finding(Kind::ThreadStarvation).unwrap().advice;
+    assert!(advice[0].contains("sharectl set -p servers="), "{advice:?}");
+    assert!(!advice.join("").contains("nfs.conf"), "{advice:?}");
+}

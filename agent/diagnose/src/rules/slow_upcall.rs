@@ -23,11 +23,13 @@ const NAMED: usize = 3;
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     let slow = attribution.upcalls_are_slow;
+    // The program is one of illumos.
+    let known = b.rare_known && !b.not_attached.contains("upcall");
     let deferred = if slow { deferred_seconds(b) } else { 0.0 };
     let share = part(attribution.upcall + deferred, b.residence + deferred);
     RuleResult {
         kind: Kind::SlowUpcall,
-        share: b.phases.filter(|_| b.rare_known).map(|_| share),
+        share: b.phases.filter(|_| known).map(|_| share),
         of_threads: part(attribution.upcall + deferred, b.thread_seconds() + deferred),
         condition: slow,
         max_severity: Severity::Critical,
@@ -53,7 +55,7 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: advice(b),
         ruled_out_reason: match (b.phases, b.upcalls.first().and_then(of_one)) {
             (None, _) => NO_PHASES.into(),
-            _ if !b.rare_known => NOT_APART.into(),
+            _ if !known => NOT_APART.into(),
             (_, Some(e)) => e.text,
             (_, None) => "no thread waited for a daemon".into(),
         },
@@ -117,6 +119,13 @@ fn advice(b: &Breakdown) -> Vec<String> {
     let slow = daemons(b);
     let asked = |who: &str| slow.contains(&who);
     let mut all = Vec::new();
+    if b.illumos {
+        all.push(
+            "look at mountd, nfsmapid and gssd, and at the name services that they ask (DNS, LDAP): svcs -xv; time getent hosts CLIENT; time id USER"
+                .to_owned(),
+        );
+        return all;
+    }
     if asked("rpc.mountd") {
         all.push(
             "look at rpc.mountd and at the name services that it asks (DNS, LDAP, sssd): systemctl status nfs-mountd; time getent hosts CLIENT; time id USER"

@@ -103,7 +103,7 @@ pub fn rule(context: &Context) -> RuleResult {
         .collect::<Vec<_>>()
         .join("; "),
         evidence: evidence_for(context, &stuck, number),
-        advice: (advice_for(&stuck).into_iter())
+        advice: (advice_for(&stuck, b.illumos).into_iter())
             .chain(not_taken.map(|_| THREADS_ADVICE.to_owned()))
             .collect(),
         ruled_out_reason: match b.stuck {
@@ -216,13 +216,28 @@ fn wait_name(wait: &str) -> &str {
 }
 
 /// What to do about each kind of wait: the most frequent first, and locks last.
-fn advice_for(stuck: &[&HeldRequest]) -> Vec<String> {
+fn advice_for(stuck: &[&HeldRequest], illumos: bool) -> Vec<String> {
     let number = |wait: &str| stuck.iter().filter(|r| r.wait == wait).count();
     let mut waits: Vec<_> = WAITS.into_iter().filter(|w| number(w) > 0).collect();
     waits.sort_by_key(|w| (*w == LOCK, std::cmp::Reverse(number(w))));
     let mut all: Vec<String> = Vec::new();
     for wait in waits {
         let text = match wait {
+            "log" | "disk" | "throttle" if illumos => {
+                "look for the device of the pool that does not answer: zpool status -x, iostat -xn 1, fmadm faulty"
+            }
+            "upcall" if illumos => {
+                "mountd or another daemon answers slowly or not at all: svcs -xv; look at the name service that it asks (DNS, LDAP)"
+            }
+            "reclaim" if illumos => {
+                "look for what uses the memory: echo ::memstat | mdb -k; prstat -s rss"
+            }
+            "reply" if illumos => {
+                "a client does not read its replies: look at that client, and at the network to it"
+            }
+            _ if illumos => {
+                "look at what the threads sleep in, as root: echo '::stacks -m nfssrv' | mdb -k"
+            }
             "log" | "disk" | "throttle" => {
                 "look for the device below the export that does not answer: dmesg (errors, resets), dmsetup info (suspended), \
                  multipath -ll, zpool status, /proc/mdstat"

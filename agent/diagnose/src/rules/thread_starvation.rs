@@ -108,10 +108,21 @@ fn advice_for(context: &Context) -> Vec<String> {
     let b = context.breakdown;
     // By Little's law: requests that were in a thread or waited for one, on average.
     let needed = b.rate(b.thread_seconds() + b.queue);
+    let threads = (needed * THREAD_RESERVE).ceil().max(b.threads + 1.0);
+    let why =
+        format!("add threads: {needed:.0} requests at a time are in a thread or wait for one");
+    if b.illumos {
+        let limit = b.thread_limit.unwrap_or(b.threads);
+        return vec![match threads > limit {
+            true => format!("{why}: sharectl set -p servers={threads} nfs"),
+            false => format!(
+                "{why}. The kernel may start up to {limit} threads, and nfsd starts them: look at it (svcs -xv nfs/server)"
+            ),
+        }];
+    }
     let mut all = vec![format!(
-        "add threads: {needed:.0} requests at a time are in a thread or wait for one. In /etc/nfs.conf: [nfsd] \
-         threads={}, then systemctl restart nfs-server; without a restart: rpc.nfsd {0}",
-        (needed * THREAD_RESERVE).ceil().max(b.threads + 1.0)
+        "{why}. In /etc/nfs.conf: [nfsd] threads={threads}, then systemctl restart nfs-server; without a restart: rpc.nfsd \
+         {threads}"
     )];
     if let Some(limit) = b.thread_limit.filter(|l| *l > b.threads) {
         all.push(format!(

@@ -13,7 +13,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let wait = KnownWait {
         kind: Kind::WriteThrottle,
         phase: |p| p.throttle,
-        program: "sched_dirty_end",
+        programs: ["sched_dirty_end", "throttle"],
         attributed: context.attribution.throttle,
         waiting: "waiting until written data is stored",
         until: "until written data is stored",

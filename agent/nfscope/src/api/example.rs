@@ -13,6 +13,7 @@ pub(crate) fn op() -> SlowOp {
         export: Some("/srv/home".into()),
         dataset: None,
         inode: Some(131_073),
+        path: None,
         bytes: Some(65_536),
         stability: Some("file_sync".into()),
         status: "ok".into(),

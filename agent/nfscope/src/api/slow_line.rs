@@ -47,6 +47,8 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dataset: Option<String>,
     inode: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
     bytes: Option<u64>,
     stability: Option<String>,
     status: String,
@@ -166,6 +168,7 @@ mod tests {
             export: None,
             dataset: None,
             inode: None,
+            path: None,
             bytes: None,
             stability: None,
             phases: None,
@@ -182,11 +185,12 @@ mod tests {
             (
                 Line::Op(Box::new(SlowOp {
                     dataset: Some("tank/home".into()),
+                    path: Some("/srv/home/a file".into()),
                     phases: None,
                     ..op()
                 })),
                 "{\"time\":\"2026-11-21T09:47:00.123456Z\",\"client\":\"192.0.2.7\",\"version\":\"4.2\",\
-                 \"op\":\"write\",\"export\":\"/srv/home\",\"dataset\":\"tank/home\",\"inode\":131073,\"bytes\":65536,\
+                 \"op\":\"write\",\"export\":\"/srv/home\",\"dataset\":\"tank/home\",\"inode\":131073,\"path\":\"/srv/home/a file\",\"bytes\":65536,\
                  \"stability\":\"file_sync\",\"status\":\"ok\",\"duration_seconds\":0.0345,\
                  \"phases_seconds\":null}\n",
             ),

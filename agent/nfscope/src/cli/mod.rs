@@ -97,7 +97,8 @@ Exit code:
 Examples:
   sudo nfscope check
   sudo nfscope check --json
-  nfscope check --show-script nfs        the D script for operations, for illumos";
+  nfscope check --show-script nfs        the D script for operations, for illumos
+  nfscope check --report nfscope.json    on illumos: a file to send to the developers";
 
 const TOP_EXAMPLES: &str = "\
 Examples:
@@ -156,7 +157,7 @@ The largest of the five is in colour. `-` means unknown. A narrow terminal shows
 fewer columns; --json always prints all of them.
 
 A JSON object is one line; unknown values are null:
-  time client version op export dataset (ZFS only) inode bytes stability
+  time client version op export dataset (ZFS only) inode path (illumos only) bytes stability
   status duration_seconds
   phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
 A line {\"left_out\":N} says that N more operations happened since the last such
@@ -303,6 +304,10 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Write what the developers want to know of an illumos server into a file: releases, states and errors of the scripts,
+    /// probes. It has no addresses, paths or names of pools
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "show_script"])]
+    pub report: Option<PathBuf>,
     /// Print the D script that illumos's dtrace runs, instead of checking this host: nfs, rpc, zil, txg, io, slow
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub show_script: Option<String>,

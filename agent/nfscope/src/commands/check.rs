@@ -1,9 +1,11 @@
 //! `nfscope check`: the report as a page, as JSON, as an exit code.
 
-use nfscope_model::host_report::{Exported, Report, Unseen, Verdict};
+use anyhow::Context;
+use nfscope_model::host_report::{Exported, IllumosReport, Report, Unseen, Verdict};
 use nfscope_model::status::group;
 use nfscope_model::{ProbeState, ProbeStatus};
 use std::fmt::Write;
+use std::path::Path;
 
 /// A page for the terminal.
 pub fn render(report: &Report, color: bool) -> String {
@@ -103,6 +105,22 @@ fn unseen(out: &mut String, unseen: &[Unseen]) {
 /// None that a report can cause.
 pub fn json(report: &Report) -> serde_json::Result<String> {
     serde_json::to_string_pretty(report)
+}
+
+/// Writes what an admin of an illumos server can send to the developers, and says so.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub fn write_report(mut report: IllumosReport, path: &Path) -> anyhow::Result<String> {
+    report.nfscope = format!("{} {}", crate::VERSION, crate::REVISION);
+    let text = serde_json::to_string_pretty(&report)? + "\n";
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    let all = report.scripts.len();
+    let compile = report.scripts.iter().filter(|s| s.compiles).count();
+    Ok(format!(
+        "{}: {compile} of {all} scripts compile here\n",
+        path.display()
+    ))
 }
 
 /// 0 full, 3 degraded, 1 nothing.

@@ -223,7 +223,8 @@ fn cells(op: &SlowOp, offset: i64) -> [String; COLUMNS.len()] {
         phase(|p| p.lock),
         phase(OpPhases::rare),
         or(op.inode.map(|i| i.to_string())),
-        or(op.export.clone()),
+        // It begins with that of the export.
+        or(op.path.clone().or_else(|| op.export.clone())),
     ];
     // A path may hold anything, and an agent elsewhere may send anything; neither may move the cursor.
     cells.map(|c| c.replace(char::is_control, "?"))

@@ -11,6 +11,8 @@ pub enum Complaint {
     NoProbe,
     /// The kernel of this release has no export in the arguments of operations.
     NoExports,
+    /// The kernel of this release has no such member of a structure.
+    NoMember,
     /// The kernel ended all tracing, because it was not read for too long or the system did not respond.
     Aborted,
     /// Anything else.
@@ -28,6 +30,9 @@ pub fn read(line: &str) -> Complaint {
     }
     if has("noi_shrpath") {
         return Complaint::NoExports;
+    }
+    if has("is not a member of") {
+        return Complaint::NoMember;
     }
     if has("systemic unresponsiveness") {
         return Complaint::Aborted;
@@ -81,6 +86,10 @@ mod tests {
             (
                 "dtrace: failed to compile script: line 9: noi_shrpath is not a member of nfsv3opinfo_t",
                 Complaint::NoExports,
+            ),
+            (
+                "dtrace: failed to compile script /dev/stdin: line 70: p_walkers is not a member of struct __svcpool",
+                Complaint::NoMember,
             ),
             (
                 "dtrace: processing aborted: Abort due to systemic unresponsiveness",

@@ -9,8 +9,11 @@ mod child;
 mod complaint;
 mod frame;
 mod kstat;
+pub mod privileges;
 mod read;
+mod report;
 mod runner;
+mod running;
 pub mod scripts;
 mod slow_ops;
 mod status;
@@ -22,7 +25,6 @@ use crate::source::{Options, Source};
 use anyhow::Context;
 use child::Child;
 use complaint::Complaint;
-use frame::Event;
 use kstat::Stats;
 use nfscope_model::family as f;
 use nfscope_model::host_report::{Fact, Report, Verdict};
@@ -30,29 +32,24 @@ use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
 use read::accounting::Accounting;
 use read::kernel::Kernel;
 use read::nfs::Phases;
-use runner::{Patience, Runner, Step};
-use scripts::{OPTIONS, Parts, SCRIPTS, SLOW, Script};
+pub use report::report;
+use runner::{Patience, Runner};
+use running::{Running, dtrace};
+use scripts::{Parts, SCRIPTS, SLOW};
 use slow_ops::{Lines, Listening};
 use std::time::{Duration, Instant};
 pub use tools::Tools;
-use totals::Totals;
 
 /// For scripts to compile and to enable their probes.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// Frames come each second. A reading waits so long for one that is newer than the last reading's.
-const FRAME_TIMEOUT: Duration = Duration::from_millis(1500);
+/// Between two frames: the scripts print none that is asked for sooner.
+const FRAME_INTERVAL: Duration = Duration::from_millis(250);
+/// Scripts that nobody has asked for long look once a second whether they shall print.
+const FRAME_TIMEOUT: Duration = Duration::from_millis(2500);
 /// A set of statistics is whole when the next begins, a second later.
 const KSTAT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Frames that are kept until they are taken.
 const KEEP: usize = 4;
-
-struct Running {
-    script: &'static Script,
-    runner: Runner<Event>,
-    totals: Totals,
-    /// The clock of its last frame.
-    at_ns: u64,
-}
 
 struct Illumos {
     tools: Tools,
@@ -61,8 +58,11 @@ struct Illumos {
     kstat: Runner<Stats>,
     kernel: Kernel,
     accounting: Accounting,
+    published: read::rpc::Published,
     listening: Option<Listening>,
     began: Duration,
+    /// When frames were asked for last.
+    asked: Option<Instant>,
     /// The moment of the last snapshot, and the frame that it was made of.
     last: Duration,
     last_frame: u64,
@@ -134,93 +134,9 @@ fn facts(tools: &Tools) -> Vec<Fact> {
     ]
 }
 
-/// Reads the text of scripts.
-impl child::Reader for frame::Parser {
-    type Value = Event;
-
-    fn feed(&mut self, text: &[u8], done: &mut dyn FnMut(Event)) {
-        frame::Parser::feed(self, text, done);
-    }
-
-    fn bad(&self) -> u64 {
-        frame::Parser::bad(self)
-    }
-}
-
-/// A `dtrace` that runs this text.
-fn dtrace<R: child::Reader>(
-    tools: &Tools,
-    text: String,
-    reader: R,
-    keep: usize,
-) -> std::io::Result<Child<R::Value>> {
-    let mut arguments: Vec<String> = OPTIONS
-        .iter()
-        .flat_map(|o| ["-x".into(), (*o).into()])
-        .collect();
-    // Not as an argument: dtrace repeats the whole of it in front of each message.
-    arguments.extend(["-s".into(), "/dev/stdin".into()]);
-    Child::start(&tools.dtrace, &arguments, text, reader, keep)
-}
-
-impl Running {
-    /// Does what is due, and takes what the script has printed.
-    fn tick(&mut self, tools: &Tools, parts: &mut Parts, kernel: &mut Kernel) {
-        let Running {
-            script,
-            runner,
-            totals,
-            at_ns,
-        } = self;
-        let times_operations = script.required;
-        let step = runner.tick(
-            Instant::now(),
-            || dtrace(tools, script.text(*parts), frame::Parser::default(), KEEP),
-            |event| match event {
-                Event::Hello(_) if times_operations => kernel.began(monotonic_ns()),
-                Event::Hello(_) | Event::Slow(_) => {}
-                Event::Frame(frame) => {
-                    *at_ns = (*at_ns).max(frame.at);
-                    totals.add(&frame);
-                }
-            },
-        );
-        if step != Step::Ended {
-            return;
-        }
-        totals.restart();
-        let Some(failure) = runner.failure() else {
-            return;
-        };
-        // What this host lacks of a script is left out of it.
-        let before = *parts;
-        if failure.fault == Some(Complaint::NoExports) {
-            parts.exports = false;
-        }
-        if times_operations && failure.fault == Some(Complaint::NoProbe) {
-            if ["zil_commit", "zio_wait", "dmu_tx_wait"]
-                .iter()
-                .any(|p| failure.why.contains(p))
-            {
-                parts.zfs = false;
-            } else if failure.why.contains("sched:::") {
-                parts.phases = false;
-            }
-        }
-        if *parts != before {
-            runner.hurry();
-        }
-    }
-}
-
 impl Illumos {
     fn new(tools: Tools, options: &Options, patience: Patience) -> Illumos {
-        let running = |script| Running {
-            script,
-            runner: Runner::new(patience),
-            totals: Totals::default(),
-            at_ns: 0,
-        };
+        let running = |script| Running::new(script, patience);
         Illumos {
             tools,
             parts: Parts {
@@ -231,7 +147,9 @@ impl Illumos {
             kstat: Runner::new(patience),
             kernel: Kernel::default(),
             accounting: Accounting::new(options.max_clients, options.max_exports),
+            published: read::rpc::Published::default(),
             listening: None,
+            asked: None,
             began: Duration::from_nanos(monotonic_ns()),
             last: Duration::ZERO,
             last_frame: 0,
@@ -271,19 +189,28 @@ impl Illumos {
         }
     }
 
-    /// Until the script for operations has a frame that no snapshot was made of.
-    fn wait_for_frame(&mut self) {
-        let begun = Instant::now();
+    /// Asks every script for a frame, and waits until each has printed one.
+    fn wait_for_frames(&mut self) {
+        if let Some(asked) = self.asked {
+            std::thread::sleep(FRAME_INTERVAL.saturating_sub(asked.elapsed()));
+        }
+        self.tick();
+        let (begun, now) = (Instant::now(), monotonic_ns());
+        self.asked = Some(begun);
+        // The scripts watch for it: nothing else sends this process the signal that is none.
+        let _ = rustix::process::test_kill_process(rustix::process::getpid());
         loop {
-            self.tick();
-            let nfs = &self.scripts[0];
+            let running = self.scripts.iter().filter(|r| r.runner.runs());
+            let behind = running.into_iter().find(|r| r.at_ns < now);
             let left = FRAME_TIMEOUT.saturating_sub(begun.elapsed());
-            if nfs.at_ns > self.last_frame || left.is_zero() || !nfs.runner.runs() {
+            let Some(child) = behind.and_then(|r| r.runner.child()) else {
+                return;
+            };
+            if left.is_zero() {
                 return;
             }
-            if let Some(child) = nfs.runner.child() {
-                child.wait_for(left, |inbox| !inbox.values.is_empty());
-            }
+            child.wait_for(left, |inbox| !inbox.values.is_empty());
+            self.tick();
         }
     }
 
@@ -315,7 +242,7 @@ impl Source for Illumos {
     }
 
     fn peek(&mut self) -> Snapshot {
-        self.wait_for_frame();
+        self.wait_for_frames();
         let nfs = &self.scripts[0];
         // Rates are over the time between two frames. Without one the clock goes on all the same.
         let at = match nfs.at_ns > self.last_frame {
@@ -336,7 +263,9 @@ impl Source for Illumos {
         let [_, rpc, zil, txg, io] = &self.scripts[..] else {
             unreachable!("one for each of SCRIPTS")
         };
-        read::rpc::read(&rpc.totals, &mut s);
+        let (published, parts) = (&mut self.published, self.parts);
+        read::rpc::read(&rpc.totals, rpc.at_ns, parts, published, &mut s);
+        read::held::read(&rpc.told(), &nfs.told(), parts.phases, &mut s);
         read::zfs::zil(&zil.totals, &mut s);
         read::zfs::txg(&txg.totals, &mut s);
         read::block::read(&io.totals, &mut s);
@@ -357,7 +286,9 @@ impl Source for Illumos {
             let status = status::of_script(running.script, runs, failure, self.parts);
             all.push(status);
         }
-        all.insert(1, status::of_phases(&all[0], self.parts));
+        let phases = status::of_phases(&all[0], self.parts);
+        let waits = status::of_waits(&phases, self.parts);
+        all.splice(1..1, std::iter::once(phases).chain(waits));
         if let Some(runner) = self.listening.as_ref().map(Listening::runner) {
             let status = status::of_script(&SLOW, runner.runs(), runner.failure(), self.parts);
             all.push(status);
@@ -372,7 +303,9 @@ impl Source for Illumos {
 
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
         let Some(want) = want else {
-            self.listening = None;
+            if let Some(listening) = self.listening.take() {
+                listening.end();
+            }
             return Ok(());
         };
         anyhow::ensure!(
@@ -382,7 +315,12 @@ impl Source for Illumos {
         match &mut self.listening {
             // The latency is in the script, all else is looked at here.
             Some(listening) if listening.over() == want.over => listening.change(want.clone()),
-            _ => self.listening = Some(Listening::new(want.clone(), Patience::USUAL)),
+            _ => {
+                let new = Listening::new(want.clone(), Patience::USUAL);
+                if let Some(old) = self.listening.replace(new) {
+                    old.end();
+                }
+            }
         }
         Ok(())
     }
@@ -392,9 +330,19 @@ impl Source for Illumos {
             return SlowBatch::default();
         };
         let over = u64::try_from(listening.over().as_nanos()).unwrap_or(u64::MAX);
-        let text = SLOW.text(self.parts).replace("OVER_NS", &over.to_string());
+        let text = SLOW
+            .text(self.parts, "")
+            .replace("OVER_NS", &over.to_string());
         let (tools, lines) = (&self.tools, Lines::default());
-        listening.take(|| dtrace(tools, text, lines, slow_ops::KEEP))
+        listening.take(|| {
+            dtrace(
+                tools,
+                text,
+                &["strsize=1024", "switchrate=10hz"],
+                lines,
+                slow_ops::KEEP,
+            )
+        })
     }
 }
 
@@ -408,5 +356,6 @@ pub fn show(name: &str) -> anyhow::Result<String> {
     let names = || all().map(|s| s.name).collect::<Vec<_>>().join(", ");
     let script =
         script.with_context(|| format!("no script is called {name}; there are {}", names()))?;
-    Ok(script.text(Parts::ALL))
+    // Where it is run by hand nobody asks for frames.
+    Ok(script.text(Parts::ALL, "$pid"))
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub struct Patience {
     /// For the first sign of life: compiling a script and enabling its probes takes a while.
     pub start: Duration,
-    /// For the next one. Scripts and `kstat` print each second.
+    /// For the next one. Scripts print each ten seconds at least, and `kstat` each second.
     pub silence: Duration,
     /// Before the first restart; each further one waits twice as long.
     pub first_restart: Duration,
@@ -22,7 +22,7 @@ impl Patience {
     /// That of the agent.
     pub const USUAL: Patience = Patience {
         start: Duration::from_secs(120),
-        silence: Duration::from_secs(15),
+        silence: Duration::from_secs(25),
         first_restart: Duration::from_secs(1),
         last_restart: Duration::from_secs(60),
     };
@@ -137,13 +137,8 @@ impl<T: Send + 'static> Runner<T> {
                 return Step::Same;
             }
         };
-        let lost = std::mem::take(&mut inbox.lost);
-        let bad = inbox.bad;
         drop(inbox);
-        for (reason, n) in lost.into_iter().chain([("unreadable", bad)]) {
-            *self.lost.entry(reason).or_default() += n;
-        }
-        self.child = None;
+        self.end();
         self.failed(now, why, fault);
         Step::Ended
     }
@@ -157,6 +152,18 @@ impl<T: Send + 'static> Runner<T> {
     /// Starts it again at the next tick, whatever it was waiting for.
     pub fn hurry(&mut self) {
         self.restart_at = None;
+    }
+
+    /// Ends the process, and starts it again at the next tick.
+    pub fn renew(&mut self) {
+        self.end();
+        self.restart_at = None;
+    }
+
+    /// The process goes, and what it lost stays.
+    fn end(&mut self) {
+        self.lost = self.lost();
+        self.child = None;
     }
 
     /// The process, while there is one.
@@ -251,10 +258,26 @@ mod tests {
         r.child().unwrap().wait_for(minute, |inbox| inbox.made > 0);
         assert!(r.runs());
         assert_eq!(r.tick(Instant::now(), || unreachable!(), drop), Step::Same);
-        let later = Instant::now() + Duration::from_secs(16);
+        let later = Instant::now() + Duration::from_secs(26);
         assert_eq!(r.tick(later, || unreachable!(), drop), Step::Ended);
-        assert_eq!(r.failure().unwrap().why, "it printed nothing for 15 s");
+        assert_eq!(r.failure().unwrap().why, "it printed nothing for 25 s");
         assert!(!r.runs());
+    }
+
+    #[test]
+    fn one_that_is_renewed_starts_at_once_and_its_losses_stay() {
+        let mut r = Runner::new(Patience::USUAL);
+        let now = Instant::now();
+        let say =
+            || shell("echo 'dtrace: 3 drops on CPU 1' >&2; while :; do echo; sleep 0.05; done");
+        for round in 1..3 {
+            assert_eq!(r.tick(now, say, drop), Step::Started);
+            let minute = Duration::from_secs(60);
+            let child = r.child().unwrap();
+            child.wait_for(minute, |inbox| inbox.made > 0 && !inbox.lost.is_empty());
+            r.renew();
+            assert_eq!((r.lost()["drops"], r.failure()), (3 * round, None));
+        }
     }
 
     #[test]

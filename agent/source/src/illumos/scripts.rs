@@ -1,8 +1,9 @@
 //! The D scripts: their text, made of the files in `probes/dtrace/` and of the bucket edges that C and Rust share.
 //!
 //! A file may have, each on a line of its own, `/*if WORD*/` or `/*each v3*/` up to its `/*end*/`: lines for hosts that have
-//! something, and lines for each operation of a version, with `$OP` in place of its name. `TIME_BUCKET(x)` and its like stand
-//! for the bucket of a value, as one expression that compares seven times.
+//! something, and lines for each operation of a version, with `$OP` and `$NUMBER` in place of its name and number.
+//! `/*include NAME*/` stands for the lines of another file. `TIME_BUCKET(x)` and its like stand for the bucket of a value, as
+//! one expression that compares seven times, and `AGENT` for the process that asks for frames.
 
 use nfscope_model::{Scheme, op};
 use std::fmt::Write;
@@ -18,8 +19,16 @@ use edges::edges_ns;
 pub struct Parts {
     /// Phases of operations: what their threads wait for.
     pub phases: bool,
-    /// Functions of ZFS, by which these tell a wait for the log and for a disk from other sleep.
+    /// Functions of ZFS, by which these tell a wait for the log, for a disk and for the throttle from other sleep.
     pub zfs: bool,
+    /// A function of doors, by which they tell a wait for a daemon.
+    pub upcalls: bool,
+    /// Functions of the NFS server, by which they tell a wait for a delegation.
+    pub recalls: bool,
+    /// A function of the kernel, by which they tell a wait for memory.
+    pub reclaim: bool,
+    /// Members of the pool of threads, which tell whether one is free.
+    pub idle: bool,
     /// Exports in the arguments of operations: since February 2020.
     pub exports: bool,
 }
@@ -29,14 +38,45 @@ impl Parts {
     pub const ALL: Parts = Parts {
         phases: true,
         zfs: true,
+        upcalls: true,
+        recalls: true,
+        reclaim: true,
+        idle: true,
         exports: true,
     };
+
+    /// Leaves out what this message of the compiler says to be missing here; false where that is no part.
+    pub fn leave_out(&mut self, why: &str) -> bool {
+        let parts: [(&[&str], &mut bool); 7] = [
+            (&["zil_commit", "zio_wait", "dmu_tx_wait"], &mut self.zfs),
+            (&["door_upcall"], &mut self.upcalls),
+            (
+                &["rfs4_check_delegated_byfp", "rfs4_dbe_twait"],
+                &mut self.recalls,
+            ),
+            (&["page_create_throttle"], &mut self.reclaim),
+            (&["p_asleep", "p_walkers"], &mut self.idle),
+            (&["noi_shrpath"], &mut self.exports),
+            (&["sched:::"], &mut self.phases),
+        ];
+        for (words, part) in parts {
+            if words.iter().any(|word| why.contains(word)) {
+                return std::mem::replace(part, false);
+            }
+        }
+        false
+    }
 
     fn has(self, word: &str) -> bool {
         match word {
             "phases" => self.phases,
             "zfs" => self.zfs,
+            "upcalls" => self.upcalls,
+            "recalls" => self.recalls,
+            "reclaim" => self.reclaim,
+            "idle" => self.idle,
             "exports" => self.exports,
+            "no-exports" => !self.exports,
             other => unreachable!("/*if {other}*/ in a script of ours"),
         }
     }
@@ -120,24 +160,37 @@ pub static SLOW: Script = Script {
     file: include_str!("../../../../probes/dtrace/slow.d"),
 };
 
-/// Options of `dtrace` for every script. The buffers are read ten times a second, so that a frame is at most a tenth of a second
-/// behind. `droptags` names the kind of each loss.
+/// Options of `dtrace` for every script. The buffers are read once a second; `frame.d` says when they are read more often. `droptags` names the kind of each loss.
 pub const OPTIONS: [&str; 7] = [
     "quiet",
     "strsize=128",
-    "switchrate=10hz",
-    "aggrate=10hz",
+    "switchrate=1hz",
+    "aggrate=1hz",
     "aggsize=4m",
     "dynvarsize=8m",
     "droptags",
 ];
 
+/// What several scripts have in common.
+const COMMON: [(&str, &str); 4] = [
+    ("frame", include_str!("../../../../probes/dtrace/frame.d")),
+    (
+        "phases_start",
+        include_str!("../../../../probes/dtrace/phases_start.d"),
+    ),
+    ("phases", include_str!("../../../../probes/dtrace/phases.d")),
+    (
+        "phases_end",
+        include_str!("../../../../probes/dtrace/phases_end.d"),
+    ),
+];
+
 impl Script {
-    /// The text that `dtrace` compiles.
-    pub fn text(&self, parts: Parts) -> String {
+    /// The text that `dtrace` compiles. `agent`: the process that asks for frames, as D writes it.
+    pub fn text(&self, parts: Parts, agent: &str) -> String {
         let mut out = String::new();
-        expand(&mut self.file.lines(), parts, "", true, &mut out);
-        substitute(&out)
+        expand(&mut self.file.lines(), parts, None, true, &mut out);
+        substitute(&out).replace("AGENT", agent)
     }
 }
 
@@ -145,7 +198,7 @@ impl Script {
 fn expand<'a>(
     lines: &mut (impl Iterator<Item = &'a str> + Clone),
     parts: Parts,
-    op: &str,
+    op: Option<&(usize, String)>,
     keep: bool,
     out: &mut String,
 ) {
@@ -154,72 +207,56 @@ fn expand<'a>(
         match word.map(|w| w.split_once(' ').unwrap_or((w, ""))) {
             Some(("end", "")) => return,
             Some(("if", what)) => expand(lines, parts, op, keep && parts.has(what), out),
+            Some(("include", name)) => {
+                let file = COMMON.iter().find(|(known, _)| *known == name);
+                let text = file.map_or("", |(_, text)| text);
+                expand(&mut text.lines(), parts, op, keep, out);
+            }
             Some(("each", version)) => {
                 let from = lines.clone();
                 for op in operations(version) {
                     *lines = from.clone();
-                    expand(lines, parts, op, keep, out);
+                    expand(lines, parts, Some(&op), keep, out);
                 }
             }
             _ if keep => {
-                let _ = writeln!(out, "{}", line.replace("$OP", op));
+                let line = match op {
+                    Some((number, name)) => line
+                        .replace("$OP", name)
+                        .replace("$NUMBER", &number.to_string()),
+                    None => line.to_owned(),
+                };
+                let _ = writeln!(out, "{line}");
             }
             _ => {}
         }
     }
 }
 
-/// Operations whose probes have arguments, as the probes are called. NULL has none. Of NFSv4 those of version 4.0: what the
-/// probes of later ones pass is not part of any provider's description.
-pub fn operations(version: &str) -> impl Iterator<Item = &'static str> {
-    let all = match version {
+/// Of NFSv4 the operations of version 4.0, which RFC 7530 numbers from 3 to 39.
+const V4_FIRST: usize = 3;
+const V4: &[&str] = op::V4_OPS.split_at(37).0;
+
+/// Operations whose probes have arguments, as the probes are called, with their numbers. NULL has none. What the probes of
+/// versions behind 4.0 pass is not part of any provider's description.
+pub fn operations(version: &str) -> impl Iterator<Item = (usize, String)> {
+    let (first, all) = match version {
         // There is no probe of NULL.
-        "v3" => &op::V3_PROCS[1..],
-        "v4" => &V4[..],
+        "v3" => (1, &op::V3_PROCS[1..]),
+        "v4" => (V4_FIRST, V4),
         other => unreachable!("/*each {other}*/ in a script of ours"),
     };
-    all.iter().copied()
+    let named = move |(i, name): (usize, &&str)| (first + i, name.replace('_', "-"));
+    all.iter().enumerate().map(named)
 }
 
-const V4: [&str; 37] = [
-    "access",
-    "close",
-    "commit",
-    "create",
-    "delegpurge",
-    "delegreturn",
-    "getattr",
-    "getfh",
-    "link",
-    "lock",
-    "lockt",
-    "locku",
-    "lookup",
-    "lookupp",
-    "nverify",
-    "open",
-    "openattr",
-    "open-confirm",
-    "open-downgrade",
-    "putfh",
-    "putpubfh",
-    "putrootfh",
-    "read",
-    "readdir",
-    "readlink",
-    "remove",
-    "rename",
-    "renew",
-    "restorefh",
-    "savefh",
-    "secinfo",
-    "setattr",
-    "setclientid",
-    "setclientid-confirm",
-    "verify",
-    "write",
-    "release-lockowner",
-];
+/// The operation of a version with this number in a script; `None` for one that has none there.
+pub fn op_by_number(version: &str, number: usize) -> Option<&'static str> {
+    match version {
+        "3" => op::V3_PROCS.get(number).copied(),
+        _ => V4.get(number.checked_sub(V4_FIRST)?).copied(),
+    }
+}
 
 /// The operation of a probe, as in the label `op`; `None` for a name that is none.
 pub fn op_of(probe: &str) -> Option<&'static str> {
@@ -270,17 +307,26 @@ mod tests {
 
     #[test]
     fn every_probe_has_an_operation_of_the_model() {
-        for op in operations("v3").chain(operations("v4")) {
-            let name = op_of(&format!("op-{op}-done"));
-            assert_eq!(name, Some(&*op.replace('-', "_")), "{op}");
+        for version in ["3", "4"] {
+            for (number, op) in operations(&format!("v{version}")) {
+                let name = op_of(&format!("op-{op}-done"));
+                assert_eq!(name, Some(&*op.replace('-', "_")), "{op}");
+                assert_eq!(op_by_number(version, number), name);
+            }
         }
+        assert_eq!(op_by_number("3", 7), Some("write"));
+        assert_eq!(op_by_number("4.1", 38), Some("write"));
+        assert_eq!([op_by_number("4.0", 0), op_by_number("4.1", 53)], [None; 2]);
         assert_eq!(op_of("null-done"), Some("null"));
         assert_eq!(op_of("op-sequence-done"), Some("sequence"));
         assert_eq!(op_of("op-made-up-done"), None);
         assert_eq!(op_of("compound-start"), None);
-        let model: Vec<_> = op::V4_OPS[..V4.len()].to_vec();
-        let ours: Vec<_> = V4.iter().map(|o| o.replace('-', "_")).collect();
-        assert_eq!(ours, model);
+        // RFC 7530, table 4, from OP_ACCESS to OP_RELEASE_LOCKOWNER.
+        assert_eq!(
+            (V4.len(), V4[0], V4[36]),
+            (37, "access", "release_lockowner")
+        );
+        assert_eq!(operations("v4").nth(17).unwrap().1, "open-confirm");
     }
 
     /// What the expression says, worked out by hand.
@@ -332,27 +378,70 @@ mod tests {
         }
     }
 
+    /// Each function and member that the compiler may miss is in its part only, and the rest compiles without it.
+    #[test]
+    fn what_the_compiler_misses_is_left_out() {
+        for word in [
+            "zil_commit",
+            "zio_wait",
+            "dmu_tx_wait",
+            "door_upcall",
+            "rfs4_check_delegated_byfp",
+            "rfs4_dbe_twait",
+            "page_create_throttle",
+            "p_asleep",
+            "p_walkers",
+            "noi_shrpath",
+            "sched:::",
+        ] {
+            let mut parts = Parts::ALL;
+            let why = format!("line 9: probe description fbt:zfs:{word} does not match any probes");
+            assert!(parts.leave_out(&why), "{word}");
+            assert!(!parts.leave_out(&why), "{word} is left out by now");
+            for script in SCRIPTS[..2].iter().chain([&SLOW]) {
+                let text = script.text(parts, "17");
+                assert!(!text.contains(word), "{}: {word}", script.name);
+            }
+        }
+        assert!(!Parts::ALL.clone().leave_out("line 9: syntax error"));
+    }
+
     #[test]
     fn parts_are_there_or_not() {
         let nfs = &SCRIPTS[0];
-        let all = nfs.text(Parts::ALL);
-        let few = nfs.text(Parts {
+        let all = nfs.text(Parts::ALL, "17");
+        let few = Parts {
             phases: false,
-            zfs: true,
             exports: false,
-        });
+            ..Parts::ALL
+        };
+        let few = nfs.text(few, "17");
         for part in ["sched:::off-cpu", "fbt:zfs:zil_commit", "noi_shrpath"] {
             assert!(all.contains(part) && !few.contains(part), "{part}");
         }
-        let without_zfs = nfs.text(Parts {
+        let without_functions = Parts {
             zfs: false,
+            upcalls: false,
+            recalls: false,
+            reclaim: false,
             ..Parts::ALL
-        });
-        assert!(without_zfs.contains("sched:::off-cpu") && !without_zfs.contains("fbt:"));
+        };
+        let without_functions = nfs.text(without_functions, "17");
+        assert!(without_functions.contains("sched:::off-cpu"));
+        assert!(!without_functions.contains("fbt:"));
         assert!(few.contains("nfsv4*:::op-release-lockowner-done"));
         for script in SCRIPTS.iter().chain([&SLOW]) {
-            let text = script.text(Parts::ALL);
-            for left in ["_BUCKET", "$OP", "/*if", "/*each", "/*end"] {
+            let text = script.text(Parts::ALL, "17");
+            for left in [
+                "_BUCKET",
+                "$OP",
+                "$NUMBER",
+                "AGENT",
+                "/*if",
+                "/*each",
+                "/*end",
+                "/*include",
+            ] {
                 assert!(!text.contains(left), "{}: {left}", script.name);
             }
             assert!(text.contains(&format!("printf(\"@hello\\t{}\\n\")", script.name)));

@@ -6,7 +6,7 @@ use super::read::nfs::version;
 use super::runner::{Patience, Runner};
 use super::scripts::op_of;
 use crate::nfs_names::{STABILITIES, status};
-use nfscope_model::{SlowBatch, SlowFilter, SlowOp};
+use nfscope_model::{OpPhases, SlowBatch, SlowFilter, SlowOp};
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -47,12 +47,29 @@ impl Reader for Lines {
     }
 }
 
-/// Time of day, version, probe, duration, status, bytes, stability, client, export.
+/// Time of day, version, probe, duration, status, bytes, stability, client, phases, length of the export, export, path. The last
+/// two may have anything in them but the end of a line.
 fn decode(line: &str) -> Option<SlowOp> {
-    let fields: Vec<_> = line.split('\t').collect();
-    let [at, number, probe, ns, code, bytes, stable, client, export] = fields[..] else {
+    let fields: Vec<_> = line.splitn(11, '\t').collect();
+    let [
+        at,
+        number,
+        probe,
+        ns,
+        code,
+        bytes,
+        stable,
+        client,
+        phases,
+        length,
+        rest,
+    ] = fields[..]
+    else {
         return None;
     };
+    let (export, path) = rest.split_at_checked(length.parse().ok()?)?;
+    let path = path.strip_prefix('\t')?;
+    let duration = Duration::from_nanos(ns.parse().ok()?);
     let version = version(number)?;
     let op = op_of(probe)?;
     let stability = STABILITIES.get(stable.parse::<usize>().ok()?);
@@ -65,14 +82,41 @@ fn decode(line: &str) -> Option<SlowOp> {
         export: Some(export.to_owned()).filter(|e| e.starts_with('/')),
         dataset: None,
         inode: None,
+        path: Some(path.to_owned()).filter(|p| p.starts_with('/')),
         bytes: matches!(op, "read" | "write").then_some(bytes),
         stability: stability.filter(|_| op == "write").map(|s| (*s).to_owned()),
         status: match code.parse().ok()? {
             0 => "ok".to_owned(),
             code => status(version == "3", code),
         },
-        duration: Duration::from_nanos(ns.parse().ok()?),
-        phases: None,
+        duration,
+        phases: match phases {
+            "" => None,
+            phases => Some(split(phases, duration)?),
+        },
+    })
+}
+
+/// Nanoseconds of each wait, in the order of the script. On a CPU is what is left of the duration.
+fn split(text: &str, duration: Duration) -> Option<OpPhases> {
+    let all: Option<Vec<u64>> = text.split(',').map(|ns| ns.parse().ok()).collect();
+    let all: Vec<_> = all?.into_iter().map(Duration::from_nanos).collect();
+    let [runqueue, log, disk, throttle, upcall, recall, reclaim, lock] = all[..] else {
+        return None;
+    };
+    let waits = all
+        .iter()
+        .try_fold(Duration::ZERO, |sum, d| sum.checked_add(*d))?;
+    Some(OpPhases {
+        cpu: duration.saturating_sub(waits),
+        runqueue,
+        log,
+        disk,
+        throttle,
+        upcall,
+        recall,
+        reclaim,
+        lock,
     })
 }
 
@@ -96,6 +140,11 @@ impl Listening {
             second: (Instant::now(), 0),
             left_out: 0,
         }
+    }
+
+    /// Nobody asks any more. A script that is compiled just then takes a while to end, for which nobody waits.
+    pub fn end(self) {
+        std::thread::spawn(move || drop(self));
     }
 
     /// The latency from which on operations are asked for.
@@ -163,10 +212,11 @@ mod tests {
     #[test]
     fn a_line_is_an_operation() {
         let (all, bad) = lines(
-            "@hello\tslow\n@slow\t1700000000000000001\t42\top-write-done\t12000000\t10008\t4096\t2\tfe80::3\t/export/with space\n\
-             @slow\t5\t3\top-commit-done\t40000000\t0\t0\t0\tunknown\t<unknown>\n@slow\t5\t3\top-none-done\t1\t0\t0\t0\tx\ty\nnoise\n",
+            "@hello\tslow\n@slow\t1700000000000000001\t42\top-write-done\t12000000\t10008\t4096\t2\tfe80::3\t1,2000000,3,0,0,0,0,4\t18\t/export/with space\t/export/with space/a\ttab\n\
+             @slow\t5\t3\top-commit-done\t40000000\t0\t0\t0\tunknown\t\t9\t<unknown>\t<unknown>\n@slow\t5\t3\top-none-done\t1\t0\t0\t0\tx\t\t1\ty\tz\n\
+             @slow\t5\t3\top-commit-done\t4\t0\t0\t0\tx\t\t99\ty\tz\n@slow\t5\t3\top-commit-done\t4\t0\t0\t0\tx\t1,2\t1\ty\tz\nnoise\n",
         );
-        assert_eq!((all.len(), bad), (3, 1));
+        assert_eq!((all.len(), bad), (3, 3));
         let Line::Slow(op) = &all[1] else { panic!() };
         assert_eq!(
             (&*op.version, &*op.op, &*op.status),
@@ -177,8 +227,13 @@ mod tests {
         assert_eq!(op.export.as_deref(), Some("/export/with space"));
         assert_eq!(op.client, "fe80::3".parse().ok());
         assert_eq!(op.duration, Duration::from_millis(12));
+        assert_eq!(op.path.as_deref(), Some("/export/with space/a\ttab"));
+        let phases = op.phases.unwrap();
+        let waits = phases.all().map(|d| d.as_nanos() as u64);
+        assert_eq!(waits, [9_999_992, 1, 2_000_000, 3, 0, 0, 0, 0, 4]);
         let Line::Slow(op) = &all[2] else { panic!() };
         assert_eq!((op.client, &op.export, op.bytes), (None, &None, None));
+        assert_eq!((&op.path, op.phases), (&None, None));
     }
 
     #[test]
@@ -187,7 +242,7 @@ mod tests {
         for i in 0..10 {
             let op = ["write", "commit"][i % 2];
             text += &format!(
-                "@slow\t5\t3\top-{op}-done\t40000000\t0\t0\t0\t10.0.0.{}\t/e\n",
+                "@slow\t5\t3\top-{op}-done\t40000000\t0\t0\t0\t10.0.0.{}\t\t2\t/e\t/e/f\n",
                 i % 4
             );
         }

@@ -66,7 +66,8 @@ pub fn of_phases(nfs: &ProbeStatus, parts: Parts) -> ProbeStatus {
                 .into();
     } else if !parts.zfs && nfs.state.measures() {
         state = ProbeState::Fallback;
-        reason = "zil_commit, zio_wait or dmu_tx_wait cannot be traced: waits for the log, for disks and for the throttle count as lock".into();
+        reason =
+            "zil_commit, zio_wait or dmu_tx_wait cannot be traced: waits for the log and for disks count as lock".into();
     } else if nfs.state == ProbeState::Fallback {
         state = ProbeState::Attached;
         reason.clear();
@@ -75,12 +76,67 @@ pub fn of_phases(nfs: &ProbeStatus, parts: Parts) -> ProbeStatus {
         probe: "sched".into(),
         program: "phases".into(),
         hook: "sched:::off-cpu, sched:::wakeup".into(),
-        gives: "phases of operations: cpu, runqueue, log, disk, throttle, lock".into(),
+        gives: "phases of operations: cpu, runqueue, log, disk, lock".into(),
         required: false,
         state,
         reason,
         fix: nfs.fix.clone(),
     }
+}
+
+/// Rare waits that are told from other sleep where the kernel has their functions.
+pub fn of_waits(phases: &ProbeStatus, parts: Parts) -> Vec<ProbeStatus> {
+    let all = [
+        (
+            "throttle",
+            parts.zfs,
+            "dmu_tx_wait",
+            "operations: waits until written data is stored",
+        ),
+        (
+            "upcall",
+            parts.upcalls,
+            "door_upcall",
+            "operations and requests: waits for daemons",
+        ),
+        (
+            "recall",
+            parts.recalls,
+            "rfs4_check_delegated_byfp, rfs4_dbe_twait",
+            "operations: waits for clients to return delegations",
+        ),
+        (
+            "reclaim",
+            parts.reclaim,
+            "page_create_throttle",
+            "operations: waits for free memory",
+        ),
+    ];
+    let status = |(program, there, functions, gives): (&str, bool, &str, &str)| {
+        let missing = format!("{functions} cannot be traced: these waits count as lock");
+        let (state, reason) = match phases.state {
+            // Of the log and of disks.
+            ProbeState::Attached | ProbeState::Fallback if there => {
+                (ProbeState::Attached, String::new())
+            }
+            ProbeState::Attached | ProbeState::Fallback => (ProbeState::Unsupported, missing),
+            other => (other, phases.reason.clone()),
+        };
+        ProbeStatus {
+            probe: "sched".into(),
+            program: program.into(),
+            hook: format!("fbt: {functions}"),
+            gives: gives.into(),
+            required: false,
+            state,
+            reason,
+            fix: match state {
+                ProbeState::Waiting => phases.fix.clone(),
+                _ => String::new(),
+            },
+        }
+    };
+    all.into_iter().map(status).collect()
 }
 
 /// The kernel's own counts.
@@ -116,6 +172,10 @@ pub fn unseen() -> Vec<Unseen> {
         (
             "round-trip times of clients, bytes of requests",
             "no stable probe tells them",
+        ),
+        (
+            "client and file of a request that is stuck",
+            "the scripts keep a number for each thread: it tells the operation, its age and its wait",
         ),
     ];
     let unseen = |(what, why): (&str, &str)| Unseen {
@@ -179,5 +239,25 @@ mod tests {
             ..Parts::ALL
         };
         assert_eq!(of_phases(&nfs, none).state, ProbeState::Unsupported);
+        let states = |parts| {
+            let waits = of_waits(&of_phases(&nfs, parts), parts);
+            let states = waits.into_iter().map(|p| (p.program, p.state));
+            states.collect::<Vec<_>>()
+        };
+        let expected = |all: [ProbeState; 4]| {
+            let names = ["throttle", "upcall", "recall", "reclaim"];
+            let pairs = names.into_iter().zip(all);
+            pairs.map(|(n, s)| (n.to_owned(), s)).collect::<Vec<_>>()
+        };
+        use ProbeState::{Attached, Unsupported};
+        assert_eq!(states(Parts::ALL), expected([Attached; 4]));
+        assert_eq!(states(none), expected([Unsupported; 4]));
+        let some = Parts {
+            zfs: false,
+            recalls: false,
+            ..Parts::ALL
+        };
+        let mixed = [Unsupported, Attached, Unsupported, Attached];
+        assert_eq!(states(some), expected(mixed));
     }
 }

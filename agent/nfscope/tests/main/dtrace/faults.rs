@@ -168,7 +168,7 @@ fn what_dtrace_drops_is_counted() {
     assert_eq!(s.value(&f::EVENTS_LOST, ["nfsd", "unreadable"]), Some(0.0));
     let options = played.read("arguments");
     assert!(
-        options.contains("-x switchrate=10hz") && options.ends_with("-s /dev/stdin\n"),
+        options.contains("-x switchrate=1hz") && options.ends_with("-s /dev/stdin\n"),
         "{options}"
     );
 }

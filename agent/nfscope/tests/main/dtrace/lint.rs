@@ -121,6 +121,7 @@ fn times_are_first_assigned_with_64_bits() {
     for name in NAMES {
         let text = unquoted(&code(name));
         let mut seen = Vec::<String>::new();
+        let mut of_64_bits = Vec::<String>::new();
         for statement in text.split([';', '{', '}']) {
             let Some((left, right)) = statement.split_once(" = ") else {
                 continue;
@@ -135,12 +136,22 @@ fn times_are_first_assigned_with_64_bits() {
             }
             seen.push(left.clone());
             let wide = ["timestamp", "(uint64_t)", "arg0", "(uintptr_t)", "pr_addr"];
-            let wide = wide.iter().any(|w| right.contains(w));
+            let wide = wide.iter().any(|w| right.contains(w))
+                || of_64_bits.iter().any(|w| right.contains(w.as_str()));
+            if wide {
+                of_64_bits.push(left.clone());
+            }
             let small = [
                 "self->kind",
                 "self->in_log",
                 "self->in_disk",
                 "self->in_throttle",
+                "self->in_upcall",
+                "self->in_recall",
+                "self->in_reclaim",
+                "self->in_op",
+                "self->op",
+                "often",
                 "self->version",
                 "self->stable",
                 "self->pool",
@@ -168,7 +179,10 @@ fn what_is_kept_is_given_back() {
             // The pool of a thread stays for as long as the thread.
             let kept =
                 (variable.starts_with("self->") || left.contains('[')) && !left.starts_with('@');
-            if !kept || ["self->pool"].contains(&variable) || left.contains(['(', '/']) {
+            if !kept
+                || ["self->pool", "self->pool_at"].contains(&variable)
+                || left.contains(['(', '/'])
+            {
                 continue;
             }
             let given_back = |statement: &str| {
@@ -177,6 +191,20 @@ fn what_is_kept_is_given_back() {
             };
             let back = text.split([';', '{', '}']).any(given_back);
             assert!(back, "{name}: {left} is never 0 again");
+        }
+    }
+}
+
+/// On illumos these are options that a running script may change.
+#[test]
+fn only_options_are_changed_that_may_be() {
+    for name in NAMES {
+        for call in code(name).split("setopt(\"").skip(1) {
+            let option = call.split('"').next().unwrap();
+            assert!(
+                ["switchrate", "aggrate"].contains(&option),
+                "{name}: {option}"
+            );
         }
     }
 }

@@ -18,6 +18,7 @@ fn the_service_has_the_privileges_that_dtrace_needs_and_no_others() {
     };
     let privileges = of("method_credential", "privileges");
     assert_eq!(privileges, "basic,dtrace_kernel,dtrace_proc,dtrace_user");
+    assert_eq!(of("method_credential", "limit_privileges"), privileges);
     assert_eq!(of("method_credential", "user"), "nfscope");
     let start = of("exec_method", "exec");
     let words: Vec<_> = start.split(' ').collect();

@@ -2,9 +2,12 @@
 
 mod buckets;
 mod emulated;
+mod emulator;
 mod faults;
 mod frames;
 mod lint;
 mod manifest;
 mod played;
+mod report;
+mod tale;
 mod tools;

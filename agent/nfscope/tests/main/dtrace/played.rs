@@ -8,9 +8,14 @@ use std::path::PathBuf;
 /// less. What `NAME.refuse` says goes to standard error at once, as the end of it; what `NAME.say` says goes there once.
 const DTRACE: &str = r#"#!/bin/bash
 cd DIR
+[ "$1" != -l ] || { cat list; exit; }
 script=$(cat)
-echo "$*" >arguments
 name=$(grep -o '@hello\\t[a-z]*' <<<"$script" | head -n 1 | sed 's/^@hello.t//')
+if [ "$1" = -e ]; then
+  [ ! -e "$name.compile" ] || { cat "$name.compile" >&2; exit 1; }
+  exit
+fi
+echo "$*" >arguments
 printf '%s\n' "$script" >"$name.script"
 echo $$ >"$name.pid"
 if [ -e "$name.refuse" ]; then

@@ -2,6 +2,7 @@
 
 pub mod accounting;
 pub mod block;
+pub mod held;
 pub mod kernel;
 pub mod nfs;
 pub mod rpc;

@@ -5,6 +5,7 @@ use crate::illumos::scripts::op_of;
 use crate::illumos::totals::Totals;
 use crate::nfs_names::{STABILITIES, status};
 use nfscope_model::family as f;
+use nfscope_model::phase::RARE;
 use nfscope_model::{Scheme, Snapshot};
 use std::collections::BTreeSet;
 
@@ -46,19 +47,20 @@ pub fn read(totals: &Totals, phases: Option<Phases>, s: &mut Snapshot) -> [u64; 
             _ => {}
         }
         if let (Some(p), true) = (phases, version != "4") {
-            let waits = ["runqueue_ns", "log_ns", "disk_ns", "throttle_ns", "lock_ns"].map(of);
-            let [runqueue, log, disk, throttle, lock] = waits.map(seconds);
+            let waits = ["runqueue_ns", "log_ns", "disk_ns", "lock_ns"].map(of);
+            let rare = RARE.map(|phase| (phase, of(&format!("{phase}_ns"))));
+            let [runqueue, log, disk, lock] = waits.map(seconds);
             // All sums are of one frame and of the same operations.
-            let cpu = of("op_ns").saturating_sub(waits.iter().sum());
+            let slept: u64 = waits.iter().sum::<u64>() + rare.iter().map(|(_, ns)| ns).sum::<u64>();
+            let cpu = of("op_ns").saturating_sub(slept);
             s.counter(&f::OP_PHASE, [version, op, "cpu"], seconds(cpu));
             s.counter(&f::OP_PHASE, [version, op, "runqueue"], runqueue);
             if p.storage {
                 s.counter(&f::OP_PHASE, [version, op, "log"], log);
                 s.counter(&f::OP_PHASE, [version, op, "disk"], disk);
             }
-            // One of those that have no series before they first occur.
-            if throttle > 0.0 {
-                s.counter(&f::OP_PHASE, [version, op, "throttle"], throttle);
+            for (phase, ns) in rare.into_iter().filter(|(_, ns)| *ns > 0) {
+                s.counter(&f::OP_PHASE, [version, op, phase], seconds(ns));
             }
             s.counter(&f::OP_PHASE, [version, op, "lock"], lock);
         }

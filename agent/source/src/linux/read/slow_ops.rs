@@ -162,6 +162,7 @@ fn decode(
             .and_then(|e| datasets.of(e).map(str::to_owned)),
         export,
         inode: handle.and_then(|h| h.inode),
+        path: None,
         bytes: moved.then_some(u64::from(e.bytes)),
         stability: (op == "write")
             .then(|| STABILITIES.get(e.stability as usize))

@@ -17,7 +17,7 @@ mapfile -t v4 < <(operations 4)
 macro() { tr a-z- A-Z_ <<<"$1"; }
 
 kernel_probes() {
-  grep -oE '(fbt:[a-z]+:[a-z_]+:(entry|return)|sdt:zfs::[a-z-]+)' | sort -u | while IFS=: read -r provider _ function name; do
+  grep -oE '(fbt:[a-z]*:[a-z0-9_]+:(entry|return)|sdt:zfs::[a-z-]+)' | sort -u | while IFS=: read -r provider _ function name; do
     case $provider:$name in
     *:return) arguments= ;;
     *) case $function in

@@ -2,8 +2,14 @@
  * Plays an NFS server of illumos: its probes nfsv3 and nfsv4 as USDT probes, and the functions of rpcmod, nfssrv and zfs that the
  * scripts trace as probes called FUNCTION-entry and FUNCTION-return of a provider of its own. It knows what it did, and prints that at the end.
  *
- *   emulator REQUESTS   waits for a line on standard input, does so many requests, prints what it did, and waits for the end of
- *                       standard input
+ * It obeys lines on standard input, answers each with what it did and a line `end`, and ends with the input:
+ *   work N              does N requests of all kinds
+ *   commits N           does N COMMITs that take long
+ *   serve LOG THINK Q   WRITEs from now on, whose log takes LOG us; a thread is idle for THINK us between two; Q 1: the next request
+ *                       of a thread arrives while it has the last one in hand
+ *   stop                no more of these; prints the time without an idle thread, and all time
+ *   hang                one more WRITE, whose log does not answer
+ *   release             the log answers
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef struct { uint64_t xid; const char *remote; const char *share; } emu_request_t;
+typedef struct { uint64_t xid; const char *remote; const char *share; const char *path; } emu_request_t;
 typedef struct { uint64_t offset; } emu_args_t;
 typedef struct { int status; } emu_res_t;
 typedef struct { uint64_t offset; uint32_t count; } READ3args;
@@ -40,12 +46,12 @@ typedef struct { zilog_t *lwb_zilog; int lwb_nused, lwb_sz, lwb_slog; } lwb_t;
 typedef struct { void *io_private; int io_error; } zio_t;
 typedef struct { uint64_t lrc_txtype, lrc_reclen, lrc_txg, lrc_seq; } lr_t;
 typedef struct { int itx_wr_state; lr_t itx_lr; uint64_t lr_foid, lr_offset, lr_length; } itx_t;
-typedef struct { int p_id, p_threads, p_detached_threads, p_maxthreads; } SVCPOOL;
+typedef struct { int p_id, p_threads, p_detached_threads, p_maxthreads, p_asleep, p_walkers; } SVCPOOL;
 typedef struct { uint32_t rq_prog, rq_vers; } svc_req_t;
 
 /* Phases of operations, by the names that nfscope has for them. */
-enum { CPU, RUNQUEUE, LOG, DISK, THROTTLE, LOCK, PHASES };
-static const char *phases[PHASES] = { "cpu", "runqueue", "log", "disk", "throttle", "lock" };
+enum { CPU, RUNQUEUE, LOG, DISK, THROTTLE, UPCALL, RECALL, RECLAIM, LOCK, PHASES };
+static const char *phases[PHASES] = { "cpu", "runqueue", "log", "disk", "throttle", "upcall", "recall", "reclaim", "lock" };
 /* Of so many requests one is a COMMIT: a multiple of 22, the operations of NFSv3. */
 enum { THREADS = 4, OPS = 64, EVERY = 352 };
 
@@ -55,7 +61,7 @@ typedef struct {
 	uint64_t stable[5][3], stable_bytes[5][3], bytes[5][2];
 	uint64_t client[3], export[2];
 	uint64_t compounds[5], compound_ops[5];
-	uint64_t requests[5], commits[3], lwbs[2], lwb_bytes[2], itx_bytes[3], syncs, throttles, txg_waits;
+	uint64_t requests[5], commits[3], lwbs[2], lwb_bytes[2], itx_bytes[3], syncs, throttles, txg_waits, upcalls;
 	/* Inside of the probes of a COMMIT, and around them: a thread can lose its CPU between the two. */
 	uint64_t phase[PHASES], around[PHASES];
 	int in_op, schedstat;
@@ -127,6 +133,36 @@ static void zio_wait(zio_t *zio)
 	KERNELX_ZIO_WAIT_RETURN();
 }
 
+/* A question to a daemon. */
+static void door_upcall(int us)
+{
+	KERNELX_DOOR_UPCALL_ENTRY(0, 0);
+	asleep(UPCALL, us);
+	KERNELX_DOOR_UPCALL_RETURN();
+	truth->upcalls++;
+}
+
+static void rfs4_dbe_twait(void)
+{
+	KERNELX_RFS4_DBE_TWAIT_ENTRY(0, 0);
+	asleep(RECALL, 5000);
+	KERNELX_RFS4_DBE_TWAIT_RETURN();
+}
+
+static void rfs4_check_delegated_byfp(void)
+{
+	KERNELX_RFS4_CHECK_DELEGATED_BYFP_ENTRY(0, 0);
+	asleep(RECALL, 5000);
+	KERNELX_RFS4_CHECK_DELEGATED_BYFP_RETURN();
+}
+
+static void page_create_throttle(void)
+{
+	KERNELX_PAGE_CREATE_THROTTLE_ENTRY(0, 0);
+	asleep(RECLAIM, 10000);
+	KERNELX_PAGE_CREATE_THROTTLE_RETURN();
+}
+
 static spa_t spa = { "tank" };
 static dsl_pool_t dsl_pool = { &spa };
 
@@ -181,6 +217,10 @@ static void work(uint64_t i)
 	zil_commit(&zilog, object);
 	zio_wait(&zio);
 	dmu_tx_wait(&tx);
+	door_upcall(10000);
+	rfs4_dbe_twait();
+	rfs4_check_delegated_byfp();
+	page_create_throttle();
 	asleep(LOCK, 10000);
 	truth->in_op = 0;
 	truth->phase[RUNQUEUE] += run_delay() - delay;
@@ -198,6 +238,7 @@ static void *hog(void *unused)
 
 static const char *clients[3] = { "10.0.0.1", "10.0.0.2", "fe80::3" };
 static const char *exports[2] = { "/export/a", "/export/with space" };
+static const char *paths[2] = { "/export/a/file", "/export/with space/a\tfile" };
 
 /* Once around an operation: outer before its start and behind its end, inner inside of both. */
 #define TIMED(version, op, start, done) do { \
@@ -239,6 +280,17 @@ static void stored(int version, int stable, uint32_t n, int status)
 		truth->stable_bytes[version][stable] += n;
 }
 
+/* A probe whose arguments a script asks for may be in one function only. */
+static __attribute__((noipa)) void write3_start(emu_request_t *r, WRITE3args *a)
+{
+	NFSV3X_OP_WRITE_START(r, r, a);
+}
+
+static __attribute__((noipa)) void write3_done(emu_request_t *r, WRITE3res *d)
+{
+	NFSV3X_OP_WRITE_DONE(r, r, d);
+}
+
 static void operation3(uint64_t i, emu_request_t *r)
 {
 	int op = i % (OP3_NULL + 1), status = i % 10 == 9 ? 70 : 0;
@@ -259,7 +311,7 @@ static void operation3(uint64_t i, emu_request_t *r)
 	case OP3_WRITE: {
 		WRITE3args a = { i, n, i / 22 % 3 };
 		WRITE3res d = { status, { { n, 2 } } };
-		TIMED(3, op, NFSV3X_OP_WRITE_START(r, r, &a), NFSV3X_OP_WRITE_DONE(r, r, &d));
+		TIMED(3, op, write3_start(r, &a), write3_done(r, &d));
 		transferred(3, WRITE, n, status);
 		stored(3, a.stable, n, status);
 		break;
@@ -318,7 +370,12 @@ static void operation4(uint64_t i, int minor, int op, emu_request_t *r)
 static void rfs_dispatch(svc_req_t *request, emu_request_t *r)
 {
 	uint64_t i = r->xid;
+	/* Who a client is, and whether it may: before the call is known, and before the operation. */
+	if (i % 2000 == 0)
+		door_upcall(3000);
 	KERNELX_RFS_DISPATCH_ENTRY(request, r);
+	if (i % 2000 == 0)
+		door_upcall(5000);
 	if (request->rq_vers == 3) {
 		operation3(i, r);
 	} else if (i % 64 == 2) {
@@ -354,27 +411,147 @@ static void svc_getreq(emu_request_t *r)
 }
 
 static uint64_t requests;
+static SVCPOOL pool = { 1, THREADS, 0, 16, 0, 0 };
 
+/* A thread looks for work, and takes it. */
+static void svc_poll(void)
+{
+	__atomic_add_fetch(&pool.p_walkers, 1, __ATOMIC_SEQ_CST);
+	KERNELX_SVC_POLL_ENTRY(&pool);
+}
+
+static void svc_taken(void)
+{
+	__atomic_sub_fetch(&pool.p_walkers, 1, __ATOMIC_SEQ_CST);
+}
+
+static pthread_barrier_t fast_ones_done;
+static int only_long;
+
+/* A COMMIT that takes long. */
+static int is_long(uint64_t i)
+{
+	return i / 2 % 2 == 0 && i % EVERY == OP3_COMMIT;
+}
+
+/*
+ * The long ones come last: where other operations keep probes busy, an interrupt may find one at work on its CPU, and wake a thread
+ * up unseen. Not so on illumos, where a probe is not interrupted.
+ */
 static void *run(void *argument)
 {
 	uint64_t thread = (uintptr_t)argument;
-	SVCPOOL pool = { 1, THREADS, 0, 16 };
 	truth = &truths[thread];
 	truth->schedstat = open("/proc/thread-self/schedstat", O_RDONLY);
-	for (uint64_t i = thread; i < requests; i += THREADS) {
-		/* Not the number itself: threads would have operations of their own. */
-		uint64_t n = i / THREADS * THREADS + (i + i / THREADS) % THREADS;
-		emu_request_t r = { n, clients[n % 3], exports[n % 2] };
-		KERNELX_SVC_POLL_ENTRY(&pool);
-		KERNELX_SVC_QUEUEREQ_ENTRY(&pool, &r);
-		svc_getreq(&r);
-		if (n % 1000 == 0) {
-			dmu_tx_t tx = { &dsl_pool };
-			spa_sync(&spa);
-			dmu_tx_wait(&tx);
+	for (int last = only_long; last < 2; last++) {
+		for (uint64_t i = thread; i < requests; i += THREADS) {
+			/* Not the number itself: threads would have operations of their own. */
+			uint64_t n = i / THREADS * THREADS + (i + i / THREADS) % THREADS;
+			emu_request_t r = { n, clients[n % 3], exports[n % 2], paths[n % 2] };
+			if (is_long(n) != last)
+				continue;
+			svc_poll();
+			KERNELX_SVC_QUEUEREQ_ENTRY(&pool, &r);
+			svc_taken();
+			svc_getreq(&r);
+			if (n % 1000 == 0) {
+				dmu_tx_t tx = { &dsl_pool };
+				spa_sync(&spa);
+				dmu_tx_wait(&tx);
+			}
 		}
+		pthread_barrier_wait(&fast_ones_done);
 	}
+	close(truth->schedstat);
 	return 0;
+}
+
+/* What `serve` does until `stop`, and how long every thread had a request in hand meanwhile. */
+static int serving, log_us, think_us, queued, in_hand;
+static uint64_t full, full_since;
+static pthread_mutex_t hands = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t answer = PTHREAD_COND_INITIALIZER;
+static int hung, answers;
+
+static void take(int n)
+{
+	pthread_mutex_lock(&hands);
+	if (in_hand == THREADS)
+		full += WALL - full_since;
+	in_hand += n;
+	full_since = WALL;
+	pthread_mutex_unlock(&hands);
+}
+
+/* A WRITE that the log makes durable. */
+static void write_durably(emu_request_t *r, int hangs)
+{
+	zilog_t zilog = { &spa, 0 };
+	lwb_t lwb = { &zilog, 8192, 128 << 10, log_us < 1000 };
+	zio_t zio = { &lwb, 0 };
+	WRITE3args a = { 0, 8192, 2 };
+	WRITE3res d = { 0, { { 8192, 2 } } };
+	svc_req_t request = { 100003, 3 };
+	KERNELX_SVC_GETREQ_ENTRY(&request, r);
+	KERNELX_RFS_DISPATCH_ENTRY(&request, r);
+	write3_start(r, &a);
+	KERNELX_ZIL_COMMIT_ENTRY(&zilog, 1);
+	KERNELX_ZIL_LWB_WRITE_ISSUE_ENTRY(&zilog, &lwb);
+	if (hangs) {
+		pthread_mutex_lock(&hands);
+		hung = 1;
+		while (!answers)
+			pthread_cond_wait(&answer, &hands);
+		pthread_mutex_unlock(&hands);
+	} else {
+		usleep(log_us);
+	}
+	KERNELX_ZIL_LWB_WRITE_DONE_ENTRY(&zio);
+	KERNELX_ZIL_LWB_FLUSH_VDEVS_DONE_ENTRY(&zio);
+	KERNELX_ZIL_COMMIT_RETURN();
+	write3_done(r, &d);
+	KERNELX_SVC_SENDREPLY_ENTRY(r);
+	KERNELX_SVC_SENDREPLY_RETURN();
+	KERNELX_SVC_GETREQ_RETURN();
+}
+
+static void *serve(void *argument)
+{
+	emu_request_t r = { (uintptr_t)argument, clients[0], exports[0], paths[0] }, both[2] = { r, r };
+	int i = 0;
+	svc_poll();
+	KERNELX_SVC_QUEUEREQ_ENTRY(&pool, &both[i]);
+	while (__atomic_load_n(&serving, __ATOMIC_SEQ_CST)) {
+		svc_taken();
+		take(1);
+		if (queued)
+			KERNELX_SVC_QUEUEREQ_ENTRY(&pool, &both[1 - i]);
+		write_durably(&both[i], 0);
+		i = 1 - i;
+		take(-1);
+		svc_poll();
+		if (think_us) {
+			__atomic_add_fetch(&pool.p_asleep, 1, __ATOMIC_SEQ_CST);
+			svc_taken();
+			usleep(think_us);
+			__atomic_add_fetch(&pool.p_walkers, 1, __ATOMIC_SEQ_CST);
+			__atomic_sub_fetch(&pool.p_asleep, 1, __ATOMIC_SEQ_CST);
+		}
+		if (!queued)
+			KERNELX_SVC_QUEUEREQ_ENTRY(&pool, &both[i]);
+	}
+	svc_taken();
+	return 0;
+}
+
+static void *hang(void *unused)
+{
+	emu_request_t r = { 77, clients[1], exports[1], paths[1] };
+	svc_poll();
+	KERNELX_SVC_QUEUEREQ_ENTRY(&pool, &r);
+	svc_taken();
+	write_durably(&r, 1);
+	return unused;
 }
 
 static const char *versions[5] = { "4.0", "4.1", "4.2", "3", "4" };
@@ -383,14 +560,15 @@ static const char *names3[] = { OPERATIONS3 "null" };
 static const char *names4[] = { OPERATIONS4 "sequence", "null" };
 #undef X
 
-int main(int count, char **arguments)
+static void work_all(void)
 {
 	static truth_t all;
 	pthread_t threads[THREADS], hogs[2];
 	uint64_t *sum = (uint64_t *)&all;
-	requests = count > 1 ? strtoull(arguments[1], 0, 10) : 0;
-	if (getchar() == EOF)
-		return 1;
+	pthread_barrier_init(&fast_ones_done, 0, THREADS);
+	memset(&all, 0, sizeof all);
+	memset(truths, 0, sizeof truths);
+	done = 0;
 	for (int i = 0; i < 2; i++)
 		pthread_create(&hogs[i], 0, hog, 0);
 	for (uintptr_t i = 0; i < THREADS; i++)
@@ -430,12 +608,56 @@ int main(int count, char **arguments)
 		printf("commits\t%d\t%lu\nitx\t%d\t%lu\n", i, all.commits[i], i, all.itx_bytes[i]);
 	for (int i = 0; i < 2; i++)
 		printf("lwb\t%d\t%lu\t%lu\n", i, all.lwbs[i], all.lwb_bytes[i]);
-	printf("syncs\t%lu\nthrottles\t%lu\ntxg_waits\t%lu\n", all.syncs, all.throttles, all.txg_waits);
+	printf("syncs\t%lu\nthrottles\t%lu\ntxg_waits\t%lu\nupcalls\t%lu\n", all.syncs, all.throttles, all.txg_waits, all.upcalls);
 	for (int i = 0; i < PHASES; i++)
 		printf("phase\t%s\t%lu\t%lu\n", phases[i], all.phase[i], all.around[i]);
-	printf("end\n");
-	fflush(stdout);
-	while (getchar() != EOF)
-		;
+}
+
+int main(void)
+{
+	pthread_t threads[THREADS], one;
+	uint64_t since = 0;
+	char line[256];
+	while (fgets(line, sizeof line, stdin)) {
+		if (sscanf(line, "work %lu", &requests) == 1) {
+			only_long = 0;
+			work_all();
+		} else if (sscanf(line, "commits %lu", &requests) == 1) {
+			only_long = 1;
+			requests *= EVERY;
+			work_all();
+		} else if (sscanf(line, "serve %d %d %d", &log_us, &think_us, &queued) == 3) {
+			serving = 1;
+			full = in_hand = 0;
+			since = full_since = WALL;
+			for (uintptr_t i = 0; i < THREADS; i++)
+				pthread_create(&threads[i], 0, serve, (void *)i);
+		} else if (!strcmp(line, "stop\n")) {
+			__atomic_store_n(&serving, 0, __ATOMIC_SEQ_CST);
+			for (int i = 0; i < THREADS; i++)
+				pthread_join(threads[i], 0);
+			printf("full\t%lu\t%lu\n", full, WALL - since);
+		} else if (!strcmp(line, "hang\n")) {
+			answers = hung = 0;
+			pthread_create(&one, 0, hang, 0);
+			pthread_mutex_lock(&hands);
+			while (!hung) {
+				pthread_mutex_unlock(&hands);
+				usleep(1000);
+				pthread_mutex_lock(&hands);
+			}
+			pthread_mutex_unlock(&hands);
+		} else if (!strcmp(line, "release\n")) {
+			pthread_mutex_lock(&hands);
+			answers = 1;
+			pthread_cond_broadcast(&answer);
+			pthread_mutex_unlock(&hands);
+			pthread_join(one, 0);
+		} else {
+			return 1;
+		}
+		printf("end\n");
+		fflush(stdout);
+	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* What illumos's kernel and its translators declare, as far as the scripts name it. The emulator has the same structures. */
-typedef struct emu_request { uint64_t xid; uintptr_t remote; uintptr_t share; } emu_request_t;
-typedef struct nfsv3opinfo { uint64_t noi_xid; string noi_shrpath; } nfsv3opinfo_t;
-typedef struct nfsv4opinfo { uint64_t noi_xid; string noi_shrpath; } nfsv4opinfo_t;
+typedef struct emu_request { uint64_t xid; uintptr_t remote; uintptr_t share; uintptr_t path; } emu_request_t;
+typedef struct nfsv3opinfo { uint64_t noi_xid; string noi_curpath; string noi_shrpath; } nfsv3opinfo_t;
+typedef struct nfsv4opinfo { uint64_t noi_xid; string noi_curpath; string noi_shrpath; } nfsv4opinfo_t;
 typedef struct emu_args { uint64_t offset; } emu_args_t;
 typedef struct emu_res { int status; } emu_res_t;
 typedef struct READ3args { uint64_t offset; uint32_t count; } READ3args;
@@ -23,10 +23,12 @@ translator conninfo_t < emu_request_t *P > {
 };
 translator nfsv3opinfo_t < emu_request_t *P > {
 	noi_xid = P->xid;
+	noi_curpath = stringof(P->path);
 	noi_shrpath = stringof(P->share);
 };
 translator nfsv4opinfo_t < emu_request_t *P > {
 	noi_xid = P->xid;
+	noi_curpath = stringof(P->path);
 	noi_shrpath = stringof(P->share);
 };
 
@@ -39,5 +41,5 @@ typedef struct zio { uintptr_t io_private; int io_error; } zio_t;
 typedef struct lr { uint64_t lrc_txtype; uint64_t lrc_reclen; uint64_t lrc_txg; uint64_t lrc_seq; } lr_t;
 typedef struct lr_write { lr_t lr_common; uint64_t lr_foid; uint64_t lr_offset; uint64_t lr_length; } lr_write_t;
 typedef struct itx { int itx_wr_state; lr_t itx_lr; } itx_t;
-typedef struct __svcpool { int p_id; int p_threads; int p_detached_threads; int p_maxthreads; } SVCPOOL;
+typedef struct __svcpool { int p_id; int p_threads; int p_detached_threads; int p_maxthreads; int p_asleep; int p_walkers; } SVCPOOL;
 struct svc_req { uint32_t rq_prog; uint32_t rq_vers; };

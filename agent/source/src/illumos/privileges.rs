@@ -1,0 +1,88 @@
+//! Privileges of illumos: those that trace the kernel are left to the children. A process may do what its permitted set has, and
+//! what it executes gets its inheritable set, so that the agent gives up the former and keeps the latter.
+
+/// What `dtrace` needs beside the basic privileges.
+#[cfg(target_os = "illumos")]
+const NAMES: &std::ffi::CStr = c"dtrace_kernel,dtrace_proc,dtrace_user";
+
+/// What this process keeps, for a person.
+pub fn kept(root: bool) -> &'static str {
+    match root {
+        true => "kept all privileges: root has them anyway",
+        false => {
+            "left dtrace_kernel, dtrace_proc and dtrace_user to the scripts: the agent itself cannot trace"
+        }
+    }
+}
+
+/// Leaves these privileges to children. Root keeps them: what it executes would get them all the same.
+///
+/// # Errors
+/// Where the system refuses.
+#[cfg(target_os = "illumos")]
+pub fn leave_to_children() -> anyhow::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    system::turn_off(NAMES, c"Permitted").map_err(|e| {
+        anyhow::anyhow!(
+            "setppriv refuses to give up {}: {e}",
+            NAMES.to_string_lossy()
+        )
+    })
+}
+
+#[cfg(target_os = "illumos")]
+mod system {
+    use std::ffi::{CStr, c_char, c_int};
+    use std::io::Error;
+
+    /// `priv_set_t`, of a size that the system knows.
+    #[repr(C)]
+    struct Set {
+        _hidden: [u8; 0],
+    }
+
+    /// `PRIV_OFF` of sys/priv.h.
+    const OFF: c_int = 1;
+
+    unsafe extern "C" {
+        fn priv_str_to_set(
+            names: *const c_char,
+            separators: *const c_char,
+            end: *mut *const c_char,
+        ) -> *mut Set;
+        fn setppriv(op: c_int, which: *const c_char, set: *const Set) -> c_int;
+        fn priv_freeset(set: *mut Set);
+    }
+
+    /// Turns these privileges off in one of the sets of this process.
+    pub fn turn_off(names: &CStr, which: &CStr) -> std::io::Result<()> {
+        // SAFETY: both strings end with a zero and outlive the call, which accepts a null pointer in place of `end`.
+        let set = unsafe { priv_str_to_set(names.as_ptr(), c",".as_ptr(), std::ptr::null_mut()) };
+        if set.is_null() {
+            return Err(Error::last_os_error());
+        }
+        // SAFETY: the set is one that the library has just made, and the name ends with a zero.
+        let result = match unsafe { setppriv(OFF, which.as_ptr(), set) } {
+            0 => Ok(()),
+            _ => Err(Error::last_os_error()),
+        };
+        // SAFETY: nobody has the set any more.
+        unsafe { priv_freeset(set) };
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_names_each_privilege_of_the_service() {
+        let said = kept(false);
+        for name in ["dtrace_kernel", "dtrace_proc", "dtrace_user"] {
+            assert!(said.contains(name) && !kept(true).contains(name));
+        }
+    }
+}
