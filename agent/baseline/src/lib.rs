@@ -15,6 +15,7 @@ pub mod progress;
 pub mod recording;
 pub mod series;
 pub mod show;
+pub mod slice;
 pub mod store;
 pub mod summary;
 pub mod target_metric;

@@ -23,6 +23,9 @@ pub(super) fn subject(of: &Subject) -> String {
         Subject::Queue => "Queue, requests that wait for a thread".to_owned(),
         Subject::Log { fs, volume } => format!("Log of {fs} {volume}"),
         Subject::SyncWrites => "Stable WRITEs, and COMMITs".to_owned(),
+        Subject::Errors { version, op } => format!("Failures of {}", operation(version, op)),
+        Subject::Dropped { reason } => format!("Calls without an answer: {reason}"),
+        Subject::Replays => "Calls sent again, answered from the reply cache".to_owned(),
     }
 }
 
@@ -86,6 +89,8 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
         Verdict::More => "more",
         Verdict::Less => "less",
         Verdict::NoEvidence => "no evidence",
+        Verdict::Small => "too small",
+        Verdict::Few => "few",
         Verdict::NotComparable => "not comparable",
     }
 }
@@ -94,7 +99,7 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
 pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
     let both = |name: &str, of: fn(&Side) -> String| [name.to_owned(), of(&c.before), of(&c.after)];
     let mut rows = vec![
-        both("name", |s| s.metadata.name.clone()),
+        both("name", |s| s.recordings.join(", ")),
         both("began", |s| began(s.metadata.began_ms)),
         both("host", |s| s.metadata.host.clone()),
         both("kernel", |s| {
@@ -111,10 +116,34 @@ pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
         both("operations", |s| format!("{:.0}", s.operations)),
         both("clients", |s| s.clients.to_string()),
     ];
+    let [before, after] = [0, 1].map(|side| stretches(&c.rows, side));
+    rows.push(["independent".to_owned(), before, after]);
     if !(c.before.metadata.labels.is_empty() && c.after.metadata.labels.is_empty()) {
         rows.push(both("labels", |s| labels(&s.metadata.labels)));
     }
     rows
+}
+
+/// The range of the numbers of independent stretches of one side.
+fn stretches(rows: &[Row], side: usize) -> String {
+    let all = || rows.iter().filter_map(|r| r.stretches[side]);
+    let (low, high) = (all().reduce(f64::min), all().reduce(f64::max));
+    match (low, high) {
+        (Some(low), Some(high)) if low.round() < high.round() => {
+            format!("{low:.0} to {high:.0} stretches")
+        }
+        (Some(one), _) => format!("{one:.0} stretches"),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// The smallest change that would have been found: `12 %`.
+pub(super) fn finds(finds: Option<f64>) -> String {
+    match finds {
+        None => String::new(),
+        Some(f) if f >= 0.0995 => format!("{:.0} %", f * 100.0),
+        Some(f) => format!("{:.1} %", f * 100.0),
+    }
 }
 
 /// A duration, given in seconds, in its two largest units.

@@ -11,7 +11,7 @@ pub use baseline::{
     BaselineArgs, BaselineCommand, CapacityArgs, CompareArgs, ExportArgs, ImportArgs, ListArgs,
     RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
-pub use values::Probes;
+pub use values::{FailOn, MatchUnit, Names, Probes};
 pub use what_if::WhatIfArgs;
 
 use crate::api::slow_filter;
@@ -35,6 +35,9 @@ pub const MOST_SERIES: u16 = 10_000;
 
 /// Exit code where --until-ci was not reached.
 pub const UNREACHED: u8 = 3;
+
+/// Exit code of `compare --fail-on worse` where something is worse.
+pub const WORSE: u8 = 4;
 
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 const EXAMPLES: &str = "\

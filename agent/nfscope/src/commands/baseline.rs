@@ -1,14 +1,13 @@
 //! `nfscope baseline` and `nfscope capacity`.
 
-use super::record;
-use crate::cli::{BaselineCommand, CapacityArgs, CompareArgs};
+use super::{compare, record};
+use crate::cli::{BaselineCommand, CapacityArgs};
 use anyhow::Context;
 use nfscope_baseline::capacity;
-use nfscope_baseline::compare::{self, FAMILIES};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::{list, series, show, summary, window};
 use nfscope_model::family;
-use nfscope_text::console::{self, print, say};
+use nfscope_text::console::{print, say};
 use nfscope_whatif::{Prediction, fullest, render_fullest};
 use serde::Serialize;
 
@@ -33,7 +32,7 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
                 false => show::page(&s),
             })?;
         }
-        BaselineCommand::Compare(args) => return compared(args),
+        BaselineCommand::Compare(args) => return compare::run(args),
         BaselineCommand::Rm(args) => Store::open(&args.store.path)?.remove(&args.names)?,
         BaselineCommand::Export(args) => {
             let store = Store::open(&args.store.path)?;
@@ -53,39 +52,6 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
                 ));
             }
         }
-    }
-    Ok(0)
-}
-
-fn compared(args: &CompareArgs) -> anyhow::Result<u8> {
-    anyhow::ensure!(
-        args.before != args.after,
-        "`{}` is compared with itself; fix: name another baseline (`nfscope baseline list` shows all)",
-        args.before
-    );
-    let path = &args.store.path;
-    // Both in parallel: a recording of a day takes a second to read.
-    let read = |name| {
-        let store = Store::open(path)?;
-        series::read(&store, &store.entry(name)?, FAMILIES)
-    };
-    let (before, after) = std::thread::scope(|both| {
-        let before = both.spawn(|| read(&args.before));
-        let after = read(&args.after);
-        let before = before
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        anyhow::Ok((before, after?))
-    })?;
-    let c = compare::compare(&before, &after, args.least);
-    print(&match args.json {
-        true => serde_json::to_string(&c)? + "\n",
-        false => compare::text::render(&c, console::colors()),
-    })?;
-    if let Some(file) = &args.html {
-        std::fs::write(file, compare::html::page(&c))
-            .with_context(|| format!("cannot write {}", file.display()))?;
-        say(&format!("wrote {}", file.display()));
     }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod baseline;
 pub mod check;
+mod compare;
 pub mod config;
 pub mod diagnose;
 pub mod metrics;

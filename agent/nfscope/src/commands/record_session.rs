@@ -59,7 +59,7 @@ impl<'a> Session<'a> {
     ) -> Self {
         Session {
             writer,
-            progress: Progress::new(args.metric.clone()),
+            progress: Progress::new(args.metric.clone(), args.until_ci),
             progress_line: ProgressLine::new(PROGRESS_INTERVAL),
             args,
             length,
@@ -95,8 +95,8 @@ impl<'a> Session<'a> {
             if self.signalled {
                 return Ok(State::Stopped);
             }
-            if let Some(wanted) = self.args.until_ci {
-                if self.progress.reached(wanted) {
+            if self.args.until_ci.is_some() {
+                if self.progress.reached() {
                     return Ok(State::Complete);
                 }
                 self.explain_missing_interval();

@@ -28,5 +28,6 @@ mod slow_cli;
 mod stream;
 mod table;
 mod terminal;
+mod verdicts;
 mod what_if;
 mod workload;

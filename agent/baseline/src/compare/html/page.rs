@@ -32,6 +32,10 @@ pub fn page(c: &Comparison) -> String {
                     (plots("Latency distributions", c.curves.iter().map(plot::density).collect()))
                     (plots("Where an operation's time goes", c.bars.iter().map(plot::phases).collect()))
                     (plots("Over time", c.time_series.iter().map(plot::time_series).collect()))
+                    @if !c.next.is_empty() {
+                        h2 { "What to record next" }
+                        @for sentence in &c.next { p { (sentence) } }
+                    }
                     (method(c))
                 }
                 footer { "Made by nfscope " (env!("CARGO_PKG_VERSION")) }
