@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capacity;
+pub mod changes;
 pub mod codec;
 pub mod compare;
 pub mod estimate;

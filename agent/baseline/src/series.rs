@@ -358,10 +358,13 @@ fn gap(end_ms: f64, next_ms: i64) -> Option<Gap> {
 /// # Errors
 /// When the store cannot be read.
 pub fn read(store: &Store, entry: &Entry, families: &[&Info]) -> anyhow::Result<SeriesSet> {
-    read_part(store, entry, families, None, false)
+    let count = usize::try_from(entry.windows).unwrap_or(usize::MAX);
+    let grid = Grid::Windows(count.div_ceil(MAX_WINDOWS).max(1));
+    read_part(store, entry, families, None, Some(grid))
 }
 
-/// Reads the series of some families in a part of a recording (milliseconds since 1970), or in all of it; by the hour, if asked to.
+/// Reads the series of some families in a part of a recording (milliseconds since 1970), or in all of it; on this grid, or
+/// on one of as many windows as statistics need.
 ///
 /// # Errors
 /// When the store cannot be read, or no window lies in that part.
@@ -370,7 +373,7 @@ pub fn read_part(
     entry: &Entry,
     families: &[&Info],
     part: Option<Range<i64>>,
-    hourly: bool,
+    grid: Option<Grid>,
 ) -> anyhow::Result<SeriesSet> {
     let mut series = store.series(entry)?;
     series.retain(|l| families.iter().any(|f| f.name == l.family));
@@ -392,10 +395,7 @@ pub fn read_part(
         Ok(w) => Some(Ok(w)),
         Err(e) => Some(Err(e.into())),
     });
-    let grid = match hourly {
-        true => Grid::Hours,
-        false => Grid::Windows(count.div_ceil(MAX_WINDOWS).max(1)),
-    };
+    let grid = grid.unwrap_or(Grid::Windows(count.div_ceil(MAX_WINDOWS).max(1)));
     let c = SeriesSet::on_grid(entry.metadata.clone(), series, grid, windows)?;
     anyhow::ensure!(
         part.is_none() || c.windows > 0,

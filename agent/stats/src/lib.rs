@@ -19,6 +19,7 @@
 mod autocorrelation;
 mod batch_means;
 mod change;
+mod change_points;
 mod estimate;
 mod interval;
 mod looks;
@@ -30,6 +31,7 @@ mod ratio;
 mod replicates;
 
 pub use change::{Change, MIN_EFFECT, change};
+pub use change_points::{ChangePoint, change_points};
 pub use estimate::{Estimate, MIN_STRETCHES, MIN_WINDOWS};
 pub use interval::{CONFIDENCE, Interval};
 pub use looks::{Looks, MIN_RUNS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS_TO_STOP};

@@ -153,6 +153,8 @@ pub enum BaselineCommand {
     Show(ShowArgs),
     /// Compare two baselines with statistical significance tests
     Compare(CompareArgs),
+    /// Find when the server changed during a baseline: what, and by how much
+    Changes(ShowArgs),
     /// Remove baselines
     Rm(RmArgs),
     /// Write one baseline to a file, for another machine

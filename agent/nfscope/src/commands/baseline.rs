@@ -1,11 +1,12 @@
 //! `nfscope baseline` and `nfscope capacity`.
 
 use super::{compare, record};
-use crate::cli::{BaselineCommand, CapacityArgs};
+use crate::cli::{BaselineCommand, CapacityArgs, ShowArgs};
 use anyhow::Context;
 use nfscope_baseline::capacity;
+use nfscope_baseline::series::Grid;
 use nfscope_baseline::store::Store;
-use nfscope_baseline::{list, series, show, summary, window};
+use nfscope_baseline::{changes, list, series, show, summary, window};
 use nfscope_model::family;
 use nfscope_text::console::{print, say};
 use nfscope_whatif::{Prediction, fullest, render_fullest};
@@ -33,6 +34,7 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
             })?;
         }
         BaselineCommand::Compare(args) => return compare::run(args),
+        BaselineCommand::Changes(args) => print(&changed(args)?)?,
         BaselineCommand::Rm(args) => Store::open(&args.store.path)?.remove(&args.names)?,
         BaselineCommand::Export(args) => {
             let store = Store::open(&args.store.path)?;
@@ -54,6 +56,19 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
         }
     }
     Ok(0)
+}
+
+fn changed(args: &ShowArgs) -> anyhow::Result<String> {
+    let store = Store::open(&args.store.path)?;
+    let entry = store.entry(&args.name)?;
+    let count = usize::try_from(entry.windows).unwrap_or(usize::MAX);
+    let grid = Grid::Windows(count.div_ceil(changes::MAX_WINDOWS).max(1));
+    let c = series::read_part(&store, &entry, changes::FAMILIES, None, Some(grid))?;
+    let found = changes::changes(&c);
+    Ok(match args.json {
+        true => serde_json::to_string(&found)? + "\n",
+        false => changes::render(&found),
+    })
 }
 
 /// What `nfscope capacity` prints.

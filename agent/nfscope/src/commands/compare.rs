@@ -4,7 +4,7 @@ use crate::cli::{CompareArgs, FailOn, MatchUnit, WORSE};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::compare::result::Verdict;
 use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides};
-use nfscope_baseline::series::{self, SeriesSet};
+use nfscope_baseline::series::{self, Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_text::console::{self, print, say};
@@ -22,7 +22,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
         let store = Store::open(&args.store.path)?;
         parts
             .iter()
-            .map(|part| part.read(&store, args.matching.is_some()))
+            .map(|part| part.read(&store, args.matching.map(|_| Grid::Hours)))
             .collect()
     };
     // Both in parallel: a recording of a day takes a second to read.
@@ -80,9 +80,9 @@ struct Part {
 }
 
 impl Part {
-    fn read(&self, store: &Store, hourly: bool) -> anyhow::Result<SeriesSet> {
+    fn read(&self, store: &Store, grid: Option<Grid>) -> anyhow::Result<SeriesSet> {
         let part = self.slice.map(|s| s.of(self.entry.metadata.began_ms));
-        series::read_part(store, &self.entry, FAMILIES, part, hourly)
+        series::read_part(store, &self.entry, FAMILIES, part, grid)
     }
 }
 

@@ -356,8 +356,8 @@ fn recordings_are_named_in_every_way() {
     let day = by_the_hour(
         "day",
         62,
-        240,
-        60,
+        1440,
+        10,
         |hour| if hour < 2.0 { 5e-3 } else { 9e-3 },
     );
     store.put(&day).unwrap();
@@ -381,6 +381,16 @@ fn recordings_are_named_in_every_way() {
         (mean("after") / mean("before") - 1.8).abs() < 0.1,
         "{parts}"
     );
+    let changes = good(&path, &["changes", "day"]);
+    let found: Vec<_> = changes
+        .lines()
+        .filter(|l| l.contains("write mean"))
+        .collect();
+    assert!(
+        found.len() == 1 && found[0].contains("02:00 UTC"),
+        "{changes}"
+    );
+    assert!(found[0].contains("+80"), "{changes}");
     let worse = |a: &str, b: &str| ask(&path, &["compare", a, b, "--fail-on", "worse"]).0;
     assert_eq!(worse("ssd-0,ssd-1,ssd-2", "hdd-0,hdd-1,hdd-2"), 4);
     assert_eq!(worse("hdd-0,hdd-1,hdd-2", "ssd-0,ssd-1,ssd-2"), 0);
