@@ -80,7 +80,7 @@ pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
         let after = &batches[*at..ends[place + 1]];
         let (before, after, difference) = step(before, after);
         ChangePoint {
-            at: at * size,
+            at: place_of(values, at * size, size, before, after),
             before,
             after,
             difference,
@@ -88,6 +88,21 @@ pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
         }
     });
     Some(points.collect())
+}
+
+/// The position, within a batch of this one, at which the values fit the two levels best.
+fn place_of(values: &[f64], at: usize, size: usize, before: f64, after: f64) -> usize {
+    let (from, to) = (at - size, (at + size).min(values.len()));
+    // How much better each value fits the level before than the one after.
+    let mut sum = 0.0f64;
+    let mut best = (0.0, from);
+    for (i, v) in values[from..to].iter().enumerate() {
+        sum += (v - after).powi(2) - (v - before).powi(2);
+        if sum > best.0 {
+            best = (sum, from + i + 1);
+        }
+    }
+    best.1
 }
 
 /// Means of stretches that are long enough to be uncorrelated, and how long they are.
