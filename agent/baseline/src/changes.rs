@@ -7,6 +7,7 @@ use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats::{Interval, change_points};
+use nfscope_text::console::plain;
 use nfscope_text::table::columns;
 use nfscope_text::units::{rate, seconds};
 use serde::Serialize;
@@ -179,5 +180,5 @@ pub fn render(c: &Changes) -> String {
          probability of any change in {} steady series is about 5 %. A daily wave is a change, too.\n",
         c.searched.len()
     );
-    out
+    plain(&out)
 }

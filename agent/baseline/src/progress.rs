@@ -251,10 +251,10 @@ mod tests {
             p.add(&window(i % 5));
         }
         assert_eq!(p.metric(), None);
-        for i in 0..31 {
+        for i in 0..91 {
             p.add(&window(i % 5));
         }
-        assert_eq!(p.operations(), 40 * 300);
+        assert_eq!(p.operations(), 100 * 300);
         let text = p.metric().unwrap();
         assert!(
             text.starts_with("write p99 ") && text.ends_with('%'),

@@ -4,6 +4,7 @@ use crate::estimate::Value;
 use crate::list::{began, labels, note};
 use crate::summary::{OpRow, Summary};
 use nfscope_stats::MIN_STRETCHES;
+use nfscope_text::console::plain;
 use nfscope_text::table::columns;
 use nfscope_text::units;
 use std::fmt::Write;
@@ -69,7 +70,7 @@ pub fn page(s: &Summary) -> String {
             ),
         };
     }
-    page
+    plain(&page)
 }
 
 fn gaps(s: &Summary) -> String {

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(code) => code,
         Err(e) => {
-            eprintln!("error: {e:#}");
+            eprintln!("error: {}", console::plain(&format!("{e:#}")));
             ExitCode::FAILURE
         }
     }

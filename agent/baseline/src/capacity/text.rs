@@ -2,6 +2,7 @@
 
 use crate::capacity::utilization::{Capacity, KNEE, Resource};
 use crate::recording::Metadata;
+use nfscope_text::console::plain;
 use nfscope_text::units::{rate, seconds};
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
@@ -49,7 +50,7 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
     for a in &c.assumptions {
         wrap(&mut out, WIDTH, "- ", a);
     }
-    out
+    plain(&out)
 }
 
 fn name(c: &Capacity, r: &Resource) -> String {

@@ -124,6 +124,19 @@ A JSON object; times are in seconds, rates in requests per second:
                more requests, as nfscope what-if --json has it; null where it
                says nothing";
 
+const CHECK_STORE_EXAMPLES: &str = "\
+Exit code:
+  0   nothing is damaged
+  1   something is, or the store cannot be read
+
+Examples:
+  nfscope baseline check
+  nfscope baseline check before after
+
+Each window, the names of its series and each baseline have a checksum. Every
+command checks what it reads, and refuses what is not what was recorded.
+Baselines from before there were checksums are read without them.";
+
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   nfscope baseline export before /tmp/before.nfscope
@@ -155,6 +168,8 @@ pub enum BaselineCommand {
     Compare(CompareArgs),
     /// Find when the server changed during a baseline: what, and by how much
     Changes(ShowArgs),
+    /// Check every page and every window of the store, or of some baselines
+    Check(CheckStoreArgs),
     /// Remove baselines
     Rm(RmArgs),
     /// Write one baseline to a file, for another machine
@@ -283,6 +298,18 @@ pub struct CapacityArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline check`
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_STORE_EXAMPLES)]
+pub struct CheckStoreArgs {
+    /// Names of the baselines [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
     /// Where from
     #[command(flatten)]
     pub store: StoreArgs,

@@ -8,8 +8,8 @@ mod what_if;
 pub mod workload;
 
 pub use baseline::{
-    BaselineArgs, BaselineCommand, CapacityArgs, CompareArgs, ExportArgs, ImportArgs, ListArgs,
-    RecordArgs, RmArgs, ShowArgs, StoreArgs,
+    BaselineArgs, BaselineCommand, CapacityArgs, CheckStoreArgs, CompareArgs, ExportArgs,
+    ImportArgs, ListArgs, RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
 pub use values::{FailOn, MatchUnit, Names, Probes};
 pub use what_if::WhatIfArgs;

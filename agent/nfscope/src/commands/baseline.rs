@@ -1,14 +1,15 @@
 //! `nfscope baseline` and `nfscope capacity`.
 
 use super::{compare, record};
-use crate::cli::{BaselineCommand, CapacityArgs, ShowArgs};
+use crate::cli::{BaselineCommand, CapacityArgs, CheckStoreArgs, ShowArgs};
 use anyhow::Context;
 use nfscope_baseline::capacity;
 use nfscope_baseline::series::Grid;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::{changes, list, series, show, summary, window};
 use nfscope_model::family;
-use nfscope_text::console::{print, say};
+use nfscope_text::console::{plain, print, say};
+use nfscope_text::units;
 use nfscope_whatif::{Prediction, fullest, render_fullest};
 use serde::Serialize;
 
@@ -35,6 +36,7 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
         }
         BaselineCommand::Compare(args) => return compare::run(args),
         BaselineCommand::Changes(args) => print(&changed(args)?)?,
+        BaselineCommand::Check(args) => check(args)?,
         BaselineCommand::Rm(args) => Store::open(&args.store.path)?.remove(&args.names)?,
         BaselineCommand::Export(args) => {
             let store = Store::open(&args.store.path)?;
@@ -56,6 +58,29 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
         }
     }
     Ok(0)
+}
+
+fn check(args: &CheckStoreArgs) -> anyhow::Result<()> {
+    let checked = Store::open(&args.store.path)?.check(&args.names)?;
+    let mut damaged = 0;
+    for c in &checked {
+        let windows = units::many(c.entry.windows as f64, "window");
+        let result = match &c.fault {
+            Some(fault) => {
+                damaged += 1;
+                fault.to_string()
+            }
+            None if c.entry.has_checksums() => format!("{windows}, as recorded"),
+            None => format!("{windows}, readable; recorded before there were checksums"),
+        };
+        print(&plain(&format!("{}: {result}\n", c.entry.metadata.name)))?;
+    }
+    anyhow::ensure!(
+        damaged == 0,
+        "{} damaged",
+        units::many(f64::from(damaged), "baseline")
+    );
+    Ok(())
 }
 
 fn changed(args: &ShowArgs) -> anyhow::Result<String> {
