@@ -20,6 +20,8 @@ pub struct Store {
     pub(super) path: PathBuf,
     /// The file has checksums: it is of this schema, or could be brought to it.
     pub(super) sums: bool,
+    /// The disk had no room even for the index of the log: the file is open for reading alone.
+    no_room: bool,
 }
 
 impl Store {
@@ -51,9 +53,14 @@ impl Store {
         match Store::open_as(path, path, flags, Journal::Keep) {
             // A user who may not write to the directory cannot create the index of the write-ahead log. Without such a
             // log the index is not needed.
-            Err(Error::Denied { .. }) if !beside(path, "-wal").exists() => {
+            // Neither can anybody on a full disk.
+            Err(e @ (Error::Denied { .. } | Error::Full(_) | Error::Other { .. }))
+                if fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0 =>
+            {
+                let no_room = !matches!(e, Error::Denied { .. });
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                Store::open_as(&immutable(path), path, flags, Journal::ReadOnly)
+                let store = Store::open_as(&immutable(path), path, flags, Journal::ReadOnly)?;
+                Ok(Store { no_room, ..store })
             }
             other => other,
         }
@@ -72,6 +79,7 @@ impl Store {
             sums: schema >= SCHEMA_WITH_SUMS,
             db,
             path: path.to_owned(),
+            no_room: false,
         })
     }
 
@@ -153,6 +161,9 @@ impl Store {
             gone.push(entry.id);
         }
         drop(wrong);
+        if self.no_room {
+            return self.delete_in_place(&gone);
+        }
         match self.delete(&gone) {
             // Removing is what makes room: where there is none for the log of changes, they are made in place.
             Err(Error::Full(_) | Error::Other { .. }) => self.delete_in_place(&gone),

@@ -126,6 +126,11 @@ impl RecordingWriter {
             }
             Err(e) => {
                 self.series.forget(&new);
+                // What the log has can go to its place: that makes room for the next attempt.
+                if matches!(Error::sqlite(&self.store.path, &e), Error::Full(_)) {
+                    let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+                    let _ = self.store.db.query_row(checkpoint, [], |_| Ok(()));
+                }
                 Err(match broken_rule(&e) {
                     true => Error::Removed(self.name.clone()),
                     false => Error::sqlite(&self.store.path, &e),
