@@ -21,6 +21,7 @@ mod batch_means;
 mod change;
 mod change_points;
 mod estimate;
+pub mod experiment;
 mod interval;
 mod looks;
 pub mod mean_interval;
