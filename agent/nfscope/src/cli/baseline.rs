@@ -115,9 +115,10 @@ limit.
 
 A JSON object; times are in seconds, rates in requests per second:
   rate residence concurrency threads
-  resources    name utilization interval peak max_rate, in the order in which
-               they saturate; interval [low, high] is null for too few windows;
-               note, where max_rate is no hard limit
+  resources    name utilization interval peak max_rate servers knee_rate
+               knee_interval, in the order in which they saturate; intervals
+               [low, high] are null for too few windows; note, where max_rate
+               is no hard limit
   caveats, assumptions
                lists of sentences
   model        what nfscope what-if --clients says of as many clients as bring
