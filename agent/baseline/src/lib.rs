@@ -9,6 +9,7 @@ pub mod changes;
 pub mod codec;
 pub mod compare;
 pub mod estimate;
+pub mod experiment;
 pub mod histogram_series;
 pub mod list;
 pub mod name;

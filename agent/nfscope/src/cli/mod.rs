@@ -1,6 +1,7 @@
 //! The command line.
 
 mod baseline;
+pub mod experiment;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -248,6 +249,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Estimate from a baseline what saturates first, and at which load
     Capacity(CapacityArgs),
+    /// Plan and analyse experiments with several factors
+    Experiment(experiment::ExperimentArgs),
     /// Predict what a change would do: threads, log, disks, CPUs, clients
     WhatIf(WhatIfArgs),
     /// Detach probes of the running agent, so that their kernel modules can be unloaded

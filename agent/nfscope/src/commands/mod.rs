@@ -6,6 +6,7 @@ pub mod check;
 mod compare;
 pub mod config;
 pub mod diagnose;
+pub mod experiment;
 pub mod metrics;
 pub mod record;
 pub mod record_session;
