@@ -49,6 +49,7 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
     let (before, after) = (&sides.before[0], &sides.after[0]);
     Comparison {
         headline: headline::paragraph(before, after, &rows, &caveats),
+        min_effect: options.min_effect,
         before: side(sides.before),
         after: side(sides.after),
         next: next::advice(&rows),

@@ -220,6 +220,8 @@ pub struct Comparison {
     pub headline: String,
     /// What makes the comparison less certain.
     pub caveats: Vec<Caveat>,
+    /// Changes by up to this count as none.
+    pub min_effect: f64,
     /// Before.
     pub before: Side,
     /// After.

@@ -92,6 +92,8 @@ Exit code:
 A JSON object; times are in seconds, rates per second, unknown values null:
   headline  what changed, in one paragraph
   caveats   kind text
+  min_effect
+            changes by up to this count as none (0.02 for 2 %)
   before, after
             metadata recordings windows seconds operations clients; metadata
             has name began_ms host kernel agent interval_seconds labels

@@ -33,7 +33,7 @@ fn plain(before: &Recording, after: &Recording) -> Comparison {
     )
 }
 
-fn rows<'a>(c: &'a Comparison, is: impl Fn(&Subject) -> bool) -> Vec<&'a Row> {
+fn rows(c: &Comparison, is: impl Fn(&Subject) -> bool) -> Vec<&Row> {
     c.rows.iter().filter(|r| is(&r.subject)).collect()
 }
 

@@ -28,6 +28,7 @@ pub fn page(c: &Comparison) -> String {
                     h2 { "Recordings" }
                     (table::sides(c))
                     h2 { "What changed" }
+                    @if let Some(forest) = plot::forest(&c.rows, c.min_effect) { div.forest-plot { (forest) } }
                     (table::rows(&c.rows))
                     (plots("Latency distributions", c.curves.iter().map(plot::density).collect()))
                     (plots("Where an operation's time goes", c.bars.iter().map(plot::phases).collect()))
