@@ -70,6 +70,22 @@ DASHBOARD = dashboard(
                 (q.by("instance, wait", q.of("nfscope_oldest_request_seconds"), "max"), "{{instance}} {{wait}}"),
             ),
         ]),
+        ("nfsd: requests that nobody takes", [
+            timeseries(
+                "Pending connections",
+                "Connections with a request that arrived a second ago or longer and that no nfsd thread has taken. All threads "
+                "hang, or they are far too few.",
+                "none",
+                (q.by("instance", q.of("nfscope_pending_connections")), "{{instance}}"),
+            ),
+            timeseries(
+                "Oldest pending request",
+                "Time since the oldest of these requests arrived. A line that rises second by second is a request that no thread "
+                "takes.",
+                "s",
+                (q.by("instance", q.of("nfscope_oldest_pending_seconds"), "max"), "{{instance}}"),
+            ),
+        ]),
         ("nfsd: waits for daemons", [
             timeseries(
                 "Waits for daemons",

@@ -25,6 +25,7 @@
 #include "lib/stages.h"
 #ifndef NFSCOPE_BENCH
 #include "lib/held.h"
+#include "lib/pending.h"
 #ifndef NFSCOPE_RAW
 #include "lib/upcall.h"
 #endif

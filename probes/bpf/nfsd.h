@@ -125,6 +125,12 @@ struct held_op {
 	u8 handle[HANDLE_BYTES];
 };
 
+/* Connections with requests that no thread takes. User space asks for them: lib/pending.h. */
+struct pending {
+	u64 connections;
+	u64 since_ns; /* the oldest of them, CLOCK_MONOTONIC; 0: none */
+};
+
 /* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {
 	struct time_hist residence;

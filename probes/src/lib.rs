@@ -108,7 +108,7 @@ map_types! {
     block: block_event, block_row, block_times;
     /// `log_row.h` is the same for every log.
     jbd2: log_event, log_row;
-    nfsd: client_key, client_row, error_key, event, held_op, op_row, op_times, pool_now, pool_row, request_record, slow_count,
+    nfsd: client_key, client_row, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, slow_count,
         slow_event, slow_want, table_shape, time_hist, upcall_row, version, version_row;
     zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
 }

@@ -57,11 +57,21 @@ scene_up() {
   esac
 }
 
+# unexport: nothing is mounted at /run/exp. What is killed may hold a file there a moment longer.
+unexport() {
+  local try
+  for try in 1 2 3 4 5 6 7 8 9 10; do
+    mountpoint -q /run/exp || return 0
+    umount -R /run/exp 2>/dev/null || sleep 0.2
+  done
+  ! mountpoint -q /run/exp || umount -R /run/exp
+}
+
 # scene_down: nothing is exported, and no disk of scene_up is left.
 scene_down() {
   local name
   export_down
-  ! mountpoint -q /run/exp || umount -R /run/exp || return
+  unexport || return
   ! grep -q '^zfs ' /proc/modules || ! zpool list -H tank >/dev/null 2>&1 || zpool destroy tank || return
   for name in data log; do null_gone "$name" || return; done
 }

@@ -59,10 +59,15 @@ pub struct QueueAttribution {
     pub cpu: f64,
 }
 
-fn log_is_slow(l: &Log) -> bool {
-    let long = long_waits(&l.waits, SLOW_LOG_SECONDS);
-    let felt = long_waits(&l.waits, FELT_SECONDS);
+/// Whether most of the waiting lies in waits of `limit` seconds or more, and these are many, or some are felt.
+fn mostly_long(waits: &Histogram, limit: f64) -> bool {
+    let long = long_waits(waits, limit);
+    let felt = long_waits(waits, FELT_SECONDS);
     (long.count >= MIN_COUNT || felt.count > 0.0) && long.of_time >= LONG_PART
+}
+
+fn log_is_slow(l: &Log) -> bool {
+    mostly_long(&l.waits, SLOW_LOG_SECONDS)
 }
 
 /// `slow_intent_log`: of the slow logs, the one with the most waiting time.
@@ -126,12 +131,6 @@ fn disk_behind_log(b: &Breakdown) -> f64 {
     }
 }
 
-/// The operation that waited most for disks, and the mean wait of one such operation.
-pub fn disk_wait(b: &Breakdown) -> Option<(&Op, f64)> {
-    let (op, seconds) = b.op_with_most(|p| p.disk)?;
-    Some((op, mean(seconds, op.count)))
-}
-
 /// Of the block devices that exports lie on, the slowest one with enough requests, and its mean time per request. All devices
 /// count where it is not known which those are, or where none of them was seen at work: then they lie on others.
 pub fn slowest_disk(b: &Breakdown) -> Option<(&Disk, f64)> {
@@ -152,7 +151,7 @@ fn waits_long(op: &Op, each: f64, limit: f64) -> bool {
 /// `slow_disk`: whether operations wait long for disks.
 /// The page cache answers most operations without a disk, so a slow mean of a device's requests suffices, too.
 pub fn slow_disk(b: &Breakdown) -> bool {
-    disk_wait(b).is_some_and(|(op, each)| {
+    longest_wait(b, |p| p.disk).is_some_and(|(op, each)| {
         let device_is_slow =
             || slowest_disk(b).is_some_and(|(_, m)| m >= SLOW_DISK_REQUEST_SECONDS);
         waits_long(op, each, SLOW_DISK_SECONDS) || (op.count >= MIN_COUNT && device_is_slow())
@@ -165,11 +164,14 @@ pub fn longest_wait(b: &Breakdown, phase: fn(&Phases) -> f64) -> Option<(&Op, f6
     Some((op, mean(seconds, op.count)))
 }
 
+/// Whether one operation waits long in a phase.
+fn is_long(b: &Breakdown, phase: fn(&Phases) -> f64) -> bool {
+    longest_wait(b, phase).is_some_and(|(op, each)| waits_long(op, each, LONG_WAIT_SECONDS))
+}
+
 /// The seconds that operations waited in a phase, if one operation waits long in it.
 fn if_long(b: &Breakdown, phase: fn(&Phases) -> f64) -> f64 {
-    let long =
-        longest_wait(b, phase).is_some_and(|(op, each)| waits_long(op, each, LONG_WAIT_SECONDS));
-    match long {
+    match is_long(b, phase) {
         true => b.phases.as_ref().map_or(0.0, phase),
         false => 0.0,
     }
@@ -192,23 +194,8 @@ pub fn deferred_seconds(b: &Breakdown) -> f64 {
 
 /// `slow_upcall`: whether waits for daemons are long. Few are enough that are felt: caches of answers make them rare.
 fn upcalls_are_slow(b: &Breakdown) -> bool {
-    let Some(waits) = Histogram::merged(b.upcalls.iter().map(|u| &u.waits)) else {
-        return false;
-    };
-    let long = long_waits(&waits, LONG_WAIT_SECONDS);
-    let felt = long_waits(&waits, FELT_SECONDS);
-    (long.count >= MIN_COUNT || felt.count > 0.0) && long.of_time >= LONG_PART
-}
-
-/// The operation that slept most for neither log nor disk, and the mean sleep of one such operation.
-pub fn lock_wait(b: &Breakdown) -> Option<(&Op, f64)> {
-    let (op, seconds) = b.op_with_most(|p| p.lock)?;
-    Some((op, mean(seconds, op.count)))
-}
-
-/// `lock_contention`: whether operations sleep long for neither log nor disk.
-fn lock_contention(b: &Breakdown) -> bool {
-    lock_wait(b).is_some_and(|(op, each)| waits_long(op, each, LONG_WAIT_SECONDS))
+    Histogram::merged(b.upcalls.iter().map(|u| &u.waits))
+        .is_some_and(|waits| mostly_long(&waits, LONG_WAIT_SECONDS))
 }
 
 /// Whether a CPU that is needed is mostly in use.
@@ -232,7 +219,10 @@ impl Attribution {
             true => (0.0, runqueue + reply),
             false => (reply, runqueue),
         };
-        let behind_log = if_slow(lock_contention(b), behind_log(b));
+        // Asleep for neither log nor disk nor anything else that has a name.
+        let locks_are_long = is_long(b, |p| p.lock);
+        let upcalls_are_slow = upcalls_are_slow(b);
+        let behind_log = if_slow(locks_are_long, behind_log(b));
         let disk_behind_log = if_slow(slow_disk(b), disk_behind_log(b));
         let mut attribution = Attribution {
             log: if_slow(slow_intent_log(b).is_some(), log),
@@ -240,13 +230,13 @@ impl Attribution {
             behind_log: behind_log + disk_behind_log,
             disk_behind_log,
             throttle: if_long(b, |p| p.throttle),
-            upcall: if_slow(upcalls_are_slow(b), upcall_seconds(b)),
+            upcall: if_slow(upcalls_are_slow, upcall_seconds(b)),
             recall: if_long(b, |p| p.recall),
             reclaim: if_long(b, |p| p.reclaim),
-            lock: if_slow(lock_contention(b), (p.lock - behind_log).max(0.0)),
+            lock: if_slow(locks_are_long, (p.lock - behind_log).max(0.0)),
             runqueue,
             reply,
-            upcalls_are_slow: upcalls_are_slow(b),
+            upcalls_are_slow,
             upcalls_are_felt: (b.upcalls.iter())
                 .any(|u| long_waits(&u.waits, FELT_SECONDS).count > 0.0),
             queue: QueueAttribution::default(),

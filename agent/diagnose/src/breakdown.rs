@@ -52,12 +52,12 @@ pub struct Phases {
     pub lock: f64,
 }
 
-/// Waits of nfsd threads for one kind of answer of a daemon.
+/// Waits under one name: the value of a family's only label.
 #[derive(Debug, Clone)]
-pub struct Upcall {
-    /// Label `upcall`.
+pub struct NamedWaits {
+    /// Value of the label.
     pub name: String,
-    /// Waits of threads.
+    /// Waits.
     pub waits: Histogram,
 }
 
@@ -74,6 +74,15 @@ pub struct Log {
     pub write_seconds: Option<f64>,
     /// Whether the log is on a separate device.
     pub separate: Option<bool>,
+}
+
+/// Connections with requests that no thread has taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pending {
+    /// Their number.
+    pub connections: f64,
+    /// Time since the oldest of these requests arrived.
+    pub oldest: f64,
 }
 
 /// Requests to one block device in one direction.
@@ -145,6 +154,8 @@ pub struct Breakdown {
     pub stuck: Option<f64>,
     /// Requests that had been in hand for long when the window ended.
     pub held: Vec<HeldRequest>,
+    /// Connections with a request that no thread has taken for long, when the window ended; `None` where nothing tells.
+    pub pending: Option<Pending>,
     /// CPUs online.
     pub cpus: Option<f64>,
     /// Idle part of the CPUs' time.
@@ -156,7 +167,7 @@ pub struct Breakdown {
     /// Programs of probes that are not attached.
     pub not_attached: HashSet<String>,
     /// Daemons' answers that threads waited for, the longest wait in total first.
-    pub upcalls: Vec<Upcall>,
+    pub upcalls: Vec<NamedWaits>,
     /// Logs that threads waited for, the longest wait in total first.
     pub logs: Vec<Log>,
     /// Devices that exports lie on, with one export of each; `None` where that is not known.
@@ -184,7 +195,7 @@ pub struct Breakdown {
     /// Requests that were put aside until a daemon answers.
     pub deferred: f64,
     /// Waits in the write throttle of ZFS by pool, the longest in total first.
-    pub zfs_throttle: Vec<(String, Histogram)>,
+    pub zfs_throttle: Vec<NamedWaits>,
     /// Bytes of ZFS changes in the intent log by pool: those that bypassed its log device (`indirect`), and all. The pool is `all`
     /// before OpenZFS 2.2, which counts them together.
     pub zfs_log_bytes: HashMap<String, [f64; 2]>,
@@ -269,11 +280,11 @@ impl Breakdown {
                 .filter(|p| !p.state.measures())
                 .map(|p| p.program.clone())
                 .collect(),
-            upcalls: upcalls(w),
+            upcalls: named_waits(w, &f::UPCALL_WAIT),
             deferred: sum(numbers(w, &f::RPC_DROPPED)
                 .filter(|([reason], _)| *reason == "deferred")
                 .map(|(_, n)| n)),
-            zfs_throttle: zfs_throttle(w),
+            zfs_throttle: named_waits(w, &f::ZFS_THROTTLE),
             logs: logs(w),
             disks: disks(w),
             clients: clients(w),
@@ -284,6 +295,12 @@ impl Breakdown {
         };
         let mut stuck = numbers(w, &f::STUCK_REQUESTS).map(|(_, n)| n).peekable();
         breakdown.stuck = stuck.peek().is_some().then(|| sum(stuck));
+        breakdown.pending = (w.delta.value(&f::PENDING_CONNECTIONS, []))
+            .zip(w.delta.value(&f::OLDEST_PENDING, []))
+            .map(|(connections, oldest)| Pending {
+                connections,
+                oldest,
+            });
         let sane = |r: &&HeldRequest| r.seconds.is_finite() && r.seconds >= 0.0;
         breakdown.held = w.delta.held.iter().filter(sane).cloned().collect();
         let of_exports: HashMap<_, _> = numbers(w, &f::EXPORT_DEVICE)
@@ -408,26 +425,16 @@ fn ops(w: &Window) -> (Vec<Op>, Option<Phases>) {
     (ops.collect(), all)
 }
 
-/// Answers of daemons that threads waited for.
-fn upcalls(w: &Window) -> Vec<Upcall> {
-    let waited = histograms(w, &f::UPCALL_WAIT).filter(|(_, h)| h.count() > 0);
+/// The waits of a family by its label, the longest in total first.
+fn named_waits(w: &Window, family: &Family<1>) -> Vec<NamedWaits> {
+    let waited = histograms(w, family).filter(|(_, h)| h.count() > 0);
     let mut all: Vec<_> = waited
-        .map(|([name], waits)| Upcall {
+        .map(|([name], waits)| NamedWaits {
             name: name.to_owned(),
             waits: waits.clone(),
         })
         .collect();
     all.sort_by(|a, b| b.waits.sum.total_cmp(&a.waits.sum));
-    all
-}
-
-/// Pools that held writers back.
-fn zfs_throttle(w: &Window) -> Vec<(String, Histogram)> {
-    let waited = histograms(w, &f::ZFS_THROTTLE).filter(|(_, h)| h.count() > 0);
-    let mut all: Vec<_> = waited
-        .map(|([pool], h)| (pool.to_owned(), h.clone()))
-        .collect();
-    all.sort_by(|a, b| b.1.sum.total_cmp(&a.1.sum));
     all
 }
 

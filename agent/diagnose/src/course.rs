@@ -5,24 +5,12 @@
 use crate::attribution::{deferred_seconds, upcall_seconds};
 use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::rules::evidence::{evidence, percent};
+use crate::thresholds::{
+    BURST, MAX_BURST_SLICES, MIN_IN_BURSTS, MIN_SLICES, STEADY, TREND, TREND_SCORE,
+};
+use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind};
-use nfscope_model::{Window, family as f};
 use nfscope_text::units::seconds;
-
-/// Fewer slices tell no course.
-pub const MIN_SLICES: usize = 10;
-/// A slice with so many times the mean belongs to a burst.
-const BURST: f64 = 2.0;
-/// Bursts have this part of the waiting or more,
-const MIN_IN_BURSTS: f64 = 0.6;
-/// in this part of the slices or fewer.
-const MAX_BURST_SLICES: f64 = 0.35;
-/// The last third has so many times the waiting of the first where it grows; the inverse where it falls.
-const TREND: f64 = 1.5;
-/// Mann and Kendall's test: the standard score from which a trend is no chance. One server in a thousand has it by chance.
-const TREND_SCORE: f64 = 3.1;
-/// Standard deviation as a part of the mean, up to which it is steady.
-const STEADY: f64 = 0.5;
 
 /// How a quantity went over a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,7 +39,7 @@ impl Course {
     pub fn of(each: &[f64], slice: f64) -> Option<Course> {
         let n = each.len();
         let total = sum(each.iter().copied());
-        if n < MIN_SLICES || total <= 0.0 || slice <= 0.0 {
+        if (n as f64) < MIN_SLICES || total <= 0.0 || slice <= 0.0 {
             return None;
         }
         let mean = total / n as f64;
@@ -178,15 +166,37 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
     })
 }
 
+/// A slice of a window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Slice {
+    length: f64,
+    /// Seconds of waiting by kind, in the order of [`Kind::ALL`]; `None` of a kind that is no wait.
+    waiting: Vec<Option<f64>>,
+}
+
+impl Slice {
+    /// A slice with this breakdown.
+    pub fn of(b: &Breakdown) -> Slice {
+        Slice {
+            length: b.length,
+            waiting: Kind::ALL.iter().map(|kind| waiting(*kind, b)).collect(),
+        }
+    }
+}
+
 /// How the waiting of a finding went over the slices of its window.
-pub fn course(kind: Kind, slices: &[Window]) -> Option<Evidence> {
-    let all = sum(slices.iter().map(|w| w.length.as_secs_f64()));
-    let slice = all / slices.len().max(1) as f64;
-    // A reading can be late: its slice is longer than the others, and the next one shorter.
-    let each: Vec<f64> = slices
-        .iter()
-        .map(|w| Some(mean(waiting(kind, &Breakdown::of(w))?, w.length.as_secs_f64()) * slice))
+pub fn course<'a>(kind: Kind, slices: impl ExactSizeIterator<Item = &'a Slice>) -> Option<Evidence> {
+    let place = Kind::ALL.iter().position(|k| *k == kind)?;
+    let number = slices.len();
+    let each: Vec<(f64, f64)> = slices
+        .map(|s| Some((s.length, (*s.waiting.get(place)?)?)))
         .collect::<Option<_>>()?;
+    let all = sum(each.iter().map(|(length, _)| *length));
+    let slice = mean(all, number as f64);
+    // A reading can be late: its slice is longer than the others, and the next one shorter.
+    let each: Vec<f64> = (each.iter())
+        .map(|(length, waited)| mean(*waited, *length) * slice)
+        .collect();
     let course = Course::of(&each, slice)?;
     let text = format!(
         "over {} in slices of {}: {}",
@@ -200,7 +210,7 @@ pub fn course(kind: Kind, slices: &[Window]) -> Option<Evidence> {
         _ => &f::OP_PHASE.info,
     };
     // The value is the waiting of the whole window, in seconds.
-    Some(evidence(family, sum(each.iter().copied()), None, text))
+    Some(evidence(family, sum(each.into_iter()), None, text))
 }
 
 #[cfg(test)]

@@ -17,10 +17,18 @@ use nfscope_text::units::many;
 
 /// Evaluates a window. A kind in `active` stays a finding until its share falls below [`END_SHARE`].
 pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
-    let breakdown = Breakdown::of(window);
-    let attribution = Attribution::of(&breakdown);
+    evaluate_breakdown(window, &Breakdown::of(window), active)
+}
+
+/// The same, of a window with this breakdown.
+pub(crate) fn evaluate_breakdown(
+    window: &Window,
+    breakdown: &Breakdown,
+    active: &[Kind],
+) -> Diagnosis {
+    let attribution = Attribution::of(breakdown);
     let context = Context {
-        breakdown: &breakdown,
+        breakdown,
         attribution: &attribution,
         active,
     };
@@ -35,7 +43,7 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
         residence_seconds: breakdown.residence,
         findings: Vec::new(),
         ruled_out: Vec::new(),
-        headroom: headroom(&breakdown),
+        headroom: headroom(breakdown),
         warnings: not_durable(window),
     };
     // A request that was put aside is in no residence, and its client has felt it.
@@ -61,7 +69,7 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
                     && (whatever || (loaded_for(kind) && reached(share, &result))) =>
             {
                 let mut found = finding(result, share);
-                found.evidence.extend(times(kind, &breakdown));
+                found.evidence.extend(times(kind, breakdown));
                 diagnosis.findings.push(found);
             }
             share => diagnosis.ruled_out.push(RuledOut {
@@ -76,7 +84,7 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     let share = |r: &RuledOut| r.share.unwrap_or(-1.0);
     let ruled_out = &mut diagnosis.ruled_out;
     ruled_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    (diagnosis.verdict, diagnosis.reason) = verdict(&diagnosis, &breakdown, loaded);
+    (diagnosis.verdict, diagnosis.reason) = verdict(&diagnosis, breakdown, loaded);
     diagnosis
 }
 

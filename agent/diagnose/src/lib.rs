@@ -5,8 +5,9 @@
 //! 3. `rules`: one file for each kind of finding, named by the kind, decides about that kind.
 //! 4. [`evaluate()`]: applies all rules to a window.
 //!
-//! These four are pure functions. [`course()`] tells how the waiting of a finding went over its window. [`tracker`] follows findings from window to window. [`client_sample`] names the client
-//! behind a finding, from a sample of single operations. [`render()`] writes a diagnosis as text.
+//! These four are pure functions. [`course()`] tells how the waiting of a finding went over its window. [`tracker`] follows findings
+//! from window to window. [`client_sample`] names the client behind a finding, from a sample of single operations. [`render()`]
+//! writes a diagnosis as text.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +25,7 @@ mod rules;
 pub mod thresholds;
 pub mod tracker;
 
-pub use course::course;
+pub use course::{Slice, course};
 pub use evaluate::evaluate;
 pub use render::render;
 pub use rules::stuck_requests::{causes_first, stack_evidence};

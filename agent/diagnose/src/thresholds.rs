@@ -104,6 +104,9 @@ thresholds! {
     MIN_UNUSUAL_SECONDS = 0.5, "0.5 s":
         "The same needs this age.",
         "A busy disk makes single requests wait for some tenths of a second.";
+    PENDING_RATIO = 10.0, "10":
+        "Requests that no thread has taken are stuck when one has waited so many times as long as 99 % of those that were taken in the window.",
+        "Threads take requests in the order of their arrival, so that behind busy threads no wait is much longer than the others.";
     CHATTY_RATIO = 0.8, "80 %":
         "Clients are chatty from this part of the requests on.",
         "Other work is then a small part of what clients do.";
@@ -113,6 +116,27 @@ thresholds! {
     SMALL_BYTES = 65_536.0, "64 KiB":
         "Fewer bytes for each stable WRITE or COMMIT are small.",
         "A client's default WRITE is 16 times as large.";
+    MIN_SLICES = 10.0, "10":
+        "The course of a wait is told from this number of slices on.",
+        "A trend of fewer is hard to tell from chance.";
+    BURST = 2.0, "2":
+        "A slice of a window belongs to a burst with more than so many times the mean waiting.",
+        "Slices of a steady wait differ less.";
+    MIN_IN_BURSTS = 0.6, "60 %":
+        "Waiting comes in bursts if this part of it ended in them.",
+        "It is more than what lies between them.";
+    MAX_BURST_SLICES = 0.35, "35 %":
+        "Bursts have this part of the slices or fewer.",
+        "A wait in every second slice is no burst.";
+    TREND = 1.5, "1.5":
+        "A wait grows if the last third of the window has so many times the waiting of the first; it falls at the inverse.",
+        "Less of a change is nothing to act on.";
+    TREND_SCORE = 3.1, "3.1":
+        "A trend is no chance from this standard score of Mann and Kendall's test on.",
+        "One steady server in a thousand has it by chance, in either direction.";
+    STEADY = 0.5, "0.5":
+        "A wait is steady up to this standard deviation, as a part of its mean.",
+        "Most slices then lie between half the mean and one and a half.";
 }
 
 #[cfg(test)]

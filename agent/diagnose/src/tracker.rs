@@ -1,7 +1,9 @@
 //! Follows findings from window to window, with hysteresis: a finding begins after two windows in a row, and clears after
 //! two.
 
-use crate::evaluate::evaluate;
+use crate::breakdown::Breakdown;
+use crate::course::{Slice, course};
+use crate::evaluate::evaluate_breakdown;
 use nfscope_model::finding::{Diagnosis, Finding, Kind};
 use nfscope_model::probe::times_operations;
 use nfscope_model::{ProbeStatus, Snapshot, Window, family as f};
@@ -15,6 +17,8 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 const WINDOWS_IN_A_ROW: u32 = 2;
 /// Requests that are stuck are no matter of chance: they are reported at once.
 const STUCK_WINDOWS_IN_A_ROW: u32 = 1;
+/// Windows over which the course of a finding is told: ten minutes.
+const COURSE_WINDOWS: usize = 60;
 /// Cleared findings that are kept for the report.
 const MAX_HISTORY: usize = 100;
 
@@ -64,6 +68,12 @@ pub struct FindingTracker {
     contradicting: BTreeMap<Kind, u32>,
     active: BTreeMap<Kind, Episode>,
     history: VecDeque<Episode>,
+    /// What each of the latest windows waited for, without a gap between them.
+    slices: VecDeque<Slice>,
+    /// What would cure a finding, by its worth.
+    worth: BTreeMap<Kind, Vec<String>>,
+    /// The last window, while there are findings.
+    window: Option<Window>,
     last: Option<Diagnosis>,
 }
 
@@ -88,6 +98,20 @@ pub struct Report<'a> {
     pub last_window: Option<&'a Diagnosis>,
 }
 
+/// A finding of the last window, with the course of its waiting over the latest ones.
+fn with_course(found: &Finding, slices: &VecDeque<Slice>) -> Finding {
+    let mut finding = found.clone();
+    finding.evidence.extend(course(finding.kind, slices.iter()));
+    finding
+}
+
+/// Actions of which somebody has computed the worth come first.
+fn put_first(finding: &mut Finding, actions: Option<&Vec<String>>) {
+    finding
+        .advice
+        .splice(0..0, actions.into_iter().flatten().cloned());
+}
+
 impl FindingTracker {
     /// Ends a window with this reading and begins the next. Returns the findings that began or cleared.
     pub fn step(&mut self, now: Snapshot, clock: SystemTime) -> Vec<Change> {
@@ -97,15 +121,19 @@ impl FindingTracker {
         let changes = match self.earlier.take() {
             // Without timed operations a finding cannot stay active, and a server cannot be called healthy.
             _ if !times_operations(&now.probes) => self.clear_all(at),
-            Some(earlier) if comparable(&earlier, &now) => self.evaluate(&now.since(&earlier), at),
-            _ => Vec::new(),
+            Some(earlier) if comparable(&earlier, &now) => self.evaluate(now.since(&earlier), at),
+            _ => {
+                self.slices.clear();
+                Vec::new()
+            }
         };
         self.earlier = Some(now);
         changes
     }
 
     fn clear_all(&mut self, at: f64) -> Vec<Change> {
-        self.last = None;
+        (self.last, self.window) = (None, None);
+        self.slices.clear();
         self.contradicting.clear();
         let active: Vec<_> = self.active.keys().copied().collect();
         (active.into_iter())
@@ -116,6 +144,7 @@ impl FindingTracker {
     fn clear(&mut self, kind: Kind, at: f64) -> Option<Change> {
         let mut episode = self.active.remove(&kind)?;
         episode.ended = Some(at);
+        self.worth.remove(&kind);
         // The clock may have been set back since the finding began.
         let active = Duration::try_from_secs_f64(at - episode.began).unwrap_or_default();
         self.history.push_front(episode);
@@ -123,15 +152,21 @@ impl FindingTracker {
         Some(Change::Cleared(kind, active))
     }
 
-    fn evaluate(&mut self, window: &Window, at: f64) -> Vec<Change> {
+    fn evaluate(&mut self, window: Window, at: f64) -> Vec<Change> {
         let active: Vec<_> = self.active.keys().copied().collect();
-        let d = evaluate(window, &active);
+        let breakdown = Breakdown::of(&window);
+        let d = evaluate_breakdown(&window, &breakdown, &active);
+        self.slices.push_back(Slice::of(&breakdown));
+        if self.slices.len() > COURSE_WINDOWS {
+            self.slices.pop_front();
+        }
         let mut changes = Vec::new();
         for kind in Kind::ALL {
             let found = d.finding(kind);
             if let (Some(episode), Some(found)) = (self.active.get_mut(&kind), found) {
                 episode.worst_share = episode.worst_share.max(found.share);
-                episode.finding = found.clone();
+                episode.finding = with_course(found, &self.slices);
+                put_first(&mut episode.finding, self.worth.get(&kind));
             }
             if found.is_some() == self.active.contains_key(&kind) {
                 self.contradicting.remove(&kind);
@@ -155,7 +190,7 @@ impl FindingTracker {
                         began: at,
                         ended: None,
                         worst_share: found.share,
-                        finding: found.clone(),
+                        finding: with_course(found, &self.slices),
                     };
                     self.active.insert(kind, episode);
                 }
@@ -163,6 +198,7 @@ impl FindingTracker {
             }
         }
         self.last = Some(d);
+        self.window = Some(window).filter(|_| !self.active.is_empty());
         changes
     }
 
@@ -176,6 +212,25 @@ impl FindingTracker {
             if let Some(share) = self.last.as_ref().and_then(|d| d.share(kind)) {
                 s.gauge(&f::BOTTLENECK_SCORE, labels, share);
             }
+        }
+    }
+
+    /// The last window, if it had findings; `None` until the next one has ended.
+    pub fn take_window(&mut self) -> Option<Window> {
+        self.window.take()
+    }
+
+    /// The kinds that are active.
+    pub fn active(&self) -> impl Iterator<Item = Kind> {
+        self.active.keys().copied()
+    }
+
+    /// Puts the actions of which the worth was computed before the other actions of active findings, until these clear.
+    pub fn set_worth(&mut self, actions: impl Fn(Kind) -> Vec<String>) {
+        for (kind, episode) in &mut self.active {
+            let known = self.worth.insert(*kind, actions(*kind)).map_or(0, |w| w.len());
+            episode.finding.advice.drain(..known);
+            put_first(&mut episode.finding, self.worth.get(kind));
         }
     }
 

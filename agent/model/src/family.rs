@@ -81,6 +81,7 @@ labels! {
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
     FINDING = "kind": "stuck_requests, retry_later, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
+    CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block; on illumos nfsd, sched, zfs, block, kstat";
     PROGRAM = "program": "program names, see /probes; all";
     WHY = "reason": "why a probe is not attached in the first place; empty where it is";
@@ -179,6 +180,10 @@ families! {
         "Requests that an nfsd thread has had in hand for a second or longer, by what the thread waits for now";
     OLDEST_REQUEST: "nfscope_oldest_request_seconds" Gauge, [HELD_WAIT],
         "Age of the oldest request that an nfsd thread has in hand, by what the thread waits for now; 0 without a request older than half a second";
+    PENDING_CONNECTIONS: "nfscope_pending_connections" Gauge, [],
+        "TCP connections with a request that arrived a second ago or longer and that no nfsd thread has taken; of the 2048 connections that arrivals are kept for";
+    OLDEST_PENDING: "nfscope_oldest_pending_seconds" Gauge, [],
+        "Time since the oldest of these requests arrived; 0 without one";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
         "One wait by a thread for its changes to be durable in the log (ext4: for a transaction of the journal, or one fast commit; XFS: one synchronous log force; btrfs: one sync of the tree log, or one commit of a transaction where the log cannot serve; ZFS: zil_commit_impl, of which the kstat zil_commit_count counts each)";
     LOG_COMMIT: "nfscope_log_commit_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -251,6 +256,10 @@ families! {
         "1 while this finding is active; the agent evaluates every 10 s, and every kind has its series";
     BOTTLENECK_SCORE: "nfscope_bottleneck_score_ratio" Gauge, [FINDING],
         "Share of the server's residence time (nfscope_rpc_duration_seconds) that this cause explains, in the last 10 s";
+    CHANGE_GAIN: "nfscope_change_gain_ratio" Gauge, [CHANGE],
+        "While a finding is active that a change may cure: how many times as many requests the server would serve with it, or how many times shorter each would stay, whichever is more, by the model of nfscope what-if; no series where the model cannot tell";
+    RECOMMENDED_THREADS: "nfscope_recommended_threads" Gauge, [],
+        "nfsd threads of all pools together that gain nearly as much as any number, by the same model; no series where more threads gain nothing";
     BUILD_INFO: "nfscope_build_info" Gauge, [BUILD_VERSION, REVISION],
         "Always 1; what is running";
     PROBE_ATTACHED: "nfscope_probe_attached" Gauge, [PROBE, PROGRAM, WHY],

@@ -118,6 +118,14 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("a frame has no requests in hand"),
     ),
     (
+        "pending_connections",
+        No("no probe of illumos tells a connection's unread bytes"),
+    ),
+    (
+        "oldest_pending_seconds",
+        No("no probe of illumos tells a connection's unread bytes"),
+    ),
+    (
         "log_wait_seconds",
         Yes("zil_commit where sync is not disabled (fbt)"),
     ),
@@ -228,6 +236,8 @@ const LIST: &[(&str, OnIllumos)] = &[
         Yes("by the agent; findings that need what is missing here are unknown"),
     ),
     ("bottleneck_score_ratio", Yes("by the agent")),
+    ("change_gain_ratio", Yes("by the agent")),
+    ("recommended_threads", Yes("by the agent")),
     ("build_info", Yes("by the agent")),
     ("probe_attached", Yes("a program is a script")),
     (

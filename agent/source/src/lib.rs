@@ -50,6 +50,11 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
     system::kernel_stack(thread)
 }
 
+/// Gives way to every other thread from here on: for work of this thread that nobody waits for.
+pub fn yield_to_others() {
+    system::yield_to_others();
+}
+
 /// The words of all probes, to name them by.
 pub fn words() -> impl Iterator<Item = &'static str> {
     let illumos = illumos::Tools::find().map(|_| illumos::WORDS);

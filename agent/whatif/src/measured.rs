@@ -83,7 +83,7 @@ impl Measured {
         }
         let all = Histogram::merged(histograms(w, &f::RPC_DURATION).map(|(_, h)| h));
         let all = all.filter(|h| h.count() >= MIN_REQUESTS && seconds > 0.0);
-        let all = all.ok_or(Refusal::TooFew(by_version.values().sum()))?;
+        let all = all.ok_or(Refusal::TooFew(by_version.values().sum::<f64>() + 0.0))?;
         let requests = all.count() as f64;
         let no_clock: f64 = numbers(w, &f::RPC_NO_CLOCK).map(|(_, n)| n).sum();
         if no_clock > requests / 10.0 {

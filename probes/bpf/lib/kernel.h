@@ -107,8 +107,13 @@ struct svc_xprt_class {
 	int xcl_ident;
 };
 
+struct svc_serv {
+	char *sv_name;
+};
+
 struct svc_xprt {
 	struct svc_xprt_class *xpt_class;
+	struct svc_serv *xpt_server;
 	struct net *xpt_net;
 };
 

@@ -1,10 +1,12 @@
 //! Evidence that several rules give, and its wording.
 
-use crate::breakdown::Op;
+use crate::attribution::slowest_disk;
+use crate::breakdown::{Breakdown, Op};
 use crate::long_waits::long_waits;
 use crate::rules::context::Context;
 use crate::thresholds::{BUSY_CPU_IDLE, LONG_WAIT_SECONDS};
 use nfscope_model::finding::Evidence;
+use nfscope_model::held_request::STUCK_SECONDS;
 use nfscope_model::{Histogram, Info, family as f};
 use nfscope_text::units::{many, seconds};
 
@@ -74,6 +76,22 @@ pub fn spread(op: &Op) -> Option<Evidence> {
     Some(evidence(&f::OP_DURATION.info, long.of_time, None, text))
 }
 
+/// The slowest device that exports lie on, and one of them.
+pub fn slowest_device(b: &Breakdown) -> Option<Evidence> {
+    let (disk, mean) = slowest_disk(b)?;
+    let lies = match b.export_of(&disk.device) {
+        Some(export) => format!(", which {export} lies on,"),
+        None => String::new(),
+    };
+    let text = format!(
+        "one {} request to {}{lies} takes {} on average",
+        disk.op,
+        disk.device,
+        seconds(mean)
+    );
+    Some(evidence(&f::BLOCK_DEVICE.info, mean, None, text))
+}
+
 /// The idle part of the CPUs' time.
 pub fn cpu_idle(context: &Context) -> Option<Evidence> {
     let b = context.breakdown;
@@ -81,6 +99,26 @@ pub fn cpu_idle(context: &Context) -> Option<Evidence> {
     let text = format!("CPU idle time is {} ({})", percent(idle), many(cpus, "CPU"));
     let limit = Some(BUSY_CPU_IDLE);
     Some(evidence(&f::CPU_IDLE.info, idle, limit, text))
+}
+
+/// Connections with requests that no thread has taken.
+pub fn pending(b: &Breakdown) -> Option<Evidence> {
+    let pending = b.pending.filter(|p| p.connections > 0.0)?;
+    let text = format!(
+        "{} with a request that arrived {} ago or earlier and that no thread has taken; the oldest arrived {} ago",
+        match pending.connections {
+            1.0 => "there is 1 connection".to_owned(),
+            n => format!("there are {n:.0} connections"),
+        },
+        seconds(STUCK_SECONDS),
+        seconds(pending.oldest)
+    );
+    Some(evidence(
+        &f::PENDING_CONNECTIONS.info,
+        pending.connections,
+        None,
+        text,
+    ))
 }
 
 /// The client that sends most operations.

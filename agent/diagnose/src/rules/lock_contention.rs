@@ -1,7 +1,7 @@
 //! `lock_contention`: operations sleep long for nothing that has a name. Most of these sleeps are for locks that other threads
 //! hold.
 
-use crate::attribution::lock_wait;
+use crate::attribution::longest_wait;
 use crate::breakdown::part;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, evidence, percent};
@@ -12,7 +12,7 @@ use nfscope_text::units::seconds;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
-    let longest = lock_wait(b);
+    let longest = longest_wait(b, |p| p.lock);
     let share = context.share(attribution.lock);
     let mut all_evidence = Vec::new();
     if let Some((op, each)) = longest {

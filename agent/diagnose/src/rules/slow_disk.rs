@@ -1,9 +1,9 @@
 //! `slow_disk`: operations wait for block I/O outside the log, and the waits or the devices are slow on average.
 
-use crate::attribution::{disk_wait, slowest_disk};
+use crate::attribution::longest_wait;
 use crate::export_io::ExportIo;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, bytes, evidence, percent};
+use crate::rules::evidence::{NO_PHASES, bytes, evidence, percent, slowest_device};
 use crate::thresholds::{FOREIGN_READ, FOREIGN_WRITE, SLOW_DISK_SECONDS};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -29,7 +29,7 @@ pub fn rule(context: &Context) -> RuleResult {
             false => Vec::new(),
         },
         advice: advice(context),
-        ruled_out_reason: match (b.phases, disk_wait(b)) {
+        ruled_out_reason: match (b.phases, longest_wait(b, |p| p.disk)) {
             (None, _) => NO_PHASES.into(),
             _ if attribution.disk_behind_log > 0.0 => {
                 "the devices of exports do not explain the waits: operations wait for blocks that the log is writing".into()
@@ -92,7 +92,7 @@ fn whose(context: &Context) -> Vec<Evidence> {
 
 fn evidence_for(context: &Context) -> Vec<Evidence> {
     let mut all = Vec::new();
-    let Some((op, each)) = disk_wait(context.breakdown) else {
+    let Some((op, each)) = longest_wait(context.breakdown, |p| p.disk) else {
         return all;
     };
     let text = format!(
@@ -104,19 +104,7 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
     );
     let limit = Some(SLOW_DISK_SECONDS);
     all.push(evidence(&f::OP_PHASE.info, each, limit, text));
-    if let Some((d, m)) = slowest_disk(context.breakdown) {
-        let lies = match context.breakdown.export_of(&d.device) {
-            Some(export) => format!(", which {export} lies on,"),
-            None => String::new(),
-        };
-        let text = format!(
-            "one {} request to {}{lies} takes {} on average",
-            d.op,
-            d.device,
-            seconds(m)
-        );
-        all.push(evidence(&f::BLOCK_DEVICE.info, m, None, text));
-    }
+    all.extend(slowest_device(context.breakdown));
     all.extend(whose(context));
     all
 }

@@ -5,7 +5,7 @@
 //! server is then known to nobody, so that those waits are added to residence here.
 
 use crate::attribution::deferred_seconds;
-use crate::breakdown::{Breakdown, Upcall, part, sum};
+use crate::breakdown::{Breakdown, NamedWaits, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, NOT_APART, evidence, percent, tail};
 use crate::thresholds::LONG_WAIT_SECONDS;
@@ -90,7 +90,7 @@ fn daemons(b: &Breakdown) -> Vec<&'static str> {
     by_daemon.into_iter().map(|(name, _)| name).collect()
 }
 
-fn of_one(u: &Upcall) -> Option<Evidence> {
+fn of_one(u: &NamedWaits) -> Option<Evidence> {
     let mean = u.waits.mean()?;
     let (who, what) = daemon(&u.name);
     let text = format!(

@@ -1,10 +1,10 @@
 //! `stuck_requests`: threads have had requests in hand for long, now. A request counts in no histogram before it has ended, so
 //! nothing else shows a disk that hangs.
 
-use crate::breakdown::{Breakdown, mean, part, sum};
+use crate::breakdown::{Breakdown, Pending, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::evidence;
-use crate::thresholds::{MIN_COUNT, MIN_UNUSUAL_SECONDS, UNUSUAL_RATIO};
+use crate::rules::evidence::{evidence, pending};
+use crate::thresholds::{MIN_COUNT, MIN_UNUSUAL_SECONDS, PENDING_RATIO, UNUSUAL_RATIO};
 use nfscope_model::HeldRequest;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -25,6 +25,8 @@ fn stuck(b: &Breakdown) -> Vec<&HeldRequest> {
     all.sort_by(|a, b| causes_first(a, b));
     all
 }
+
+const THREADS_ADVICE: &str = "look at what the nfsd threads do, as root: for t in $(pgrep -x nfsd); do cat /proc/$t/stack; done; and at their number: cat /proc/fs/nfsd/threads";
 
 /// First those that wait for something outside, which others may wait for behind a lock; of either, the oldest first.
 pub fn causes_first(a: &HeldRequest, b: &HeldRequest) -> Ordering {
@@ -48,31 +50,55 @@ fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
     Some(mean(op.seconds, op.count))
 }
 
+/// Connections whose requests no thread takes, although threads take others sooner, or none at all.
+fn not_taken(b: &Breakdown) -> Option<Pending> {
+    let usual = b.queue_p99.unwrap_or(0.0);
+    b.pending.filter(|p| {
+        p.connections > 0.0 && p.oldest >= STUCK_SECONDS && p.oldest >= PENDING_RATIO * usual
+    })
+}
+
 pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let stuck = stuck(b);
+    let not_taken = not_taken(b);
     // Some are counted and not described.
     let number = b.stuck.unwrap_or(0.0).max(stuck.len() as f64);
     // What they have cost so far, beside the residence of requests that have ended.
     let held = sum(stuck.iter().map(|r| r.seconds.min(b.length)));
+    // Of each connection one request is known to have waited as long as that.
+    let waited = not_taken.map_or(0.0, |p| {
+        (p.connections - 1.0) * STUCK_SECONDS + p.oldest.min(b.length)
+    });
+    let held = held + waited;
     let share = part(held, b.residence + held);
     let oldest = stuck.iter().map(|r| r.seconds).fold(0.0, f64::max);
     RuleResult {
         kind: Kind::StuckRequests,
         share: b.stuck.map(|_| share),
         of_threads: 0.0,
-        condition: !stuck.is_empty(),
+        condition: !stuck.is_empty() || not_taken.is_some(),
         max_severity: Severity::Critical,
-        summary: format!(
-            "{} stuck in the server now, the oldest for {}",
-            match number {
-                1.0 => "1 request is".to_owned(),
-                n => format!("{n:.0} requests are"),
-            },
-            seconds(oldest)
-        ),
+        summary: match not_taken {
+            Some(p) if stuck.is_empty() => format!(
+                "no thread takes the requests of {}, the oldest for {}",
+                many(p.connections, "connection"),
+                seconds(p.oldest)
+            ),
+            _ => format!(
+                "{} stuck in the server now, the oldest for {}",
+                match number {
+                    1.0 => "1 request is".to_owned(),
+                    n => format!("{n:.0} requests are"),
+                },
+                seconds(oldest)
+            ),
+        },
         evidence: evidence_for(context, &stuck, number),
-        advice: advice_for(&stuck),
+        advice: match stuck.is_empty() {
+            true => vec![THREADS_ADVICE.to_owned()],
+            false => advice_for(&stuck),
+        },
         ruled_out_reason: match b.stuck {
             None => "this agent does not tell which requests are in hand".into(),
             Some(_) => format!(
@@ -86,7 +112,7 @@ pub fn rule(context: &Context) -> RuleResult {
 fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<Evidence> {
     let b = context.breakdown;
     let mut all = Vec::new();
-    if b.threads > 0.0 {
+    if b.threads > 0.0 && number > 0.0 {
         let text = format!(
             "{number:.0} of {} {} in hand",
             many(b.threads, "thread"),
@@ -97,6 +123,7 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
         );
         all.push(evidence(&f::STUCK_REQUESTS.info, number, None, text));
     }
+    all.extend(pending(b));
     for r in stuck.iter().take(NAMED_REQUESTS) {
         let usual = usual_seconds(b, r).map(|u| format!(", usually {}", seconds(u)));
         let text = format!(

@@ -239,3 +239,62 @@ fn an_agent_that_does_not_tell_leaves_it_open() {
     assert_eq!(d.verdict, Verdict::Unknown);
     assert_eq!(d.share(Kind::StuckRequests), None);
 }
+
+/// A window, at the end of which so many connections have requests that no thread has taken.
+fn pending(writes: u64, connections: f64, oldest: f64) -> Window {
+    let mut w = window(writes, &[]);
+    if writes > 0 {
+        let mut queue = Histogram::new(Scheme::TIME);
+        queue.counts[Scheme::TIME.bucket(0.4)] = writes;
+        queue.sum = writes as f64 * 0.4;
+        w.delta.histogram(&f::RPC_QUEUE, ["0"], queue);
+    }
+    w.delta.gauge(&f::PENDING_CONNECTIONS, [], connections);
+    w.delta.gauge(&f::OLDEST_PENDING, [], oldest);
+    w
+}
+
+#[test]
+fn requests_that_no_thread_takes_are_stuck_although_none_is_in_hand() {
+    let d = evaluate(&pending(0, 12.0, 8.0), &[]);
+    let finding = d.finding(Kind::StuckRequests).unwrap();
+    assert_eq!(
+        finding.summary,
+        "no thread takes the requests of 12 connections, the oldest for 8.00 s"
+    );
+    assert_eq!(
+        texts(&d),
+        [
+            "there are 12 connections with a request that arrived 1.00 s ago or earlier and that no thread has taken; the oldest arrived 8.00 s ago"
+        ]
+    );
+    assert!(finding.advice[0].contains("pgrep -x nfsd"), "{finding:#?}");
+    assert_eq!(finding.share, 1.0);
+}
+
+/// Threads that are too few take every request, and late: that is another finding.
+#[test]
+fn requests_that_wait_as_long_as_all_others_are_not_stuck() {
+    let late = evaluate(&pending(5000, 20.0, 1.5), &[]);
+    assert!(late.finding(Kind::StuckRequests).is_none(), "{late:#?}");
+    let lost = evaluate(&pending(5000, 1.0, 60.0), &[]);
+    let finding = lost.finding(Kind::StuckRequests).unwrap();
+    assert_eq!(
+        finding.summary,
+        "no thread takes the requests of 1 connection, the oldest for 60.0 s"
+    );
+    let none = evaluate(&pending(5000, 0.0, 0.0), &[]);
+    assert!(none.finding(Kind::StuckRequests).is_none(), "{none:#?}");
+}
+
+#[test]
+fn beside_threads_that_hang_the_queue_is_told() {
+    let mut w = pending(0, 3.0, 5.0);
+    w.delta.held = vec![held("write", 42.0, "disk"); 8];
+    w.delta.gauge(&f::STUCK_REQUESTS, ["disk"], 8.0);
+    let d = evaluate(&w, &[]);
+    let finding = d.finding(Kind::StuckRequests).unwrap();
+    assert!(finding.summary.starts_with("8 requests are stuck"));
+    assert!(texts(&d)[1].starts_with("there are 3 connections"));
+    assert!(finding.advice[0].contains("dmsetup info"), "{finding:#?}");
+}

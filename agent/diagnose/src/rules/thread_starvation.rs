@@ -3,7 +3,7 @@
 use crate::attribution::cpus_are_busy;
 use crate::breakdown::mean;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{cpu_idle, evidence, percent};
+use crate::rules::evidence::{cpu_idle, evidence, pending, percent};
 use crate::thresholds::{FELT_SECONDS, LONG_WAIT_SECONDS, SATURATED, THREAD_RESERVE};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -67,6 +67,7 @@ fn evidence_for(context: &Context, each: f64, saturated: f64) -> Vec<Evidence> {
             no_free_thread,
         ),
     ];
+    all.extend(pending(b));
     all.extend(thread_time(context));
     all.extend(cpu_idle(context));
     all

@@ -1,12 +1,12 @@
 //! `write_throttle`: writers are held back, because more is written than the devices store: the kernel's limit of dirty pages
 //! (mm/page-writeback.c, balance_dirty_pages), or the write throttle of ZFS (dmu_tx_wait).
 
-use crate::attribution::slowest_disk;
+use crate::breakdown::NamedWaits;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::evidence;
+use crate::rules::evidence::{evidence, slowest_device};
 use crate::rules::known_wait::{self, KnownWait};
 use nfscope_model::finding::{Evidence, Kind};
-use nfscope_model::{Histogram, family as f};
+use nfscope_model::family as f;
 use nfscope_text::units::seconds;
 
 pub fn rule(context: &Context) -> RuleResult {
@@ -35,7 +35,7 @@ pub fn rule(context: &Context) -> RuleResult {
 }
 
 /// Pools that hold writers back, which may be nfsd: the devices of an export on ZFS are not known.
-fn pools<'a>(context: &Context<'a>) -> &'a [(String, Histogram)] {
+fn pools<'a>(context: &Context<'a>) -> &'a [NamedWaits] {
     match context.breakdown.export_devices {
         Some(_) => &[],
         None => &context.breakdown.zfs_throttle,
@@ -44,26 +44,19 @@ fn pools<'a>(context: &Context<'a>) -> &'a [(String, Histogram)] {
 
 /// Which pools hold writers back; else the slowest device, to which the data go.
 fn evidence_for(context: &Context) -> Vec<Evidence> {
-    let b = context.breakdown;
     let mut all = Vec::new();
-    for (pool, waits) in pools(context) {
+    for NamedWaits { name, waits } in pools(context) {
         if let Some(mean) = waits.mean() {
             let text = format!(
-                "the pool {pool} holds writers back {:.0} times, {} on average",
+                "the pool {name} holds writers back {:.0} times, {} on average",
                 waits.count(),
                 seconds(mean)
             );
             all.push(evidence(&f::ZFS_THROTTLE.info, mean, None, text));
         }
     }
-    if let (true, Some((disk, mean))) = (all.is_empty(), slowest_disk(b)) {
-        let text = format!(
-            "one {} request to {} takes {} on average",
-            disk.op,
-            disk.device,
-            seconds(mean)
-        );
-        all.push(evidence(&f::BLOCK_DEVICE.info, mean, None, text));
+    if all.is_empty() {
+        all.extend(slowest_device(context.breakdown));
     }
     all
 }

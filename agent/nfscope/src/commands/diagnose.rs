@@ -3,13 +3,17 @@
 use crate::api::endpoint;
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
-use nfscope_diagnose::{causes_first, client_sample, course, evaluate, render, stack_evidence};
+use crate::service::worth;
+use nfscope_diagnose::breakdown::Breakdown;
+use nfscope_diagnose::{
+    Slice, causes_first, client_sample, course, evaluate, render, stack_evidence,
+};
 use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind, Verdict};
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, Window};
 use nfscope_text::console;
 use nfscope_text::progress_line::ProgressLine;
-use nfscope_whatif::{MIN_GAIN, Part, Plausible, Refusal, plausible, render_worth};
+use nfscope_whatif::{Plausible, Refusal, plausible, render_worth};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -41,8 +45,11 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let mut windows = WindowStream::open(args.url.as_deref(), slice)?;
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let mut d = evaluate(&window, &[]);
+    let slices: Vec<_> = (slices.iter())
+        .map(|w| Slice::of(&Breakdown::of(w)))
+        .collect();
     for f in &mut d.findings {
-        f.evidence.extend(course(f.kind, &slices));
+        f.evidence.extend(course(f.kind, slices.iter()));
         if f.kind == Kind::StuckRequests {
             f.evidence.extend(stack(&window));
         }
@@ -63,26 +70,9 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     Ok(d.verdict)
 }
 
-/// What is changed to cure a kind of finding.
-fn cures(kind: Kind) -> &'static [Part] {
-    match kind {
-        // Requests wait for a thread less long where each has its thread for a shorter time, too.
-        Kind::ThreadStarvation => &[Part::Threads, Part::Log, Part::Disk],
-        Kind::SlowIntentLog | Kind::SmallSyncWrites => &[Part::Log, Part::Threads],
-        Kind::SlowDisk => &[Part::Disk, Part::Threads],
-        Kind::CpuSaturation => &[Part::Cpus],
-        _ => &[],
-    }
-}
-
 /// Actions whose worth is computed come before those of which nobody knows it; the most valuable one is the first.
 fn put_worth_first(f: &mut Finding, changes: &[Plausible]) {
-    let cures = cures(f.kind);
-    let known = changes
-        .iter()
-        .filter(|p| p.gain >= MIN_GAIN && p.part().is_some_and(|part| cures.contains(&part)));
-    let known = known.map(|p| format!("{} (nfscope what-if)", p.sentence()));
-    f.advice.splice(0..0, known.collect::<Vec<_>>());
+    f.advice.splice(0..0, worth::actions(f.kind, changes));
 }
 
 /// Where the oldest request sleeps that does not wait behind another one's lock, which the agent has not the right to see and root has.

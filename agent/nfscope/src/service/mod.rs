@@ -4,3 +4,4 @@ pub mod control;
 pub(crate) mod local_slow_ops;
 pub mod slow_subscribers;
 pub mod source_thread;
+pub mod worth;

@@ -3,6 +3,7 @@
 use crate::api::probe_change::Change;
 use crate::exposition::{self, Format};
 use crate::service::slow_subscribers::{self, Subscribers};
+use crate::service::worth::Worth;
 use bytes::Bytes;
 use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
 use nfscope_model::status::Status;
@@ -53,7 +54,7 @@ enum Request {
         Vec<&'static str>,
         oneshot::Sender<anyhow::Result<Vec<String>>>,
     ),
-    /// The text of [`nfscope_diagnose::tracker::Report`].
+    /// The text of [`Worth::body`].
     Findings(oneshot::Sender<serde_json::Result<Vec<u8>>>),
     Slow(
         SlowFilter,
@@ -192,7 +193,7 @@ impl SourceHandle {
         answer.await.map_err(|_| gone())?
     }
 
-    /// What makes requests slow, now and before, as JSON.
+    /// What makes requests slow, now and before, and what changes would be worth, as JSON.
     ///
     /// # Errors
     /// When the source's thread has ended.
@@ -258,6 +259,7 @@ fn run(
     let mut subscribers = Subscribers::default();
     let mut looked = Instant::now();
     let mut findings = FindingTracker::default();
+    let mut worth = Worth::default();
     // The first window begins at once.
     let mut evaluated: Option<Instant> = None;
     loop {
@@ -268,6 +270,7 @@ fn run(
             }
             warn.send_replace(findings.degraded().map(str::to_owned));
         }
+        worth.step(&mut findings, SystemTime::now());
         let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
         if !subscribers.idle() {
             wait = wait.min(slow_subscribers::POLL_INTERVAL.saturating_sub(looked.elapsed()));
@@ -277,12 +280,13 @@ fn run(
                 let start = Instant::now();
                 let mut snapshot = source.snapshot();
                 findings.describe(&mut snapshot);
+                worth.describe(&mut snapshot);
                 exposition::describe(&mut snapshot, start.elapsed());
                 // A scraper that has hung up meanwhile is no error.
                 let _ = answer.send(snapshot);
             }
             Ok(Request::Findings(answer)) => {
-                let _ = answer.send(serde_json::to_vec(&findings.report()));
+                let _ = answer.send(worth.body(&findings));
             }
             Ok(Request::Slow(want, answer)) => {
                 // Whoever has hung up meanwhile has dropped the receiver with the answer.

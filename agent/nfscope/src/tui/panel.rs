@@ -77,7 +77,21 @@ fn pool(p: &Pool) -> String {
 pub(super) fn findings(v: &View) -> Option<Line> {
     let of = |f: &Found| format!("{} {:.0} %", f.kind, f.share * 100.0);
     let all: Vec<_> = v.findings.iter().map(of).collect();
-    let text = format!("found: {} of residence (nfscope diagnose)", all.join(", "));
+    let change = v.changes.first().map(|c| {
+        let words = match c.change.as_str() {
+            "threads" => "more threads",
+            "log" => "a faster log device",
+            "disk" => "faster disks",
+            "cpus" => "more CPUs",
+            other => other,
+        };
+        format!("; {words}: gain {:.1} times", c.gain)
+    });
+    let text = format!(
+        "found: {} of residence{} (nfscope diagnose)",
+        all.join(", "),
+        change.unwrap_or_default()
+    );
     (!all.is_empty()).then(|| Line::of(Tone::Alarm, text))
 }
 

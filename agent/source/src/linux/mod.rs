@@ -131,6 +131,12 @@ fn together(attached: Vec<Attached>) -> (BTreeMap<&'static str, Loaded>, Vec<Pro
     (loaded, states)
 }
 
+/// See [`crate::yield_to_others`]: on Linux each thread has a nice value of its own (setpriority(2), "C library/kernel differences").
+pub fn yield_to_others() {
+    // Without it the work takes its turn with the others.
+    let _ = rustix::process::setpriority_process(None, 19);
+}
+
 /// See [`crate::kernel_stack`].
 pub fn kernel_stack(thread: u32) -> Vec<String> {
     match host::task::state(thread) {
@@ -297,6 +303,7 @@ impl Source for Linux {
             let timed = nfsd::read(l, &mut s, told, &mut self.earlier, kernel.as_ref());
             self.accounting.read(l, &mut self.exports, &mut s);
             held::read(l, &mut self.exports, phases.is_some(), &mut s);
+            held::read_pending(l, &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
                 self.coverage.read(l, timed, [k, &after], &mut s);
             }

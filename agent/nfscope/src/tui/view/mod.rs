@@ -42,6 +42,7 @@ impl View {
                 .collect(),
             lost: rows.lost(),
             findings: rows.findings(),
+            changes: rows.changes(),
             timed: times_operations(probes),
             not_attached: probes
                 .iter()

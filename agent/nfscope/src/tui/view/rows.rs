@@ -1,9 +1,10 @@
 //! The rows of each list, from the series of a window.
 
 use crate::tui::view::phases::Phases;
-use crate::tui::view::types::{Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc};
+use crate::tui::view::types::{Change, Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc};
 use nfscope_model::window_parts::{self, WindowDisk, WindowLog, WindowOp, WindowUser};
 use nfscope_model::{Family, Histogram, Scheme, Window, family, phase};
+use nfscope_whatif::MIN_GAIN;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -213,6 +214,18 @@ impl<'a> Rows<'a> {
             })
             .collect();
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        all
+    }
+
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let mut all: Vec<_> = (self.numbers(&family::CHANGE_GAIN))
+            .filter(|(_, gain)| *gain >= MIN_GAIN)
+            .map(|([change], gain)| Change {
+                change: change.to_owned(),
+                gain,
+            })
+            .collect();
+        all.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         all
     }
 

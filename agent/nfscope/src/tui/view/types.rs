@@ -38,6 +38,8 @@ pub struct View {
     pub lost: Vec<Lost>,
     /// What the agent finds to make requests slow; empty without an agent, too.
     pub findings: Vec<Found>,
+    /// What may cure them, the most valuable change first; empty where the agent cannot tell.
+    pub changes: Vec<Change>,
     /// True where NFS operations are being timed.
     pub timed: bool,
     /// Probe programs that do not run, and why.
@@ -54,6 +56,15 @@ pub struct Found {
     pub kind: String,
     /// Part of the requests' time in the server that it explains.
     pub share: f64,
+}
+
+/// A change of the server, by the model of `nfscope what-if`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Change {
+    /// As in the label `change` of `nfscope_change_gain_ratio`.
+    pub change: String,
+    /// How many times as many requests, or how many times shorter each stays.
+    pub gain: f64,
 }
 
 /// One procedure or component operation.

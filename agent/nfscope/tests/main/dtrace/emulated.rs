@@ -291,6 +291,8 @@ fn only_what_is_listed(s: &Snapshot) {
     let elsewhere = [
         "evictions",
         "bottleneck",
+        "change_gain",
+        "recommended_threads",
         "build_info",
         "probe_attached",
         "scrape_seconds",

@@ -71,6 +71,13 @@ pub static PROBES: [Probe; 7] = [
                 false,
             ),
             program(
+                "nfsd_pending",
+                ON_DEMAND,
+                Err("without BTF of sunrpc nothing tells whose a connection is"),
+                "connections with requests that no thread takes",
+                false,
+            ),
+            program(
                 "nfsd_send",
                 "tp_btf/svc_send",
                 Ok(SAME),

@@ -11,6 +11,7 @@ use crate::linux::host::task;
 use crate::linux::load::object::Loaded;
 use nfscope_model::family as f;
 use nfscope_model::held_request::{STUCK_SECONDS, WAITS};
+use nfscope_model::phase::RARE;
 use nfscope_model::{HeldRequest, Snapshot};
 use nfscope_probes::types as t;
 
@@ -19,6 +20,9 @@ const MIN_SECONDS: f64 = 0.5;
 /// So many are described; the rest is counted.
 const MOST: usize = 32;
 
+/// `PENDING_AT_A_TIME` of lib/pending.h: connections that one run of the program looks at.
+const PENDING_AT_A_TIME: usize = 64;
+
 /// A quarter of a mebibyte.
 const RECORDS_AT_A_TIME: u32 = 1024;
 
@@ -26,7 +30,6 @@ const RECORDS_AT_A_TIME: u32 = 1024;
 const DISK: u8 = 2;
 /// `THROTTLE` of wait_kind.h, and what follows it.
 const THROTTLE: u8 = 4;
-const RARE: [&str; 4] = ["throttle", "upcall", "recall", "reclaim"];
 /// `enum stage` of lib/request.h.
 const DEQUEUED: u8 = 1;
 const RUNNING: u8 = 2;
@@ -96,6 +99,31 @@ pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
             s.gauge(&f::OLDEST_REQUEST, [name], oldest[i]);
         }
     }
+}
+
+/// Adds the connections whose requests no thread has taken.
+pub fn read_pending(l: &Loaded, s: &mut Snapshot) {
+    const NOW: &str = ".data.nfsd_pending_now";
+    let Some(connections) = l.map("nfsd_connection") else {
+        return;
+    };
+    if l.set(NOW, &t::pending::default()).is_err() {
+        return;
+    }
+    for first in (0..connections.capacity()).step_by(PENDING_AT_A_TIME) {
+        if !l.run("nfsd_pending", u64::from(first)) {
+            return;
+        }
+    }
+    let Some(pending) = l.get::<t::pending>(NOW) else {
+        return;
+    };
+    let age = match pending.since_ns {
+        0 => 0.0,
+        since => seconds(monotonic_ns().saturating_sub(since)),
+    };
+    s.gauge(&f::PENDING_CONNECTIONS, [], pending.connections as f64);
+    s.gauge(&f::OLDEST_PENDING, [], age);
 }
 
 /// When the thread took the request that it has in hand, if that is long ago.

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Connections with requests that arrived and that no thread has taken. Where every thread hangs, nothing runs any more
+ * that could count them. So this program is attached to nothing: user space runs it (BPF_PROG_TEST_RUN), from a place
+ * in the table of connections on.
+ *
+ * What a thread has read of a request, whole or not, has left the socket: copied_seq tells how far. A request whose
+ * rest has not come yet is therefore not pending, and a FIN, which counts as one byte, is none.
+ */
+#ifndef NFSCOPE_PENDING_H
+#define NFSCOPE_PENDING_H
+
+#ifndef NFSCOPE_RAW
+#define PENDING_NS 1000000000ULL /* younger ones are on their way to a thread */
+#define PENDING_AT_A_TIME 64 /* connections: the verifier walks through all of them */
+#define RECORD_MARKER 4 /* bytes: RFC 5531, section 11 */
+
+volatile struct pending pending SEC(".data.nfsd_pending_now");
+
+/* Of the NFS server that is measured: lockd and the callbacks of NFS clients have connections, too. */
+static __always_inline bool is_pending_here(struct svc_xprt *xprt)
+{
+	char name[8] = {};
+
+	if (bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(xprt, xpt_server, sv_name)) != sizeof("nfsd"))
+		return false;
+	if (name[0] != 'n' || name[1] != 'f' || name[2] != 's' || name[3] != 'd')
+		return false;
+	return !table_shape.netns || BPF_CORE_READ(xprt, xpt_net, ns.inum) == table_shape.netns;
+}
+
+/* When the oldest bytes arrived that no thread has read; 0 where there are none. */
+static __always_inline u64 pending_since(struct connection *c)
+{
+	struct tcp_sock *tcp = (void *)c->sk;
+	u32 i = c->tail, copied_seq = BPF_CORE_READ(tcp, copied_seq);
+
+	if ((s32)(BPF_CORE_READ(tcp, rcv_nxt) - copied_seq) < RECORD_MARKER)
+		return 0;
+	/* The first entry has been read as a rule: its end is that of the last request. */
+	for (int n = 0; n < 2 && i != c->head; n++, i++) {
+		if ((s32)(c->end_seq[i % RING] - copied_seq) > 0)
+			return c->ready_ns[i % RING];
+	}
+	return 0;
+}
+
+/* The first argument is the first place. */
+SEC("raw_tp")
+int nfsd_pending(struct bpf_raw_tracepoint_args *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+	u32 first = ctx->args[0];
+
+	for (u32 n = 0; n < PENDING_AT_A_TIME; n++) {
+		struct connection *c = connection_at(first + n);
+		u64 since;
+
+		/* Its oldest entry is older than what is pending. */
+		if (!c || !c->xprt || c->head == c->tail || now - c->ready_ns[c->tail % RING] < PENDING_NS)
+			continue;
+		since = pending_since(c);
+		if (!since || now < since + PENDING_NS || !is_pending_here((void *)c->xprt))
+			continue;
+		pending.connections++;
+		if (!pending.since_ns || since < pending.since_ns)
+			pending.since_ns = since;
+	}
+	return 0;
+}
+#endif
+
+#endif
