@@ -185,7 +185,10 @@ impl Slice {
 }
 
 /// How the waiting of a finding went over the slices of its window.
-pub fn course<'a>(kind: Kind, slices: impl ExactSizeIterator<Item = &'a Slice>) -> Option<Evidence> {
+pub fn course<'a>(
+    kind: Kind,
+    slices: impl ExactSizeIterator<Item = &'a Slice>,
+) -> Option<Evidence> {
     let place = Kind::ALL.iter().position(|k| *k == kind)?;
     let number = slices.len();
     let each: Vec<(f64, f64)> = slices

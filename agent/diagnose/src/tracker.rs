@@ -228,7 +228,10 @@ impl FindingTracker {
     /// Puts the actions of which the worth was computed before the other actions of active findings, until these clear.
     pub fn set_worth(&mut self, actions: impl Fn(Kind) -> Vec<String>) {
         for (kind, episode) in &mut self.active {
-            let known = self.worth.insert(*kind, actions(*kind)).map_or(0, |w| w.len());
+            let known = self
+                .worth
+                .insert(*kind, actions(*kind))
+                .map_or(0, |w| w.len());
             episode.finding.advice.drain(..known);
             put_first(&mut episode.finding, self.worth.get(kind));
         }

@@ -58,9 +58,24 @@ pub(super) fn value(q: &Quantity, v: f64) -> String {
 /// A ratio as a change in percent, with its 95 % confidence interval: `-92 %` and `-93 .. -91`.
 pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)> {
     let r = ratio.filter(|r| r.value.is_finite())?;
-    let interval = (r.low.is_finite() && r.high.is_finite())
-        .then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
+    let finite = r.low.is_finite() && r.high.is_finite();
+    // Of large rises a percentage is hard to read.
+    if r.value >= LARGE && r.low >= LARGE {
+        let interval = finite.then(|| format!("{} .. {}", times(r.low), times(r.high)));
+        return Some((format!("{} times", times(r.value)), interval));
+    }
+    let interval = finite.then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
     Some((format!("{} %", signed(r.value)), interval))
+}
+
+/// From this ratio on a rise is told as a factor.
+const LARGE: f64 = 3.0;
+
+fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 9.95 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
+    }
 }
 
 fn signed(ratio: f64) -> String {
@@ -163,8 +178,10 @@ mod tests {
         assert_eq!(of(1.0, 0.971, 1.0999), both("0.0 %", "-2.9 .. +10"));
         assert_eq!(
             of(31.0, 30.0, f64::INFINITY),
-            Some(("+3000 %".into(), None))
+            Some(("31 times".into(), None))
         );
+        assert_eq!(of(9.2, 9.0, 9.5), both("9.2 times", "9.0 .. 9.5"));
+        assert_eq!(of(3.1, 2.9, 3.3), both("+210 %", "+190 .. +230"));
         assert_eq!(of(f64::NAN, 1.0, 1.0), None);
         assert_eq!(change(None), None);
     }

@@ -5,8 +5,8 @@ use crate::breakdown::NamedWaits;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, slowest_device};
 use crate::rules::known_wait::{self, KnownWait};
-use nfscope_model::finding::{Evidence, Kind};
 use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind};
 use nfscope_text::units::seconds;
 
 pub fn rule(context: &Context) -> RuleResult {

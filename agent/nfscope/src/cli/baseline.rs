@@ -182,7 +182,7 @@ pub enum BaselineCommand {
 }
 
 /// Which store.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
     /// File with the baselines
     #[arg(long = "store", value_name = "FILE", default_value = store::DEFAULT)]
@@ -364,7 +364,7 @@ const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 const MIN_PERCENT: f64 = 0.001;
 
 /// How long a recording may be.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_DURATION..=MAX_DURATION)
 }
 

@@ -1,16 +1,18 @@
 //! The command line of `nfscope experiment`.
 
-use super::baseline::StoreArgs;
+use super::baseline::{self, StoreArgs};
 use clap::{Args, Subcommand};
 use nfscope_baseline::experiment::{self, Factor};
 use nfscope_baseline::name;
 use nfscope_baseline::target_metric::{self, Metric};
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   nfscope experiment plan slog --factor log=disk,slog --factor threads=8,16 \\
       --factor sync=standard,always --replicates 3
-  nfscope experiment next slog          what to set, and how to record the run
+  nfscope experiment next slog          what to set for the next run
+  sudo nfscope experiment record slog   records it, once that is set
   nfscope experiment analyse slog --metric write:p99
 
 An experiment changes several things at once, in all combinations or a fraction
@@ -34,6 +36,8 @@ pub enum ExperimentCommand {
     Plan(PlanArgs),
     /// Print the next run: what to set, and how to record it
     Next(NamedArgs),
+    /// Record the next run, once it is set
+    Record(RecordRunArgs),
     /// Analyse the recorded runs: the effect of each factor, and of each pair
     Analyse(AnalyseArgs),
     /// List experiments, and how many of their runs are recorded
@@ -77,6 +81,26 @@ pub struct NamedArgs {
     /// Name of the experiment
     #[arg(value_parser = name::check)]
     pub name: String,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope experiment record`
+#[derive(Debug, Args)]
+pub struct RecordRunArgs {
+    /// Name of the experiment
+    #[arg(value_parser = name::check)]
+    pub name: String,
+    /// How long to record: 10m, 1h; the same for every run
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = baseline::duration)]
+    pub duration: Duration,
+    /// Length of one window: 500ms, 10s, 1m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
+    pub interval: Duration,
+    /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
     /// Where the baselines are
     #[command(flatten)]
     pub store: StoreArgs,

@@ -1,6 +1,8 @@
 //! `nfscope experiment`: plans beside the store, runs in the store.
 
-use crate::cli::experiment::{AnalyseArgs, ExperimentCommand, PlanArgs};
+use super::record;
+use crate::cli::RecordArgs;
+use crate::cli::experiment::{AnalyseArgs, ExperimentCommand, PlanArgs, RecordRunArgs};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::experiment::{self, Fraction, Plan, RunData, label_of};
 use nfscope_baseline::series;
@@ -23,8 +25,17 @@ const FAMILIES: &[&Info] = &[
 ///
 /// # Errors
 /// When it fails; the error says what to do.
-pub fn run(command: &ExperimentCommand) -> anyhow::Result<()> {
+pub fn run(command: &ExperimentCommand) -> anyhow::Result<u8> {
     match command {
+        ExperimentCommand::Record(args) => return record_next(args),
+        command => without_recording(command)?,
+    }
+    Ok(0)
+}
+
+fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
+    match command {
+        ExperimentCommand::Record(_) => Ok(()),
         ExperimentCommand::Plan(args) => make(args),
         ExperimentCommand::Next(args) => {
             let plan = read(&args.store.path, &args.name)?;
@@ -62,6 +73,37 @@ pub fn run(command: &ExperimentCommand) -> anyhow::Result<()> {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
         }
     }
+}
+
+/// Records the first run that has no complete baseline.
+fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
+    let plan = read(&args.store.path, &args.name)?;
+    let runs = plan.runs()?;
+    let recorded = recorded(&args.store.path, &plan)?;
+    let next = recorded.iter().position(Option::is_none);
+    let i = next.with_context(|| {
+        format!(
+            "all runs of `{0}` are recorded; fix: nfscope experiment analyse {0}",
+            args.name
+        )
+    })?;
+    say(&format!(
+        "run {} of {}: recording with {}",
+        i + 1,
+        runs.len(),
+        plan.levels(runs[i])
+    ));
+    record::run(&RecordArgs {
+        name: format!("{}-{}", plan.name, i + 1),
+        length: args.duration,
+        until_ci: None,
+        at_most: args.duration,
+        interval: args.interval,
+        metric: None,
+        labels: label_of(&plan, i + 1).into_iter().collect(),
+        url: args.url.clone(),
+        store: args.store.clone(),
+    })
 }
 
 /// The directory of plans, beside the store.

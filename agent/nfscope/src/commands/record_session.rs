@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
             }
             if !std::mem::replace(&mut reported, true) {
                 self.progress_line.clear();
-                say(&format!("{e}; waiting, windows are kept in memory"));
+                say(&format!("{e}; windows are kept in memory; waiting"));
             }
         }
     }

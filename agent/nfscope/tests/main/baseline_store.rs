@@ -195,7 +195,7 @@ fn a_recording_waits_for_room_and_loses_nothing() {
     let filler = disk.fill();
     let waits = lines.next().unwrap().unwrap();
     assert!(
-        waits.contains("the disk is full") && waits.contains("waiting, windows are kept"),
+        waits.contains("the disk is full") && waits.contains("windows are kept in memory; waiting"),
         "{waits}"
     );
     std::thread::sleep(Duration::from_secs(3));

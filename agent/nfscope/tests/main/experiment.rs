@@ -1,6 +1,6 @@
 //! `nfscope experiment` from its plan to its effects, with recordings whose truth is known.
 
-use crate::fixture::recorder::Place;
+use crate::fixture::recorder::{Place, agent};
 use crate::fixture::recordings::{recording, writes};
 use crate::fixture::said;
 use nfscope_baseline::store::Store;
@@ -106,6 +106,43 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     good(&path, &["rm", "slog"]);
     let (code, _, err) = ask(&path, &["next", "slog"]);
     assert!(code == 1 && err.contains("no experiment `slog`"), "{err}");
+}
+
+#[test]
+fn a_run_is_recorded_where_the_experiment_is() {
+    let (place, agent) = (Place::new("runs"), agent());
+    let path = place.store();
+    good(&path, &["plan", "two", "--factor", "log=disk,slog"]);
+    let url = format!("http://{agent}");
+    let record = [
+        "record",
+        "two",
+        "--duration",
+        "1s",
+        "--interval",
+        "100ms",
+        "--url",
+        &url,
+    ];
+    for run in 1..=2 {
+        let (code, _, err) = ask(&path, &record);
+        assert_eq!(code, 0, "{err}");
+        assert!(
+            err.contains(&format!("run {run} of 2: recording with log=")),
+            "{err}"
+        );
+    }
+    let (code, _, err) = ask(&path, &record);
+    assert!(
+        code == 1 && err.contains("all runs of `two` are recorded"),
+        "{err}"
+    );
+    assert_eq!(good(&path, &["list"]), "two: 2 of 2 runs recorded\n");
+    let text = good(&path, &["analyse", "two", "--metric", "write:mean"]);
+    assert!(
+        text.contains("too few runs: effects cannot be told from noise"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn method(c: &Comparison) -> Markup {
         p {
             "All figures as JSON: "
             code {
-                "nfscope baseline compare " (quoted(&c.before.metadata.name)) " " (quoted(&c.after.metadata.name)) " --json"
+                "nfscope baseline compare " (quoted(&c.before.recordings.join(","))) " " (quoted(&c.after.recordings.join(","))) " --json"
             }
         }
     }
@@ -100,7 +100,7 @@ fn method(c: &Comparison) -> Markup {
 
 /// A name as a shell takes it.
 fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/,".contains(c);
     if !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
         return name.to_owned();
     }
