@@ -97,7 +97,7 @@ pub(super) fn share(c: &SeriesSet, version: &str, op: &str) -> f64 {
 }
 
 /// The share of all operations of these versions that failed.
-pub(super) fn share_of_all(c: &SeriesSet, version: Option<&str>) -> f64 {
+pub fn share_of_all(c: &SeriesSet, version: Option<&str>) -> f64 {
     let of = |v: &str| version.is_none_or(|wanted| wanted == v);
     let failed = c.total(&f::OP_ERRORS, |l| of(l[0]) && is_failure(l));
     let all = c.histograms(&f::OP_DURATION, |[v, _]| of(v));

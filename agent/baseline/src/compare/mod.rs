@@ -26,5 +26,6 @@ pub mod text;
 mod times;
 
 pub use comparison::{FAMILIES, compare, compare_sides};
+pub use errors::share_of_all;
 pub use options::{Match, Options};
 pub use sides::Sides;

@@ -54,7 +54,7 @@ impl Store {
             // A user who may not write to the directory cannot create the index of the write-ahead log. Without such a
             // log the index is not needed.
             // Neither can anybody on a full disk.
-            Err(e @ (Error::Denied { .. } | Error::Full(_) | Error::Other { .. }))
+            Err(e @ (Error::Denied { .. } | Error::Full(_) | Error::Io { .. }))
                 if fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0 =>
             {
                 let no_room = !matches!(e, Error::Denied { .. });
@@ -166,7 +166,7 @@ impl Store {
         }
         match self.delete(&gone) {
             // Removing is what makes room: where there is none for the log of changes, they are made in place.
-            Err(Error::Full(_) | Error::Other { .. }) => self.delete_in_place(&gone),
+            Err(Error::Full(_) | Error::Io { .. }) => self.delete_in_place(&gone),
             other => other,
         }
     }

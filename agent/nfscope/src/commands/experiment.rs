@@ -4,6 +4,7 @@ use super::record;
 use crate::cli::RecordArgs;
 use crate::cli::experiment::{AnalyseArgs, ExperimentCommand, PlanArgs, RecordRunArgs};
 use anyhow::{Context, bail, ensure};
+use nfscope_baseline::compare::share_of_all;
 use nfscope_baseline::experiment::{self, Fraction, Plan, RunData, label_of};
 use nfscope_baseline::series;
 use nfscope_baseline::store::{Entry, State, Store};
@@ -235,12 +236,9 @@ fn measured(store: &Store, entry: &Entry, args: &AnalyseArgs) -> anyhow::Result<
         .with_context(|| format!("`{}` has no {}", entry.metadata.name, args.metric))?;
     let all = c.histograms(&f::OP_DURATION, |_| true);
     let operations = all.map_or(0.0, |s| s.count());
-    let failed = c.total(&f::OP_ERRORS, |[_, _, status]| {
-        status != "noent" && status != "exist"
-    });
     Ok(RunData {
         response: value.value,
         rate: operations / c.seconds().max(f64::MIN_POSITIVE),
-        failed: failed / operations.max(1.0),
+        failed: share_of_all(&c, None),
     })
 }
