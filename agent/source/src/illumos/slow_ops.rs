@@ -201,6 +201,17 @@ fn from(op: &SlowOp, client: Option<IpAddr>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::illumos::scripts::{Parts, SLOW};
+
+    const PARTS_NONE: Parts = Parts {
+        phases: false,
+        zfs: false,
+        upcalls: false,
+        recalls: false,
+        reclaim: false,
+        idle: false,
+        exports: false,
+    };
 
     fn lines(text: &str) -> (Vec<Line>, u64) {
         let mut out = Vec::new();
@@ -234,6 +245,42 @@ mod tests {
         let Line::Slow(op) = &all[2] else { panic!() };
         assert_eq!((op.client, &op.export, op.bytes), (None, &None, None));
         assert_eq!((&op.path, op.phases), (&None, None));
+    }
+
+    /// Nothing may be slow for long: the script says each ten seconds that it runs, and is silent in between.
+    #[test]
+    fn a_script_without_slow_operations_is_not_ended() {
+        let heartbeat = "profile:::tick-10s\n{\n\tprintf(\"@hello\\tslow\\n\");\n}\n";
+        for parts in [Parts::ALL, PARTS_NONE] {
+            assert!(SLOW.text(parts, "17").contains(heartbeat));
+        }
+        // Ten times as fast, and as impatient, on a machine that may be busy.
+        let patience = Patience {
+            silence: Patience::USUAL.silence / 10,
+            ..Patience::USUAL
+        };
+        let everything = SlowFilter {
+            over: Duration::ZERO,
+            ops: Default::default(),
+            client: None,
+            per_second: 1,
+        };
+        let mut listening = Listening::new(everything, patience);
+        let say = "while :; do printf '@hello\\tslow\\n'; sleep 1; done";
+        let mut starts = 0;
+        let begun = Instant::now();
+        while begun.elapsed() < 3 * patience.silence {
+            let batch = listening.take(|| {
+                starts += 1;
+                let script = ["-c".to_owned(), say.to_owned()];
+                let none = String::new();
+                Child::start("/bin/sh".as_ref(), &script, none, Lines::default(), KEEP)
+            });
+            assert_eq!(batch, SlowBatch::default());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!((starts, listening.runner().failure()), (1, None));
+        assert!(listening.runner().runs());
     }
 
     #[test]
