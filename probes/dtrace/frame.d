@@ -1,6 +1,6 @@
 /*
  * When a frame is printed: each ten seconds, and when the agent asks for one by a signal 0 to itself. At most five a second, since
- * everybody may send one. dtrace reads the buffers ten times a second while the agent asks often, and else once a second.
+ * everybody may send one: a frame of the ten seconds suppresses none, as what the agent asks for is newer. dtrace reads the buffers ten times a second while the agent asks often, and else once a second.
  */
 BEGIN
 {
@@ -41,7 +41,7 @@ syscall::kill:entry
 	asked = timestamp;
 }
 
-profile:::tick-10s, syscall::kill:entry
+syscall::kill:entry
 /this->due/
 {
 	framed = timestamp;

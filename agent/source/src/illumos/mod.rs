@@ -189,16 +189,22 @@ impl Illumos {
         }
     }
 
-    /// Asks every script for a frame, and waits until each has printed one.
+    /// Asks every script for a frame.
+    fn ask(&mut self) {
+        self.asked = Some(Instant::now());
+        // The scripts watch for it: nothing else sends this process the signal that is none.
+        let _ = rustix::process::test_kill_process(rustix::process::getpid());
+    }
+
+    /// Asks every script for a frame until each has printed one. A single question may be in vain: somebody else's a moment ago.
     fn wait_for_frames(&mut self) {
         if let Some(asked) = self.asked {
             std::thread::sleep(FRAME_INTERVAL.saturating_sub(asked.elapsed()));
         }
         self.tick();
         let (begun, now) = (Instant::now(), monotonic_ns());
-        self.asked = Some(begun);
-        // The scripts watch for it: nothing else sends this process the signal that is none.
-        let _ = rustix::process::test_kill_process(rustix::process::getpid());
+        self.ask();
+        let mut ask_again = begun + FRAME_INTERVAL;
         loop {
             let running = self.scripts.iter().filter(|r| r.runner.runs());
             let behind = running.into_iter().find(|r| r.at_ns < now);
@@ -209,7 +215,12 @@ impl Illumos {
             if left.is_zero() {
                 return;
             }
-            child.wait_for(left, |inbox| !inbox.values.is_empty());
+            let next = ask_again.saturating_duration_since(Instant::now());
+            child.wait_for(left.min(next), |inbox| !inbox.values.is_empty());
+            if next.is_zero() {
+                self.ask();
+                ask_again = Instant::now() + FRAME_INTERVAL;
+            }
             self.tick();
         }
     }

@@ -10,6 +10,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// So many requests: two operations each, on average, and at least 20,000 in all.
 const WORK: &str = "work 24000";
@@ -117,14 +118,20 @@ fn frames(kept: &Path) -> usize {
     fs::read_to_string(kept).unwrap().matches("@end\n").count()
 }
 
-/// Each reading has a frame of its own, where the script by itself prints one in ten seconds.
+/// Each reading has a frame of its own, where the script by itself prints one in ten seconds. It waits for none in vain, also next to
+/// one of the ten seconds, which fall among these readings.
 fn frames_are_printed_when_asked_for(agent: &Agent, kept: &Path) {
-    const READINGS: usize = 8;
+    const READINGS: usize = 40;
+    /// The agent gives up waiting for a frame then.
+    const FRAME_TIMEOUT: Duration = Duration::from_millis(2500);
     let before = frames(kept);
     let begun = agent.snapshot().at;
     let mut last = begun;
     for _ in 0..READINGS {
+        let asked = Instant::now();
         last = agent.until("another", |s| s.at > last).at;
+        let took = asked.elapsed();
+        assert!(took < FRAME_TIMEOUT, "{took:?}");
     }
     let printed = frames(kept) - before;
     // One for each, and those that the script and the agent's own windows add each ten seconds.
