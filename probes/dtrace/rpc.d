@@ -82,11 +82,12 @@ fbt:rpcmod:svc_getreq:entry
 }
 
 /*if idle*/
-/* No thread is free from the moment on when one has taken a request, and none sleeps or looks for work. */
+/* No thread is free from the moment on when one has taken a request, and none sleeps, was woken or looks for work. */
 fbt:rpcmod:svc_getreq:entry
 /self->taken/
 {
-	this->free = ((SVCPOOL *)self->pool_at)->p_asleep + ((SVCPOOL *)self->pool_at)->p_walkers;
+	this->free = ((SVCPOOL *)self->pool_at)->p_asleep + (((SVCPOOL *)self->pool_at)->p_drowsy ? 1 : 0) +
+	    ((SVCPOOL *)self->pool_at)->p_walkers;
 	full = this->free > 0 ? (uint64_t)0 : full ? full : self->taken;
 }
 

@@ -55,7 +55,7 @@ impl Parts {
                 &mut self.recalls,
             ),
             (&["page_create_throttle"], &mut self.reclaim),
-            (&["p_asleep", "p_walkers"], &mut self.idle),
+            (&["p_asleep", "p_drowsy", "p_walkers"], &mut self.idle),
             (&["noi_shrpath"], &mut self.exports),
             (&["sched:::"], &mut self.phases),
         ];
@@ -390,6 +390,7 @@ mod tests {
             "rfs4_dbe_twait",
             "page_create_throttle",
             "p_asleep",
+            "p_drowsy",
             "p_walkers",
             "noi_shrpath",
             "sched:::",

@@ -46,7 +46,7 @@ typedef struct { zilog_t *lwb_zilog; int lwb_nused, lwb_sz, lwb_slog; } lwb_t;
 typedef struct { void *io_private; int io_error; } zio_t;
 typedef struct { uint64_t lrc_txtype, lrc_reclen, lrc_txg, lrc_seq; } lr_t;
 typedef struct { int itx_wr_state; lr_t itx_lr; uint64_t lr_foid, lr_offset, lr_length; } itx_t;
-typedef struct { int p_id, p_threads, p_detached_threads, p_maxthreads, p_asleep, p_walkers; } SVCPOOL;
+typedef struct { int p_id, p_threads, p_detached_threads, p_maxthreads, p_asleep, p_drowsy, p_walkers; } SVCPOOL;
 typedef struct { uint32_t rq_prog, rq_vers; } svc_req_t;
 
 /* Phases of operations, by the names that nfscope has for them. */
@@ -411,7 +411,7 @@ static void svc_getreq(emu_request_t *r)
 }
 
 static uint64_t requests;
-static SVCPOOL pool = { 1, THREADS, 0, 16, 0, 0 };
+static SVCPOOL pool = { 1, THREADS, 0, 16, 0, 0, 0 };
 
 /* A thread looks for work, and takes it. */
 static void svc_poll(void)
@@ -533,9 +533,13 @@ static void *serve(void *argument)
 		if (think_us) {
 			__atomic_add_fetch(&pool.p_asleep, 1, __ATOMIC_SEQ_CST);
 			svc_taken();
-			usleep(think_us);
-			__atomic_add_fetch(&pool.p_walkers, 1, __ATOMIC_SEQ_CST);
+			usleep(think_us / 2);
+			/* It is woken, and has no CPU yet: others may take what it was woken for. The kernel has one of these at a time. */
+			__atomic_add_fetch(&pool.p_drowsy, 1, __ATOMIC_SEQ_CST);
 			__atomic_sub_fetch(&pool.p_asleep, 1, __ATOMIC_SEQ_CST);
+			usleep(think_us / 2);
+			__atomic_add_fetch(&pool.p_walkers, 1, __ATOMIC_SEQ_CST);
+			__atomic_sub_fetch(&pool.p_drowsy, 1, __ATOMIC_SEQ_CST);
 		}
 		if (!queued)
 			KERNELX_SVC_QUEUEREQ_ENTRY(&pool, &both[i]);

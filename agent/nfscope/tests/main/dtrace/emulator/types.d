@@ -41,5 +41,5 @@ typedef struct zio { uintptr_t io_private; int io_error; } zio_t;
 typedef struct lr { uint64_t lrc_txtype; uint64_t lrc_reclen; uint64_t lrc_txg; uint64_t lrc_seq; } lr_t;
 typedef struct lr_write { lr_t lr_common; uint64_t lr_foid; uint64_t lr_offset; uint64_t lr_length; } lr_write_t;
 typedef struct itx { int itx_wr_state; lr_t itx_lr; } itx_t;
-typedef struct __svcpool { int p_id; int p_threads; int p_detached_threads; int p_maxthreads; int p_asleep; int p_walkers; } SVCPOOL;
+typedef struct __svcpool { int p_id; int p_threads; int p_detached_threads; int p_maxthreads; int p_asleep; int p_drowsy; int p_walkers; } SVCPOOL;
 struct svc_req { uint32_t rq_prog; uint32_t rq_vers; };
