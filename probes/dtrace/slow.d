@@ -1,5 +1,6 @@
 /*
  * Slow operations, each in a line as it ends. It runs only while somebody asks for them. OVER_NS is what they ask for.
+ * SECRET is a word that no client knows: a path may have a line in it that looks like one of these.
  */
 BEGIN
 {
@@ -82,7 +83,7 @@ nfsv4*:::op-write-done
 nfsv3*:::op-$OP-done
 /self->ts && this->d > OVER_NS/
 {
-	printf("@slow\t%d\t3\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
+	printf("@slow\tSECRET\t%d\t3\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
 /*if phases*/
 	printf("%d,%d,%d,%d,%d,%d,%d,%d", self->runqueue, self->log, self->disk, self->throttle, self->upcall, self->recall, self->reclaim, self->lock);
 /*end*/
@@ -99,7 +100,7 @@ nfsv3*:::op-$OP-done
 nfsv4*:::op-$OP-done
 /self->ts && this->d > OVER_NS/
 {
-	printf("@slow\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, self->version, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
+	printf("@slow\tSECRET\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%s\t", walltimestamp, self->version, probename, this->d, (int)args[2]->status, self->bytes, self->stable, args[0]->ci_remote);
 /*if phases*/
 	printf("%d,%d,%d,%d,%d,%d,%d,%d", self->runqueue, self->log, self->disk, self->throttle, self->upcall, self->recall, self->reclaim, self->lock);
 /*end*/

@@ -341,16 +341,18 @@ impl Source for Illumos {
             return SlowBatch::default();
         };
         let over = u64::try_from(listening.over().as_nanos()).unwrap_or(u64::MAX);
-        let text = SLOW
-            .text(self.parts, "")
-            .replace("OVER_NS", &over.to_string());
-        let (tools, lines) = (&self.tools, Lines::default());
+        let (tools, parts) = (&self.tools, self.parts);
         listening.take(|| {
+            let secret = slow_ops::secret();
+            let text = SLOW
+                .text(parts, "")
+                .replace("OVER_NS", &over.to_string())
+                .replace("SECRET", &secret);
             dtrace(
                 tools,
                 text,
                 &["strsize=1024", "switchrate=10hz"],
-                lines,
+                Lines::new(secret),
                 slow_ops::KEEP,
             )
         })

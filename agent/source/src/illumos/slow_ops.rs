@@ -7,6 +7,8 @@ use super::runner::{Patience, Runner};
 use super::scripts::op_of;
 use crate::nfs_names::{STABILITIES, status};
 use nfscope_model::{OpPhases, SlowBatch, SlowFilter, SlowOp};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -23,27 +25,53 @@ pub enum Line {
 }
 
 /// Reads the script's text.
-#[derive(Debug, Default)]
-pub struct Lines(Parser);
+#[derive(Debug)]
+pub struct Lines {
+    parser: Parser,
+    secret: String,
+}
+
+impl Lines {
+    /// Of the script whose lines have this word. Other lines are made up: a client chooses the names of its files, and a name may have
+    /// the end of a line in it.
+    pub fn new(secret: String) -> Lines {
+        Lines {
+            parser: Parser::default(),
+            secret,
+        }
+    }
+}
+
+/// A word that nobody can guess, for one start of the script.
+pub fn secret() -> String {
+    // The keys of the hash are random.
+    let half = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", half(), half())
+}
 
 impl Reader for Lines {
     type Value = Line;
 
     fn feed(&mut self, text: &[u8], done: &mut dyn FnMut(Line)) {
         let mut unreadable = 0;
-        self.0.feed(text, &mut |event| match event {
+        let Lines { parser, secret } = self;
+        let ours = |line: &str| {
+            let rest = line.strip_prefix(secret.as_str())?;
+            rest.strip_prefix('\t').and_then(decode)
+        };
+        parser.feed(text, &mut |event| match event {
             Event::Hello(_) => done(Line::Hello),
-            Event::Slow(line) => match decode(&line) {
+            Event::Slow(line) => match ours(&line) {
                 Some(op) => done(Line::Slow(Box::new(op))),
                 None => unreadable += 1,
             },
             Event::Frame(_) => {}
         });
-        self.0.add_bad(unreadable);
+        parser.add_bad(unreadable);
     }
 
     fn bad(&self) -> u64 {
-        self.0.bad()
+        self.parser.bad()
     }
 }
 
@@ -215,7 +243,7 @@ mod tests {
 
     fn lines(text: &str) -> (Vec<Line>, u64) {
         let mut out = Vec::new();
-        let mut lines = Lines::default();
+        let mut lines = Lines::new("word".into());
         lines.feed(text.as_bytes(), &mut |l| out.push(l));
         (out, lines.bad())
     }
@@ -223,9 +251,9 @@ mod tests {
     #[test]
     fn a_line_is_an_operation() {
         let (all, bad) = lines(
-            "@hello\tslow\n@slow\t1700000000000000001\t42\top-write-done\t12000000\t10008\t4096\t2\tfe80::3\t1,2000000,3,0,0,0,0,4\t18\t/export/with space\t/export/with space/a\ttab\n\
-             @slow\t5\t3\top-commit-done\t40000000\t0\t0\t0\tunknown\t\t9\t<unknown>\t<unknown>\n@slow\t5\t3\top-none-done\t1\t0\t0\t0\tx\t\t1\ty\tz\n\
-             @slow\t5\t3\top-commit-done\t4\t0\t0\t0\tx\t\t99\ty\tz\n@slow\t5\t3\top-commit-done\t4\t0\t0\t0\tx\t1,2\t1\ty\tz\nnoise\n",
+            "@hello\tslow\n@slow\tword\t1700000000000000001\t42\top-write-done\t12000000\t10008\t4096\t2\tfe80::3\t1,2000000,3,0,0,0,0,4\t18\t/export/with space\t/export/with space/a\ttab\n\
+             @slow\tword\t5\t3\top-commit-done\t40000000\t0\t0\t0\tunknown\t\t9\t<unknown>\t<unknown>\n@slow\tword\t5\t3\top-none-done\t1\t0\t0\t0\tx\t\t1\ty\tz\n\
+             @slow\tword\t5\t3\top-commit-done\t4\t0\t0\t0\tx\t\t99\ty\tz\n@slow\tword\t5\t3\top-commit-done\t4\t0\t0\t0\tx\t1,2\t1\ty\tz\nnoise\n",
         );
         assert_eq!((all.len(), bad), (3, 3));
         let Line::Slow(op) = &all[1] else { panic!() };
@@ -274,7 +302,13 @@ mod tests {
                 starts += 1;
                 let script = ["-c".to_owned(), say.to_owned()];
                 let none = String::new();
-                Child::start("/bin/sh".as_ref(), &script, none, Lines::default(), KEEP)
+                Child::start(
+                    "/bin/sh".as_ref(),
+                    &script,
+                    none,
+                    Lines::new("word".into()),
+                    KEEP,
+                )
             });
             assert_eq!(batch, SlowBatch::default());
             std::thread::sleep(Duration::from_millis(10));
@@ -284,12 +318,34 @@ mod tests {
     }
 
     #[test]
+    fn a_path_cannot_make_up_an_operation() {
+        let end = "5\t3\top-commit-done\t40000000\t0\t0\t0\t10.0.0.1\t\t2\t/e\t/e/";
+        let (all, bad) = lines(&format!(
+            "@slow\tword\t{end}first\n@slow\t{end}forged\n@slow\tother\t{end}forged\n@slow\tword{end}forged\n@slow\tword\t{end}last\n"
+        ));
+        let path = |line: &Line| match line {
+            Line::Slow(op) => op.path.clone(),
+            Line::Hello => None,
+        };
+        let paths: Vec<_> = all.iter().filter_map(path).collect();
+        assert_eq!((paths.len(), bad), (2, 3), "{paths:?}");
+        assert_eq!(paths, ["/e/first", "/e/last"]);
+        // Each start has a word of its own, which the script prints.
+        let words = [secret(), secret()];
+        assert!(words[0] != words[1] && words[0].len() == 32, "{words:?}");
+        let text = SLOW.text(Parts::ALL, "17");
+        let prints = text.matches("\"@slow\\t").count();
+        assert_eq!(text.matches("\"@slow\\tSECRET\\t").count(), prints);
+        assert!(prints > 0);
+    }
+
+    #[test]
     fn the_filter_and_its_limit_hold() {
         let mut text = String::from("@hello\tslow\n");
         for i in 0..10 {
             let op = ["write", "commit"][i % 2];
             text += &format!(
-                "@slow\t5\t3\top-{op}-done\t40000000\t0\t0\t0\t10.0.0.{}\t\t2\t/e\t/e/f\n",
+                "@slow\tword\t5\t3\top-{op}-done\t40000000\t0\t0\t0\t10.0.0.{}\t\t2\t/e\t/e/f\n",
                 i % 4
             );
         }
@@ -309,7 +365,13 @@ mod tests {
             let printed = text.clone();
             let start = || {
                 let script = ["-c".to_owned(), "cat".to_owned()];
-                Child::start("/bin/sh".as_ref(), &script, printed, Lines::default(), KEEP)
+                Child::start(
+                    "/bin/sh".as_ref(),
+                    &script,
+                    printed,
+                    Lines::new("word".into()),
+                    KEEP,
+                )
             };
             assert_eq!(listening.take(start), SlowBatch::default());
             let child = listening.runner().child().unwrap();

@@ -238,7 +238,8 @@ static void *hog(void *unused)
 
 static const char *clients[3] = { "10.0.0.1", "10.0.0.2", "fe80::3" };
 static const char *exports[2] = { "/export/a", "/export/with space" };
-static const char *paths[2] = { "/export/a/file", "/export/with space/a\tfile" };
+/* The first has a line in it that looks like the script's. */
+static const char *paths[2] = { "/export/a/file\n@slow\t5\t3\top-commit-done\t99000000\t0\t0\t0\t10.0.0.1\t\t9\t/export/a\t/export/a/forged", "/export/with space/a\tfile" };
 
 /* Once around an operation: outer before its start and behind its end, inner inside of both. */
 #define TIMED(version, op, start, done) do { \
