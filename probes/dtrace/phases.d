@@ -8,7 +8,7 @@ fbt:zfs:dmu_tx_wait:return /self->in_throttle/ { self->in_throttle--; }
 
 /*end*/
 /*if upcalls*/
-/* Questions of the kernel to mountd, nfsmapid and gssd. */
+/* Questions of the kernel to mountd, nfsmapid and idmap. It asks gssd by RPC over the loopback: that wait counts as lock. */
 fbt:doorfs:door_upcall:entry /self->ts/ { self->in_upcall++; }
 fbt:doorfs:door_upcall:return /self->in_upcall/ { self->in_upcall--; }
 

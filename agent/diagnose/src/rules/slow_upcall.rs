@@ -120,8 +120,9 @@ fn advice(b: &Breakdown) -> Vec<String> {
     let asked = |who: &str| slow.contains(&who);
     let mut all = Vec::new();
     if b.illumos {
+        // The kernel asks gssd by RPC and not by a door: nobody sees that wait here.
         all.push(
-            "look at mountd, nfsmapid and gssd, and at the name services that they ask (DNS, LDAP): svcs -xv; time getent hosts CLIENT; time id USER"
+            "look at mountd, nfsmapid and idmap, and at the name services that they ask (DNS, LDAP): svcs -xv; time getent hosts CLIENT; time id USER"
                 .to_owned(),
         );
         return all;
