@@ -85,10 +85,13 @@ impl Agent {
         } else {
             String::new()
         };
-        let mut command = format!(
-            "{own}exec {program} agent --web.listen-address 0.0.0.0:{}",
-            AGENT_PORTS[port.n]
+        let number = AGENT_PORTS[port.n];
+        // An agent that was killed keeps its port until the kernel has detached its programs, which takes seconds here.
+        let free = format!(
+            "for try in {{1..300}}; do (exec 3<>/dev/tcp/127.0.0.1/{number}) 2>/dev/null || break; sleep 0.1; done"
         );
+        let mut command =
+            format!("{own}{free}; exec {program} agent --web.listen-address 0.0.0.0:{number}");
         for argument in arguments {
             command += &format!(" '{}'", argument.replace('\'', r"'\''"));
         }
