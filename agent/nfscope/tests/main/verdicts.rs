@@ -99,6 +99,66 @@ fn failures_are_worse_however_fast_they_are() {
     assert_eq!(rows(&c, |s| matches!(s, Subject::Errors { .. })).len(), 0);
 }
 
+/// A recording whose failures are left in these windows only.
+fn failing_in(name: &str, seed: u64, fails: impl Fn(usize) -> bool) -> Recording {
+    let mut r = failing(&recording(name, seed, 150, &writes(DISKS)), 0.05);
+    let errors = r.series.last().unwrap().id;
+    for (i, w) in r.windows.iter_mut().enumerate() {
+        if !fails(i) {
+            w.samples.retain(|(id, _)| *id != errors);
+        }
+    }
+    r
+}
+
+fn share_of_failures(c: &Comparison) -> Row {
+    let all = rows(c, |s| matches!(s, Subject::Errors { .. }));
+    let share = all.into_iter().find(|r| r.quantity == Quantity::Share);
+    share.unwrap().clone()
+}
+
+/// One side has none at all: windows, or recordings, tell whether that is chance.
+#[test]
+fn failures_on_one_side_only_are_tested() {
+    let never = recording("never", 21, 150, &writes(DISKS));
+    let sporadic = |seed| failing_in("sporadic", seed, |i| (i * i + i / 3) % 7 < 2);
+    let row = share_of_failures(&plain(&never, &sporadic(22)));
+    assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+    assert!(row.p.unwrap() < 0.001 && row.ratio.is_none(), "{row:?}");
+    let row = share_of_failures(&plain(&sporadic(22), &never));
+    assert_eq!(row.verdict, Verdict::Better, "{row:?}");
+    // Two windows, or one burst of many, are no evidence.
+    let rare = failing_in("rare", 23, |i| i == 30 || i == 100);
+    let row = share_of_failures(&plain(&never, &rare));
+    assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
+    let burst = failing_in("burst", 24, |i| (50..80).contains(&i));
+    let row = share_of_failures(&plain(&never, &burst));
+    assert!(row.verdict != Verdict::Worse, "{row:?}");
+    // Where few windows are independent there is no verdict, however steady they are.
+    let short = failing(&recording("short", 25, 12, &writes(DISKS)), 0.4);
+    let row = share_of_failures(&plain(&recording("a", 26, 12, &writes(DISKS)), &short));
+    assert_eq!(row.verdict, Verdict::Few, "{row:?}");
+    // A closed gate holds back failures, too.
+    let options = Options {
+        primary: Some(target_metric::parse("write:rate").unwrap()),
+        ..Options::default()
+    };
+    let c = compare(&[never.clone()], &[sporadic(22)], &options);
+    let row = share_of_failures(&c);
+    assert!(row.verdict != Verdict::Worse, "{row:?}");
+    // Of several recordings one without failures is one that had none, not one that had too few windows.
+    let quiet = |n: u64| (0..n).map(|i| recording("quiet", 30 + i, 150, &writes(DISKS)));
+    let before: Vec<_> = quiet(4).collect();
+    let after: Vec<_> = (0..4).map(|i| sporadic(40 + i)).collect();
+    let row = share_of_failures(&compare(&before, &after, &Options::default()));
+    assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+    assert!(row.components.is_some() && row.ratio.is_none(), "{row:?}");
+    let mut one = before.clone();
+    one[0] = sporadic(50);
+    let row = share_of_failures(&compare(&before, &one, &Options::default()));
+    assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
+}
+
 /// Recordings of one server that differ by 10 % from run to run.
 #[test]
 fn replicates_see_what_windows_cannot() {
