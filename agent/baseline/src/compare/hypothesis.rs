@@ -287,7 +287,11 @@ fn test(
 ) -> Option<Change> {
     if let Some(by) = options.matching {
         let hidden = before[0].hidden() + after[0].hidden();
-        let pairs = matching::pairs(sides, windows, by);
+        let Some(pairs) = matching::pairs(sides, windows, by) else {
+            row.why =
+                Some("zero in an hour of one side, and not in the same hour of the other".into());
+            return None;
+        };
         let change = stats::paired(&pairs, hidden, options.min_effect);
         let known = change.filter(|(_, independent)| *independent >= MIN_INDEPENDENT_PAIRS);
         if known.is_none() {

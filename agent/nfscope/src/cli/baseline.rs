@@ -273,7 +273,12 @@ pub struct CompareArgs {
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub primary: Option<Metric>,
     /// Pair each hour with the same hour of the day or of the week
-    #[arg(long = "match", value_name = "UNIT", value_enum)]
+    #[arg(
+        long = "match",
+        value_name = "UNIT",
+        value_enum,
+        conflicts_with = "between"
+    )]
     pub matching: Option<MatchUnit>,
     /// Exit with 4 if a verdict is this
     #[arg(long, value_name = "VERDICT", value_enum)]
