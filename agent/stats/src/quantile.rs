@@ -48,7 +48,8 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             false => at.value,
         },
         dof,
-        stretches: sum.stretches,
+        // No more than windows that have such values.
+        stretches: sum.stretches.min(contributing),
         error: StandardError::Quantile(QuantileError {
             all,
             share,
