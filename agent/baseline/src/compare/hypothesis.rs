@@ -36,8 +36,13 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         .flat_map(|s| of_subject(sides, s, options))
         .collect();
     correct(&mut all, options);
-    let open = all.iter().filter(|t| t.row.p.is_some_and(|p| p > LEVEL));
-    let open = open.count().max(1);
+    // The primary quantity is a family of its own.
+    let open = |primary: bool| {
+        let family = all.iter().filter(|t| t.row.primary == primary);
+        let open = family.filter(|t| t.row.p.is_some_and(|p| p > LEVEL));
+        open.count().max(1)
+    };
+    let open = [false, true].map(open);
     for t in &mut all {
         let Some(p) = t.row.p else {
             continue;
@@ -49,11 +54,11 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         t.row.verdict = verdict(&t.row, change, p, options.min_effect);
         if t.row.verdict == Verdict::NoEvidence {
             // The next step of Holm's procedure has this level.
-            let level = LEVEL / open as f64;
+            let level = LEVEL / open[usize::from(t.row.primary)] as f64;
             let found = change.smallest_found(options.min_effect, level, POWER) - 1.0;
             t.row.finds = Some(found).filter(|f| f.is_finite());
         }
-        contradict(&mut t.row, sides);
+        contradict(&mut t.row, sides, options.min_effect);
     }
     all.into_iter().map(|t| t.row).collect()
 }
@@ -91,7 +96,12 @@ fn correct(all: &mut [Tested], options: &Options) {
     let rest = of(all, false);
     let rest: Vec<usize> = rest.into_iter().filter(|i| !all[*i].row.primary).collect();
     for (i, p) in rest.clone().into_iter().zip(corrected(all, &rest)) {
-        all[i].row.p = Some(p.max(gate));
+        let row = &mut all[i].row;
+        if gate > LEVEL {
+            (row.p, row.verdict) = (None, Verdict::NotTested);
+        } else {
+            row.p = Some(p.max(gate));
+        }
     }
 }
 
@@ -118,7 +128,7 @@ fn is_zero(side: Option<Interval>) -> bool {
 }
 
 /// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
-fn contradict(row: &mut Row, sides: &Sides) {
+fn contradict(row: &mut Row, sides: &Sides, min_effect: f64) {
     if matches!(row.quantity, Quantity::Rate | Quantity::Share) {
         return;
     }
@@ -131,9 +141,12 @@ fn contradict(row: &mut Row, sides: &Sides) {
         Subject::Requests { version } => share(&|c| errors::share_of_all(c, Some(version))),
         _ => return,
     };
+    // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
+    let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
+    let longer = row.quantity == Quantity::Mean && row.ratio.is_some_and(|r| r.low > of_failures);
     let contradicted = match errors::failures(before, after) {
         Failures::More => row.verdict == Verdict::Better,
-        Failures::Fewer => row.verdict == Verdict::Worse,
+        Failures::Fewer => row.verdict == Verdict::Worse && !longer,
         Failures::Same => false,
     };
     if contradicted {
@@ -345,16 +358,17 @@ fn is_count(quantity: &Quantity) -> bool {
     matches!(quantity, Quantity::Rate | Quantity::Share)
 }
 
-/// True where a rise is bad whatever the reason.
-fn is_failure(subject: &Subject) -> bool {
-    matches!(
-        subject,
+/// True where a rise is bad whatever the reason: the share that failed. More failures per second may be those of more load.
+fn is_failure(row: &Row) -> bool {
+    let failure = matches!(
+        row.subject,
         Subject::Errors { .. } | Subject::Dropped { .. } | Subject::Replays
-    )
+    );
+    failure && row.quantity == Quantity::Share
 }
 
 fn is_neutral(row: &Row) -> bool {
-    matches!(row.quantity, Quantity::Rate | Quantity::Share) && !is_failure(&row.subject)
+    matches!(row.quantity, Quantity::Rate | Quantity::Share) && !is_failure(row)
 }
 
 fn fell(row: &Row) -> Verdict {

@@ -4,6 +4,7 @@ use crate::fixture::recorder::{Place, ask, good, refused};
 use crate::fixture::recordings::{
     DISKS, FLASH, by_the_hour, failing, recording, runs, series_set, writes,
 };
+use nfscope_baseline::changes::{Found, changes};
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
 use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, text};
 use nfscope_baseline::recording::Recording;
@@ -60,7 +61,12 @@ fn failures_are_worse_however_fast_they_are() {
     let failures = rows(&c, |s| matches!(s, Subject::Errors { .. }));
     assert_eq!(failures.len(), 2);
     for row in failures {
-        assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+        // More failures per second may be those of more load: the share is judged.
+        let wanted = match row.quantity {
+            Quantity::Share => Verdict::Worse,
+            _ => Verdict::More,
+        };
+        assert_eq!(row.verdict, wanted, "{row:?}");
     }
     assert!(
         c.headline
@@ -92,6 +98,10 @@ fn failures_are_worse_however_fast_they_are() {
     );
     let worse = |r: &&Row| r.verdict == Verdict::Worse;
     assert_eq!(back.rows.iter().filter(worse).count(), 0);
+    // Failures took no time. That they ended explains a mean that is five thirds of what it was, and no more.
+    let slower = recording("slower", 1, 150, &writes(DISKS * 3.0));
+    let mean = write_row(&plain(&after, &slower), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
     // A file that does not exist is an answer.
     let mut answered = after.clone();
     answered.series.last_mut().unwrap().labels[2] = "noent".into();
@@ -246,9 +256,34 @@ fn one_question_is_asked_first() {
     for row in c.rows.iter().filter(|r| r.p.is_some()) {
         assert!(row.p >= rate.p, "{row:?}");
     }
+    let closed = |c: &Comparison| {
+        for row in c.rows.iter().filter(|r| !r.primary) {
+            assert_eq!(row.verdict, Verdict::NotTested, "{row:?}");
+            assert!(row.p.is_none() && row.finds.is_none(), "{row:?}");
+        }
+        assert!(
+            c.headline.contains("nothing is tested behind it"),
+            "{}",
+            c.headline
+        );
+        assert!(
+            !c.headline.contains("latency of operations"),
+            "{}",
+            c.headline
+        );
+    };
+    closed(&c);
+    // The primary quantity has the whole level: what it would have found is less than among all others.
+    let finds = |c: &Comparison| write_row(c, &Quantity::Rate).finds.unwrap();
+    assert!(
+        finds(&c) < finds(&ask(None)),
+        "{} {}",
+        finds(&c),
+        finds(&ask(None))
+    );
     let c = ask(Some("read:p99"));
     assert!(kinds(&c).contains(&"primary"));
-    assert!(c.rows.iter().all(|r| r.p.is_none_or(|p| p == 1.0)));
+    closed(&c);
 }
 
 #[test]
@@ -341,6 +376,10 @@ fn the_wrong_times_are_told() {
     let week = 7 * 24;
     assert_eq!(of(&shifted(week)), ["replicates"]);
     assert!(of(&shifted(-week)).contains(&"order".to_owned()));
+    // Sides that took turns have no wrong order, whichever was first.
+    let (earlier, later) = (shifted(-week), shifted(week));
+    let turns = compare(&[a.clone()], &[earlier, later], &Options::default());
+    assert!(!kinds(&turns).contains(&"order"), "{:?}", turns.caveats);
     assert!(of(&shifted(5)).contains(&"hours".to_owned()));
     assert!(!of(&shifted(1)).contains(&"hours".to_owned()));
     // That day was a Saturday.
@@ -381,6 +420,11 @@ fn whole_days_are_compared_hour_by_hour() {
             &options,
         );
         matched += u32::from(write_row(&c, &Quantity::Mean).verdict == Verdict::Worse);
+        let caveat = c.caveats.iter().find(|w| w.kind == "replicates").unwrap();
+        assert!(
+            caveat.text.starts_with("one day on each side"),
+            "{caveat:?}"
+        );
         whole += u32::from(write_row(&plain(&a, &b), &Quantity::Mean).verdict == Verdict::Worse);
         let [a, b] = days(100 + 2 * i, 1.0);
         let sides = [&a, &b].map(hourly);
@@ -399,6 +443,20 @@ fn whole_days_are_compared_hour_by_hour() {
         "slower by 10 %: {whole} of 10 found by whole days, {matched} by the hour; {wrong} of 10 found without a change"
     );
     assert!(whole == 0 && matched >= 9 && wrong <= 1);
+    // Two hours of an outage are not left out.
+    let [a, mut b] = days(200, 1.0);
+    for w in &mut b.windows[120..144] {
+        w.samples.clear();
+    }
+    let sides = [&a, &b].map(hourly);
+    let sides = Sides {
+        before: &sides[..1],
+        after: &sides[1..],
+        earlier: &[],
+    };
+    let rate = write_row(&compare_sides(&sides, &options), &Quantity::Rate);
+    assert_eq!(rate.verdict, Verdict::NotComparable, "{rate:?}");
+    assert!(rate.why.unwrap().starts_with("zero in an hour"));
 }
 
 /// By names, by label, in parts; and the exit code for scripts.
@@ -431,10 +489,26 @@ fn recordings_are_named_in_every_way() {
     assert_eq!(by_name["rows"], json(&["--by", "disks"])["rows"]);
     assert_eq!(by_name["rows"], json(&["--by", "disks=hdd,ssd"])["rows"]);
     assert!(by_name["rows"][0]["components"]["between"].is_f64());
-    // One a side, and two others of each label tell how much recordings differ.
+    // One a side: two others of each label are too few to tell how much recordings differ, and later ones tell nothing.
+    for (before, after) in [("hdd-2", "ssd-2"), ("hdd-0", "ssd-0")] {
+        let one = json(&[before, after]);
+        assert!(one["rows"][0]["components"].is_null());
+        assert!(one["caveats"].to_string().contains("replicates"));
+    }
+    let mut store = Store::create(&path).unwrap();
+    for mut r in runs("old", 10, 5, 0.03, DISKS) {
+        r.metadata.labels = [("disks".to_owned(), "hdd".to_owned())].into();
+        store.put(&r).unwrap();
+    }
+    drop(store);
     let one = json(&["hdd-0", "ssd-0"]);
     assert!(one["rows"][0]["components"].is_object());
     assert!(!one["caveats"].to_string().contains("replicates"));
+    let method = one["method"][0].as_str().unwrap();
+    assert!(
+        method.contains("earlier ones: old-0, old-1, old-2, old-3, old-4."),
+        "{method}"
+    );
     let parts = json(&["day", "--before", "+0s..+2h", "--after", "+2h..+4h"]);
     let mean = |side: &str| parts["rows"][1][side]["value"].as_f64().unwrap();
     assert!(
@@ -457,6 +531,9 @@ fn recordings_are_named_in_every_way() {
     let worse = |a: &str, b: &str| ask(&path, &["compare", a, b, "--fail-on", "worse"]).0;
     assert_eq!(worse("ssd-0,ssd-1,ssd-2", "hdd-0,hdd-1,hdd-2"), 4);
     assert_eq!(worse("hdd-0,hdd-1,hdd-2", "ssd-0,ssd-1,ssd-2"), 0);
+    let both = ["--match", "hour", "--between", "5%"];
+    let (code, _, err) = ask(&path, &[&["compare", "hdd-0", "ssd-0"][..], &both].concat());
+    assert!(code != 0 && err.contains("cannot be used with"), "{err}");
     for (arguments, why) in [
         (&["hdd-0", "hdd-0"][..], "compared with itself"),
         (&["--by", "shelf"], "has 0 values"),
@@ -474,4 +551,18 @@ fn recordings_are_named_in_every_way() {
         let err = refused(&path, &all);
         assert!(err.contains(why), "{arguments:?}: {err}");
     }
+}
+
+/// Windows without operations have no latency, and the lowest rate of all.
+#[test]
+fn an_outage_is_a_change_of_the_rate() {
+    let mut day = by_the_hour("outage", 70, 288, 300, |_| 5e-3);
+    for w in &mut day.windows[96..192] {
+        w.samples.clear();
+    }
+    let found = changes(&series_set(&day)).changes;
+    let rate = |c: &&Found| c.what == "operations per second";
+    let at = |n: i64| day.metadata.began_ms + n * 300_000;
+    let times: Vec<_> = found.iter().filter(rate).map(|c| c.at_ms).collect();
+    assert_eq!(times, [at(96), at(192)], "{found:?}");
 }
