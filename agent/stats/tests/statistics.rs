@@ -251,7 +251,7 @@ fn nothing_is_said_of_too_little() {
     let few: Vec<Sparse> = vec![vec![(40, 4)]; 20];
     assert!(stats::quantile(&few, Scheme::TIME, 0.99).is_none());
     assert!(stats::quantile(&few, Scheme::TIME, 0.5).is_some());
-    // Two windows have nearly all slow values: the quantile is known from two stretches, whatever the others are like.
+    // Two windows have all slow values: the quantile is known from two stretches, whatever the others are like.
     let two: Vec<Sparse> = (0..100)
         .map(|i| vec![(40, 99), (60, if i % 50 == 7 { 50 } else { 0 })])
         .collect();
