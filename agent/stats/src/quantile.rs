@@ -18,7 +18,7 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
     let at = position(&all, q)?;
     // Values above it, counted by window: if two windows contribute all of them, the quantile is known no better than from two
     // values.
-    let (mut all_above, mut square, mut with) = (0.0f64, 0.0f64, 0.0f64);
+    let (mut all_above, mut square) = (0.0f64, 0.0f64);
     let residuals: Vec<f64> = windows
         .iter()
         .map(|w| {
@@ -35,7 +35,6 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             let rare = if q < 0.5 { n - above } else { above };
             all_above += rare;
             square += rare * rare;
-            with += f64::from(rare > 0.0);
             above - share * n
         })
         .collect();
@@ -49,8 +48,7 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             false => at.value,
         },
         dof,
-        // No more than windows that have such values.
-        stretches: sum.stretches.min(with),
+        stretches: sum.stretches,
         error: StandardError::Quantile(QuantileError {
             all,
             share,

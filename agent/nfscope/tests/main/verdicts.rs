@@ -4,7 +4,6 @@ use crate::fixture::recorder::{Place, ask, good, refused};
 use crate::fixture::recordings::{
     DISKS, FLASH, by_the_hour, failing, recording, runs, series_set, writes,
 };
-use nfscope_baseline::changes::{Found, changes};
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
 use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, text};
 use nfscope_baseline::recording::Recording;
@@ -257,7 +256,11 @@ fn one_question_is_asked_first() {
         assert!(row.p >= rate.p, "{row:?}");
     }
     let closed = |c: &Comparison| {
-        for row in c.rows.iter().filter(|r| !r.primary) {
+        for row in c
+            .rows
+            .iter()
+            .filter(|r| !r.primary && r.verdict != Verdict::Few)
+        {
             assert_eq!(row.verdict, Verdict::NotTested, "{row:?}");
             assert!(row.p.is_none() && row.finds.is_none(), "{row:?}");
         }
@@ -443,20 +446,6 @@ fn whole_days_are_compared_hour_by_hour() {
         "slower by 10 %: {whole} of 10 found by whole days, {matched} by the hour; {wrong} of 10 found without a change"
     );
     assert!(whole == 0 && matched >= 9 && wrong <= 1);
-    // Two hours of an outage are not left out.
-    let [a, mut b] = days(200, 1.0);
-    for w in &mut b.windows[120..144] {
-        w.samples.clear();
-    }
-    let sides = [&a, &b].map(hourly);
-    let sides = Sides {
-        before: &sides[..1],
-        after: &sides[1..],
-        earlier: &[],
-    };
-    let rate = write_row(&compare_sides(&sides, &options), &Quantity::Rate);
-    assert_eq!(rate.verdict, Verdict::NotComparable, "{rate:?}");
-    assert!(rate.why.unwrap().starts_with("zero in an hour"));
 }
 
 /// By names, by label, in parts; and the exit code for scripts.
@@ -551,18 +540,4 @@ fn recordings_are_named_in_every_way() {
         let err = refused(&path, &all);
         assert!(err.contains(why), "{arguments:?}: {err}");
     }
-}
-
-/// Windows without operations have no latency, and the lowest rate of all.
-#[test]
-fn an_outage_is_a_change_of_the_rate() {
-    let mut day = by_the_hour("outage", 70, 288, 300, |_| 5e-3);
-    for w in &mut day.windows[96..192] {
-        w.samples.clear();
-    }
-    let found = changes(&series_set(&day)).changes;
-    let rate = |c: &&Found| c.what == "operations per second";
-    let at = |n: i64| day.metadata.began_ms + n * 300_000;
-    let times: Vec<_> = found.iter().filter(rate).map(|c| c.at_ms).collect();
-    assert_eq!(times, [at(96), at(192)], "{found:?}");
 }
