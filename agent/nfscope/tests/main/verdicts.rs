@@ -152,7 +152,7 @@ fn failures_on_one_side_only_are_tested() {
         primary: Some(target_metric::parse("write:rate").unwrap()),
         ..Options::default()
     };
-    let c = compare(&[never.clone()], &[sporadic(22)], &options);
+    let c = compare(std::slice::from_ref(&never), &[sporadic(22)], &options);
     let row = share_of_failures(&c);
     assert!(row.verdict != Verdict::Worse, "{row:?}");
     // Of several recordings one without failures is one that had none, not one that had too few windows.
@@ -381,7 +381,11 @@ fn the_wrong_times_are_told() {
     assert!(of(&shifted(-week)).contains(&"order".to_owned()));
     // Sides that took turns have no wrong order, whichever was first.
     let (earlier, later) = (shifted(-week), shifted(week));
-    let turns = compare(&[a.clone()], &[earlier, later], &Options::default());
+    let turns = compare(
+        std::slice::from_ref(&a),
+        &[earlier, later],
+        &Options::default(),
+    );
     assert!(!kinds(&turns).contains(&"order"), "{:?}", turns.caveats);
     assert!(of(&shifted(5)).contains(&"hours".to_owned()));
     assert!(!of(&shifted(1)).contains(&"hours".to_owned()));
