@@ -58,7 +58,7 @@ pub(in crate::compare::html) fn draw(rows: &[Row], min_effect: f64) -> Option<Ma
     let changed = shown.iter().filter(|r| {
         !matches!(
             r.verdict,
-            Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotTested
+            Verdict::NoEvidence | Verdict::Small | Verdict::Few
         )
     });
     let words = format!(
@@ -93,10 +93,6 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::More | Verdict::Less => "neutral",
-        Verdict::NoEvidence
-        | Verdict::Small
-        | Verdict::Few
-        | Verdict::NotComparable
-        | Verdict::NotTested => "nothing",
+        Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotComparable => "nothing",
     }
 }
