@@ -17,8 +17,6 @@ pub struct Value {
     /// Half the width of the histogram bucket, relative to the value. A longer recording does not narrow the interval below it.
     #[serde(skip)]
     pub hidden: f64,
-    /// How many independent windows would tell as much; `None` for too few windows.
-    pub stretches: Option<f64>,
 }
 
 impl Value {
@@ -31,7 +29,6 @@ impl Value {
                     low: Some(i.low),
                     high: Some(i.high),
                     hidden: (hidden.high - hidden.low) / 2.0 / i.value,
-                    stretches: Some(m.stretches),
                 })
             }
             None => plain.map(|value| Value {
@@ -39,7 +36,6 @@ impl Value {
                 low: None,
                 high: None,
                 hidden: 0.0,
-                stretches: None,
             }),
         }
     }
@@ -57,10 +53,10 @@ pub fn quantile(s: &HistogramSeries, q: f64) -> Option<Value> {
     Value::new(s.total().quantile(q), measured)
 }
 
-/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %; `None` where a bucket hides it.
+/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %.
 pub fn windows_to_find(s: &HistogramSeries, q: f64) -> Option<f64> {
     let measured = stats::quantile(&s.buckets, s.scheme, q)?;
-    measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len())
+    Some(measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len()))
 }
 
 /// The mean.

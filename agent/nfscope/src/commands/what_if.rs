@@ -7,7 +7,6 @@ use crate::client::windows::WindowStream;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window;
 use nfscope_model::{Window, family};
-use nfscope_text::console;
 use nfscope_whatif::{Change, FAMILIES, plausible, predict, render, render_list};
 
 /// What it prints.
@@ -44,8 +43,7 @@ fn window(args: &WhatIfArgs) -> anyhow::Result<(Window, String)> {
         let store = Store::open(&args.store.path)?;
         let entry = store.entry(name)?;
         let window = window::read(&store, &entry, FAMILIES, &family::THREADS_LIMIT.info)?;
-        let host = console::plain(&entry.metadata.host);
-        return Ok((window, format!("{name} on {host}")));
+        return Ok((window, format!("{name} on {}", entry.metadata.host)));
     }
     let host = endpoint::host(args.url.as_deref());
     let mut windows = WindowStream::open(args.url.as_deref(), args.length)?;
