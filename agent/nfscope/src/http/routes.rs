@@ -4,6 +4,8 @@ use crate::api::slow_filter;
 use crate::exposition;
 use crate::http::landing_page;
 use crate::http::ndjson_stream::{Deadline, Stream};
+use crate::http::place::Place;
+use crate::http::places::PEER_STREAMS;
 use crate::service::source_thread::{Body, SourceHandle};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -32,6 +34,7 @@ struct Probes<'a> {
 pub(super) async fn answer<B>(
     source: &SourceHandle,
     deadline: &Deadline,
+    place: &Place,
     request: &Request<B>,
 ) -> Answer {
     let known = matches!(
@@ -76,7 +79,7 @@ pub(super) async fn answer<B>(
             Ok(json) => make(StatusCode::OK, JSON, json),
             Err(e) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{e:#}\n")),
         },
-        "/slow" => slow(source, deadline, request).await,
+        "/slow" => slow(source, deadline, place, request).await,
         _ => landing(&source.status()),
     }
 }
@@ -89,7 +92,12 @@ async fn reading(source: &SourceHandle, body: Body, content_type: &'static str) 
 }
 
 /// Goes on until the peer hangs up.
-async fn slow<B>(source: &SourceHandle, deadline: &Deadline, request: &Request<B>) -> Answer {
+async fn slow<B>(
+    source: &SourceHandle,
+    deadline: &Deadline,
+    place: &Place,
+    request: &Request<B>,
+) -> Answer {
     let want = match slow_filter::from_query(request.uri().query().unwrap_or_default()) {
         Ok(want) => want,
         Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
@@ -99,10 +107,20 @@ async fn slow<B>(source: &SourceHandle, deadline: &Deadline, request: &Request<B
     }
     let body = if request.method() == Method::HEAD {
         Either::Left(Full::default())
+    } else if !place.stream() {
+        return plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!(
+                "this agent serves at most {PEER_STREAMS} listeners for slow operations to one address at once\n"
+            ),
+        );
     } else {
         match source.slow(want).await {
             Ok(lines) => Either::Right(Stream::new(lines, deadline.clone())),
-            Err(why) => return plain(StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n")),
+            Err(why) => {
+                place.answer();
+                return plain(StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n"));
+            }
         }
     };
     with(StatusCode::OK, LINES, body)
