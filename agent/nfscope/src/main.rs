@@ -29,10 +29,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Agent(args) => {
             let settings = config::load(&args)?;
             let options = settings.source.clone();
-            agent::run(&settings, move || {
+            let start = move || {
                 privileges::require()?;
                 nfscope_source::start(&options)
-            })?;
+            };
+            agent::run(settings, || config::load(&args), start)?;
         }
         Command::Check(args) => {
             if let Some(name) = &args.show_script {

@@ -6,13 +6,16 @@
 mod fixture;
 
 use fixture::Fake;
-use nfscope::commands::config::Settings;
+use nfscope::cli::AgentArgs;
+use nfscope::commands::config::{self, Settings};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 /// Tells the child what to do; absent in the test itself.
 const ROLE: &str = "NFSCOPE_TEST_AGENT";
+/// Names the child's configuration file.
+const FILE: &str = "NFSCOPE_TEST_FILE";
 
 fn main() -> ExitCode {
     match std::env::var(ROLE) {
@@ -22,6 +25,8 @@ fn main() -> ExitCode {
     }
     signals_during_attach_end_it_with_success();
     println!("test signals_during_attach_end_it_with_success ... ok");
+    sighup_applies_what_it_can_and_says_the_rest();
+    println!("test sighup_applies_what_it_can_and_says_the_rest ... ok");
     let sys_admin = caps::has_cap(
         None,
         caps::CapSet::Permitted,
@@ -47,7 +52,16 @@ fn agent(role: &str) -> ExitCode {
     };
     settings.source.late_attach = role != "drop";
     let slow = role == "slow";
-    let run = nfscope::commands::agent::run(&settings, move || {
+    let args = AgentArgs {
+        config: std::env::var_os(FILE).map(Into::into),
+        listen_address: Some(settings.listen_address.clone()),
+        ..AgentArgs::default()
+    };
+    let reread = || match args.config {
+        Some(_) => config::load(&args),
+        None => Ok(settings.clone()),
+    };
+    let run = nfscope::commands::agent::run(reread().unwrap(), reread, move || {
         if slow {
             eprintln!("attaching");
             std::thread::sleep(Duration::from_secs(600));
@@ -63,13 +77,15 @@ fn agent(role: &str) -> ExitCode {
     }
 }
 
+fn command(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(ROLE, role).stderr(Stdio::piped());
+    command
+}
+
 /// Runs this program as an agent, and reads its messages until one contains `ready`.
 fn spawn(role: &str, ready: &str) -> (Child, Vec<String>) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .env(ROLE, role)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command(role).spawn().unwrap();
     let mut said = Vec::new();
     for line in BufReader::new(child.stderr.take().unwrap()).lines() {
         said.push(line.unwrap());
@@ -81,9 +97,13 @@ fn spawn(role: &str, ready: &str) -> (Child, Vec<String>) {
     panic!("the agent ended with {status} after saying {said:?}");
 }
 
-fn stop(mut child: Child, signal: i32) {
+fn kill(child: &Child, signal: i32) {
     // SAFETY: kill takes two integers; the process is our child and not yet waited for, so the id is its own.
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+fn stop(mut child: Child, signal: i32) {
+    kill(&child, signal);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
 }
@@ -93,6 +113,39 @@ fn signals_during_attach_end_it_with_success() {
         let (child, _) = spawn("slow", "attaching");
         stop(child, signal);
     }
+}
+
+fn sighup_applies_what_it_can_and_says_the_rest() {
+    let file = std::env::temp_dir().join(format!("nfscope-sighup-{}.toml", std::process::id()));
+    std::fs::write(&file, "").unwrap();
+    let mut child = command("keep").env(FILE, &file).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Reads until all of these have been said, by whichever thread.
+    let mut until = |all: &[&str]| {
+        let mut said = String::new();
+        while !all.iter().all(|text| said.contains(text)) {
+            match lines.next() {
+                Some(line) => said += &(line.unwrap() + "\n"),
+                None => panic!("the agent ended after saying {said}"),
+            }
+        }
+    };
+    until(&["attached "]);
+    std::fs::write(&file, "[limits]\nclients = 5\npairs = 64\n").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&[
+        "SIGHUP: now [limits] clients = 5\n",
+        "SIGHUP: [limits] pairs = 64 takes a restart of the agent\n",
+        "series for 5 clients and 100 exports\n",
+    ]);
+    std::fs::write(&file, "[limits]\nclients = 5\npears = 64\n").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&["the old settings stay in effect: unknown key `pears`"]);
+    std::fs::write(&file, "[limits]\nclients = 5\n").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&["SIGHUP: no setting has changed\n"]);
+    std::fs::remove_file(&file).unwrap();
+    stop(child, libc::SIGTERM);
 }
 
 fn every_thread_drops_its_capabilities() {

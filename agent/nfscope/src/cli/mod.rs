@@ -54,19 +54,16 @@ const AGENT_EXAMPLES: &str = "\
 Examples:
   sudo nfscope agent
   sudo nfscope agent --web.listen-address 0.0.0.0:9943
-  sudo nfscope agent --config /etc/nfscope.toml --no-late-attach
+  sudo nfscope agent --config nfscope.toml --no-late-attach
 
-A configuration file has the same settings; a flag overrides it:
-  [web]
-  listen_address = \"127.0.0.1:9943\"
-  [probes]
-  late_attach = true      # --no-late-attach makes it false
-  statistics = false      # --probe-stats makes it true
-  phases = true           # --no-phases makes it false
+Every setting can be given in three places; a flag overrides the environment,
+and that the file:
+  --max-clients 500
+  NFSCOPE_LIMITS_CLIENTS=500
   [limits]
-  clients = 100           # --max-clients
-  exports = 100           # --max-exports
-  pairs = 16384           # --max-pairs
+  clients = 500           in /etc/nfscope/nfscope.toml
+deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
+names another file.
 
 Served:
   /metrics     for Prometheus: text, OpenMetrics, native histograms
@@ -77,7 +74,7 @@ Served:
   /findings    active and past findings, and what changes would be worth (worth,
                or worth_unknown with the reason; worth_at), as JSON
   /slow        slow operations as they happen, one JSON object a line, until
-               the client disconnects; at most 8 clients
+               the client disconnects; at most 8 clients, 6 of one address
   /            a landing page for people
 
 /slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
@@ -86,6 +83,8 @@ Served:
 A line {\"left_out\":N} says that N more operations happened since the last such
 line. A line with N = 0 only keeps the connection alive.
 
+SIGHUP reads the settings again. The agent applies what it can while it runs
+([limits] clients and exports), and prints what only a restart applies.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
 const CHECK_EXAMPLES: &str = "\
@@ -266,7 +265,7 @@ pub struct AgentArgs {
     /// Address to serve on [default: 127.0.0.1:9943]
     #[arg(long = "web.listen-address", value_name = "HOST:PORT")]
     pub listen_address: Option<String>,
-    /// TOML file with settings
+    /// TOML file with settings [default: /etc/nfscope/nfscope.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Drop every capability once the probes are attached. Modules that load later (nfsd, sunrpc) are then not observed,

@@ -1,6 +1,6 @@
-//! `nfscope agent`: bind, attach, serve, stop.
+//! `nfscope agent`: bind, attach, serve, reload, stop.
 
-use crate::commands::config::Settings;
+use crate::commands::config::{self, Settings, changes};
 use crate::http;
 use crate::service::control;
 use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
@@ -11,17 +11,19 @@ use nfscope_source::Source;
 use nfscope_source::privileges;
 use nfscope_text::console::say;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Runs until SIGTERM or SIGINT. `start` makes the source; it runs on a thread of its own, so that a signal is
-/// answered at once however long attaching takes.
+/// Runs until SIGTERM or SIGINT. On SIGHUP `reread` gives the settings anew. `start` makes the source; it runs on a thread of its
+/// own, so that a signal is answered at once however long attaching takes.
 ///
 /// # Errors
 /// When the address cannot be bound, or the source leaves nothing to measure.
 pub fn run(
-    settings: &Settings,
+    settings: Settings,
+    reread: impl Fn() -> Result<Settings, config::Error>,
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
     // First, so that a second agent says so before it has touched the kernel.
@@ -34,11 +36,12 @@ pub fn run(
         .enable_all()
         .build()?;
     // Before the probes' thread exists: a signal during attach is already ours.
-    let (mut term, mut int) = {
+    let (mut term, mut int, hangup) = {
         let _inside = runtime.enter();
         (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
+            signal(SignalKind::hangup())?,
         )
     };
 
@@ -69,6 +72,7 @@ pub fn run(
             _ = int.recv() => say("stopping on SIGINT"),
             end = http::serve(listener, source.clone()) => { end?; }
             end = control::serve(asked, source.clone()) => { end?; }
+            end = reload(hangup, settings, reread, &source) => { end?; }
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
@@ -77,6 +81,38 @@ pub fn run(
         }
         Ok(())
     })
+}
+
+/// Takes new settings on SIGHUP, as far as that is possible, and says what came of it. A mistake in them changes nothing.
+async fn reload(
+    mut hangup: Signal,
+    mut running: Settings,
+    reread: impl Fn() -> Result<Settings, config::Error>,
+    source: &SourceHandle,
+) -> anyhow::Result<Infallible> {
+    while hangup.recv().await.is_some() {
+        let now = match reread() {
+            Ok(now) => now,
+            Err(e) => {
+                say(&format!("SIGHUP: the old settings stay in effect: {e}"));
+                continue;
+            }
+        };
+        let changes = changes(&running, &now);
+        if changes.applied.is_empty() && changes.waiting.is_empty() {
+            say("SIGHUP: no setting has changed");
+        }
+        let limits = (now.source.max_clients, now.source.max_exports);
+        (running.source.max_clients, running.source.max_exports) = limits;
+        source.limit_series(limits.0, limits.1)?;
+        for change in changes.applied {
+            say(&format!("SIGHUP: now {change}"));
+        }
+        for change in changes.waiting {
+            say(&format!("SIGHUP: {change} takes a restart of the agent"));
+        }
+    }
+    anyhow::bail!("no more signals can be received")
 }
 
 /// Says how attaching went, and then every change.

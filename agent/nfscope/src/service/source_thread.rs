@@ -54,6 +54,8 @@ enum Request {
         Vec<&'static str>,
         oneshot::Sender<anyhow::Result<Vec<String>>>,
     ),
+    /// Series for at most so many clients and exports.
+    LimitSeries(usize, usize),
     /// The text of [`Worth::body`].
     Findings(oneshot::Sender<serde_json::Result<Vec<u8>>>),
     Slow(
@@ -227,6 +229,16 @@ impl SourceHandle {
         answer.await.map_err(|_| gone())?
     }
 
+    /// Gives at most so many clients and exports series of their own from now on.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub fn limit_series(&self, clients: usize, exports: usize) -> anyhow::Result<()> {
+        self.requests
+            .send(Request::LimitSeries(clients, exports))
+            .map_err(|_| gone())
+    }
+
     async fn read(&self) -> anyhow::Result<Reading> {
         let (tell, answer) = oneshot::channel();
         self.requests
@@ -288,6 +300,7 @@ fn run(
             Ok(Request::Findings(answer)) => {
                 let _ = answer.send(worth.body(&findings));
             }
+            Ok(Request::LimitSeries(clients, exports)) => source.limit_series(clients, exports),
             Ok(Request::Slow(want, answer)) => {
                 // Whoever has hung up meanwhile has dropped the receiver with the answer.
                 let _ = answer.send(subscribers.subscribe(source, want, Instant::now()));

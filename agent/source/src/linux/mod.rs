@@ -332,6 +332,12 @@ impl Source for Linux {
         self.states.clone()
     }
 
+    fn limit_series(&mut self, clients: usize, exports: usize) {
+        // The options, too: detaching nfsd makes new accounts.
+        (self.options.max_clients, self.options.max_exports) = (clients, exports);
+        self.accounting.limit(clients, exports);
+    }
+
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
         self.wanted = want.cloned();
         let Some(l) = self.loaded.get("nfsd") else {
