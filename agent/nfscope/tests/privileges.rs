@@ -6,6 +6,7 @@
 mod fixture;
 
 use fixture::Fake;
+use fixture::serve::get;
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config::{self, Settings};
 use std::io::{BufRead, BufReader};
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
     println!("test signals_during_attach_end_it_with_success ... ok");
     sighup_applies_what_it_can_and_says_the_rest();
     println!("test sighup_applies_what_it_can_and_says_the_rest ... ok");
+    it_serves_on_several_addresses_and_on_sockets_of_systemd();
+    println!("test it_serves_on_several_addresses_and_on_sockets_of_systemd ... ok");
     let sys_admin = caps::has_cap(
         None,
         caps::CapSet::Permitted,
@@ -47,14 +50,18 @@ fn main() -> ExitCode {
 
 fn agent(role: &str) -> ExitCode {
     let mut settings = Settings {
-        listen_address: "127.0.0.1:0".to_owned(),
+        listen_addresses: vec!["127.0.0.1:0".to_owned()],
         ..Settings::default()
     };
     settings.source.late_attach = role != "drop";
+    settings.systemd_socket = role == "socket";
+    if role == "two" {
+        settings.listen_addresses.push("127.0.0.2:0".to_owned());
+    }
     let slow = role == "slow";
     let args = AgentArgs {
         config: std::env::var_os(FILE).map(Into::into),
-        listen_address: Some(settings.listen_address.clone()),
+        listen_addresses: settings.listen_addresses.clone(),
         ..AgentArgs::default()
     };
     let reread = || match args.config {
@@ -129,8 +136,11 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
                 None => panic!("the agent ended after saying {said}"),
             }
         }
+        said
     };
-    until(&["attached "]);
+    let said = until(&["attached "]);
+    let said: Vec<_> = said.lines().map(str::to_owned).collect();
+    let page = served(&said)[0];
     std::fs::write(&file, "[limits]\nclients = 5\npairs = 64\n").unwrap();
     kill(&child, libc::SIGHUP);
     until(&[
@@ -144,8 +154,68 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     std::fs::write(&file, "[limits]\nclients = 5\n").unwrap();
     kill(&child, libc::SIGHUP);
     until(&["SIGHUP: no setting has changed\n"]);
+    let web = file.with_extension("yml");
+    let hash = bcrypt::hash("open sesame", 4).unwrap();
+    std::fs::write(&web, format!("basic_auth_users: {{alice: '{hash}'}}")).unwrap();
+    let key = format!("[limits]\nclients = 5\n[web]\nconfig_file = {web:?}\n");
+    std::fs::write(&file, key).unwrap();
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    kill(&child, libc::SIGHUP);
+    until(&["SIGHUP: now [web] config_file = "]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    std::fs::write(&web, "basic_auth_user: {}").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&["the old settings stay in effect: web configuration "]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    std::fs::write(&web, "").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&[".yml is read again\n", "SIGHUP: no setting has changed\n"]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
     std::fs::remove_file(&file).unwrap();
+    std::fs::remove_file(&web).unwrap();
     stop(child, libc::SIGTERM);
+}
+
+/// The pages that an agent says it serves.
+fn served(said: &[String]) -> Vec<std::net::SocketAddr> {
+    let pages = said.iter().filter_map(|l| l.split_once("serving http://"));
+    pages
+        .map(|(_, page)| page.strip_suffix("/metrics").unwrap().parse().unwrap())
+        .collect()
+}
+
+fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
+    let (child, said) = spawn("two", "attached ");
+    let pages = served(&said);
+    assert_eq!(pages.len(), 2, "{said:?}");
+    for page in pages {
+        assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    }
+    stop(child, libc::SIGTERM);
+
+    // As systemd does it: the socket is descriptor 3, and the process that may have it is named.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\"",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .env(ROLE, "socket")
+        .stdin(std::os::fd::OwnedFd::from(listener))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    assert_eq!(served(&[line]), [address]);
+    assert!(get(address, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    stop(child, libc::SIGTERM);
+
+    let out = command("socket").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(text.contains("systemd has handed over no socket"), "{text}");
 }
 
 fn every_thread_drops_its_capabilities() {

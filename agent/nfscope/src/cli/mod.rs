@@ -65,8 +65,12 @@ and that the file:
 deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
 names another file.
 
-Served:
-  /metrics     for Prometheus: text, OpenMetrics, native histograms
+Served, packed by gzip where the client takes that:
+  /metrics     for Prometheus: text, OpenMetrics, native histograms; collect[]=op
+               and exclude[]=clients choose parts of it: op, rpc, threads, log,
+               zfs, block, clients, exports, cpu, findings, coverage, agent
+  /-/healthy   200 while the agent runs
+  /-/ready     200 once the probes are attached
   /healthz     200 while NFS operations are being timed, else 503 and the reason;
                the text is ok, or degraded while requests are stuck in the server
   /probes      state and reason of every probe program, as JSON
@@ -83,8 +87,9 @@ Served:
 A line {\"left_out\":N} says that N more operations happened since the last such
 line. A line with N = 0 only keeps the connection alive.
 
-SIGHUP reads the settings again. The agent applies what it can while it runs
-([limits] clients and exports), and prints what only a restart applies.
+SIGHUP reads the settings, the web configuration and its certificates again. The
+agent applies what it can while it runs: [limits] clients and exports, and the
+whole web configuration. It prints what only a restart applies.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
 const CHECK_EXAMPLES: &str = "\
@@ -262,9 +267,15 @@ pub enum Command {
 #[derive(Debug, Default, Args)]
 #[command(after_help = AGENT_EXAMPLES)]
 pub struct AgentArgs {
-    /// Address to serve on [default: 127.0.0.1:9943]
+    /// Address to serve on, given once or several times [default: 127.0.0.1:9943]
     #[arg(long = "web.listen-address", value_name = "HOST:PORT")]
-    pub listen_address: Option<String>,
+    pub listen_addresses: Vec<String>,
+    /// YAML file with TLS, certificates of clients and passwords, in the form of Prometheus' exporter-toolkit
+    #[arg(long = "web.config.file", value_name = "FILE")]
+    pub web_config: Option<PathBuf>,
+    /// Serve on the sockets that systemd hands over, instead of addresses
+    #[arg(long = "web.systemd-socket")]
+    pub systemd_socket: bool,
     /// TOML file with settings [default: /etc/nfscope/nfscope.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

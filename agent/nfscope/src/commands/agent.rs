@@ -1,7 +1,7 @@
 //! `nfscope agent`: bind, attach, serve, reload, stop.
 
 use crate::commands::config::{self, Settings, changes};
-use crate::http;
+use crate::http::{self, Server, WebConfig};
 use crate::service::control;
 use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
 use anyhow::Context;
@@ -12,6 +12,7 @@ use nfscope_source::privileges;
 use nfscope_text::console::say;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -27,10 +28,19 @@ pub fn run(
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
     // First, so that a second agent says so before it has touched the kernel.
-    let listener = http::listen(&settings.listen_address)?;
-    let address = listener.local_addr()?;
-    say(&format!("serving http://{address}/metrics"));
-    let asked = control::listen(address.port());
+    let web = web_config(&settings)?;
+    let listeners = listeners(&settings)?;
+    let scheme = if web.encrypts() { "https" } else { "http" };
+    for listener in &listeners {
+        say(&format!(
+            "serving {scheme}://{}/metrics",
+            listener.local_addr()?
+        ));
+    }
+    let first = listeners
+        .first()
+        .context("there is no address to serve on")?;
+    let asked = control::listen(first.local_addr()?.port());
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -67,12 +77,13 @@ pub fn run(
 
     runtime.block_on(async {
         let source = Arc::new(source);
+        let server = Server::new(source.clone(), web);
         tokio::select! {
             _ = term.recv() => say("stopping on SIGTERM"),
             _ = int.recv() => say("stopping on SIGINT"),
-            end = http::serve(listener, source.clone()) => { end?; }
+            end = server.serve(listeners) => { end?; }
             end = control::serve(asked, source.clone()) => { end?; }
-            end = reload(hangup, settings, reread, &source) => { end?; }
+            end = reload(hangup, settings, reread, &source, &server) => { end?; }
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
@@ -83,22 +94,45 @@ pub fn run(
     })
 }
 
+fn web_config(settings: &Settings) -> anyhow::Result<WebConfig> {
+    let path = settings.web_config.as_deref();
+    path.map_or_else(|| Ok(WebConfig::default()), WebConfig::load)
+}
+
+fn listeners(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
+    if settings.systemd_socket {
+        return http::from_systemd();
+    }
+    (settings.listen_addresses.iter())
+        .map(|address| http::listen(address))
+        .collect()
+}
+
 /// Takes new settings on SIGHUP, as far as that is possible, and says what came of it. A mistake in them changes nothing.
 async fn reload(
     mut hangup: Signal,
     mut running: Settings,
     reread: impl Fn() -> Result<Settings, config::Error>,
     source: &SourceHandle,
+    server: &Server,
 ) -> anyhow::Result<Infallible> {
     while hangup.recv().await.is_some() {
-        let now = match reread() {
-            Ok(now) => now,
+        let all = reread().map_err(Into::into);
+        let all = all.and_then(|now| web_config(&now).map(|web| (now, web)));
+        let (now, web) = match all {
+            Ok(all) => all,
             Err(e) => {
-                say(&format!("SIGHUP: the old settings stay in effect: {e}"));
+                say(&format!("SIGHUP: the old settings stay in effect: {e:#}"));
                 continue;
             }
         };
         let changes = changes(&running, &now);
+        // Its certificates may be new where its name is not.
+        if let Some(path) = &now.web_config {
+            say(&format!("SIGHUP: {} is read again", path.display()));
+        }
+        running.web_config.clone_from(&now.web_config);
+        server.configure(web);
         if changes.applied.is_empty() && changes.waiting.is_empty() {
             say("SIGHUP: no setting has changed");
         }

@@ -16,6 +16,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 const CROWD: usize = 2000;
 const SCRAPES: usize = 20;
@@ -114,6 +115,8 @@ fn every_scrape_is_answered_while_connections_come_back() {
                             *s = open();
                         }
                     }
+                    // Not the CPU of the host is what they are to take.
+                    std::thread::sleep(Duration::from_millis(5));
                 }
             })
         })

@@ -24,6 +24,7 @@ mod fixture;
 mod layers;
 mod picture;
 mod screen;
+mod secure;
 mod slow_cli;
 mod stream;
 mod table;

@@ -72,11 +72,13 @@ mod tests {
             ("HOME", "/root"),
         ])
         .unwrap();
-        assert_eq!(s.listen_address, "[::1]:80");
+        assert_eq!(s.listen_addresses, ["[::1]:80"]);
         assert!(!s.source.phases);
         assert_eq!(s.source.max_clients, 7);
         let quoted = parse(&[("NFSCOPE_WEB_LISTEN_ADDRESS", "\"a:1\"")]).unwrap();
-        assert_eq!(quoted.listen_address, "a:1");
+        let two = parse(&[("NFSCOPE_WEB_LISTEN_ADDRESS", "[\"a:1\", \"b:1\"]")]).unwrap();
+        assert_eq!(two.listen_addresses, ["a:1", "b:1"]);
+        assert_eq!(quoted.listen_addresses, ["a:1"]);
     }
 
     #[test]

@@ -159,12 +159,14 @@ mod tests {
              phases = false\n[limits]\nclients = 0\nexports = 10_000\n",
         )
         .unwrap();
-        assert_eq!(s.listen_address, "[::1]:80");
+        assert_eq!(s.listen_addresses, ["[::1]:80"]);
         assert!(!s.source.late_attach);
         assert!(s.source.probe_stats);
         assert!(!s.source.phases);
         assert_eq!((s.source.max_clients, s.source.max_exports), (0, 10_000));
-        assert_eq!(parse("").unwrap().listen_address, "127.0.0.1:9943");
+        assert_eq!(parse("").unwrap().listen_addresses, ["127.0.0.1:9943"]);
+        let two = parse("[web]\nlisten_address = [\"a:1\", \"b:1\"]\n").unwrap();
+        assert_eq!(two.listen_addresses, ["a:1", "b:1"]);
     }
 
     #[test]
@@ -196,7 +198,7 @@ mod tests {
             ),
             (
                 "[web]\nlisten_address = 9943",
-                "listen_address must be a string in quotes, not integer (f.toml:2)",
+                "listen_address must be a string in quotes, or several in brackets, not integer (f.toml:2)",
             ),
             (
                 "[limits]\nclients = 10_001",

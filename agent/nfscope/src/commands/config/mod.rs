@@ -57,9 +57,13 @@ fn load_from(
 }
 
 fn flags(settings: &mut Settings, args: &AgentArgs) {
-    if let Some(address) = &args.listen_address {
-        settings.listen_address.clone_from(address);
+    if !args.listen_addresses.is_empty() {
+        settings.listen_addresses.clone_from(&args.listen_addresses);
     }
+    if let Some(path) = &args.web_config {
+        settings.web_config = Some(path.clone());
+    }
+    settings.systemd_socket |= args.systemd_socket;
     let source = &mut settings.source;
     source.late_attach &= !args.no_late_attach;
     source.probe_stats |= args.probe_stats;
@@ -95,8 +99,8 @@ mod tests {
             ..AgentArgs::default()
         };
         assert_eq!(
-            load_from(&args, &[], nowhere).unwrap().listen_address,
-            "a:1"
+            load_from(&args, &[], nowhere).unwrap().listen_addresses,
+            ["a:1"]
         );
         let variables = [
             ("NFSCOPE_LIMITS_EXPORTS", "88"),
@@ -104,13 +108,13 @@ mod tests {
             ("NFSCOPE_CONFIG", "/nonexistent/other.toml"),
         ]
         .map(|(n, v)| (n.to_owned(), v.to_owned()));
-        args.listen_address = Some("b:2".into());
+        args.listen_addresses = vec!["b:2".into()];
         args.no_late_attach = true;
         args.probe_stats = true;
         args.no_phases = true;
         args.max_clients = Some(9);
         let s = load_from(&args, &variables, nowhere).unwrap();
-        assert_eq!(s.listen_address, "b:2");
+        assert_eq!(s.listen_addresses, ["b:2"]);
         assert!(!s.source.late_attach && s.source.probe_stats && !s.source.phases);
         assert_eq!((s.source.max_clients, s.source.max_exports), (9, 88));
         // Without a flag the variable names the file, and without both it is the usual one, if there is one.

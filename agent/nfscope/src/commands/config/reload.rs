@@ -36,7 +36,7 @@ mod tests {
         let running = Settings::default();
         assert_eq!(changes(&running, &running), Changes::default());
         let mut now = Settings {
-            listen_address: "[::]:9943".into(),
+            listen_addresses: vec!["[::]:9943".into()],
             ..Settings::default()
         };
         now.source.max_clients = 500;

@@ -3,13 +3,18 @@
 use crate::api::endpoint::DEFAULT_ADDRESS;
 use crate::cli::MOST_SERIES;
 use nfscope_source::{MOST_PAIRS, Options};
+use std::path::{Path, PathBuf};
 use toml::de::DeValue;
 
 /// Every setting of `nfscope agent`.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `[web] listen_address`
-    pub listen_address: String,
+    pub listen_addresses: Vec<String>,
+    /// `[web] config_file`
+    pub web_config: Option<PathBuf>,
+    /// `[web] systemd_socket`
+    pub systemd_socket: bool,
     /// `[probes]` and `[limits]`
     pub source: Options,
 }
@@ -17,7 +22,9 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            listen_address: DEFAULT_ADDRESS.to_owned(),
+            listen_addresses: vec![DEFAULT_ADDRESS.to_owned()],
+            web_config: None,
+            systemd_socket: false,
             source: Options::default(),
         }
     }
@@ -42,6 +49,7 @@ pub(super) struct Setting {
 }
 
 const TEXT: &str = "a string in quotes";
+const TEXTS: &str = "a string in quotes, or several in brackets";
 const SWITCH: &str = "true or false";
 const SERIES: &str = "a number from 0 to 10000";
 const PAIRS: &str = "a number from 64 to 16384";
@@ -55,10 +63,40 @@ pub(super) const SETTINGS: &[Setting] = &[
         about: None,
         reloads: false,
         set: |s, v| {
-            s.listen_address = v.as_str().ok_or(TEXT)?.to_owned();
+            s.listen_addresses = texts(v).ok_or(TEXTS)?;
             Ok(())
         },
-        get: |s| format!("{:?}", s.listen_address),
+        get: |s| match &s.listen_addresses[..] {
+            [one] => format!("{one:?}"),
+            several => format!("{several:?}"),
+        },
+    },
+    Setting {
+        section: "web",
+        key: "config_file",
+        variable: "NFSCOPE_WEB_CONFIG_FILE",
+        flag: "web.config.file",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            let path = v.as_str().ok_or(TEXT)?;
+            s.web_config = (!path.is_empty()).then(|| path.into());
+            Ok(())
+        },
+        get: |s| format!("{:?}", s.web_config.as_deref().unwrap_or(Path::new(""))),
+    },
+    Setting {
+        section: "web",
+        key: "systemd_socket",
+        variable: "NFSCOPE_WEB_SYSTEMD_SOCKET",
+        flag: "web.systemd-socket",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.systemd_socket = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.systemd_socket.to_string(),
     },
     Setting {
         section: "probes",
@@ -146,6 +184,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         get: |s| s.source.max_pairs.to_string(),
     },
 ];
+
+fn texts(value: &DeValue) -> Option<Vec<String>> {
+    let text = |v: &DeValue| v.as_str().map(str::to_owned);
+    match value {
+        DeValue::Array(all) if !all.is_empty() => all.iter().map(|v| text(v.get_ref())).collect(),
+        one => Some(vec![text(one)?]),
+    }
+}
 
 fn series(value: &DeValue) -> Option<usize> {
     let n = u16::try_from(number(value)?).ok()?;
