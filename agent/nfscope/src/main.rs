@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-use clap::Parser;
 use nfscope::api::endpoint;
 use nfscope::api::probe_change::Change;
 use nfscope::cli::{Cli, Command, Probes};
@@ -11,14 +10,14 @@ use nfscope::commands::{
     self, agent, baseline, check, config, diagnose, metrics, slow, top, what_if,
 };
 use nfscope_source::privileges;
-use nfscope_text::console::{self, print};
+use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match run(Cli::from_command_line().command) {
         Ok(code) => code,
         Err(e) => {
-            eprintln!("error: {e:#}");
+            console::log(Level::Error, &format!("{e:#}"));
             ExitCode::FAILURE
         }
     }

@@ -171,6 +171,18 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     kill(&child, libc::SIGHUP);
     until(&[".yml is read again\n", "SIGHUP: no setting has changed\n"]);
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    std::fs::write(
+        &file,
+        "[limits]\nclients = 5\n[log]\nlevel = \"debug\"\nformat = \"json\"\n",
+    )
+    .unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&[
+        "SIGHUP: now [log] level = \"debug\"",
+        "now [log] format = \"json\"\n",
+    ]);
+    get(page, "/-/healthy?x", "");
+    until(&["\"level\":\"debug\",\"msg\":\"127.0.0.1 GET /-/healthy?x 200\"}\n"]);
     std::fs::remove_file(&file).unwrap();
     std::fs::remove_file(&web).unwrap();
     stop(child, libc::SIGTERM);

@@ -15,9 +15,11 @@ pub use values::Probes;
 pub use what_if::WhatIfArgs;
 
 use crate::api::slow_filter;
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use nfscope_source::MOST_PAIRS;
 use nfscope_text::parse;
+use nfscope_text::suggest::near;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -88,8 +90,8 @@ A line {\"left_out\":N} says that N more operations happened since the last such
 line. A line with N = 0 only keeps the connection alive.
 
 SIGHUP reads the settings, the web configuration and its certificates again. The
-agent applies what it can while it runs: [limits] clients and exports, and the
-whole web configuration. It prints what only a restart applies.
+agent applies what it can while it runs: [limits] clients and exports, [log], and
+the whole web configuration. It prints what only a restart applies.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
 const CHECK_EXAMPLES: &str = "\
@@ -234,6 +236,33 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Reads the command line, or ends the program with what is wrong with it.
+    pub fn from_command_line() -> Cli {
+        Cli::try_parse().unwrap_or_else(|mistake| with_nearest(mistake).exit())
+    }
+}
+
+/// Two letters that changed places are no likeness to clap: `tpo` gets its `top` here.
+fn with_nearest(mut mistake: clap::Error) -> clap::Error {
+    let typed = match mistake.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return mistake,
+    };
+    let first = std::env::args().nth(1).is_some_and(|arg| arg == typed);
+    let cli = Cli::command();
+    let names = cli.get_subcommands().map(clap::Command::get_name);
+    if let (true, None, Some(name)) = (
+        first,
+        mistake.get(ContextKind::SuggestedSubcommand),
+        near(&typed, names),
+    ) {
+        let name = ContextValue::Strings(vec![name.to_owned()]);
+        mistake.insert(ContextKind::SuggestedSubcommand, name);
+    }
+    mistake
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -299,6 +328,12 @@ pub struct AgentArgs {
     /// [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=i64::from(MOST_PAIRS)))]
     pub max_pairs: Option<u32>,
+    /// Least important messages that are printed [default: info]
+    #[arg(long = "log.level", value_name = "LEVEL", value_parser = ["debug", "info", "warn", "error"])]
+    pub log_level: Option<String>,
+    /// Form of messages: lines of text, or a JSON object a line [default: text]
+    #[arg(long = "log.format", value_name = "FORMAT", value_parser = ["text", "json"])]
+    pub log_format: Option<String>,
     /// For tests: skip one run in N of every probe program, as kernels do that preempt tracing programs
     #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
     pub test_skip_one_in: u32,

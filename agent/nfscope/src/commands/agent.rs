@@ -9,7 +9,7 @@ use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
 use nfscope_source::Source;
 use nfscope_source::privileges;
-use nfscope_text::console::say;
+use nfscope_text::console::{self, say, warn};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -27,6 +27,7 @@ pub fn run(
     reread: impl Fn() -> Result<Settings, config::Error>,
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
+    console::configure(settings.log_level, settings.log_json);
     // First, so that a second agent says so before it has touched the kernel.
     let web = web_config(&settings)?;
     let listeners = listeners(&settings)?;
@@ -122,7 +123,7 @@ async fn reload(
         let (now, web) = match all {
             Ok(all) => all,
             Err(e) => {
-                say(&format!("SIGHUP: the old settings stay in effect: {e:#}"));
+                warn(&format!("SIGHUP: the old settings stay in effect: {e:#}"));
                 continue;
             }
         };
@@ -132,6 +133,7 @@ async fn reload(
             say(&format!("SIGHUP: {} is read again", path.display()));
         }
         running.web_config.clone_from(&now.web_config);
+        (running.log_level, running.log_json) = (now.log_level, now.log_json);
         server.configure(web);
         if changes.applied.is_empty() && changes.waiting.is_empty() {
             say("SIGHUP: no setting has changed");
@@ -139,12 +141,14 @@ async fn reload(
         let limits = (now.source.max_clients, now.source.max_exports);
         (running.source.max_clients, running.source.max_exports) = limits;
         source.limit_series(limits.0, limits.1)?;
+        // Behind the answer to the signal: who asks for less wants to know that it was heard.
         for change in changes.applied {
             say(&format!("SIGHUP: now {change}"));
         }
         for change in changes.waiting {
             say(&format!("SIGHUP: {change} takes a restart of the agent"));
         }
+        console::configure(running.log_level, running.log_json);
     }
     anyhow::bail!("no more signals can be received")
 }
@@ -179,9 +183,10 @@ async fn report(
         let health = now.health();
         if healthy != Some(health.is_ok()) {
             healthy = Some(health.is_ok());
-            say(&health
-                .err()
-                .unwrap_or_else(|| "NFS operations are being timed".to_owned()));
+            match health {
+                Ok(()) => say("NFS operations are being timed"),
+                Err(why) => warn(&why),
+            }
         }
         status.changed().await.context(SOURCE_ENDED)?;
     }

@@ -18,6 +18,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 use nfscope_model::status::Status;
+use nfscope_text::console::{Level, log};
 use serde::Serialize;
 use std::net::IpAddr;
 
@@ -72,6 +73,16 @@ pub(super) async fn answer<B>(
     for (name, value) in &peer.web.headers {
         answer.headers_mut().insert(name, value.clone());
     }
+    log(
+        Level::Debug,
+        &format!(
+            "{} {} {} {}",
+            peer.address,
+            request.method(),
+            request.uri(),
+            answer.status().as_u16()
+        ),
+    );
     answer
 }
 

@@ -11,7 +11,7 @@ use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
 use nfscope_model::status::Status;
 use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::Source;
-use nfscope_text::console::say;
+use nfscope_text::console;
 use std::io::Write;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
@@ -335,7 +335,7 @@ fn run(
         if evaluated.is_none_or(|at| at.elapsed() >= WINDOW) {
             evaluated = Some(Instant::now());
             for change in findings.step(source.peek(), SystemTime::now()) {
-                say(&change.to_string());
+                console::warn(&change.to_string());
             }
             warn.send_replace(findings.degraded().map(str::to_owned));
         }

@@ -107,6 +107,7 @@ pub(super) fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<
                 found: match value.get_ref() {
                     // Of the right type, so it is the value that is wrong.
                     DeValue::Integer(n) if wanted.starts_with("a number") => n.as_str().to_owned(),
+                    DeValue::String(s) if wanted.starts_with("one of") => format!("{s:?}"),
                     other => other.type_str().to_owned(),
                 },
                 place: file.line(at),
@@ -182,7 +183,7 @@ mod tests {
             ),
             (
                 "zzz = 1",
-                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits]",
+                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits], [log]",
             ),
             (
                 "statistics = true",
@@ -203,6 +204,14 @@ mod tests {
             (
                 "[limits]\nclients = 10_001",
                 "clients must be a number from 0 to 10000, not 10001 (f.toml:2)",
+            ),
+            (
+                "[log]\nlevel = \"loud\"",
+                "level must be one of \"debug\", \"info\", \"warn\", \"error\", not \"loud\" (f.toml:2)",
+            ),
+            (
+                "[log]\nformat = true",
+                "format must be one of \"text\", \"json\", not boolean (f.toml:2)",
             ),
             (
                 "[limits]\nexports = -1",

@@ -12,6 +12,7 @@ pub use reload::{Changes, changes};
 pub use table::Settings;
 
 use crate::cli::AgentArgs;
+use nfscope_text::console::Level;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -62,6 +63,12 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
     }
     if let Some(path) = &args.web_config {
         settings.web_config = Some(path.clone());
+    }
+    if let Some(level) = args.log_level.as_deref().and_then(Level::of) {
+        settings.log_level = level;
+    }
+    if let Some(format) = &args.log_format {
+        settings.log_json = format == "json";
     }
     settings.systemd_socket |= args.systemd_socket;
     let source = &mut settings.source;

@@ -3,6 +3,7 @@
 use crate::api::endpoint::DEFAULT_ADDRESS;
 use crate::cli::MOST_SERIES;
 use nfscope_source::{MOST_PAIRS, Options};
+use nfscope_text::console::Level;
 use std::path::{Path, PathBuf};
 use toml::de::DeValue;
 
@@ -17,6 +18,10 @@ pub struct Settings {
     pub systemd_socket: bool,
     /// `[probes]` and `[limits]`
     pub source: Options,
+    /// `[log] level`
+    pub log_level: Level,
+    /// `[log] format`
+    pub log_json: bool,
 }
 
 impl Default for Settings {
@@ -26,6 +31,8 @@ impl Default for Settings {
             web_config: None,
             systemd_socket: false,
             source: Options::default(),
+            log_level: Level::Info,
+            log_json: false,
         }
     }
 }
@@ -52,6 +59,8 @@ const TEXT: &str = "a string in quotes";
 const TEXTS: &str = "a string in quotes, or several in brackets";
 const SWITCH: &str = "true or false";
 const SERIES: &str = "a number from 0 to 10000";
+const LEVEL: &str = "one of \"debug\", \"info\", \"warn\", \"error\"";
+const FORMAT: &str = "one of \"text\", \"json\"";
 const PAIRS: &str = "a number from 64 to 16384";
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -182,6 +191,36 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
         get: |s| s.source.max_pairs.to_string(),
+    },
+    Setting {
+        section: "log",
+        key: "level",
+        variable: "NFSCOPE_LOG_LEVEL",
+        flag: "log.level",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.log_level = v.as_str().and_then(Level::of).ok_or(LEVEL)?;
+            Ok(())
+        },
+        get: |s| format!("{:?}", s.log_level.word()),
+    },
+    Setting {
+        section: "log",
+        key: "format",
+        variable: "NFSCOPE_LOG_FORMAT",
+        flag: "log.format",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.log_json = match v.as_str() {
+                Some("text") => false,
+                Some("json") => true,
+                _ => return Err(FORMAT),
+            };
+            Ok(())
+        },
+        get: |s| format!("{:?}", if s.log_json { "json" } else { "text" }),
     },
 ];
 
