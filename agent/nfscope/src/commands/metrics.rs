@@ -91,7 +91,7 @@ pub fn markdown() -> String {
 const NOTES: &str = "\
 Histograms have few classic buckets. A scraper that asks for protobuf gets native histograms with four buckets for each power\n\
 of two. Counters and histograms count since the agent started. A family that this host cannot measure has no series;\n\
-`nfscope_probe_attached` gives the reason.\n";
+`/probes` and `nfscope check` give the reason.\n";
 
 const PARTS: &str = "
 ## Parts of a scrape

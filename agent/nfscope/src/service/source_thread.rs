@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
 use nfscope_model::status::Status;
 use nfscope_model::{SlowFilter, Snapshot};
-use nfscope_source::Source;
+use nfscope_source::{Source, own_process};
 use nfscope_text::console;
 use std::io::Write;
 use std::sync::{Arc, mpsc};
@@ -292,6 +292,7 @@ impl SourceHandle {
 fn own_snapshot() -> Arc<Snapshot> {
     let mut own = Snapshot::default();
     exposition::describe(&mut own, Duration::ZERO);
+    own_process::describe(&mut own);
     Arc::new(own)
 }
 
@@ -351,6 +352,7 @@ fn run(
                 findings.describe(&mut snapshot);
                 worth.describe(&mut snapshot);
                 exposition::describe(&mut snapshot, start.elapsed());
+                own_process::describe(&mut snapshot);
                 // A scraper that has hung up meanwhile is no error.
                 let _ = answer.send(snapshot);
             }
