@@ -6,6 +6,10 @@ use crate::quantile_interval::QuantileError;
 /// With fewer windows their variation cannot be estimated.
 pub const MIN_WINDOWS: usize = 10;
 
+/// With fewer independent stretches an interval does not hold as often as it says. [`Estimate::is_known`] tells; a simulation in
+/// the tests keeps the number.
+pub const MIN_STRETCHES: f64 = 12.0;
+
 /// A value with its standard error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
@@ -13,6 +17,8 @@ pub struct Estimate {
     pub value: f64,
     /// Degrees of freedom of its standard error.
     pub dof: f64,
+    /// How many independent windows would tell as much: windows that resemble each other count as fewer.
+    pub stretches: f64,
     pub(crate) error: StandardError,
 }
 
@@ -62,15 +68,44 @@ impl Estimate {
         }
     }
 
+    /// True if there are enough independent stretches for the interval to hold.
+    pub fn is_known(&self) -> bool {
+        self.stretches >= MIN_STRETCHES
+    }
+
+    /// How far the value may be off within its bucket, as a difference of logarithms; more windows do not reduce it.
+    pub fn hidden(&self) -> f64 {
+        let i = self.interval(0.0);
+        let hidden = (i.high / i.value).ln().max((i.value / i.low).ln());
+        if hidden.is_finite() {
+            hidden.max(0.0)
+        } else {
+            0.0
+        }
+    }
+
     /// Estimates how many windows each side needs to detect a change by this factor with this power. It assumes that both sides
-    /// vary as the `windows` of this estimate do, and a two-sided test at 95 % beyond `min_effect`.
+    /// vary as the `windows` of this estimate do, and a two-sided test at 95 % beyond `min_effect`. `None` where a histogram bucket
+    /// hides such a change: no number of windows finds it then.
     ///
     /// The standard error of a short recording is itself uncertain by about a third, and this number by two thirds. It holds
     /// for one comparison; with several, more windows are needed.
-    pub fn windows_to_find(&self, factor: f64, min_effect: f64, power: f64, windows: usize) -> f64 {
+    pub fn windows_to_find(
+        &self,
+        factor: f64,
+        min_effect: f64,
+        power: f64,
+        windows: usize,
+    ) -> Option<f64> {
+        let effect = (factor / (1.0 + min_effect)).ln() - 2.0 * self.hidden();
+        if effect <= 0.0 {
+            return None;
+        }
         let quantiles = students_t(CONFIDENCE, self.dof) + students_t(2.0 * power - 1.0, self.dof);
         let variance = self.log_error().powi(2) * windows as f64;
-        let n = 2.0 * variance * (quantiles / (factor / (1.0 + min_effect)).ln()).powi(2);
-        n.max(MIN_WINDOWS as f64)
+        let n = 2.0 * variance * (quantiles / effect).powi(2);
+        // Fewer would give no verdict.
+        let least = MIN_STRETCHES * windows as f64 / self.stretches;
+        Some(n.max(least).max(MIN_WINDOWS as f64))
     }
 }

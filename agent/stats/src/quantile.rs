@@ -38,8 +38,9 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             above - share * n
         })
         .collect();
-    let (se, dof) = error_of_sum(&residuals);
-    let dof = dof.min(all_above * all_above / square - 1.0).max(1.0);
+    let sum = error_of_sum(&residuals);
+    let contributing = all_above * all_above / square;
+    let dof = sum.dof.min(contributing - 1.0).max(1.0);
     Some(Estimate {
         // If the bucket does not resolve it: the harmonic mean of the edges, as in every other view.
         value: match at.outer_low < at.outer_high {
@@ -47,10 +48,18 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             false => at.value,
         },
         dof,
+        stretches: sum.stretches,
         error: StandardError::Quantile(QuantileError {
             all,
             share,
-            log_odds_error: se / total / (share * q),
+            log_odds_error: sum.error / total / (share * q),
         }),
     })
+}
+
+/// The `q` quantile of one window; `None` where it is empty.
+pub fn quantile_of(window: &Sparse, scheme: Scheme, q: f64) -> Option<f64> {
+    let mut all = Histogram::new(scheme);
+    all.add(window, 0.0);
+    position(&all, q).map(|at| at.value)
 }

@@ -196,7 +196,11 @@ fn nothing_is_found_where_nothing_changed() {
         let found = (0..SERIES)
             .filter(|_| {
                 let (a, b) = (all(&server, &mut random), all(&server, &mut random));
-                let p: Vec<f64> = a.iter().zip(&b).map(|(a, b)| change(a, b, 0.0).p).collect();
+                let p: Vec<f64> = a
+                    .iter()
+                    .zip(&b)
+                    .map(|(a, b)| change(a, b, 0.0, 0.0).p)
+                    .collect();
                 stats::holm(&p).iter().any(|p| *p <= 0.05)
             })
             .count();
@@ -213,7 +217,11 @@ fn a_shift_of_a_tenth_is_found_with_the_windows_that_it_takes() {
     let pilots = 60;
     let windows = (0..pilots)
         .map(|_| quantile(&SERVER.record(&mut random), 0.99))
-        .map(|pilot| pilot.windows_to_find(1.1, MIN_EFFECT, 0.8, SERVER.windows))
+        .map(|pilot| {
+            pilot
+                .windows_to_find(1.1, MIN_EFFECT, 0.8, SERVER.windows)
+                .unwrap()
+        })
         .sum::<f64>();
     let windows = (windows / f64::from(pilots)).ceil() as usize;
     let before = Server { windows, ..SERVER };
@@ -225,7 +233,7 @@ fn a_shift_of_a_tenth_is_found_with_the_windows_that_it_takes() {
     let found = (0..pairs)
         .filter(|_| {
             let [b, a] = [&before, &after].map(|s| quantile(&s.record(&mut random), 0.99));
-            let c = change(&b, &a, MIN_EFFECT);
+            let c = change(&b, &a, MIN_EFFECT, 0.0);
             c.p <= 0.05 && c.ratio.value > 1.0
         })
         .count();
@@ -245,7 +253,7 @@ fn nothing_is_said_of_too_little() {
     assert!(stats::quantile(&few, Scheme::TIME, 0.5).is_some());
     // No window differs from another: no doubt, and no numbers that are none.
     let same = stats::ratio(&one(20), &one(20)).unwrap();
-    let c = change(&same, &same, MIN_EFFECT);
+    let c = change(&same, &same, MIN_EFFECT, 0.0);
     assert_eq!((c.ratio.value, c.ratio.low, c.ratio.high), (1.0, 1.0, 1.0));
     assert_eq!(c.p, 1.0);
 }

@@ -4,4 +4,4 @@ mod text;
 mod utilization;
 
 pub use text::render;
-pub use utilization::{Capacity, FAMILIES, KNEE, Resource, capacity};
+pub use utilization::{Capacity, FAMILIES, Resource, capacity, knee};

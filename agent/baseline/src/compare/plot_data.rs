@@ -1,7 +1,7 @@
 //! The data of each plot.
 
-use crate::compare::hypothesis::{durations, durations_of, phases};
 use crate::compare::labels;
+use crate::compare::quantities::{durations, durations_of, phases};
 use crate::compare::result::{Bars, Curve, Subject, TimeSeries};
 use crate::series::SeriesSet;
 use nfscope_model::{Histogram, family as f};

@@ -3,8 +3,10 @@
 pub mod agent;
 pub mod baseline;
 pub mod check;
+mod compare;
 pub mod config;
 pub mod diagnose;
+pub mod experiment;
 pub mod metrics;
 pub mod record;
 pub mod record_session;

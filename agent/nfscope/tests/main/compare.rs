@@ -10,7 +10,7 @@ use nfscope_baseline::compare::text;
 use nfscope_baseline::recording::Recording;
 use nfscope_stats::MIN_EFFECT;
 
-const WINDOWS: usize = 60;
+const WINDOWS: usize = 150;
 
 fn held(before: &Recording, after: &Recording) -> Comparison {
     compare(&series_set(before), &series_set(after), MIN_EFFECT)
@@ -23,6 +23,9 @@ fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
         Subject::Requests { .. } => subject == "requests",
         Subject::Queue => subject == "queue",
         Subject::SyncWrites => subject == "sync",
+        Subject::Errors { .. } => subject == "errors",
+        Subject::Dropped { .. } => subject == "dropped",
+        Subject::Replays => subject == "replays",
     };
     let row = c
         .rows
@@ -32,8 +35,14 @@ fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
         .verdict
 }
 
+fn is_nothing(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::NoEvidence | Verdict::Small)
+}
+
+/// Kinds of caveats, but for the one that every comparison of two recordings has.
 fn warned(c: &Comparison) -> Vec<&str> {
-    c.caveats.iter().map(|w| w.kind).collect()
+    let kinds = c.caveats.iter().map(|w| w.kind);
+    kinds.filter(|k| *k != "replicates").collect()
 }
 
 /// Recordings of before there were edges at powers of ten. FLASH is just below one of them, so that it matters whether the two
@@ -65,7 +74,8 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
                 (expected.before, expected.after),
                 "{what}"
             );
-            assert_eq!(row.verdict, Verdict::NoEvidence, "{what}");
+            assert_eq!(row.verdict, expected.verdict, "{what}");
+            assert!(is_nothing(row.verdict), "{what}");
         }
         assert_eq!(c.rows.len(), same.rows.len());
         assert_eq!(c.curves, same.curves);
@@ -102,9 +112,8 @@ fn a_faster_log_is_found_and_said_to_be_it() {
         ("queue", &Quantity::Mean),
         ("sync", &Quantity::Rate),
     ] {
-        assert_eq!(
-            verdict(&c, subject, quantity),
-            Verdict::NoEvidence,
+        assert!(
+            is_nothing(verdict(&c, subject, quantity)),
             "{subject} {quantity:?}"
         );
     }
@@ -118,7 +127,7 @@ fn a_faster_log_is_found_and_said_to_be_it() {
         "{}",
         c.headline
     );
-    assert_eq!(c.caveats, []);
+    assert_eq!(warned(&c), Vec::<&str>::new());
     golden("compare.txt", &text::render(&c, false));
     // The other way round it is worse, by the same factor.
     let back = held(&after, &before);
@@ -164,13 +173,13 @@ fn of_one_server_twice_nothing_is_said() {
     );
     let c = held(&a, &b);
     for row in &c.rows {
-        assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
+        assert!(is_nothing(row.verdict), "{row:?}");
     }
     assert_eq!(
         c.headline,
         "No evidence of a change in the latency of operations."
     );
-    assert_eq!(c.caveats, []);
+    assert_eq!(warned(&c), Vec::<&str>::new());
 }
 
 #[test]
@@ -213,13 +222,13 @@ fn other_work_is_warned_of() {
 fn a_recording_that_is_not_one_thing_is_warned_of() {
     let before = recording("before", 10, WINDOWS, &writes(DISKS));
     let mut holes = recording("after", 11, WINDOWS, &writes(DISKS));
-    for w in &mut holes.windows[30..] {
-        w.began_ms += 120_000;
+    for w in &mut holes.windows[75..] {
+        w.began_ms += 300_000;
     }
     let c = held(&before, &holes);
     assert_eq!(warned(&c), ["gaps"]);
     assert!(
-        c.caveats[0].text.contains("missing for 2m"),
+        c.caveats[0].text.contains("missing for 5m"),
         "{:?}",
         c.caveats
     );

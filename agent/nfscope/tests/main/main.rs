@@ -17,6 +17,7 @@ mod diagnose_cli;
 mod docs;
 #[cfg(target_os = "linux")]
 mod dtrace;
+mod experiment;
 mod exposition;
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]
@@ -28,5 +29,6 @@ mod slow_cli;
 mod stream;
 mod table;
 mod terminal;
+mod verdicts;
 mod what_if;
 mod workload;

@@ -62,6 +62,7 @@ fn line(row: &Row) -> Markup {
             td data-label="p" { (labels::probability(row.p)) }
             td.verdict data-label="verdict" {
                 span.sign aria-hidden="true" { (mark) } " " (labels::verdict(row.verdict))
+                @if row.finds.is_some() { " " small { "would have found " (labels::finds(row.finds)) } }
                 @if let Some(why) = &row.why { " " small { (why) } }
             }
         }
@@ -90,6 +91,7 @@ fn mark(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::More => ("more", "▲"),
         Verdict::Less => ("less", "▼"),
         Verdict::NoEvidence => ("none", "○"),
-        Verdict::NotComparable => ("none", "–"),
+        Verdict::Small => ("none", "≈"),
+        Verdict::Few | Verdict::NotComparable => ("none", "–"),
     }
 }
