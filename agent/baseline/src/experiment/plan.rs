@@ -72,11 +72,16 @@ pub fn parse_generator(text: &str) -> Result<(usize, u8), String> {
     parsed.ok_or_else(|| "give a generator such as C=AB; the first factor is A".to_owned())
 }
 
-/// The labels of the baseline of a run.
+/// The labels of the baseline of a run: with its levels, so that no other plan of this name takes it for a run of its own.
 pub fn label_of(plan: &Plan, run: usize) -> BTreeMap<String, String> {
+    let runs = plan.runs().unwrap_or_default();
+    let levels = runs
+        .get(run.wrapping_sub(1))
+        .map(|r| plan.levels(*r).replace(' ', ","));
     [
         ("experiment".to_owned(), plan.name.clone()),
         ("run".to_owned(), run.to_string()),
+        ("levels".to_owned(), levels.unwrap_or_default()),
     ]
     .into()
 }

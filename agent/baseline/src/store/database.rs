@@ -57,7 +57,7 @@ impl Store {
             Err(e @ (Error::Denied { .. } | Error::Full(_) | Error::Io { .. }))
                 if fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0 =>
             {
-                let no_room = !matches!(e, Error::Denied { .. });
+                let no_room = !matches!(e, Error::Denied { .. }) && is_full(path);
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
                 let store = Store::open_as(&immutable(path), path, flags, Journal::ReadOnly)?;
                 Ok(Store { no_room, ..store })
@@ -165,8 +165,11 @@ impl Store {
             return self.delete_in_place(&gone);
         }
         match self.delete(&gone) {
-            // Removing is what makes room: where there is none for the log of changes, they are made in place.
-            Err(Error::Full(_) | Error::Io { .. }) => self.delete_in_place(&gone),
+            // Removing is what makes room: where there is none for the log of changes, they are made in place. A disk that
+            // fails is no full one.
+            Err(Error::Full(_) | Error::Io { .. }) if is_full(&self.path) => {
+                self.delete_in_place(&gone)
+            }
             other => other,
         }
     }
@@ -186,10 +189,13 @@ impl Store {
             while steps.next()?.is_some() {}
             Ok(())
         };
-        vacuum().map_err(wrong)
+        // What was removed stays so: the next recording uses its pages, or the next removal frees them.
+        let _: rusqlite::Result<()> = vacuum();
+        Ok(())
     }
 
-    /// The same without a file beside the database. A power failure in that moment damages it, which is why this comes last.
+    /// The same without a file beside the database. A power failure or a kill in that moment damages it, which is why this
+    /// comes last.
     fn delete_in_place(&mut self, ids: &[i64]) -> Result<(), Error> {
         // No index of the log in shared memory: it would need a file, too.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -206,6 +212,15 @@ impl Store {
         let _ = self.db.execute_batch("PRAGMA journal_mode = WAL");
         Ok(())
     }
+}
+
+/// Whether there is no room for a small file beside the database.
+fn is_full(path: &Path) -> bool {
+    let probe = beside(path, "-room");
+    let written = fs::write(&probe, [0; 65_536]);
+    // It was not there before, or it is left over from a probe that was killed.
+    let _ = fs::remove_file(&probe);
+    written.is_err_and(|e| e.kind() == std::io::ErrorKind::StorageFull)
 }
 
 /// The path of a file that SQLite keeps beside the database.

@@ -3,7 +3,7 @@
 use super::record;
 use crate::cli::RecordArgs;
 use crate::cli::experiment::{AnalyseArgs, ExperimentCommand, PlanArgs, RecordRunArgs};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use nfscope_baseline::compare::share_of_all;
 use nfscope_baseline::experiment::{self, Fraction, Plan, RunData, label_of};
 use nfscope_baseline::series;
@@ -13,7 +13,6 @@ use nfscope_model::family::Info;
 use nfscope_stats::experiment::Scale;
 use nfscope_text::console::{plain, print, say};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const FAMILIES: &[&Info] = &[
@@ -56,22 +55,27 @@ fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
         ExperimentCommand::List(args) => {
             for path in plans(&args.path) {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy();
-                let plan = read(&args.path, &name)?;
-                let recorded = recorded(&args.path, &plan)?;
-                let done = recorded.iter().flatten().count();
-                let line = format!(
-                    "{}: {done} of {} runs recorded\n",
-                    plan.name,
-                    recorded.len()
-                );
-                print(&plain(&line))?;
+                let told = read(&args.path, &name).and_then(|plan| recorded(&args.path, &plan));
+                // One that cannot be read hides no other.
+                let line = match told {
+                    Ok(recorded) => {
+                        let done = recorded.iter().flatten().count();
+                        format!("{name}: {done} of {} runs recorded", recorded.len())
+                    }
+                    Err(e) => format!("{name}: {e:#}"),
+                };
+                print(&(plain(&line) + "\n"))?;
             }
             Ok(())
         }
         ExperimentCommand::Rm(args) => {
             let path = file(&args.store.path, &args.name);
-            read(&args.store.path, &args.name)?;
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+            fs::remove_file(&path).with_context(|| {
+                format!(
+                    "cannot remove {}; see `nfscope experiment list`",
+                    path.display()
+                )
+            })
         }
     }
 }
@@ -154,16 +158,23 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
     let path = file(&args.store.path, &args.name);
     let dir = directory(&args.store.path);
     fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    let mut new = match fs::File::create_new(&path) {
-        Ok(new) => new,
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => bail!(
-            "there is an experiment `{0}` already: choose another name, or remove its plan with `nfscope experiment rm {0}`",
-            args.name
-        ),
-        Err(e) => return Err(e).with_context(|| format!("cannot write {}", path.display())),
-    };
-    new.write_all((serde_json::to_string_pretty(&plan)? + "\n").as_bytes())
-        .and_then(|()| new.sync_all())
+    ensure!(
+        !path.exists(),
+        "there is an experiment `{0}` already: choose another name, or remove its plan with `nfscope experiment rm {0}`",
+        args.name
+    );
+    let old = of_experiment(&args.store.path, &args.name)?;
+    ensure!(
+        old.is_empty(),
+        "baselines of an earlier experiment `{}` are in the store: choose another name, or remove them with `nfscope baseline rm {}`",
+        args.name,
+        old.join(" ")
+    );
+    // Whole or not at all.
+    let half = path.with_extension("new");
+    fs::write(&half, serde_json::to_string_pretty(&plan)? + "\n")
+        .and_then(|()| fs::File::open(&half)?.sync_all())
+        .and_then(|()| fs::rename(&half, &path))
         .with_context(|| format!("cannot write {}", path.display()))?;
     print(&text)?;
     say(&format!(
@@ -171,6 +182,16 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
         args.name
     ));
     Ok(())
+}
+
+/// Names of the baselines that say that they belong to an experiment of this name.
+fn of_experiment(store: &Path, name: &str) -> anyhow::Result<Vec<String>> {
+    if !store.exists() {
+        return Ok(Vec::new());
+    }
+    let of = |e: &Entry| e.metadata.labels.get("experiment").map(String::as_str) == Some(name);
+    let all = Store::open(store)?.list()?.into_iter().filter(of);
+    Ok(all.map(|e| e.metadata.name).collect())
 }
 
 /// The baseline of each run, if it is complete.

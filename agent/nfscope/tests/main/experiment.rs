@@ -23,6 +23,12 @@ fn good(store: &Path, arguments: &[&str]) -> String {
     out
 }
 
+/// The value of a label in the command of a run.
+fn label(next: &str, name: &str) -> String {
+    let (_, rest) = next.split_once(&format!("--label {name}=")).unwrap();
+    rest.split_whitespace().next().unwrap().to_owned()
+}
+
 /// A separate log makes WRITEs ten times as fast, sync=always twice as slow, threads do nothing.
 #[test]
 fn an_experiment_finds_what_its_runs_differ_by() {
@@ -66,6 +72,7 @@ fn an_experiment_finds_what_its_runs_differ_by() {
         r.metadata.labels = [
             ("experiment".to_owned(), "slog".to_owned()),
             ("run".to_owned(), run.to_string()),
+            ("levels".to_owned(), label(&next, "levels")),
         ]
         .into();
         let (code, _, err) = ask(&path, &["analyse", "slog", "--metric", "write:mean"]);
@@ -106,6 +113,13 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     good(&path, &["rm", "slog"]);
     let (code, _, err) = ask(&path, &["next", "slog"]);
     assert!(code == 1 && err.contains("no experiment `slog`"), "{err}");
+    // The recordings stay, and would be runs with other levels in the order of a new plan.
+    let again = ["plan", "slog", "--factor", "log=disk,slog", "--seed", "9"];
+    let (code, _, err) = ask(&path, &again);
+    assert!(
+        code == 1 && err.contains("baselines of an earlier experiment `slog`"),
+        "{err}"
+    );
 }
 
 #[test]
