@@ -78,7 +78,7 @@ pub fn changes(c: &SeriesSet) -> Changes {
         refused: Vec::new(),
     };
     for line in lines {
-        // A window without operations has no latency and is left out.
+        // A window without operations has no latency and is left out; its rate is never zero.
         let at: Vec<usize> = (0..line.values.len())
             .filter(|i| line.values[*i] > 0.0 && line.values[*i].is_finite())
             .collect();
@@ -114,7 +114,11 @@ fn lines(c: &SeriesSet) -> Vec<Line> {
         lines.push(Line {
             what: "operations per second".into(),
             is_rate: true,
-            values: ratio(&all.counts, &c.lengths),
+            // Half an operation more in each window: a logarithm for windows without operations, which an outage has.
+            values: ratio(
+                &all.counts.iter().map(|n| n + 0.5).collect::<Vec<_>>(),
+                &c.lengths,
+            ),
         });
     }
     let mean = |what: String, s: &HistogramSeries| Line {

@@ -30,6 +30,17 @@ pub(crate) enum StandardError {
 }
 
 impl Estimate {
+    /// Stands for none where a logarithm is needed: half an event in all of `of`. A count's logarithm has a variance of about one over
+    /// the count.
+    pub fn half_an_event(of: f64, windows: usize) -> Estimate {
+        Estimate {
+            value: 0.5 / of,
+            dof: windows as f64 - 1.0,
+            stretches: windows as f64,
+            error: StandardError::Log(2f64.sqrt()),
+        }
+    }
+
     /// The interval that covers the true value with this probability.
     pub fn interval(&self, confidence: f64) -> Interval {
         let bounds = self.bounds(confidence);

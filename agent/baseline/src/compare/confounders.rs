@@ -21,17 +21,19 @@ const MOVED: f64 = 0.1;
 const DRIFT: f64 = 1.25;
 
 /// Every difference between the two sides. Of several recordings the first of each side is held against the first of the other,
-/// the second against the second; what is found once is told once.
+/// the second against the second; what an earlier pair has is not told again.
 pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat> {
     let mut all: Vec<Caveat> = Vec::new();
     let pairs = sides.before.len().max(sides.after.len());
+    let reversed = times::is_reversed(sides);
     for i in 0..pairs {
+        let known: Vec<&str> = all.iter().map(|c| c.kind).collect();
         let (before, after) = (
             &sides.before[i.min(sides.before.len() - 1)],
             &sides.after[i.min(sides.after.len() - 1)],
         );
-        for mut caveat in of_two(before, after) {
-            if all.iter().any(|known| known.kind == caveat.kind) {
+        for mut caveat in of_two(before, after, reversed) {
+            if known.contains(&caveat.kind) {
                 continue;
             }
             if pairs > 1 {
@@ -41,14 +43,25 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
             all.push(caveat);
         }
     }
-    let one_a_side = !sides.has_replicates() && options.matching.is_none();
-    if one_a_side && options.between.is_none() && rows.iter().any(|r| r.p.is_some()) {
-        all.push(Caveat {
-            kind: "replicates",
-            text: "one recording on each side: how much two recordings of an unchanged server differ is not in the intervals. Record \
-                   each side three times, or state it with --between"
-                .into(),
-        });
+    let one_each = match options.matching {
+        None if sides.has_replicates() || options.between.is_some() => None,
+        None => Some(
+            "one recording on each side: how much two recordings of an unchanged server differ is not in the intervals. Record \
+             each side three times, or state it with --between"
+                .to_owned(),
+        ),
+        Some(by) if by.is_one_round(sides.before) && by.is_one_round(sides.after) => {
+            let round = by.round();
+            Some(format!(
+                "one {round} on each side: how much two {round}s of an unchanged server differ is not in the intervals. Record more \
+                 {round}s"
+            ))
+        }
+        Some(_) => None,
+    };
+    if let Some(text) = one_each.filter(|_| rows.iter().any(|r| r.p.is_some())) {
+        let kind = "replicates";
+        all.push(Caveat { kind, text });
     }
     if options.primary.is_some() && !rows.iter().any(|r| r.primary) {
         all.push(Caveat {
@@ -60,9 +73,9 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
     all
 }
 
-fn of_two(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
+fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> {
     let mut w = Vec::new();
-    times::find(before, after, &mut |caveat| w.push(caveat));
+    times::find(before, after, reversed, &mut |caveat| w.push(caveat));
     errors::caveats(before, after, &mut |caveat| w.push(caveat));
     let mut say = |kind, text: String| w.push(Caveat { kind, text });
     load(before, after, &mut say);

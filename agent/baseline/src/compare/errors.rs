@@ -7,8 +7,11 @@ use nfscope_model::family as f;
 use nfscope_text::units::percent;
 use std::collections::BTreeMap;
 
-/// Statuses that answer what was asked: that a file does not exist, or exists already, is no failure of the server.
-const ANSWERS: [&str; 4] = ["noent", "exist", "same", "not_same"];
+/// Statuses that answer what was asked, or ask the client to wait: that a file does not exist, or exists already, is no failure of
+/// the server.
+const ANSWERS: [&str; 8] = [
+    "noent", "exist", "same", "not_same", "notempty", "denied", "delay", "jukebox",
+];
 
 /// Most operations whose errors are compared: each additional comparison weakens all tests.
 const MOST: usize = 4;
@@ -32,14 +35,22 @@ pub(super) fn of(c: &SeriesSet, version: &str, op: &str) -> Option<(Vec<f64>, Ve
     Some((failed, all))
 }
 
-/// Per window: calls without a proper answer for this reason.
-pub(super) fn dropped(c: &SeriesSet, reason: &str) -> Option<Vec<f64>> {
-    unless_unmeasured(c, c.numbers(&f::RPC_DROPPED, |[r]| r == reason))
+/// Per window: calls without a proper answer for this reason, and these with all requests that were timed.
+pub(super) fn dropped(c: &SeriesSet, reason: &str) -> Option<(Vec<f64>, Vec<f64>)> {
+    let dropped = unless_unmeasured(c, c.numbers(&f::RPC_DROPPED, |[r]| r == reason))?;
+    let all = requests(c)?.into_iter().zip(&dropped).map(|(a, d)| a + d);
+    let all = all.collect();
+    Some((dropped, all))
 }
 
-/// Per window: calls that clients had sent again and that the server answered from its cache.
-pub(super) fn replays(c: &SeriesSet) -> Option<Vec<f64>> {
-    unless_unmeasured(c, c.numbers(&f::REPLY_CACHE, |[r]| r == "hit"))
+/// Per window: calls that clients had sent again and that the server answered from its cache, and all requests.
+pub(super) fn replays(c: &SeriesSet) -> Option<(Vec<f64>, Vec<f64>)> {
+    let replays = unless_unmeasured(c, c.numbers(&f::REPLY_CACHE, |[r]| r == "hit"))?;
+    Some((replays, requests(c)?))
+}
+
+fn requests(c: &SeriesSet) -> Option<Vec<f64>> {
+    Some(c.histograms(&f::RPC_DURATION, |_| true)?.counts)
 }
 
 /// A series that does not exist where requests were timed counts nothing.

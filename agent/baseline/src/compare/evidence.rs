@@ -8,54 +8,60 @@ use nfscope_stats::{CONFIDENCE, Estimate, Interval, MIN_WINDOWS};
 pub(super) enum Evidence {
     NotMeasured,
     /// Measured in enough windows, and zero in all of them.
-    None,
+    None {
+        /// Half an event, which stands for none where a logarithm is needed.
+        half: Estimate,
+    },
     TooLittle,
+    /// Of several recordings: present in some, absent in others.
+    Mixed,
     Known {
         estimate: Estimate,
-        /// Present in at least half of the windows. Its absence on the other side is then not random.
-        steady: bool,
     },
 }
 
 pub(super) fn known(estimate: Option<Estimate>) -> Evidence {
-    estimate.map_or(Evidence::TooLittle, |estimate| Evidence::Known {
-        estimate,
-        steady: false,
-    })
+    estimate.map_or(Evidence::TooLittle, |estimate| Evidence::Known { estimate })
 }
 
 /// Evidence about the ratio of `y` to `x`, where `y` may be zero.
 pub(super) fn amount(y: &[f64], x: &[f64]) -> Evidence {
-    if y.len() < MIN_WINDOWS || x.iter().sum::<f64>() <= 0.0 {
+    let of = x.iter().sum::<f64>();
+    if y.len() < MIN_WINDOWS || of <= 0.0 {
         return Evidence::TooLittle;
     }
-    let with = y.iter().filter(|y| **y > 0.0).count();
-    match stats::ratio(y, x) {
-        _ if with == 0 => Evidence::None,
-        None => Evidence::TooLittle,
-        Some(estimate) => Evidence::Known {
-            estimate,
-            steady: 2 * with >= y.len(),
-        },
+    if y.iter().all(|y| *y <= 0.0) {
+        return Evidence::None {
+            half: Estimate::half_an_event(of, y.len()),
+        };
     }
+    known(stats::ratio(y, x))
 }
 
 impl Evidence {
     pub(super) fn interval(&self) -> Option<Interval> {
         match self {
-            Evidence::None => Some(Interval {
+            Evidence::None { .. } => Some(Interval {
                 value: 0.0,
                 low: 0.0,
                 high: 0.0,
             }),
-            Evidence::Known { estimate, .. } => Some(estimate.interval(CONFIDENCE)),
-            Evidence::NotMeasured | Evidence::TooLittle => None,
+            Evidence::Known { estimate } => Some(estimate.interval(CONFIDENCE)),
+            Evidence::NotMeasured | Evidence::TooLittle | Evidence::Mixed => None,
         }
     }
 
     pub(super) fn estimate(&self) -> Option<&Estimate> {
         match self {
-            Evidence::Known { estimate, .. } => Some(estimate),
+            Evidence::Known { estimate } => Some(estimate),
+            _ => None,
+        }
+    }
+
+    /// The estimate, or half an event where there was none.
+    pub(super) fn at_least_half(&self) -> Option<&Estimate> {
+        match self {
+            Evidence::Known { estimate } | Evidence::None { half: estimate } => Some(estimate),
             _ => None,
         }
     }
@@ -70,25 +76,10 @@ pub(super) fn of_side(all: &[Evidence]) -> Evidence {
     first(|e| matches!(e, Evidence::NotMeasured))
         .or_else(|| first(|e| matches!(e, Evidence::TooLittle)))
         .or_else(|| {
-            let absent = all.iter().filter(|e| matches!(e, Evidence::None)).count();
-            match absent {
-                0 => None,
-                n if n == all.len() => Some(Evidence::None),
-                // Present in some and absent in others: there is no logarithm of zero.
-                _ => Some(Evidence::TooLittle),
-            }
+            let absent = all.iter().filter(|e| matches!(e, Evidence::None { .. }));
+            // Present in some and absent in others: there is no logarithm of zero.
+            let some = (1..all.len()).contains(&absent.count());
+            some.then_some(Evidence::Mixed)
         })
-        .unwrap_or_else(|| match all {
-            [one] => one.clone(),
-            all => {
-                let steady = all
-                    .iter()
-                    .all(|e| matches!(e, Evidence::Known { steady: true, .. }));
-                let first = all.iter().find_map(Evidence::estimate).cloned();
-                first.map_or(Evidence::TooLittle, |estimate| Evidence::Known {
-                    estimate,
-                    steady,
-                })
-            }
-        })
+        .unwrap_or_else(|| all[0].clone())
 }

@@ -41,6 +41,8 @@ pub(super) fn paragraph(
             {
                 unknown.push(name);
             }
+            // Nothing is said of what was not tested.
+            None if is_untested(rows) => {}
             None if rows.iter().any(|r| r.p.is_some()) => unchanged.push(name),
             None => unknown.push(name),
         }
@@ -65,6 +67,18 @@ pub(super) fn paragraph(
     if !unknown.is_empty() {
         changed.push(format!("Not comparable: {}.", unknown.join(", ")));
     }
+    if is_untested(rows) {
+        let primary: Vec<_> = rows.iter().filter(|r| r.primary).map(named).collect();
+        changed.push(match primary.is_empty() {
+            true => {
+                "The primary quantity could not be tested, and nothing is tested behind it.".into()
+            }
+            false => format!(
+                "No evidence of a change in the primary quantity, {}: nothing is tested behind it.",
+                primary.join(", ")
+            ),
+        });
+    }
     if changed.is_empty() {
         changed.push("There is nothing to compare: one side has too few operations.".into());
     }
@@ -72,6 +86,18 @@ pub(super) fn paragraph(
         changed.push("The work of both sides differs: see the caveats.".into());
     }
     changed.join(" ")
+}
+
+fn is_untested(rows: &[Row]) -> bool {
+    rows.iter().any(|r| r.verdict == Verdict::NotTested)
+}
+
+fn named(row: &Row) -> String {
+    let (of, what) = (
+        labels::subject(&row.subject),
+        labels::quantity(&row.quantity),
+    );
+    format!("{of} {what}")
 }
 
 fn requests(rows: &[Row]) -> impl Iterator<Item = String> {

@@ -11,7 +11,7 @@ use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
 use nfscope_stats as stats;
 use nfscope_stats::{
-    CONFIDENCE, Change, Estimate, MIN_INDEPENDENT_PAIRS, MIN_STRETCHES, MIN_WINDOWS,
+    CONFIDENCE, Change, Estimate, Interval, MIN_INDEPENDENT_PAIRS, MIN_STRETCHES, MIN_WINDOWS,
 };
 use nfscope_text::units::percent;
 
@@ -36,23 +36,29 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         .flat_map(|s| of_subject(sides, s, options))
         .collect();
     correct(&mut all, options);
-    let tested = all.iter().filter(|t| t.change.is_some());
-    let open = tested
-        .filter(|t| t.row.p.is_none_or(|p| p > LEVEL))
-        .count()
-        .max(1);
+    // The primary quantity is a family of its own.
+    let open = |primary: bool| {
+        let family = all.iter().filter(|t| t.row.primary == primary);
+        let open = family.filter(|t| t.row.p.is_some_and(|p| p > LEVEL));
+        open.count().max(1)
+    };
+    let open = [false, true].map(open);
     for t in &mut all {
-        let (Some(change), Some(p)) = (&t.change, t.row.p) else {
+        let Some(p) = t.row.p else {
+            continue;
+        };
+        let Some(change) = &t.change else {
+            t.row.verdict = of_one_side(&t.row, p);
             continue;
         };
         t.row.verdict = verdict(&t.row, change, p, options.min_effect);
         if t.row.verdict == Verdict::NoEvidence {
             // The next step of Holm's procedure has this level.
-            let level = LEVEL / open as f64;
+            let level = LEVEL / open[usize::from(t.row.primary)] as f64;
             let found = change.smallest_found(options.min_effect, level, POWER) - 1.0;
             t.row.finds = Some(found).filter(|f| f.is_finite());
         }
-        contradict(&mut t.row, sides);
+        contradict(&mut t.row, sides, options.min_effect);
     }
     all.into_iter().map(|t| t.row).collect()
 }
@@ -90,7 +96,12 @@ fn correct(all: &mut [Tested], options: &Options) {
     let rest = of(all, false);
     let rest: Vec<usize> = rest.into_iter().filter(|i| !all[*i].row.primary).collect();
     for (i, p) in rest.clone().into_iter().zip(corrected(all, &rest)) {
-        all[i].row.p = Some(p.max(gate));
+        let row = &mut all[i].row;
+        if gate > LEVEL {
+            (row.p, row.verdict) = (None, Verdict::NotTested);
+        } else {
+            row.p = Some(p.max(gate));
+        }
     }
 }
 
@@ -103,8 +114,21 @@ fn verdict(row: &Row, change: &Change, p: f64, min_effect: f64) -> Verdict {
     }
 }
 
+/// The verdict where one side has none at all.
+fn of_one_side(row: &Row, p: f64) -> Verdict {
+    match p <= LEVEL {
+        false => Verdict::NoEvidence,
+        true if is_zero(row.before) => rose(row),
+        true => fell(row),
+    }
+}
+
+fn is_zero(side: Option<Interval>) -> bool {
+    side.is_some_and(|i| i.value == 0.0)
+}
+
 /// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
-fn contradict(row: &mut Row, sides: &Sides) {
+fn contradict(row: &mut Row, sides: &Sides, min_effect: f64) {
     if matches!(row.quantity, Quantity::Rate | Quantity::Share) {
         return;
     }
@@ -117,9 +141,12 @@ fn contradict(row: &mut Row, sides: &Sides) {
         Subject::Requests { version } => share(&|c| errors::share_of_all(c, Some(version))),
         _ => return,
     };
+    // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
+    let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
+    let longer = row.quantity == Quantity::Mean && row.ratio.is_some_and(|r| r.low > of_failures);
     let contradicted = match errors::failures(before, after) {
         Failures::More => row.verdict == Verdict::Better,
-        Failures::Fewer => row.verdict == Verdict::Worse,
+        Failures::Fewer => row.verdict == Verdict::Worse && !longer,
         Failures::Same => false,
     };
     if contradicted {
@@ -147,8 +174,14 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
     for group in sides.earlier {
         let (this, more) = rest.split_at(group.len());
         rest = more;
-        earlier.extend(estimates(this).filter(|group| group.len() > 1));
+        let group: Option<Vec<Estimate>> = match is_count(&of.quantity) {
+            true => this.iter().map(|e| e.at_least_half().cloned()).collect(),
+            false => estimates(this),
+        };
+        earlier.extend(group.filter(|group| group.len() > 1));
     }
+    let replicates = options.matching.is_none() && sides.has_replicates();
+    let several = replicates || before.len() + after.len() > 2;
     let both = [of_side(before), of_side(after)];
     let stretches = |all: &[Evidence]| {
         let each = all.iter().filter_map(Evidence::estimate);
@@ -176,17 +209,78 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
                 change = test(&mut row, sides, &of.windows, &b, &a, &earlier, options);
             }
         }
-        [Evidence::None, Evidence::None] => row.verdict = Verdict::NoEvidence,
-        [Evidence::Known { steady: true, .. }, Evidence::None] => row.verdict = fell(&row),
-        [Evidence::None, Evidence::Known { steady: true, .. }] => row.verdict = rose(&row),
+        [Evidence::None { .. }, Evidence::None { .. }] => row.verdict = Verdict::NoEvidence,
         [Evidence::NotMeasured, _] => row.why = Some("not measured before".into()),
         [_, Evidence::NotMeasured] => row.why = Some("not measured after".into()),
         [Evidence::TooLittle, _] => row.why = Some(too_little("before")),
         [_, Evidence::TooLittle] => row.why = Some(too_little("after")),
-        _ => row.why = Some("absent on one side, and too rare on the other to tell".into()),
+        _ if replicates && is_count(&row.quantity) => {
+            change = of_counts(&mut row, before, after, &earlier, options);
+        }
+        [Evidence::Mixed, _] => row.why = Some(mixed("before")),
+        [_, Evidence::Mixed] => row.why = Some(mixed("after")),
+        [Evidence::None { .. }, _] if several => row.why = Some("absent before".into()),
+        [_, Evidence::None { .. }] if several => row.why = Some("absent after".into()),
+        [Evidence::None { .. }, Evidence::Known { estimate }] => {
+            one_sided(&mut row, &of.windows[1], &of.windows[0], estimate, options);
+        }
+        [Evidence::Known { estimate }, Evidence::None { .. }] => {
+            one_sided(&mut row, &of.windows[0], &of.windows[1], estimate, options);
+        }
     }
-    (row.ratio, row.p) = (change.map(|c| c.ratio).or(row.ratio), change.map(|c| c.p));
+    // After none at all there is no ratio.
+    let ratio = change.map(|c| c.ratio).or(row.ratio);
+    row.ratio = ratio.filter(|_| !is_zero(row.before) && !is_zero(row.after));
+    row.p = change.map(|c| c.p).or(row.p);
     Tested { row, change }
+}
+
+/// The test of what one recording has and the other has not at all: by the windows that have it.
+fn one_sided(row: &mut Row, with: &[f64], none: &[f64], known: &Estimate, options: &Options) {
+    if !known.is_known() {
+        row.verdict = Verdict::Few;
+        row.why = Some(format!(
+            "absent on one side, and {:.0} independent stretches on the other: a verdict needs {MIN_STRETCHES:.0}",
+            known.stretches
+        ));
+        return;
+    }
+    let n = with.len() as f64;
+    let events = with.iter().filter(|v| **v > 0.0).count() as f64;
+    // Windows that resemble each other tell as much as fewer that do not.
+    let independent = events * (known.stretches / n).min(1.0);
+    // Two recordings may differ by what somebody stated: almost always by less than two standard deviations.
+    let between = options.between.unwrap_or(0.0).ln_1p() * 8f64.sqrt();
+    let factor = (1.0 + options.min_effect) * between.exp();
+    row.p = Some(stats::one_sided(
+        independent,
+        n / (n + none.len() as f64),
+        factor,
+    ));
+}
+
+/// The test of counts that some recordings have and others have not: none counts as half an event.
+fn of_counts(
+    row: &mut Row,
+    before: &[Evidence],
+    after: &[Evidence],
+    earlier: &[Vec<Estimate>],
+    options: &Options,
+) -> Option<Change> {
+    let of = |side: &[Evidence]| -> Option<Vec<Estimate>> {
+        side.iter().map(|e| e.at_least_half().cloned()).collect()
+    };
+    let (b, a) = (of(before)?, of(after)?);
+    let none = |side: &[Evidence]| side.iter().all(|e| matches!(e, Evidence::None { .. }));
+    let shown = (row.before, row.after);
+    let r = replicated(row, &b, &a, earlier, options)?;
+    if none(before) {
+        row.before = shown.0;
+    }
+    if none(after) {
+        row.after = shown.1;
+    }
+    Some(r)
 }
 
 /// The estimates of all of these; `None` if one has none.
@@ -206,7 +300,11 @@ fn test(
 ) -> Option<Change> {
     if let Some(by) = options.matching {
         let hidden = before[0].hidden() + after[0].hidden();
-        let pairs = matching::pairs(sides, windows, by);
+        let Some(pairs) = matching::pairs(sides, windows, by) else {
+            row.why =
+                Some("zero in an hour of one side, and not in the same hour of the other".into());
+            return None;
+        };
         let change = stats::paired(&pairs, hidden, options.min_effect);
         let known = change.filter(|(_, independent)| *independent >= MIN_INDEPENDENT_PAIRS);
         if known.is_none() {
@@ -220,15 +318,8 @@ fn test(
         row.ratio = change.map(|(c, _)| c.ratio);
         return known.map(|(c, _)| c);
     }
-    if let Some(r) = stats::replicated(before, after, earlier, options.min_effect) {
-        (row.before, row.after) = (Some(r.before), Some(r.after));
-        let find = r.recordings_to_find(LARGE, options.min_effect, POWER);
-        row.components = Some(Components {
-            within: r.within.sqrt(),
-            between: r.between.sqrt(),
-            recordings_to_find: find,
-        });
-        return Some(r.change);
+    if let Some(change) = replicated(row, before, after, earlier, options) {
+        return Some(change);
     }
     let (b, a) = (&before[0], &after[0]);
     let change = stats::change(b, a, options.min_effect, options.between.unwrap_or(0.0));
@@ -244,16 +335,40 @@ fn test(
     None
 }
 
-/// True where a rise is bad whatever the reason.
-fn is_failure(subject: &Subject) -> bool {
-    matches!(
-        subject,
+/// The test of several recordings; `None` if nothing tells how much they vary.
+fn replicated(
+    row: &mut Row,
+    before: &[Estimate],
+    after: &[Estimate],
+    earlier: &[Vec<Estimate>],
+    options: &Options,
+) -> Option<Change> {
+    let r = stats::replicated(before, after, earlier, options.min_effect)?;
+    (row.before, row.after) = (Some(r.before), Some(r.after));
+    row.components = Some(Components {
+        within: r.within.sqrt(),
+        between: r.between.sqrt(),
+        recordings_to_find: r.recordings_to_find(LARGE, options.min_effect, POWER),
+    });
+    Some(r.change)
+}
+
+/// True for sums of events, of which half a one is meaningful.
+fn is_count(quantity: &Quantity) -> bool {
+    matches!(quantity, Quantity::Rate | Quantity::Share)
+}
+
+/// True where a rise is bad whatever the reason: the share that failed. More failures per second may be those of more load.
+fn is_failure(row: &Row) -> bool {
+    let failure = matches!(
+        row.subject,
         Subject::Errors { .. } | Subject::Dropped { .. } | Subject::Replays
-    )
+    );
+    failure && row.quantity == Quantity::Share
 }
 
 fn is_neutral(row: &Row) -> bool {
-    matches!(row.quantity, Quantity::Rate | Quantity::Share) && !is_failure(&row.subject)
+    matches!(row.quantity, Quantity::Rate | Quantity::Share) && !is_failure(row)
 }
 
 fn fell(row: &Row) -> Verdict {
@@ -268,6 +383,10 @@ fn rose(row: &Row) -> Verdict {
         true => Verdict::More,
         false => Verdict::Worse,
     }
+}
+
+fn mixed(side: &str) -> String {
+    format!("present in some of the recordings {side}, and absent in others")
 }
 
 fn too_little(side: &str) -> String {

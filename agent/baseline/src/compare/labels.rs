@@ -107,6 +107,7 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
         Verdict::Small => "too small",
         Verdict::Few => "few",
         Verdict::NotComparable => "not comparable",
+        Verdict::NotTested => "not tested",
     }
 }
 

@@ -15,24 +15,51 @@ impl Match {
             Match::Weekday => 7 * 24,
         }
     }
+
+    /// What a round is called.
+    pub(super) fn round(self) -> &'static str {
+        match self {
+            Match::Hour => "day",
+            Match::Weekday => "week",
+        }
+    }
+
+    /// True if this side has hardly more than one round: how much rounds differ is not known from it.
+    pub(super) fn is_one_round(self, side: &[SeriesSet]) -> bool {
+        let seconds: f64 = side.iter().map(SeriesSet::seconds).sum();
+        seconds < 1.5 * 3600.0 * self.hours() as f64
+    }
 }
 
 /// The differences of logarithms, after less before, of every hour that both sides have; in the order of hours. A side that has an
-/// hour more than once enters with the mean of it.
-pub(super) fn pairs(sides: &Sides, windows: &[Vec<f64>], by: Match) -> Vec<f64> {
+/// hour more than once enters with the mean of it. `None` if an hour is zero at one time and not at the other: a zero has no logarithm,
+/// and without that hour a change might be missed.
+pub(super) fn pairs(sides: &Sides, windows: &[Vec<f64>], by: Match) -> Option<Vec<f64>> {
     let (before, rest) = windows.split_at(sides.before.len());
     let before = hours(sides.before, before, by);
     let after = hours(sides.after, &rest[..sides.after.len()], by);
-    let both = before.iter().filter_map(|(hour, b)| {
-        let a = after.get(hour)?;
-        Some(a - b)
-    });
-    both.collect()
+    let both = before
+        .iter()
+        .filter_map(|(hour, b)| Some((b, after.get(hour)?)));
+    both.filter(|(b, a)| b.n + a.n > 0.0)
+        .map(|(b, a)| {
+            let usable = b.zeros + a.zeros == 0.0;
+            usable.then(|| a.logarithms / a.n - b.logarithms / b.n)
+        })
+        .collect()
 }
 
-/// The mean logarithm of each hour.
-fn hours(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> BTreeMap<i64, f64> {
-    let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+/// What one side has of an hour.
+#[derive(Default)]
+struct Hour {
+    logarithms: f64,
+    n: f64,
+    zeros: f64,
+}
+
+/// What one side has of each hour.
+fn hours(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> BTreeMap<i64, Hour> {
+    let mut sums: BTreeMap<i64, Hour> = BTreeMap::new();
     for (c, values) in side.iter().zip(windows) {
         for (begin, value) in c.begins.iter().zip(values) {
             let at = c.metadata.began_ms + (begin * 1e3) as i64;
@@ -40,11 +67,12 @@ fn hours(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> BTreeMap<i64, f
             let hour = at.div_euclid(HOUR_MS).rem_euclid(by.hours());
             if *value > 0.0 && value.is_finite() {
                 let sum = sums.entry(hour).or_default();
-                *sum = (sum.0 + value.ln(), sum.1 + 1.0);
+                sum.logarithms += value.ln();
+                sum.n += 1.0;
+            } else if *value == 0.0 {
+                sums.entry(hour).or_default().zeros += 1.0;
             }
         }
     }
-    sums.into_iter()
-        .map(|(hour, (sum, n))| (hour, sum / n))
-        .collect()
+    sums
 }

@@ -28,10 +28,19 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
         }
         None => "",
     };
+    let earlier: Vec<_> = sides.earlier.iter().flatten().collect();
+    let earlier: Vec<_> = earlier.iter().map(|c| c.metadata.name.as_str()).collect();
+    let from = match earlier.is_empty() {
+        true => String::new(),
+        false => format!(
+            " How much recordings differ is known from earlier ones: {}.",
+            earlier.join(", ")
+        ),
+    };
     let mut all = vec![format!(
         "A verdict reports a change by more than {}. {order}The probability that at least one of the {compared} verdicts reports a \
          change where there is none is at most 5 % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
-         comparisons. FINDS is the smallest change that four of five such comparisons would have found.",
+         comparisons. FINDS is the smallest change that four of five such comparisons would have found.{from}",
         percent(options.min_effect)
     )];
     if options.matching.is_some() {

@@ -58,12 +58,12 @@ pub(super) fn of(all: &[&SeriesSet], subject: &Subject) -> Vec<InAll> {
                 errors::of(c, version, op)
             }));
         }
-        Subject::Dropped { reason } => rows.push(ratios(Quantity::Rate, all, |_, c| {
-            Some((errors::dropped(c, reason)?, c.lengths.clone()))
+        Subject::Dropped { reason } => rows.push(ratios(Quantity::Share, all, |_, c| {
+            errors::dropped(c, reason)
         })),
-        Subject::Replays => rows.push(ratios(Quantity::Rate, all, |_, c| {
-            Some((errors::replays(c)?, c.lengths.clone()))
-        })),
+        Subject::Replays => {
+            rows.push(ratios(Quantity::Share, all, |_, c| errors::replays(c)));
+        }
     }
     rows
 }

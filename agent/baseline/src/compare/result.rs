@@ -101,6 +101,8 @@ pub enum Verdict {
     Few,
     /// Too few values, or not measured on one side.
     NotComparable,
+    /// Behind a primary quantity that was not found, or could not be tested.
+    NotTested,
 }
 
 /// One quantity before and after.

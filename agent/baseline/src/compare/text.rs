@@ -86,7 +86,9 @@ fn table(out: &mut String, rows: &[Row], colors: bool) {
             let code = match row.verdict {
                 Verdict::Better => Some("32"),
                 Verdict::Worse => Some("31"),
-                Verdict::NoEvidence | Verdict::Small | Verdict::Few => Some("2"),
+                Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotTested => {
+                    Some("2")
+                }
                 Verdict::More | Verdict::Less | Verdict::NotComparable => None,
             };
             print(out, &cells(row), &wide, code.filter(|_| colors));

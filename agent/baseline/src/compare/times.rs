@@ -1,6 +1,7 @@
 //! Whether two recordings are of the right times: order, overlap, hours and weekdays.
 
 use crate::compare::result::Caveat;
+use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
 
 const DAY_MS: i64 = 86_400_000;
@@ -26,7 +27,20 @@ fn span(c: &SeriesSet) -> (i64, i64) {
     )
 }
 
-pub(super) fn find(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(Caveat)) {
+/// True if every recording before began later than every one after. Sides that took turns have no wrong order.
+pub(super) fn is_reversed(sides: &Sides) -> bool {
+    let begins = |side: &[SeriesSet]| -> Vec<i64> { side.iter().map(|c| span(c).0).collect() };
+    let first = begins(sides.before).into_iter().min();
+    let last = begins(sides.after).into_iter().max();
+    first > last
+}
+
+pub(super) fn find(
+    before: &SeriesSet,
+    after: &SeriesSet,
+    reversed: bool,
+    say: &mut impl FnMut(Caveat),
+) {
     let mut say = |kind, text: &str| {
         say(Caveat {
             kind,
@@ -50,7 +64,7 @@ pub(super) fn find(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(C
             "overlap",
             "the recordings overlap in time: what both measured is compared with itself",
         );
-    } else if b.0 > a.0 {
+    } else if reversed {
         say(
             "order",
             "the side called before was recorded after the other: exchange the names, or read every change the other way round",

@@ -64,15 +64,15 @@ Examples:
 
 Two recordings of an unchanged server differ, and one recording on each side
 cannot tell by how much. Record each side several times: the recording is then
-the unit. With one on each side nfscope takes the difference from two or more
-earlier recordings of that host with the same labels, or from --between. Where
-it knows neither, a caveat says so.
+the unit. With one on each side nfscope takes the difference from earlier
+recordings of that host with the same labels, at least five, or from --between.
+Where it knows neither, a caveat says so.
 
 The comparison covers operations with 2 % or more of all operations' time,
 failures, calls without an answer, requests, their wait for a thread, waits for
 each log, and synchronous writes.
 Verdicts:
-  better, worse   shorter, longer than before; fewer, more failures
+  better, worse   shorter, longer than before; a smaller, larger share failed
   more, less      a change that is neither good nor bad in itself
   no evidence     the change may be chance; FINDS is the smallest change that
                   four of five such comparisons would have found
@@ -80,6 +80,7 @@ Verdicts:
   few             too few independent stretches of time for a verdict
   not comparable  too few values, not measured on one side, or shorter only
                   because more operations failed
+  not tested      behind --primary, which was not found
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
 and recordings differ by no more than they or --between say, the probability of
 any false verdict is at most 5 %. The interval beside a change is not corrected.
@@ -101,8 +102,8 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             sync_writes) with version, op, reason, fs or volume; what (rate,
             mean, quantile, phase, share) with percent or phase; before, after
             and ratio {value low high}; p (corrected); verdict (better, worse,
-            more, less, no_evidence, small, few, not_comparable); why, where
-            there is no verdict; primary; finds (0.1 for 10 %); stretches
+            more, less, no_evidence, small, few, not_comparable, not_tested);
+            why, where there is no verdict; primary; finds (0.1 for 10 %); stretches
             [before, after]; components {within between recordings_to_find}
   next, method, left_out
             lists of sentences and of operations";
@@ -273,7 +274,12 @@ pub struct CompareArgs {
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub primary: Option<Metric>,
     /// Pair each hour with the same hour of the day or of the week
-    #[arg(long = "match", value_name = "UNIT", value_enum)]
+    #[arg(
+        long = "match",
+        value_name = "UNIT",
+        value_enum,
+        conflicts_with = "between"
+    )]
     pub matching: Option<MatchUnit>,
     /// Exit with 4 if a verdict is this
     #[arg(long, value_name = "VERDICT", value_enum)]

@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 /// Most earlier recordings of one side that are read for what recordings differ by: a day of each takes a second.
 const MOST_EARLIER: usize = 8;
 
+/// Fewer degrees of freedom of earlier recordings are not pooled: they hardly tell what recordings differ by.
+const LEAST_FREEDOM: usize = 4;
+
 /// Compares; returns the exit code.
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     let store = Store::open(&args.store.path)?;
@@ -120,14 +123,20 @@ fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<
     let one_a_side = before.len() == 1 && after.len() == 1;
     let mut earlier = Vec::new();
     if one_a_side && args.between.is_none() && args.matching.is_none() && slices.0.is_none() {
+        let began = |e: &Entry| e.metadata.began_ms;
+        let first = began(&before[0]).min(began(&after[0]));
         for side in [&before[0], &after[0]] {
-            let group = alike(side, entries, &[name(&before[0]), name(&after[0])]);
+            let group = alike(side, entries, first);
             if group.len() > 1 {
                 earlier.push(parts(group, None));
             }
             if before[0].metadata.labels == after[0].metadata.labels {
                 break;
             }
+        }
+        let freedom: usize = earlier.iter().map(|group| group.len() - 1).sum();
+        if freedom < LEAST_FREEDOM {
+            earlier.clear();
         }
     }
     Ok(Plan {
@@ -142,8 +151,9 @@ fn parts(entries: Vec<Entry>, slice: Option<Slice>) -> Vec<Part> {
     each.map(|entry| Part { entry, slice }).collect()
 }
 
-/// Other recordings of this host with the same labels, the latest ones: nothing that somebody labelled differs between them.
-fn alike(of: &Entry, entries: &[Entry], compared: &[String]) -> Vec<Entry> {
+/// Recordings of this host with the same labels that began before the first compared one, the latest of them: nothing that
+/// somebody labelled differs between them. Later ones may come after another change.
+fn alike(of: &Entry, entries: &[Entry], first_ms: i64) -> Vec<Entry> {
     let (labels, host) = (&of.metadata.labels, &of.metadata.host);
     if labels.is_empty() {
         return Vec::new();
@@ -152,9 +162,10 @@ fn alike(of: &Entry, entries: &[Entry], compared: &[String]) -> Vec<Entry> {
         e.metadata.labels == *labels
             && e.metadata.host == *host
             && e.state == State::Complete
-            && !compared.contains(&e.metadata.name)
+            && e.metadata.began_ms < first_ms
     };
-    let all: Vec<_> = entries.iter().filter(same).cloned().collect();
+    let mut all: Vec<_> = entries.iter().filter(same).cloned().collect();
+    all.sort_by_key(|e| e.metadata.began_ms);
     all[all.len().saturating_sub(MOST_EARLIER)..].to_vec()
 }
 

@@ -60,7 +60,12 @@ fn failures_are_worse_however_fast_they_are() {
     let failures = rows(&c, |s| matches!(s, Subject::Errors { .. }));
     assert_eq!(failures.len(), 2);
     for row in failures {
-        assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+        // More failures per second may be those of more load: the share is judged.
+        let wanted = match row.quantity {
+            Quantity::Share => Verdict::Worse,
+            _ => Verdict::More,
+        };
+        assert_eq!(row.verdict, wanted, "{row:?}");
     }
     assert!(
         c.headline
@@ -92,11 +97,75 @@ fn failures_are_worse_however_fast_they_are() {
     );
     let worse = |r: &&Row| r.verdict == Verdict::Worse;
     assert_eq!(back.rows.iter().filter(worse).count(), 0);
+    // Failures took no time. That they ended explains a mean that is five thirds of what it was, and no more.
+    let slower = recording("slower", 1, 150, &writes(DISKS * 3.0));
+    let mean = write_row(&plain(&after, &slower), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
     // A file that does not exist is an answer.
     let mut answered = after.clone();
     answered.series.last_mut().unwrap().labels[2] = "noent".into();
     let c = plain(&before, &answered);
     assert_eq!(rows(&c, |s| matches!(s, Subject::Errors { .. })).len(), 0);
+}
+
+/// A recording whose failures are left in these windows only.
+fn failing_in(name: &str, seed: u64, fails: impl Fn(usize) -> bool) -> Recording {
+    let mut r = failing(&recording(name, seed, 150, &writes(DISKS)), 0.05);
+    let errors = r.series.last().unwrap().id;
+    for (i, w) in r.windows.iter_mut().enumerate() {
+        if !fails(i) {
+            w.samples.retain(|(id, _)| *id != errors);
+        }
+    }
+    r
+}
+
+fn share_of_failures(c: &Comparison) -> Row {
+    let all = rows(c, |s| matches!(s, Subject::Errors { .. }));
+    let share = all.into_iter().find(|r| r.quantity == Quantity::Share);
+    share.unwrap().clone()
+}
+
+/// One side has none at all: windows, or recordings, tell whether that is chance.
+#[test]
+fn failures_on_one_side_only_are_tested() {
+    let never = recording("never", 21, 150, &writes(DISKS));
+    let sporadic = |seed| failing_in("sporadic", seed, |i| (i * i + i / 3) % 7 < 2);
+    let row = share_of_failures(&plain(&never, &sporadic(22)));
+    assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+    assert!(row.p.unwrap() < 0.001 && row.ratio.is_none(), "{row:?}");
+    let row = share_of_failures(&plain(&sporadic(22), &never));
+    assert_eq!(row.verdict, Verdict::Better, "{row:?}");
+    // Two windows, or one burst of many, are no evidence.
+    let rare = failing_in("rare", 23, |i| i == 30 || i == 100);
+    let row = share_of_failures(&plain(&never, &rare));
+    assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
+    let burst = failing_in("burst", 24, |i| (50..80).contains(&i));
+    let row = share_of_failures(&plain(&never, &burst));
+    assert!(row.verdict != Verdict::Worse, "{row:?}");
+    // Where few windows are independent there is no verdict, however steady they are.
+    let short = failing(&recording("short", 25, 12, &writes(DISKS)), 0.4);
+    let row = share_of_failures(&plain(&recording("a", 26, 12, &writes(DISKS)), &short));
+    assert_eq!(row.verdict, Verdict::Few, "{row:?}");
+    // A closed gate holds back failures, too.
+    let options = Options {
+        primary: Some(target_metric::parse("write:rate").unwrap()),
+        ..Options::default()
+    };
+    let c = compare(std::slice::from_ref(&never), &[sporadic(22)], &options);
+    let row = share_of_failures(&c);
+    assert!(row.verdict != Verdict::Worse, "{row:?}");
+    // Of several recordings one without failures is one that had none, not one that had too few windows.
+    let quiet = |n: u64| (0..n).map(|i| recording("quiet", 30 + i, 150, &writes(DISKS)));
+    let before: Vec<_> = quiet(4).collect();
+    let after: Vec<_> = (0..4).map(|i| sporadic(40 + i)).collect();
+    let row = share_of_failures(&compare(&before, &after, &Options::default()));
+    assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+    assert!(row.components.is_some() && row.ratio.is_none(), "{row:?}");
+    let mut one = before.clone();
+    one[0] = sporadic(50);
+    let row = share_of_failures(&compare(&before, &one, &Options::default()));
+    assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
 }
 
 /// Recordings of one server that differ by 10 % from run to run.
@@ -186,9 +255,38 @@ fn one_question_is_asked_first() {
     for row in c.rows.iter().filter(|r| r.p.is_some()) {
         assert!(row.p >= rate.p, "{row:?}");
     }
+    let closed = |c: &Comparison| {
+        for row in c
+            .rows
+            .iter()
+            .filter(|r| !r.primary && r.verdict != Verdict::Few)
+        {
+            assert_eq!(row.verdict, Verdict::NotTested, "{row:?}");
+            assert!(row.p.is_none() && row.finds.is_none(), "{row:?}");
+        }
+        assert!(
+            c.headline.contains("nothing is tested behind it"),
+            "{}",
+            c.headline
+        );
+        assert!(
+            !c.headline.contains("latency of operations"),
+            "{}",
+            c.headline
+        );
+    };
+    closed(&c);
+    // The primary quantity has the whole level: what it would have found is less than among all others.
+    let finds = |c: &Comparison| write_row(c, &Quantity::Rate).finds.unwrap();
+    assert!(
+        finds(&c) < finds(&ask(None)),
+        "{} {}",
+        finds(&c),
+        finds(&ask(None))
+    );
     let c = ask(Some("read:p99"));
     assert!(kinds(&c).contains(&"primary"));
-    assert!(c.rows.iter().all(|r| r.p.is_none_or(|p| p == 1.0)));
+    closed(&c);
 }
 
 #[test]
@@ -281,6 +379,14 @@ fn the_wrong_times_are_told() {
     let week = 7 * 24;
     assert_eq!(of(&shifted(week)), ["replicates"]);
     assert!(of(&shifted(-week)).contains(&"order".to_owned()));
+    // Sides that took turns have no wrong order, whichever was first.
+    let (earlier, later) = (shifted(-week), shifted(week));
+    let turns = compare(
+        std::slice::from_ref(&a),
+        &[earlier, later],
+        &Options::default(),
+    );
+    assert!(!kinds(&turns).contains(&"order"), "{:?}", turns.caveats);
     assert!(of(&shifted(5)).contains(&"hours".to_owned()));
     assert!(!of(&shifted(1)).contains(&"hours".to_owned()));
     // That day was a Saturday.
@@ -321,6 +427,11 @@ fn whole_days_are_compared_hour_by_hour() {
             &options,
         );
         matched += u32::from(write_row(&c, &Quantity::Mean).verdict == Verdict::Worse);
+        let caveat = c.caveats.iter().find(|w| w.kind == "replicates").unwrap();
+        assert!(
+            caveat.text.starts_with("one day on each side"),
+            "{caveat:?}"
+        );
         whole += u32::from(write_row(&plain(&a, &b), &Quantity::Mean).verdict == Verdict::Worse);
         let [a, b] = days(100 + 2 * i, 1.0);
         let sides = [&a, &b].map(hourly);
@@ -371,10 +482,26 @@ fn recordings_are_named_in_every_way() {
     assert_eq!(by_name["rows"], json(&["--by", "disks"])["rows"]);
     assert_eq!(by_name["rows"], json(&["--by", "disks=hdd,ssd"])["rows"]);
     assert!(by_name["rows"][0]["components"]["between"].is_f64());
-    // One a side, and two others of each label tell how much recordings differ.
+    // One a side: two others of each label are too few to tell how much recordings differ, and later ones tell nothing.
+    for (before, after) in [("hdd-2", "ssd-2"), ("hdd-0", "ssd-0")] {
+        let one = json(&[before, after]);
+        assert!(one["rows"][0]["components"].is_null());
+        assert!(one["caveats"].to_string().contains("replicates"));
+    }
+    let mut store = Store::create(&path).unwrap();
+    for mut r in runs("old", 10, 5, 0.03, DISKS) {
+        r.metadata.labels = [("disks".to_owned(), "hdd".to_owned())].into();
+        store.put(&r).unwrap();
+    }
+    drop(store);
     let one = json(&["hdd-0", "ssd-0"]);
     assert!(one["rows"][0]["components"].is_object());
     assert!(!one["caveats"].to_string().contains("replicates"));
+    let method = one["method"][0].as_str().unwrap();
+    assert!(
+        method.contains("earlier ones: old-0, old-1, old-2, old-3, old-4."),
+        "{method}"
+    );
     let parts = json(&["day", "--before", "+0s..+2h", "--after", "+2h..+4h"]);
     let mean = |side: &str| parts["rows"][1][side]["value"].as_f64().unwrap();
     assert!(
@@ -397,6 +524,9 @@ fn recordings_are_named_in_every_way() {
     let worse = |a: &str, b: &str| ask(&path, &["compare", a, b, "--fail-on", "worse"]).0;
     assert_eq!(worse("ssd-0,ssd-1,ssd-2", "hdd-0,hdd-1,hdd-2"), 4);
     assert_eq!(worse("hdd-0,hdd-1,hdd-2", "ssd-0,ssd-1,ssd-2"), 0);
+    let both = ["--match", "hour", "--between", "5%"];
+    let (code, _, err) = ask(&path, &[&["compare", "hdd-0", "ssd-0"][..], &both].concat());
+    assert!(code != 0 && err.contains("cannot be used with"), "{err}");
     for (arguments, why) in [
         (&["hdd-0", "hdd-0"][..], "compared with itself"),
         (&["--by", "shelf"], "has 0 values"),

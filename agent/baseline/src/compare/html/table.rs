@@ -92,6 +92,6 @@ fn mark(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::Less => ("less", "▼"),
         Verdict::NoEvidence => ("none", "○"),
         Verdict::Small => ("none", "≈"),
-        Verdict::Few | Verdict::NotComparable => ("none", "–"),
+        Verdict::Few | Verdict::NotComparable | Verdict::NotTested => ("none", "–"),
     }
 }

@@ -58,7 +58,7 @@ pub(in crate::compare::html) fn draw(rows: &[Row], min_effect: f64) -> Option<Ma
     let changed = shown.iter().filter(|r| {
         !matches!(
             r.verdict,
-            Verdict::NoEvidence | Verdict::Small | Verdict::Few
+            Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotTested
         )
     });
     let words = format!(
@@ -93,6 +93,10 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::More | Verdict::Less => "neutral",
-        Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotComparable => "nothing",
+        Verdict::NoEvidence
+        | Verdict::Small
+        | Verdict::Few
+        | Verdict::NotComparable
+        | Verdict::NotTested => "nothing",
     }
 }
