@@ -8,13 +8,16 @@ const BATCHES: usize = 20;
 /// Closer to 1 the correction would be a guess.
 const MAX_AUTOCORRELATION: f64 = 0.97;
 const MAX_BATCH_AUTOCORRELATION: f64 = 0.9;
+/// Standard errors above the estimated autocorrelation at which it is taken for counting stretches: nine of ten series are less
+/// correlated than that.
+const UPPER: f64 = 1.28;
 
 /// How precisely a sum over windows is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SumError {
     /// Its standard error.
     pub error: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of that; never less than one.
     pub dof: f64,
     /// How many independent windows would know as much; a cautious estimate.
     pub stretches: f64,
@@ -29,6 +32,8 @@ pub(crate) struct SumError {
 ///   60, 1992).
 /// - The correlation that remains between batches widens the error by sqrt((1 + r) / (1 - r)), as in N-Skart (A. Tafazzoli et
 ///   al., Performance of Skart, INFORMS J. on Computing 23, 2011).
+/// - The variation of so many independent stretches has one degree of freedom less than there are stretches, however many
+///   batches they are cut into. Student's t with these makes the intervals of short or correlated series wide enough.
 pub(crate) fn error_of_sum(z: &[f64]) -> SumError {
     let n = z.len() as f64;
     let autocorrelation = bias_corrected(z).min(MAX_AUTOCORRELATION);
@@ -51,20 +56,18 @@ pub(crate) fn error_of_sum(z: &[f64]) -> SumError {
     let r = bias_corrected(&sums).min(MAX_BATCH_AUTOCORRELATION);
     let of_window = variance / size as f64 * (1.0 + r) / (1.0 - r);
     let error = (n * of_window).sqrt() / (1.0 - autocorrelation);
+    let stretches = stretches(z, error);
     SumError {
         error,
-        dof: k - 1.0,
-        stretches: stretches(z, error),
+        dof: (k - 1.0).min(stretches - 1.0).max(1.0),
+        stretches,
     }
 }
 
-/// How many independent windows would give this standard error of the sum. Where windows are few, their correlation is known
-/// badly: it is taken at the upper end of what they allow (one standard error above the estimate).
+/// How many independent windows would give this standard error of the sum.
 fn stretches(z: &[f64], error: f64) -> f64 {
     let n = z.len() as f64;
-    let r = bias_corrected(z);
-    let r = (r + ((1.0 - r * r).max(0.0) / n).sqrt()).min(MAX_AUTOCORRELATION);
-    let by_correlation = n * (1.0 - r) / (1.0 + r);
+    let by_correlation = n * independent_share(z);
     let mean = z.iter().sum::<f64>() / n;
     let square: f64 = z.iter().map(|z| (z - mean).powi(2)).sum();
     let by_error = n * square / (error * error);
@@ -73,4 +76,13 @@ fn stretches(z: &[f64], error: f64) -> f64 {
         // No window differs from another.
         false => by_correlation,
     }
+}
+
+/// Independent windows for each of these, by the correlation of neighbours. Where windows are few, it is known badly, and taken at the
+/// upper end of what they allow.
+pub(crate) fn independent_share(z: &[f64]) -> f64 {
+    let r = bias_corrected(z);
+    let above = UPPER * ((1.0 - r * r).max(0.0) / z.len() as f64).sqrt();
+    let r = (r + above).min(MAX_AUTOCORRELATION);
+    (1.0 - r) / (1.0 + r)
 }

@@ -6,9 +6,9 @@ use crate::quantile_interval::QuantileError;
 /// With fewer windows their variation cannot be estimated.
 pub const MIN_WINDOWS: usize = 10;
 
-/// With fewer independent stretches an interval does not hold as often as it says. [`Estimate::is_known`] tells; a simulation in
-/// the tests keeps the number.
-pub const MIN_STRETCHES: f64 = 12.0;
+/// With fewer independent stretches there is no verdict: how much they vary is hardly known, and an interval that holds is too
+/// wide to be of use. [`Estimate::is_known`] tells.
+pub const MIN_STRETCHES: f64 = 3.0;
 
 /// A value with its standard error.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,9 @@ pub struct Estimate {
     pub dof: f64,
     /// How many independent windows would tell as much: windows that resemble each other count as fewer.
     pub stretches: f64,
+    /// The same for its lower end alone. No higher quantile is below the median, so that of the p99 of two slow windows the lower end
+    /// is known from all of them.
+    pub(crate) stretches_below: f64,
     pub(crate) error: StandardError,
 }
 
@@ -37,6 +40,7 @@ impl Estimate {
             value: 0.5 / of,
             dof: windows as f64 - 1.0,
             stretches: windows as f64,
+            stretches_below: windows as f64,
             error: StandardError::Log(2f64.sqrt()),
         }
     }
@@ -68,20 +72,25 @@ impl Estimate {
         }
     }
 
-    /// Standard error of its logarithm; for a quantile derived from its 95 % interval.
+    /// Standard error of its logarithm; for a quantile derived from its 95 % interval, without what its bucket hides.
     pub fn log_error(&self) -> f64 {
         match self.error {
             StandardError::Log(se) => se,
             StandardError::Quantile(_) => {
-                let i = self.interval(CONFIDENCE);
-                (i.high / i.low).ln() / 2.0 / students_t(CONFIDENCE, self.dof)
+                let b = self.bounds(CONFIDENCE);
+                (b.high / b.low).ln() / 2.0 / students_t(CONFIDENCE, self.dof)
             }
         }
     }
 
-    /// True if there are enough independent stretches for the interval to hold.
+    /// True if there are enough independent stretches for a verdict.
     pub fn is_known(&self) -> bool {
         self.stretches >= MIN_STRETCHES
+    }
+
+    /// True if there are enough independent stretches for a verdict that rests on the lower end of the interval.
+    pub fn is_known_from_below(&self) -> bool {
+        self.stretches_below >= MIN_STRETCHES
     }
 
     /// How far the value may be off within its bucket, as a difference of logarithms; more windows do not reduce it.

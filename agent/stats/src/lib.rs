@@ -41,4 +41,4 @@ pub use multiple_comparisons::holm;
 pub use one_sided::one_sided;
 pub use quantile::{quantile, quantile_of};
 pub use ratio::ratio;
-pub use replicates::{MIN_INDEPENDENT_PAIRS, Replicated, paired, replicated};
+pub use replicates::{Replicated, paired, replicated};

@@ -1,7 +1,5 @@
 //! When to look whether enough is known, and when to believe it.
 
-use crate::estimate::MIN_STRETCHES;
-
 /// Ends a measurement when an interval is narrow enough, at looks that lie ever further apart.
 ///
 /// Whoever looks after every window stops at the first interval that is narrow by luck, and such intervals hold less often than
@@ -32,6 +30,9 @@ const fn after(look: usize) -> usize {
 /// The first look at runs of a load, each of which takes as long as many windows and begins anew.
 const FIRST_RUNS: usize = 10;
 
+/// Independent runs below which a look never ends a measurement.
+const MIN_RUN_STRETCHES_TO_STOP: f64 = 10.0;
+
 /// Runs without which a measurement never ends.
 pub const MIN_RUNS_TO_STOP: usize = after(FIRST_RUNS);
 
@@ -50,7 +51,7 @@ impl Looks {
         Looks {
             next: FIRST_RUNS,
             agreed: 0,
-            stretches: MIN_STRETCHES,
+            stretches: MIN_RUN_STRETCHES_TO_STOP,
         }
     }
 

@@ -17,6 +17,7 @@ pub fn ratio(y: &[f64], x: &[f64]) -> Option<Estimate> {
         value,
         dof: sum.dof,
         stretches: sum.stretches,
+        stretches_below: sum.stretches,
         error: StandardError::Log(sum.error / all_y),
     })
 }

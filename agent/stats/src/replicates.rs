@@ -12,9 +12,6 @@ use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 /// With fewer pairs nothing is said of their variation.
 const MIN_PAIRS: usize = 6;
 
-/// With fewer independent pairs their interval does not hold; a simulation in the tests keeps the number.
-pub const MIN_INDEPENDENT_PAIRS: f64 = 6.0;
-
 /// What replicates tell of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Replicated {
@@ -31,8 +28,15 @@ pub struct Replicated {
 }
 
 impl Replicated {
-    /// Recordings on each side that find a change by this factor with this power.
-    pub fn recordings_to_find(&self, factor: f64, min_effect: f64, power: f64) -> Option<f64> {
+    /// Recordings on each side that find a change by this factor with this power, in a two-sided test at this level. `None` where a
+    /// histogram bucket hides such a change, or no reasonable number finds it.
+    pub fn recordings_to_find(
+        &self,
+        factor: f64,
+        min_effect: f64,
+        level: f64,
+        power: f64,
+    ) -> Option<f64> {
         let effect = (factor / (1.0 + min_effect)).ln() - self.change.hidden;
         if effect <= 0.0 {
             return None;
@@ -42,7 +46,7 @@ impl Replicated {
         let mut n = 2.0f64;
         while n < 1000.0 {
             let dof = 2.0 * n - 2.0;
-            let quantiles = students_t(CONFIDENCE, dof) + students_t(2.0 * power - 1.0, dof);
+            let quantiles = students_t(1.0 - level, dof) + students_t(2.0 * power - 1.0, dof);
             if 2.0 * variance * (quantiles / effect).powi(2) <= n {
                 return Some(n);
             }

@@ -2,8 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_stats::{
-    CONFIDENCE, Estimate, Looks, MIN_EFFECT, MIN_INDEPENDENT_PAIRS, change, holm, paired, quantile,
-    ratio, replicated,
+    CONFIDENCE, Estimate, Looks, MIN_EFFECT, MIN_STRETCHES, change, holm, paired, quantile, ratio,
+    replicated,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -155,7 +155,7 @@ fn both_components_of_variance_are_told() {
         replicated(&sides[0], &sides[1], &[], MIN_EFFECT).unwrap()
     };
     let n = pilot(&mut random)
-        .recordings_to_find(1.1, MIN_EFFECT, 0.8)
+        .recordings_to_find(1.1, MIN_EFFECT, 0.05, 0.8)
         .unwrap() as usize;
     let found = (0..500)
         .filter(|_| {
@@ -176,33 +176,72 @@ fn both_components_of_variance_are_told() {
     assert!((0.72..=0.93).contains(&share), "{share}");
 }
 
-/// At most 6 % of recordings give an interval that is said to be known and misses, however few the windows and however much they
-/// resemble each other. Without that, ten windows with a correlation of 0.6 miss in 16 %.
+/// Intervals hold however few the windows and however much they resemble each other: there are fewer independent stretches then,
+/// and Student's t has as few degrees of freedom. With those of the batches, ten windows with a correlation of 0.6 hold in 86 %.
 #[test]
-fn what_is_known_holds() {
+fn short_and_correlated_recordings_hold() {
     let mut random = SmallRng::seed_from_u64(23);
-    for correlation in [0.0, 0.3, 0.6, 0.8, 0.9] {
-        for windows in [10, 20, 30, 60, 120, 180, 360] {
-            let (mut known, mut held, mut all) = (0u32, 0u32, 0u32);
-            for _ in 0..SERIES {
+    for (correlation, least) in [
+        (0.0, 0.93),
+        (0.3, 0.93),
+        (0.6, 0.93),
+        (0.8, 0.91),
+        (0.9, 0.90),
+    ] {
+        for windows in [10, 15, 20, 30, 36, 60, 120, 180, 360] {
+            let (mut known, mut wrong, mut all) = (0u32, 0u32, 0u32);
+            for _ in 0..2 * SERIES {
                 let e = recording(&mut random, windows, correlation, 1.0);
                 let i = e.interval(CONFIDENCE);
                 let holds = (i.low..=i.high).contains(&truth());
                 all += u32::from(holds);
                 known += u32::from(e.is_known());
-                held += u32::from(e.is_known() && holds);
+                wrong += u32::from(e.is_known() && !holds);
             }
-            let part = f64::from(held) / f64::from(known.max(1));
+            let [all, known, wrong] =
+                [all, known, wrong].map(|n| f64::from(n) / (2 * SERIES) as f64);
             println!(
-                "correlation {correlation}, {windows} windows: {:.3} hold; known {:.3}, of which {part:.3} hold",
-                f64::from(all) / SERIES as f64,
-                f64::from(known) / SERIES as f64
+                "correlation {correlation}, {windows} windows: {all:.3} hold; known {known:.3}, known and wrong {wrong:.3}"
             );
-            let wrong = f64::from(known - held) / SERIES as f64;
-            assert!(wrong <= 0.06, "{correlation} {windows}: {wrong}");
-            // Where a recording is known by chance alone it is so because it looks less correlated than it is.
-            if 2 * known as usize >= SERIES {
-                assert!(part >= 0.93, "{correlation} {windows}: {part}");
+            assert!(all >= least, "{correlation} {windows}: {all}");
+            assert!(wrong <= 1.0 - least, "{correlation} {windows}: {wrong}");
+            // Where windows are independent, few of them are enough for a verdict.
+            if correlation == 0.0 && windows >= 20 {
+                assert!(known >= 0.9, "{windows}: {known}");
+            }
+        }
+    }
+}
+
+/// Two recordings of one server hardly ever differ, however short they are; and a thirtieth of a latency is seen in little.
+#[test]
+fn short_recordings_have_right_verdicts() {
+    let mut random = SmallRng::seed_from_u64(28);
+    for correlation in [0.0, 0.3, 0.6, 0.9] {
+        for windows in [10, 20, 36, 60] {
+            let (mut wrong, mut far, mut found) = (0u32, 0u32, 0u32);
+            for _ in 0..SERIES {
+                let [b, a, fast] = [1.0, 1.0, 1.0 / 30.0]
+                    .map(|level| recording(&mut random, windows, correlation, level));
+                let p = |a: &Estimate| match b.is_known() && a.is_known() {
+                    true => change(&b, a, 0.0, 0.0).p,
+                    false => 1.0,
+                };
+                let same = p(&a);
+                wrong += u32::from(same <= 0.05);
+                far += u32::from(same <= 0.005);
+                // Among ten quantities.
+                found += u32::from(p(&fast) <= 0.005);
+            }
+            let [wrong, far, found] = [wrong, far, found].map(|n| f64::from(n) / SERIES as f64);
+            println!(
+                "correlation {correlation}, {windows} windows a side: {wrong:.4} of equal ones differ at 5 %, {far:.4} at 0.5 %; a thirtieth is found in {found:.3}"
+            );
+            assert!(wrong <= 0.05, "{correlation} {windows}: {wrong}");
+            // Of 2,000 pairs, 0.5 % are 10 with a standard deviation of 3.
+            assert!(far <= 0.01, "{correlation} {windows}: {far}");
+            if correlation == 0.0 && windows >= 36 {
+                assert!(found >= 0.99, "{windows}: {found}");
             }
         }
     }
@@ -261,6 +300,41 @@ fn more_windows_do_not_open_a_bucket() {
     assert!(e.hidden() > 0.05, "{}", e.hidden());
     assert_eq!(e.windows_to_find(1.1, MIN_EFFECT, 0.8, 200), None);
     assert!(e.windows_to_find(2.0, MIN_EFFECT, 0.8, 200).is_some());
+    // No window differs from another: all that is unknown is where in their buckets both are, each counted once.
+    assert_eq!(e.log_error(), 0.0);
+    let found = change(&e, &e, MIN_EFFECT, 0.0).smallest_found(MIN_EFFECT, 0.05, 0.8);
+    assert!(
+        (found / (1.0 + MIN_EFFECT)).ln() - 2.0 * e.hidden() < 1e-9,
+        "{found}"
+    );
+}
+
+/// A p99 of few windows is known from as many as have such values.
+#[test]
+fn windows_without_slow_values_tell_nothing_of_them() {
+    use nfscope_model::Scheme;
+    let slow = |windows: usize| -> Vec<_> {
+        (0..200)
+            .map(|i| match i % (200 / windows) {
+                0 => vec![(40u16, 100u64), (60, 400 / windows as u64)],
+                _ => vec![(40, 100)],
+            })
+            .collect()
+    };
+    let of = |windows| quantile(&slow(windows), Scheme::TIME, 0.99).unwrap();
+    assert!(
+        of(2).stretches < 2.01 && !of(2).is_known(),
+        "{:?}",
+        of(2).stretches
+    );
+    // That it is not below the median is known all the same.
+    assert!(of(2).is_known_from_below());
+    assert!(
+        of(10).stretches < 10.01 && of(10).is_known(),
+        "{:?}",
+        of(10).stretches
+    );
+    assert!(of(100).stretches > 20.0, "{:?}", of(100).stretches);
 }
 
 /// The smallest change that would have been found is found in four of five comparisons.
@@ -298,7 +372,7 @@ fn pairs_hold() {
                 let mut from = Windows::new(&mut random, correlation, 0.1);
                 let differences: Vec<f64> = (0..pairs).map(|_| from.next().ln()).collect();
                 let (change, independent) = paired(&differences, 0.0, 0.0).unwrap();
-                let is_known = independent >= MIN_INDEPENDENT_PAIRS;
+                let is_known = independent >= MIN_STRETCHES;
                 known += u32::from(is_known);
                 wrong += u32::from(is_known && change.p <= 0.05);
             }
@@ -318,7 +392,7 @@ fn repeating_until_it_is_narrow_keeps_the_interval_right() {
     for (correlation, least) in [(0.0, 0.93), (0.3, 0.93), (0.6, 0.93), (0.9, 0.90)] {
         for wanted in [0.2, 0.1, 0.05] {
             let (mut held, mut ended, mut length) = (0u32, 0u32, 0);
-            let series = 1000;
+            let series = SERIES as u32;
             for _ in 0..series {
                 let mut from = Windows::new(&mut random, correlation, 0.2);
                 let (mut looks, mut y) = (Looks::at_runs(), Vec::new());

@@ -43,7 +43,7 @@ pub(super) fn paragraph(
             }
             // Nothing is said of what was not tested.
             None if is_untested(rows) => {}
-            None if rows.iter().any(|r| r.p.is_some()) => unchanged.push(name),
+            None if rows.iter().any(|r| r.p.is_some() && is_latency(r)) => unchanged.push(name),
             None => unknown.push(name),
         }
     }
@@ -86,6 +86,10 @@ pub(super) fn paragraph(
         changed.push("The work of both sides differs: see the caveats.".into());
     }
     changed.join(" ")
+}
+
+fn is_latency(row: &Row) -> bool {
+    !matches!(row.quantity, Quantity::Rate | Quantity::Share)
 }
 
 fn is_untested(rows: &[Row]) -> bool {

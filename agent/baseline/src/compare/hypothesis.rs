@@ -11,7 +11,7 @@ use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
 use nfscope_stats as stats;
 use nfscope_stats::{
-    CONFIDENCE, Change, Estimate, Interval, MIN_INDEPENDENT_PAIRS, MIN_STRETCHES, MIN_WINDOWS,
+    CONFIDENCE, Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated,
 };
 use nfscope_text::units::percent;
 
@@ -26,7 +26,25 @@ pub(super) const LARGE: f64 = 1.1;
 /// A row, and the test behind it, if there is one.
 struct Tested {
     row: Row,
-    change: Option<Change>,
+    test: Option<Test>,
+}
+
+/// The test of a row.
+#[derive(Clone, Copy)]
+enum Test {
+    /// Of one recording on each side, or of pairs of hours.
+    Windows(Change),
+    /// Of several recordings.
+    Recordings(Replicated),
+}
+
+impl Test {
+    fn change(&self) -> &Change {
+        match self {
+            Test::Windows(change) => change,
+            Test::Recordings(r) => &r.change,
+        }
+    }
 }
 
 /// All rows with their verdicts, p values corrected for multiple comparisons.
@@ -43,11 +61,21 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         open.count().max(1)
     };
     let open = [false, true].map(open);
+    let tested = |primary: bool| {
+        let family = all.iter().filter(|t| t.row.primary == primary);
+        family.filter(|t| t.row.p.is_some()).count().max(1)
+    };
+    let tested = [false, true].map(tested);
     for t in &mut all {
+        if let Some(Test::Recordings(r)) = &t.test {
+            // Another comparison of as many quantities, and none of the others found: the first step of Holm's procedure.
+            let level = LEVEL / tested[usize::from(t.row.primary)] as f64;
+            t.row.components = Some(components(r, options.min_effect, level));
+        }
         let Some(p) = t.row.p else {
             continue;
         };
-        let Some(change) = &t.change else {
+        let Some(change) = t.test.as_ref().map(Test::change) else {
             t.row.verdict = of_one_side(&t.row, p);
             continue;
         };
@@ -201,12 +229,12 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
         components: None,
         quantity: of.quantity,
     };
-    let mut change = None;
+    let mut tested = None;
     match &both {
         [Evidence::Known { .. }, Evidence::Known { .. }] => {
             let (b, a) = (estimates(before), estimates(after));
             if let (Some(b), Some(a)) = (b, a) {
-                change = test(&mut row, sides, &of.windows, &b, &a, &earlier, options);
+                tested = test(&mut row, sides, &of.windows, &b, &a, &earlier, options);
             }
         }
         [Evidence::None { .. }, Evidence::None { .. }] => row.verdict = Verdict::NoEvidence,
@@ -215,7 +243,7 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
         [Evidence::TooLittle, _] => row.why = Some(too_little("before")),
         [_, Evidence::TooLittle] => row.why = Some(too_little("after")),
         _ if replicates && is_count(&row.quantity) => {
-            change = of_counts(&mut row, before, after, &earlier, options);
+            tested = of_counts(&mut row, before, after, &earlier, options);
         }
         [Evidence::Mixed, _] => row.why = Some(mixed("before")),
         [_, Evidence::Mixed] => row.why = Some(mixed("after")),
@@ -229,10 +257,11 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
         }
     }
     // After none at all there is no ratio.
+    let change = tested.as_ref().map(Test::change);
     let ratio = change.map(|c| c.ratio).or(row.ratio);
     row.ratio = ratio.filter(|_| !is_zero(row.before) && !is_zero(row.after));
     row.p = change.map(|c| c.p).or(row.p);
-    Tested { row, change }
+    Tested { row, test: tested }
 }
 
 /// The test of what one recording has and the other has not at all: by the windows that have it.
@@ -240,7 +269,7 @@ fn one_sided(row: &mut Row, with: &[f64], none: &[f64], known: &Estimate, option
     if !known.is_known() {
         row.verdict = Verdict::Few;
         row.why = Some(format!(
-            "absent on one side, and {:.0} independent stretches on the other: a verdict needs {MIN_STRETCHES:.0}",
+            "absent on one side, and {:.1} independent stretches on the other: a verdict needs {MIN_STRETCHES:.0}",
             known.stretches
         ));
         return;
@@ -266,7 +295,7 @@ fn of_counts(
     after: &[Evidence],
     earlier: &[Vec<Estimate>],
     options: &Options,
-) -> Option<Change> {
+) -> Option<Test> {
     let of = |side: &[Evidence]| -> Option<Vec<Estimate>> {
         side.iter().map(|e| e.at_least_half().cloned()).collect()
     };
@@ -297,39 +326,46 @@ fn test(
     after: &[Estimate],
     earlier: &[Vec<Estimate>],
     options: &Options,
-) -> Option<Change> {
+) -> Option<Test> {
     if let Some(by) = options.matching {
         let hidden = before[0].hidden() + after[0].hidden();
-        let Some(pairs) = matching::pairs(sides, windows, by) else {
-            row.why =
-                Some("zero in an hour of one side, and not in the same hour of the other".into());
-            return None;
+        let pairs = match matching::pairs(sides, windows, by) {
+            Ok(pairs) => pairs,
+            Err(unpaired) => {
+                row.why = Some(unpaired.why(by));
+                return None;
+            }
         };
         let change = stats::paired(&pairs, hidden, options.min_effect);
-        let known = change.filter(|(_, independent)| *independent >= MIN_INDEPENDENT_PAIRS);
+        let known = change.filter(|(_, independent)| *independent >= MIN_STRETCHES);
         if known.is_none() {
             row.verdict = Verdict::Few;
             row.why = Some(format!(
-                "{} pairs of hours, of which {:.0} are independent: a verdict needs {MIN_INDEPENDENT_PAIRS:.0}",
+                "{} pairs of hours, of which {:.1} are independent: a verdict needs {MIN_STRETCHES:.0}",
                 pairs.len(),
                 change.map_or(0.0, |(_, independent)| independent)
             ));
         }
         row.ratio = change.map(|(c, _)| c.ratio);
-        return known.map(|(c, _)| c);
+        return known.map(|(c, _)| Test::Windows(c));
     }
-    if let Some(change) = replicated(row, before, after, earlier, options) {
-        return Some(change);
+    if let Some(test) = replicated(row, before, after, earlier, options) {
+        return Some(test);
     }
     let (b, a) = (&before[0], &after[0]);
     let change = stats::change(b, a, options.min_effect, options.between.unwrap_or(0.0));
-    if b.is_known() && a.is_known() {
-        return Some(change);
+    // A fall rests on the lower end before and on the upper end after, a rise on the others.
+    let (below, above) = match change.ratio.value < 1.0 {
+        true => (b, a),
+        false => (a, b),
+    };
+    if below.is_known_from_below() && above.is_known() {
+        return Some(Test::Windows(change));
     }
     row.ratio = Some(change.ratio);
     row.verdict = Verdict::Few;
     row.why = Some(format!(
-        "{:.0} independent stretches before, {:.0} after: a verdict needs {MIN_STRETCHES:.0} on each side",
+        "{:.1} independent stretches before, {:.1} after: a verdict needs {MIN_STRETCHES:.0} on each side",
         b.stretches, a.stretches
     ));
     None
@@ -342,15 +378,19 @@ fn replicated(
     after: &[Estimate],
     earlier: &[Vec<Estimate>],
     options: &Options,
-) -> Option<Change> {
+) -> Option<Test> {
     let r = stats::replicated(before, after, earlier, options.min_effect)?;
     (row.before, row.after) = (Some(r.before), Some(r.after));
-    row.components = Some(Components {
+    Some(Test::Recordings(r))
+}
+
+/// How much recordings vary, and how many of them find a large change at this level.
+fn components(r: &Replicated, min_effect: f64, level: f64) -> Components {
+    Components {
         within: r.within.sqrt(),
         between: r.between.sqrt(),
-        recordings_to_find: r.recordings_to_find(LARGE, options.min_effect, POWER),
-    });
-    Some(r.change)
+        recordings_to_find: r.recordings_to_find(LARGE, min_effect, level, POWER),
+    }
 }
 
 /// True for sums of events, of which half a one is meaningful.

@@ -31,20 +31,48 @@ impl Match {
     }
 }
 
+/// Why hours cannot be paired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unpaired {
+    /// No hour is in both sides.
+    NoCommonHour,
+    /// An hour is zero at one time and not at the other: a zero has no logarithm, and without that hour a change might be missed.
+    Zero,
+}
+
+impl Unpaired {
+    pub(super) fn why(self, by: Match) -> String {
+        match self {
+            Unpaired::NoCommonHour => {
+                format!("no hour of the {} is in both sides", by.round())
+            }
+            Unpaired::Zero => {
+                "zero in an hour of one side, and not in the same hour of the other".into()
+            }
+        }
+    }
+}
+
 /// The differences of logarithms, after less before, of every hour that both sides have; in the order of hours. A side that has an
-/// hour more than once enters with the mean of it. `None` if an hour is zero at one time and not at the other: a zero has no logarithm,
-/// and without that hour a change might be missed.
-pub(super) fn pairs(sides: &Sides, windows: &[Vec<f64>], by: Match) -> Option<Vec<f64>> {
+/// hour more than once enters with the mean of it.
+///
+/// # Errors
+/// When no hour can be paired, or one that must not be left out.
+pub(super) fn pairs(sides: &Sides, windows: &[Vec<f64>], by: Match) -> Result<Vec<f64>, Unpaired> {
     let (before, rest) = windows.split_at(sides.before.len());
     let before = hours(sides.before, before, by);
     let after = hours(sides.after, &rest[..sides.after.len()], by);
     let both = before
         .iter()
         .filter_map(|(hour, b)| Some((b, after.get(hour)?)));
-    both.filter(|(b, a)| b.n + a.n > 0.0)
-        .map(|(b, a)| {
-            let usable = b.zeros + a.zeros == 0.0;
-            usable.then(|| a.logarithms / a.n - b.logarithms / b.n)
+    let both: Vec<_> = both.filter(|(b, a)| b.n + a.n > 0.0).collect();
+    if both.is_empty() {
+        return Err(Unpaired::NoCommonHour);
+    }
+    both.into_iter()
+        .map(|(b, a)| match b.zeros + a.zeros == 0.0 {
+            true => Ok(a.logarithms / a.n - b.logarithms / b.n),
+            false => Err(Unpaired::Zero),
         })
         .collect()
 }

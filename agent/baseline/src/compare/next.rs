@@ -37,7 +37,9 @@ fn sentence(row: &Row, c: Components) -> String {
         false => "Longer recordings narrow the interval as well as more of them do",
     };
     let enough = match c.recordings_to_find {
-        Some(n) => format!("{n:.0} on each side find a change of 10 % in four of five comparisons"),
+        Some(n) => format!(
+            "{n:.0} on each side find a change of 10 % in four of five comparisons of as many quantities"
+        ),
         None => "No number of them finds a change of 10 %: its histogram bucket hides it".into(),
     };
     format!(

@@ -105,6 +105,16 @@ pub enum Verdict {
     NotTested,
 }
 
+impl Verdict {
+    /// True if there is evidence of a change.
+    pub fn is_change(self) -> bool {
+        matches!(
+            self,
+            Verdict::Better | Verdict::Worse | Verdict::More | Verdict::Less
+        )
+    }
+}
+
 /// One quantity before and after.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
@@ -147,7 +157,8 @@ pub struct Components {
     pub within: f64,
     /// Between recordings of an unchanged server, beyond that.
     pub between: f64,
-    /// Recordings on each side that find a change of 10 % in four of five comparisons; `None` where no number does.
+    /// Recordings on each side that find a change of 10 % in four of five comparisons of as many quantities as this one; `None` where
+    /// no number does.
     pub recordings_to_find: Option<f64>,
 }
 

@@ -23,6 +23,7 @@ mod exposition;
 #[allow(dead_code)]
 mod fixture;
 mod layers;
+mod outages;
 mod picture;
 mod screen;
 mod slow_cli;

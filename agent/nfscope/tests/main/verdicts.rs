@@ -143,8 +143,13 @@ fn failures_on_one_side_only_are_tested() {
     let burst = failing_in("burst", 24, |i| (50..80).contains(&i));
     let row = share_of_failures(&plain(&never, &burst));
     assert!(row.verdict != Verdict::Worse, "{row:?}");
-    // Where few windows are independent there is no verdict, however steady they are.
-    let short = failing(&recording("short", 25, 12, &writes(DISKS)), 0.4);
+    // Where few windows are independent there is no verdict.
+    let short = failing_in("short", 25, |i| (30..60).contains(&i));
+    let mut short = Recording {
+        windows: short.windows[20..70].to_vec(),
+        ..short
+    };
+    short.metadata.began_ms += 200_000;
     let row = share_of_failures(&plain(&recording("a", 26, 12, &writes(DISKS)), &short));
     assert_eq!(row.verdict, Verdict::Few, "{row:?}");
     // A closed gate holds back failures, too.
@@ -214,20 +219,51 @@ fn replicates_see_what_windows_cannot() {
     assert_eq!(c.before.recordings, ["hdd-0", "hdd-1", "hdd-2"]);
 }
 
+/// Latency that rises all the time: every window resembles the one before, and none is typical of the server.
 #[test]
 fn few_independent_stretches_are_no_verdict() {
-    let before = recording("before", 3, 15, &writes(DISKS));
-    let after = recording("after", 4, 15, &writes(FLASH));
-    let c = plain(&before, &after);
-    let p99 = write_row(&c, &P99);
-    assert_eq!(p99.verdict, Verdict::Few);
-    assert!(p99.why.unwrap().contains("independent stretches before"));
-    assert!(p99.stretches.iter().all(|n| n.unwrap() < 12.0));
+    let rising = |name: &str, seed, first: f64| {
+        by_the_hour(name, seed, 15, 10, move |hour| {
+            first * f64::exp(20.0 * hour)
+        })
+    };
+    let c = plain(&rising("before", 3, 5e-3), &rising("after", 4, 3e-3));
+    let mean = write_row(&c, &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Few);
+    assert!(mean.why.unwrap().contains("independent stretches before"));
+    assert!(mean.stretches.iter().all(|n| n.unwrap() < 3.0));
+    assert!(
+        c.headline.contains("Not comparable: WRITE 3"),
+        "{}",
+        c.headline
+    );
     let page = text::render(&c, false);
     assert!(
         page.contains("independent  ") && page.contains(" stretches"),
         "{page}"
     );
+}
+
+/// A large change needs no long recordings: only where windows look as if each followed from the one before are they few.
+#[test]
+fn a_large_change_is_seen_in_six_minutes() {
+    let (mut found, pairs) = (0, 20);
+    for i in 0..pairs {
+        let before = recording("before", 70 + 2 * i, 36, &writes(DISKS));
+        let after = recording("after", 71 + 2 * i, 36, &writes(FLASH));
+        let mean = write_row(&plain(&before, &after), &Quantity::Mean);
+        match mean.verdict {
+            Verdict::Better => found += 1,
+            Verdict::Few => assert!(mean.stretches.iter().any(|n| n.unwrap() < 3.0)),
+            _ => panic!("{mean:?}"),
+        }
+        let again = recording("again", 170 + i, 36, &writes(DISKS));
+        let c = plain(&before, &again);
+        let changed = c.rows.iter().filter(|r| r.verdict.is_change()).count();
+        assert_eq!(changed, 0, "{:?}", c.rows);
+    }
+    println!("found in {found} of {pairs} pairs of 36 windows, whose correlation is 0.5");
+    assert!(found >= 14, "{found}");
 }
 
 #[test]

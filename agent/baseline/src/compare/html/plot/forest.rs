@@ -55,12 +55,7 @@ pub(in crate::compare::html) fn draw(rows: &[Row], min_effect: f64) -> Option<Ma
             }
         }
     };
-    let changed = shown.iter().filter(|r| {
-        !matches!(
-            r.verdict,
-            Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotTested
-        )
-    });
+    let changed = shown.iter().filter(|r| r.verdict.is_change());
     let words = format!(
         "{} quantities, after divided by before with the 95 % interval; {} with evidence of a change",
         shown.len(),
