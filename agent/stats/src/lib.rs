@@ -31,6 +31,7 @@ mod quantile;
 mod quantile_interval;
 mod ratio;
 mod replicates;
+mod scalability;
 
 pub use change::{Change, MIN_EFFECT, change};
 pub use change_points::{ChangePoint, change_points};
@@ -42,3 +43,4 @@ pub use one_sided::one_sided;
 pub use quantile::{quantile, quantile_of};
 pub use ratio::ratio;
 pub use replicates::{Replicated, paired, replicated};
+pub use scalability::{Load, MIN_LOADS, Scalability, scalability};

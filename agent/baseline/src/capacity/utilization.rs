@@ -11,6 +11,8 @@ use nfscope_stats as stats;
 use nfscope_stats::CONFIDENCE;
 use serde::Serialize;
 
+/// From this many more requests in a commit on, it shows whether commits take all who wait.
+const VISIBLE: f64 = 0.02;
 /// With a lower utilization the maximum rate cannot be estimated reliably.
 const MIN_RELIABLE_UTILIZATION: f64 = 0.1;
 /// A resource with a lower utilization does not limit the load.
@@ -166,7 +168,12 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         let note = (fs != "ext4").then_some(PARALLEL);
         let waits = c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]);
         let room = match (&waits, &writes) {
-            (Some(waits), Some(writes)) => group_commit(waits.count(), writes.count(), count),
+            (Some(waits), Some(writes)) => group_commit(
+                waits.count(),
+                writes.count(),
+                count,
+                waits.count() / c.seconds() * writes.mean().unwrap_or(0.0),
+            ),
             _ => 1.0,
         };
         add(
@@ -205,11 +212,19 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
 ///
 /// Requests that come while a commit is written wait for it and for the next. With all threads waiting there are two groups that take
 /// turns, so that each commit serves half of the threads, and never fewer than it serves now.
-pub fn group_commit(waits: f64, commits: f64, threads: f64) -> f64 {
+///
+/// `meanwhile` is the number of requests that come while a commit is written. With random arrivals a commit that takes all who wait
+/// serves more than one then. One that does not, takes one at a time.
+pub fn group_commit(waits: f64, commits: f64, threads: f64, meanwhile: f64) -> f64 {
     if waits <= 0.0 || commits <= 0.0 {
         return 1.0;
     }
     let now = (waits / commits).max(1.0);
+    // All who came, or one who comes later.
+    let more = meanwhile + (-meanwhile).exp() - 1.0;
+    if more > VISIBLE && now - 1.0 < more / 4.0 {
+        return 1.0;
+    }
     (threads / 2.0).max(now) / now
 }
 
@@ -277,7 +292,7 @@ mod tests {
                 let (slow, waits, commits) = network(1, group, 40e-3);
                 let utilization = commits * COMMIT;
                 let room = match group {
-                    true => group_commit(waits, commits, f64::from(clients)),
+                    true => group_commit(waits, commits, f64::from(clients), waits * COMMIT),
                     false => 1.0,
                 };
                 let predicted = slow / utilization * room;
@@ -287,6 +302,15 @@ mod tests {
                 assert!((predicted / rate - 1.0).abs() < 0.1, "{clients} {group}");
             }
         }
+    }
+
+    #[test]
+    fn commits_that_take_one_at_a_time_have_no_room() {
+        // Half of the time a commit is written, and nobody who came meanwhile is in the next.
+        assert_eq!(group_commit(1000.0, 1000.0, 8.0, 0.5), 1.0);
+        assert_eq!(group_commit(1100.0, 1000.0, 8.0, 0.5), 4.0 / 1.1);
+        // Under little load nobody can tell.
+        assert_eq!(group_commit(1000.0, 1000.0, 8.0, 0.1), 4.0);
     }
 
     const COMMIT: f64 = 8e-3;

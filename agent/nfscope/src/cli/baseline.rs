@@ -112,9 +112,12 @@ const CAPACITY_EXAMPLES: &str = "\
 Examples:
   nfscope capacity friday
   nfscope capacity friday --json | jq '.resources[0]'
+  nfscope capacity morning noon evening    one server under several loads
 
 Record under real load: a resource that is hardly used says little about its
-limit.
+limit. Several recordings show how the server slows down under more load: the
+law of the bottleneck and the Universal Scalability Law are told side by side,
+and the smaller limit counts.
 
 A JSON object; times are in seconds, rates in requests per second:
   rate residence concurrency threads
@@ -126,7 +129,16 @@ A JSON object; times are in seconds, rates in requests per second:
                lists of sentences
   model        what nfscope what-if --clients says of as many clients as bring
                more requests, as nfscope what-if --json has it; null where it
-               says nothing";
+               says nothing
+Of several recordings:
+  points       name in_server rate residence, the smallest load first
+  bottleneck   the object above without model, of the highest rate
+  scalability  one contention coherency max_rate peak; null for fewer than three
+               loads, or similar ones
+  without_one  [low, high] of that max_rate with one recording left out; null
+               for fewer than four
+  limit        [rate, law]; law is bottleneck or scalability
+  caveats";
 
 const CHECK_STORE_EXAMPLES: &str = "\
 Exit code:
@@ -302,8 +314,9 @@ pub struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CAPACITY_EXAMPLES)]
 pub struct CapacityArgs {
-    /// Name of the baseline
-    pub name: String,
+    /// Name of the baseline; several of one server under different loads
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

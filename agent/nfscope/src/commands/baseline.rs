@@ -102,23 +102,47 @@ fn changed(args: &ShowArgs) -> anyhow::Result<String> {
 /// When there is no such baseline, it cannot be read, or it has no requests.
 pub fn capacity(args: &CapacityArgs) -> anyhow::Result<String> {
     let store = Store::open(&args.store.path)?;
-    let entry = store.entry(&args.name)?;
-    let c = series::read(&store, &entry, capacity::FAMILIES)?;
-    let result = capacity::capacity(&c).with_context(|| {
-        format!(
-            "`{}` contains no requests; fix: record while clients are active",
-            args.name
-        )
-    })?;
+    match &args.names[..] {
+        [name] => capacity_of_one(&store, name, args.json),
+        names => capacity_of_several(&store, names, args.json),
+    }
+}
+
+fn without_requests(name: &str) -> String {
+    format!("`{name}` contains no requests; fix: record while clients are active")
+}
+
+fn capacity_of_several(store: &Store, names: &[String], json: bool) -> anyhow::Result<String> {
+    let mut all = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        anyhow::ensure!(
+            !names[..i].contains(name),
+            "`{name}` is named twice; fix: name each recording once"
+        );
+        let c = series::read(store, &store.entry(name)?, capacity::FAMILIES)?;
+        capacity::capacity(&c).with_context(|| without_requests(name))?;
+        all.push(c);
+    }
+    let result = capacity::several(&all).context("there is nothing to compute a capacity from")?;
+    Ok(match json {
+        true => serde_json::to_string(&result)? + "\n",
+        false => capacity::render_several(&result),
+    })
+}
+
+fn capacity_of_one(store: &Store, name: &str, json: bool) -> anyhow::Result<String> {
+    let entry = store.entry(name)?;
+    let c = series::read(store, &entry, capacity::FAMILIES)?;
+    let result = capacity::capacity(&c).with_context(|| without_requests(name))?;
     let window = window::read(
-        &store,
+        store,
         &entry,
         nfscope_whatif::FAMILIES,
         &family::THREADS_LIMIT.info,
     );
     // A law for each resource needs less of a recording than the model of the whole server.
     let model = window.map(|w| fullest(&w));
-    Ok(match (args.json, model) {
+    Ok(match (json, model) {
         (true, model) => {
             let both = Modelled {
                 capacity: &result,

@@ -7,6 +7,7 @@ mod attach;
 mod baseline;
 mod baseline_size;
 mod baseline_store;
+mod capacity;
 mod cli;
 mod commands_doc;
 mod compare;
