@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use nfscope_baseline::experiment::{self, Factor};
 use nfscope_baseline::name;
 use nfscope_baseline::target_metric::{self, Metric};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -14,6 +15,7 @@ Examples:
   nfscope experiment next slog          what to set for the next run
   sudo nfscope experiment record slog   records it, once that is set
   nfscope experiment analyse slog --metric write:p99
+  sudo nfscope experiment run slog.toml     all runs, without anybody
 
 An experiment changes several things at once, in all combinations or a fraction
 of them, and tells the effect of each and of each pair. Each run is a baseline
@@ -38,6 +40,8 @@ pub enum ExperimentCommand {
     Next(NamedArgs),
     /// Record the next run, once it is set
     Record(RecordRunArgs),
+    /// Make every run by itself: set levels, verify them, start the load, record
+    Run(RunArgs),
     /// Analyse the recorded runs: the effect of each factor, and of each pair
     Analyse(AnalyseArgs),
     /// List experiments, and how many of their runs are recorded
@@ -106,6 +110,47 @@ pub struct RecordRunArgs {
     pub store: StoreArgs,
 }
 
+const PLAN_FILE: &str = "\
+A plan file:
+  name = \"slog\"
+  replicates = 3            # also: fraction = \"1/2\", generators = [\"C=AB\"],
+  seed = 7                  # foldover = true
+
+  [run]
+  load = \"ssh client fio job.fio\"   # runs from before the warm-up to the end
+  warmup = \"30s\"
+  record = \"10m\"                    # in windows of interval = \"10s\"
+
+  [[factor]]
+  name = \"log\"
+  low.level = \"disk\"
+  low.set = \"zpool remove tank log0 || true\"
+  low.verify = \"! zpool status tank | grep -q log0\"
+  high.level = \"slog\"
+  high.set = \"zpool status tank | grep -q log0 || zpool add tank log log0\"
+  high.verify = \"zpool status tank | grep -q log0\"
+
+Each command is run by sh, with NFSCOPE_RUN and NFSCOPE_LEVELS in its
+environment. Each run sets all factors, in the order of the file, and verifies
+all of them before and after the recording. A run whose set or verify fails, or
+whose load ends early, has failed: it has no baseline, and the others go on.
+Called again, the command makes the runs that have no baseline yet.";
+
+/// `nfscope experiment run`
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_FILE)]
+pub struct RunArgs {
+    /// The plan file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
 /// `nfscope experiment analyse`
 #[derive(Debug, Args)]
 pub struct AnalyseArgs {
@@ -126,7 +171,8 @@ pub struct AnalyseArgs {
     pub store: StoreArgs,
 }
 
-fn fraction(text: &str) -> Result<usize, String> {
+/// Parses `1/2`.
+pub(crate) fn fraction(text: &str) -> Result<usize, String> {
     let n = text.strip_prefix("1/").and_then(|n| n.parse().ok());
     n.filter(|n| [2, 4, 8, 16].contains(n))
         .ok_or_else(|| "give 1/2, 1/4, 1/8 or 1/16".to_owned())

@@ -1,19 +1,19 @@
 //! `nfscope experiment`: plans beside the store, runs in the store.
 
-use super::record;
+use super::experiment_plans::{end_run, file, keep, plans, read, recorded, unfinished};
+use super::{experiment_run, record};
 use crate::cli::RecordArgs;
 use crate::cli::experiment::{AnalyseArgs, ExperimentCommand, PlanArgs, RecordRunArgs};
 use anyhow::{Context, ensure};
 use nfscope_baseline::compare::share_of_all;
 use nfscope_baseline::experiment::{self, Fraction, Plan, RunData, label_of};
 use nfscope_baseline::series;
-use nfscope_baseline::store::{Entry, State, Store};
+use nfscope_baseline::store::{Entry, Store};
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats::experiment::Scale;
 use nfscope_text::console::{plain, print, say};
 use std::fs;
-use std::path::{Path, PathBuf};
 
 const FAMILIES: &[&Info] = &[
     &f::OP_DURATION.info,
@@ -28,6 +28,7 @@ const FAMILIES: &[&Info] = &[
 pub fn run(command: &ExperimentCommand) -> anyhow::Result<u8> {
     match command {
         ExperimentCommand::Record(args) => return record_next(args),
+        ExperimentCommand::Run(args) => return experiment_run::run(args),
         command => without_recording(command)?,
     }
     Ok(0)
@@ -35,7 +36,7 @@ pub fn run(command: &ExperimentCommand) -> anyhow::Result<u8> {
 
 fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
     match command {
-        ExperimentCommand::Record(_) => Ok(()),
+        ExperimentCommand::Record(_) | ExperimentCommand::Run(_) => Ok(()),
         ExperimentCommand::Plan(args) => make(args),
         ExperimentCommand::Next(args) => {
             let plan = read(&args.store.path, &args.name)?;
@@ -70,6 +71,9 @@ fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
         }
         ExperimentCommand::Rm(args) => {
             let path = file(&args.store.path, &args.name);
+            if unfinished(&args.store.path, &args.name)?.is_some() {
+                end_run(&args.store.path, &args.name)?;
+            }
             fs::remove_file(&path).with_context(|| {
                 format!(
                     "cannot remove {}; see `nfscope experiment list`",
@@ -111,36 +115,6 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
     })
 }
 
-/// The directory of plans, beside the store.
-fn directory(store: &Path) -> PathBuf {
-    store.parent().unwrap_or(Path::new(".")).join("experiments")
-}
-
-fn file(store: &Path, name: &str) -> PathBuf {
-    directory(store).join(format!("{name}.json"))
-}
-
-fn plans(store: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory(store)).into_iter().flatten();
-    let paths = entries.filter_map(|e| Some(e.ok()?.path()));
-    let mut all: Vec<_> = paths
-        .filter(|p| p.extension().is_some_and(|e| e == "json"))
-        .collect();
-    all.sort();
-    all
-}
-
-fn read(store: &Path, name: &str) -> anyhow::Result<Plan> {
-    let path = file(store, name);
-    let text = fs::read_to_string(&path).with_context(|| {
-        format!(
-            "no experiment `{name}` at {}; fix: nfscope experiment plan {name} ...",
-            path.display()
-        )
-    })?;
-    serde_json::from_str(&text).with_context(|| format!("{} is no plan", path.display()))
-}
-
 fn make(args: &PlanArgs) -> anyhow::Result<()> {
     let plan = Plan {
         name: args.name.clone(),
@@ -155,68 +129,13 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
         seed: args.seed,
     };
     let text = experiment::plan(&plan)?;
-    let path = file(&args.store.path, &args.name);
-    let dir = directory(&args.store.path);
-    fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    ensure!(
-        !path.exists(),
-        "there is an experiment `{0}` already: choose another name, or remove its plan with `nfscope experiment rm {0}`",
-        args.name
-    );
-    let old = of_experiment(&args.store.path, &args.name)?;
-    ensure!(
-        old.is_empty(),
-        "baselines of an earlier experiment `{}` are in the store: choose another name, or remove them with `nfscope baseline rm {}`",
-        args.name,
-        old.join(" ")
-    );
-    // Whole or not at all.
-    let half = path.with_extension("new");
-    fs::write(&half, serde_json::to_string_pretty(&plan)? + "\n")
-        .and_then(|()| fs::File::open(&half)?.sync_all())
-        .and_then(|()| fs::rename(&half, &path))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    keep(&args.store.path, &plan)?;
     print(&text)?;
     say(&format!(
         "`nfscope experiment next {}` tells the first run",
         args.name
     ));
     Ok(())
-}
-
-/// Names of the baselines that say that they belong to an experiment of this name.
-fn of_experiment(store: &Path, name: &str) -> anyhow::Result<Vec<String>> {
-    if !store.exists() {
-        return Ok(Vec::new());
-    }
-    let of = |e: &Entry| e.metadata.labels.get("experiment").map(String::as_str) == Some(name);
-    let all = Store::open(store)?.list()?.into_iter().filter(of);
-    Ok(all.map(|e| e.metadata.name).collect())
-}
-
-/// The baseline of each run, if it is complete.
-fn recorded(store: &Path, plan: &Plan) -> anyhow::Result<Vec<Option<Entry>>> {
-    let runs = plan.runs()?.len();
-    if !store.exists() {
-        return Ok(vec![None; runs]);
-    }
-    let entries = Store::open(store)?.list()?;
-    let of = |run: usize| {
-        let wanted = label_of(plan, run);
-        let is = |e: &&Entry| {
-            let has = |(k, v): (&String, &String)| e.metadata.labels.get(k) == Some(v);
-            e.state == State::Complete && wanted.iter().all(has)
-        };
-        let all: Vec<_> = entries.iter().filter(is).collect();
-        ensure!(
-            all.len() < 2,
-            "run {run} of `{}` has {} baselines; fix: remove all but one",
-            plan.name,
-            all.len()
-        );
-        Ok(all.first().map(|e| (*e).clone()))
-    };
-    (1..=runs).map(of).collect()
 }
 
 fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {

@@ -19,6 +19,7 @@ mod docs;
 #[cfg(target_os = "linux")]
 mod dtrace;
 mod experiment;
+mod experiment_run;
 mod exposition;
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]
