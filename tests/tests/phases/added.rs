@@ -11,7 +11,8 @@ const LITTLE: f64 = 0.2;
 /// Where two phases have it, what the first must have: the larger part.
 const MORE: f64 = 0.5;
 
-const ATTEMPTS: usize = 3;
+/// How often a check is tried that the host, or the kernel, may disturb.
+pub const ATTEMPTS: usize = 3;
 
 /// Whether the load is to meet the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

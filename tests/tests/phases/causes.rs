@@ -4,11 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use lab::{Delay, Disk, Server};
-use nfscope_model::family;
+use lab::{Delay, Disk, Server, ThreadTimes};
+use nfscope_model::{Snapshot, family};
 
-use super::added::{self, Cause, Of};
+use super::added::{self, ATTEMPTS, Cause, Of};
 use super::{DELAY, Watch};
+use crate::coverage::Skips;
 
 /// Every cause on ext4, with its name.
 pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
@@ -129,33 +130,56 @@ fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
     watch.run_clients(list)?;
     let of = Of::Op("3", "readdirplus");
     added::is_in("runqueue", "others with priority", of, |cause| {
-        let (busy, idle) = (Duration::from_millis(60), Duration::from_millis(20));
-        let spinner = match cause {
-            Cause::On => Some(server.cpu_hog(busy, idle)?),
-            Cause::Off => None,
-        };
-        let threads = server.thread_times()?;
-        let seen = watch.run_clients(list)?;
-        if let Some(spinner) = spinner {
-            spinner.kill()?;
+        let mut attempts = 0..ATTEMPTS;
+        loop {
+            attempts.next();
+            let (seen, threads) = with_a_hog(watch, cause, list)?;
+            let Err(why) = cpu_time_is_the_threads(&seen, &threads) else {
+                return Ok(seen);
+            };
+            // What an operation waited for whose beginning the kernel skipped is not known, and there are few operations.
+            let lost = ["late", "recursion"].map(|r| seen.value(&family::EVENTS_LOST, ["nfsd", r]));
+            ensure!(
+                lost.iter().any(|n| *n > Some(0.0)) && !attempts.is_empty(),
+                "{why}"
+            );
+            println!("once more, because programs were skipped ({lost:?}): {why}");
         }
-        let threads = server.thread_times()?.since(&threads)?;
-        let op = lab::reconcile::by_last_label(&seen, &family::OP_PHASE.info, |_| true);
-        let (ran, waited) = (threads.ran().as_secs_f64(), threads.waited().as_secs_f64());
-        println!("{op:.3?}; the threads ran {ran:.3} s, waited {waited:.3} s");
-        // Next to nothing else than these operations.
-        ensure!(op["cpu"] <= ran, "{op:?}, but the threads ran {ran} s");
-        ensure!(
-            op["cpu"] >= ran / 2.0,
-            "{op:?}, but the threads ran {ran} s"
-        );
-        ensure!(
-            op["runqueue"] <= waited,
-            "{op:?}, but the threads waited {waited} s"
-        );
-        Ok(seen)
     })?;
     server.all_cpus()
+}
+
+/// While a program with priority takes the CPU for three quarters of the time, or not.
+fn with_a_hog(watch: &mut Watch, cause: Cause, load: &str) -> Result<(Snapshot, ThreadTimes)> {
+    let server = watch.server;
+    let (busy, idle) = (Duration::from_millis(60), Duration::from_millis(20));
+    let hog = match cause {
+        Cause::On => Some(server.cpu_hog(busy, idle)?),
+        Cause::Off => None,
+    };
+    let threads = server.thread_times()?;
+    let seen = watch.run_clients(load)?;
+    if let Some(hog) = hog {
+        hog.kill()?;
+    }
+    Ok((seen, server.thread_times()?.since(&threads)?))
+}
+
+/// By the kernel's account of threads that do next to nothing else than these operations.
+fn cpu_time_is_the_threads(seen: &Snapshot, threads: &ThreadTimes) -> Result<()> {
+    let op = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
+    let (ran, waited) = (threads.ran().as_secs_f64(), threads.waited().as_secs_f64());
+    println!("{op:.3?}; the threads ran {ran:.3} s, waited {waited:.3} s");
+    ensure!(op["cpu"] <= ran, "{op:?}, but the threads ran {ran} s");
+    ensure!(
+        op["cpu"] >= ran / 2.0,
+        "{op:?}, but the threads ran {ran} s"
+    );
+    ensure!(
+        op["runqueue"] <= waited,
+        "{op:?}, but the threads waited {waited} s"
+    );
+    Ok(())
 }
 
 /// An operation is over before its reply is. Whoever asks in between must not see it once as somebody's that is
@@ -176,10 +200,11 @@ fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
     let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
     let clients = lab::reconcile::by_last_label(&seen, &family::CLIENT_OPS.info, |_| true);
     println!("{clients:?} while the agent was asked {asked} times");
-    let reported: f64 = clients.values().sum();
+    let reported = clients.values().sum::<f64>() as u64;
+    let told = all.map_or(0, |h| h.count());
     ensure!(
-        all.map_or(0.0, |h| h.count() as f64) == reported,
-        "{clients:?}, but not as many operations"
+        told.abs_diff(reported) <= Skips::of(server)?.told_late(),
+        "{clients:?}, but {told} operations"
     );
     Ok(())
 }

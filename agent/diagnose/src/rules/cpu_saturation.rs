@@ -22,7 +22,10 @@ pub fn rule(context: &Context) -> RuleResult {
         ),
         evidence: evidence_for(context),
         advice: vec![
-            "find other programs that use the CPUs (top, pidstat); move them, or lower their priority".into(),
+            format!(
+                "find other programs that use the CPUs ({}); move them, or lower their priority",
+                if b.illumos { "prstat" } else { "top, pidstat" }
+            ),
             "add CPUs or use faster ones; in a virtual machine, check the steal time".into(),
         ],
         ruled_out_reason: match (b.phases, b.cpu_idle) {

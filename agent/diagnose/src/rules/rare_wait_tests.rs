@@ -1,8 +1,15 @@
 //! The rare waits of threads: each is named where it is long, and is nobody's else where it is not.
 
+use super::apply;
+use super::context::Context;
 use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
+use crate::attribution::Attribution;
+use crate::breakdown::Breakdown;
+use crate::export_io::ExportIo;
 use nfscope_model::finding::Kind;
-use nfscope_model::{ProbeState, ProbeStatus, Snapshot, family as f};
+use nfscope_model::held_request::WAITS;
+use nfscope_model::{HeldRequest, ProbeState, ProbeStatus, Snapshot, Window, family as f};
+use std::time::Duration;
 
 /// A server whose operations wait `each` seconds in this phase beside a tenth of a millisecond of CPU time.
 fn waits(phase: &str, each: f64) -> Snapshot {
@@ -279,4 +286,83 @@ fn threads_are_added_by_the_command_of_illumos() {
     let advice = &d.finding(Kind::ThreadStarvation).unwrap().advice;
     assert!(advice[0].contains("sharectl set -p servers="), "{advice:?}");
     assert!(!advice.join("").contains("nfs.conf"), "{advice:?}");
+}
+
+/// A rule has its advice whether or not there is a finding.
+#[test]
+fn no_advice_on_illumos_names_a_command_of_linux() {
+    const OF_LINUX: [&str; 13] = [
+        "/proc/",
+        "/sys/",
+        "sysctl",
+        "systemctl",
+        "nfs.conf",
+        "rpc.",
+        "dmesg",
+        "iotop",
+        "pidstat",
+        "iostat -x 1",
+        "(top",
+        "vm.",
+        "mke2fs",
+    ];
+    let slow = Server {
+        queue: 50e-3,
+        log: 5e-3,
+        log_fs: "zfs",
+        disk: 5e-3,
+        lock: 5e-3,
+        saturated: 0.9,
+        ..SERVER
+    };
+    let mut s = slow.snapshot();
+    of_illumos(&mut s, &[]);
+    for phase in ["throttle", "upcall", "recall", "reclaim"] {
+        s.counter(&f::OP_PHASE, ["3", "write", phase], 5.0);
+    }
+    s.gauge(&f::PENDING_CONNECTIONS, [], 3.0);
+    s.gauge(&f::OLDEST_PENDING, [], 60.0);
+    s.held = WAITS.map(stuck_in).into();
+    let length = Duration::from_secs(10);
+    let mut breakdown = Breakdown::of(&Window { length, delta: s });
+    for io in [None, Some(read_by_others())] {
+        breakdown.export_io = io;
+        let attribution = Attribution::of(&breakdown);
+        let context = Context {
+            breakdown: &breakdown,
+            attribution: &attribution,
+            active: &[],
+        };
+        // What a reply waits for is not measured there.
+        for kind in Kind::ALL.into_iter().filter(|k| *k != Kind::SlowReply) {
+            for told in apply(kind, &context).advice {
+                let of_linux = OF_LINUX.iter().find(|word| told.contains(**word));
+                assert_eq!(of_linux, None, "{kind:?}: {told}");
+            }
+        }
+    }
+}
+
+fn stuck_in(wait: &str) -> HeldRequest {
+    HeldRequest {
+        thread: 100,
+        seconds: 60.0,
+        version: "3".into(),
+        op: "write".into(),
+        wait: wait.into(),
+        client: None,
+        export: None,
+        inode: None,
+        stack: Vec::new(),
+    }
+}
+
+/// Ten times as much as nfsd reads.
+fn read_by_others() -> ExportIo {
+    ExportIo {
+        read: 1e9,
+        nfsd_read: 1e8,
+        written: 0.0,
+        nfsd_changed: 0.0,
+    }
 }

@@ -73,17 +73,26 @@ pub fn rule(context: &Context) -> RuleResult {
         max_severity: Severity::Critical,
         summary: told.clone(),
         evidence: evidence_for(&all, active),
-        advice: vec![
-            "look for a client that does not return a delegation: /proc/fs/nfsd/clients/*/states lists who holds what, and a client that stays silent loses it after the lease time"
-                .into(),
-            "nfsd answers so, too, when rpc.mountd does not answer, without memory, and when the file system fetches data from slower storage: check those"
-                .into(),
-        ],
+        advice: advice(b.illumos),
         ruled_out_reason: match all.is_empty() {
             true => "no operation was answered with the request to try again later".into(),
             false => told,
         },
     }
+}
+
+fn advice(illumos: bool) -> Vec<String> {
+    let texts = match illumos {
+        true => [
+            "look for a client that does not return a delegation: nfscope slow shows the paths of its files, and a client that stays silent loses it after the lease time",
+            "the server answers so, too, when the file system fetches data from slower storage: check that",
+        ],
+        false => [
+            "look for a client that does not return a delegation: /proc/fs/nfsd/clients/*/states lists who holds what, and a client that stays silent loses it after the lease time",
+            "nfsd answers so, too, when rpc.mountd does not answer, without memory, and when the file system fetches data from slower storage: check those",
+        ],
+    };
+    texts.map(str::to_owned).into()
 }
 
 fn evidence_for(all: &[(&PutOff, f64)], active: bool) -> Vec<Evidence> {

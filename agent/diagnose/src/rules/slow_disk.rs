@@ -46,6 +46,9 @@ pub fn rule(context: &Context) -> RuleResult {
 
 fn advice(context: &Context) -> Vec<String> {
     let reads = match foreign_reads(context) {
+        Some(_) if context.breakdown.illumos => {
+            "find who reads beside nfsd: a program (dtrace -n 'io:::start { @[execname] = count(); }'), a scrub or a resilver (zpool status). Move or limit it: clients wait for the same devices"
+        }
         Some(_) => {
             "find who reads beside nfsd: a program (iotop -o, pidstat -d 1), a rebuild or a scrub (/proc/mdstat). Move or limit it: clients wait for the same devices"
         }

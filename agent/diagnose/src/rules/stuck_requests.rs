@@ -26,7 +26,17 @@ fn stuck(b: &Breakdown) -> Vec<&HeldRequest> {
     all
 }
 
-const THREADS_ADVICE: &str = "look at what the nfsd threads do, as root: for t in $(pgrep -x nfsd); do cat /proc/$t/stack; done; and at their number: cat /proc/fs/nfsd/threads";
+/// What to look at when no thread takes requests.
+fn threads_advice(illumos: bool) -> &'static str {
+    match illumos {
+        true => {
+            "look at what the threads do, as root: echo '::stacks -m nfssrv' | mdb -k; and at their number: sharectl get -p servers nfs"
+        }
+        false => {
+            "look at what the nfsd threads do, as root: for t in $(pgrep -x nfsd); do cat /proc/$t/stack; done; and at their number: cat /proc/fs/nfsd/threads"
+        }
+    }
+}
 
 /// First those that wait for something outside, which others may wait for behind a lock; of either, the oldest first.
 pub fn causes_first(a: &HeldRequest, b: &HeldRequest) -> Ordering {
@@ -104,7 +114,7 @@ pub fn rule(context: &Context) -> RuleResult {
         .join("; "),
         evidence: evidence_for(context, &stuck, number),
         advice: (advice_for(&stuck, b.illumos).into_iter())
-            .chain(not_taken.map(|_| THREADS_ADVICE.to_owned()))
+            .chain(not_taken.map(|_| threads_advice(b.illumos).to_owned()))
             .collect(),
         ruled_out_reason: match b.stuck {
             None => "this agent does not tell which requests are in hand".into(),

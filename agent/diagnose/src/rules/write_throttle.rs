@@ -19,7 +19,7 @@ pub fn rule(context: &Context) -> RuleResult {
         until: "until written data is stored",
     };
     let of_zfs = !pools(context).is_empty();
-    let first = match of_zfs {
+    let first = match of_zfs || context.breakdown.illumos {
         true => {
             "more is written than the pool stores: look at the disks of the pool (zpool iostat -vl 1)"
         }
@@ -27,9 +27,14 @@ pub fn rule(context: &Context) -> RuleResult {
             "more is written than the disks store: look at the device below the export (iostat -x 1), and at other programs that write"
         }
     };
+    let limit = match (context.breakdown.illumos, of_zfs) {
+        (true, _) => "zfs_dirty_data_max in /etc/system",
+        (false, true) => "zfs_dirty_data_max",
+        (false, false) => "vm.dirty_bytes; zfs_dirty_data_max",
+    };
     let advice = vec![
         first.to_owned(),
-        "a larger limit (vm.dirty_bytes; zfs_dirty_data_max) helps against bursts alone: a longer load fills it, too".into(),
+        format!("a larger limit ({limit}) helps against bursts alone: a longer load fills it, too"),
     ];
     known_wait::result(context, &wait, evidence_for(context), advice)
 }
