@@ -1,7 +1,7 @@
 //! Designs and their analysis against the worked examples of the book, number by number, and against simulated experiments.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use nfscope_stats::experiment::{Analysis, Design, Scale, Word, analyse, lenth};
+use nfscope_stats::experiment::{Analysis, Design, Scale, Word, analyse, half_normal, lenth};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -210,6 +210,10 @@ fn unreplicated_effects_are_held_against_their_own_noise() {
     // t(0.975) of 7/3 degrees of freedom is 3.764.
     assert!((l.margin / 6.0 - 3.764).abs() < 0.01, "{}", l.margin / 6.0);
     assert_eq!(lenth(&effects[..2]), None);
+    // A sixth, a half and five sixths of a half-normal distribution.
+    for (is, wanted) in half_normal(3).iter().zip([0.210, 0.674, 1.383]) {
+        assert!((is - wanted).abs() < 1e-3, "{is} for {wanted}");
+    }
     let mut random = SmallRng::seed_from_u64(41);
     let design = Design::full(4).unwrap();
     let (mut wrong, mut found, all) = (0, 0, 2000);

@@ -41,6 +41,28 @@ pub struct Response {
     pub aliases: Vec<String>,
 }
 
+/// Effects without replicates beside what noise alone would give.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HalfNormal {
+    /// The noise of effects (Lenth's pseudo standard error); sizes are on the scale of the analysis, logarithms unless linear.
+    pub error: f64,
+    /// An effect beyond it stands out among all.
+    pub margin: f64,
+    /// Effects, the largest first.
+    pub sizes: Vec<Size>,
+}
+
+/// The size of an effect.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Size {
+    /// By name.
+    pub factors: String,
+    /// Half the difference between the levels, without its sign.
+    pub size: f64,
+    /// What noise alone would give the effect of this rank.
+    pub of_noise: f64,
+}
+
 /// The analysis of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysed {
@@ -57,6 +79,9 @@ pub struct Analysed {
     /// The smallest effect that four of five such experiments would have found, as a factor; `None` without replicates or on a
     /// linear scale.
     pub finds: Option<f64>,
+    /// Without replicates: which effects stand out of noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_normal: Option<HalfNormal>,
     /// What makes the analysis less certain.
     pub caveats: Vec<String>,
 }
@@ -111,7 +136,27 @@ pub fn analyse(
         effects,
         error_part: a.error_part,
         finds: finds.map(|f| (2.0 * f).exp()),
+        half_normal: half_normal(plan, &a),
         caveats: caveats(&a, &runs_by_order(&runs, &design, &a), data),
+    })
+}
+
+fn half_normal(plan: &Plan, a: &Analysis) -> Option<HalfNormal> {
+    let noise = a.lenth?;
+    let mut effects: Vec<_> = a.effects.iter().collect();
+    effects.sort_by(|a, b| b.effect.value.abs().total_cmp(&a.effect.value.abs()));
+    let scores = stats::half_normal(effects.len());
+    let sizes = effects.into_iter().zip(scores.iter().rev());
+    Some(HalfNormal {
+        error: noise.error,
+        margin: noise.simultaneous_margin,
+        sizes: sizes
+            .map(|(e, score)| Size {
+                factors: plan.named(e.word),
+                size: e.effect.value.abs(),
+                of_noise: score * noise.error,
+            })
+            .collect(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Plans and analyses for the terminal.
 
-use crate::experiment::analysis::{Analysed, Response};
+use crate::experiment::analysis::{Analysed, HalfNormal, Response};
 use crate::experiment::plan::{Plan, label_of};
 use nfscope_stats::experiment::{DesignError, Run, Word};
 use nfscope_text::console::plain;
@@ -98,11 +98,38 @@ pub fn analysis(a: &Analysed) -> String {
             "four of five such experiments find an effect by a factor of {finds:.2}"
         );
     }
+    if let Some(h) = &a.half_normal {
+        out += &half_normal(h);
+    }
     for caveat in &a.caveats {
         let _ = writeln!(out, "caveat: {caveat}");
     }
     out += "\n* there is evidence of it: p at most 0.05 after Holm's correction, or beyond Lenth's margin without replicates\n";
     plain(&out)
+}
+
+/// Columns of the drawing.
+const COLUMNS: usize = 48;
+
+/// Half-normal drawing: where effects are noise, they lie where noise puts effects of their rank.
+fn half_normal(h: &HalfNormal) -> String {
+    let sizes = h.sizes.iter().map(|s| s.size.max(s.of_noise));
+    let most = sizes.fold(h.margin, f64::max).max(f64::MIN_POSITIVE);
+    let at = |size: f64| ((size / most) * (COLUMNS - 1) as f64).round() as usize;
+    let wide = h.sizes.iter().map(|s| s.factors.chars().count()).max();
+    let wide = wide.unwrap_or(0);
+    let mut out = String::from(
+        "\nhalf-normal drawing: o an effect, + where noise puts the effect of its rank, | the margin beyond which one stands out\n",
+    );
+    for s in &h.sizes {
+        let mut line = [' '; COLUMNS];
+        line[at(h.margin)] = '|';
+        line[at(s.of_noise)] = '+';
+        line[at(s.size)] = 'o';
+        let line: String = line.iter().collect();
+        let _ = writeln!(out, "  {:<wide$}  0{}", s.factors, line.trim_end());
+    }
+    out
 }
 
 fn row(r: &Response) -> [String; 6] {

@@ -101,6 +101,8 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     assert_eq!(effect("B")["found"], false);
     assert_eq!(a["effects"][0]["factors"], "log");
     let text = good(&path, &["analyse", "slog", "--metric", "write:mean"]);
+    // With replicates there is an interval, and nothing to draw.
+    assert!(!text.contains("half-normal") && a["half_normal"].is_null());
     assert!(
         text.contains("log *") && text.contains("threads x sync"),
         "{text}"
@@ -187,4 +189,63 @@ fn a_fraction_prints_what_it_cannot_tell_apart() {
         ],
     );
     assert!(code == 1 && err.contains("no standard design"), "{err}");
+}
+
+/// Each combination once: the effect that is there stands out of the drawing, and noise lies where noise does.
+#[test]
+fn effects_without_replicates_are_drawn_against_noise() {
+    let place = Place::new("drawn");
+    let path = place.store();
+    let mut plan = vec!["plan", "once", "--seed", "5"];
+    for factor in [
+        "log=disk,slog",
+        "threads=8,16",
+        "sync=standard,always",
+        "atime=on,off",
+    ] {
+        plan.extend(["--factor", factor]);
+    }
+    good(&path, &plan);
+    let mut store = Store::create(&path).unwrap();
+    for run in 1..=16 {
+        let next = good(&path, &["next", "once"]);
+        let log = if next.contains("log=slog") {
+            1e-3
+        } else {
+            10e-3
+        };
+        let mut r = recording(&format!("once-{run}"), 300 + run, 20, &writes(log));
+        r.metadata.labels = [
+            ("experiment".to_owned(), "once".to_owned()),
+            ("run".to_owned(), run.to_string()),
+            ("levels".to_owned(), label(&next, "levels")),
+        ]
+        .into();
+        store.put(&r).unwrap();
+    }
+    let analyse = ["analyse", "once", "--metric", "write:mean"];
+    let text = good(&path, &analyse);
+    let drawn = text.split_once("half-normal drawing").unwrap().1;
+    let lines: Vec<_> = drawn.lines().skip(1).take(15).collect();
+    let column = |line: &str, of: char| line.rfind(of);
+    // The largest effect is beyond the margin, which all others are within.
+    assert!(lines[0].trim_start().starts_with("log "), "{text}");
+    let margin = column(lines[0], '|').unwrap();
+    assert!(column(lines[0], 'o').unwrap() > margin + 20, "{text}");
+    for line in &lines[1..] {
+        assert!(column(line, 'o').unwrap() <= margin, "{text}");
+    }
+    let json: Value =
+        serde_json::from_str(&good(&path, &[&analyse[..], &["--json"]].concat())).unwrap();
+    let h = &json["half_normal"];
+    let sizes = h["sizes"].as_array().unwrap();
+    assert_eq!((sizes.len(), &sizes[0]["factors"]), (15, &"log".into()));
+    // A factor of ten, as half of its logarithm.
+    assert!(
+        (sizes[0]["size"].as_f64().unwrap() - 1.15).abs() < 0.1,
+        "{h}"
+    );
+    assert!(h["margin"].as_f64().unwrap() > h["error"].as_f64().unwrap());
+    let expected = |i: usize| sizes[i]["of_noise"].as_f64().unwrap();
+    assert!((1..15).all(|i| expected(i) < expected(i - 1)), "{h}");
 }

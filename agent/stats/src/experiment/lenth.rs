@@ -43,3 +43,11 @@ pub fn lenth(effects: &[f64]) -> Option<Lenth> {
         simultaneous_margin: students_t(2.0 * all - 1.0, dof) * error,
     })
 }
+
+/// Sizes that so many effects of noise alone are to be expected to have, in standard errors, the smallest first (C. Daniel, Use of
+/// half-normal plots in interpreting factorial two-level experiments, Technometrics 1, 1959).
+pub fn half_normal(effects: usize) -> Vec<f64> {
+    (0..effects)
+        .map(|i| students_t((i as f64 + 0.5) / effects as f64, f64::INFINITY))
+        .collect()
+}

@@ -9,4 +9,4 @@ mod lenth;
 
 pub use analysis::{Analysis, Effect, Scale, analyse};
 pub use design::{Design, DesignError, MAX_FACTORS, Run, Word};
-pub use lenth::{Lenth, lenth};
+pub use lenth::{Lenth, half_normal, lenth};
