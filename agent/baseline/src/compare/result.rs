@@ -200,6 +200,8 @@ pub struct Curve {
     pub before: Vec<f64>,
     /// Values per bucket after.
     pub after: Vec<f64>,
+    /// p50 and p99 of each side, as the table has them; `None` where values are too few for it.
+    pub marks: [Option<[f64; 2]>; 2],
 }
 
 /// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not measured.

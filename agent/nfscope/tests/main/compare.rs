@@ -6,9 +6,10 @@ use crate::fixture::tale::Tale;
 use nfscope_baseline::capacity::{capacity, render};
 use nfscope_baseline::compare::compare;
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
-use nfscope_baseline::compare::text;
+use nfscope_baseline::compare::{html, text};
 use nfscope_baseline::recording::Recording;
 use nfscope_stats::MIN_EFFECT;
+use nfscope_text::units::seconds;
 
 const WINDOWS: usize = 150;
 
@@ -261,6 +262,27 @@ fn too_little_is_not_judged() {
         c.headline
     );
     assert!(capacity(&series_set(&none)).is_none());
+}
+
+/// The table and the drawing tell one p99 of one thing, and labels that differ are seen.
+#[test]
+fn the_page_has_one_p99_of_one_thing() {
+    let mut before = recording("before", 1, WINDOWS, &writes(DISKS));
+    let mut after = recording("after", 2, WINDOWS, &writes(FLASH));
+    let c = held(&before, &after);
+    let p99 = Quantity::Quantile { percent: 99 };
+    let row = c.rows.iter().find(|r| r.quantity == p99).unwrap();
+    for (side, value) in [row.before, row.after].into_iter().enumerate() {
+        assert_eq!(c.curves[0].marks[side].unwrap()[1], value.unwrap().value);
+    }
+    let page = html::page(&c);
+    let shown = seconds(row.before.unwrap().value);
+    assert!(page.contains(&format!(", p99 {shown}")), "{shown}");
+    assert!(!page.contains("<tr class=\"differs\">"));
+    before.metadata.labels = [("disks".to_owned(), "hdd".to_owned())].into();
+    after.metadata.labels = [("disks".to_owned(), "ssd".to_owned())].into();
+    let page = html::page(&held(&before, &after));
+    assert!(page.contains("<tr class=\"differs\"><th scope=\"row\">labels</th>"));
 }
 
 #[test]

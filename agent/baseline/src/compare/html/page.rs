@@ -78,8 +78,8 @@ fn method(c: &Comparison) -> Markup {
             @for sentence in &c.method { li { (sentence) } }
             @if !c.curves.is_empty() {
                 li {
-                    "The p50 and p99 in the plots are the values of their buckets. Buckets at both ends with less than 0.01 % of "
-                    "the values of either side are not drawn."
+                    "The p50 and p99 in the plots are those of the table, or of their buckets where values are too few. Buckets at both "
+                    "ends with less than 0.01 % of the values of either side are not drawn."
                 }
             }
             @if !c.time_series.is_empty() {

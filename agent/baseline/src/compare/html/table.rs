@@ -5,7 +5,10 @@ use crate::compare::result::{Comparison, Quantity, Row, Verdict};
 use maud::{Markup, html};
 use nfscope_stats::Interval;
 
-/// Properties of the two recordings, side by side.
+/// What is the same on both sides, unless the change is one of it.
+const SAME: [&str; 4] = ["host", "kernel", "agent", "labels"];
+
+/// Properties of the two recordings, side by side. What differs and is mostly the same is emphasized.
 pub(super) fn sides(c: &Comparison) -> Markup {
     html! {
         table.sides {
@@ -14,7 +17,8 @@ pub(super) fn sides(c: &Comparison) -> Markup {
             }
             tbody {
                 @for [name, before, after] in labels::sides(c) {
-                    tr { th scope="row" { (name) } td { (before) } td { (after) } }
+                    @let differs = SAME.contains(&name.as_str()) && before != after;
+                    tr class=[differs.then_some("differs")] { th scope="row" { (name) } td { (before) } td { (after) } }
                 }
             }
         }
