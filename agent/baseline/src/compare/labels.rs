@@ -153,10 +153,15 @@ fn stretches(rows: &[Row], side: usize) -> String {
     }
 }
 
+/// From this smallest change on it is not told by how much: ten times as long.
+const LARGEST_FOUND: f64 = 9.0;
+
 /// The smallest change that would have been found: `12 %`.
 pub(super) fn finds(finds: Option<f64>) -> String {
     match finds {
         None => String::new(),
+        // Of very few stretches nothing but a multiple would have been found, and by how much is a guess.
+        Some(f) if f > LARGEST_FOUND => format!("over {:.0} %", LARGEST_FOUND * 100.0),
         Some(f) if f >= 0.0995 => format!("{:.0} %", f * 100.0),
         Some(f) => format!("{:.1} %", f * 100.0),
     }
@@ -185,6 +190,13 @@ mod tests {
         assert_eq!(of(3.1, 2.9, 3.3), both("+210 %", "+190 .. +230"));
         assert_eq!(of(f64::NAN, 1.0, 1.0), None);
         assert_eq!(change(None), None);
+    }
+
+    #[test]
+    fn the_smallest_change_that_would_have_been_found() {
+        let all = [None, Some(0.05), Some(0.12), Some(2.62), Some(5e14)];
+        let told = all.map(finds);
+        assert_eq!(told, ["", "5.0 %", "12 %", "262 %", "over 900 %"]);
     }
 
     #[test]
