@@ -2,10 +2,16 @@
 
 use std::io::{self, IsTerminal, Write};
 
+/// Text without control characters, but for the ends of lines: names and labels come from other machines, and must not steer the
+/// terminal.
+pub fn plain(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "?")
+}
+
 /// One line on stderr, for a terminal or the journal. That it is closed is no reason to stop measuring, and `eprintln!` would
 /// panic on it.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "nfscope: {line}");
+    let _ = writeln!(io::stderr(), "nfscope: {}", plain(line));
 }
 
 /// Text on stdout; a reader that closed the pipe early has all it wanted.
