@@ -27,10 +27,10 @@ DASHBOARD = dashboard(
             ),
             table(
                 "Programs",
-                "Each probe program: 1 where it is attached, with the reason where it is a fallback; 0 with the reason where it "
-                "is not. A program that turns to 0 takes its series away.",
+                "Each probe program: 1 where it is attached, 0 where it is not; nfscope check on that server gives the reason. "
+                "A program that turns to 0 takes its series away.",
                 "none",
-                [("attached", "none", q.by("instance, probe, program, reason", q.of("nfscope_probe_attached"), "min"))],
+                [("attached", "none", q.by("instance, probe, program", q.of("nfscope_probe_attached"), "min"))],
             ),
             table(
                 "Builds",
@@ -56,6 +56,31 @@ DASHBOARD = dashboard(
                 "Reading time",
                 "Time that reading the probes took for a scrape. It rises with clients, exports, devices and volumes.",
                 "s", (q.by("instance", q.of("nfscope_scrape_seconds")), "{{instance}}"),
+            ),
+            timeseries(
+                "Memory of the agent",
+                "What of the agent's memory is in use, and its address space. A rise that does not end is a leak.",
+                "bytes",
+                (q.by("instance", q.of("process_resident_memory_bytes")), "{{instance}} resident"),
+                (q.by("instance", q.of("process_virtual_memory_bytes")), "{{instance}} virtual"),
+            ),
+            timeseries(
+                "CPU time of the agent",
+                "CPU time of all threads of the agent, in CPUs. It rises with scrapes, clients, exports, devices and volumes.",
+                "percentunit", (q.rate("process_cpu_seconds_total", "instance"), "{{instance}}"),
+            ),
+            timeseries(
+                "File descriptors",
+                "Descriptors that the agent has open, and the most that it may have. Connections take what probes leave; near the "
+                "limit the oldest connections are closed.",
+                "none",
+                (q.by("instance", q.of("process_open_fds")), "{{instance}} open"),
+                (q.by("instance", q.of("process_max_fds")), "{{instance}} limit"),
+            ),
+            timeseries(
+                "Running since",
+                "Time since the agent started. A fall is a restart: all counters began anew.",
+                "s", (f"time() - {q.by('instance', q.of('process_start_time_seconds'))}", "{{instance}}"),
             ),
             timeseries(
                 "CPU time of the probes",

@@ -83,8 +83,8 @@ labels! {
     FINDING = "kind": "stuck_requests, retry_later, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block; on illumos nfsd, sched, zfs, block, kstat";
+    READ = "probe": "nfsd, zfs, block; logs for jbd2, xfs and btrfs, which are read together";
     PROGRAM = "program": "program names, see /probes; all";
-    WHY = "reason": "why a probe is not attached in the first place; empty where it is";
     LOST = "reason": "what was lost, see the help of the family";
     MAP = "map": "BPF map names";
     BUILD_VERSION = "version": "release";
@@ -262,8 +262,12 @@ families! {
         "nfsd threads of all pools together that gain nearly as much as any number, by the same model; no series where more threads gain nothing";
     BUILD_INFO: "nfscope_build_info" Gauge, [BUILD_VERSION, REVISION],
         "Always 1; what is running";
-    PROBE_ATTACHED: "nfscope_probe_attached" Gauge, [PROBE, PROGRAM, WHY],
-        "1 where the probe program is attached (a reason then names a fallback), 0 with the reason where not; one series with the program all where no program of a probe is attached, each for the same reason";
+    PROBE_ATTACHED: "nfscope_probe_attached" Gauge, [PROBE, PROGRAM],
+        "1 where the probe program is attached, 0 where not: /probes and nfscope check give the reason; one series with the program all where no program of a probe is attached, each for the same reason, and where all programs of a probe are that operations can be timed without";
+    PROBE_SUCCESS: "nfscope_probe_success" Gauge, [PROBE],
+        "1 where every program of the probe is attached, or observes what this host does not use; 0 where one waits, is detached or cannot be had";
+    PROBE_READ_SECONDS: "nfscope_probe_read_seconds" Gauge, [READ],
+        "Time that reading the tables of these probes took for this scrape";
     PROBE_RUNS: "nfscope_probe_runs_total" Counter, [PROBE, PROGRAM],
         "Runs of the probe program; only while the host keeps BPF run-time statistics";
     PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],
@@ -278,6 +282,18 @@ families! {
         "Most entries of that map";
     SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
         "Time that reading the probes took for this scrape";
+    PROCESS_CPU: "process_cpu_seconds_total" Counter, [],
+        "CPU time of the agent, all its threads together";
+    PROCESS_RESIDENT: "process_resident_memory_bytes" Gauge, [],
+        "Memory of the agent that is in use";
+    PROCESS_VIRTUAL: "process_virtual_memory_bytes" Gauge, [],
+        "Address space of the agent";
+    PROCESS_FDS: "process_open_fds" Gauge, [],
+        "Open file descriptors of the agent";
+    PROCESS_MAX_FDS: "process_max_fds" Gauge, [],
+        "Most file descriptors that the agent may open";
+    PROCESS_START: "process_start_time_seconds" Gauge, [],
+        "Start of the agent, in seconds since 1970";
     COVERAGE: "nfscope_coverage_ratio" Gauge, [VERSION],
         "Operations that the probes timed over operations that the kernel counted since the probes attached (1 is exact); over a window: nfscope_timed_ops_total over nfscope_kernel_ops_total";
     KERNEL_OPS: "nfscope_kernel_ops_total" Counter, [VERSION],
@@ -332,7 +348,9 @@ mod tests {
     #[test]
     fn names_follow_the_conventions() {
         for f in ALL {
-            assert!(f.name.starts_with("nfscope_"), "{}", f.name);
+            // The second are the names that all exporters have for themselves.
+            let prefixes = ["nfscope_", "process_"];
+            assert!(prefixes.iter().any(|p| f.name.starts_with(p)), "{}", f.name);
             assert_eq!(
                 f.kind == Counter,
                 f.name.ends_with("_total"),

@@ -22,6 +22,8 @@ impl std::fmt::Display for OnIllumos {
 
 use OnIllumos::{No, Yes};
 
+const OWN: &str = "the agent reads it from Linux's /proc/self/stat";
+
 /// Families by name without the prefix `nfscope_`, as the metric table has them.
 const LIST: &[(&str, OnIllumos)] = &[
     (
@@ -244,6 +246,11 @@ const LIST: &[(&str, OnIllumos)] = &[
     ("recommended_threads", Yes("by the agent")),
     ("build_info", Yes("by the agent")),
     ("probe_attached", Yes("a program is a script")),
+    ("probe_success", Yes("by the agent")),
+    (
+        "probe_read_seconds",
+        No("scripts print what they have by themselves"),
+    ),
     (
         "probe_runs_total",
         No("DTrace does not count the runs of a script"),
@@ -265,6 +272,12 @@ const LIST: &[(&str, OnIllumos)] = &[
     ("map_entries", No("there are no maps")),
     ("map_capacity", No("there are no maps")),
     ("scrape_seconds", Yes("by the agent")),
+    ("process_cpu_seconds_total", No(OWN)),
+    ("process_resident_memory_bytes", No(OWN)),
+    ("process_virtual_memory_bytes", No(OWN)),
+    ("process_open_fds", Yes("by the agent")),
+    ("process_max_fds", Yes("by the agent")),
+    ("process_start_time_seconds", No(OWN)),
     (
         "coverage_ratio",
         Yes(
@@ -300,7 +313,7 @@ pub fn is_illumos(probes: &[ProbeStatus]) -> bool {
 pub fn on_illumos(family: &Info) -> OnIllumos {
     let found = LIST
         .iter()
-        .find(|(name, _)| family.name.strip_prefix("nfscope_") == Some(name));
+        .find(|(name, _)| family.name.strip_prefix("nfscope_").unwrap_or(family.name) == *name);
     found.map_or(No("not listed"), |(_, how)| *how)
 }
 
@@ -311,11 +324,9 @@ mod tests {
 
     #[test]
     fn every_family_is_listed_in_the_order_of_the_table() {
-        let table: Vec<_> = ALL.iter().map(|f| f.name).collect();
-        let listed: Vec<_> = LIST
-            .iter()
-            .map(|(name, _)| format!("nfscope_{name}"))
-            .collect();
+        let short = |name: &'static str| name.strip_prefix("nfscope_").unwrap_or(name);
+        let table: Vec<_> = ALL.iter().map(|f| short(f.name)).collect();
+        let listed: Vec<_> = LIST.iter().map(|(name, _)| *name).collect();
         assert_eq!(listed, table);
         for family in ALL {
             assert_ne!(on_illumos(family), No("not listed"));

@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-use clap::Parser;
 use nfscope::api::endpoint;
 use nfscope::api::probe_change::Change;
 use nfscope::cli::{Cli, Command, Probes};
@@ -11,14 +10,14 @@ use nfscope::commands::{
     self, agent, baseline, check, config, diagnose, metrics, slow, top, what_if,
 };
 use nfscope_source::privileges;
-use nfscope_text::console::{self, print};
+use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match run(Cli::from_command_line().command) {
         Ok(code) => code,
         Err(e) => {
-            eprintln!("error: {}", console::plain(&format!("{e:#}")));
+            console::log(Level::Error, &format!("{e:#}"));
             ExitCode::FAILURE
         }
     }
@@ -29,10 +28,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Agent(args) => {
             let settings = config::load(&args)?;
             let options = settings.source.clone();
-            agent::run(&settings, move || {
+            let start = move || {
                 privileges::require()?;
                 nfscope_source::start(&options)
-            })?;
+            };
+            agent::run(settings, || config::load(&args), start)?;
         }
         Command::Check(args) => {
             if let Some(name) = &args.show_script {

@@ -6,13 +6,17 @@
 mod fixture;
 
 use fixture::Fake;
-use nfscope::commands::config::Settings;
+use fixture::serve::get;
+use nfscope::cli::AgentArgs;
+use nfscope::commands::config::{self, Settings};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 /// Tells the child what to do; absent in the test itself.
 const ROLE: &str = "NFSCOPE_TEST_AGENT";
+/// Names the child's configuration file.
+const FILE: &str = "NFSCOPE_TEST_FILE";
 
 fn main() -> ExitCode {
     match std::env::var(ROLE) {
@@ -22,6 +26,10 @@ fn main() -> ExitCode {
     }
     signals_during_attach_end_it_with_success();
     println!("test signals_during_attach_end_it_with_success ... ok");
+    sighup_applies_what_it_can_and_says_the_rest();
+    println!("test sighup_applies_what_it_can_and_says_the_rest ... ok");
+    it_serves_on_several_addresses_and_on_sockets_of_systemd();
+    println!("test it_serves_on_several_addresses_and_on_sockets_of_systemd ... ok");
     let sys_admin = caps::has_cap(
         None,
         caps::CapSet::Permitted,
@@ -42,12 +50,25 @@ fn main() -> ExitCode {
 
 fn agent(role: &str) -> ExitCode {
     let mut settings = Settings {
-        listen_address: "127.0.0.1:0".to_owned(),
+        listen_addresses: vec!["127.0.0.1:0".to_owned()],
         ..Settings::default()
     };
     settings.source.late_attach = role != "drop";
+    settings.systemd_socket = role == "socket";
+    if role == "two" {
+        settings.listen_addresses.push("127.0.0.2:0".to_owned());
+    }
     let slow = role == "slow";
-    let run = nfscope::commands::agent::run(&settings, move || {
+    let args = AgentArgs {
+        config: std::env::var_os(FILE).map(Into::into),
+        listen_addresses: settings.listen_addresses.clone(),
+        ..AgentArgs::default()
+    };
+    let reread = || match args.config {
+        Some(_) => config::load(&args),
+        None => Ok(settings.clone()),
+    };
+    let run = nfscope::commands::agent::run(reread().unwrap(), reread, move || {
         if slow {
             eprintln!("attaching");
             std::thread::sleep(Duration::from_secs(600));
@@ -63,13 +84,15 @@ fn agent(role: &str) -> ExitCode {
     }
 }
 
+fn command(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(ROLE, role).stderr(Stdio::piped());
+    command
+}
+
 /// Runs this program as an agent, and reads its messages until one contains `ready`.
 fn spawn(role: &str, ready: &str) -> (Child, Vec<String>) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .env(ROLE, role)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command(role).spawn().unwrap();
     let mut said = Vec::new();
     for line in BufReader::new(child.stderr.take().unwrap()).lines() {
         said.push(line.unwrap());
@@ -81,9 +104,13 @@ fn spawn(role: &str, ready: &str) -> (Child, Vec<String>) {
     panic!("the agent ended with {status} after saying {said:?}");
 }
 
-fn stop(mut child: Child, signal: i32) {
+fn kill(child: &Child, signal: i32) {
     // SAFETY: kill takes two integers; the process is our child and not yet waited for, so the id is its own.
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+fn stop(mut child: Child, signal: i32) {
+    kill(&child, signal);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
 }
@@ -93,6 +120,114 @@ fn signals_during_attach_end_it_with_success() {
         let (child, _) = spawn("slow", "attaching");
         stop(child, signal);
     }
+}
+
+fn sighup_applies_what_it_can_and_says_the_rest() {
+    let file = std::env::temp_dir().join(format!("nfscope-sighup-{}.toml", std::process::id()));
+    std::fs::write(&file, "").unwrap();
+    let mut child = command("keep").env(FILE, &file).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Reads until all of these have been said, by whichever thread.
+    let mut until = |all: &[&str]| {
+        let mut said = String::new();
+        while !all.iter().all(|text| said.contains(text)) {
+            match lines.next() {
+                Some(line) => said += &(line.unwrap() + "\n"),
+                None => panic!("the agent ended after saying {said}"),
+            }
+        }
+        said
+    };
+    let said = until(&["attached "]);
+    let said: Vec<_> = said.lines().map(str::to_owned).collect();
+    let page = served(&said)[0];
+    std::fs::write(&file, "[limits]\nclients = 5\npairs = 64\n").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&[
+        "SIGHUP: now [limits] clients = 5\n",
+        "SIGHUP: [limits] pairs = 64 takes a restart of the agent\n",
+        "series for 5 clients and 100 exports\n",
+    ]);
+    std::fs::write(&file, "[limits]\nclients = 5\npears = 64\n").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&["the old settings stay in effect: unknown key `pears`"]);
+    std::fs::write(&file, "[limits]\nclients = 5\n").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&["SIGHUP: no setting has changed\n"]);
+    let web = file.with_extension("yml");
+    let hash = bcrypt::hash("open sesame", 4).unwrap();
+    std::fs::write(&web, format!("basic_auth_users: {{alice: '{hash}'}}")).unwrap();
+    let key = format!("[limits]\nclients = 5\n[web]\nconfig_file = {web:?}\n");
+    std::fs::write(&file, key).unwrap();
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    kill(&child, libc::SIGHUP);
+    until(&["SIGHUP: now [web] config_file = "]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    std::fs::write(&web, "basic_auth_user: {}").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&["the old settings stay in effect: web configuration "]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    std::fs::write(&web, "").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&[".yml is read again\n", "SIGHUP: no setting has changed\n"]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    std::fs::write(
+        &file,
+        "[limits]\nclients = 5\n[log]\nlevel = \"debug\"\nformat = \"json\"\n",
+    )
+    .unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&[
+        "SIGHUP: now [log] level = \"debug\"",
+        "now [log] format = \"json\"\n",
+    ]);
+    get(page, "/-/healthy?x", "");
+    until(&["\"level\":\"debug\",\"msg\":\"127.0.0.1 GET /-/healthy?x 200\"}\n"]);
+    std::fs::remove_file(&file).unwrap();
+    std::fs::remove_file(&web).unwrap();
+    stop(child, libc::SIGTERM);
+}
+
+/// The pages that an agent says it serves.
+fn served(said: &[String]) -> Vec<std::net::SocketAddr> {
+    let pages = said.iter().filter_map(|l| l.split_once("serving http://"));
+    pages
+        .map(|(_, page)| page.strip_suffix("/metrics").unwrap().parse().unwrap())
+        .collect()
+}
+
+fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
+    let (child, said) = spawn("two", "attached ");
+    let pages = served(&said);
+    assert_eq!(pages.len(), 2, "{said:?}");
+    for page in pages {
+        assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    }
+    stop(child, libc::SIGTERM);
+
+    // As systemd does it: the socket is descriptor 3, and the process that may have it is named.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\"",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .env(ROLE, "socket")
+        .stdin(std::os::fd::OwnedFd::from(listener))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    assert_eq!(served(&[line]), [address]);
+    assert!(get(address, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    stop(child, libc::SIGTERM);
+
+    let out = command("socket").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(text.contains("systemd has handed over no socket"), "{text}");
 }
 
 fn every_thread_drops_its_capabilities() {

@@ -11,6 +11,7 @@ mod illumos;
 mod linux;
 pub mod mounts;
 mod nfs_names;
+pub mod own_process;
 pub mod privileges;
 pub mod source;
 mod top_k;

@@ -57,6 +57,8 @@ pub trait Source: Send {
     /// Attaches what has become possible since the last call (a module was loaded). Cheap when nothing changed;
     /// called every second.
     fn poll(&mut self);
+    /// Gives at most so many clients and exports series of their own from now on; see [`Options`].
+    fn limit_series(&mut self, _clients: usize, _exports: usize) {}
     /// Detaches these probes, and so releases the kernel modules that they hold. They stay detached until
     /// [`attach`](Source::attach), or until such a module is loaded anew; their counters then start at zero. Returns one line
     /// for each probe; a source that holds no modules returns none.

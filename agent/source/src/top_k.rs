@@ -117,18 +117,32 @@ impl TopK {
         for (name, w) in new {
             if self.named.len() >= self.most {
                 match old.next() {
-                    Some((least, lw)) if w > lw * MARGIN => {
-                        if let Some(n) = self.named.remove(&least) {
-                            self.credited.ops -= n.sum.ops - n.published.ops;
-                            self.credited.ns -= n.sum.ns - n.published.ns;
-                            self.credited.reply_ns -= n.sum.reply_ns - n.published.reply_ns;
-                        }
-                        self.evictions += 1;
-                    }
+                    Some((least, lw)) if w > lw * MARGIN => self.evict(&least),
                     _ => return,
                 }
             }
             self.named.insert(name.clone(), Named::default());
+        }
+    }
+
+    /// Takes a name's series away.
+    fn evict(&mut self, name: &str) {
+        if let Some(n) = self.named.remove(name) {
+            self.credited.ops -= n.sum.ops - n.published.ops;
+            self.credited.ns -= n.sum.ns - n.published.ns;
+            self.credited.reply_ns -= n.sum.reply_ns - n.published.reply_ns;
+        }
+        self.evictions += 1;
+    }
+
+    /// Names at most so many from now on; the least busy of too many lose their series at once.
+    pub fn limit(&mut self, most: usize) {
+        self.most = most;
+        let weight = |name: &String| self.weight.get(name).copied().unwrap_or_default();
+        let mut names: Vec<_> = self.named.keys().map(|n| (weight(n), n.clone())).collect();
+        names.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (_, name) in names.iter().skip(most) {
+            self.evict(name);
         }
     }
 
@@ -228,6 +242,24 @@ mod tests {
         b.settle(sum(114));
         assert_eq!(names(&b), ["b"]);
         assert_eq!((b.named["b"].sum.ops, b.other.ops), (100, 4));
+    }
+
+    #[test]
+    fn another_limit_holds_at_once_and_nothing_is_lost() {
+        let mut b = TopK::new(1);
+        b.add(&deltas(&[("a", 9), ("b", 5), ("c", 7)]), Duration::ZERO);
+        b.settle(sum(21));
+        b.publish();
+        b.limit(3);
+        b.add(&deltas(&[("b", 5), ("c", 7)]), Duration::from_secs(1));
+        b.settle(sum(33));
+        assert_eq!(names(&b), ["a", "b", "c"]);
+        b.limit(1);
+        b.settle(sum(33));
+        assert_eq!(names(&b), ["c"]);
+        // 12 of the first reading; what b had gained was not published; a takes its 9 along.
+        assert_eq!((b.named["c"].sum.ops, b.other.ops), (7, 12 + 5));
+        assert_eq!(b.evictions, 2);
     }
 
     #[test]

@@ -214,7 +214,9 @@ fn check(dashboard: &str, panel: &Panel) {
             "{what}: two queries of one name"
         );
         assert_eq!(json["datasource"]["uid"], "${datasource}", "{what}");
-        let metrics = expression.matches("nfscope_").count();
+        // Those of the server and, of the agent's own process, those that every exporter has.
+        let metrics =
+            expression.matches("nfscope_").count() + expression.matches("process_").count();
         assert!(metrics > 0, "{what}: {expression}");
         assert_eq!(
             expression.matches(CHOSEN).count(),

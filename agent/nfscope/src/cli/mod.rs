@@ -16,9 +16,11 @@ pub use values::{FailOn, MatchUnit, Names, Probes};
 pub use what_if::WhatIfArgs;
 
 use crate::api::slow_filter;
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use nfscope_source::MOST_PAIRS;
 use nfscope_text::parse;
+use nfscope_text::suggest::near;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,22 +60,23 @@ const AGENT_EXAMPLES: &str = "\
 Examples:
   sudo nfscope agent
   sudo nfscope agent --web.listen-address 0.0.0.0:9943
-  sudo nfscope agent --config /etc/nfscope.toml --no-late-attach
+  sudo nfscope agent --config nfscope.toml --no-late-attach
 
-A configuration file has the same settings; a flag overrides it:
-  [web]
-  listen_address = \"127.0.0.1:9943\"
-  [probes]
-  late_attach = true      # --no-late-attach makes it false
-  statistics = false      # --probe-stats makes it true
-  phases = true           # --no-phases makes it false
+Every setting can be given in three places; a flag overrides the environment,
+and that the file:
+  --max-clients 500
+  NFSCOPE_LIMITS_CLIENTS=500
   [limits]
-  clients = 100           # --max-clients
-  exports = 100           # --max-exports
-  pairs = 16384           # --max-pairs
+  clients = 500           in /etc/nfscope/nfscope.toml
+deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
+names another file.
 
-Served:
-  /metrics     for Prometheus: text, OpenMetrics, native histograms
+Served, packed by gzip where the client takes that:
+  /metrics     for Prometheus: text, OpenMetrics, native histograms; collect[]=op
+               and exclude[]=clients choose parts of it: op, rpc, threads, log,
+               zfs, block, clients, exports, cpu, findings, coverage, agent
+  /-/healthy   200 while the agent runs
+  /-/ready     200 once the probes are attached
   /healthz     200 while NFS operations are being timed, else 503 and the reason;
                the text is ok, or degraded while requests are stuck in the server
   /probes      state and reason of every probe program, as JSON
@@ -81,7 +84,7 @@ Served:
   /findings    active and past findings, and what changes would be worth (worth,
                or worth_unknown with the reason; worth_at), as JSON
   /slow        slow operations as they happen, one JSON object a line, until
-               the client disconnects; at most 8 clients
+               the client disconnects; at most 8 clients, 6 of one address
   /            a landing page for people
 
 /slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
@@ -90,6 +93,9 @@ Served:
 A line {\"left_out\":N} says that N more operations happened since the last such
 line. A line with N = 0 only keeps the connection alive.
 
+SIGHUP reads the settings, the web configuration and its certificates again. The
+agent applies what it can while it runs: [limits] clients and exports, [log], and
+the whole web configuration. It prints what only a restart applies.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
 const CHECK_EXAMPLES: &str = "\
@@ -234,6 +240,33 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Reads the command line, or ends the program with what is wrong with it.
+    pub fn from_command_line() -> Cli {
+        Cli::try_parse().unwrap_or_else(|mistake| with_nearest(mistake).exit())
+    }
+}
+
+/// Two letters that changed places are no likeness to clap: `tpo` gets its `top` here.
+fn with_nearest(mut mistake: clap::Error) -> clap::Error {
+    let typed = match mistake.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return mistake,
+    };
+    let first = std::env::args().nth(1).is_some_and(|arg| arg == typed);
+    let cli = Cli::command();
+    let names = cli.get_subcommands().map(clap::Command::get_name);
+    if let (true, None, Some(name)) = (
+        first,
+        mistake.get(ContextKind::SuggestedSubcommand),
+        near(&typed, names),
+    ) {
+        let name = ContextValue::Strings(vec![name.to_owned()]);
+        mistake.insert(ContextKind::SuggestedSubcommand, name);
+    }
+    mistake
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -269,10 +302,16 @@ pub enum Command {
 #[derive(Debug, Default, Args)]
 #[command(after_help = AGENT_EXAMPLES)]
 pub struct AgentArgs {
-    /// Address to serve on [default: 127.0.0.1:9943]
+    /// Address to serve on, given once or several times [default: 127.0.0.1:9943]
     #[arg(long = "web.listen-address", value_name = "HOST:PORT")]
-    pub listen_address: Option<String>,
-    /// TOML file with settings
+    pub listen_addresses: Vec<String>,
+    /// YAML file with TLS, certificates of clients and passwords, in the form of Prometheus' exporter-toolkit
+    #[arg(long = "web.config.file", value_name = "FILE")]
+    pub web_config: Option<PathBuf>,
+    /// Serve on the sockets that systemd hands over, instead of addresses
+    #[arg(long = "web.systemd-socket")]
+    pub systemd_socket: bool,
+    /// TOML file with settings [default: /etc/nfscope/nfscope.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Drop every capability once the probes are attached. Modules that load later (nfsd, sunrpc) are then not observed,
@@ -295,6 +334,12 @@ pub struct AgentArgs {
     /// [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=i64::from(MOST_PAIRS)))]
     pub max_pairs: Option<u32>,
+    /// Least important messages that are printed [default: info]
+    #[arg(long = "log.level", value_name = "LEVEL", value_parser = ["debug", "info", "warn", "error"])]
+    pub log_level: Option<String>,
+    /// Form of messages: lines of text, or a JSON object a line [default: text]
+    #[arg(long = "log.format", value_name = "FORMAT", value_parser = ["text", "json"])]
+    pub log_format: Option<String>,
     /// For tests: skip one run in N of every probe program, as kernels do that preempt tracing programs
     #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
     pub test_skip_one_in: u32,

@@ -1,7 +1,6 @@
 //! The command line as a whole.
 
 use super::*;
-use clap::CommandFactory;
 
 #[test]
 fn clap_finds_no_fault_with_it() {

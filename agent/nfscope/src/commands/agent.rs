@@ -1,7 +1,7 @@
-//! `nfscope agent`: bind, attach, serve, stop.
+//! `nfscope agent`: bind, attach, serve, reload, stop.
 
-use crate::commands::config::Settings;
-use crate::http;
+use crate::commands::config::{self, Settings, changes};
+use crate::http::{self, Server, WebConfig};
 use crate::service::control;
 use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
 use anyhow::Context;
@@ -9,36 +9,50 @@ use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
 use nfscope_source::Source;
 use nfscope_source::privileges;
-use nfscope_text::console::say;
+use nfscope_text::console::{self, say, warn};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Runs until SIGTERM or SIGINT. `start` makes the source; it runs on a thread of its own, so that a signal is
-/// answered at once however long attaching takes.
+/// Runs until SIGTERM or SIGINT. On SIGHUP `reread` gives the settings anew. `start` makes the source; it runs on a thread of its
+/// own, so that a signal is answered at once however long attaching takes.
 ///
 /// # Errors
 /// When the address cannot be bound, or the source leaves nothing to measure.
 pub fn run(
-    settings: &Settings,
+    settings: Settings,
+    reread: impl Fn() -> Result<Settings, config::Error>,
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
+    console::configure(settings.log_level, settings.log_json);
     // First, so that a second agent says so before it has touched the kernel.
-    let listener = http::listen(&settings.listen_address)?;
-    let address = listener.local_addr()?;
-    say(&format!("serving http://{address}/metrics"));
-    let asked = control::listen(address.port());
+    let web = web_config(&settings)?;
+    let listeners = listeners(&settings)?;
+    let scheme = if web.encrypts() { "https" } else { "http" };
+    for listener in &listeners {
+        say(&format!(
+            "serving {scheme}://{}/metrics",
+            listener.local_addr()?
+        ));
+    }
+    let first = listeners
+        .first()
+        .context("there is no address to serve on")?;
+    let asked = control::listen(first.local_addr()?.port());
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     // Before the probes' thread exists: a signal during attach is already ours.
-    let (mut term, mut int) = {
+    let (mut term, mut int, hangup) = {
         let _inside = runtime.enter();
         (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
+            signal(SignalKind::hangup())?,
         )
     };
 
@@ -64,11 +78,13 @@ pub fn run(
 
     runtime.block_on(async {
         let source = Arc::new(source);
+        let server = Server::new(source.clone(), web);
         tokio::select! {
             _ = term.recv() => say("stopping on SIGTERM"),
             _ = int.recv() => say("stopping on SIGINT"),
-            end = http::serve(listener, source.clone()) => { end?; }
+            end = server.serve(listeners) => { end?; }
             end = control::serve(asked, source.clone()) => { end?; }
+            end = reload(hangup, settings, reread, &source, &server) => { end?; }
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
@@ -77,6 +93,64 @@ pub fn run(
         }
         Ok(())
     })
+}
+
+fn web_config(settings: &Settings) -> anyhow::Result<WebConfig> {
+    let path = settings.web_config.as_deref();
+    path.map_or_else(|| Ok(WebConfig::default()), WebConfig::load)
+}
+
+fn listeners(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
+    if settings.systemd_socket {
+        return http::from_systemd();
+    }
+    (settings.listen_addresses.iter())
+        .map(|address| http::listen(address))
+        .collect()
+}
+
+/// Takes new settings on SIGHUP, as far as that is possible, and says what came of it. A mistake in them changes nothing.
+async fn reload(
+    mut hangup: Signal,
+    mut running: Settings,
+    reread: impl Fn() -> Result<Settings, config::Error>,
+    source: &SourceHandle,
+    server: &Server,
+) -> anyhow::Result<Infallible> {
+    while hangup.recv().await.is_some() {
+        let all = reread().map_err(Into::into);
+        let all = all.and_then(|now| web_config(&now).map(|web| (now, web)));
+        let (now, web) = match all {
+            Ok(all) => all,
+            Err(e) => {
+                warn(&format!("SIGHUP: the old settings stay in effect: {e:#}"));
+                continue;
+            }
+        };
+        let changes = changes(&running, &now);
+        // Its certificates may be new where its name is not.
+        if let Some(path) = &now.web_config {
+            say(&format!("SIGHUP: {} is read again", path.display()));
+        }
+        running.web_config.clone_from(&now.web_config);
+        (running.log_level, running.log_json) = (now.log_level, now.log_json);
+        server.configure(web);
+        if changes.applied.is_empty() && changes.waiting.is_empty() {
+            say("SIGHUP: no setting has changed");
+        }
+        let limits = (now.source.max_clients, now.source.max_exports);
+        (running.source.max_clients, running.source.max_exports) = limits;
+        source.limit_series(limits.0, limits.1)?;
+        // Behind the answer to the signal: who asks for less wants to know that it was heard.
+        for change in changes.applied {
+            say(&format!("SIGHUP: now {change}"));
+        }
+        for change in changes.waiting {
+            say(&format!("SIGHUP: {change} takes a restart of the agent"));
+        }
+        console::configure(running.log_level, running.log_json);
+    }
+    anyhow::bail!("no more signals can be received")
 }
 
 /// Says how attaching went, and then every change.
@@ -109,9 +183,10 @@ async fn report(
         let health = now.health();
         if healthy != Some(health.is_ok()) {
             healthy = Some(health.is_ok());
-            say(&health
-                .err()
-                .unwrap_or_else(|| "NFS operations are being timed".to_owned()));
+            match health {
+                Ok(()) => say("NFS operations are being timed"),
+                Err(why) => warn(&why),
+            }
         }
         status.changed().await.context(SOURCE_ENDED)?;
     }

@@ -1,6 +1,6 @@
 //! `nfscope metrics`: the reference of all families, from the one table.
 
-use crate::exposition::GROUPS;
+use crate::exposition::{GROUPS, families};
 use nfscope_model::family::{ALL, Label};
 use nfscope_model::on_illumos::on_illumos;
 use nfscope_model::{Info, Kind};
@@ -63,6 +63,12 @@ pub fn markdown() -> String {
             cell(label.values)
         );
     }
+    out.push_str(PARTS);
+    out.push_str("\n| collector | families |\n| --- | --- |\n");
+    for (collector, its) in families() {
+        let its: Vec<_> = its.iter().map(|f| format!("`{f}`")).collect();
+        let _ = writeln!(out, "| `{collector}` | {} |", its.join(", "));
+    }
     out.push_str(ILLUMOS);
     out.push_str("\n| family | on illumos |\n| --- | --- |\n");
     for f in ALL {
@@ -85,7 +91,14 @@ pub fn markdown() -> String {
 const NOTES: &str = "\
 Histograms have few classic buckets. A scraper that asks for protobuf gets native histograms with four buckets for each power\n\
 of two. Counters and histograms count since the agent started. A family that this host cannot measure has no series;\n\
-`nfscope_probe_attached` gives the reason.\n";
+`/probes` and `nfscope check` give the reason.\n";
+
+const PARTS: &str = "
+## Parts of a scrape
+
+`/metrics?collect[]=op&collect[]=block` has the families of these collectors alone, and `/metrics?exclude[]=clients` has all others.
+In Prometheus, `params` of a scrape configuration sets them.
+";
 
 const ILLUMOS: &str = "
 ## On illumos

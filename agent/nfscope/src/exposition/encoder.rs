@@ -2,6 +2,7 @@
 
 use crate::exposition::buckets::{Classic, Native};
 use crate::exposition::classic_edges;
+use crate::exposition::collectors::Collectors;
 use nfscope_model::family::Label;
 use nfscope_model::{Info, Kind, Sample, Series, Snapshot};
 use prometheus_client::encoding::{
@@ -27,11 +28,16 @@ pub(super) enum Naming {
 pub(super) struct Collector {
     snapshot: Arc<Snapshot>,
     naming: Naming,
+    collectors: Collectors,
 }
 
 impl Collector {
-    pub(super) fn new(snapshot: Arc<Snapshot>, naming: Naming) -> Self {
-        Collector { snapshot, naming }
+    pub(super) fn new(snapshot: Arc<Snapshot>, naming: Naming, collectors: Collectors) -> Self {
+        Collector {
+            snapshot,
+            naming,
+            collectors,
+        }
     }
 
     fn family(
@@ -82,6 +88,9 @@ impl Collector {
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut out: DescriptorEncoder) -> Result<(), Error> {
         for (info, series) in self.snapshot.filled() {
+            if !self.collectors.has(info) {
+                continue;
+            }
             let shown: Vec<_> = series.iter().filter(|s| shown(info, &s.sample)).collect();
             if !shown.is_empty() {
                 self.family(&mut out, info, &shown)?;

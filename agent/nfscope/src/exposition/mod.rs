@@ -2,14 +2,16 @@
 
 mod buckets;
 mod classic_edges;
+mod collectors;
 mod encoder;
 mod format;
 mod negotiation;
 mod self_metrics;
 
 pub use classic_edges::GROUPS;
+pub use collectors::{Collectors, families};
 pub use format::Format;
-pub use negotiation::negotiate;
+pub use negotiation::{accepts_gzip, negotiate};
 pub use self_metrics::describe;
 
 use encoder::{Collector, Naming};
@@ -23,12 +25,28 @@ use std::sync::Arc;
 /// # Errors
 /// When the encoder refuses a series, which a snapshot cannot make it do; the caller answers 500 and goes on.
 pub fn encode(snapshot: &Arc<Snapshot>, format: Format) -> anyhow::Result<Vec<u8>> {
+    encode_some(snapshot, format, &Collectors::default())
+}
+
+/// Those families of a snapshot that these collectors have.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_some(
+    snapshot: &Arc<Snapshot>,
+    format: Format,
+    collectors: &Collectors,
+) -> anyhow::Result<Vec<u8>> {
     let naming = match format {
         Format::Plain => Naming::Whole,
         Format::OpenMetrics | Format::Protobuf => Naming::InParts,
     };
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Collector::new(snapshot.clone(), naming)));
+    registry.register_collector(Box::new(Collector::new(
+        snapshot.clone(),
+        naming,
+        collectors.clone(),
+    )));
     if format == Format::Protobuf {
         return prometheus_protobuf::encode_to_vec(&registry).map_err(|e| anyhow::anyhow!("{e}"));
     }

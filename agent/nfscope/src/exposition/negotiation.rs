@@ -40,9 +40,44 @@ pub fn negotiate(accept: Option<&str>) -> Format {
     best.1
 }
 
+/// True where an `Accept-Encoding` header takes gzip.
+pub fn accepts_gzip(accept: Option<&str>) -> bool {
+    let mut any = false;
+    for coding in accept.unwrap_or_default().split(',') {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let q = parts.find_map(|p| p.strip_prefix("q=")?.trim().parse::<f32>().ok());
+        let wanted = q.is_none_or(|q| q > 0.0);
+        match name.as_str() {
+            "gzip" | "x-gzip" => return wanted,
+            "*" => any = wanted,
+            _ => {}
+        }
+    }
+    any
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        for (accept, takes) in [
+            ("gzip", true),
+            ("deflate, gzip;q=1.0, *;q=0.5", true),
+            ("GZIP", true),
+            ("*", true),
+            ("gzip;q=0, *", false),
+            ("gzip; q=0.000", false),
+            ("identity", false),
+            ("", false),
+            (";;,q=", false),
+        ] {
+            assert_eq!(accepts_gzip(Some(accept)), takes, "{accept}");
+        }
+        assert!(!accepts_gzip(None));
+    }
 
     const NATIVE: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,\
          application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\

@@ -1,7 +1,7 @@
 //! The series that describe the agent itself; they come from the view, not from a source.
 
 use crate::api::build_info::{REVISION, VERSION};
-use nfscope_model::{ProbeStatus, Snapshot, family};
+use nfscope_model::{ProbeState, ProbeStatus, Snapshot, family};
 use std::time::Duration;
 
 /// Stands for every program of a probe.
@@ -15,17 +15,26 @@ pub fn describe(snapshot: &mut Snapshot, reading: Duration) {
         let Some(first) = of_probe.first() else {
             continue;
         };
+        let fine = |p: &ProbeStatus| p.state.measures() || p.state == ProbeState::Unused;
+        let success = f64::from(u8::from(of_probe.iter().all(fine)));
+        snapshot.gauge(&family::PROBE_SUCCESS, [&first.probe], success);
         let same = |p: &ProbeStatus| !p.required && !p.state.measures() && p.reason == first.reason;
         // A file system that this host has not: a series for each program would say the same.
         if of_probe.iter().all(same) {
-            let labels = [&first.probe, ALL, &first.reason];
+            let labels = [&first.probe, ALL];
             snapshot.gauge(&family::PROBE_ATTACHED, labels, 0.0);
+            continue;
+        }
+        let optional = |p: &ProbeStatus| !p.required && p.state.measures();
+        if of_probe.len() > 1 && of_probe.iter().all(optional) {
+            let labels = [&first.probe, ALL];
+            snapshot.gauge(&family::PROBE_ATTACHED, labels, 1.0);
             continue;
         }
         for p in of_probe {
             snapshot.gauge(
                 &family::PROBE_ATTACHED,
-                [&p.probe, &p.program, &p.reason],
+                [&p.probe, &p.program],
                 f64::from(u8::from(p.state.measures())),
             );
         }

@@ -32,8 +32,11 @@ pub(super) fn render(host: &str, status: &Status) -> String {
          <ul class=\"links\">\n\
          <li><a href=\"/metrics\">/metrics</a><p class=\"soft\">for Prometheus: text, OpenMetrics, native histograms</p></li>\n\
          <li><a href=\"/healthz\">/healthz</a><p class=\"soft\">200 while NFS operations are being timed; degraded while requests are stuck</p></li>\n\
+         <li><a href=\"/-/healthy\">/-/healthy</a><p class=\"soft\">200 while the agent runs</p></li>\n\
+         <li><a href=\"/-/ready\">/-/ready</a><p class=\"soft\">200 once the probes are attached</p></li>\n\
          <li><a href=\"/probes\">/probes</a><p class=\"soft\">JSON: every probe program, its state and the reason</p></li>\n\
          <li><a href=\"/snapshot\">/snapshot</a><p class=\"soft\">JSON: all values, for <code>nfscope top</code></p></li>\n\
+         <li><a href=\"/findings\">/findings</a><p class=\"soft\">JSON: what makes requests slow, now and before</p></li>\n\
          <li><a href=\"/slow\">/slow</a><p class=\"soft\">JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code></p></li>\n\
          </ul>\n{probes}</main></body>\n</html>\n"
     )

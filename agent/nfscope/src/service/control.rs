@@ -5,7 +5,7 @@
 use super::source_thread::SourceHandle;
 use crate::api::probe_change::{self, Change};
 use anyhow::Context;
-use nfscope_text::console::say;
+use nfscope_text::console::warn;
 use rustix::process::geteuid;
 use std::convert::Infallible;
 use std::os::unix::net::UnixListener as StdListener;
@@ -23,7 +23,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn listen(port: u16) -> Option<StdListener> {
     bind(port)
         .inspect_err(|e| {
-            say(&format!(
+            warn(&format!(
                 "`nfscope detach` cannot reach this agent: socket {}: {e}",
                 probe_change::socket_name(port)
             ));

@@ -61,8 +61,13 @@ fn an_unknown_flag_names_the_nearest() {
         "{}",
         stderr(&o)
     );
-    let o = nfscope(&["agnet"]);
-    assert!(stderr(&o).contains("'agent'"), "{}", stderr(&o));
+    for (typed, meant) in [("agnet", "'agent'"), ("tpo", "'top'"), ("solw", "'slow'")] {
+        let o = nfscope(&[typed]);
+        assert_eq!(o.status.code(), Some(2));
+        assert!(stderr(&o).contains(meant), "{typed}: {}", stderr(&o));
+    }
+    let o = nfscope(&["agent", "tpo"]);
+    assert!(!stderr(&o).contains("'top'"), "{}", stderr(&o));
 }
 
 #[test]
@@ -109,6 +114,19 @@ fn an_address_in_use_is_named_with_the_way_out() {
              choose another with --web.listen-address HOST:PORT\n"
         )
     );
+}
+
+#[test]
+fn messages_are_json_where_that_is_asked_for() {
+    let o = nfscope(&["agent", "--log.format", "json", "--web.listen-address", "9"]);
+    let text = stderr(&o);
+    let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(line["level"], "error");
+    assert!(
+        line["msg"].as_str().unwrap().contains("HOST:PORT"),
+        "{text}"
+    );
+    assert!(line["time"].as_str().unwrap().ends_with('Z'), "{text}");
 }
 
 #[test]

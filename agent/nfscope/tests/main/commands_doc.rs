@@ -1,6 +1,6 @@
-//! docs/commands.md is the `--help` of every command. `UPDATE_GOLDEN=1` writes it anew.
+//! docs/commands.md is the `--help` of every command, and deploy/nfscope.toml every setting. `UPDATE_GOLDEN=1` writes them anew.
 
-use crate::fixture::root;
+use crate::fixture::{golden, root};
 use clap::{Command, CommandFactory};
 use nfscope::cli::Cli;
 use std::fmt::Write;
@@ -52,5 +52,13 @@ fn the_page_is_the_help_of_every_command() {
         page == there,
         "{} differs; UPDATE_GOLDEN=1 writes it anew",
         path.display()
+    );
+}
+
+#[test]
+fn the_reference_of_the_configuration_has_every_key() {
+    golden(
+        "../../../../deploy/nfscope.toml",
+        &nfscope::commands::config::reference(),
     );
 }

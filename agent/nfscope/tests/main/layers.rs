@@ -46,19 +46,24 @@ const CRATES: [(&str, &[&str]); 10] = [
 ];
 
 /// Libraries that only these crates may use: what meets the kernel, the database, the command line, HTTP and the terminal.
-const LIBRARIES: [(&str, &[&str]); 13] = [
+const LIBRARIES: [(&str, &[&str]); 18] = [
     ("libbpf-rs", &["agent/source", "probes"]),
     ("caps", &["agent/source"]),
     ("libc", &["agent/source"]),
     ("rusqlite", &["agent/baseline"]),
     ("postcard", &["agent/baseline"]),
-    ("flate2", &["agent/baseline"]),
+    ("flate2", &["agent/baseline", "agent/nfscope"]),
     ("maud", &["agent/baseline", "agent/nfscope"]),
     ("statrs", &["agent/stats"]),
     ("clap", &["agent/nfscope", "tests"]),
     ("tokio", &["agent/nfscope"]),
     ("hyper", &["agent/nfscope"]),
     ("ratatui", &["agent/nfscope"]),
+    ("rustls", &["agent/nfscope"]),
+    ("ring", &["agent/nfscope"]),
+    ("bcrypt", &["agent/nfscope"]),
+    ("saphyr", &["agent/nfscope"]),
+    ("listenfd", &["agent/nfscope"]),
     ("prometheus-client", &["agent/nfscope"]),
 ];
 

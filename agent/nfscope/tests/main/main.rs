@@ -28,6 +28,7 @@ mod layers;
 mod outages;
 mod picture;
 mod screen;
+mod secure;
 mod slow_cli;
 mod stream;
 mod table;

@@ -1,6 +1,6 @@
 //! `/slow`: several listeners at once, each with what it asked for. In-process, with a source that needs no kernel.
 
-use crate::fixture::serve::{HANG, attached, get, receive, resident, send, serve};
+use crate::fixture::serve::{HANG, attached, get, receive, resident, send, send_from, serve};
 use crate::fixture::{Fake, Slow, slow_op, status};
 use nfscope::api::slow_filter;
 use nfscope::api::slow_line::Line;
@@ -18,7 +18,11 @@ impl Listener {
     fn new(address: SocketAddr, query: &str) -> Self {
         // HTTP/1.0, so that lines come without chunks.
         let request = format!("GET /slow{query} HTTP/1.0\r\nHost: x\r\n\r\n");
-        let mut reader = BufReader::new(send(address, request.as_bytes()));
+        Listener::open(send(address, request.as_bytes()))
+    }
+
+    fn open(stream: TcpStream) -> Self {
+        let mut reader = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
@@ -200,11 +204,29 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
     let head = receive(send(a, b"HEAD /slow HTTP/1.1\r\nHost: x\r\n\r\n"));
     assert!(head.contains("application/x-ndjson"), "{head}");
     assert!(slow.lock().unwrap().asked.is_empty());
+}
 
-    let some: Vec<_> = (0..MAX_SUBSCRIBERS).map(|_| Listener::new(a, "")).collect();
+#[test]
+fn listeners_are_few_and_one_address_cannot_take_all_places() {
+    let (a, slow) = server();
+    let refused = |answer: String, why: &str| {
+        assert!(
+            answer.starts_with("HTTP/1.1 503 ") && answer.ends_with(why),
+            "{answer}"
+        );
+    };
+    let mut some: Vec<_> = (0..6).map(|_| Listener::new(a, "")).collect();
     refused(
-        a,
-        503,
+        get(a, "/slow", ""),
+        "this agent serves at most 6 listeners for slow operations to one address at once\n",
+    );
+    let request = b"GET /slow HTTP/1.0\r\nHost: x\r\n\r\n";
+    while some.len() < MAX_SUBSCRIBERS {
+        some.push(Listener::open(send_from([127, 0, 0, 2], a, request)));
+    }
+    let one_more = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+    refused(
+        receive(send_from([127, 0, 0, 2], a, one_more)),
         "this agent serves at most 8 listeners for slow operations at once\n",
     );
     assert!(get(a, "/healthz", "").starts_with("HTTP/1.1 200 "));

@@ -4,6 +4,7 @@ use crate::fixture::serve::{HANG, attached, get, receive, resident, send, serve}
 use crate::fixture::{Fake, status};
 use nfscope_model::{HeldRequest, ProbeState};
 use std::io::Read;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
@@ -74,6 +75,15 @@ fn every_address_answers() {
             "\"times_operations\": true",
         ),
         ("/healthz", 200, "text/plain; charset=utf-8", "ok\n"),
+        ("/-/healthy", 200, "text/plain; charset=utf-8", "healthy"),
+        ("/-/ready", 200, "text/plain; charset=utf-8", "ready"),
+        ("/findings", 200, "application/json", "\"active\""),
+        (
+            "/metrics?collect[]=opp",
+            400,
+            "text/plain; charset=utf-8",
+            "did you mean `op`?",
+        ),
         (
             "/slow?min_latency=1x",
             400,
@@ -130,6 +140,57 @@ fn the_accept_header_chooses_the_format() {
     assert!(answer.contains(
         "content-type: application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited\r\n"
     ));
+}
+
+/// Body of an answer, unpacked.
+fn unpacked(a: SocketAddr, path: &str) -> (String, usize) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n");
+    let mut answer = Vec::new();
+    send(a, request.as_bytes())
+        .read_to_end(&mut answer)
+        .unwrap();
+    let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    assert!(
+        head.contains("content-encoding: gzip\r\n"),
+        "{path}: {head}"
+    );
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&answer[end..])
+        .read_to_string(&mut text)
+        .unwrap();
+    (text, answer.len() - end)
+}
+
+#[test]
+fn bodies_are_packed_for_those_who_take_that() {
+    let a = attached(Fake::new());
+    for path in ["/metrics", "/metrics?collect[]=op", "/snapshot", "/"] {
+        let (text, packed) = unpacked(a, path);
+        let plain = get(a, path, "");
+        let (head, body) = plain.split_once("\r\n\r\n").unwrap();
+        assert!(!head.contains("content-encoding"), "{head}");
+        // Readings differ in their numbers.
+        assert_eq!(text.lines().next(), body.lines().next(), "{path}");
+        assert!(
+            3 * packed < 2 * text.len(),
+            "{path}: {packed} of {}",
+            text.len()
+        );
+    }
+    let (text, packed) = unpacked(a, "/metrics");
+    assert!(packed * 4 < text.len(), "{packed} of {}", text.len());
+}
+
+#[test]
+fn a_scraper_may_want_a_part_of_the_metrics() {
+    let a = attached(Fake::new());
+    let answer = get(a, "/metrics?collect%5B%5D=block&collect%5B%5D=agent", "");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(body.contains("nfscope_block_bytes_total") && body.contains("nfscope_build_info"));
+    assert!(!body.contains("nfscope_op_"), "{body}");
+    let answer = get(a, "/metrics?exclude[]=block", "");
+    assert!(!answer.contains("nfscope_block_") && answer.contains("nfscope_op_"));
 }
 
 #[test]

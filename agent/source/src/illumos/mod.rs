@@ -312,6 +312,10 @@ impl Source for Illumos {
         self.tick();
     }
 
+    fn limit_series(&mut self, clients: usize, exports: usize) {
+        self.accounting.limit(clients, exports);
+    }
+
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
         let Some(want) = want else {
             if let Some(listening) = self.listening.take() {

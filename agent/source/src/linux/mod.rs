@@ -21,6 +21,7 @@ use load::maps::Shared;
 use load::object::{self, Loaded};
 use load::program::Probe;
 use load::program_table::{LOG_WAITS, PROBES};
+use nfscope_model::family;
 use nfscope_model::host_report::{Report, Verdict};
 use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
 use read::coverage::Coverage;
@@ -32,7 +33,7 @@ use read::zfs::Zfs;
 use read::{LOGS, block, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 struct Linux {
     options: Options,
@@ -129,6 +130,12 @@ fn together(attached: Vec<Attached>) -> (BTreeMap<&'static str, Loaded>, Vec<Pro
         states = s;
     }
     (loaded, states)
+}
+
+/// Notes how long reading a probe's tables took.
+fn took(start: Instant, probe: &str, s: &mut Snapshot) {
+    let seconds = start.elapsed().as_secs_f64();
+    s.gauge(&family::PROBE_READ_SECONDS, [probe], seconds);
 }
 
 /// See [`crate::yield_to_others`]: on Linux each thread has a nice value of its own (setpriority(2), "C library/kernel differences").
@@ -295,6 +302,7 @@ impl Source for Linux {
         s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
         s.kernel = Some(self.facts.release.clone()).filter(|r| !r.is_empty());
         let kernel = KernelCounts::read();
+        let start = Instant::now();
         if let Some(l) = self.loaded.get("nfsd") {
             let phases = self.phases();
             // Unknown is not zero.
@@ -308,19 +316,30 @@ impl Source for Linux {
                 self.coverage.read(l, timed, [k, &after], &mut s);
             }
             l.unmap();
+            took(start, "nfsd", &mut s);
         }
         if let Some(k) = &kernel {
             nfsd::kernel(k, &mut s);
         }
+        let start = Instant::now();
         logs::read(&LOGS, &self.loaded, &self.states, &mut self.devices, &mut s);
+        if LOGS.iter().any(|log| self.loaded.contains_key(log.probe)) {
+            took(start, "logs", &mut s);
+        }
+        let start = Instant::now();
         if let Some(l) = self.loaded.get("block") {
             block::read(l, &mut s, &mut self.devices);
             self.thread_io.read(l, &mut s);
             l.unmap();
+            took(start, "block", &mut s);
         }
         self.busy.read(&mut s);
         self.export_devices.read(&mut self.devices, &mut s);
+        let start = Instant::now();
         self.zfs.read(self.loaded.get("zfs"), &mut s);
+        if self.loaded.contains_key("zfs") {
+            took(start, "zfs", &mut s);
+        }
         self.export_devices.not_durable(&mut s);
         cpu::read(&mut s);
         probe_runs::read(&self.loaded, self.options.probe_stats, &mut s);
@@ -330,6 +349,12 @@ impl Source for Linux {
 
     fn probes(&self) -> Vec<ProbeStatus> {
         self.states.clone()
+    }
+
+    fn limit_series(&mut self, clients: usize, exports: usize) {
+        // The options, too: detaching nfsd makes new accounts.
+        (self.options.max_clients, self.options.max_exports) = (clients, exports);
+        self.accounting.limit(clients, exports);
     }
 
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {

@@ -159,7 +159,7 @@ fn frames_reach_every_view() {
         "nfscope_cpus 2",
         "nfscope_cpu_idle_seconds_total 1.5",
         "nfscope_events_lost_total{probe=\"nfsd\",reason=\"unreadable\"} 0",
-        "nfscope_probe_attached{probe=\"sched\",program=\"phases\",reason=\"\"} 1",
+        "nfscope_probe_attached{probe=\"sched\",program=\"all\"} 1",
     ] {
         assert!(metrics.contains(line), "{line}:\n{metrics}");
     }

@@ -69,6 +69,12 @@ impl Accounting {
         }
     }
 
+    /// Names at most so many of each from now on.
+    pub fn limit(&mut self, max_clients: usize, max_exports: usize) {
+        self.clients.top.limit(max_clients);
+        self.exports.top.limit(max_exports);
+    }
+
     /// What was read last has been published.
     pub fn publish(&mut self) {
         self.clients.top.publish();

@@ -54,6 +54,12 @@ impl ClientAccounting {
         }
     }
 
+    /// Names at most so many of each from now on.
+    pub fn limit(&mut self, max_clients: usize, max_exports: usize) {
+        self.clients.limit(max_clients);
+        self.exports.limit(max_exports);
+    }
+
     /// What was read last has been published.
     pub fn publish(&mut self) {
         self.clients.publish();

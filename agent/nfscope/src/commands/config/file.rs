@@ -1,29 +1,10 @@
-//! Settings: built-in, overridden by a TOML file, overridden by flags.
+//! A configuration file: TOML, read from its spanned tree so that every complaint has its line.
 
-use crate::cli::{AgentArgs, MOST_SERIES};
-use nfscope_source::{MOST_PAIRS, Options};
+use super::table::{SETTINGS, Settings};
 use nfscope_text::suggest::nearest;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
-
-/// Every setting of `nfscope agent`.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// `[web] listen_address`
-    pub listen_address: String,
-    /// `[probes]` and `[limits]`
-    pub source: Options,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            listen_address: crate::api::endpoint::DEFAULT_ADDRESS.to_owned(),
-            source: Options::default(),
-        }
-    }
-}
 
 /// What can be wrong with a configuration file. Each names the file and the place in it.
 #[derive(Debug, Error)]
@@ -68,124 +49,8 @@ pub enum Error {
     },
 }
 
-/// The settings that these flags and the file they name make.
-///
-/// # Errors
-/// Whatever is wrong with the file.
-pub fn load(args: &AgentArgs) -> Result<Settings, Error> {
-    let mut settings = Settings::default();
-    if let Some(path) = &args.config {
-        let text = std::fs::read_to_string(path).map_err(|why| Error::Unreadable {
-            file: path.display().to_string(),
-            why,
-        })?;
-        apply(&mut settings, path, &text)?;
-    }
-    if let Some(address) = &args.listen_address {
-        settings.listen_address.clone_from(address);
-    }
-    settings.source.late_attach &= !args.no_late_attach;
-    settings.source.probe_stats |= args.probe_stats;
-    settings.source.phases &= !args.no_phases;
-    if let Some(n) = args.max_clients {
-        settings.source.max_clients = n.into();
-    }
-    if let Some(n) = args.max_exports {
-        settings.source.max_exports = n.into();
-    }
-    settings.source.skip_one_in = args.test_skip_one_in;
-    settings.source.books = !args.test_no_books;
-    if let Some(n) = args.max_pairs {
-        settings.source.max_pairs = n;
-    }
-    Ok(settings)
-}
-
-/// One key: its section, its name, and where its value goes.
-struct Setting {
-    section: &'static str,
-    key: &'static str,
-    set: fn(&mut Settings, &DeValue) -> Result<(), &'static str>,
-}
-
-const TEXT: &str = "a string in quotes";
-const SWITCH: &str = "true or false";
-const SERIES: &str = "a number from 0 to 10000";
-
-const SETTINGS: &[Setting] = &[
-    Setting {
-        section: "web",
-        key: "listen_address",
-        set: |s, v| {
-            s.listen_address = v.as_str().ok_or(TEXT)?.to_owned();
-            Ok(())
-        },
-    },
-    Setting {
-        section: "probes",
-        key: "late_attach",
-        set: |s, v| {
-            s.source.late_attach = v.as_bool().ok_or(SWITCH)?;
-            Ok(())
-        },
-    },
-    Setting {
-        section: "probes",
-        key: "statistics",
-        set: |s, v| {
-            s.source.probe_stats = v.as_bool().ok_or(SWITCH)?;
-            Ok(())
-        },
-    },
-    Setting {
-        section: "probes",
-        key: "phases",
-        set: |s, v| {
-            s.source.phases = v.as_bool().ok_or(SWITCH)?;
-            Ok(())
-        },
-    },
-    Setting {
-        section: "limits",
-        key: "clients",
-        set: |s, v| {
-            s.source.max_clients = series(v).ok_or(SERIES)?;
-            Ok(())
-        },
-    },
-    Setting {
-        section: "limits",
-        key: "exports",
-        set: |s, v| {
-            s.source.max_exports = series(v).ok_or(SERIES)?;
-            Ok(())
-        },
-    },
-    Setting {
-        section: "limits",
-        key: "pairs",
-        set: |s, v| {
-            s.source.max_pairs = pairs(v).ok_or("a number from 64 to 16384")?;
-            Ok(())
-        },
-    },
-];
-
-fn pairs(value: &DeValue) -> Option<u32> {
-    number(value).filter(|n| (64..=MOST_PAIRS).contains(n))
-}
-
-fn series(value: &DeValue) -> Option<usize> {
-    let n = u16::try_from(number(value)?).ok()?;
-    (n <= MOST_SERIES).then(|| n.into())
-}
-
-fn number(value: &DeValue) -> Option<u32> {
-    let n = value.as_integer()?;
-    u32::from_str_radix(n.as_str(), n.radix()).ok()
-}
-
-fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> {
+/// Sets what a file says.
+pub(super) fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> {
     let file = File {
         path: path.to_owned(),
         text,
@@ -241,7 +106,8 @@ fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> 
                 wanted,
                 found: match value.get_ref() {
                     // Of the right type, so it is the value that is wrong.
-                    DeValue::Integer(n) if wanted == SERIES => n.as_str().to_owned(),
+                    DeValue::Integer(n) if wanted.starts_with("a number") => n.as_str().to_owned(),
+                    DeValue::String(s) if wanted.starts_with("one of") => format!("{s:?}"),
                     other => other.type_str().to_owned(),
                 },
                 place: file.line(at),
@@ -294,12 +160,14 @@ mod tests {
              phases = false\n[limits]\nclients = 0\nexports = 10_000\n",
         )
         .unwrap();
-        assert_eq!(s.listen_address, "[::1]:80");
+        assert_eq!(s.listen_addresses, ["[::1]:80"]);
         assert!(!s.source.late_attach);
         assert!(s.source.probe_stats);
         assert!(!s.source.phases);
         assert_eq!((s.source.max_clients, s.source.max_exports), (0, 10_000));
-        assert_eq!(parse("").unwrap().listen_address, "127.0.0.1:9943");
+        assert_eq!(parse("").unwrap().listen_addresses, ["127.0.0.1:9943"]);
+        let two = parse("[web]\nlisten_address = [\"a:1\", \"b:1\"]\n").unwrap();
+        assert_eq!(two.listen_addresses, ["a:1", "b:1"]);
     }
 
     #[test]
@@ -315,7 +183,7 @@ mod tests {
             ),
             (
                 "zzz = 1",
-                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits]",
+                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits], [log]",
             ),
             (
                 "statistics = true",
@@ -331,11 +199,19 @@ mod tests {
             ),
             (
                 "[web]\nlisten_address = 9943",
-                "listen_address must be a string in quotes, not integer (f.toml:2)",
+                "listen_address must be a string in quotes, or several in brackets, not integer (f.toml:2)",
             ),
             (
                 "[limits]\nclients = 10_001",
                 "clients must be a number from 0 to 10000, not 10001 (f.toml:2)",
+            ),
+            (
+                "[log]\nlevel = \"loud\"",
+                "level must be one of \"debug\", \"info\", \"warn\", \"error\", not \"loud\" (f.toml:2)",
+            ),
+            (
+                "[log]\nformat = true",
+                "format must be one of \"text\", \"json\", not boolean (f.toml:2)",
             ),
             (
                 "[limits]\nexports = -1",
@@ -366,32 +242,5 @@ mod tests {
             assert!(message.starts_with(place), "{message}");
             assert!(!message.contains('\n'), "{message}");
         }
-    }
-
-    #[test]
-    fn flags_override_the_file() {
-        let file = std::env::temp_dir().join(format!("nfscope-config-{}.toml", std::process::id()));
-        std::fs::write(
-            &file,
-            "[web]\nlisten_address = \"a:1\"\n[probes]\nlate_attach = true\n[limits]\nclients = 7\nexports = 8\n",
-        )
-        .unwrap();
-        let mut args = AgentArgs {
-            config: Some(file.clone()),
-            ..AgentArgs::default()
-        };
-        assert_eq!(load(&args).unwrap().listen_address, "a:1");
-        args.listen_address = Some("b:2".into());
-        args.no_late_attach = true;
-        args.probe_stats = true;
-        args.no_phases = true;
-        args.max_clients = Some(9);
-        let s = load(&args).unwrap();
-        assert_eq!(s.listen_address, "b:2");
-        assert!(!s.source.late_attach && s.source.probe_stats && !s.source.phases);
-        assert_eq!((s.source.max_clients, s.source.max_exports), (9, 8));
-        std::fs::remove_file(file).unwrap();
-        let gone = load(&args).unwrap_err().to_string();
-        assert!(gone.starts_with("cannot read configuration /"), "{gone}");
     }
 }

@@ -1,0 +1,140 @@
+//! Settings: built-in, overridden by a TOML file, by the environment, by flags.
+
+mod environment;
+mod file;
+mod reference;
+mod reload;
+mod table;
+
+pub use file::Error;
+pub use reference::reference;
+pub use reload::{Changes, changes};
+pub use table::Settings;
+
+use crate::cli::AgentArgs;
+use nfscope_text::console::Level;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The file that is read where it exists and no other is named.
+pub const DEFAULT_FILE: &str = "/etc/nfscope/nfscope.toml";
+/// Names another file, as `--config` does.
+const FILE_VARIABLE: &str = "NFSCOPE_CONFIG";
+
+/// The settings that these flags, the environment and the file make.
+///
+/// # Errors
+/// Whatever is wrong with the file or the environment.
+pub fn load(args: &AgentArgs) -> Result<Settings, Error> {
+    let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
+    let variables: Vec<_> = std::env::vars_os()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect();
+    load_from(args, &variables, Path::new(DEFAULT_FILE))
+}
+
+fn load_from(
+    args: &AgentArgs,
+    variables: &[(String, String)],
+    default: &Path,
+) -> Result<Settings, Error> {
+    let mut settings = Settings::default();
+    let variable = variables.iter().find(|(name, _)| name == FILE_VARIABLE);
+    let named = (args.config.as_deref()).or_else(|| variable.map(|(_, v)| Path::new(v)));
+    let path = named.unwrap_or(default);
+    match std::fs::read_to_string(path) {
+        Ok(text) => file::apply(&mut settings, path, &text)?,
+        Err(e) if named.is_none() && e.kind() == ErrorKind::NotFound => {}
+        Err(why) => {
+            return Err(Error::Unreadable {
+                file: path.display().to_string(),
+                why,
+            });
+        }
+    }
+    environment::apply(&mut settings, variables.iter().cloned())?;
+    flags(&mut settings, args);
+    Ok(settings)
+}
+
+fn flags(settings: &mut Settings, args: &AgentArgs) {
+    if !args.listen_addresses.is_empty() {
+        settings.listen_addresses.clone_from(&args.listen_addresses);
+    }
+    if let Some(path) = &args.web_config {
+        settings.web_config = Some(path.clone());
+    }
+    if let Some(level) = args.log_level.as_deref().and_then(Level::of) {
+        settings.log_level = level;
+    }
+    if let Some(format) = &args.log_format {
+        settings.log_json = format == "json";
+    }
+    settings.systemd_socket |= args.systemd_socket;
+    let source = &mut settings.source;
+    source.late_attach &= !args.no_late_attach;
+    source.probe_stats |= args.probe_stats;
+    source.phases &= !args.no_phases;
+    if let Some(n) = args.max_clients {
+        source.max_clients = n.into();
+    }
+    if let Some(n) = args.max_exports {
+        source.max_exports = n.into();
+    }
+    if let Some(n) = args.max_pairs {
+        source.max_pairs = n;
+    }
+    source.skip_one_in = args.test_skip_one_in;
+    source.books = !args.test_no_books;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_override_the_environment_and_that_the_file() {
+        let file = std::env::temp_dir().join(format!("nfscope-config-{}.toml", std::process::id()));
+        std::fs::write(
+            &file,
+            "[web]\nlisten_address = \"a:1\"\n[probes]\nlate_attach = true\n[limits]\nclients = 7\nexports = 8\n",
+        )
+        .unwrap();
+        let nowhere = Path::new("/nonexistent/nfscope.toml");
+        let mut args = AgentArgs {
+            config: Some(file.clone()),
+            ..AgentArgs::default()
+        };
+        assert_eq!(
+            load_from(&args, &[], nowhere).unwrap().listen_addresses,
+            ["a:1"]
+        );
+        let variables = [
+            ("NFSCOPE_LIMITS_EXPORTS", "88"),
+            ("NFSCOPE_LIMITS_CLIENTS", "77"),
+            ("NFSCOPE_CONFIG", "/nonexistent/other.toml"),
+        ]
+        .map(|(n, v)| (n.to_owned(), v.to_owned()));
+        args.listen_addresses = vec!["b:2".into()];
+        args.no_late_attach = true;
+        args.probe_stats = true;
+        args.no_phases = true;
+        args.max_clients = Some(9);
+        let s = load_from(&args, &variables, nowhere).unwrap();
+        assert_eq!(s.listen_addresses, ["b:2"]);
+        assert!(!s.source.late_attach && s.source.probe_stats && !s.source.phases);
+        assert_eq!((s.source.max_clients, s.source.max_exports), (9, 88));
+        // Without a flag the variable names the file, and without both it is the usual one, if there is one.
+        args.config = None;
+        let gone = load_from(&args, &variables, &file).unwrap_err().to_string();
+        assert!(
+            gone.starts_with("cannot read configuration /nonexistent/other.toml"),
+            "{gone}"
+        );
+        let usual = load_from(&AgentArgs::default(), &[], &file).unwrap();
+        assert_eq!(usual.source.max_exports, 8);
+        let none = load_from(&AgentArgs::default(), &[], nowhere).unwrap();
+        assert_eq!(none.source.max_exports, 100);
+        std::fs::remove_file(file).unwrap();
+    }
+}

@@ -1,0 +1,51 @@
+//! What SIGHUP can change in a running agent.
+
+use super::table::{SETTINGS, Settings};
+
+/// The keys whose values differ.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// In effect at once: what changed, and to what.
+    pub applied: Vec<String>,
+    /// Only a new start applies these.
+    pub waiting: Vec<String>,
+}
+
+/// Compares the settings of a running agent with those of now.
+pub fn changes(running: &Settings, now: &Settings) -> Changes {
+    let mut changes = Changes::default();
+    for s in SETTINGS {
+        let (before, after) = ((s.get)(running), (s.get)(now));
+        if before != after {
+            let list = match s.reloads {
+                true => &mut changes.applied,
+                false => &mut changes.waiting,
+            };
+            list.push(format!("[{}] {} = {after}", s.section, s.key));
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_reloaded_is_told_apart() {
+        let running = Settings::default();
+        assert_eq!(changes(&running, &running), Changes::default());
+        let mut now = Settings {
+            listen_addresses: vec!["[::]:9943".into()],
+            ..Settings::default()
+        };
+        now.source.max_clients = 500;
+        assert_eq!(
+            changes(&running, &now),
+            Changes {
+                applied: vec!["[limits] clients = 500".into()],
+                waiting: vec!["[web] listen_address = \"[::]:9943\"".into()],
+            }
+        );
+    }
+}

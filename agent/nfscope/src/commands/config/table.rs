@@ -1,0 +1,269 @@
+//! The settings of `nfscope agent`: one table, read by the configuration file, the environment, the reference file and SIGHUP.
+
+use crate::api::endpoint::DEFAULT_ADDRESS;
+use crate::cli::MOST_SERIES;
+use nfscope_source::{MOST_PAIRS, Options};
+use nfscope_text::console::Level;
+use std::path::{Path, PathBuf};
+use toml::de::DeValue;
+
+/// Every setting of `nfscope agent`.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `[web] listen_address`
+    pub listen_addresses: Vec<String>,
+    /// `[web] config_file`
+    pub web_config: Option<PathBuf>,
+    /// `[web] systemd_socket`
+    pub systemd_socket: bool,
+    /// `[probes]` and `[limits]`
+    pub source: Options,
+    /// `[log] level`
+    pub log_level: Level,
+    /// `[log] format`
+    pub log_json: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            listen_addresses: vec![DEFAULT_ADDRESS.to_owned()],
+            web_config: None,
+            systemd_socket: false,
+            source: Options::default(),
+            log_level: Level::Info,
+            log_json: false,
+        }
+    }
+}
+
+/// One key: its section, its name, and where its value goes.
+pub(super) struct Setting {
+    pub(super) section: &'static str,
+    pub(super) key: &'static str,
+    /// The same in the environment.
+    pub(super) variable: &'static str,
+    /// The same on the command line.
+    pub(super) flag: &'static str,
+    /// What the key means; `None` where the flag's help says it.
+    pub(super) about: Option<&'static str>,
+    /// True where SIGHUP puts a new value into effect.
+    pub(super) reloads: bool,
+    /// Takes a value, or says what it must be.
+    pub(super) set: fn(&mut Settings, &DeValue) -> Result<(), &'static str>,
+    /// The value as a file has it.
+    pub(super) get: fn(&Settings) -> String,
+}
+
+const TEXT: &str = "a string in quotes";
+const TEXTS: &str = "a string in quotes, or several in brackets";
+const SWITCH: &str = "true or false";
+const SERIES: &str = "a number from 0 to 10000";
+const LEVEL: &str = "one of \"debug\", \"info\", \"warn\", \"error\"";
+const FORMAT: &str = "one of \"text\", \"json\"";
+const PAIRS: &str = "a number from 64 to 16384";
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        section: "web",
+        key: "listen_address",
+        variable: "NFSCOPE_WEB_LISTEN_ADDRESS",
+        flag: "web.listen-address",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.listen_addresses = texts(v).ok_or(TEXTS)?;
+            Ok(())
+        },
+        get: |s| match &s.listen_addresses[..] {
+            [one] => format!("{one:?}"),
+            several => format!("{several:?}"),
+        },
+    },
+    Setting {
+        section: "web",
+        key: "config_file",
+        variable: "NFSCOPE_WEB_CONFIG_FILE",
+        flag: "web.config.file",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            let path = v.as_str().ok_or(TEXT)?;
+            s.web_config = (!path.is_empty()).then(|| path.into());
+            Ok(())
+        },
+        get: |s| format!("{:?}", s.web_config.as_deref().unwrap_or(Path::new(""))),
+    },
+    Setting {
+        section: "web",
+        key: "systemd_socket",
+        variable: "NFSCOPE_WEB_SYSTEMD_SOCKET",
+        flag: "web.systemd-socket",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.systemd_socket = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.systemd_socket.to_string(),
+    },
+    Setting {
+        section: "probes",
+        key: "late_attach",
+        variable: "NFSCOPE_PROBES_LATE_ATTACH",
+        flag: "no-late-attach",
+        about: Some(
+            "Observe modules that load later (nfsd, sunrpc), which needs three capabilities for as long as the agent runs. \
+             With `false` every capability is dropped once the probes are attached, and slow operations are not reported",
+        ),
+        reloads: false,
+        set: |s, v| {
+            s.source.late_attach = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.source.late_attach.to_string(),
+    },
+    Setting {
+        section: "probes",
+        key: "statistics",
+        variable: "NFSCOPE_PROBES_STATISTICS",
+        flag: "probe-stats",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.source.probe_stats = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.source.probe_stats.to_string(),
+    },
+    Setting {
+        section: "probes",
+        key: "phases",
+        variable: "NFSCOPE_PROBES_PHASES",
+        flag: "no-phases",
+        about: Some(
+            "Split operations into phases (CPU, run queue, log, disk, lock). With `false` the programs at waits are not attached",
+        ),
+        reloads: false,
+        set: |s, v| {
+            s.source.phases = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.source.phases.to_string(),
+    },
+    Setting {
+        section: "limits",
+        key: "clients",
+        variable: "NFSCOPE_LIMITS_CLIENTS",
+        flag: "max-clients",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.source.max_clients = series(v).ok_or(SERIES)?;
+            Ok(())
+        },
+        get: |s| s.source.max_clients.to_string(),
+    },
+    Setting {
+        section: "limits",
+        key: "exports",
+        variable: "NFSCOPE_LIMITS_EXPORTS",
+        flag: "max-exports",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.source.max_exports = series(v).ok_or(SERIES)?;
+            Ok(())
+        },
+        get: |s| s.source.max_exports.to_string(),
+    },
+    Setting {
+        section: "limits",
+        key: "pairs",
+        variable: "NFSCOPE_LIMITS_PAIRS",
+        flag: "max-pairs",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.source.max_pairs = number(v)
+                .filter(|n| (64..=MOST_PAIRS).contains(n))
+                .ok_or(PAIRS)?;
+            Ok(())
+        },
+        get: |s| s.source.max_pairs.to_string(),
+    },
+    Setting {
+        section: "log",
+        key: "level",
+        variable: "NFSCOPE_LOG_LEVEL",
+        flag: "log.level",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.log_level = v.as_str().and_then(Level::of).ok_or(LEVEL)?;
+            Ok(())
+        },
+        get: |s| format!("{:?}", s.log_level.word()),
+    },
+    Setting {
+        section: "log",
+        key: "format",
+        variable: "NFSCOPE_LOG_FORMAT",
+        flag: "log.format",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.log_json = match v.as_str() {
+                Some("text") => false,
+                Some("json") => true,
+                _ => return Err(FORMAT),
+            };
+            Ok(())
+        },
+        get: |s| format!("{:?}", if s.log_json { "json" } else { "text" }),
+    },
+];
+
+fn texts(value: &DeValue) -> Option<Vec<String>> {
+    let text = |v: &DeValue| v.as_str().map(str::to_owned);
+    match value {
+        DeValue::Array(all) if !all.is_empty() => all.iter().map(|v| text(v.get_ref())).collect(),
+        one => Some(vec![text(one)?]),
+    }
+}
+
+fn series(value: &DeValue) -> Option<usize> {
+    let n = u16::try_from(number(value)?).ok()?;
+    (n <= MOST_SERIES).then(|| n.into())
+}
+
+fn number(value: &DeValue) -> Option<u32> {
+    let n = value.as_integer()?;
+    u32::from_str_radix(n.as_str(), n.radix()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn variables_are_named_by_their_keys_and_flags_exist() {
+        let cli = Cli::command();
+        let agent = cli.find_subcommand("agent").unwrap();
+        let flags: Vec<_> = (agent.get_arguments())
+            .filter(|a| !a.is_hide_set())
+            .filter_map(|a| a.get_long())
+            .filter(|f| !["config", "help"].contains(f))
+            .collect();
+        for s in SETTINGS {
+            let name = format!("NFSCOPE_{}_{}", s.section, s.key).to_uppercase();
+            assert_eq!(s.variable, name);
+            assert!(flags.contains(&s.flag), "{}", s.flag);
+        }
+        for flag in flags {
+            assert!(SETTINGS.iter().any(|s| s.flag == flag), "{flag} has no key");
+        }
+    }
+}

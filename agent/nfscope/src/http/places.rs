@@ -1,0 +1,242 @@
+//! Who may stay connected, and who gives way where no place is left. No socket and no clock in here.
+//!
+//! Every connection is accepted at once: a scrape that waits behind idle connections is a scrape that is lost. Where places run
+//! out, the peer with the most connections loses one: its oldest without a complete header, or else its oldest that still
+//! takes its answer.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Connections at once. Each costs a descriptor, and 16 KiB while its header arrives.
+const PLACES: usize = 320;
+/// Of these for one peer; the others stay in reserve for everybody else.
+const PEER_PLACES: usize = 256;
+/// Streams of one peer; the service has [`MAX_SUBSCRIBERS`](crate::service::slow_subscribers::MAX_SUBSCRIBERS) for all.
+pub(super) const PEER_STREAMS: usize = 6;
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Its header is not complete.
+    Header,
+    /// It waits for its answer, or reads it.
+    Answer,
+    /// It reads lines for as long as it likes.
+    Stream,
+}
+
+struct Connection<E> {
+    id: u64,
+    peer: IpAddr,
+    stage: Stage,
+    /// What ends it where it is dropped.
+    _end: E,
+}
+
+/// The connections, the oldest first.
+pub(super) struct Places<E> {
+    next: u64,
+    connections: Vec<Connection<E>>,
+}
+
+impl<E> Default for Places<E> {
+    fn default() -> Self {
+        Places {
+            next: 0,
+            connections: Vec::new(),
+        }
+    }
+}
+
+impl<E> Places<E> {
+    /// Gives a place to a connection from this address. Dropping `end` ends the connection.
+    pub(super) fn admit(&mut self, from: IpAddr, end: E) -> u64 {
+        let peer = peer(from);
+        let own = self.count(peer);
+        if own >= PEER_PLACES {
+            self.end_one(|p| p == peer);
+        } else if self.connections.len() >= PLACES {
+            self.make_room();
+        }
+        let id = self.next;
+        self.next += 1;
+        self.connections.push(Connection {
+            id,
+            peer,
+            stage: Stage::Header,
+            _end: end,
+        });
+        id
+    }
+
+    /// Ends a connection of a peer that has the most.
+    pub(super) fn make_room(&mut self) {
+        let ended = |c: &Connection<E>| c.stage != Stage::Stream;
+        let most = (self.connections.iter().filter(|c| ended(c)))
+            .map(|c| self.count(c.peer))
+            .max();
+        let crowds: Vec<_> = (self.connections.iter())
+            .filter(|c| Some(self.count(c.peer)) == most)
+            .map(|c| c.peer)
+            .collect();
+        self.end_one(|peer| crowds.contains(&peer));
+    }
+
+    /// The header of a connection is complete.
+    pub(super) fn answer(&mut self, id: u64) {
+        self.set(id, Stage::Answer);
+    }
+
+    /// A connection becomes a stream; false where its peer has enough of them.
+    pub(super) fn stream(&mut self, id: u64) -> bool {
+        let Some(peer) = self.find(id).map(|c| c.peer) else {
+            return false;
+        };
+        let streams = |c: &&Connection<E>| c.peer == peer && c.stage == Stage::Stream;
+        if self.connections.iter().filter(streams).count() >= PEER_STREAMS {
+            return false;
+        }
+        self.set(id, Stage::Stream);
+        true
+    }
+
+    /// A connection has ended.
+    pub(super) fn leave(&mut self, id: u64) {
+        self.connections.retain(|c| c.id != id);
+    }
+
+    fn find(&mut self, id: u64) -> Option<&mut Connection<E>> {
+        self.connections.iter_mut().find(|c| c.id == id)
+    }
+
+    fn set(&mut self, id: u64, stage: Stage) {
+        if let Some(c) = self.find(id) {
+            c.stage = stage;
+        }
+    }
+
+    fn count(&self, peer: IpAddr) -> usize {
+        self.connections.iter().filter(|c| c.peer == peer).count()
+    }
+
+    /// Ends the first in line of these peers.
+    fn end_one(&mut self, of: impl Fn(IpAddr) -> bool) {
+        let candidates = self.connections.iter().enumerate();
+        let first = candidates
+            .filter(|(_, c)| c.stage != Stage::Stream && of(c.peer))
+            .min_by_key(|(age, c)| (c.stage, *age));
+        if let Some((at, _)) = first {
+            self.connections.remove(at);
+        }
+    }
+}
+
+/// Whom a connection counts for: an IPv4 address, or the half of an IPv6 address below which a host makes addresses as it likes.
+fn peer(from: IpAddr) -> IpAddr {
+    match from.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::rc::{Rc, Weak};
+
+    /// Places, and for each connection whether it still has one.
+    #[derive(Default)]
+    struct Door {
+        places: Places<Rc<()>>,
+        admitted: Vec<(u64, Weak<()>)>,
+    }
+
+    impl Door {
+        fn admit(&mut self, from: &str) -> u64 {
+            let end = Rc::new(());
+            let weak = Rc::downgrade(&end);
+            let id = self.places.admit(from.parse().unwrap(), end);
+            self.admitted.push((id, weak));
+            id
+        }
+
+        fn ended(&self) -> Vec<u64> {
+            let gone = self
+                .admitted
+                .iter()
+                .filter(|(_, end)| end.strong_count() == 0);
+            gone.map(|(id, _)| *id).collect()
+        }
+    }
+
+    #[test]
+    fn the_oldest_without_a_header_gives_way_and_then_the_oldest_answer() {
+        let mut door = Door::default();
+        let ids: Vec<_> = (0..PEER_PLACES).map(|_| door.admit("192.0.2.1")).collect();
+        for id in [&ids[..2], &ids[4..]].concat() {
+            door.places.answer(id);
+        }
+        assert!(door.ended().is_empty());
+        for _ in 0..2 {
+            let new = door.admit("192.0.2.1");
+            door.places.answer(new);
+        }
+        assert_eq!(door.ended(), ids[2..4]);
+        door.admit("192.0.2.1");
+        assert_eq!(door.ended(), [ids[0], ids[2], ids[3]]);
+    }
+
+    #[test]
+    fn whoever_has_the_most_gives_way_and_others_keep_their_places() {
+        let mut door = Door::default();
+        let other = door.admit("192.0.2.2");
+        for _ in 0..10 * PLACES {
+            door.admit("192.0.2.1");
+        }
+        // A second crowd meets the reserve, and then the first crowd shrinks until both are alike.
+        for _ in 0..10 * PLACES {
+            door.admit("192.0.2.3");
+        }
+        assert!(!door.ended().contains(&other));
+        assert_eq!(door.places.connections.len(), PLACES);
+        let count = |p: &str| door.places.count(p.parse().unwrap());
+        assert_eq!(count("192.0.2.1").abs_diff(count("192.0.2.3")), 1);
+        let newcomer = door.admit("192.0.2.4");
+        assert!(!door.ended().contains(&newcomer));
+    }
+
+    #[test]
+    fn a_host_is_one_peer_whatever_its_address() {
+        let mut door = Door::default();
+        for i in 0..2 * PLACES {
+            door.admit(&format!("2001:db8::{i:x}"));
+        }
+        assert_eq!(door.places.connections.len(), PEER_PLACES);
+        door.admit("::ffff:192.0.2.1");
+        let mapped = "192.0.2.1".parse().unwrap();
+        assert_eq!(door.places.count(mapped), 1);
+    }
+
+    #[test]
+    fn streams_stay_and_are_few() {
+        let mut door = Door::default();
+        let streams: Vec<_> = (0..PEER_STREAMS).map(|_| door.admit("::1")).collect();
+        assert!(streams.iter().all(|id| door.places.stream(*id)));
+        let id = door.admit("::1");
+        assert!(!door.places.stream(id));
+        let from_elsewhere = door.admit("2001:db8::1");
+        assert!(door.places.stream(from_elsewhere));
+        for _ in 0..2 * PLACES {
+            door.admit("::1");
+        }
+        assert!(streams.iter().all(|id| !door.ended().contains(id)));
+        door.places.leave(streams[0]);
+        let id = door.admit("::1");
+        assert!(door.places.stream(id));
+        // Where nobody is left to give way, nobody does.
+        let mut only = Door::default();
+        let id = only.admit("::1");
+        assert!(only.places.stream(id));
+        only.places.make_room();
+        assert!(only.ended().is_empty());
+    }
+}

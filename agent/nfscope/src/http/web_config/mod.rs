@@ -1,0 +1,182 @@
+//! The web configuration file, in the form that Prometheus' exporter-toolkit defines for all exporters: TLS, certificates of
+//! clients, passwords and headers.
+
+mod tls;
+mod yaml;
+
+use super::basic_auth::Users;
+use anyhow::{Context, bail, ensure};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+pub(super) use tls::Tls;
+
+/// Headers that the file may set.
+const HEADERS: [&str; 5] = [
+    "Content-Security-Policy",
+    "X-Frame-Options",
+    "X-Content-Type-Options",
+    "X-XSS-Protection",
+    "Strict-Transport-Security",
+];
+
+/// The file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    tls_server_config: Option<tls::Section>,
+    http_server_config: HttpSection,
+    basic_auth_users: BTreeMap<String, String>,
+    rate_limit: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HttpSection {
+    /// Either value is fine: HTTP/1.1 is what is served.
+    #[serde(rename = "http2")]
+    _http2: Option<bool>,
+    headers: BTreeMap<String, String>,
+}
+
+/// How peers reach the agent. Without a file: plain HTTP, open to everybody who can connect.
+#[derive(Debug, Default)]
+pub struct WebConfig {
+    pub(super) tls: Option<Tls>,
+    pub(super) users: Option<Users>,
+    pub(super) headers: HeaderMap,
+}
+
+impl WebConfig {
+    /// Reads the file, and the certificates that it names beside itself.
+    ///
+    /// # Errors
+    /// With the file and the key that is wrong.
+    pub fn load(path: &Path) -> anyhow::Result<WebConfig> {
+        let read = || {
+            let text = std::fs::read_to_string(path)?;
+            WebConfig::of(&text, path.parent().unwrap_or(Path::new("")))
+        };
+        read().with_context(|| format!("web configuration {}", path.display()))
+    }
+
+    fn of(text: &str, beside: &Path) -> anyhow::Result<WebConfig> {
+        let file: File = match yaml::value(text)? {
+            serde_json::Value::Null => File::default(),
+            value => serde_json::from_value(value)?,
+        };
+        ensure!(
+            file.rate_limit.is_none(),
+            "rate_limit is not supported: the agent bounds connections by itself"
+        );
+        Ok(WebConfig {
+            tls: (file.tls_server_config.as_ref())
+                .map(|section| Tls::new(section, beside).context("tls_server_config"))
+                .transpose()?,
+            users: (!file.basic_auth_users.is_empty())
+                .then(|| Users::new(file.basic_auth_users).context("basic_auth_users"))
+                .transpose()?,
+            headers: headers(&file.http_server_config.headers).context("http_server_config")?,
+        })
+    }
+
+    /// True where passwords or certificates of clients keep strangers out.
+    pub fn authenticates(&self) -> bool {
+        self.users.is_some() || self.tls.as_ref().is_some_and(Tls::authenticates)
+    }
+
+    /// True where connections are encrypted.
+    pub fn encrypts(&self) -> bool {
+        self.tls.is_some()
+    }
+}
+
+fn headers(given: &BTreeMap<String, String>) -> anyhow::Result<HeaderMap> {
+    let mut out = HeaderMap::new();
+    for (name, value) in given.iter().filter(|(_, value)| !value.is_empty()) {
+        if !HEADERS.contains(&name.as_str()) {
+            bail!(
+                "headers: `{name}` cannot be set; known are {}",
+                HEADERS.join(", ")
+            );
+        }
+        let value = HeaderValue::from_str(value).with_context(|| format!("headers: {name}"))?;
+        out.insert(HeaderName::try_from(name)?, value);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: &str = "$2y$04$5SsxgLv9vKCVd9Fa2oRRSOuiQ7C0lCDHcQxVAPIYjyKzv5zNuwhXW";
+
+    fn load(text: &str) -> anyhow::Result<WebConfig> {
+        WebConfig::of(text, Path::new("/nonexistent"))
+    }
+
+    #[test]
+    fn nothing_is_asked_where_nothing_is_said() {
+        for text in [
+            "",
+            "# only a comment\n",
+            "{}",
+            "http_server_config:\n  http2: false\n",
+        ] {
+            let web = load(text).unwrap();
+            assert!(!web.authenticates() && !web.encrypts(), "{text}");
+        }
+    }
+
+    #[test]
+    fn users_and_headers() {
+        let web = load(&format!(
+            "basic_auth_users:\n  alice: {HASH}\nhttp_server_config:\n  headers:\n    X-Frame-Options: deny\n    \
+             Content-Security-Policy: ''\n"
+        ))
+        .unwrap();
+        assert!(web.authenticates() && !web.encrypts());
+        assert_eq!(web.headers["X-Frame-Options"], "deny");
+        assert_eq!(web.headers.len(), 1);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, message) in [
+            ("basic_auth_usrs: {}", "unknown field `basic_auth_usrs`"),
+            (
+                "basic_auth_users: {a: secret}",
+                "basic_auth_users: a: not a bcrypt hash",
+            ),
+            ("basic_auth_users: [a]", "invalid type: sequence"),
+            (
+                "http_server_config: {headers: {Server: x}}",
+                "`Server` cannot be set",
+            ),
+            ("rate_limit: {interval: 1s}", "rate_limit is not supported"),
+            (
+                "tls_server_config: {}",
+                "tls_server_config: cert_file or cert is missing",
+            ),
+            (
+                "tls_server_config: {cert_file: c, cert: x, key_file: k}",
+                "both cert and cert_file are given",
+            ),
+            (
+                "tls_server_config: {cert_file: server.crt, key_file: k}",
+                "/nonexistent/server.crt",
+            ),
+            (
+                "tls_server_config: {cert: x, key: y}",
+                "key: no private key in it",
+            ),
+            ("a: b: c", "line 1"),
+            ("a: 1\n---\nb: 2\n", "more than one document"),
+        ] {
+            let why = format!("{:#}", load(text).unwrap_err());
+            assert!(why.contains(message), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Scrapes while thousands of other connections are idle, slow or hostile. Every scrape must be answered; no time is asserted,
+//! but a scrape that has to wait until others run into their time limits gives up. A program of its own: thousands of connections
+//! take memory that other tests measure.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../fixture/mod.rs"]
+#[allow(dead_code)]
+mod fixture;
+
+use crate::fixture::Fake;
+use crate::fixture::serve::{attached, get, send, send_from};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+const CROWD: usize = 2000;
+const SCRAPES: usize = 20;
+
+/// Both ends of the crowd are in this process.
+fn allow_descriptors() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let most = limit.current.unwrap_or(u64::MAX);
+    assert!(most >= 4000, "this test needs 4000 descriptors: ulimit -n");
+}
+
+fn scrape(a: SocketAddr) {
+    let answer = get(a, "/metrics", "");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:?}");
+    assert!(answer.contains("nfscope_coverage_ratio"));
+}
+
+/// What the connections of a crowd have sent: nothing, a part of a header, a request whose answer nobody reads, what is no
+/// HTTP.
+fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
+    match kind % 10 {
+        0 | 1 => Vec::new(),
+        2 => b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec(),
+        3 => b"G".to_vec(),
+        4 => b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+        5 => b"GET /snapshot HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+        6 => b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\nx".to_vec(),
+        7 => b"GET /slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"
+            .to_vec(),
+        // The begin of a TLS handshake, and of HTTP/2.
+        8 => [
+            &b"\x16\x03\x01\xff\xff\x01\x00\x00"[..],
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ]
+        .concat(),
+        _ => (0..random.random_range(1..64))
+            .map(|_| random.random())
+            .collect(),
+    }
+}
+
+#[test]
+fn every_scrape_is_answered_in_a_crowd() {
+    allow_descriptors();
+    let a = attached(Fake::new());
+    let mut random = SmallRng::seed_from_u64(7);
+    let mut crowd: Vec<TcpStream> = Vec::new();
+    for kind in 0..CROWD {
+        crowd.push(send(a, &sent(kind, &mut random)));
+        if kind % (CROWD / SCRAPES) == 0 {
+            scrape(a);
+        }
+    }
+    for _ in 0..SCRAPES {
+        scrape(a);
+    }
+    assert_eq!(crowd.len(), CROWD);
+}
+
+/// As many as there can be, all of them idle: the case of a scraper behind a broken firewall.
+#[test]
+fn every_scrape_is_answered_beside_idle_connections() {
+    allow_descriptors();
+    let a = attached(Fake::new());
+    let crowd: Vec<_> = (0..CROWD).map(|_| send(a, b"")).collect();
+    for _ in 0..SCRAPES {
+        scrape(a);
+    }
+    drop(crowd);
+}
+
+/// Connections that never stop coming from another address: each that is closed is opened again, and sends its header byte by
+/// byte.
+#[test]
+fn every_scrape_is_answered_while_connections_come_back() {
+    allow_descriptors();
+    let a = attached(Fake::new());
+    let (stop, opened) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let crowds: Vec<_> = (0..2)
+        .map(|_| {
+            let (stop, opened) = (stop.clone(), opened.clone());
+            std::thread::spawn(move || {
+                let open = || {
+                    opened.fetch_add(1, Ordering::SeqCst);
+                    send_from([127, 0, 0, 2], a, b"GET /metrics HTTP/1.1\r\nX: ")
+                };
+                let mut crowd: Vec<_> = (0..CROWD / 4).map(|_| open()).collect();
+                while !stop.load(Ordering::SeqCst) {
+                    for s in &mut crowd {
+                        if s.write_all(b"y").is_err() {
+                            *s = open();
+                        }
+                    }
+                    // Not the CPU of the host is what they are to take.
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            })
+        })
+        .collect();
+    while opened.load(Ordering::SeqCst) < CROWD {
+        scrape(a);
+    }
+    for _ in 0..SCRAPES {
+        scrape(a);
+    }
+    stop.store(true, Ordering::SeqCst);
+    for crowd in crowds {
+        crowd.join().unwrap();
+    }
+}
+
+/// Who asks and never reads holds the answer of nobody else.
+#[test]
+fn every_scrape_is_answered_beside_those_who_do_not_read() {
+    allow_descriptors();
+    let a = attached(Fake::new());
+    let request = b"GET /snapshot HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut crowd: Vec<_> = (0..CROWD / 2).map(|_| send(a, request)).collect();
+    for s in crowd.iter_mut().rev().take(SCRAPES) {
+        scrape(a);
+        // One byte at a time is what the slowest reader takes.
+        let _ = s.read(&mut [0]);
+    }
+}

@@ -1,0 +1,190 @@
+//! The web configuration file: TLS, certificates of clients, passwords and headers, as a scraper meets them.
+
+use crate::fixture::Fake;
+use crate::fixture::serve::{get, receive, send, serve_as};
+use nfscope::http::{Server, WebConfig};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// `open sesame`, at the lowest cost.
+const PASSWORD: &str = "Authorization: Basic YWxpY2U6b3BlbiBzZXNhbWU=\r\n";
+
+/// A directory with certificates, and those who signed them.
+struct Pki {
+    dir: tempfile::TempDir,
+    authority: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Pki {
+    fn new() -> Pki {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let authority = CertifiedIssuer::self_signed(params, key).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("ca.crt"), authority.pem()).unwrap();
+        let pki = Pki { dir, authority };
+        let (cert, key) = pki.sign("nfs1.example");
+        fs::write(pki.dir.path().join("server.crt"), cert.pem()).unwrap();
+        fs::write(pki.dir.path().join("server.key"), key.serialize_pem()).unwrap();
+        pki
+    }
+
+    fn sign(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        (params.signed_by(&key, &self.authority).unwrap(), key)
+    }
+
+    /// A web configuration in this directory, with paths beside it.
+    fn web(&self, text: &str) -> anyhow::Result<WebConfig> {
+        let path: PathBuf = self.dir.path().join("web.yml");
+        fs::write(&path, text).unwrap();
+        WebConfig::load(&path)
+    }
+
+    fn serve(&self, text: &str) -> (SocketAddr, Server) {
+        serve_as(self.web(text).unwrap(), || Ok(Box::new(Fake::new())))
+    }
+
+    /// Scrapes as somebody who trusts this authority, with a certificate of this name or without one.
+    fn scrape(&self, a: SocketAddr, name: Option<&str>) -> std::io::Result<String> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match name.map(|name| self.sign(name)) {
+            None => builder.with_no_client_auth(),
+            Some((cert, key)) => {
+                let chain: Vec<CertificateDer> = vec![cert.der().clone()];
+                let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+                builder.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let server = ServerName::try_from("nfs1.example").unwrap();
+        let connection = ClientConnection::new(config.into(), server).unwrap();
+        let mut stream = StreamOwned::new(connection, send(a, b""));
+        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")?;
+        let mut answer = String::new();
+        // Without a complete answer the server may end as it likes.
+        match stream.read_to_string(&mut answer) {
+            Ok(_) => Ok(answer),
+            Err(_) if answer.contains("healthy") => Ok(answer),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+const TLS: &str = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n";
+
+fn is_answered(answer: std::io::Result<String>) -> bool {
+    answer.is_ok_and(|text| text.starts_with("HTTP/1.1 200 "))
+}
+
+#[test]
+fn with_a_certificate_connections_are_encrypted() {
+    let pki = Pki::new();
+    for more in [
+        "",
+        "  min_version: TLS13\n",
+        "  max_version: TLS12\n  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256]\n  curve_preferences: [X25519]\n",
+    ] {
+        let (a, _server) = pki.serve(&format!("{TLS}{more}"));
+        assert!(is_answered(pki.scrape(a, None)), "{more}");
+        // Somebody who trusts another authority, and somebody without TLS.
+        assert!(!is_answered(Pki::new().scrape(a, None)));
+        let plain = receive(send(a, b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"));
+        assert!(!plain.contains("HTTP/1.1 200"), "{plain}");
+        assert!(is_answered(pki.scrape(a, None)));
+    }
+}
+
+#[test]
+fn clients_need_the_certificate_that_is_asked_for() {
+    let pki = Pki::new();
+    let required =
+        format!("{TLS}  client_ca_file: ca.crt\n  client_auth_type: RequireAndVerifyClientCert\n");
+    assert!(pki.web(&required).unwrap().authenticates());
+    let (a, _server) = pki.serve(&required);
+    assert!(is_answered(pki.scrape(a, Some("prometheus.example"))));
+    assert!(!is_answered(pki.scrape(a, None)));
+    let named = format!("{required}  client_allowed_sans: [prometheus.example, 192.0.2.1]\n");
+    let (a, _server) = pki.serve(&named);
+    assert!(is_answered(pki.scrape(a, Some("prometheus.example"))));
+    assert!(is_answered(pki.scrape(a, Some("192.0.2.1"))));
+    assert!(!is_answered(pki.scrape(a, Some("somebody.example"))));
+    let optional =
+        format!("{TLS}  client_ca_file: ca.crt\n  client_auth_type: VerifyClientCertIfGiven\n");
+    assert!(!pki.web(&optional).unwrap().authenticates());
+    let (a, _server) = pki.serve(&optional);
+    assert!(is_answered(pki.scrape(a, None)));
+    assert!(is_answered(pki.scrape(a, Some("prometheus.example"))));
+}
+
+#[test]
+fn what_would_not_protect_is_refused() {
+    let pki = Pki::new();
+    for (more, why) in [
+        (
+            "  client_auth_type: RequireAnyClientCert\n",
+            "verifies nothing",
+        ),
+        (
+            "  client_auth_type: RequireAndVerifyClientCert\n",
+            "needs client_ca_file",
+        ),
+        ("  client_auth_type: Sometimes\n", "unknown `Sometimes`"),
+        ("  client_ca_file: ca.crt\n", "client_ca_file has no effect"),
+        (
+            "  client_allowed_sans: [x.example]\n",
+            "needs client_auth_type",
+        ),
+        ("  min_version: TLS10\n", "`TLS10` is not supported"),
+        (
+            "  min_version: TLS13\n  max_version: TLS12\n",
+            "above max_version",
+        ),
+        (
+            "  cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]\n",
+            "is not supported",
+        ),
+        ("  curve_preferences: [CurveP521]\n", "is not supported"),
+    ] {
+        let e = format!("{:#}", pki.web(&format!("{TLS}{more}")).unwrap_err());
+        assert!(e.contains("web.yml") && e.contains(why), "{more}: {e}");
+    }
+}
+
+#[test]
+fn passwords_are_asked_for_on_every_page_and_a_reload_exchanges_them() {
+    let hash = bcrypt::hash("open sesame", 4).unwrap();
+    let pki = Pki::new();
+    let users = format!("basic_auth_users: {{alice: '{hash}'}}\n");
+    let (a, server) = pki.serve(&users);
+    for path in ["/", "/metrics", "/-/healthy", "/slow", "/nothing"] {
+        let answer = get(a, path, "");
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{path}: {answer}");
+        assert!(answer.contains("www-authenticate: Basic realm=\"nfscope\"\r\n"));
+        let wrong = "Authorization: Basic YWxpY2U6Z3Vlc3M=\r\n";
+        assert!(get(a, path, wrong).starts_with("HTTP/1.1 401 "));
+    }
+    assert!(get(a, "/-/healthy", PASSWORD).starts_with("HTTP/1.1 200 "));
+    assert!(get(a, "/metrics", PASSWORD).contains("nfscope_build_info"));
+    let headers = "http_server_config:\n  headers: {X-Frame-Options: deny}\n";
+    server.configure(pki.web(headers).unwrap());
+    let answer = get(a, "/-/healthy", "");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.contains("x-frame-options: deny\r\n"), "{answer}");
+    server.configure(pki.web(TLS).unwrap());
+    assert!(is_answered(pki.scrape(a, None)));
+    assert!(!get(a, "/-/healthy", "").contains("HTTP/1.1 200"));
+}
