@@ -172,7 +172,7 @@ impl Bench<'_> {
     fn record(&self, name: &str) -> Result<()> {
         let (port, seconds) = (self.port, self.seconds);
         self.nfscope(&format!(
-            "baseline record {name} --for {seconds}s --interval 1s --url http://127.0.0.1:{port}"
+            "baseline record {name} --duration {seconds}s --interval 1s --url http://127.0.0.1:{port}"
         ))
         .map(drop)
     }

@@ -11,7 +11,9 @@ use serde_json::Value;
 fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     let done = run(&Options {
         kernel: Kernel::V6_12,
-        seconds: 36,
+        // As many windows. Shorter ones would be read more often, and on one CPU more than a hundredth of the WRITEs would wait for
+        // that: those that a p99 is made of.
+        seconds: 60,
         keep: None,
     })?;
     for (name, compared) in done.all() {
@@ -29,13 +31,19 @@ fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     Ok(())
 }
 
+fn is_nothing(row: &Value) -> bool {
+    ["no_evidence", "small"]
+        .iter()
+        .any(|v| row["verdict"] == *v)
+}
+
 /// Nothing differs but chance, and nothing is to be warned of. By chance one such pair in twenty may have a verdict all the
 /// same (in two thousand simulated ones it is one in fifty): about one subject then, whose quantities move together, and never
 /// with a probability below a thousandth.
 fn of_the_same(c: &Compared) -> Result<()> {
     let mut reported = BTreeSet::new();
     for row in rows(c)? {
-        if row["verdict"] != "no_evidence" {
+        if !is_nothing(row) {
             ensure!(row["p"].as_f64().is_some_and(|p| p > 0.001), "{row}");
             reported.insert(row["of"].to_string());
         }
@@ -68,7 +76,7 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
     // As many as before, because the clients ask as often.
     for (of, what) in [("op", "rate"), ("log", "rate"), ("sync_writes", "rate")] {
         let row = row(c, of, what)?;
-        ensure!(row["verdict"] == "no_evidence", "{row}");
+        ensure!(is_nothing(row), "{row}");
     }
     // The wait for a thread is one for the only CPU here: microseconds, of which replies that come at other moments
     // may make some more.
@@ -99,7 +107,7 @@ fn of_threads(c: &Compared) -> Result<()> {
         ensure!(row["verdict"] == "better", "{row}");
     }
     let disk = row(c, "op", "disk")?;
-    ensure!(disk["verdict"] == "no_evidence", "{disk}");
+    ensure!(is_nothing(disk), "{disk}");
     let headline = c.json["headline"].as_str().unwrap_or_default();
     ensure!(
         headline.contains("The wait for a thread: p99 fell from"),
@@ -132,5 +140,6 @@ fn row<'a>(c: &'a Compared, of: &str, what: &str) -> Result<&'a Value> {
 fn warned(c: &Compared) -> Vec<&str> {
     let all = c.json["caveats"].as_array();
     let kinds = all.into_iter().flatten().map(|w| w["kind"].as_str());
-    kinds.flatten().collect()
+    // Every comparison of two recordings says that they are two.
+    kinds.flatten().filter(|k| *k != "replicates").collect()
 }

@@ -17,6 +17,8 @@ pub struct Value {
     /// Half the width of the histogram bucket, relative to the value. A longer recording does not narrow the interval below it.
     #[serde(skip)]
     pub hidden: f64,
+    /// How many independent windows would tell as much; `None` for too few windows.
+    pub stretches: Option<f64>,
 }
 
 impl Value {
@@ -29,6 +31,7 @@ impl Value {
                     low: Some(i.low),
                     high: Some(i.high),
                     hidden: (hidden.high - hidden.low) / 2.0 / i.value,
+                    stretches: Some(m.stretches),
                 })
             }
             None => plain.map(|value| Value {
@@ -36,6 +39,7 @@ impl Value {
                 low: None,
                 high: None,
                 hidden: 0.0,
+                stretches: None,
             }),
         }
     }
@@ -53,10 +57,10 @@ pub fn quantile(s: &HistogramSeries, q: f64) -> Option<Value> {
     Value::new(s.total().quantile(q), measured)
 }
 
-/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %.
+/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %; `None` where a bucket hides it.
 pub fn windows_to_find(s: &HistogramSeries, q: f64) -> Option<f64> {
     let measured = stats::quantile(&s.buckets, s.scheme, q)?;
-    Some(measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len()))
+    measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len())
 }
 
 /// The mean.
@@ -86,7 +90,8 @@ mod tests {
         for w in 1..=20 {
             s.begin(w);
             let mut h = Histogram::new(Scheme::TIME);
-            h.add(&[(40, 90 + w as u64), (44, 10)], 1.0);
+            // Neighbours differ: a trend would be one stretch.
+            h.add(&[(40, 90 + w as u64 * 7 % 11), (44, 10)], 1.0);
             s.add(&h);
         }
         for v in [quantile(&s, 0.5), mean(&s), rate(&s, &[1.0; 20])] {
@@ -99,6 +104,6 @@ mod tests {
         s.counts.truncate(9);
         s.sums.truncate(9);
         let rate = rate(&s, &[2.0; 9]).unwrap();
-        assert_eq!((rate.value, rate.low), (52.5, None));
+        assert_eq!((rate.value, rate.low), (951.0 / 18.0, None));
     }
 }

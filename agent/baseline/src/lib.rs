@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod capacity;
+pub mod changes;
 pub mod codec;
 pub mod compare;
 pub mod estimate;
+pub mod experiment;
 pub mod histogram_series;
 pub mod list;
 pub mod name;
@@ -15,6 +17,7 @@ pub mod progress;
 pub mod recording;
 pub mod series;
 pub mod show;
+pub mod slice;
 pub mod store;
 pub mod summary;
 pub mod target_metric;

@@ -1,6 +1,7 @@
 //! `nfscope baseline list`
 
 use crate::store::{Entry, State};
+use nfscope_text::console::plain;
 use nfscope_text::table::columns;
 use nfscope_text::timestamp as clock;
 use nfscope_text::units;
@@ -31,7 +32,7 @@ pub fn table(entries: &[Entry]) -> String {
             notes.join(" "),
         ]);
     }
-    columns(&rows)
+    plain(&columns(&rows))
 }
 
 /// A note on the state, unless the recording is complete.
@@ -42,6 +43,7 @@ pub fn note(state: State) -> Option<&'static str> {
         State::Interrupted => Some("interrupted"),
         State::Stopped => Some("stopped early"),
         State::Unreached => Some("precision not reached"),
+        State::Damaged => Some("damaged"),
     }
 }
 

@@ -4,13 +4,11 @@ use crate::estimate::Value;
 use crate::histogram_series::HistogramSeries;
 use crate::target_metric::{Metric, Statistic};
 use nfscope_model::{Sample, Scheme, Window, family};
-use nfscope_stats::MIN_WINDOWS;
+use nfscope_stats::{Looks, MIN_STRETCHES_TO_STOP, MIN_WINDOWS, MIN_WINDOWS_TO_STOP};
 use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// With fewer windows a recording never stops early.
-pub const MIN_WINDOWS_TO_STOP: usize = 30;
 /// More windows are merged in pairs, because each new window evaluates all of them.
 const MAX_WINDOWS: usize = 720;
 
@@ -26,11 +24,16 @@ pub struct Progress {
     each: usize,
     operations: u64,
     value: Option<Value>,
+    /// How precisely it is to be known, if that ends the recording.
+    wanted: Option<f64>,
+    looks: Looks,
+    reached: bool,
 }
 
 impl Progress {
-    /// Tracks this metric, or the p99 of the operation that takes the most time.
-    pub fn new(metric: Option<Metric>) -> Self {
+    /// Tracks this metric, or the p99 of the operation that takes the most time, until half the width of its interval is `wanted`
+    /// relative to its value.
+    pub fn new(metric: Option<Metric>, wanted: Option<f64>) -> Self {
         Progress {
             metric,
             histograms: BTreeMap::new(),
@@ -39,6 +42,9 @@ impl Progress {
             each: 1,
             operations: 0,
             value: None,
+            wanted,
+            looks: Looks::at_windows(),
+            reached: false,
         }
     }
 
@@ -75,6 +81,17 @@ impl Progress {
             let histograms = self.histograms.get(&m.op)?;
             m.of(histograms, &self.seconds)
         });
+        let narrow = self
+            .half_width()
+            .zip(self.wanted)
+            .is_some_and(|(h, wanted)| h <= wanted);
+        let stretches = self.stretches().unwrap_or(0.0);
+        self.reached |= self.looks.enough(self.windows, stretches, narrow);
+    }
+
+    /// Independent stretches that the metric is known from.
+    fn stretches(&self) -> Option<f64> {
+        self.value?.stretches
     }
 
     /// Merges windows in pairs.
@@ -116,9 +133,9 @@ impl Progress {
         self.value?.half_width()
     }
 
-    /// True when the metric is known with the wanted precision.
-    pub fn reached(&self, wanted: f64) -> bool {
-        self.windows >= MIN_WINDOWS_TO_STOP && self.half_width().is_some_and(|h| h <= wanted)
+    /// True when the metric is known with the wanted precision, at two looks in a row.
+    pub fn reached(&self) -> bool {
+        self.reached
     }
 
     /// Why there is no interval, or never one as narrow as wanted, although there are enough windows.
@@ -126,8 +143,17 @@ impl Progress {
         if let Some(why) = self.hidden(wanted) {
             return Some(why);
         }
-        if self.windows < MIN_WINDOWS_TO_STOP || self.half_width().is_some() {
+        if self.windows < MIN_WINDOWS_TO_STOP {
             return None;
+        }
+        if let Some(h) = self.half_width() {
+            let stretches = self.stretches().unwrap_or(0.0);
+            return (h <= wanted && stretches < MIN_STRETCHES_TO_STOP).then(|| {
+                format!(
+                    "windows resemble each other so much that they are {stretches:.0} independent stretches, and an interval needs \
+                     {MIN_STRETCHES_TO_STOP:.0}"
+                )
+            });
         }
         let Some(metric) = &self.metric else {
             return Some("no operation has been recorded yet".to_owned());
@@ -166,6 +192,7 @@ impl Progress {
     pub fn takes(&self, wanted: f64, so_far: Duration) -> Option<Duration> {
         let factor = (self.half_width()? / wanted).powi(2);
         let least = MIN_WINDOWS_TO_STOP as f64 / self.windows as f64;
+        let least = least.max(MIN_STRETCHES_TO_STOP / self.stretches()?);
         Duration::try_from_secs_f64(so_far.as_secs_f64() * factor.max(least)).ok()
     }
 }
@@ -219,26 +246,26 @@ mod tests {
 
     #[test]
     fn the_operation_that_takes_the_most_time_is_followed() {
-        let mut p = Progress::new(None);
+        let mut p = Progress::new(None, Some(1.0));
         for i in 0..9 {
             p.add(&window(i % 5));
         }
         assert_eq!(p.metric(), None);
-        for i in 0..31 {
+        for i in 0..91 {
             p.add(&window(i % 5));
         }
-        assert_eq!(p.operations(), 40 * 300);
+        assert_eq!(p.operations(), 100 * 300);
         let text = p.metric().unwrap();
         assert!(
             text.starts_with("write p99 ") && text.ends_with('%'),
             "{text}"
         );
-        assert!(p.reached(1.0) && !p.reached(1e-9));
+        assert!(p.reached());
     }
 
     #[test]
     fn a_long_recording_has_coarser_windows_and_the_same_sums() {
-        let mut p = Progress::new(None);
+        let mut p = Progress::new(None, Some(1e-9));
         for i in 0..2001 {
             p.add(&window(i % 5));
             assert!(p.seconds.len() <= MAX_WINDOWS);
@@ -250,12 +277,13 @@ mod tests {
         // Apart from the width of the bucket.
         let value = p.value.unwrap();
         assert!(value.half_width().unwrap() - value.hidden < 0.05);
+        assert!(!p.reached());
     }
 
     #[test]
     fn what_never_comes_is_said() {
-        let mut p = Progress::new(Some(crate::target_metric::parse("read").unwrap()));
-        for i in 0..30 {
+        let mut p = Progress::new(Some(crate::target_metric::parse("read").unwrap()), None);
+        for i in 0..MIN_WINDOWS_TO_STOP as u64 {
             assert_eq!(p.reason_without_interval(0.05), None, "{i}");
             p.add(&window(1));
         }
@@ -267,7 +295,10 @@ mod tests {
 
     #[test]
     fn the_outlook_is_honest() {
-        let mut p = Progress::new(Some(crate::target_metric::parse("write:mean").unwrap()));
+        let mut p = Progress::new(
+            Some(crate::target_metric::parse("write:mean").unwrap()),
+            None,
+        );
         let minutes = |m: u64| Duration::from_secs(60 * m);
         assert!(outlook(&p, 0.05, minutes(1), minutes(120)).contains("too early"));
         for i in 0..40u64 {

@@ -7,12 +7,24 @@ use nfscope_model::family;
 use nfscope_model::family::{Info, Kind};
 use nfscope_model::{Family, Histogram, Scheme};
 use serde::Serialize;
+use std::ops::Range;
 
 /// Windows of longer recordings are merged while they are read: no statistic needs more windows than this.
 const MAX_WINDOWS: usize = 720;
 
 /// Start times have a resolution of one millisecond; a shorter interval between two windows is no gap.
 const ROUNDING_MS: f64 = 2.0;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// How windows are merged while they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grid {
+    /// So many into one.
+    Windows(usize),
+    /// Those that begin in the same hour.
+    Hours,
+}
 
 /// The value of one series in one window; `Nothing` if it was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -119,7 +131,21 @@ impl SeriesSet {
         count: usize,
         windows: impl IntoIterator<Item = anyhow::Result<RecordedWindow>>,
     ) -> anyhow::Result<SeriesSet> {
-        let each = count.div_ceil(MAX_WINDOWS).max(1);
+        let grid = Grid::Windows(count.div_ceil(MAX_WINDOWS).max(1));
+        SeriesSet::on_grid(metadata, series, grid, windows)
+    }
+
+    /// Collects windows in order of time, and merges them to a grid.
+    ///
+    /// # Errors
+    /// When a window cannot be read.
+    pub fn on_grid(
+        metadata: Metadata,
+        series: Vec<SeriesKey>,
+        grid: Grid,
+        windows: impl IntoIterator<Item = anyhow::Result<RecordedWindow>>,
+    ) -> anyhow::Result<SeriesSet> {
+        let mut hour = None;
         let mut c = SeriesSet {
             metadata,
             windows: 0,
@@ -150,7 +176,14 @@ impl SeriesSet {
                 c.untimed += length;
                 continue;
             }
-            if c.windows.is_multiple_of(each) {
+            let new = match grid {
+                Grid::Windows(each) => c.windows.is_multiple_of(each),
+                Grid::Hours => {
+                    let this = Some(window.began_ms.div_euclid(HOUR_MS));
+                    std::mem::replace(&mut hour, this) != this
+                }
+            };
+            if new {
                 c.begins
                     .push((window.began_ms - c.metadata.began_ms) as f64 / 1e3);
                 c.lengths.push(0.0);
@@ -176,6 +209,11 @@ impl SeriesSet {
     /// Seconds in all windows.
     pub fn seconds(&self) -> f64 {
         self.lengths.iter().sum()
+    }
+
+    /// True if both have the same values in the same windows.
+    pub fn same_data(&self, other: &SeriesSet) -> bool {
+        self.begins == other.begins && self.series == other.series && self.cells == other.cells
     }
 
     /// Seconds between the first and the last window that were not measured.
@@ -320,13 +358,52 @@ fn gap(end_ms: f64, next_ms: i64) -> Option<Gap> {
 /// # Errors
 /// When the store cannot be read.
 pub fn read(store: &Store, entry: &Entry, families: &[&Info]) -> anyhow::Result<SeriesSet> {
+    let count = usize::try_from(entry.windows).unwrap_or(usize::MAX);
+    let grid = Grid::Windows(count.div_ceil(MAX_WINDOWS).max(1));
+    read_part(store, entry, families, None, Some(grid))
+}
+
+/// Reads the series of some families in a part of a recording (milliseconds since 1970), or in all of it; on this grid, or
+/// on one of as many windows as statistics need.
+///
+/// # Errors
+/// When the store cannot be read, or no window lies in that part.
+pub fn read_part(
+    store: &Store,
+    entry: &Entry,
+    families: &[&Info],
+    part: Option<Range<i64>>,
+    grid: Option<Grid>,
+) -> anyhow::Result<SeriesSet> {
     let mut series = store.series(entry)?;
     series.retain(|l| families.iter().any(|f| f.name == l.family));
     let index = SeriesIndex::of(&series);
     let windows = store.windows(entry, |id| index.get(id).is_some());
-    let count = usize::try_from(entry.windows).unwrap_or(usize::MAX);
-    let windows = windows.map(|w| Ok(w?));
-    SeriesSet::from_windows(entry.metadata.clone(), series, count, windows)
+    let mut count = usize::try_from(entry.windows).unwrap_or(usize::MAX);
+    if let Some(part) = &part {
+        let interval = entry.metadata.interval.as_millis().max(1) as i64;
+        let fit = (part.end.saturating_sub(part.start) / interval).max(0);
+        count = count.min(usize::try_from(fit).unwrap_or(usize::MAX));
+    }
+    let inside = |w: &RecordedWindow| {
+        let end = w.began_ms.saturating_add(w.length.as_millis() as i64);
+        part.as_ref()
+            .is_none_or(|p| p.start <= w.began_ms && end <= p.end)
+    };
+    let windows = windows.filter_map(|w| match w {
+        Ok(w) if !inside(&w) => None,
+        Ok(w) => Some(Ok(w)),
+        Err(e) => Some(Err(e.into())),
+    });
+    let grid = grid.unwrap_or(Grid::Windows(count.div_ceil(MAX_WINDOWS).max(1)));
+    let c = SeriesSet::on_grid(entry.metadata.clone(), series, grid, windows)?;
+    anyhow::ensure!(
+        part.is_none() || c.windows > 0,
+        "`{}` has no windows in that time; fix: `nfscope baseline show {}` tells when it began, in UTC",
+        entry.metadata.name,
+        entry.metadata.name
+    );
+    Ok(c)
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use crate::estimate::Value;
 use crate::list::{began, labels, note};
-use crate::summary::Summary;
+use crate::summary::{OpRow, Summary};
+use nfscope_stats::MIN_STRETCHES;
+use nfscope_text::console::plain;
 use nfscope_text::table::columns;
 use nfscope_text::units;
 use std::fmt::Write;
@@ -46,19 +48,29 @@ pub fn page(s: &Summary) -> String {
         page += "\n";
         page += &columns(&rows);
         page += "\n± is half the width of the 95 % confidence interval; it is missing with too few windows or operations\n";
-    }
-    if let Some((op, seconds)) = s
-        .ops
-        .first()
-        .and_then(|o| Some((&o.op, o.seconds_to_find?)))
-    {
-        let _ = writeln!(
-            page,
-            "To detect a change of 10 % in the p99 of {op}, record about {} before and after the change",
-            units::length(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
+        page += &format!(
+            "INDEPENDENT is the number of independent stretches: with fewer than {MIN_STRETCHES:.0}, nothing is compared\n"
         );
     }
-    page
+    if let Some(first) = s
+        .ops
+        .first()
+        .filter(|o| o.p99.is_some_and(|v| v.low.is_some()))
+    {
+        page += &match first.seconds_to_find {
+            Some(seconds) => format!(
+                "To detect a change of 10 % in the p99 of {}, record about {} before and after the change,\n\
+                 if recordings of an unchanged server differ by nothing but their windows\n",
+                first.op,
+                units::length(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
+            ),
+            None => format!(
+                "A histogram bucket hides a change of 10 % in the p99 of {}: longer recordings do not find it\n",
+                first.op
+            ),
+        };
+    }
+    plain(&page)
 }
 
 fn gaps(s: &Summary) -> String {
@@ -81,8 +93,17 @@ fn gaps(s: &Summary) -> String {
     )
 }
 
-fn ops(s: &Summary) -> Vec<[String; 7]> {
-    let heading = ["OPERATION", "SHARE", "OPS/S", "MEAN", "P50", "P90", "P99"];
+fn ops(s: &Summary) -> Vec<[String; 8]> {
+    let heading = [
+        "OPERATION",
+        "SHARE",
+        "OPS/S",
+        "MEAN",
+        "P50",
+        "P90",
+        "P99",
+        "INDEPENDENT",
+    ];
     let mut rows = vec![heading.map(str::to_owned)];
     let time = |v: Option<Value>| v.map_or_else(|| "-".to_owned(), |v| value(v, units::seconds));
     for op in &s.ops {
@@ -98,9 +119,21 @@ fn ops(s: &Summary) -> Vec<[String; 7]> {
             time(op.p50),
             time(op.p90),
             time(op.p99),
+            independent(op),
         ]);
     }
     rows
+}
+
+/// The fewest independent stretches that any of the operation's figures is known from.
+fn independent(op: &OpRow) -> String {
+    let all = [op.rate, op.mean, op.p50, op.p90, op.p99];
+    let each = all.into_iter().flatten().filter_map(|v| v.stretches);
+    match each.reduce(f64::min) {
+        Some(n) if n < MIN_STRETCHES => format!("{n:.0} (few)"),
+        Some(n) => format!("{n:.0}"),
+        None => "-".to_owned(),
+    }
 }
 
 fn value(v: Value, show: impl Fn(f64) -> String) -> String {

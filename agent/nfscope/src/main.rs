@@ -57,6 +57,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
         Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
         Command::Capacity(args) => print(&baseline::capacity(&args)?)?,
+        Command::Experiment(args) => return Ok(commands::experiment::run(&args.command)?.into()),
         Command::WhatIf(args) => print(&what_if::run(&args)?)?,
         Command::Detach(args) => change(Change::Detach, &args.probes, args.url.as_deref())?,
         Command::Attach(args) if args.probes.is_empty() => {

@@ -8,8 +8,22 @@ const BATCHES: usize = 20;
 /// Closer to 1 the correction would be a guess.
 const MAX_AUTOCORRELATION: f64 = 0.97;
 const MAX_BATCH_AUTOCORRELATION: f64 = 0.9;
+/// Standard errors above the estimated autocorrelation at which it is taken for counting stretches: nine of ten series are less
+/// correlated than that.
+const UPPER: f64 = 1.28;
 
-/// The standard error of the sum of `z`, a series whose expectation is zero, and its degrees of freedom.
+/// How precisely a sum over windows is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SumError {
+    /// Its standard error.
+    pub error: f64,
+    /// Degrees of freedom of that; never less than one.
+    pub dof: f64,
+    /// How many independent windows would know as much; a cautious estimate.
+    pub stretches: f64,
+}
+
+/// The standard error of the sum of `z`, a series whose expectation is zero.
 ///
 /// Non-overlapping batch means (A. M. Law, Simulation Modeling and Analysis, section 9.5.3): sums over stretches of time are
 /// nearly independent where single windows are not. In half an hour of windows the stretches are short. Therefore:
@@ -18,7 +32,9 @@ const MAX_BATCH_AUTOCORRELATION: f64 = 0.9;
 ///   60, 1992).
 /// - The correlation that remains between batches widens the error by sqrt((1 + r) / (1 - r)), as in N-Skart (A. Tafazzoli et
 ///   al., Performance of Skart, INFORMS J. on Computing 23, 2011).
-pub(crate) fn error_of_sum(z: &[f64]) -> (f64, f64) {
+/// - The variation of so many independent stretches has one degree of freedom less than there are stretches, however many
+///   batches they are cut into. Student's t with these makes the intervals of short or correlated series wide enough.
+pub(crate) fn error_of_sum(z: &[f64]) -> SumError {
     let n = z.len() as f64;
     let autocorrelation = bias_corrected(z).min(MAX_AUTOCORRELATION);
     let mean = z.iter().sum::<f64>() / n;
@@ -39,5 +55,34 @@ pub(crate) fn error_of_sum(z: &[f64]) -> (f64, f64) {
     let variance = sums.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (k - 1.0);
     let r = bias_corrected(&sums).min(MAX_BATCH_AUTOCORRELATION);
     let of_window = variance / size as f64 * (1.0 + r) / (1.0 - r);
-    ((n * of_window).sqrt() / (1.0 - autocorrelation), k - 1.0)
+    let error = (n * of_window).sqrt() / (1.0 - autocorrelation);
+    let stretches = stretches(z, error);
+    SumError {
+        error,
+        dof: (k - 1.0).min(stretches - 1.0).max(1.0),
+        stretches,
+    }
+}
+
+/// How many independent windows would give this standard error of the sum.
+fn stretches(z: &[f64], error: f64) -> f64 {
+    let n = z.len() as f64;
+    let by_correlation = n * independent_share(z);
+    let mean = z.iter().sum::<f64>() / n;
+    let square: f64 = z.iter().map(|z| (z - mean).powi(2)).sum();
+    let by_error = n * square / (error * error);
+    match by_error.is_finite() {
+        true => by_error.min(by_correlation),
+        // No window differs from another.
+        false => by_correlation,
+    }
+}
+
+/// Independent windows for each of these, by the correlation of neighbours. Where windows are few, it is known badly, and taken at the
+/// upper end of what they allow.
+pub(crate) fn independent_share(z: &[f64]) -> f64 {
+    let r = bias_corrected(z);
+    let above = UPPER * ((1.0 - r * r).max(0.0) / z.len() as f64).sqrt();
+    let r = (r + above).min(MAX_AUTOCORRELATION);
+    (1.0 - r) / (1.0 + r)
 }

@@ -1,14 +1,14 @@
 //! The change between two estimates, and its p value.
 
 use crate::estimate::Estimate;
-use crate::interval::{CONFIDENCE, Interval};
+use crate::interval::{CONFIDENCE, Interval, students_t};
 
 /// Default minimum effect. A long recording detects differences that are too small to matter, and buckets alone shift quantiles
 /// by up to 0.5 %.
 pub const MIN_EFFECT: f64 = 0.02;
 
 /// Smaller p values are reported as this one.
-const MIN_P: f64 = 1e-9;
+pub(crate) const MIN_P: f64 = 1e-9;
 
 /// After divided by before.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,16 +17,46 @@ pub struct Change {
     pub ratio: Interval,
     /// Probability of a difference at least as large if the true change is within the minimum effect.
     pub p: f64,
+    /// Standard error of the logarithm of the ratio.
+    pub error: f64,
+    /// Its degrees of freedom.
+    pub dof: f64,
+    /// How far the ratio may be off because of histogram buckets, as a difference of logarithms.
+    pub hidden: f64,
+}
+
+impl Change {
+    /// The smallest rise that a test at this level would have found with this power, as a factor above 1.
+    pub fn smallest_found(&self, min_effect: f64, level: f64, power: f64) -> f64 {
+        let quantiles = students_t(1.0 - level, self.dof) + students_t(2.0 * power - 1.0, self.dof);
+        (1.0 + min_effect) * (self.hidden + quantiles * self.error).exp()
+    }
+
+    /// True if the interval contains no change beyond the minimum effect: whatever there is, it is too small to matter.
+    pub fn is_small(&self, min_effect: f64) -> bool {
+        self.ratio.low >= 1.0 / (1.0 + min_effect) && self.ratio.high <= 1.0 + min_effect
+    }
 }
 
 /// Compares two estimates of one quantity. Changes by up to `min_effect` (a ratio, 0.02 for 2 %) count as none: the p value is
 /// that of the widest interval that contains no such change.
-pub fn change(before: &Estimate, after: &Estimate, min_effect: f64) -> Change {
+///
+/// `between` is the standard deviation by which two recordings of an unchanged server differ beyond their windows, relative to the
+/// value (0.05 for 5 %). With 0 it is left out: the result is then that of these two recordings alone.
+pub fn change(before: &Estimate, after: &Estimate, min_effect: f64, between: f64) -> Change {
     let ratio = |confidence| {
         let (b, a) = (before.bounds(confidence), after.bounds(confidence));
+        // Both sides have their share of it. It is stated and not estimated: a normal distribution.
+        let recordings = between.ln_1p() * 2f64.sqrt() * students_t(confidence, f64::INFINITY);
         let (up, down) = (
-            (a.high / a.middle).ln().hypot((b.middle / b.low).ln()),
-            (a.middle / a.low).ln().hypot((b.high / b.middle).ln()),
+            (a.high / a.middle)
+                .ln()
+                .hypot((b.middle / b.low).ln())
+                .hypot(recordings),
+            (a.middle / a.low)
+                .ln()
+                .hypot((b.high / b.middle).ln())
+                .hypot(recordings),
         );
         let middle = a.middle / b.middle;
         Interval {
@@ -55,5 +85,11 @@ pub fn change(before: &Estimate, after: &Estimate, min_effect: f64) -> Change {
     Change {
         ratio: ratio(CONFIDENCE),
         p: yes.exp(),
+        error: before
+            .log_error()
+            .hypot(after.log_error())
+            .hypot(between.ln_1p() * 2f64.sqrt()),
+        dof: before.dof.min(after.dof),
+        hidden: before.hidden() + after.hidden(),
     }
 }

@@ -6,6 +6,10 @@ use crate::quantile_interval::QuantileError;
 /// With fewer windows their variation cannot be estimated.
 pub const MIN_WINDOWS: usize = 10;
 
+/// With fewer independent stretches there is no verdict: how much they vary is hardly known, and an interval that holds is too
+/// wide to be of use. [`Estimate::is_known`] tells.
+pub const MIN_STRETCHES: f64 = 3.0;
+
 /// A value with its standard error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
@@ -13,6 +17,11 @@ pub struct Estimate {
     pub value: f64,
     /// Degrees of freedom of its standard error.
     pub dof: f64,
+    /// How many independent windows would tell as much: windows that resemble each other count as fewer.
+    pub stretches: f64,
+    /// The same for its lower end alone. No higher quantile is below the median, so that of the p99 of two slow windows the lower end
+    /// is known from all of them.
+    pub(crate) stretches_below: f64,
     pub(crate) error: StandardError,
 }
 
@@ -24,6 +33,18 @@ pub(crate) enum StandardError {
 }
 
 impl Estimate {
+    /// Stands for none where a logarithm is needed: half an event in all of `of`. A count's logarithm has a variance of about one over
+    /// the count.
+    pub fn half_an_event(of: f64, windows: usize) -> Estimate {
+        Estimate {
+            value: 0.5 / of,
+            dof: windows as f64 - 1.0,
+            stretches: windows as f64,
+            stretches_below: windows as f64,
+            error: StandardError::Log(2f64.sqrt()),
+        }
+    }
+
     /// The interval that covers the true value with this probability.
     pub fn interval(&self, confidence: f64) -> Interval {
         let bounds = self.bounds(confidence);
@@ -51,26 +72,60 @@ impl Estimate {
         }
     }
 
-    /// Standard error of its logarithm; for a quantile derived from its 95 % interval.
+    /// Standard error of its logarithm; for a quantile derived from its 95 % interval, without what its bucket hides.
     pub fn log_error(&self) -> f64 {
         match self.error {
             StandardError::Log(se) => se,
             StandardError::Quantile(_) => {
-                let i = self.interval(CONFIDENCE);
-                (i.high / i.low).ln() / 2.0 / students_t(CONFIDENCE, self.dof)
+                let b = self.bounds(CONFIDENCE);
+                (b.high / b.low).ln() / 2.0 / students_t(CONFIDENCE, self.dof)
             }
         }
     }
 
+    /// True if there are enough independent stretches for a verdict.
+    pub fn is_known(&self) -> bool {
+        self.stretches >= MIN_STRETCHES
+    }
+
+    /// True if there are enough independent stretches for a verdict that rests on the lower end of the interval.
+    pub fn is_known_from_below(&self) -> bool {
+        self.stretches_below >= MIN_STRETCHES
+    }
+
+    /// How far the value may be off within its bucket, as a difference of logarithms; more windows do not reduce it.
+    pub fn hidden(&self) -> f64 {
+        let i = self.interval(0.0);
+        let hidden = (i.high / i.value).ln().max((i.value / i.low).ln());
+        if hidden.is_finite() {
+            hidden.max(0.0)
+        } else {
+            0.0
+        }
+    }
+
     /// Estimates how many windows each side needs to detect a change by this factor with this power. It assumes that both sides
-    /// vary as the `windows` of this estimate do, and a two-sided test at 95 % beyond `min_effect`.
+    /// vary as the `windows` of this estimate do, and a two-sided test at 95 % beyond `min_effect`. `None` where a histogram bucket
+    /// hides such a change: no number of windows finds it then.
     ///
     /// The standard error of a short recording is itself uncertain by about a third, and this number by two thirds. It holds
     /// for one comparison; with several, more windows are needed.
-    pub fn windows_to_find(&self, factor: f64, min_effect: f64, power: f64, windows: usize) -> f64 {
+    pub fn windows_to_find(
+        &self,
+        factor: f64,
+        min_effect: f64,
+        power: f64,
+        windows: usize,
+    ) -> Option<f64> {
+        let effect = (factor / (1.0 + min_effect)).ln() - 2.0 * self.hidden();
+        if effect <= 0.0 {
+            return None;
+        }
         let quantiles = students_t(CONFIDENCE, self.dof) + students_t(2.0 * power - 1.0, self.dof);
         let variance = self.log_error().powi(2) * windows as f64;
-        let n = 2.0 * variance * (quantiles / (factor / (1.0 + min_effect)).ln()).powi(2);
-        n.max(MIN_WINDOWS as f64)
+        let n = 2.0 * variance * (quantiles / effect).powi(2);
+        // Fewer would give no verdict.
+        let least = MIN_STRETCHES * windows as f64 / self.stretches;
+        Some(n.max(least).max(MIN_WINDOWS as f64))
     }
 }

@@ -12,23 +12,35 @@
 //!   Construction of confidence limits about effect measures: a general approach, Statistics in Medicine 27, 2008). Its
 //!   p value is that of a minimum-effect test (K. R. Murphy and B. Myors, Testing the hypothesis that treatments have
 //!   negligible effects, J. of Applied Psychology 84, 1999).
+//! - [`replicated()`], the same for several recordings on each side, of which each is one observation.
 
 #![forbid(unsafe_code)]
 
 mod autocorrelation;
 mod batch_means;
 mod change;
+mod change_points;
 mod estimate;
+pub mod experiment;
 mod interval;
+mod looks;
 pub mod mean_interval;
 mod multiple_comparisons;
+mod one_sided;
 mod quantile;
 mod quantile_interval;
 mod ratio;
+mod replicates;
+mod scalability;
 
 pub use change::{Change, MIN_EFFECT, change};
-pub use estimate::{Estimate, MIN_WINDOWS};
+pub use change_points::{ChangePoint, change_points};
+pub use estimate::{Estimate, MIN_STRETCHES, MIN_WINDOWS};
 pub use interval::{CONFIDENCE, Interval};
+pub use looks::{Looks, MIN_RUNS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS_TO_STOP};
 pub use multiple_comparisons::holm;
-pub use quantile::quantile;
+pub use one_sided::one_sided;
+pub use quantile::{quantile, quantile_of};
 pub use ratio::ratio;
+pub use replicates::{Replicated, paired, replicated};
+pub use scalability::{Load, MIN_LOADS, Scalability, scalability};

@@ -1,8 +1,8 @@
 //! Quantiles of histograms that were recorded in windows.
 
-use crate::batch_means::error_of_sum;
+use crate::batch_means::{error_of_sum, independent_share};
 use crate::estimate::{Estimate, MIN_WINDOWS, StandardError};
-use crate::quantile_interval::{QuantileError, position};
+use crate::quantile_interval::{Position, QuantileError, position};
 use nfscope_model::{Histogram, Scheme, Sparse};
 
 /// The `q` quantile of all windows together. `None` with fewer than [`MIN_WINDOWS`] windows, or with fewer than ten values
@@ -16,30 +16,29 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
         return None;
     }
     let at = position(&all, q)?;
-    // Values above it, counted by window: if two windows contribute all of them, the quantile is known no better than from two
+    let above = above(windows, &at);
+    let residuals = residuals(&above, share);
+    // Values beyond it, counted by window: if two windows contribute all of them, the quantile is known no better than from two
     // values.
-    let (mut all_above, mut square) = (0.0f64, 0.0f64);
-    let residuals: Vec<f64> = windows
-        .iter()
-        .map(|w| {
-            let (mut above, mut n): (f64, f64) = (0.0, 0.0);
-            for (i, count) in w {
-                let count = *count as f64;
-                n += count;
-                above += match usize::from(*i) {
-                    i if i > at.bucket => count,
-                    i if i == at.bucket => count * (1.0 - at.part),
-                    _ => 0.0,
-                };
-            }
-            let rare = if q < 0.5 { n - above } else { above };
-            all_above += rare;
-            square += rare * rare;
-            above - share * n
-        })
-        .collect();
-    let (se, dof) = error_of_sum(&residuals);
-    let dof = dof.min(all_above * all_above / square - 1.0).max(1.0);
+    let rare = above.iter().map(|(above, n)| match q < 0.5 {
+        true => n - above,
+        false => *above,
+    });
+    let (all_rare, square) = rare.fold((0.0, 0.0), |(sum, square): (f64, f64), r| {
+        (sum + r, square + r * r)
+    });
+    let contributing = all_rare * all_rare / square;
+    // Such windows come in spells, which tell of their variation as little as one of them. They are too few to show it, and the
+    // median shows it for all windows.
+    let median = position(&all, 0.5)?;
+    let spells = independent_share(&self::residuals(&self::above(windows, &median), 0.5));
+    let sum = error_of_sum(&residuals);
+    let stretches = sum.stretches.min(contributing);
+    let stretches_below = match q < 0.5 {
+        true => stretches,
+        false => stretches.max(windows.len() as f64 * spells),
+    };
+    let dof = sum.dof.min(contributing * spells - 1.0).max(1.0);
     Some(Estimate {
         // If the bucket does not resolve it: the harmonic mean of the edges, as in every other view.
         value: match at.outer_low < at.outer_high {
@@ -47,10 +46,40 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             false => at.value,
         },
         dof,
+        stretches,
+        stretches_below,
         error: StandardError::Quantile(QuantileError {
             all,
             share,
-            log_odds_error: se / total / (share * q),
+            log_odds_error: sum.error / total / (share * q),
         }),
     })
+}
+
+/// Values above a position, and all values, of each window.
+fn above(windows: &[Sparse], at: &Position) -> Vec<(f64, f64)> {
+    let of = |w: &Sparse| {
+        w.iter().fold((0.0, 0.0), |(above, n), (i, count)| {
+            let count = *count as f64;
+            let part = match usize::from(*i) {
+                i if i > at.bucket => 1.0,
+                i if i == at.bucket => 1.0 - at.part,
+                _ => 0.0,
+            };
+            (above + part * count, n + count)
+        })
+    };
+    windows.iter().map(of).collect()
+}
+
+/// How many more values of each window are above than the share that is above in all of them.
+fn residuals(above: &[(f64, f64)], share: f64) -> Vec<f64> {
+    above.iter().map(|(above, n)| above - share * n).collect()
+}
+
+/// The `q` quantile of one window; `None` where it is empty.
+pub fn quantile_of(window: &Sparse, scheme: Scheme, q: f64) -> Option<f64> {
+    let mut all = Histogram::new(scheme);
+    all.add(window, 0.0);
+    position(&all, q).map(|at| at.value)
 }

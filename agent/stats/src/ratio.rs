@@ -12,10 +12,12 @@ pub fn ratio(y: &[f64], x: &[f64]) -> Option<Estimate> {
     }
     let value = all_y / all_x;
     let residuals: Vec<f64> = y.iter().zip(x).map(|(y, x)| y - value * x).collect();
-    let (se, dof) = error_of_sum(&residuals);
+    let sum = error_of_sum(&residuals);
     Some(Estimate {
         value,
-        dof,
-        error: StandardError::Log(se / all_y),
+        dof: sum.dof,
+        stretches: sum.stretches,
+        stretches_below: sum.stretches,
+        error: StandardError::Log(sum.error / all_y),
     })
 }

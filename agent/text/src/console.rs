@@ -49,6 +49,12 @@ pub fn configure(least: Level, json: bool) {
     JSON.store(json, Ordering::Relaxed);
 }
 
+/// Text without control characters, but for the ends of lines: names and labels come from other machines, and must not steer the
+/// terminal.
+pub fn plain(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "?")
+}
+
 /// One line on stderr, for a terminal or the journal. That it is closed is no reason to stop measuring, and `eprintln!` would
 /// panic on it.
 pub fn log(level: Level, line: &str) {
@@ -71,8 +77,8 @@ fn format(level: Level, line: &str, at: Option<SystemTime>) -> String {
             }
             out + "}\n"
         }
-        (None, Level::Error) => format!("error: {line}\n"),
-        (None, _) => format!("nfscope: {line}\n"),
+        (None, Level::Error) => format!("error: {}\n", plain(line)),
+        (None, _) => format!("nfscope: {}\n", plain(line)),
     }
 }
 

@@ -1,7 +1,11 @@
-//! How much more load a server can take, from a recording of it.
+//! How much more load a server can take, from recordings of it.
 
+mod several;
+mod several_text;
 mod text;
 mod utilization;
 
+pub use several::{Law, Loads, Point, several};
+pub use several_text::render_several;
 pub use text::render;
-pub use utilization::{Capacity, FAMILIES, KNEE, Resource, capacity};
+pub use utilization::{Capacity, FAMILIES, Resource, capacity, knee};

@@ -1,7 +1,8 @@
 //! Capacity as text.
 
-use crate::capacity::utilization::{Capacity, KNEE, Resource};
+use crate::capacity::utilization::{Capacity, Resource};
 use crate::recording::Metadata;
+use nfscope_text::console::plain;
 use nfscope_text::units::{rate, seconds};
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
@@ -49,7 +50,7 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
     for a in &c.assumptions {
         wrap(&mut out, WIDTH, "- ", a);
     }
-    out
+    plain(&out)
 }
 
 fn name(c: &Capacity, r: &Resource) -> String {
@@ -64,15 +65,22 @@ fn headline(c: &Capacity) -> String {
         return "No resource with a hard limit was measured.".into();
     };
     let mut text = format!(
-        "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate. Above about {} per second \
+        "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate. Above about {} per second{} \
          ({:.0} % of that) waiting times grow faster than the load.",
         name(c, first),
         rate(first.max_rate),
         first.max_rate / c.rate,
-        rate(first.max_rate * KNEE),
-        KNEE * 100.0
+        rate(first.knee_rate),
+        first
+            .knee_interval
+            .map_or_else(String::new, |[low, high]| format!(
+                ", {} to {}",
+                rate(low),
+                rate(high)
+            )),
+        first.knee_rate / first.max_rate * 100.0
     );
-    if first.utilization >= KNEE {
+    if c.rate >= first.knee_rate {
         let _ = write!(text, " The server is already above that.");
     }
     if let Some(earlier) = c.resources.iter().find(|r| r.max_rate < first.max_rate) {

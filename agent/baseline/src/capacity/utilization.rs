@@ -11,9 +11,8 @@ use nfscope_stats as stats;
 use nfscope_stats::CONFIDENCE;
 use serde::Serialize;
 
-/// Above this utilization waiting times grow faster than the load: in a queue with one server and random arrivals (M/M/1) a
-/// request waits three service times there.
-pub const KNEE: f64 = 0.75;
+/// From this many more requests in a commit on, it shows whether commits take all who wait.
+const VISIBLE: f64 = 0.02;
 /// With a lower utilization the maximum rate cannot be estimated reliably.
 const MIN_RELIABLE_UTILIZATION: f64 = 0.1;
 /// A resource with a lower utilization does not limit the load.
@@ -26,6 +25,7 @@ pub const FAMILIES: &[&Info] = &[
     &f::THREAD_BUSY.info,
     &f::CPUS.info,
     &f::CPU_IDLE.info,
+    &f::LOG_WAIT.info,
     &f::LOG_COMMIT.info,
     &f::BLOCK_BUSY.info,
 ];
@@ -41,8 +41,14 @@ pub struct Resource {
     pub interval: Option<[f64; 2]>,
     /// Utilization in the busiest window.
     pub peak: f64,
-    /// Requests per second at a utilization of 1.
+    /// Requests per second at a utilization of 1; of a log with as many requests in a commit as threads allow.
     pub max_rate: f64,
+    /// Servers that work side by side: threads, CPUs.
+    pub servers: f64,
+    /// Requests per second from which on waits grow faster than the load: three service times (M/M/c).
+    pub knee_rate: f64,
+    /// Its 95 % confidence interval, from that of the utilization.
+    pub knee_interval: Option<[f64; 2]>,
     /// Why the maximum rate is no hard limit, if it is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
@@ -74,12 +80,14 @@ impl Capacity {
     }
 }
 
-const ASSUMPTIONS: [&str; 5] = [
+const ASSUMPTIONS: [&str; 6] = [
     "additional load has the same mix of operations, the same clients and the same share of cache hits",
     "the CPU and disk usage of other programs grows with the load, too",
     "a request holds its thread as long as before; when the intent log, block devices or CPUs come near saturation, it holds \
      the thread longer, and threads run out sooner than estimated here",
     "a log writes one record at a time (true of jbd2; XFS writes up to eight, ZFS several blocks)",
+    "a commit of a log takes as long with more requests in it; at the limit half of the threads are in each, because the other half \
+     came while it was written",
     "a block device serves one request at a time; SSDs, arrays and pools serve many, and their maximum rate is higher",
 ];
 
@@ -91,28 +99,35 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     let residence = requests.mean()?;
     let rate = requests.count() / c.seconds();
     let mut resources = Vec::new();
-    let mut add = |name: String, busy: Option<Vec<f64>>, whole: &[f64], note| {
-        let Some(busy) = busy else { return };
-        let (sum, all) = (busy.iter().sum::<f64>(), whole.iter().sum::<f64>());
-        if sum <= 0.0 || all <= 0.0 {
-            return;
-        }
-        // The two are read at slightly different times.
-        let utilization = (sum / all).min(1.0);
-        if utilization < MIN_UTILIZATION {
-            return;
-        }
-        let interval = stats::ratio(&busy, whole).map(|m| m.interval(CONFIDENCE));
-        let parts = busy.iter().zip(whole).filter(|(_, w)| **w > 0.0);
-        resources.push(Resource {
-            name,
-            utilization,
-            interval: interval.map(|i| [i.low.min(1.0), i.high.min(1.0)]),
-            peak: parts.map(|(b, w)| (b / w).min(1.0)).fold(0.0, f64::max),
-            max_rate: rate / utilization,
-            note,
-        });
-    };
+    let mut add =
+        |name: String, busy: Option<Vec<f64>>, whole: &[f64], room: f64, servers: f64, note| {
+            let Some(busy) = busy else { return };
+            let (sum, all) = (busy.iter().sum::<f64>(), whole.iter().sum::<f64>());
+            if sum <= 0.0 || all <= 0.0 {
+                return;
+            }
+            // The two are read at slightly different times.
+            let utilization = (sum / all).min(1.0);
+            if utilization < MIN_UTILIZATION {
+                return;
+            }
+            let interval = stats::ratio(&busy, whole).map(|m| m.interval(CONFIDENCE));
+            let max_rate = rate / utilization * room;
+            let knee_rate = knee(servers) * max_rate;
+            let parts = busy.iter().zip(whole).filter(|(_, w)| **w > 0.0);
+            resources.push(Resource {
+                name,
+                utilization,
+                interval: interval.map(|i| [i.low.min(1.0), i.high.min(1.0)]),
+                peak: parts.map(|(b, w)| (b / w).min(1.0)).fold(0.0, f64::max),
+                max_rate,
+                servers,
+                knee_rate,
+                knee_interval: interval
+                    .map(|i| [i.high, i.low].map(|u| knee_rate * utilization / u)),
+                note,
+            });
+        };
     let times = |n: Option<Vec<f64>>| -> Vec<f64> {
         let n = n.unwrap_or_default();
         n.iter().zip(&c.lengths).map(|(n, l)| n * l).collect()
@@ -127,23 +142,46 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         "threads".into(),
         c.numbers(&f::THREAD_BUSY, |_| true),
         &thread_time,
+        1.0,
+        count,
         None,
     );
-    let cpu_time = times(c.numbers(&f::CPUS, |_| true));
+    let cpus = c.numbers(&f::CPUS, |_| true);
+    let cpu_count = cpus.as_ref().and_then(|n| n.last().copied());
+    let cpu_time = times(cpus);
     let idle = c.numbers(&f::CPU_IDLE, |_| true);
     let busy = idle.map(|idle| {
         let parts = cpu_time.iter().zip(&idle);
         // Idle time is counted in clock ticks and may exceed the window.
         parts.map(|(all, idle)| (all - idle).max(0.0)).collect()
     });
-    add("CPUs".into(), busy, &cpu_time, None);
+    add(
+        "CPUs".into(),
+        busy,
+        &cpu_time,
+        1.0,
+        cpu_count.unwrap_or(1.0),
+        None,
+    );
     for [fs, volume] in c.labels(&f::LOG_COMMIT) {
         let writes = c.histograms(&f::LOG_COMMIT, |l| l == [fs, volume]);
         let note = (fs != "ext4").then_some(PARALLEL);
+        let waits = c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]);
+        let room = match (&waits, &writes) {
+            (Some(waits), Some(writes)) => group_commit(
+                waits.count(),
+                writes.count(),
+                count,
+                waits.count() / c.seconds() * writes.mean().unwrap_or(0.0),
+            ),
+            _ => 1.0,
+        };
         add(
             format!("log of {fs} {volume}"),
             writes.map(|s| s.sums),
             &c.lengths,
+            room,
+            1.0,
             note,
         );
     }
@@ -153,6 +191,8 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             format!("block device {device}"),
             busy,
             &c.lengths,
+            1.0,
+            1.0,
             Some(PARALLEL),
         );
     }
@@ -166,6 +206,51 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         resources,
         assumptions: ASSUMPTIONS.to_vec(),
     })
+}
+
+/// How many times more requests a commit of a log can serve than it does now.
+///
+/// Requests that come while a commit is written wait for it and for the next. With all threads waiting there are two groups that take
+/// turns, so that each commit serves half of the threads, and never fewer than it serves now.
+///
+/// `meanwhile` is the number of requests that come while a commit is written. With random arrivals a commit that takes all who wait
+/// serves more than one then. One that does not, takes one at a time.
+pub fn group_commit(waits: f64, commits: f64, threads: f64, meanwhile: f64) -> f64 {
+    if waits <= 0.0 || commits <= 0.0 {
+        return 1.0;
+    }
+    let now = (waits / commits).max(1.0);
+    // All who came, or one who comes later.
+    let more = meanwhile + (-meanwhile).exp() - 1.0;
+    if more > VISIBLE && now - 1.0 < more / 4.0 {
+        return 1.0;
+    }
+    (threads / 2.0).max(now) / now
+}
+
+/// The utilization at which a request waits three service times in a queue with so many servers and random arrivals (M/M/c): 0.75
+/// with one, closer to 1 with more.
+pub fn knee(servers: f64) -> f64 {
+    let c = servers.round().clamp(1.0, 4096.0);
+    let wait = |utilization: f64| {
+        // Erlang's B by its recursion, then C.
+        let offered = c * utilization;
+        let mut b = 1.0;
+        for n in 1..=c as u32 {
+            b = offered * b / (f64::from(n) + offered * b);
+        }
+        let waits = b / (1.0 - utilization * (1.0 - b));
+        waits / (c * (1.0 - utilization))
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        match wait(middle) < 3.0 {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low
 }
 
 fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
@@ -182,4 +267,75 @@ fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
         caveats.push("the number of threads changed during the recording".into());
     }
     caveats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_follows_the_number_of_servers() {
+        assert!((knee(1.0) - 0.75).abs() < 1e-9);
+        // M/M/2 waits u² / (1 - u²) service times: three where u is the root of 3/4.
+        assert!((knee(2.0) - 0.75f64.sqrt()).abs() < 1e-9);
+        assert!(knee(8.0) > 0.94 && knee(64.0) > knee(8.0) && knee(64.0) < 1.0);
+    }
+
+    /// A closed network: threads that think for a moment and then wait for the log, which takes all who wait when it begins a commit
+    /// (or one at a time). Its rate at many clients is what a recording of it under little load predicts.
+    #[test]
+    fn group_commit_is_bound_by_threads() {
+        for group in [true, false] {
+            for clients in [1u32, 2, 4, 8, 32] {
+                let (rate, _, _) = network(clients, group, 0.05e-3);
+                // Recorded with one request in hand at most, far from the limit.
+                let (slow, waits, commits) = network(1, group, 40e-3);
+                let utilization = commits * COMMIT;
+                let room = match group {
+                    true => group_commit(waits, commits, f64::from(clients), waits * COMMIT),
+                    false => 1.0,
+                };
+                let predicted = slow / utilization * room;
+                println!(
+                    "{clients} clients, group {group}: {rate:.0} per second, predicted {predicted:.0}"
+                );
+                assert!((predicted / rate - 1.0).abs() < 0.1, "{clients} {group}");
+            }
+        }
+    }
+
+    #[test]
+    fn commits_that_take_one_at_a_time_have_no_room() {
+        // Half of the time a commit is written, and nobody who came meanwhile is in the next.
+        assert_eq!(group_commit(1000.0, 1000.0, 8.0, 0.5), 1.0);
+        assert_eq!(group_commit(1100.0, 1000.0, 8.0, 0.5), 4.0 / 1.1);
+        // Under little load nobody can tell.
+        assert_eq!(group_commit(1000.0, 1000.0, 8.0, 0.1), 4.0);
+    }
+
+    const COMMIT: f64 = 8e-3;
+
+    /// Requests, waits and commits per second of a log with this many clients in hand.
+    fn network(clients: u32, group: bool, think: f64) -> (f64, f64, f64) {
+        // When each client asks next; those that are in the commit under way.
+        let mut asks: Vec<f64> = (0..clients).map(|i| think * f64::from(i + 1)).collect();
+        let (mut now, mut done, mut commits) = (0.0f64, 0u32, 0u32);
+        while commits < 2000 {
+            let first = asks.iter().copied().fold(f64::INFINITY, f64::min);
+            now = now.max(first);
+            let mut waiting: Vec<usize> = (0..asks.len()).filter(|i| asks[*i] <= now).collect();
+            waiting.sort_by(|a, b| asks[*a].total_cmp(&asks[*b]));
+            if !group {
+                waiting.truncate(1);
+            }
+            now += COMMIT;
+            commits += 1;
+            for i in waiting {
+                asks[i] = now + think;
+                done += 1;
+            }
+        }
+        let per_second = |n: u32| f64::from(n) / now;
+        (per_second(done), per_second(done), per_second(commits))
+    }
 }

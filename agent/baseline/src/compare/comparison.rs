@@ -1,12 +1,13 @@
 //! Puts a comparison together from its parts.
 
 use crate::compare::confounders::clients;
-use crate::compare::result::{Comparison, Row, Side};
-use crate::compare::{confounders, headline, hypothesis, plot_data, selection};
+use crate::compare::options::Options;
+use crate::compare::result::{Comparison, Side};
+use crate::compare::sides::Sides;
+use crate::compare::{confounders, headline, hypothesis, method, next, plot_data, selection};
 use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
-use nfscope_text::units::percent;
 
 /// The families that a comparison reads from a recording.
 pub const FAMILIES: &[&Info] = &[
@@ -20,18 +21,39 @@ pub const FAMILIES: &[&Info] = &[
     &f::THREADS.info,
     &f::CLIENT_OPS.info,
     &f::EVENTS_LOST.info,
+    &f::RPC_PHASE.info,
+    &f::OP_ERRORS.info,
+    &f::RPC_DROPPED.info,
+    &f::REPLY_CACHE.info,
 ];
 
-/// Compares `after` with `before`. Changes by up to `min_effect` (0.02 for 2 %) count as none.
+/// Compares one recording with another. Changes by up to `min_effect` (0.02 for 2 %) count as none.
 pub fn compare(before: &SeriesSet, after: &SeriesSet, min_effect: f64) -> Comparison {
-    let subjects = selection::choose(before, after);
-    let rows = hypothesis::rows(before, after, &subjects.kept, min_effect);
-    let caveats = confounders::find(before, after);
+    let sides = Sides {
+        before: std::slice::from_ref(before),
+        after: std::slice::from_ref(after),
+        earlier: &[],
+    };
+    let options = Options {
+        min_effect,
+        ..Options::default()
+    };
+    compare_sides(&sides, &options)
+}
+
+/// Compares the recordings of two sides, of which each has at least one.
+pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
+    let subjects = selection::choose(&sides.compared());
+    let rows = hypothesis::rows(sides, &subjects.kept, options);
+    let caveats = confounders::find(sides, &rows, options);
+    let (before, after) = (&sides.before[0], &sides.after[0]);
     Comparison {
         headline: headline::paragraph(before, after, &rows, &caveats),
-        before: side(before),
-        after: side(after),
-        method: method(&rows, min_effect),
+        min_effect: options.min_effect,
+        before: side(sides.before),
+        after: side(sides.after),
+        next: next::advice(&rows),
+        method: method::sentences(sides, &rows, options),
         left_out: subjects.left_out.clone(),
         curves: plot_data::curves(before, after, &subjects.kept),
         bars: plot_data::bars(before, after, &subjects.kept),
@@ -41,34 +63,17 @@ pub fn compare(before: &SeriesSet, after: &SeriesSet, min_effect: f64) -> Compar
     }
 }
 
-fn side(c: &SeriesSet) -> Side {
-    let operations = c.histograms(&f::OP_DURATION, |_| true);
+fn side(all: &[SeriesSet]) -> Side {
+    let operations = |c: &SeriesSet| {
+        let all = c.histograms(&f::OP_DURATION, |_| true);
+        all.map_or(0.0, |s| s.count())
+    };
     Side {
-        metadata: c.metadata.clone(),
-        windows: c.windows,
-        seconds: c.seconds(),
-        operations: operations.map_or(0.0, |s| s.count()),
-        clients: clients(c),
+        metadata: all[0].metadata.clone(),
+        recordings: all.iter().map(|c| c.metadata.name.clone()).collect(),
+        windows: all.iter().map(|c| c.windows).sum(),
+        seconds: all.iter().map(SeriesSet::seconds).sum(),
+        operations: all.iter().map(operations).sum(),
+        clients: all.iter().map(clients).max().unwrap_or(0),
     }
-}
-
-fn method(rows: &[Row], min_effect: f64) -> Vec<String> {
-    let compared = rows.iter().filter(|r| r.p.is_some()).count();
-    vec![
-        format!(
-            "A verdict reports a change by more than {}. The probability that at least one of the {compared} verdicts reports \
-             a change where there is none is at most 5 % (Holm 1979). Confidence intervals are not corrected for multiple \
-             comparisons.",
-            percent(min_effect)
-        ),
-        "Standard errors: batch means of windows, because consecutive windows are correlated (Law, Simulation Modeling and \
-         Analysis, section 9.5.3), prewhitened (Andrews and Monahan 1992) and corrected for the correlation that remains \
-         (N-Skart, Tafazzoli et al. 2011)."
-            .into(),
-        "Quantiles: from the merged histograms of all windows, interpolated within a bucket by the slope of its neighbours. \
-         Confidence intervals by Woodruff (1952) on log odds (Dean and Pagano 2015); as wide as the bucket if it holds nearly \
-         all values on one side of the quantile."
-            .into(),
-        "Changes: the confidence intervals of both sides combined on the logarithms (MOVER, Zou and Donner 2008).".into(),
-    ]
 }

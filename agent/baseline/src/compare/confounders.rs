@@ -1,7 +1,9 @@
 //! Confounders: differences between two recordings that may explain a change, such as another load or another mix.
 
-use crate::compare::labels;
-use crate::compare::result::Caveat;
+use crate::compare::options::Options;
+use crate::compare::result::{Caveat, Row};
+use crate::compare::sides::Sides;
+use crate::compare::{errors, labels, times};
 use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_stats as stats;
@@ -13,21 +15,72 @@ use std::collections::BTreeMap;
 const LOAD: f64 = 1.2;
 /// Mixes of operations count as different if more than this share of the operations differs.
 const MIX: f64 = 0.1;
+/// Clients count as different if more than this share of the operations moved from some to others.
+const MOVED: f64 = 0.1;
 /// A recording drifts if its halves differ by more than this factor.
 const DRIFT: f64 = 1.25;
 
-pub(super) fn find(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
+/// Every difference between the two sides. Of several recordings the first of each side is held against the first of the other,
+/// the second against the second; what an earlier pair has is not told again.
+pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat> {
+    let mut all: Vec<Caveat> = Vec::new();
+    let pairs = sides.before.len().max(sides.after.len());
+    let reversed = times::is_reversed(sides);
+    for i in 0..pairs {
+        let known: Vec<&str> = all.iter().map(|c| c.kind).collect();
+        let (before, after) = (
+            &sides.before[i.min(sides.before.len() - 1)],
+            &sides.after[i.min(sides.after.len() - 1)],
+        );
+        for mut caveat in of_two(before, after, reversed) {
+            if known.contains(&caveat.kind) {
+                continue;
+            }
+            if pairs > 1 {
+                let (b, a) = (&before.metadata.name, &after.metadata.name);
+                caveat.text = format!("{b} and {a}: {}", caveat.text);
+            }
+            all.push(caveat);
+        }
+    }
+    let one_each = match options.matching {
+        None if sides.has_replicates() || options.between.is_some() => None,
+        None => Some(
+            "one recording on each side: how much two recordings of an unchanged server differ is not in the intervals. Record \
+             each side three times, or state it with --between"
+                .to_owned(),
+        ),
+        Some(by) if by.is_one_round(sides.before) && by.is_one_round(sides.after) => {
+            let round = by.round();
+            Some(format!(
+                "one {round} on each side: how much two {round}s of an unchanged server differ is not in the intervals. Record more \
+                 {round}s"
+            ))
+        }
+        Some(_) => None,
+    };
+    if let Some(text) = one_each.filter(|_| rows.iter().any(|r| r.p.is_some())) {
+        let kind = "replicates";
+        all.push(Caveat { kind, text });
+    }
+    if options.primary.is_some() && !rows.iter().any(|r| r.primary) {
+        all.push(Caveat {
+            kind: "primary",
+            text: "the primary quantity could not be tested, and nothing is tested behind it"
+                .into(),
+        });
+    }
+    all
+}
+
+fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> {
     let mut w = Vec::new();
+    times::find(before, after, reversed, &mut |caveat| w.push(caveat));
+    errors::caveats(before, after, &mut |caveat| w.push(caveat));
     let mut say = |kind, text: String| w.push(Caveat { kind, text });
     load(before, after, &mut say);
     mix(before, after, &mut say);
-    let (b, a) = (clients(before), clients(after));
-    if b != a {
-        say(
-            "clients",
-            format!("the number of clients differs: {b} before, {a} after"),
-        );
-    }
+    moved(before, after, &mut say);
     same(
         "host",
         &before.metadata.host,
@@ -72,6 +125,48 @@ pub(super) fn find(before: &SeriesSet, after: &SeriesSet) -> Vec<Caveat> {
         lost(side, c, &mut say);
     }
     w
+}
+
+/// How much of the load moved from some clients to others. Their number alone says little: one that comes or goes may do nothing.
+fn moved(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    let of = |c: &SeriesSet| -> BTreeMap<String, f64> {
+        let all = c.sums(&f::CLIENT_OPS);
+        let sum: f64 = all.iter().map(|(_, n)| n).sum();
+        let parts = all.into_iter();
+        parts
+            .map(|([client], n)| (client.to_owned(), n / sum.max(1.0)))
+            .collect()
+    };
+    let (b, a) = (of(before), of(after));
+    if b.values().sum::<f64>() == 0.0 || a.values().sum::<f64>() == 0.0 {
+        return;
+    }
+    let part = |of: &BTreeMap<String, f64>, client: &str| of.get(client).copied().unwrap_or(0.0);
+    let mut changes: Vec<(&String, f64)> = b
+        .keys()
+        .chain(a.keys().filter(|k| !b.contains_key(*k)))
+        .map(|client| (client, part(&a, client) - part(&b, client)))
+        .collect();
+    let share = changes.iter().map(|(_, d)| d.abs()).sum::<f64>() / 2.0;
+    if share > MOVED {
+        changes.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
+        let most: Vec<_> = changes
+            .iter()
+            .take(2)
+            .map(|(client, _)| {
+                let (b, a) = (percent(part(&b, client)), percent(part(&a, client)));
+                format!("{client} had {b} of the operations before, {a} after")
+            })
+            .collect();
+        say(
+            "clients",
+            format!(
+                "{} of the load moved to other clients: {}",
+                percent(share),
+                most.join("; ")
+            ),
+        );
+    }
 }
 
 /// Number of clients with operations.
@@ -181,7 +276,7 @@ fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) 
         let Some([first, second]) = halves(y, x) else {
             continue;
         };
-        let change = stats::change(&first, &second, 0.0);
+        let change = stats::change(&first, &second, 0.0, 0.0);
         let factor = change.ratio.value.max(1.0 / change.ratio.value);
         if change.p < 0.01 && factor > DRIFT {
             say(

@@ -1,7 +1,7 @@
 //! The headline: what changed, in one paragraph.
 
-use crate::compare::hypothesis::phases;
 use crate::compare::labels;
+use crate::compare::quantities::phases;
 use crate::compare::result::{Caveat, Quantity, Row, Subject, Verdict};
 use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
@@ -11,7 +11,7 @@ use nfscope_text::units::seconds;
 /// Most changes that are listed; readers skip longer paragraphs.
 const MOST: usize = 3;
 
-/// What changed, the operation with the most time first.
+/// What changed: failures first, then the operation with the most time.
 pub(super) fn paragraph(
     before: &SeriesSet,
     after: &SeriesSet,
@@ -19,6 +19,7 @@ pub(super) fn paragraph(
     caveats: &[Caveat],
 ) -> String {
     let (mut changed, mut unchanged, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    changed.extend(failures(rows));
     for (_, rows) in labels::by_subject(rows) {
         let Subject::Op { version, op } = &rows[0].subject else {
             continue;
@@ -34,7 +35,15 @@ pub(super) fn paragraph(
                 };
                 changed.push(sentence(&name, row, &why));
             }
-            None if rows.iter().any(|r| r.p.is_some()) => unchanged.push(name),
+            None if rows
+                .iter()
+                .any(|r| r.verdict == Verdict::NotComparable && r.p.is_some()) =>
+            {
+                unknown.push(name);
+            }
+            // Nothing is said of what was not tested.
+            None if is_untested(rows) => {}
+            None if rows.iter().any(|r| r.p.is_some() && is_latency(r)) => unchanged.push(name),
             None => unknown.push(name),
         }
     }
@@ -58,6 +67,18 @@ pub(super) fn paragraph(
     if !unknown.is_empty() {
         changed.push(format!("Not comparable: {}.", unknown.join(", ")));
     }
+    if is_untested(rows) {
+        let primary: Vec<_> = rows.iter().filter(|r| r.primary).map(named).collect();
+        changed.push(match primary.is_empty() {
+            true => {
+                "The primary quantity could not be tested, and nothing is tested behind it.".into()
+            }
+            false => format!(
+                "No evidence of a change in the primary quantity, {}: nothing is tested behind it.",
+                primary.join(", ")
+            ),
+        });
+    }
     if changed.is_empty() {
         changed.push("There is nothing to compare: one side has too few operations.".into());
     }
@@ -65,6 +86,22 @@ pub(super) fn paragraph(
         changed.push("The work of both sides differs: see the caveats.".into());
     }
     changed.join(" ")
+}
+
+fn is_latency(row: &Row) -> bool {
+    !matches!(row.quantity, Quantity::Rate | Quantity::Share)
+}
+
+fn is_untested(rows: &[Row]) -> bool {
+    rows.iter().any(|r| r.verdict == Verdict::NotTested)
+}
+
+fn named(row: &Row) -> String {
+    let (of, what) = (
+        labels::subject(&row.subject),
+        labels::quantity(&row.quantity),
+    );
+    format!("{of} {what}")
 }
 
 fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
@@ -78,8 +115,31 @@ fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
     })
 }
 
+/// More failures, which no shorter duration makes up for; or fewer.
+fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
+    rows.iter().filter_map(|row| {
+        let of = matches!(row.subject, Subject::Errors { .. }) && row.quantity == Quantity::Share;
+        let of = of || matches!(row.subject, Subject::Dropped { .. });
+        let verb = match row.verdict {
+            Verdict::Worse if of => "rose",
+            Verdict::Better if of => "fell",
+            _ => return None,
+        };
+        let value =
+            |side: Option<Interval>| labels::value(&row.quantity, side.map_or(0.0, |e| e.value));
+        Some(format!(
+            "{} {verb} from {} to {}.",
+            labels::subject(&row.subject),
+            value(row.before),
+            value(row.after)
+        ))
+    })
+}
+
 /// Confounders that may explain the change entirely.
-const MAJOR: [&str; 3] = ["load", "mix", "clients"];
+const MAJOR: [&str; 7] = [
+    "load", "mix", "clients", "hours", "weekdays", "same", "overlap",
+];
 
 /// The row that represents an operation: p99 if it changed, else the mean, else another quantile.
 fn headline(rows: &[Row]) -> Option<&Row> {

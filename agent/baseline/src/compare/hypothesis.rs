@@ -1,328 +1,432 @@
-//! Estimates of each quantity on both sides, and tests whether they differ.
+//! Tests whether the quantities of two sides differ.
 
-use crate::compare::result::{Quantity, Row, Subject, Verdict};
-use crate::histogram_series::HistogramSeries;
+use crate::compare::errors::{self, Failures};
+use crate::compare::evidence::{Evidence, of_side};
+use crate::compare::matching;
+use crate::compare::options::Options;
+use crate::compare::quantities;
+use crate::compare::quantities::InAll;
+use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
+use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
-use nfscope_model::{family as f, phase};
 use nfscope_stats as stats;
-use nfscope_stats::{CONFIDENCE, Estimate, Interval, MIN_WINDOWS};
+use nfscope_stats::{
+    CONFIDENCE, Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated,
+};
+use nfscope_text::units::percent;
 
-/// A phase with a smaller share of an operation's time on both sides is not compared.
-const MIN_PHASE_SHARE: f64 = 0.05;
+/// The level of all verdicts together.
+const LEVEL: f64 = 1.0 - CONFIDENCE;
+/// With this probability a change of the size that a row tells would have been found.
+const POWER: f64 = 0.8;
+
+/// The change for which the number of recordings is told.
+pub(super) const LARGE: f64 = 1.1;
+
+/// A row, and the test behind it, if there is one.
+struct Tested {
+    row: Row,
+    test: Option<Test>,
+}
+
+/// The test of a row.
+#[derive(Clone, Copy)]
+enum Test {
+    /// Of one recording on each side, or of pairs of hours.
+    Windows(Change),
+    /// Of several recordings.
+    Recordings(Replicated),
+}
+
+impl Test {
+    fn change(&self) -> &Change {
+        match self {
+            Test::Windows(change) => change,
+            Test::Recordings(r) => &r.change,
+        }
+    }
+}
 
 /// All rows with their verdicts, p values corrected for multiple comparisons.
-pub(super) fn rows(
-    before: &SeriesSet,
-    after: &SeriesSet,
-    subjects: &[Subject],
-    min_effect: f64,
-) -> Vec<Row> {
-    let mut rows: Vec<Row> = subjects
+pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Vec<Row> {
+    let mut all: Vec<Tested> = subjects
         .iter()
-        .flat_map(|s| of_subject(before, after, s, min_effect))
+        .flat_map(|s| of_subject(sides, s, options))
         .collect();
-    let tested: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].p.is_some()).collect();
-    let p: Vec<f64> = tested.iter().filter_map(|i| rows[*i].p).collect();
-    for (i, p) in tested.into_iter().zip(stats::holm(&p)) {
-        let row = &mut rows[i];
-        row.p = Some(p);
-        row.verdict = verdict(row, p);
-    }
-    rows
-}
-
-fn verdict(row: &Row, p: f64) -> Verdict {
-    let Some(ratio) = row.ratio.filter(|_| p <= 1.0 - CONFIDENCE) else {
-        return Verdict::NoEvidence;
+    correct(&mut all, options);
+    // The primary quantity is a family of its own.
+    let open = |primary: bool| {
+        let family = all.iter().filter(|t| t.row.primary == primary);
+        let open = family.filter(|t| t.row.p.is_some_and(|p| p > LEVEL));
+        open.count().max(1)
     };
-    if ratio.value < 1.0 {
-        fell(&row.quantity)
-    } else {
-        rose(&row.quantity)
-    }
-}
-
-const QUANTILES: [u8; 3] = [50, 90, 99];
-
-fn of_subject(
-    before: &SeriesSet,
-    after: &SeriesSet,
-    subject: &Subject,
-    min_effect: f64,
-) -> Vec<Row> {
-    let [of_before, of_after] = durations(before, after, subject);
-    let sides = [(before, of_before), (after, of_after)];
-    let both = |quantity, of: &dyn Fn(&SeriesSet, &HistogramSeries) -> Evidence| {
-        let side = |(c, times): &(&SeriesSet, Option<HistogramSeries>)| {
-            times.as_ref().map_or(Evidence::NotMeasured, |s| of(c, s))
-        };
-        row(subject, quantity, sides.each_ref().map(side), min_effect)
+    let open = [false, true].map(open);
+    let tested = |primary: bool| {
+        let family = all.iter().filter(|t| t.row.primary == primary);
+        family.filter(|t| t.row.p.is_some()).count().max(1)
     };
-    let rate = || both(Quantity::Rate, &|c, s| amount(&s.counts, &c.lengths));
-    let latency = || {
-        let mean = both(Quantity::Mean, &|_, s| {
-            known(stats::ratio(&s.sums, &s.counts))
-        });
-        let quantile = |percent| {
-            both(Quantity::Quantile { percent }, &|_, s| {
-                let q = f64::from(percent) / 100.0;
-                known(stats::quantile(&s.buckets, s.scheme, q))
-            })
+    let tested = [false, true].map(tested);
+    for t in &mut all {
+        if let Some(Test::Recordings(r)) = &t.test {
+            // Another comparison of as many quantities, and none of the others found: the first step of Holm's procedure.
+            let level = LEVEL / tested[usize::from(t.row.primary)] as f64;
+            t.row.components = Some(components(r, options.min_effect, level));
+        }
+        let Some(p) = t.row.p else {
+            continue;
         };
-        [mean].into_iter().chain(QUANTILES.map(quantile))
+        let Some(change) = t.test.as_ref().map(Test::change) else {
+            t.row.verdict = of_one_side(&t.row, p);
+            continue;
+        };
+        t.row.verdict = verdict(&t.row, change, p, options.min_effect);
+        if t.row.verdict == Verdict::NoEvidence {
+            // The next step of Holm's procedure has this level.
+            let level = LEVEL / open[usize::from(t.row.primary)] as f64;
+            let found = change.smallest_found(options.min_effect, level, POWER) - 1.0;
+            t.row.finds = Some(found).filter(|f| f.is_finite());
+        }
+        contradict(&mut t.row, sides, options.min_effect);
+    }
+    all.into_iter().map(|t| t.row).collect()
+}
+
+/// Corrects p values: Holm's procedure, behind the primary quantity if there is one.
+fn correct(all: &mut [Tested], options: &Options) {
+    let is_primary = |row: &Row| {
+        let primary = options.primary.as_ref();
+        primary.is_some_and(|m| {
+            matches!(&row.subject, Subject::Op { op, .. } if *op == m.op)
+                && row.quantity == Quantity::from(m.what)
+        })
     };
-    let mut rows = Vec::new();
-    match subject {
-        Subject::Op { version, op } => {
-            rows.push(rate());
-            rows.extend(latency());
-            let mut splits = sides
-                .each_ref()
-                .map(|(c, s)| Some(Split::of(c, s.as_ref()?, version, op)));
-            // An agent that does not know the rare ones has not measured them.
-            let knows = |c: &SeriesSet| c.numbers(&f::RPC_PHASE, |l| l[1] == "upcall").is_some();
-            if let ([Some(before), Some(after)], [true, true]) =
-                (&mut splits, sides.each_ref().map(|(c, _)| knows(c)))
-            {
-                before.add_rare_of(after);
-                after.add_rare_of(before);
-            }
-            for (i, phase) in phase::OF_OP.into_iter().enumerate() {
-                let mut shares = splits.iter().flatten().filter_map(|s| s.share(i));
-                if shares.any(|share| share >= MIN_PHASE_SHARE) {
-                    let quantity = Quantity::Phase { phase };
-                    let side =
-                        |s: &Option<Split>| s.as_ref().map_or(Evidence::NotMeasured, |s| s.side(i));
-                    rows.push(row(
-                        subject,
-                        quantity,
-                        splits.each_ref().map(side),
-                        min_effect,
-                    ));
-                }
-            }
-        }
-        Subject::Log { .. } => {
-            rows.push(rate());
-            rows.extend(latency());
-        }
-        Subject::Requests { .. } | Subject::Queue => rows.extend(latency()),
-        Subject::SyncWrites => {
-            let writes = [before, after].map(|c| (c, sync_writes(c)));
-            let both = |quantity, of: &dyn Fn(&SeriesSet, &SyncWrites) -> Evidence| {
-                let side = |(c, w): &(&SeriesSet, Option<SyncWrites>)| {
-                    w.as_ref().map_or(Evidence::NotMeasured, |w| of(c, w))
-                };
-                row(subject, quantity, writes.each_ref().map(side), min_effect)
-            };
-            rows.push(both(Quantity::Rate, &|c, w| amount(&w.durable, &c.lengths)));
-            rows.push(both(Quantity::Share, &|_, w| amount(&w.stable, &w.all)));
+    let of = |all: &[Tested], primary: bool| -> Vec<usize> {
+        (0..all.len())
+            .filter(|i| all[*i].row.p.is_some() && is_primary(&all[*i].row) == primary)
+            .collect()
+    };
+    let corrected = |all: &[Tested], which: &[usize]| {
+        let p: Vec<f64> = which.iter().filter_map(|i| all[*i].row.p).collect();
+        stats::holm(&p)
+    };
+    let first = of(all, true);
+    let p = corrected(all, &first);
+    // The rest is tested only if all of the primary quantity is found: a fixed sequence of tests, each at the whole level.
+    let gate = match options.primary {
+        None => 0.0,
+        Some(_) if first.is_empty() => 1.0,
+        Some(_) => p.iter().copied().fold(0.0, f64::max),
+    };
+    for (i, p) in first.into_iter().zip(p) {
+        all[i].row.p = Some(p);
+        all[i].row.primary = true;
+    }
+    let rest = of(all, false);
+    let rest: Vec<usize> = rest.into_iter().filter(|i| !all[*i].row.primary).collect();
+    for (i, p) in rest.clone().into_iter().zip(corrected(all, &rest)) {
+        let row = &mut all[i].row;
+        if gate > LEVEL {
+            (row.p, row.verdict) = (None, Verdict::NotTested);
+        } else {
+            row.p = Some(p.max(gate));
         }
     }
-    rows.retain(|r| r.before.is_some() || r.after.is_some());
-    rows
 }
 
-/// An operation's time and its phases, in the windows in which phases were measured.
-struct Split {
-    /// In the order of [`phase::OF_OP`]; `None` for a phase that is not measured.
-    seconds: [Option<Vec<f64>>; phase::OPS],
-    counts: Vec<f64>,
-    sums: Vec<f64>,
+fn verdict(row: &Row, change: &Change, p: f64, min_effect: f64) -> Verdict {
+    match p <= LEVEL {
+        false if change.is_small(min_effect) => Verdict::Small,
+        false => Verdict::NoEvidence,
+        true if change.ratio.value < 1.0 => fell(row),
+        true => rose(row),
+    }
 }
 
-impl Split {
-    fn of(c: &SeriesSet, times: &HistogramSeries, version: &str, op: &str) -> Split {
-        let split = c.measured(&f::OP_PHASE.info);
-        let of = |v: &[f64]| -> Vec<f64> {
-            let both = v.iter().zip(&split).filter(|(_, split)| **split);
-            both.map(|(v, _)| *v).collect()
+/// The verdict where one side has none at all.
+fn of_one_side(row: &Row, p: f64) -> Verdict {
+    match p <= LEVEL {
+        false => Verdict::NoEvidence,
+        true if is_zero(row.before) => rose(row),
+        true => fell(row),
+    }
+}
+
+fn is_zero(side: Option<Interval>) -> bool {
+    side.is_some_and(|i| i.value == 0.0)
+}
+
+/// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
+fn contradict(row: &mut Row, sides: &Sides, min_effect: f64) {
+    if matches!(row.quantity, Quantity::Rate | Quantity::Share) {
+        return;
+    }
+    let share = |of: &dyn Fn(&SeriesSet) -> f64| {
+        let mean = |side: &[SeriesSet]| side.iter().map(of).sum::<f64>() / side.len().max(1) as f64;
+        (mean(sides.before), mean(sides.after))
+    };
+    let (before, after) = match &row.subject {
+        Subject::Op { version, op } => share(&|c| errors::share(c, version, op)),
+        Subject::Requests { version } => share(&|c| errors::share_of_all(c, Some(version))),
+        _ => return,
+    };
+    // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
+    let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
+    let longer = row.quantity == Quantity::Mean && row.ratio.is_some_and(|r| r.low > of_failures);
+    let contradicted = match errors::failures(before, after) {
+        Failures::More => row.verdict == Verdict::Better,
+        Failures::Fewer => row.verdict == Verdict::Worse && !longer,
+        Failures::Same => false,
+    };
+    if contradicted {
+        row.verdict = Verdict::NotComparable;
+        row.why = Some(format!(
+            "{} failed before, {} after, and the durations include failures",
+            percent(before),
+            percent(after)
+        ));
+    }
+}
+
+fn of_subject(sides: &Sides, subject: &Subject, options: &Options) -> Vec<Tested> {
+    let all = sides.all();
+    let rows = quantities::of(&all, subject).into_iter();
+    let rows = rows.map(|of| row(sides, subject, of, options));
+    rows.filter(|t| t.row.before.is_some() || t.row.after.is_some())
+        .collect()
+}
+
+fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested {
+    let (before, rest) = of.evidence.split_at(sides.before.len());
+    let (after, mut rest) = rest.split_at(sides.after.len());
+    let mut earlier = Vec::new();
+    for group in sides.earlier {
+        let (this, more) = rest.split_at(group.len());
+        rest = more;
+        let group: Option<Vec<Estimate>> = match is_count(&of.quantity) {
+            true => this.iter().map(|e| e.at_least_half().cloned()).collect(),
+            false => estimates(this),
         };
-        Split {
-            seconds: phase::OF_OP.map(|phase| {
-                let seconds = c.numbers(&f::OP_PHASE, |l| l == [version, op, phase])?;
-                Some(of(&seconds))
-            }),
-            counts: of(&times.counts),
-            sums: of(&times.sums),
-        }
+        earlier.extend(group.filter(|group| group.len() > 1));
     }
-
-    /// A rare phase has no series before it first occurs. What occurred on the other side alone did not occur here.
-    fn add_rare_of(&mut self, other: &Split) {
-        for (i, phase) in phase::OF_OP.iter().enumerate() {
-            let rare = phase::RARE.contains(phase) && self.seconds.iter().any(Option::is_some);
-            if rare && self.seconds[i].is_none() && other.seconds[i].is_some() {
-                self.seconds[i] = Some(vec![0.0; self.counts.len()]);
-            }
-        }
-    }
-
-    /// The share of the time in a phase; 0 without operations.
-    fn share(&self, phase: usize) -> Option<f64> {
-        let seconds: f64 = self.seconds[phase].as_ref()?.iter().sum();
-        let all: f64 = self.sums.iter().sum();
-        Some(if all > 0.0 { seconds / all } else { 0.0 })
-    }
-
-    /// The evidence about the seconds of a phase per operation.
-    fn side(&self, phase: usize) -> Evidence {
-        let seconds = self.seconds[phase].as_ref();
-        seconds.map_or(Evidence::NotMeasured, |s| amount(s, &self.counts))
-    }
-}
-
-/// Mean seconds of each phase per operation; `None` for a phase that is not measured.
-pub(super) fn phases(c: &SeriesSet, version: &str, op: &str) -> Option<[Option<f64>; phase::OPS]> {
-    let times = c.histograms(&f::OP_DURATION, |l| l == [version, op])?;
-    let mean = times.mean().unwrap_or(0.0);
-    let split = Split::of(c, &times, version, op);
-    Some(std::array::from_fn(|i| Some(mean * split.share(i)?)))
-}
-
-/// The durations of a subject on both sides, in the same bucket scheme.
-pub(super) fn durations(
-    before: &SeriesSet,
-    after: &SeriesSet,
-    subject: &Subject,
-) -> [Option<HistogramSeries>; 2] {
-    let mut sides = [before, after].map(|c| durations_of(c, subject));
-    if let [Some(before), Some(after)] = &mut sides {
-        before.align(after);
-    }
-    sides
-}
-
-/// The durations of a subject.
-pub(super) fn durations_of(c: &SeriesSet, subject: &Subject) -> Option<HistogramSeries> {
-    match subject {
-        Subject::Op { version, op } => c.histograms(&f::OP_DURATION, |l| l == [version, op]),
-        Subject::Requests { version } => c.histograms(&f::RPC_DURATION, |l| l == [version]),
-        Subject::Queue => c.histograms(&f::RPC_QUEUE, |_| true),
-        Subject::Log { fs, volume } => c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]),
-        Subject::SyncWrites => None,
-    }
-}
-
-/// Per window: requests for durability (stable WRITEs and COMMITs), the stable WRITEs among them, and all WRITEs.
-struct SyncWrites {
-    durable: Vec<f64>,
-    stable: Vec<f64>,
-    all: Vec<f64>,
-}
-
-fn sync_writes(c: &SeriesSet) -> Option<SyncWrites> {
-    let all = c.numbers(&f::WRITE, |_| true)?;
-    let none = || vec![0.0; all.len()];
-    let stable = c.numbers(&f::WRITE, |[_, how]| how != "unstable");
-    let stable = stable.unwrap_or_else(none);
-    let commits = c.histograms(&f::OP_DURATION, |[_, op]| op == "commit");
-    let commits = commits.map_or_else(none, |s| s.counts);
-    let durable = stable.iter().zip(&commits).map(|(a, b)| a + b).collect();
-    Some(SyncWrites {
-        durable,
-        stable,
-        all,
-    })
-}
-
-/// What one recording says about a quantity.
-enum Evidence {
-    NotMeasured,
-    /// Measured in enough windows, and zero in all of them.
-    None,
-    TooLittle,
-    Known {
-        estimate: Estimate,
-        /// Present in at least half of the windows. Its absence on the other side is then not random.
-        steady: bool,
-    },
-}
-
-fn known(estimate: Option<Estimate>) -> Evidence {
-    estimate.map_or(Evidence::TooLittle, |estimate| Evidence::Known {
-        estimate,
-        steady: false,
-    })
-}
-
-/// Evidence about the ratio of `y` to `x`, where `y` may be zero.
-fn amount(y: &[f64], x: &[f64]) -> Evidence {
-    if y.len() < MIN_WINDOWS || x.iter().sum::<f64>() <= 0.0 {
-        return Evidence::TooLittle;
-    }
-    let with = y.iter().filter(|y| **y > 0.0).count();
-    match stats::ratio(y, x) {
-        _ if with == 0 => Evidence::None,
-        None => Evidence::TooLittle,
-        Some(estimate) => Evidence::Known {
-            estimate,
-            steady: 2 * with >= y.len(),
-        },
-    }
-}
-
-impl Evidence {
-    fn interval(&self) -> Option<Interval> {
-        match self {
-            Evidence::None => Some(Interval {
-                value: 0.0,
-                low: 0.0,
-                high: 0.0,
-            }),
-            Evidence::Known { estimate, .. } => Some(estimate.interval(CONFIDENCE)),
-            Evidence::NotMeasured | Evidence::TooLittle => None,
-        }
-    }
-}
-
-fn row(subject: &Subject, quantity: Quantity, sides: [Evidence; 2], min_effect: f64) -> Row {
+    let replicates = options.matching.is_none() && sides.has_replicates();
+    let several = replicates || before.len() + after.len() > 2;
+    let both = [of_side(before), of_side(after)];
+    let stretches = |all: &[Evidence]| {
+        let each = all.iter().filter_map(Evidence::estimate);
+        each.map(|e| e.stretches).reduce(f64::min)
+    };
     let mut row = Row {
         subject: subject.clone(),
-        before: sides[0].interval(),
-        after: sides[1].interval(),
+        before: both[0].interval(),
+        after: both[1].interval(),
         ratio: None,
         p: None,
         verdict: Verdict::NotComparable,
         why: None,
-        quantity,
+        primary: false,
+        finds: None,
+        stretches: [stretches(before), stretches(after)],
+        components: None,
+        quantity: of.quantity,
     };
-    match &sides {
-        [
-            Evidence::Known {
-                estimate: before, ..
-            },
-            Evidence::Known {
-                estimate: after, ..
-            },
-        ] => {
-            let change = stats::change(before, after, min_effect);
-            (row.ratio, row.p) = (Some(change.ratio), Some(change.p));
+    let mut tested = None;
+    match &both {
+        [Evidence::Known { .. }, Evidence::Known { .. }] => {
+            let (b, a) = (estimates(before), estimates(after));
+            if let (Some(b), Some(a)) = (b, a) {
+                tested = test(&mut row, sides, &of.windows, &b, &a, &earlier, options);
+            }
         }
-        [Evidence::None, Evidence::None] => row.verdict = Verdict::NoEvidence,
-        [Evidence::Known { steady: true, .. }, Evidence::None] => row.verdict = fell(&row.quantity),
-        [Evidence::None, Evidence::Known { steady: true, .. }] => row.verdict = rose(&row.quantity),
+        [Evidence::None { .. }, Evidence::None { .. }] => row.verdict = Verdict::NoEvidence,
         [Evidence::NotMeasured, _] => row.why = Some("not measured before".into()),
         [_, Evidence::NotMeasured] => row.why = Some("not measured after".into()),
         [Evidence::TooLittle, _] => row.why = Some(too_little("before")),
         [_, Evidence::TooLittle] => row.why = Some(too_little("after")),
-        _ => row.why = Some("absent on one side, and too rare on the other to tell".into()),
+        _ if replicates && is_count(&row.quantity) => {
+            tested = of_counts(&mut row, before, after, &earlier, options);
+        }
+        [Evidence::Mixed, _] => row.why = Some(mixed("before")),
+        [_, Evidence::Mixed] => row.why = Some(mixed("after")),
+        [Evidence::None { .. }, _] if several => row.why = Some("absent before".into()),
+        [_, Evidence::None { .. }] if several => row.why = Some("absent after".into()),
+        [Evidence::None { .. }, Evidence::Known { estimate }] => {
+            one_sided(&mut row, &of.windows[1], &of.windows[0], estimate, options);
+        }
+        [Evidence::Known { estimate }, Evidence::None { .. }] => {
+            one_sided(&mut row, &of.windows[0], &of.windows[1], estimate, options);
+        }
     }
-    row
+    // After none at all there is no ratio.
+    let change = tested.as_ref().map(Test::change);
+    let ratio = change.map(|c| c.ratio).or(row.ratio);
+    row.ratio = ratio.filter(|_| !is_zero(row.before) && !is_zero(row.after));
+    row.p = change.map(|c| c.p).or(row.p);
+    Tested { row, test: tested }
 }
 
-fn fell(quantity: &Quantity) -> Verdict {
-    match quantity {
-        Quantity::Rate | Quantity::Share => Verdict::Less,
-        _ => Verdict::Better,
+/// The test of what one recording has and the other has not at all: by the windows that have it.
+fn one_sided(row: &mut Row, with: &[f64], none: &[f64], known: &Estimate, options: &Options) {
+    if !known.is_known() {
+        row.verdict = Verdict::Few;
+        row.why = Some(format!(
+            "absent on one side, and {:.1} independent stretches on the other: a verdict needs {MIN_STRETCHES:.0}",
+            known.stretches
+        ));
+        return;
+    }
+    let n = with.len() as f64;
+    let events = with.iter().filter(|v| **v > 0.0).count() as f64;
+    // Windows that resemble each other tell as much as fewer that do not.
+    let independent = events * (known.stretches / n).min(1.0);
+    // Two recordings may differ by what somebody stated: almost always by less than two standard deviations.
+    let between = options.between.unwrap_or(0.0).ln_1p() * 8f64.sqrt();
+    let factor = (1.0 + options.min_effect) * between.exp();
+    row.p = Some(stats::one_sided(
+        independent,
+        n / (n + none.len() as f64),
+        factor,
+    ));
+}
+
+/// The test of counts that some recordings have and others have not: none counts as half an event.
+fn of_counts(
+    row: &mut Row,
+    before: &[Evidence],
+    after: &[Evidence],
+    earlier: &[Vec<Estimate>],
+    options: &Options,
+) -> Option<Test> {
+    let of = |side: &[Evidence]| -> Option<Vec<Estimate>> {
+        side.iter().map(|e| e.at_least_half().cloned()).collect()
+    };
+    let (b, a) = (of(before)?, of(after)?);
+    let none = |side: &[Evidence]| side.iter().all(|e| matches!(e, Evidence::None { .. }));
+    let shown = (row.before, row.after);
+    let r = replicated(row, &b, &a, earlier, options)?;
+    if none(before) {
+        row.before = shown.0;
+    }
+    if none(after) {
+        row.after = shown.1;
+    }
+    Some(r)
+}
+
+/// The estimates of all of these; `None` if one has none.
+fn estimates(of: &[Evidence]) -> Option<Vec<Estimate>> {
+    of.iter().map(|e| e.estimate().cloned()).collect()
+}
+
+/// The test of a quantity that both sides have; `None` where there are too few independent observations for one.
+fn test(
+    row: &mut Row,
+    sides: &Sides,
+    windows: &[Vec<f64>],
+    before: &[Estimate],
+    after: &[Estimate],
+    earlier: &[Vec<Estimate>],
+    options: &Options,
+) -> Option<Test> {
+    if let Some(by) = options.matching {
+        let hidden = before[0].hidden() + after[0].hidden();
+        let pairs = match matching::pairs(sides, windows, by) {
+            Ok(pairs) => pairs,
+            Err(unpaired) => {
+                row.why = Some(unpaired.why(by));
+                return None;
+            }
+        };
+        let change = stats::paired(&pairs, hidden, options.min_effect);
+        let known = change.filter(|(_, independent)| *independent >= MIN_STRETCHES);
+        if known.is_none() {
+            row.verdict = Verdict::Few;
+            row.why = Some(format!(
+                "{} pairs of hours, of which {:.1} are independent: a verdict needs {MIN_STRETCHES:.0}",
+                pairs.len(),
+                change.map_or(0.0, |(_, independent)| independent)
+            ));
+        }
+        row.ratio = change.map(|(c, _)| c.ratio);
+        return known.map(|(c, _)| Test::Windows(c));
+    }
+    if let Some(test) = replicated(row, before, after, earlier, options) {
+        return Some(test);
+    }
+    let (b, a) = (&before[0], &after[0]);
+    let change = stats::change(b, a, options.min_effect, options.between.unwrap_or(0.0));
+    // A fall rests on the lower end before and on the upper end after, a rise on the others.
+    let (below, above) = match change.ratio.value < 1.0 {
+        true => (b, a),
+        false => (a, b),
+    };
+    if below.is_known_from_below() && above.is_known() {
+        return Some(Test::Windows(change));
+    }
+    row.ratio = Some(change.ratio);
+    row.verdict = Verdict::Few;
+    row.why = Some(format!(
+        "{:.1} independent stretches before, {:.1} after: a verdict needs {MIN_STRETCHES:.0} on each side",
+        b.stretches, a.stretches
+    ));
+    None
+}
+
+/// The test of several recordings; `None` if nothing tells how much they vary.
+fn replicated(
+    row: &mut Row,
+    before: &[Estimate],
+    after: &[Estimate],
+    earlier: &[Vec<Estimate>],
+    options: &Options,
+) -> Option<Test> {
+    let r = stats::replicated(before, after, earlier, options.min_effect)?;
+    (row.before, row.after) = (Some(r.before), Some(r.after));
+    Some(Test::Recordings(r))
+}
+
+/// How much recordings vary, and how many of them find a large change at this level.
+fn components(r: &Replicated, min_effect: f64, level: f64) -> Components {
+    Components {
+        within: r.within.sqrt(),
+        between: r.between.sqrt(),
+        recordings_to_find: r.recordings_to_find(LARGE, min_effect, level, POWER),
     }
 }
 
-fn rose(quantity: &Quantity) -> Verdict {
-    match quantity {
-        Quantity::Rate | Quantity::Share => Verdict::More,
-        _ => Verdict::Worse,
+/// True for sums of events, of which half a one is meaningful.
+fn is_count(quantity: &Quantity) -> bool {
+    matches!(quantity, Quantity::Rate | Quantity::Share)
+}
+
+/// True where a rise is bad whatever the reason: the share that failed. More failures per second may be those of more load.
+fn is_failure(row: &Row) -> bool {
+    let failure = matches!(
+        row.subject,
+        Subject::Errors { .. } | Subject::Dropped { .. } | Subject::Replays
+    );
+    failure && row.quantity == Quantity::Share
+}
+
+fn is_neutral(row: &Row) -> bool {
+    matches!(row.quantity, Quantity::Rate | Quantity::Share) && !is_failure(row)
+}
+
+fn fell(row: &Row) -> Verdict {
+    match is_neutral(row) {
+        true => Verdict::Less,
+        false => Verdict::Better,
     }
+}
+
+fn rose(row: &Row) -> Verdict {
+    match is_neutral(row) {
+        true => Verdict::More,
+        false => Verdict::Worse,
+    }
+}
+
+fn mixed(side: &str) -> String {
+    format!("present in some of the recordings {side}, and absent in others")
 }
 
 fn too_little(side: &str) -> String {

@@ -23,6 +23,9 @@ pub(super) fn subject(of: &Subject) -> String {
         Subject::Queue => "Queue, requests that wait for a thread".to_owned(),
         Subject::Log { fs, volume } => format!("Log of {fs} {volume}"),
         Subject::SyncWrites => "Stable WRITEs, and COMMITs".to_owned(),
+        Subject::Errors { version, op } => format!("Failures of {}", operation(version, op)),
+        Subject::Dropped { reason } => format!("Calls without an answer: {reason}"),
+        Subject::Replays => "Calls sent again, answered from the reply cache".to_owned(),
     }
 }
 
@@ -55,9 +58,24 @@ pub(super) fn value(q: &Quantity, v: f64) -> String {
 /// A ratio as a change in percent, with its 95 % confidence interval: `-92 %` and `-93 .. -91`.
 pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)> {
     let r = ratio.filter(|r| r.value.is_finite())?;
-    let interval = (r.low.is_finite() && r.high.is_finite())
-        .then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
+    let finite = r.low.is_finite() && r.high.is_finite();
+    // Of large rises a percentage is hard to read.
+    if r.value >= LARGE && r.low >= LARGE {
+        let interval = finite.then(|| format!("{} .. {}", times(r.low), times(r.high)));
+        return Some((format!("{} times", times(r.value)), interval));
+    }
+    let interval = finite.then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
     Some((format!("{} %", signed(r.value)), interval))
+}
+
+/// From this ratio on a rise is told as a factor.
+const LARGE: f64 = 3.0;
+
+fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 9.95 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
+    }
 }
 
 fn signed(ratio: f64) -> String {
@@ -86,7 +104,10 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
         Verdict::More => "more",
         Verdict::Less => "less",
         Verdict::NoEvidence => "no evidence",
+        Verdict::Small => "too small",
+        Verdict::Few => "few",
         Verdict::NotComparable => "not comparable",
+        Verdict::NotTested => "not tested",
     }
 }
 
@@ -94,7 +115,7 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
 pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
     let both = |name: &str, of: fn(&Side) -> String| [name.to_owned(), of(&c.before), of(&c.after)];
     let mut rows = vec![
-        both("name", |s| s.metadata.name.clone()),
+        both("name", |s| s.recordings.join(", ")),
         both("began", |s| began(s.metadata.began_ms)),
         both("host", |s| s.metadata.host.clone()),
         both("kernel", |s| {
@@ -111,10 +132,39 @@ pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
         both("operations", |s| format!("{:.0}", s.operations)),
         both("clients", |s| s.clients.to_string()),
     ];
+    let [before, after] = [0, 1].map(|side| stretches(&c.rows, side));
+    rows.push(["independent".to_owned(), before, after]);
     if !(c.before.metadata.labels.is_empty() && c.after.metadata.labels.is_empty()) {
         rows.push(both("labels", |s| labels(&s.metadata.labels)));
     }
     rows
+}
+
+/// The range of the numbers of independent stretches of one side.
+fn stretches(rows: &[Row], side: usize) -> String {
+    let all = || rows.iter().filter_map(|r| r.stretches[side]);
+    let (low, high) = (all().reduce(f64::min), all().reduce(f64::max));
+    match (low, high) {
+        (Some(low), Some(high)) if low.round() < high.round() => {
+            format!("{low:.0} to {high:.0} stretches")
+        }
+        (Some(one), _) => format!("{one:.0} stretches"),
+        _ => NONE.to_owned(),
+    }
+}
+
+/// From this smallest change on it is not told by how much: ten times as long.
+const LARGEST_FOUND: f64 = 9.0;
+
+/// The smallest change that would have been found: `12 %`.
+pub(super) fn finds(finds: Option<f64>) -> String {
+    match finds {
+        None => String::new(),
+        // Of very few stretches nothing but a multiple would have been found, and by how much is a guess.
+        Some(f) if f > LARGEST_FOUND => format!("over {:.0} %", LARGEST_FOUND * 100.0),
+        Some(f) if f >= 0.0995 => format!("{:.0} %", f * 100.0),
+        Some(f) => format!("{:.1} %", f * 100.0),
+    }
 }
 
 /// A duration, given in seconds, in its two largest units.
@@ -134,10 +184,19 @@ mod tests {
         assert_eq!(of(1.0, 0.971, 1.0999), both("0.0 %", "-2.9 .. +10"));
         assert_eq!(
             of(31.0, 30.0, f64::INFINITY),
-            Some(("+3000 %".into(), None))
+            Some(("31 times".into(), None))
         );
+        assert_eq!(of(9.2, 9.0, 9.5), both("9.2 times", "9.0 .. 9.5"));
+        assert_eq!(of(3.1, 2.9, 3.3), both("+210 %", "+190 .. +230"));
         assert_eq!(of(f64::NAN, 1.0, 1.0), None);
         assert_eq!(change(None), None);
+    }
+
+    #[test]
+    fn the_smallest_change_that_would_have_been_found() {
+        let all = [None, Some(0.05), Some(0.12), Some(2.62), Some(5e14)];
+        let told = all.map(finds);
+        assert_eq!(told, ["", "5.0 %", "12 %", "262 %", "over 900 %"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The data of each plot.
 
-use crate::compare::hypothesis::{durations, durations_of, phases};
 use crate::compare::labels;
+use crate::compare::quantities::{durations, durations_of, phases};
 use crate::compare::result::{Bars, Curve, Subject, TimeSeries};
 use crate::series::SeriesSet;
 use nfscope_model::{Histogram, family as f};
@@ -20,6 +20,11 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
         let Some(scheme) = schemes.next() else {
             continue;
         };
+        let marks = [0, 1].map(|side| {
+            let s = sides[side].as_ref()?;
+            let of = |q| Some(nfscope_stats::quantile(&s.buckets, s.scheme, q)?.value);
+            Some([of(0.5)?, of(0.99)?])
+        });
         let [b, a] = sides.map(|s| {
             let all = s.map_or_else(|| Histogram::new(scheme), |s| s.total().undivided());
             all.counts.iter().map(|n| *n as f64).collect()
@@ -29,6 +34,7 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
             edges: (0..scheme.len).map(|i| scheme.upper(i)).collect(),
             before: b,
             after: a,
+            marks,
         });
     }
     curves

@@ -1,6 +1,7 @@
 //! The result of a comparison, shared by the terminal, JSON and the page.
 
 use crate::recording::Metadata;
+use crate::target_metric::Statistic;
 use nfscope_model::phase;
 use nfscope_stats::Interval;
 use serde::Serialize;
@@ -25,6 +26,16 @@ pub enum Quantity {
     },
     /// A part of a whole, 0 to 1.
     Share,
+}
+
+impl From<Statistic> for Quantity {
+    fn from(of: Statistic) -> Quantity {
+        match of {
+            Statistic::Quantile(percent) => Quantity::Quantile { percent },
+            Statistic::Mean => Quantity::Mean,
+            Statistic::Rate => Quantity::Rate,
+        }
+    }
 }
 
 /// What the quantity describes; rows of one subject are adjacent.
@@ -54,6 +65,20 @@ pub enum Subject {
     },
     /// What clients want on stable storage: stable WRITEs, and COMMITs.
     SyncWrites,
+    /// Failures of one operation.
+    Errors {
+        /// Version.
+        version: String,
+        /// Name in lower case.
+        op: String,
+    },
+    /// Calls that got no or no proper answer.
+    Dropped {
+        /// Why: dropped, deferred, garbage, auth.
+        reason: String,
+    },
+    /// Calls that clients sent again, and that were answered from the cache of replies.
+    Replays,
 }
 
 /// The conclusion that the statistics support.
@@ -70,8 +95,24 @@ pub enum Verdict {
     Less,
     /// The difference may be random.
     NoEvidence,
+    /// Whatever difference there is, it is below the smallest that matters.
+    Small,
+    /// Too few independent observations for a verdict.
+    Few,
     /// Too few values, or not measured on one side.
     NotComparable,
+    /// Behind a primary quantity that was not found, or could not be tested.
+    NotTested,
+}
+
+impl Verdict {
+    /// True if there is evidence of a change.
+    pub fn is_change(self) -> bool {
+        matches!(
+            self,
+            Verdict::Better | Verdict::Worse | Verdict::More | Verdict::Less
+        )
+    }
 }
 
 /// One quantity before and after.
@@ -93,16 +134,41 @@ pub struct Row {
     pub p: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
+    /// True for what was to be tested first.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub primary: bool,
+    /// Without evidence: the smallest change that four of five such comparisons would have found (0.1 for 10 %).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finds: Option<f64>,
+    /// Independent stretches, before and after; of several recordings the fewest.
+    pub stretches: [Option<f64>; 2],
+    /// With several recordings: how much they vary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub components: Option<Components>,
     /// Why it is not comparable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
+/// Standard deviations of a quantity, relative to its value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Components {
+    /// Within a recording: how precisely its windows tell its own value.
+    pub within: f64,
+    /// Between recordings of an unchanged server, beyond that.
+    pub between: f64,
+    /// Recordings on each side that find a change of 10 % in four of five comparisons of as many quantities as this one; `None` where
+    /// no number does.
+    pub recordings_to_find: Option<f64>,
+}
+
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// Metadata of the recording.
+    /// Metadata of the first recording.
     pub metadata: Metadata,
+    /// Names of all recordings of this side.
+    pub recordings: Vec<String>,
     /// Windows in it.
     pub windows: usize,
     /// Seconds of them.
@@ -116,7 +182,8 @@ pub struct Side {
 /// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// load, mix, clients, host, kernel, agent, threads, drift, gaps, lost.
+    /// load, mix, clients, host, kernel, agent, threads, drift, gaps, lost, errors, order, overlap, same, hours, weekdays,
+    /// replicates, primary.
     pub kind: &'static str,
     /// Description with the figures of both sides.
     pub text: String,
@@ -133,6 +200,8 @@ pub struct Curve {
     pub before: Vec<f64>,
     /// Values per bucket after.
     pub after: Vec<f64>,
+    /// p50 and p99 of each side, as the table has them; `None` where values are too few for it.
+    pub marks: [Option<[f64; 2]>; 2],
 }
 
 /// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not measured.
@@ -166,12 +235,16 @@ pub struct Comparison {
     pub headline: String,
     /// What makes the comparison less certain.
     pub caveats: Vec<Caveat>,
+    /// Changes by up to this count as none.
+    pub min_effect: f64,
     /// Before.
     pub before: Side,
     /// After.
     pub after: Side,
     /// All compared quantities, subjects in order of importance.
     pub rows: Vec<Row>,
+    /// What to record next, if that would help.
+    pub next: Vec<String>,
     /// Statistical methods with their sources. The terminal shows the first entry only.
     pub method: Vec<String>,
     /// Operations that are not compared because they take hardly any time.

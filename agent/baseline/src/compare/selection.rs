@@ -1,5 +1,6 @@
-//! Selects what is compared: operations that take a relevant share of the time, and what they wait for.
+//! Selects what is compared: operations that take a relevant share of the time, what fails, and what operations wait for.
 
+use crate::compare::errors;
 use crate::compare::labels;
 use crate::compare::result::Subject;
 use crate::series::SeriesSet;
@@ -19,9 +20,9 @@ pub(super) struct Subjects {
     pub left_out: Vec<String>,
 }
 
-pub(super) fn choose(before: &SeriesSet, after: &SeriesSet) -> Subjects {
+pub(super) fn choose(all: &[&SeriesSet]) -> Subjects {
     let mut shares: BTreeMap<[String; 2], f64> = BTreeMap::new();
-    for c in [before, after] {
+    for c in all {
         for (key, share) in of_time(c) {
             let s = shares.entry(key).or_default();
             *s = s.max(share);
@@ -38,10 +39,13 @@ pub(super) fn choose(before: &SeriesSet, after: &SeriesSet) -> Subjects {
             left_out.push(format!("{name} ({})", percent(share)));
         }
     }
-    let (waited, hardly) = logs(before, after);
+    let (failed, rarely) = errors::subjects(all);
+    kept.extend(failed);
+    left_out.extend(rarely);
+    let (waited, hardly) = logs(all);
     kept.extend(waited);
     left_out.extend(hardly);
-    let versions: BTreeSet<String> = [before, after].into_iter().flat_map(versions).collect();
+    let versions: BTreeSet<String> = all.iter().flat_map(|c| versions(c)).collect();
     let requests = versions.into_iter();
     kept.extend(requests.map(|version| Subject::Requests { version }));
     kept.push(Subject::Queue);
@@ -69,9 +73,9 @@ fn versions(c: &SeriesSet) -> Vec<String> {
 }
 
 /// Intent logs in order of the time that requests waited for them; and the names of those with hardly any waits.
-fn logs(before: &SeriesSet, after: &SeriesSet) -> (Vec<Subject>, Vec<String>) {
+fn logs(all: &[&SeriesSet]) -> (Vec<Subject>, Vec<String>) {
     let mut waited: BTreeMap<[String; 2], f64> = BTreeMap::new();
-    for c in [before, after] {
+    for c in all {
         for (labels, h) in c.totals(&f::LOG_WAIT) {
             *waited.entry(labels.map(str::to_owned)).or_default() += h.sum;
         }

@@ -40,6 +40,12 @@ pub fn render(c: &Comparison, colors: bool) -> String {
             &format!("{ops}: hardly any time"),
         );
     }
+    if !c.next.is_empty() {
+        out.push('\n');
+    }
+    for sentence in &c.next {
+        wrap(&mut out, WIDTH, "next: ", &plain(sentence));
+    }
     if let Some(first) = c.method.first() {
         out.push('\n');
         wrap(&mut out, WIDTH, "method: ", &plain(first));
@@ -63,12 +69,12 @@ fn sides(out: &mut String, c: &Comparison) {
     }
 }
 
-/// Quantity, before, after, change, interval, p, verdict.
-type Cells = [String; 7];
+/// Quantity, before, after, change, interval, p, verdict, smallest change that would have been found.
+type Cells = [String; 8];
 
 fn table(out: &mut String, rows: &[Row], colors: bool) {
     let head = [
-        "QUANTITY", "BEFORE", "AFTER", "CHANGE", "95 % CI", "P", "VERDICT",
+        "QUANTITY", "BEFORE", "AFTER", "CHANGE", "95 % CI", "P", "VERDICT", "FINDS",
     ];
     let head = head.map(str::to_owned);
     let all: Vec<_> = rows.iter().map(cells).chain([head.clone()]).collect();
@@ -80,7 +86,9 @@ fn table(out: &mut String, rows: &[Row], colors: bool) {
             let code = match row.verdict {
                 Verdict::Better => Some("32"),
                 Verdict::Worse => Some("31"),
-                Verdict::NoEvidence => Some("2"),
+                Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotTested => {
+                    Some("2")
+                }
                 Verdict::More | Verdict::Less | Verdict::NotComparable => None,
             };
             print(out, &cells(row), &wide, code.filter(|_| colors));
@@ -108,20 +116,30 @@ fn cells(row: &Row) -> Cells {
         interval.unwrap_or_else(none),
         labels::probability(row.p),
         labels::verdict(row.verdict).to_owned(),
+        labels::finds(row.finds),
     ]
 }
 
 /// Prints a row; either its verdict is coloured, or the whole row is dim.
-fn print(out: &mut String, cells: &Cells, wide: &[usize; 7], code: Option<&str>) {
-    let [quantity, before, after, change, interval, p, verdict] = cells;
+fn print(out: &mut String, cells: &Cells, wide: &[usize; 8], code: Option<&str>) {
+    let [quantity, before, after, change, interval, p, verdict, finds] = cells;
     let numbers = format!(
         "{quantity:<0$}  {before:>1$}  {after:>2$}  {change:>3$}  {interval:>4$}  {p:>5$}  ",
         wide[0], wide[1], wide[2], wide[3], wide[4], wide[5]
     );
+    let end = match finds.is_empty() {
+        true => verdict.clone(),
+        // Only rows with this verdict have one.
+        false => format!(
+            "{verdict:<0$} {finds:>1$}",
+            labels::verdict(Verdict::NoEvidence).len(),
+            wide[7]
+        ),
+    };
     match code {
-        None => line(out, &format!("{numbers}{verdict}")),
-        Some("2") => line(out, &format!("\x1b[2m{numbers}{verdict}\x1b[0m")),
-        Some(code) => line(out, &format!("{numbers}\x1b[{code}m{verdict}\x1b[0m")),
+        None => line(out, &format!("{numbers}{end}")),
+        Some("2") => line(out, &format!("\x1b[2m{numbers}{end}\x1b[0m")),
+        Some(code) => line(out, &format!("{numbers}\x1b[{code}m{end}\x1b[0m")),
     }
 }
 

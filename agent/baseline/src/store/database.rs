@@ -1,9 +1,9 @@
 //! An open store: create, list, remove.
 
-use crate::store::entry::{ENTRY, Entry, State, entry};
+use crate::store::entry::{Entry, State, entry, select};
 use crate::store::error::Error;
 use crate::store::process;
-use crate::store::schema::{self, Journal, STEPS};
+use crate::store::schema::{self, Journal, SCHEMA_WITH_SUMS, STEPS};
 use nfscope_text::suggest::near;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::fs;
@@ -18,6 +18,10 @@ pub struct Store {
     pub(super) db: Connection,
     /// The path that errors show.
     pub(super) path: PathBuf,
+    /// The file has checksums: it is of this schema, or could be brought to it.
+    pub(super) sums: bool,
+    /// The disk had no room even for the index of the log: the file is open for reading alone.
+    no_room: bool,
 }
 
 impl Store {
@@ -49,9 +53,14 @@ impl Store {
         match Store::open_as(path, path, flags, Journal::Keep) {
             // A user who may not write to the directory cannot create the index of the write-ahead log. Without such a
             // log the index is not needed.
-            Err(Error::Denied { .. }) if !beside(path, "-wal").exists() => {
+            // Neither can anybody on a full disk.
+            Err(e @ (Error::Denied { .. } | Error::Full(_) | Error::Io { .. }))
+                if fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0 =>
+            {
+                let no_room = !matches!(e, Error::Denied { .. }) && is_full(path);
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                Store::open_as(&immutable(path), path, flags, Journal::Keep)
+                let store = Store::open_as(&immutable(path), path, flags, Journal::ReadOnly)?;
+                Ok(Store { no_room, ..store })
             }
             other => other,
         }
@@ -65,10 +74,12 @@ impl Store {
     ) -> Result<Store, Error> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags(at, flags).map_err(|e| Error::sqlite(path, &e))?;
-        schema::prepare(&mut db, path, journal, STEPS)?;
+        let schema = schema::prepare(&mut db, path, journal, STEPS)?;
         Ok(Store {
+            sums: schema >= SCHEMA_WITH_SUMS,
             db,
             path: path.to_owned(),
+            no_room: false,
         })
     }
 
@@ -77,15 +88,35 @@ impl Store {
         move |e| Error::sqlite(&path, &e)
     }
 
+    pub(super) fn damaged(&self, why: impl Into<String>) -> Error {
+        Error::Damaged {
+            path: self.path.clone(),
+            why: why.into(),
+        }
+    }
+
     /// All baselines, in order of their start.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn list(&self) -> Result<Vec<Entry>, Error> {
-        let sql = format!("{ENTRY} GROUP BY b.id ORDER BY b.began_ms, b.id");
+        let sql = format!(
+            "{} GROUP BY b.id ORDER BY b.began_ms, b.id",
+            select(self.sums)
+        );
         let mut all = self.db.prepare(&sql).map_err(self.wrong())?;
         let rows = all.query_map([], entry).map_err(self.wrong())?;
-        rows.collect::<Result<_, _>>().map_err(self.wrong())
+        let entries: Vec<Entry> = rows.collect::<Result<_, _>>().map_err(self.wrong())?;
+        // A page that lost a row is missed by who reads only that page: names are in an index, too.
+        let sql = "SELECT count(name) FROM baseline INDEXED BY sqlite_autoindex_baseline_1";
+        let names: i64 = self
+            .db
+            .query_row(sql, [], |r| r.get(0))
+            .map_err(self.wrong())?;
+        match usize::try_from(names) == Ok(entries.len()) {
+            true => Ok(entries),
+            false => Err(self.damaged("the list of baselines does not fit its index")),
+        }
     }
 
     /// The entry of one baseline.
@@ -93,7 +124,7 @@ impl Store {
     /// # Errors
     /// When there is no baseline with this name; the error suggests a similar name.
     pub fn entry(&self, name: &str) -> Result<Entry, Error> {
-        let sql = format!("{ENTRY} WHERE b.name = ?1 GROUP BY b.id");
+        let sql = format!("{} WHERE b.name = ?1 GROUP BY b.id", select(self.sums));
         let found = self.db.query_row(&sql, [name], entry).optional();
         if let Some(entry) = found.map_err(self.wrong())? {
             return Ok(entry);
@@ -129,8 +160,24 @@ impl Store {
             }
             gone.push(entry.id);
         }
+        drop(wrong);
+        if self.no_room {
+            return self.delete_in_place(&gone);
+        }
+        match self.delete(&gone) {
+            // Removing is what makes room: where there is none for the log of changes, they are made in place. A disk that
+            // fails is no full one.
+            Err(Error::Full(_) | Error::Io { .. }) if is_full(&self.path) => {
+                self.delete_in_place(&gone)
+            }
+            other => other,
+        }
+    }
+
+    fn delete(&mut self, ids: &[i64]) -> Result<(), Error> {
+        let wrong = self.wrong();
         let t = self.db.transaction().map_err(&wrong)?;
-        for id in gone {
+        for id in ids {
             t.execute("DELETE FROM baseline WHERE id = ?1", params![id])
                 .map_err(&wrong)?;
         }
@@ -142,8 +189,38 @@ impl Store {
             while steps.next()?.is_some() {}
             Ok(())
         };
-        vacuum().map_err(wrong)
+        // What was removed stays so: the next recording uses its pages, or the next removal frees them.
+        let _: rusqlite::Result<()> = vacuum();
+        Ok(())
     }
+
+    /// The same without a file beside the database. A power failure or a kill in that moment damages it, which is why this
+    /// comes last.
+    fn delete_in_place(&mut self, ids: &[i64]) -> Result<(), Error> {
+        // No index of the log in shared memory: it would need a file, too.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        self.db = Connection::open_in_memory().map_err(self.wrong())?;
+        let alone = Connection::open_with_flags(&self.path, flags).map_err(self.wrong())?;
+        alone
+            .execute_batch(
+                "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL",
+            )
+            .map_err(self.wrong())?;
+        self.db = alone;
+        self.delete(ids)?;
+        // With the room that there is now. If it is not enough the next who writes does this.
+        let _ = self.db.execute_batch("PRAGMA journal_mode = WAL");
+        Ok(())
+    }
+}
+
+/// Whether there is no room for a small file beside the database.
+fn is_full(path: &Path) -> bool {
+    let probe = beside(path, "-room");
+    let written = fs::write(&probe, [0; 65_536]);
+    // It was not there before, or it is left over from a probe that was killed.
+    let _ = fs::remove_file(&probe);
+    written.is_err_and(|e| e.kind() == std::io::ErrorKind::StorageFull)
 }
 
 /// The path of a file that SQLite keeps beside the database.

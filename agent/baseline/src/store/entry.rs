@@ -2,6 +2,7 @@
 
 use crate::recording::{Metadata, seconds};
 use crate::store::process;
+use crate::store::sums::{self, Parts};
 use rusqlite::Row;
 use rusqlite::types::Type;
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub enum State {
     Stopped,
     /// It did not reach the requested precision in time.
     Unreached,
+    /// What is stored is not what was recorded.
+    Damaged,
 }
 
 impl State {
@@ -35,6 +38,7 @@ impl State {
             State::Complete => "complete",
             State::Stopped => "stopped",
             State::Unreached => "unreached",
+            State::Damaged => "damaged",
         }
     }
 
@@ -65,30 +69,111 @@ pub struct Entry {
     pub(super) id: i64,
     #[serde(skip)]
     pub(super) recorder: Option<String>,
+    /// What the recording knows of its parts; `None` of one from before there were checksums.
+    #[serde(skip)]
+    pub(super) parts: Option<Parts>,
 }
 
-/// The query that [`entry`] reads, to be grouped by b.id.
-pub(super) const ENTRY: &str = "SELECT b.id, b.name, b.began_ms, b.host, b.kernel, b.agent, b.interval_ns, b.labels, b.recorder,
-    b.ended, count(w.seq), coalesce(sum(w.length_ns), 0)
-    FROM baseline b LEFT JOIN \"window\" w ON w.baseline = b.id";
+impl Entry {
+    /// True if there are checksums of it.
+    pub fn has_checksums(&self) -> bool {
+        self.parts.is_some()
+    }
+}
+
+/// The query that [`entry`] reads, to be grouped by b.id. Sums are floating point: an integer sum of damaged lengths overflows, which
+/// would make the whole list an error.
+pub(super) fn select(sums: bool) -> String {
+    let sums = match sums {
+        true => "b.windows, b.length_ns, b.series_sum, b.windows_sum, b.checksum",
+        false => "NULL, NULL, NULL, NULL, NULL",
+    };
+    format!(
+        "SELECT b.id, b.name, b.began_ms, b.host, b.kernel, b.agent, b.interval_ns, b.labels, b.recorder, b.ended, count(w.seq),
+         total(w.length_ns), coalesce(max(w.length_ns), 0), coalesce(min(w.length_ns), 0), {sums}
+         FROM baseline b LEFT JOIN \"window\" w ON w.baseline = b.id"
+    )
+}
+
+/// No window is longer: intervals end at an hour, and an agent that does not answer for a year is no gap but another recording.
+const LONGEST_WINDOW_NS: i64 = 366 * 86_400 * 1_000_000_000;
 
 pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let (recorder, ended): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
+    let labels: String = row.get(7)?;
+    let interval_ns: i64 = row.get(6)?;
+    let parsed = serde_json::from_str(&labels);
+    let mut damaged = parsed.is_err() || interval_ns < 0;
+    let metadata = Metadata {
+        name: row.get(1)?,
+        began_ms: row.get(2)?,
+        host: row.get(3)?,
+        kernel: row.get(4)?,
+        agent: row.get(5)?,
+        interval: Duration::from_nanos(interval_ns.unsigned_abs()),
+        labels: parsed.unwrap_or_default(),
+    };
+    let (windows, length): (i64, f64) = (row.get(10)?, row.get(11)?);
+    let (longest, shortest): (i64, i64) = (row.get(12)?, row.get(13)?);
+    damaged |= shortest < 0 || longest > LONGEST_WINDOW_NS;
+    let number = |column| row.get::<_, Option<i64>>(column);
+    let stored = [14, 15, 16, 17, 18].map(number);
+    let mut all = [None; 5];
+    for (to, from) in all.iter_mut().zip(stored) {
+        *to = from?;
+    }
+    let small = |n: i64| u32::try_from(n).ok();
+    let mut parts = None;
+    match all {
+        // Recorded before there were checksums.
+        [None, None, None, None, None] => {}
+        [
+            Some(n),
+            Some(length_ns),
+            Some(series),
+            Some(data),
+            Some(sum),
+        ] => {
+            if let (Some(series), Some(data)) = (small(series), small(data)) {
+                let of = Parts {
+                    windows: n,
+                    length_ns,
+                    series,
+                    data,
+                };
+                let stored = sums::Row {
+                    metadata: metadata.clone(),
+                    interval_ns,
+                    labels,
+                    recorder: recorder.clone(),
+                    ended: ended.clone(),
+                    parts: of,
+                };
+                // Sums of more than a hundred days are rounded.
+                let near = (length - length_ns as f64).abs() <= 1e-12 * length_ns as f64;
+                damaged |= small(sum) != Some(stored.sum()) || n != windows || !near;
+                parts = Some(of);
+            } else {
+                damaged = true;
+            }
+        }
+        _ => damaged = true,
+    }
+    let state = match damaged {
+        true => State::Damaged,
+        false => State::read(ended.as_deref(), recorder.as_deref()),
+    };
     Ok(Entry {
-        metadata: Metadata {
-            name: row.get(1)?,
-            began_ms: row.get(2)?,
-            host: row.get(3)?,
-            kernel: row.get(4)?,
-            agent: row.get(5)?,
-            interval: Duration::from_nanos(row.get(6)?),
-            labels: json(row, 7)?,
+        metadata,
+        state,
+        windows: windows.unsigned_abs(),
+        length: match parts {
+            Some(parts) => Duration::from_nanos(parts.length_ns.unsigned_abs()),
+            None => Duration::try_from_secs_f64(length / 1e9).unwrap_or_default(),
         },
-        state: State::read(ended.as_deref(), recorder.as_deref()),
-        windows: row.get(10)?,
-        length: Duration::from_nanos(row.get(11)?),
         id: row.get(0)?,
         recorder,
+        parts,
     })
 }
 

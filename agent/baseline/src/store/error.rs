@@ -47,6 +47,14 @@ pub enum Error {
         "the disk is full, cannot write {0}: free some space there, or keep baselines elsewhere with --store FILE"
     )]
     Full(PathBuf),
+    /// The system failed to read or write; where there is no space for the index of the write-ahead log, SQLite reports this.
+    #[error("cannot read or write {path} ({why}): is the disk full, or failing?")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        why: String,
+    },
     /// Permission denied, or no such directory.
     #[error("cannot {what} {path} ({why}): run as root, or name a file of your own (--store FILE)")]
     Denied {
@@ -109,11 +117,7 @@ impl Error {
             Some(ErrorCode::NotADatabase) => Error::NotSqlite(path),
             Some(ErrorCode::DatabaseCorrupt) => Error::Damaged { path, why },
             Some(ErrorCode::DiskFull) => Error::Full(path),
-            // If there is no space for the index of the write-ahead log, SQLite reports an I/O error.
-            Some(ErrorCode::SystemIoFailure) => Error::Other {
-                path,
-                why: format!("{why}; is the disk full, or failing?"),
-            },
+            Some(ErrorCode::SystemIoFailure) => Error::Io { path, why },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(path),
             Some(ErrorCode::CannotOpen) => Error::Denied {
                 what: "open",

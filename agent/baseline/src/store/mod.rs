@@ -1,14 +1,17 @@
 //! The store of baselines: one SQLite file. Every window is a transaction of its own that survives a power failure.
 
+mod check;
 mod database;
 mod entry;
 mod error;
 mod process;
 mod read;
 mod schema;
+mod sums;
 mod transfer;
 mod write;
 
+pub use check::Checked;
 pub use database::{DEFAULT, Store};
 pub use entry::{Entry, State};
 pub use error::Error;

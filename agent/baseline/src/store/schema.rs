@@ -43,7 +43,19 @@ pub(super) const STEPS: &[&str] = &["
     ) STRICT;
     -- Counting windows and their lengths reads this alone.
     CREATE INDEX window_in_time ON \"window\" (baseline, seq, began_ms, length_ns);
+",
+"
+    -- Of what was recorded before there were checksums they are NULL.
+    ALTER TABLE baseline ADD COLUMN windows INTEGER;
+    ALTER TABLE baseline ADD COLUMN length_ns INTEGER;
+    ALTER TABLE baseline ADD COLUMN series_sum INTEGER;
+    ALTER TABLE baseline ADD COLUMN windows_sum INTEGER;
+    ALTER TABLE baseline ADD COLUMN checksum INTEGER;
+    ALTER TABLE \"window\" ADD COLUMN checksum INTEGER;
 "];
+
+/// The schema from which on there are checksums.
+pub(super) const SCHEMA_WITH_SUMS: usize = 2;
 
 /// Journal mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +66,8 @@ pub(super) enum Journal {
     Delete,
     /// Unchanged.
     Keep,
+    /// Unchanged, and neither is the schema: the file cannot be written.
+    ReadOnly,
 }
 
 /// The state of a file when it is opened.
@@ -91,13 +105,13 @@ fn state(db: &Connection, path: &Path, steps: &[&str]) -> Result<State, Error> {
     }
 }
 
-/// Migrates an empty file or an older store to the last of `steps`. A file of another program is not changed.
+/// Migrates an empty file or an older store to the last of `steps`, and returns its schema. A file of another program is not changed.
 pub(super) fn prepare(
     db: &mut Connection,
     path: &Path,
     journal: Journal,
     steps: &[&str],
-) -> Result<(), Error> {
+) -> Result<usize, Error> {
     let wrong = |e: rusqlite::Error| Error::sqlite(path, &e);
     db.busy_timeout(BUSY_TIMEOUT).map_err(wrong)?;
     // One reading: another process may be making the store, and a half of one looks like another program's file.
@@ -106,7 +120,7 @@ pub(super) fn prepare(
         state(&reading, path, steps)?
     };
     if before == State::Empty {
-        if journal == Journal::Keep {
+        if matches!(journal, Journal::Keep | Journal::ReadOnly) {
             return Err(Error::Missing(path.to_owned()));
         }
         // Several windows fit into such a page, and removed baselines free their pages.
@@ -116,7 +130,7 @@ pub(super) fn prepare(
     match journal {
         Journal::Wal => retry_while_busy(|| db.execute_batch("PRAGMA journal_mode = WAL")),
         Journal::Delete => retry_while_busy(|| db.execute_batch("PRAGMA journal_mode = DELETE")),
-        Journal::Keep => Ok(()),
+        Journal::Keep | Journal::ReadOnly => Ok(()),
     }
     .map_err(wrong)?;
     db.execute_batch(
@@ -124,10 +138,11 @@ pub(super) fn prepare(
          PRAGMA wal_autocheckpoint = 64",
     )
     .map_err(wrong)?;
-    if before != State::Schema(steps.len()) {
-        migrate(db, path, steps)?;
+    match (journal, before) {
+        (Journal::ReadOnly, State::Schema(n)) => Ok(n),
+        (_, State::Schema(n)) if n == steps.len() => Ok(n),
+        _ => migrate(db, path, steps).map(|()| steps.len()),
     }
-    Ok(())
 }
 
 fn migrate(db: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error> {
@@ -171,12 +186,13 @@ mod tests {
 
     const LATER: &[&str] = &[
         STEPS[0],
+        STEPS[1],
         "ALTER TABLE baseline ADD COLUMN weather TEXT NOT NULL DEFAULT 'fair'",
     ];
 
     fn open(path: &Path, steps: &[&str]) -> Result<Connection, Error> {
         let mut db = Connection::open(path).unwrap();
-        prepare(&mut db, path, Journal::Wal, steps).map(|()| db)
+        prepare(&mut db, path, Journal::Wal, steps).map(|_| db)
     }
 
     #[test]
@@ -196,7 +212,7 @@ mod tests {
         assert_eq!(weather(&open(&path, LATER).unwrap()).unwrap(), "fair");
         let e = open(&path, STEPS).unwrap_err().to_string();
         assert!(
-            e.contains("later nfscope (schema 2, this one knows 1)"),
+            e.contains("later nfscope (schema 3, this one knows 2)"),
             "{e}"
         );
     }
@@ -207,7 +223,7 @@ mod tests {
         let path = dir.path().join("store.db");
         open(&path, STEPS).unwrap();
         let half = "CREATE TABLE more (x); INSERT INTO nowhere VALUES (1)";
-        assert!(open(&path, &[STEPS[0], half]).is_err());
+        assert!(open(&path, &[STEPS[0], STEPS[1], half]).is_err());
         let db = open(&path, STEPS).unwrap();
         let more = "SELECT count(*) FROM sqlite_schema WHERE name = 'more'";
         let count: i64 = db.query_row(more, [], |r| r.get(0)).unwrap();

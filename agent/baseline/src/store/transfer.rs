@@ -1,6 +1,5 @@
 //! Export of a baseline to a file, and import into another store.
 
-use crate::name;
 use crate::recording::Metadata;
 use crate::store::database::{Store, beside};
 use crate::store::entry::Entry;
@@ -9,7 +8,6 @@ use crate::store::schema::{BUSY_TIMEOUT, Journal};
 use crate::store::write;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, ffi};
-use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
@@ -117,22 +115,20 @@ impl Store {
                 name: name.clone(),
                 ..entry.metadata.clone()
             };
-            let ended = from.ended(entry.id)?;
-            let id = match write::insert(&t, &metadata, None, ended.as_deref()) {
+            let mut row = write::row(&metadata, None, from.ended(entry.id)?);
+            let id = match write::insert(&t, &row) {
                 Err(e) if broken_rule(&e) => return Err(Error::Taken(name.clone())),
                 other => other.map_err(wrong)?,
             };
-            write::insert_series(&t, id, &from.series(entry)?).map_err(wrong)?;
-            let mut next = 0;
-            loop {
-                let some = from.batch(entry.id, next)?;
-                let Some(last) = some.back() else { break };
-                next = last.seq + 1;
-                for w in some {
-                    let length = Duration::from_nanos(w.length_ns);
-                    write::put_window(&t, id, w.seq, w.began_ms, length, &w.data).map_err(wrong)?;
-                }
+            let series = from.series(entry)?;
+            row.parts.series = write::insert_series(&t, id, &series, 0).map_err(wrong)?;
+            for w in from.stored(entry) {
+                let w = w?;
+                let length = Duration::from_nanos(w.length_ns.unsigned_abs());
+                let parts = write::put_window(&t, id, row.parts, w.began_ms, length, &w.data);
+                row.parts = parts.map_err(wrong)?;
             }
+            write::update(&t, id, &row).map_err(wrong)?;
         }
         t.commit().map_err(wrong)
     }
@@ -143,33 +139,6 @@ impl Store {
             .query_row(sql, [baseline], |r| r.get(0))
             .map_err(self.wrong())
     }
-
-    /// Checks every page and every window.
-    fn verify(&self) -> Result<(), Error> {
-        let damaged = |why: String| Error::Damaged {
-            path: self.path.clone(),
-            why,
-        };
-        match first_fault(&self.db).map_err(self.wrong())?.as_str() {
-            "ok" => {}
-            why => return Err(damaged(why.lines().next().unwrap_or_default().to_owned())),
-        }
-        for entry in self.list()? {
-            name::check(&entry.metadata.name).map_err(damaged)?;
-            let series = self.series(&entry)?;
-            let known: HashSet<u32> = series.iter().map(|l| l.id).collect();
-            for w in self.windows(&entry, |_| true) {
-                if !w?.samples.iter().all(|(id, _)| known.contains(id)) {
-                    return Err(damaged("a window has a series without a name".to_owned()));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn first_fault(db: &Connection) -> rusqlite::Result<String> {
-    db.query_row("PRAGMA quick_check(1)", [], |r| r.get(0))
 }
 
 /// A directory beside the final file, so that a rename moves what is complete. It is removed when dropped.

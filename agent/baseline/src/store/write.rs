@@ -7,6 +7,7 @@ use crate::store::entry::State;
 use crate::store::error::{Error, broken_rule};
 use crate::store::process;
 use crate::store::schema::BUSY_TIMEOUT;
+use crate::store::sums::{self, Parts, Row};
 use nfscope_model::Window;
 use rusqlite::{Connection, TransactionBehavior, params};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,8 +22,8 @@ pub struct RecordingWriter {
     store: Store,
     id: i64,
     name: String,
-    windows: i64,
     series: SeriesIds,
+    row: Row,
 }
 
 /// Assigns numbers to series, by family and labels.
@@ -67,7 +68,8 @@ impl RecordingWriter {
     /// # Errors
     /// When the name is in use, or the store cannot be written.
     pub fn begin(store: Store, metadata: &Metadata) -> Result<RecordingWriter, Error> {
-        let id = insert(&store.db, metadata, Some(&process::this()), None);
+        let row = row(metadata, Some(process::this()), None);
+        let id = insert(&store.db, &row);
         let id = id.map_err(|e| store.refused(&e, &metadata.name))?;
         store
             .db
@@ -77,14 +79,14 @@ impl RecordingWriter {
             store,
             id,
             name: metadata.name.clone(),
-            windows: 0,
             series: SeriesIds::default(),
+            row,
         })
     }
 
     /// Number of windows that are written.
     pub fn windows(&self) -> u64 {
-        self.windows.unsigned_abs()
+        self.row.parts.windows.unsigned_abs()
     }
 
     /// Writes a window. When this returns, the window survives a power failure.
@@ -108,40 +110,51 @@ impl RecordingWriter {
         samples.sort_by_key(|p| p.0);
         let data = encode(samples.iter().map(|(id, s, p)| (*id, *s, p)))
             .map_err(|e| Error::garbled(&self.store.path, &e))?;
-        let (id, seq) = (self.id, self.windows);
-        let write = |db: &mut Connection| {
+        let id = self.id;
+        let mut row = self.row.clone();
+        let mut write = |db: &mut Connection| {
             let t = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            insert_series(&t, id, &new)?;
-            put_window(&t, id, seq, began_ms, window.length, &data)?;
+            row.parts.series = insert_series(&t, id, &new, row.parts.series)?;
+            row.parts = put_window(&t, id, row.parts, began_ms, window.length, &data)?;
+            update(&t, id, &row)?;
             t.commit()
         };
-        if let Err(e) = write(&mut self.store.db) {
-            self.series.forget(&new);
-            return Err(match broken_rule(&e) {
-                true => Error::Removed(self.name.clone()),
-                false => Error::sqlite(&self.store.path, &e),
-            });
+        match write(&mut self.store.db) {
+            Ok(()) => {
+                self.row = row;
+                Ok(())
+            }
+            Err(e) => {
+                self.series.forget(&new);
+                // What the log has can go to its place: that makes room for the next attempt.
+                if matches!(Error::sqlite(&self.store.path, &e), Error::Full(_)) {
+                    let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+                    let _ = self.store.db.query_row(checkpoint, [], |_| Ok(()));
+                }
+                Err(match broken_rule(&e) {
+                    true => Error::Removed(self.name.clone()),
+                    false => Error::sqlite(&self.store.path, &e),
+                })
+            }
         }
-        self.windows += 1;
-        Ok(())
     }
 
     /// Ends the recording. A recording without windows is removed.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn end(self, state: State) -> Result<(), Error> {
-        let sql = match self.windows {
-            0 => "DELETE FROM baseline WHERE id = ?1 AND ?2 IS NOT NULL",
-            _ => "UPDATE baseline SET ended = ?2, recorder = NULL WHERE id = ?1",
-        };
+    pub fn end(mut self, state: State) -> Result<(), Error> {
         let db = &self.store.db;
         db.busy_timeout(BUSY_TIMEOUT).map_err(self.store.wrong())?;
-        self.store
-            .db
-            .execute(sql, params![self.id, state.as_str()])
-            .map_err(self.store.wrong())?;
-        Ok(())
+        self.row.ended = Some(state.as_str().to_owned());
+        self.row.recorder = None;
+        match self.row.parts.windows {
+            0 => db
+                .execute("DELETE FROM baseline WHERE id = ?1", [self.id])
+                .map(|_| ()),
+            _ => update(db, self.id, &self.row),
+        }
+        .map_err(self.store.wrong())
     }
 }
 
@@ -163,19 +176,19 @@ impl Store {
             .map(|l| l.id)
             .collect();
         let t = self.db.transaction().map_err(wrong)?;
-        let id = insert(
-            &t,
-            &recording.metadata,
-            None,
-            Some(State::Complete.as_str()),
-        )
-        .map_err(wrong)?;
-        insert_series(&t, id, &recording.series).map_err(wrong)?;
-        for (seq, w) in (0..).zip(&recording.windows) {
+        let ended = State::Complete.as_str().to_owned();
+        let mut row = row(&recording.metadata, None, Some(ended));
+        let id = insert(&t, &row).map_err(wrong)?;
+        let mut series = recording.series.clone();
+        series.sort_by_key(|l| l.id);
+        row.parts.series = insert_series(&t, id, &series, 0).map_err(wrong)?;
+        for w in &recording.windows {
             let samples = w.samples.iter().map(|(i, p)| (*i, seconds.contains(i), p));
             let data = encode(samples).map_err(|e| Error::garbled(&path, &e))?;
-            put_window(&t, id, seq, w.began_ms, w.length, &data).map_err(wrong)?;
+            let parts = put_window(&t, id, row.parts, w.began_ms, w.length, &data);
+            row.parts = parts.map_err(wrong)?;
         }
+        update(&t, id, &row).map_err(wrong)?;
         t.commit().map_err(wrong)
     }
 
@@ -188,58 +201,91 @@ impl Store {
     }
 }
 
-/// Inserts a baseline and returns its number.
-pub(super) fn insert(
-    db: &Connection,
-    metadata: &Metadata,
-    recorder: Option<&str>,
-    ended: Option<&str>,
-) -> rusqlite::Result<i64> {
-    db.execute(
-        "INSERT INTO baseline (name, began_ms, host, kernel, agent, interval_ns, labels, recorder, ended)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            metadata.name,
-            metadata.began_ms,
-            metadata.host,
-            metadata.kernel,
-            metadata.agent,
-            ns(metadata.interval),
-            serde_json::json!(metadata.labels).to_string(),
-            recorder,
-            ended,
-        ],
-    )?;
-    Ok(db.last_insert_rowid())
+/// The row of a new baseline.
+pub(super) fn row(metadata: &Metadata, recorder: Option<String>, ended: Option<String>) -> Row {
+    Row {
+        metadata: metadata.clone(),
+        interval_ns: ns(metadata.interval),
+        labels: serde_json::json!(metadata.labels).to_string(),
+        recorder,
+        ended,
+        parts: Parts::default(),
+    }
 }
 
+/// Inserts a baseline and returns its number.
+pub(super) fn insert(db: &Connection, row: &Row) -> rusqlite::Result<i64> {
+    let m = &row.metadata;
+    db.execute(
+        "INSERT INTO baseline (name, began_ms, host, kernel, agent, interval_ns, labels)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            m.name,
+            m.began_ms,
+            m.host,
+            m.kernel,
+            m.agent,
+            row.interval_ns,
+            row.labels
+        ],
+    )?;
+    let id = db.last_insert_rowid();
+    update(db, id, row)?;
+    Ok(id)
+}
+
+/// Writes what changes while a baseline is recorded, and the checksum of its row.
+pub(super) fn update(db: &Connection, id: i64, row: &Row) -> rusqlite::Result<()> {
+    let sql = "UPDATE baseline SET recorder = ?2, ended = ?3, windows = ?4, length_ns = ?5, series_sum = ?6, windows_sum = ?7,
+         checksum = ?8 WHERE id = ?1";
+    let mut statement = db.prepare_cached(sql)?;
+    let parts = &row.parts;
+    statement.execute(params![
+        id,
+        row.recorder,
+        row.ended,
+        parts.windows,
+        parts.length_ns,
+        parts.series,
+        parts.data,
+        row.sum()
+    ])?;
+    Ok(())
+}
+
+/// Inserts series in the order of their numbers; returns the checksum of all up to the last.
 pub(super) fn insert_series(
     db: &Connection,
     baseline: i64,
     all: &[SeriesKey],
-) -> rusqlite::Result<()> {
+    mut sum: u32,
+) -> rusqlite::Result<u32> {
     let sql = "INSERT INTO line (baseline, id, family, labels) VALUES (?1, ?2, ?3, ?4)";
     let mut statement = db.prepare_cached(sql)?;
     for l in all {
         let labels = serde_json::json!(l.labels).to_string();
         statement.execute(params![baseline, l.id, l.family, labels])?;
+        sum = sums::next_series(sum, l.id, &l.family, &labels);
     }
-    Ok(())
+    Ok(sum)
 }
 
+/// Inserts the next window.
 pub(super) fn put_window(
     db: &Connection,
     baseline: i64,
-    seq: i64,
+    parts: Parts,
     began_ms: i64,
     length: Duration,
     data: &[u8],
-) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO \"window\" (baseline, seq, began_ms, length_ns, data)
-        VALUES (?1, ?2, ?3, ?4, ?5)";
+) -> rusqlite::Result<Parts> {
+    let sql = "INSERT INTO \"window\" (baseline, seq, began_ms, length_ns, data, checksum)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let mut window = db.prepare_cached(sql)?;
-    window.execute(params![baseline, seq, began_ms, ns(length), data])?;
-    Ok(())
+    let (seq, length_ns) = (parts.windows, ns(length));
+    let sum = sums::window(seq, began_ms, length_ns, data);
+    window.execute(params![baseline, seq, began_ms, length_ns, data, sum])?;
+    Ok(parts.with_window(length_ns, sum))
 }
 
 fn ns(d: Duration) -> i64 {

@@ -1,6 +1,8 @@
 //! The command line of `nfscope baseline`.
 
+use super::values::{FailOn, MatchUnit, Names, names};
 use clap::{Args, Subcommand};
+use nfscope_baseline::slice::{self, Slice};
 use nfscope_baseline::target_metric::{self, Metric};
 use nfscope_baseline::{name, store};
 use nfscope_text::parse;
@@ -43,7 +45,9 @@ and the recording says for how long.
 --until-ci ends the recording when half the width of the metric's 95 %
 confidence interval is at most that percentage of its value. Half the width
 takes four times the time. The recorder shows how long that is, and whether
---max-duration allows it.";
+--max-duration allows it. It looks after 30 windows and then each time there are
+a third more, and ends after two looks in a row. Windows that resemble each
+other count as fewer: it needs 20 independent stretches of time.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -51,51 +55,103 @@ Examples:
   nfscope baseline compare before after --html report.html
   nfscope baseline compare before after --json | jq '.rows[] |
       select(.verdict == \"worse\")'
+  nfscope baseline compare hdd-1,hdd-2,hdd-3 ssd-1,ssd-2,ssd-3
+  nfscope baseline compare --by disks=hdd,ssd        recordings by their label
+  nfscope baseline compare before after --between 5%
+  nfscope baseline compare before after --primary write:p99 --fail-on worse
+  nfscope baseline compare monday tuesday --match hour
+  nfscope baseline compare day --before 09:00..10:00 --after 10:30..11:30
+
+Two recordings of an unchanged server differ, and one recording on each side
+cannot tell by how much. Record each side several times: the recording is then
+the unit. With one on each side nfscope takes the difference from earlier
+recordings of that host with the same labels, at least five, or from --between.
+Where it knows neither, a caveat says so.
 
 The comparison covers operations with 2 % or more of all operations' time,
-requests, their wait for a thread, waits for each log, and synchronous writes.
+failures, calls without an answer, requests, their wait for a thread, waits for
+each log, and synchronous writes.
 Verdicts:
-  better, worse   shorter, longer than before
+  better, worse   shorter, longer than before; a smaller, larger share failed
   more, less      a change that is neither good nor bad in itself
-  no evidence     the change may be chance, or is too small to matter
-                  (--min-change)
-  not comparable  too few values, or not measured on one side
+  no evidence     the change may be chance; FINDS is the smallest change that
+                  four of five such comparisons would have found
+  too small       the whole interval lies within --min-change
+  few             too few independent stretches of time for a verdict
+  not comparable  too few values, not measured on one side, or shorter only
+                  because more operations failed
+  not tested      behind --primary, which was not found
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
-the probability of any false verdict is at most 5 %. The interval beside a
-change is not corrected.
+and recordings differ by no more than they or --between say, the probability of
+any false verdict is at most 5 %. The interval beside a change is not corrected.
+
+Exit code:
+  0   compared
+  4   --fail-on worse, and a verdict is worse
+  1   could not compare
 
 A JSON object; times are in seconds, rates per second, unknown values null:
   headline  what changed, in one paragraph
   caveats   kind text
+  min_effect
+            changes by up to this count as none (0.02 for 2 %)
   before, after
-            metadata windows seconds operations clients; metadata has name
-            began_ms host kernel agent interval_seconds labels
-  rows      of (op, requests, queue, log, sync_writes) with version, op, fs or
-            volume; what (rate, mean, quantile, phase, share) with percent or
-            phase; before, after and ratio {value low high}; p (corrected);
-            verdict (better, worse, more, less, no_evidence, not_comparable);
-            why, where a row is not comparable
-  method, left_out
+            metadata recordings windows seconds operations clients; metadata
+            has name began_ms host kernel agent interval_seconds labels
+  rows      of (op, errors, dropped, replays, requests, queue, log,
+            sync_writes) with version, op, reason, fs or volume; what (rate,
+            mean, quantile, phase, share) with percent or phase; before, after
+            and ratio {value low high}; p (corrected); verdict (better, worse,
+            more, less, no_evidence, small, few, not_comparable, not_tested);
+            why, where there is no verdict; primary; finds (0.1 for 10 %); stretches
+            [before, after]; components {within between recordings_to_find}
+  next, method, left_out
             lists of sentences and of operations";
 
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
   nfscope capacity friday
   nfscope capacity friday --json | jq '.resources[0]'
+  nfscope capacity morning noon evening    one server under several loads
 
 Record under real load: a resource that is hardly used says little about its
-limit.
+limit. Several recordings show how the server slows down under more load: the
+law of the bottleneck and the Universal Scalability Law are told side by side,
+and the smaller limit counts.
 
 A JSON object; times are in seconds, rates in requests per second:
   rate residence concurrency threads
-  resources    name utilization interval peak max_rate, in the order in which
-               they saturate; interval [low, high] is null for too few windows;
-               note, where max_rate is no hard limit
+  resources    name utilization interval peak max_rate servers knee_rate
+               knee_interval, in the order in which they saturate; intervals
+               [low, high] are null for too few windows; note, where max_rate
+               is no hard limit
   caveats, assumptions
                lists of sentences
   model        what nfscope what-if --clients says of as many clients as bring
                more requests, as nfscope what-if --json has it; null where it
-               says nothing";
+               says nothing
+Of several recordings:
+  points       name in_server rate residence, the smallest load first
+  bottleneck   the object above without model, of the highest rate
+  scalability  one contention coherency max_rate peak; null for fewer than three
+               loads, or similar ones
+  without_one  [low, high] of that max_rate with one recording left out; null
+               for fewer than four
+  limit        [rate, law]; law is bottleneck or scalability
+  caveats";
+
+const CHECK_STORE_EXAMPLES: &str = "\
+Exit code:
+  0   nothing is damaged
+  1   something is, or the store cannot be read
+
+Examples:
+  nfscope baseline check
+  nfscope baseline check before after
+
+Each window, the names of its series and each baseline have a checksum. Every
+command checks what it reads, and refuses what is not what was recorded.
+Baselines from before there were checksums are read without them.";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -126,6 +182,10 @@ pub enum BaselineCommand {
     Show(ShowArgs),
     /// Compare two baselines with statistical significance tests
     Compare(CompareArgs),
+    /// Find when the server changed during a baseline: what, and by how much
+    Changes(ShowArgs),
+    /// Check every page and every window of the store, or of some baselines
+    Check(CheckStoreArgs),
     /// Remove baselines
     Rm(RmArgs),
     /// Write one baseline to a file, for another machine
@@ -135,7 +195,7 @@ pub enum BaselineCommand {
 }
 
 /// Which store.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct StoreArgs {
     /// File with the baselines
     #[arg(long = "store", value_name = "FILE", default_value = store::DEFAULT)]
@@ -152,7 +212,7 @@ pub struct RecordArgs {
     /// How long to record: 30s, 30m, 24h, 7d
     #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "30m", value_parser = duration, conflicts_with = "until_ci")]
     pub length: Duration,
-    /// Record until half the metric's 95 % confidence interval is this small: 5% (at least 30 windows)
+    /// Record until half the metric's 95 % confidence interval is this small: 5% (at least 40 windows)
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub until_ci: Option<f64>,
     /// With --until-ci: longest recording
@@ -204,10 +264,38 @@ pub struct ShowArgs {
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub struct CompareArgs {
-    /// Name of the earlier baseline
-    pub before: String,
-    /// Name of the later one
-    pub after: String,
+    /// Baselines before the change: a name, or several as in hdd-1,hdd-2,hdd-3
+    #[arg(value_name = "BEFORE", required_unless_present = "by", value_parser = names)]
+    pub before: Option<Names>,
+    /// Baselines after the change
+    #[arg(value_name = "AFTER", required_unless_present_any = ["by", "slice_before"], value_parser = names)]
+    pub after: Option<Names>,
+    /// Take the sides from a label of the baselines: KEY where it has two values, or KEY=BEFORE,AFTER
+    #[arg(long, value_name = "LABEL", conflicts_with_all = ["before", "after"])]
+    pub by: Option<String>,
+    /// Only this time of the first baseline: 09:00..10:00 (UTC), +1h..+2h (since its beginning)
+    #[arg(long = "before", value_name = "FROM..TO", value_parser = slice::parse, requires = "slice_after", conflicts_with = "by")]
+    pub slice_before: Option<Slice>,
+    /// Only this time of the second baseline, or of the first if there is one only
+    #[arg(long = "after", value_name = "FROM..TO", value_parser = slice::parse, requires = "slice_before")]
+    pub slice_after: Option<Slice>,
+    /// By how much recordings of the unchanged server differ beyond their windows (standard deviation)
+    #[arg(long, value_name = "PERCENT", value_parser = between)]
+    pub between: Option<f64>,
+    /// Quantity to test first, at the whole level of 5 %; the others are tested behind it: write:p99
+    #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
+    pub primary: Option<Metric>,
+    /// Pair each hour with the same hour of the day or of the week
+    #[arg(
+        long = "match",
+        value_name = "UNIT",
+        value_enum,
+        conflicts_with = "between"
+    )]
+    pub matching: Option<MatchUnit>,
+    /// Exit with 4 if a verdict is this
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    pub fail_on: Option<FailOn>,
     /// Smallest change that matters; smaller changes count as no change
     #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
     pub least: f64,
@@ -226,11 +314,24 @@ pub struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CAPACITY_EXAMPLES)]
 pub struct CapacityArgs {
-    /// Name of the baseline
-    pub name: String,
+    /// Name of the baseline; several of one server under different loads
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline check`
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_STORE_EXAMPLES)]
+pub struct CheckStoreArgs {
+    /// Names of the baselines [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
     /// Where from
     #[command(flatten)]
     pub store: StoreArgs,
@@ -282,13 +383,18 @@ const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 const MIN_PERCENT: f64 = 0.001;
 
 /// How long a recording may be.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_DURATION..=MAX_DURATION)
 }
 
 /// How narrow an interval may be asked for.
 fn precision(text: &str) -> Result<f64, String> {
     parse::percent(text, MIN_PERCENT..=1.0)
+}
+
+/// By how much recordings may differ.
+fn between(text: &str) -> Result<f64, String> {
+    parse::percent(text, 0.0..=1.0)
 }
 
 /// How large a change must be; zero means any.

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod baseline;
+pub mod experiment;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -8,10 +9,10 @@ mod what_if;
 pub mod workload;
 
 pub use baseline::{
-    BaselineArgs, BaselineCommand, CapacityArgs, CompareArgs, ExportArgs, ImportArgs, ListArgs,
-    RecordArgs, RmArgs, ShowArgs, StoreArgs,
+    BaselineArgs, BaselineCommand, CapacityArgs, CheckStoreArgs, CompareArgs, ExportArgs,
+    ImportArgs, ListArgs, RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
-pub use values::Probes;
+pub use values::{FailOn, MatchUnit, Names, Probes};
 pub use what_if::WhatIfArgs;
 
 use crate::api::slow_filter;
@@ -37,6 +38,9 @@ pub const MOST_SERIES: u16 = 10_000;
 
 /// Exit code where --until-ci was not reached.
 pub const UNREACHED: u8 = 3;
+
+/// Exit code of `compare --fail-on worse` where something is worse.
+pub const WORSE: u8 = 4;
 
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 const EXAMPLES: &str = "\
@@ -280,6 +284,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Estimate from a baseline what saturates first, and at which load
     Capacity(CapacityArgs),
+    /// Plan and analyse experiments with several factors
+    Experiment(experiment::ExperimentArgs),
     /// Predict what a change would do: threads, log, disks, CPUs, clients
     WhatIf(WhatIfArgs),
     /// Detach probes of the running agent, so that their kernel modules can be unloaded

@@ -33,6 +33,34 @@ pub(super) fn probe(text: &str) -> Result<Probes, String> {
     }
 }
 
+/// Names of baselines, separated by commas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names(pub Vec<String>);
+
+pub(super) fn names(text: &str) -> Result<Names, String> {
+    let all: Vec<_> = text.split(',').map(str::to_owned).collect();
+    match all.iter().any(String::is_empty) {
+        true => Err("give a name, or several as in hdd-1,hdd-2,hdd-3".to_owned()),
+        false => Ok(Names(all)),
+    }
+}
+
+/// What `compare --match` pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MatchUnit {
+    /// Each hour of the day
+    Hour,
+    /// Each hour of the week
+    Weekday,
+}
+
+/// What `compare --fail-on` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Longer durations or more failures, with evidence
+    Worse,
+}
+
 // The workloads themselves know no command line.
 impl ValueEnum for SizeName {
     fn value_variants<'a>() -> &'a [Self] {

@@ -29,7 +29,9 @@ Run the workload on an NFS client, not on the server. The files are created once
 in DIR/nfscope-workload-NAME, which is removed at the end. The first repeat
 warms up caches and is discarded. Repeats are separate runs of fio with a
 Student's t interval of their mean. If consecutive repeats correlate, the
-interval is too narrow, and the result contains a warning.
+interval is too narrow, and the result contains a warning. --until-ci looks
+after 10 repeats and then each time there are a third more. It ends after two
+looks in a row, and never while repeats correlate much.
 
 A JSON object; intervals are mean and half_width (95 %), null if unknown:
   workload, size, directory, filesystem {type version source}, fio, metric,
@@ -72,7 +74,7 @@ pub struct WorkloadRunArgs {
     /// Directory to work in: a mounted NFS export
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// Repeat until half the 95 % confidence interval is at most this part of the mean: 5% (at least 5 repeats)
+    /// Repeat until half the 95 % confidence interval is at most this part of the mean: 5% (at least 13 repeats)
     #[arg(long, value_name = "PERCENT", value_parser = precision, conflicts_with = "repeats")]
     pub until_ci: Option<f64>,
     /// Number of repeats after the warm-up [default: 5]

@@ -1,14 +1,15 @@
 //! `nfscope baseline` and `nfscope capacity`.
 
-use super::record;
-use crate::cli::{BaselineCommand, CapacityArgs, CompareArgs};
+use super::{compare, record};
+use crate::cli::{BaselineCommand, CapacityArgs, CheckStoreArgs, ShowArgs};
 use anyhow::Context;
 use nfscope_baseline::capacity;
-use nfscope_baseline::compare::{self, FAMILIES};
+use nfscope_baseline::series::Grid;
 use nfscope_baseline::store::Store;
-use nfscope_baseline::{list, series, show, summary, window};
+use nfscope_baseline::{changes, list, series, show, summary, window};
 use nfscope_model::family;
-use nfscope_text::console::{self, print, say};
+use nfscope_text::console::{plain, print, say};
+use nfscope_text::units;
 use nfscope_whatif::{Prediction, fullest, render_fullest};
 use serde::Serialize;
 
@@ -33,7 +34,9 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
                 false => show::page(&s),
             })?;
         }
-        BaselineCommand::Compare(args) => return compared(args),
+        BaselineCommand::Compare(args) => return compare::run(args),
+        BaselineCommand::Changes(args) => print(&changed(args)?)?,
+        BaselineCommand::Check(args) => check(args)?,
         BaselineCommand::Rm(args) => Store::open(&args.store.path)?.remove(&args.names)?,
         BaselineCommand::Export(args) => {
             let store = Store::open(&args.store.path)?;
@@ -57,37 +60,40 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn compared(args: &CompareArgs) -> anyhow::Result<u8> {
-    anyhow::ensure!(
-        args.before != args.after,
-        "`{}` is compared with itself; fix: name another baseline (`nfscope baseline list` shows all)",
-        args.before
-    );
-    let path = &args.store.path;
-    // Both in parallel: a recording of a day takes a second to read.
-    let read = |name| {
-        let store = Store::open(path)?;
-        series::read(&store, &store.entry(name)?, FAMILIES)
-    };
-    let (before, after) = std::thread::scope(|both| {
-        let before = both.spawn(|| read(&args.before));
-        let after = read(&args.after);
-        let before = before
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        anyhow::Ok((before, after?))
-    })?;
-    let c = compare::compare(&before, &after, args.least);
-    print(&match args.json {
-        true => serde_json::to_string(&c)? + "\n",
-        false => compare::text::render(&c, console::colors()),
-    })?;
-    if let Some(file) = &args.html {
-        std::fs::write(file, compare::html::page(&c))
-            .with_context(|| format!("cannot write {}", file.display()))?;
-        say(&format!("wrote {}", file.display()));
+fn check(args: &CheckStoreArgs) -> anyhow::Result<()> {
+    let checked = Store::open(&args.store.path)?.check(&args.names)?;
+    let mut damaged = 0;
+    for c in &checked {
+        let windows = units::many(c.entry.windows as f64, "window");
+        let result = match &c.fault {
+            Some(fault) => {
+                damaged += 1;
+                fault.to_string()
+            }
+            None if c.entry.has_checksums() => format!("{windows}, as recorded"),
+            None => format!("{windows}, readable; recorded before there were checksums"),
+        };
+        print(&plain(&format!("{}: {result}\n", c.entry.metadata.name)))?;
     }
-    Ok(0)
+    anyhow::ensure!(
+        damaged == 0,
+        "{} damaged",
+        units::many(f64::from(damaged), "baseline")
+    );
+    Ok(())
+}
+
+fn changed(args: &ShowArgs) -> anyhow::Result<String> {
+    let store = Store::open(&args.store.path)?;
+    let entry = store.entry(&args.name)?;
+    let count = usize::try_from(entry.windows).unwrap_or(usize::MAX);
+    let grid = Grid::Windows(count.div_ceil(changes::MAX_WINDOWS).max(1));
+    let c = series::read_part(&store, &entry, changes::FAMILIES, None, Some(grid))?;
+    let found = changes::changes(&c);
+    Ok(match args.json {
+        true => serde_json::to_string(&found)? + "\n",
+        false => changes::render(&found),
+    })
 }
 
 /// What `nfscope capacity` prints.
@@ -96,23 +102,47 @@ fn compared(args: &CompareArgs) -> anyhow::Result<u8> {
 /// When there is no such baseline, it cannot be read, or it has no requests.
 pub fn capacity(args: &CapacityArgs) -> anyhow::Result<String> {
     let store = Store::open(&args.store.path)?;
-    let entry = store.entry(&args.name)?;
-    let c = series::read(&store, &entry, capacity::FAMILIES)?;
-    let result = capacity::capacity(&c).with_context(|| {
-        format!(
-            "`{}` contains no requests; fix: record while clients are active",
-            args.name
-        )
-    })?;
+    match &args.names[..] {
+        [name] => capacity_of_one(&store, name, args.json),
+        names => capacity_of_several(&store, names, args.json),
+    }
+}
+
+fn without_requests(name: &str) -> String {
+    format!("`{name}` contains no requests; fix: record while clients are active")
+}
+
+fn capacity_of_several(store: &Store, names: &[String], json: bool) -> anyhow::Result<String> {
+    let mut all = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        anyhow::ensure!(
+            !names[..i].contains(name),
+            "`{name}` is named twice; fix: name each recording once"
+        );
+        let c = series::read(store, &store.entry(name)?, capacity::FAMILIES)?;
+        capacity::capacity(&c).with_context(|| without_requests(name))?;
+        all.push(c);
+    }
+    let result = capacity::several(&all).context("there is nothing to compute a capacity from")?;
+    Ok(match json {
+        true => serde_json::to_string(&result)? + "\n",
+        false => capacity::render_several(&result),
+    })
+}
+
+fn capacity_of_one(store: &Store, name: &str, json: bool) -> anyhow::Result<String> {
+    let entry = store.entry(name)?;
+    let c = series::read(store, &entry, capacity::FAMILIES)?;
+    let result = capacity::capacity(&c).with_context(|| without_requests(name))?;
     let window = window::read(
-        &store,
+        store,
         &entry,
         nfscope_whatif::FAMILIES,
         &family::THREADS_LIMIT.info,
     );
     // A law for each resource needs less of a recording than the model of the whole server.
     let model = window.map(|w| fullest(&w));
-    Ok(match (args.json, model) {
+    Ok(match (json, model) {
         (true, model) => {
             let both = Modelled {
                 capacity: &result,

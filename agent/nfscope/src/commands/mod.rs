@@ -3,8 +3,14 @@
 pub mod agent;
 pub mod baseline;
 pub mod check;
+mod compare;
 pub mod config;
 pub mod diagnose;
+pub mod experiment;
+mod experiment_file;
+mod experiment_plans;
+mod experiment_run;
+mod experiment_shell;
 pub mod metrics;
 pub mod record;
 pub mod record_session;

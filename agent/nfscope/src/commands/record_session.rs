@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 /// Time between progress lines if stderr is no terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(60);
+/// Time between attempts while the disk is full.
+const FULL_INTERVAL: Duration = Duration::from_millis(250);
+/// Windows that wait for the store, at most; the earliest are given up. More would fill the memory of a server whose disk stays full.
+const MAX_QUEUE: usize = 1000;
 /// Longest wait for an event before the end condition is checked again.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -45,6 +49,8 @@ pub(crate) struct Session<'a> {
     unreachable_since: Option<Instant>,
     /// The next window will not cover all the time since the last one.
     interrupted: bool,
+    /// Windows that were given up because the disk was full.
+    given_up: Duration,
     /// The reason for a missing interval has been printed.
     explained: bool,
 }
@@ -59,7 +65,7 @@ impl<'a> Session<'a> {
     ) -> Self {
         Session {
             writer,
-            progress: Progress::new(args.metric.clone()),
+            progress: Progress::new(args.metric.clone(), args.until_ci),
             progress_line: ProgressLine::new(PROGRESS_INTERVAL),
             args,
             length,
@@ -71,6 +77,7 @@ impl<'a> Session<'a> {
             recorded: Duration::ZERO,
             unreachable_since: None,
             interrupted: false,
+            given_up: Duration::ZERO,
             explained: false,
         }
     }
@@ -95,8 +102,8 @@ impl<'a> Session<'a> {
             if self.signalled {
                 return Ok(State::Stopped);
             }
-            if let Some(wanted) = self.args.until_ci {
-                if self.progress.reached(wanted) {
+            if self.args.until_ci.is_some() {
+                if self.progress.reached() {
                     return Ok(State::Complete);
                 }
                 self.explain_missing_interval();
@@ -139,6 +146,11 @@ impl<'a> Session<'a> {
             match event {
                 Event::Window(news, arrived) => self.queue.push_back((news, arrived)),
                 Event::Signal => self.signalled = true,
+            }
+        }
+        while self.queue.len() > MAX_QUEUE {
+            if let Some((WindowEvent::Window(w), _)) = self.queue.pop_front() {
+                self.given_up += w.length;
             }
         }
     }
@@ -201,7 +213,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes a window, and tries again while another process has the store locked.
+    /// Writes a window, and tries again while another process has the store locked or the disk is full.
     fn write_window(&mut self, began_ms: i64, window: &Window) -> anyhow::Result<()> {
         let mut reported = false;
         let tried = Instant::now();
@@ -212,12 +224,17 @@ impl<'a> Session<'a> {
             };
             self.drain_events();
             let in_time = tried.elapsed() < BUSY_TIMEOUT || self.begun.elapsed() < self.length;
-            if !matches!(e, Error::Busy(_)) || self.signalled || !in_time {
+            let waits = matches!(e, Error::Busy(_) | Error::Full(_));
+            if !waits || self.signalled || !in_time {
                 return Err(e.into());
+            }
+            // A locked store has been waited for already.
+            if matches!(e, Error::Full(_)) {
+                std::thread::sleep(FULL_INTERVAL);
             }
             if !std::mem::replace(&mut reported, true) {
                 self.progress_line.clear();
-                say(&format!("{e}; waiting"));
+                say(&format!("{e}; windows are kept in memory; waiting"));
             }
         }
     }
@@ -271,7 +288,13 @@ impl<'a> Session<'a> {
         self.writer.end(state)?;
         let missing = match missing.as_secs_f64() {
             s if s < 0.5 => "nothing is missing".to_owned(),
-            s => format!("{s:.0} s are missing (the agent did not answer)"),
+            s if self.given_up.is_zero() => {
+                format!("{s:.0} s are missing (the agent did not answer)")
+            }
+            s => format!(
+                "{s:.0} s are missing ({:.0} s of them while the store could not be written)",
+                self.given_up.as_secs_f64()
+            ),
         };
         let recorded = units::length(self.recorded);
         let metric = metric.map_or_else(String::new, |m| format!(", {m}"));

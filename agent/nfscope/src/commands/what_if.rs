@@ -7,6 +7,7 @@ use crate::client::windows::WindowStream;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window;
 use nfscope_model::{Window, family};
+use nfscope_text::console;
 use nfscope_whatif::{Change, FAMILIES, plausible, predict, render, render_list};
 
 /// What it prints.
@@ -43,7 +44,8 @@ fn window(args: &WhatIfArgs) -> anyhow::Result<(Window, String)> {
         let store = Store::open(&args.store.path)?;
         let entry = store.entry(name)?;
         let window = window::read(&store, &entry, FAMILIES, &family::THREADS_LIMIT.info)?;
-        return Ok((window, format!("{name} on {}", entry.metadata.host)));
+        let host = console::plain(&entry.metadata.host);
+        return Ok((window, format!("{name} on {host}")));
     }
     let host = endpoint::host(args.url.as_deref());
     let mut windows = WindowStream::open(args.url.as_deref(), args.length)?;

@@ -2,12 +2,10 @@
 
 use crate::workload::fio_report::{Figures, RunReport};
 use nfscope_stats::mean_interval::Interval;
+use nfscope_stats::{CONFIDENCE, Looks, ratio};
 use nfscope_text::units::{percent, rate, seconds};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-
-/// Repeats before an interval is believed.
-const MIN_REPEATS: usize = 5;
 
 /// A figure of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -76,9 +74,7 @@ impl StoppingRule {
             StoppingRule::Repeats(n) if values.len() >= n => Decision::Done,
             StoppingRule::Repeats(_) => Decision::Continue,
             StoppingRule::Narrow { relative, at_most } => {
-                let width = Interval::of(values).and_then(|i| i.relative());
-                let narrow = width.is_some_and(|w| w <= relative);
-                if values.len() >= MIN_REPEATS && narrow {
+                if is_known(values, relative) {
                     Decision::Done
                 } else if !values.is_empty() && elapsed + one > at_most {
                     Decision::TimeUp
@@ -88,6 +84,23 @@ impl StoppingRule {
             }
         }
     }
+}
+
+/// True when the mean is known well enough, at two looks in a row. Repeats that resemble each other count as fewer, so that a
+/// load that drifts goes on.
+fn is_known(values: &[f64], relative: f64) -> bool {
+    let mut looks = Looks::at_runs();
+    (1..=values.len()).any(|n| {
+        if !looks.is_due(n) {
+            return false;
+        }
+        let estimate = ratio(&values[..n], &vec![1.0; n]);
+        let narrow = estimate.as_ref().is_some_and(|e| {
+            let i = e.interval(CONFIDENCE);
+            (i.high - i.low) / 2.0 / i.value <= relative
+        });
+        looks.enough(n, estimate.map_or(0.0, |e| e.stretches), narrow)
+    })
 }
 
 /// Runs once to warm up, and then until enough is known; `tell` hears of each run. Says whether time was up before.
@@ -133,13 +146,19 @@ mod tests {
             relative: 0.05,
             at_most: hour,
         };
-        let same = [10.0, 10.1, 9.9, 10.0, 10.0];
+        let same: Vec<f64> = (0..40)
+            .map(|i| 10.0 + 0.1 * (f64::from(i) * 2.4).sin())
+            .collect();
         assert_eq!(until.next(&same, s(5), s(1)), Decision::Done);
-        assert_eq!(until.next(&same[..4], s(5), s(1)), Decision::Continue);
-        assert_eq!(
-            until.next(&[1.0, 9.0, 1.0, 9.0, 1.0], s(5), s(1)),
-            Decision::Continue
-        );
+        // Narrow after five, and nobody believes it.
+        assert!(Interval::of(&same[..5]).unwrap().relative().unwrap() < 0.05);
+        assert_eq!(until.next(&same[..12], s(5), s(1)), Decision::Continue);
+        let wide: Vec<f64> = same.iter().map(|v| (v - 9.0).powi(12)).collect();
+        assert_eq!(until.next(&wide, s(5), s(1)), Decision::Continue);
+        // A load that drifts: its repeats resemble each other, and are not as many as they look.
+        let drifts: Vec<f64> = (0..40).map(|i| 10.0 + 0.02 * f64::from(i)).collect();
+        assert!(Interval::of(&drifts).unwrap().relative().unwrap() < 0.05);
+        assert_eq!(until.next(&drifts, s(5), s(1)), Decision::Continue);
         assert_eq!(until.next(&same[..2], s(3590), s(11)), Decision::TimeUp);
         assert_eq!(until.next(&[f64::NAN; 6], s(5), s(1)), Decision::Continue);
         assert_eq!(

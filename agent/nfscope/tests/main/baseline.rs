@@ -92,7 +92,7 @@ fn what_cannot_be_recorded_says_why() {
         (&["a", "--at-most", "1h"], "--until-ci"),
         (
             &["a", "--until-ci", "5%", "--at-most", "2s"],
-            "give --max-duration 3s",
+            "give --max-duration 4s",
         ),
         (
             &["a", "--for", "1h", "--until-ci", "5%"],

@@ -1,10 +1,17 @@
 //! The store's file: exported, imported, foreign, damaged, in use, and on a full disk.
 
-use crate::fixture::recorder::{Place, agent, good, record, refused, show, signal, wait};
+use crate::fixture::recorder::{Place, agent, ask, good, record, refused, show, signal, wait};
+use crate::fixture::recordings::{FLASH, recording, writes};
 use crate::fixture::said;
+use nfscope_baseline::recording::Metadata;
+use nfscope_baseline::store::{Error, State, Store};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Names of what lies in a place, in order.
 fn files(place: &Place) -> Vec<String> {
@@ -131,7 +138,10 @@ fn files_that_are_no_stores_are_refused_with_the_reason() {
         .unwrap();
     drop(db);
     let err = refused(&store, &["import", path]);
-    assert!(err.contains("a window cannot be decoded"), "{err}");
+    assert!(
+        err.contains("window 0 of `one` is not what was recorded"),
+        "{err}"
+    );
     assert!(refused(&store, &["import", "/no/such/file"]).contains("/no/such/file"));
     let missing = refused(&place.0.join("none.db"), &["list"]);
     assert!(
@@ -145,10 +155,10 @@ fn files_that_are_no_stores_are_refused_with_the_reason() {
 struct Disk(Place);
 
 impl Disk {
-    fn new() -> Option<Disk> {
-        let place = Place::new("disk");
+    fn new(word: &str) -> Option<Disk> {
+        let place = Place::new(word);
         let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
             .arg(&place.0)
             .output();
         mount.is_ok_and(|o| o.status.success()).then(|| Disk(place))
@@ -161,36 +171,238 @@ impl Drop for Disk {
     }
 }
 
+impl Disk {
+    /// Takes all room that is left.
+    fn fill(&self) -> PathBuf {
+        let filler = self.0.0.join("filler");
+        let mut file = fs::File::create(&filler).unwrap();
+        while file.write_all(&[1; 512]).is_ok() {}
+        filler
+    }
+}
+
 #[test]
-fn a_full_disk_ends_a_recording_that_stays_readable() {
-    let Some(disk) = Disk::new() else {
+fn a_recording_waits_for_room_and_loses_nothing() {
+    let Some(disk) = Disk::new("room") else {
         println!("SKIPPED: a full disk: this process may not mount a small one");
         return;
     };
     let store = disk.0.0.join("baselines.db");
-    let (code, _, err) = said(&record(&store, agent(), &["full"]).output().unwrap());
-    assert_eq!(code, 1, "{err}");
+    let mut c = record(&store, agent(), &["full"]);
+    let mut child = c.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    wait(&store, "full", 2);
+    let filler = disk.fill();
+    let waits = lines.next().unwrap().unwrap();
     assert!(
-        err.contains("the disk is full") && err.contains("free some space"),
+        waits.contains("the disk is full") && waits.contains("windows are kept in memory; waiting"),
+        "{waits}"
+    );
+    std::thread::sleep(Duration::from_secs(3));
+    fs::remove_file(&filler).unwrap();
+    let before = show(&store, "full")["windows"].as_u64().unwrap();
+    wait(&store, "full", before + 25);
+    signal(&child, libc::SIGTERM);
+    let end = lines.next().unwrap().unwrap();
+    assert!(
+        end.contains("is kept") && end.contains("nothing is missing"),
+        "{end}"
+    );
+    assert!(child.wait().unwrap().success());
+    assert_eq!(show(&store, "full")["gaps"], serde_json::json!([]));
+}
+
+#[test]
+fn what_is_on_a_full_disk_can_be_read_and_removed() {
+    let Some(disk) = Disk::new("full") else {
+        println!("SKIPPED: a full disk: this process may not mount a small one");
+        return;
+    };
+    let path = disk.0.0.join("baselines.db");
+    let mut store = Store::create(&path).unwrap();
+    store
+        .put(&recording("full", 1, 60, &writes(FLASH)))
+        .unwrap();
+    store
+        .put(&recording("kept", 2, 12, &writes(FLASH)))
+        .unwrap();
+    drop(store);
+    disk.fill();
+    let before = fs::metadata(&path).unwrap().len();
+    assert!(good(&path, &["list"]).contains("full"));
+    good(&path, &["check"]);
+    good(&path, &["rm", "full"]);
+    assert!(!good(&path, &["list"]).contains("full"));
+    assert!(fs::metadata(&path).unwrap().len() <= before);
+    assert_eq!(show(&path, "kept")["windows"], 12);
+    good(&path, &["check"]);
+}
+
+/// Bits that fall over, sectors of other files, files that end too early: every answer is right or refused.
+#[test]
+fn a_thousand_damaged_stores_tell_nothing_wrong() {
+    let place = Place::new("damaged");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    for (name, seed) in [("before", 1), ("after", 2)] {
+        let mut r = recording(name, seed, 12, &writes(FLASH));
+        r.metadata.labels = [("disks".to_owned(), name.to_owned())].into();
+        store.put(&r).unwrap();
+    }
+    drop(store);
+    let bytes = fs::read(&path).unwrap();
+    type Listed = Vec<(Metadata, u64, Duration)>;
+    let listed = |store: &Store| -> Result<Listed, Error> {
+        let all = store.list()?.into_iter();
+        let sound = all.filter(|e| e.state != State::Damaged);
+        Ok(sound.map(|e| (e.metadata, e.windows, e.length)).collect())
+    };
+    let store = Store::open(&path).unwrap();
+    let truth = listed(&store).unwrap();
+    let recordings = ["before", "after"].map(|name| store.recording(name).unwrap());
+    drop(store);
+    let mut random = SmallRng::seed_from_u64(7);
+    let broken = place.0.join("broken.db");
+    let (mut right, mut refused) = (0, 0);
+    for i in 0..1000 {
+        let mut damaged = bytes.clone();
+        match i % 4 {
+            0 | 1 => {
+                for _ in 0..random.random_range(1..4) {
+                    let at = random.random_range(0..damaged.len());
+                    damaged[at] ^= 1 << random.random_range(0..8);
+                }
+            }
+            2 => {
+                let at = random.random_range(0..damaged.len() / 512) * 512;
+                let fill: u8 = random.random();
+                damaged[at..at + 512].fill(fill);
+            }
+            _ => damaged.truncate(random.random_range(0..damaged.len())),
+        }
+        fs::write(&broken, &damaged).unwrap();
+        let mut count = |is_right: bool| match is_right {
+            true => right += 1,
+            false => refused += 1,
+        };
+        let Ok(store) = Store::open(&broken) else {
+            count(false);
+            continue;
+        };
+        match listed(&store) {
+            Ok(list) => {
+                assert!(list.iter().all(|e| truth.contains(e)), "{i}: {list:?}");
+                let all = store.list().map_or(0, |all| all.len());
+                assert_eq!(all, truth.len(), "{i}: a baseline is gone without a word");
+                count(list.len() == truth.len());
+            }
+            Err(_) => count(false),
+        }
+        for (name, whole) in ["before", "after"].iter().zip(&recordings) {
+            match store.recording(name) {
+                Ok(r) => {
+                    assert!(r == *whole, "{i}: {name} tells something else");
+                    count(true);
+                }
+                Err(_) => count(false),
+            }
+        }
+    }
+    println!("1000 damaged files: {right} answers right, {refused} refused, none wrong");
+    assert!(right > 300 && refused > 300);
+}
+
+/// A store of the schema without checksums is read, brought forward, and damage of it is not taken for age.
+#[test]
+fn recordings_from_before_checksums_stay_readable() {
+    let place = Place::new("old");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    let old = recording("old", 1, 12, &writes(FLASH));
+    store.put(&old).unwrap();
+    drop(store);
+    // As it was before.
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(
+        "ALTER TABLE baseline DROP COLUMN windows; ALTER TABLE baseline DROP COLUMN length_ns;
+         ALTER TABLE baseline DROP COLUMN series_sum; ALTER TABLE baseline DROP COLUMN windows_sum;
+         ALTER TABLE baseline DROP COLUMN checksum; ALTER TABLE \"window\" DROP COLUMN checksum; PRAGMA user_version = 1",
+    )
+    .unwrap();
+    drop(db);
+    let whole = |store: &Store| {
+        let back = store.recording("old").unwrap();
+        (back.metadata, back.series, back.windows.len())
+    };
+    let store = Store::open(&path).unwrap();
+    let expected = (old.metadata.clone(), old.series.clone(), old.windows.len());
+    assert_eq!(whole(&store), expected);
+    drop(store);
+    let said = good(&path, &["check"]);
+    assert!(
+        said.contains("recorded before there were checksums"),
+        "{said}"
+    );
+    // What is imported from it has checksums from then on.
+    let copy = place.0.join("copy.db");
+    good(&copy, &["import", path.to_str().unwrap()]);
+    assert!(good(&copy, &["check"]).contains("as recorded"));
+    // Checksums that are gone are damage.
+    let db = rusqlite::Connection::open(&copy).unwrap();
+    db.execute_batch("UPDATE \"window\" SET checksum = NULL WHERE seq = 3")
+        .unwrap();
+    drop(db);
+    let err = refused(&copy, &["show", "old"]);
+    assert!(
+        err.contains("window 3 of `old` is not what was recorded"),
         "{err}"
     );
-    let windows = show(&store, "full")["windows"].as_u64().unwrap();
+    let (code, out, _) = ask(&copy, &["check"]);
+    assert!(code == 1 && out.contains("is damaged"), "{out}");
+}
+
+/// Names in a file of somebody else, and lengths that overflow.
+#[test]
+fn a_hostile_file_steers_no_terminal_and_blocks_no_other_baseline() {
+    let place = Place::new("hostile");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    let mut hostile = recording("hostile", 1, 12, &writes(FLASH));
+    hostile.metadata.host = "nfs1\u{1b}[2J".into();
+    hostile.metadata.labels = [("a\u{9b}31m".to_owned(), "b\u{7}".to_owned())].into();
+    for key in &mut hostile.series {
+        for label in key.labels.iter_mut().filter(|l| *l == "write") {
+            *label = "write\u{1b}]0;x\u{7}".into();
+        }
+    }
+    store.put(&hostile).unwrap();
+    store
+        .put(&recording("good", 2, 12, &writes(FLASH)))
+        .unwrap();
+    drop(store);
+    for arguments in [
+        &["list"][..],
+        &["show", "hostile"],
+        &["compare", "hostile", "good"],
+        &["changes", "hostile"],
+    ] {
+        let text = good(&path, arguments);
+        let steers = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(steers), "{arguments:?}: {text:?}");
+    }
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(
+        "UPDATE \"window\" SET length_ns = 9223372036854775807 WHERE baseline = (SELECT id FROM baseline WHERE name = 'hostile')",
+    )
+    .unwrap();
+    drop(db);
+    let list = good(&path, &["list"]);
     assert!(
-        windows > 0 && err.contains(&format!("{windows} finished window")),
-        "{err}"
+        list.contains("(damaged)") && list.contains("good"),
+        "{list}"
     );
-    // With no room even for the index of the log.
-    let filler = disk.0.0.join("filler");
-    let _ = fs::write(&filler, vec![1; 2 << 20]);
-    assert_eq!(show(&store, "full")["windows"].as_u64(), Some(windows));
-    assert!(good(&store, &["list"]).contains("(interrupted)"));
-    let err = refused(&store, &["rm", "full"]);
-    assert!(err.contains("the disk is full"), "{err}");
-    let more = Command::new("mount")
-        .args(["-o", "remount,size=4m"])
-        .arg(&disk.0.0)
-        .status();
-    assert!(more.unwrap().success());
-    good(&store, &["rm", "full"]);
-    assert_eq!(good(&store, &["list", "--json"]), "[]\n");
+    good(&path, &["show", "good"]);
+    assert!(refused(&path, &["show", "hostile"]).contains("is damaged"));
+    good(&path, &["rm", "hostile"]);
+    assert!(!good(&path, &["list"]).contains("hostile"));
 }

@@ -112,6 +112,7 @@ fn hostile() -> Comparison {
     let mut c = comparison();
     c.headline = HOSTILE.into();
     c.before.metadata.name = HOSTILE.into();
+    c.before.recordings = vec![HOSTILE.into()];
     c.after.metadata.host = HOSTILE.repeat(20);
     c.after.metadata.labels = [(HOSTILE.into(), HOSTILE.into())].into();
     c.caveats[0].text = HOSTILE.into();

@@ -7,6 +7,7 @@ mod attach;
 mod baseline;
 mod baseline_size;
 mod baseline_store;
+mod capacity;
 mod cli;
 mod commands_doc;
 mod compare;
@@ -17,11 +18,14 @@ mod diagnose_cli;
 mod docs;
 #[cfg(target_os = "linux")]
 mod dtrace;
+mod experiment;
+mod experiment_run;
 mod exposition;
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
 mod layers;
+mod outages;
 mod picture;
 mod screen;
 mod secure;
@@ -29,5 +33,6 @@ mod slow_cli;
 mod stream;
 mod table;
 mod terminal;
+mod verdicts;
 mod what_if;
 mod workload;

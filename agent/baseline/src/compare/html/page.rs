@@ -28,10 +28,15 @@ pub fn page(c: &Comparison) -> String {
                     h2 { "Recordings" }
                     (table::sides(c))
                     h2 { "What changed" }
+                    @if let Some(forest) = plot::forest(&c.rows, c.min_effect) { div.forest-plot { (forest) } }
                     (table::rows(&c.rows))
                     (plots("Latency distributions", c.curves.iter().map(plot::density).collect()))
                     (plots("Where an operation's time goes", c.bars.iter().map(plot::phases).collect()))
                     (plots("Over time", c.time_series.iter().map(plot::time_series).collect()))
+                    @if !c.next.is_empty() {
+                        h2 { "What to record next" }
+                        @for sentence in &c.next { p { (sentence) } }
+                    }
                     (method(c))
                 }
                 footer { "Made by nfscope " (env!("CARGO_PKG_VERSION")) }
@@ -73,8 +78,8 @@ fn method(c: &Comparison) -> Markup {
             @for sentence in &c.method { li { (sentence) } }
             @if !c.curves.is_empty() {
                 li {
-                    "The p50 and p99 in the plots are the values of their buckets. Buckets at both ends with less than 0.01 % of "
-                    "the values of either side are not drawn."
+                    "The p50 and p99 in the plots are those of the table, or of their buckets where values are too few. Buckets at both "
+                    "ends with less than 0.01 % of the values of either side are not drawn."
                 }
             }
             @if !c.time_series.is_empty() {
@@ -87,7 +92,7 @@ fn method(c: &Comparison) -> Markup {
         p {
             "All figures as JSON: "
             code {
-                "nfscope baseline compare " (quoted(&c.before.metadata.name)) " " (quoted(&c.after.metadata.name)) " --json"
+                "nfscope baseline compare " (quoted(&c.before.recordings.join(","))) " " (quoted(&c.after.recordings.join(","))) " --json"
             }
         }
     }
@@ -95,7 +100,7 @@ fn method(c: &Comparison) -> Markup {
 
 /// A name as a shell takes it.
 fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/,".contains(c);
     if !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
         return name.to_owned();
     }

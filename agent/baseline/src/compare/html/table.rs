@@ -5,7 +5,10 @@ use crate::compare::result::{Comparison, Quantity, Row, Verdict};
 use maud::{Markup, html};
 use nfscope_stats::Interval;
 
-/// Properties of the two recordings, side by side.
+/// What is the same on both sides, unless the change is one of it.
+const SAME: [&str; 4] = ["host", "kernel", "agent", "labels"];
+
+/// Properties of the two recordings, side by side. What differs and is mostly the same is emphasized.
 pub(super) fn sides(c: &Comparison) -> Markup {
     html! {
         table.sides {
@@ -14,7 +17,8 @@ pub(super) fn sides(c: &Comparison) -> Markup {
             }
             tbody {
                 @for [name, before, after] in labels::sides(c) {
-                    tr { th scope="row" { (name) } td { (before) } td { (after) } }
+                    @let differs = SAME.contains(&name.as_str()) && before != after;
+                    tr class=[differs.then_some("differs")] { th scope="row" { (name) } td { (before) } td { (after) } }
                 }
             }
         }
@@ -62,6 +66,7 @@ fn line(row: &Row) -> Markup {
             td data-label="p" { (labels::probability(row.p)) }
             td.verdict data-label="verdict" {
                 span.sign aria-hidden="true" { (mark) } " " (labels::verdict(row.verdict))
+                @if row.finds.is_some() { " " small { "would have found " (labels::finds(row.finds)) } }
                 @if let Some(why) = &row.why { " " small { (why) } }
             }
         }
@@ -90,6 +95,7 @@ fn mark(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::More => ("more", "▲"),
         Verdict::Less => ("less", "▼"),
         Verdict::NoEvidence => ("none", "○"),
-        Verdict::NotComparable => ("none", "–"),
+        Verdict::Small => ("none", "≈"),
+        Verdict::Few | Verdict::NotComparable | Verdict::NotTested => ("none", "–"),
     }
 }

@@ -22,7 +22,8 @@ fn record(agent: &Agent, name: &str, store: &str) -> Child {
     let url = format!("http://{}", agent.address);
     let mut record = Command::new(env!("CARGO_BIN_EXE_nfscope"));
     record.args(["baseline", "record", name, "--url", &url, "--store", store]);
-    record.args(["--interval", "1s", "--duration", "20s"]);
+    // Windows of an emulated server resemble each other: a verdict needs many of them.
+    record.args(["--interval", "1s", "--duration", "45s"]);
     record.stdout(Stdio::piped()).stderr(Stdio::piped());
     record.spawn().unwrap()
 }

@@ -36,7 +36,10 @@ pub(in crate::compare::html) fn draw(c: &Curve) -> Markup {
         y_max: up.last().map_or(1.0, |(v, _)| *v),
     };
     let across = ticks::logarithmic(10f64.powf(first.from), 10f64.powf(last.to));
-    let marks = [0, 1].map(|side| quantile(&all, side, 0.5).zip(quantile(&all, side, 0.99)));
+    let marks = [0, 1].map(|side| match c.marks[side] {
+        Some([p50, p99]) => Some((p50, p99)),
+        None => quantile(&all, side, 0.5).zip(quantile(&all, side, 0.99)),
+    });
     let words = [0, 1].map(|side| match marks[side] {
         Some((p50, p99)) => {
             format!(
@@ -165,6 +168,7 @@ mod tests {
                 edges: (0..scheme.len).map(|i| scheme.upper(i)).collect(),
                 before: count(&h),
                 after: Vec::new(),
+                marks: [None; 2],
             });
             let (drawn, expected) = (quantile(&all, 0, 0.99), h.quantile(0.99));
             assert!(

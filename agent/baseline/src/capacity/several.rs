@@ -1,0 +1,175 @@
+//! The capacity of a server from recordings of it under several loads: two laws side by side.
+//!
+//! The law of the bottleneck knows the resources that are measured, and nothing of others, such as locks. The Universal Scalability Law
+//! knows nothing of resources, and follows whatever slowed the server down. Each may miss a limit, so that the smaller one is told.
+
+use crate::capacity::utilization::{Capacity, capacity};
+use crate::recording::Metadata;
+use crate::series::SeriesSet;
+use nfscope_stats::{Load, MIN_LOADS, Scalability, scalability};
+use serde::Serialize;
+
+/// A limit that is further than this from the highest rate that was seen is a guess.
+const FAR: f64 = 2.0;
+/// So many rows of predictions beyond the data.
+const BEYOND: usize = 3;
+
+/// One recording.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Name of the recording.
+    pub name: String,
+    /// Its load.
+    #[serde(flatten)]
+    pub load: Load,
+    /// Mean time of a request in the server, in seconds.
+    pub residence: f64,
+}
+
+/// Which law tells the smaller limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Law {
+    /// A resource that saturates.
+    Bottleneck,
+    /// The Universal Scalability Law.
+    Scalability,
+}
+
+/// The capacity from several recordings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Loads {
+    /// The recordings, the smallest load first.
+    pub points: Vec<Point>,
+    /// What the recording with the highest rate says of its resources.
+    pub bottleneck: Capacity,
+    /// The Universal Scalability Law; `None` for fewer than three loads, or loads that are too similar.
+    pub scalability: Option<Scalability>,
+    /// The lowest and the highest limit by that law when any one recording is left out; `None` for fewer than four.
+    pub without_one: Option<[f64; 2]>,
+    /// The smaller limit in requests per second, and the law that has it.
+    pub limit: Option<(f64, Law)>,
+    /// What makes the result less certain.
+    pub caveats: Vec<String>,
+}
+
+impl Loads {
+    /// The rate with so many requests in the server by the law of the bottleneck: what it was under the smallest load, as long as no
+    /// resource is saturated.
+    pub fn by_bottleneck(&self, in_server: f64) -> f64 {
+        let least = self.points.iter().map(|p| p.residence);
+        let free = in_server / least.fold(f64::INFINITY, f64::min);
+        self.bottleneck
+            .first()
+            .map_or(free, |r| free.min(r.max_rate))
+    }
+
+    /// Numbers of requests in the server beyond the data, at which both laws are told.
+    pub fn beyond(&self) -> impl Iterator<Item = f64> {
+        let last = self.points.last().map_or(1.0, |p| p.load.in_server);
+        (1..=BEYOND as i32).map(move |i| last * 2f64.powi(i))
+    }
+}
+
+/// The capacity from these recordings; `None` if one has no requests, or there is none.
+pub fn several(all: &[SeriesSet]) -> Option<Loads> {
+    let mut each = all
+        .iter()
+        .map(|c| Some((c, capacity(c)?)))
+        .collect::<Option<Vec<_>>>()?;
+    each.sort_by(|a, b| a.1.concurrency.total_cmp(&b.1.concurrency));
+    let points: Vec<Point> = each
+        .iter()
+        .map(|(c, of)| Point {
+            name: c.metadata.name.clone(),
+            load: Load {
+                in_server: of.concurrency,
+                rate: of.rate,
+            },
+            residence: of.residence,
+        })
+        .collect();
+    // Utilization tells most of a limit where it is highest.
+    let (_, bottleneck) = each.iter().max_by(|a, b| a.1.rate.total_cmp(&b.1.rate))?;
+    let loads: Vec<Load> = points.iter().map(|p| p.load).collect();
+    let law = scalability(&loads);
+    let by_resource = bottleneck.first().map(|r| (r.max_rate, Law::Bottleneck));
+    let by_law = law
+        .and_then(|s| s.max_rate)
+        .map(|max| (max, Law::Scalability));
+    let limit = by_resource
+        .into_iter()
+        .chain(by_law)
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    let metadata: Vec<&Metadata> = all.iter().map(|c| &c.metadata).collect();
+    let threads: Vec<f64> = each.iter().map(|(_, of)| of.threads).collect();
+    let mut caveats = bottleneck.caveats.clone();
+    caveats.extend(differences(&metadata, &threads));
+    if law.is_none() {
+        caveats.push(format!(
+            "the Universal Scalability Law needs {MIN_LOADS} recordings under loads that differ by half or more"
+        ));
+    }
+    let highest = points.iter().map(|p| p.load.rate).fold(0.0, f64::max);
+    if limit.is_some_and(|(max, _)| max > FAR * highest) {
+        caveats.push(format!(
+            "the limit is more than {FAR:.0} times the highest rate that was recorded: record under more load"
+        ));
+    }
+    Some(Loads {
+        without_one: without_one(&loads),
+        bottleneck: bottleneck.clone(),
+        scalability: law,
+        limit,
+        points,
+        caveats,
+    })
+}
+
+/// The range of limits by the Universal Scalability Law with each load left out in turn.
+fn without_one(loads: &[Load]) -> Option<[f64; 2]> {
+    if loads.len() <= MIN_LOADS {
+        return None;
+    }
+    let limits = (0..loads.len()).map(|out| {
+        let rest: Vec<Load> = (0..loads.len())
+            .filter(|i| *i != out)
+            .map(|i| loads[i])
+            .collect();
+        scalability(&rest).and_then(|s| s.max_rate)
+    });
+    // One that shows no limit makes the range endless, and it is not told.
+    let limits = limits.collect::<Option<Vec<f64>>>()?;
+    Some([
+        limits.iter().copied().fold(f64::INFINITY, f64::min),
+        limits.iter().copied().fold(0.0, f64::max),
+    ])
+}
+
+/// Recordings of different servers are no loads of one.
+fn differences(all: &[&Metadata], threads: &[f64]) -> Vec<String> {
+    let differ = |of: &dyn Fn(&Metadata) -> String| all.iter().any(|m| of(m) != of(all[0]));
+    let mut caveats = Vec::new();
+    for (what, of) in [
+        (
+            "host",
+            &(|m: &Metadata| m.host.clone()) as &dyn Fn(&Metadata) -> String,
+        ),
+        ("kernel", &|m: &Metadata| {
+            m.kernel.clone().unwrap_or_default()
+        }),
+    ] {
+        if differ(of) {
+            caveats.push(format!(
+                "the {what} differs between the recordings: they are not loads of one server"
+            ));
+        }
+    }
+    if threads.iter().any(|n| *n != threads[0]) {
+        caveats.push(
+            "the number of threads differs between the recordings: they are not loads of one server"
+                .into(),
+        );
+    }
+    caveats
+}

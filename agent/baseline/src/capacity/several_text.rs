@@ -1,0 +1,117 @@
+//! The capacity from several recordings as text.
+
+use crate::capacity::several::{Law, Loads};
+use nfscope_text::console::plain;
+use nfscope_text::table::columns;
+use nfscope_text::units::{rate, seconds};
+use nfscope_text::wrap::wrap;
+
+const WIDTH: usize = 80;
+
+/// What `nfscope capacity` prints of several recordings.
+pub fn render_several(of: &Loads) -> String {
+    let per_second = |v: f64| format!("{}/s", rate(v));
+    let by_law = |n: f64| {
+        of.scalability
+            .map_or("-".to_owned(), |s| per_second(s.rate(n)))
+    };
+    let heading = [
+        "RECORDING",
+        "IN SERVER",
+        "RESIDENCE",
+        "RATE",
+        "BOTTLENECK",
+        "SCALABILITY",
+    ];
+    let mut rows = vec![heading.map(str::to_owned)];
+    rows.extend(of.points.iter().map(|p| {
+        [
+            p.name.clone(),
+            format!("{:.2}", p.load.in_server),
+            seconds(p.residence),
+            per_second(p.load.rate),
+            per_second(of.by_bottleneck(p.load.in_server)),
+            by_law(p.load.in_server),
+        ]
+    }));
+    rows.extend(of.beyond().map(|n| {
+        [
+            "-".to_owned(),
+            format!("{n:.2}"),
+            "-".to_owned(),
+            "-".to_owned(),
+            per_second(of.by_bottleneck(n)),
+            by_law(n),
+        ]
+    }));
+    let mut out = String::new();
+    for (i, line) in columns(&rows).lines().enumerate() {
+        if i == 1 + of.points.len() {
+            out += "---- the data end here ----\n";
+        }
+        out += line;
+        out.push('\n');
+    }
+    out.push('\n');
+    wrap(&mut out, WIDTH, "", &headline(of));
+    for caveat in &of.caveats {
+        wrap(&mut out, WIDTH, "caveat: ", caveat);
+    }
+    out.push_str("\nAssumptions:\n");
+    for a in &of.bottleneck.assumptions {
+        wrap(&mut out, WIDTH, "- ", a);
+    }
+    wrap(
+        &mut out,
+        WIDTH,
+        "- ",
+        "the Universal Scalability Law (Gunther 2007) holds beyond the data, too",
+    );
+    plain(&out)
+}
+
+fn headline(of: &Loads) -> String {
+    let about = |v: f64| format!("about {} requests per second", rate(v));
+    let bottleneck = match of.bottleneck.first() {
+        Some(r) => format!(
+            "By the law of the bottleneck the server takes {}: then its {} are saturated.",
+            about(r.max_rate),
+            r.name
+        ),
+        None => "No resource with a hard limit was measured.".into(),
+    };
+    let law = match of.scalability {
+        None => String::new(),
+        Some(s) => match (s.max_rate, s.peak) {
+            (None, _) => " The Universal Scalability Law sees no limit in these loads.".into(),
+            (Some(max), peak) => {
+                let at = peak.map_or_else(String::new, |n| {
+                    format!(" with {n:.1} requests in the server, and less with more of them")
+                });
+                let range = of.without_one.map_or_else(String::new, |[low, high]| {
+                    format!(
+                        "; {} to {} if any one recording is left out",
+                        rate(low),
+                        rate(high)
+                    )
+                });
+                format!(
+                    " By the Universal Scalability Law it takes {}{at}{range}.",
+                    about(max)
+                )
+            }
+        },
+    };
+    let smaller = match of.limit {
+        None => String::new(),
+        Some((max, law)) => format!(
+            " The smaller one counts: {}, by the {}.",
+            about(max),
+            match law {
+                Law::Bottleneck => "law of the bottleneck",
+                Law::Scalability => "Universal Scalability Law",
+            }
+        ),
+    };
+    format!("{bottleneck}{law}{smaller}")
+}

@@ -1,0 +1,79 @@
+//! The statistical methods of a comparison, in sentences, with their sources.
+
+use crate::compare::options::Options;
+use crate::compare::result::Row;
+use crate::compare::sides::Sides;
+use nfscope_stats::MIN_STRETCHES;
+use nfscope_text::units::percent;
+
+/// The first sentence says what the verdicts promise, and what they do not.
+pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<String> {
+    let compared = rows.iter().filter(|r| r.p.is_some()).count();
+    let unit = match (options.matching, sides.has_replicates(), options.between) {
+        (Some(_), ..) => "if nothing else changed from one day to the other".to_owned(),
+        (None, true, _) => "if nothing else differs between the sides".to_owned(),
+        (None, false, Some(b)) => {
+            format!(
+                "if recordings of an unchanged server differ by {} beyond their windows",
+                percent(b)
+            )
+        }
+        (None, false, None) => {
+            "if recordings of an unchanged server differ by nothing but their windows".to_owned()
+        }
+    };
+    let order = match options.primary {
+        Some(_) => {
+            "The primary quantity is tested first, and the others only behind it (a fixed sequence). "
+        }
+        None => "",
+    };
+    let earlier: Vec<_> = sides.earlier.iter().flatten().collect();
+    let earlier: Vec<_> = earlier.iter().map(|c| c.metadata.name.as_str()).collect();
+    let from = match earlier.is_empty() {
+        true => String::new(),
+        false => format!(
+            " How much recordings differ is known from earlier ones: {}.",
+            earlier.join(", ")
+        ),
+    };
+    let mut all = vec![format!(
+        "A verdict reports a change by more than {}. {order}The probability that at least one of the {compared} verdicts reports a \
+         change where there is none is at most 5 % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
+         comparisons. FINDS is the smallest change that four of five such comparisons would have found.{from}",
+        percent(options.min_effect)
+    )];
+    if options.matching.is_some() {
+        all.push(
+            "Each hour is compared with the same hour of the other side: paired differences of logarithms, with the standard error of \
+             their mean from batch means."
+                .into(),
+        );
+    } else if sides.has_replicates() {
+        all.push(
+            "The recording is the unit: Student's t on the logarithms, with the variance of all groups pooled (Kalibera and Jones 2013). \
+             Drawings show the first recording of each side."
+                .into(),
+        );
+    }
+    all.extend([
+        "Standard errors: batch means of windows, because consecutive windows are correlated (Law, Simulation Modeling and \
+         Analysis, section 9.5.3), prewhitened (Andrews and Monahan 1992) and corrected for the correlation that remains \
+         (N-Skart, Tafazzoli et al. 2011)."
+            .into(),
+        format!(
+            "Independent stretches: windows that resemble each other tell as much as fewer that do not. With fewer than \
+             {MIN_STRETCHES:.0} the verdict is few."
+        ),
+        "Quantiles: from the merged histograms of all windows, interpolated within a bucket by the slope of its neighbours. \
+         Confidence intervals by Woodruff (1952) on log odds (Dean and Pagano 2015); as wide as the bucket if it holds nearly \
+         all values on one side of the quantile."
+            .into(),
+    ]);
+    if options.matching.is_none() && !sides.has_replicates() {
+        all.push(
+            "Changes: the confidence intervals of both sides combined on the logarithms (MOVER, Zou and Donner 2008).".into(),
+        );
+    }
+    all
+}

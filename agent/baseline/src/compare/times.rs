@@ -1,0 +1,120 @@
+//! Whether two recordings are of the right times: order, overlap, hours and weekdays.
+
+use crate::compare::result::Caveat;
+use crate::compare::sides::Sides;
+use crate::series::SeriesSet;
+
+const DAY_MS: i64 = 86_400_000;
+/// Time of day is told apart in slots.
+const SLOT_MS: i64 = 600_000;
+const SLOTS: usize = (DAY_MS / SLOT_MS) as usize;
+/// Slots that are this far apart, or closer, count as the same time of day: two hours.
+const NEAR: usize = 12;
+/// If more than this share of a side's time is of other hours than the other side's, the load differs by the time of day.
+const OTHER: f64 = 0.25;
+/// Share of the time on Saturdays and Sundays, from which on the sides differ.
+const WEEKEND: f64 = 0.5;
+
+/// Start and end in milliseconds since 1970.
+fn span(c: &SeriesSet) -> (i64, i64) {
+    let at = |seconds: f64| c.metadata.began_ms + (seconds * 1e3) as i64;
+    let begin = c.begins.first().copied().unwrap_or(0.0);
+    let last = c.begins.last().copied().unwrap_or(0.0);
+    // A window that was merged from several has gaps inside; the end of the last is close enough.
+    (
+        at(begin),
+        at(last + c.lengths.last().copied().unwrap_or(0.0)),
+    )
+}
+
+/// True if every recording before began later than every one after. Sides that took turns have no wrong order.
+pub(super) fn is_reversed(sides: &Sides) -> bool {
+    let begins = |side: &[SeriesSet]| -> Vec<i64> { side.iter().map(|c| span(c).0).collect() };
+    let first = begins(sides.before).into_iter().min();
+    let last = begins(sides.after).into_iter().max();
+    first > last
+}
+
+pub(super) fn find(
+    before: &SeriesSet,
+    after: &SeriesSet,
+    reversed: bool,
+    say: &mut impl FnMut(Caveat),
+) {
+    let mut say = |kind, text: &str| {
+        say(Caveat {
+            kind,
+            text: text.to_owned(),
+        });
+    };
+    if before.begins.is_empty() || after.begins.is_empty() {
+        return;
+    }
+    let (b, a) = (span(before), span(after));
+    let same_host = before.metadata.host == after.metadata.host;
+    if same_host && b == a && before.same_data(after) {
+        say(
+            "same",
+            "both sides are the same data: a copy says nothing about a change",
+        );
+        return;
+    }
+    if same_host && b.0 < a.1 && a.0 < b.1 {
+        say(
+            "overlap",
+            "the recordings overlap in time: what both measured is compared with itself",
+        );
+    } else if reversed {
+        say(
+            "order",
+            "the side called before was recorded after the other: exchange the names, or read every change the other way round",
+        );
+    }
+    let (slots_before, slots_after) = (slots(before), slots(after));
+    let there = other_of(&slots_before, &slots_after);
+    if there.max(other_of(&slots_after, &slots_before)) > OTHER {
+        say(
+            "hours",
+            "the recordings are of different hours of the day, and load differs by the hour. Record at the same time of day, or compare \
+             whole days with --match hour",
+        );
+    }
+    let weekend =
+        |c: &SeriesSet| share(c, |ms| matches!(ms.div_euclid(DAY_MS).rem_euclid(7), 2 | 3));
+    if (weekend(before) - weekend(after)).abs() > WEEKEND {
+        say(
+            "weekdays",
+            "one side is of a weekend and the other of weekdays. Record on the same days, or compare whole weeks with --match weekday",
+        );
+    }
+}
+
+/// Share of the time for which a property of the time holds.
+fn share(c: &SeriesSet, holds: impl Fn(i64) -> bool) -> f64 {
+    let at = |begin: &f64| c.metadata.began_ms + (begin * 1e3) as i64;
+    let windows = c.begins.iter().zip(&c.lengths);
+    let of: f64 = windows.filter(|(b, _)| holds(at(b))).map(|(_, l)| l).sum();
+    of / c.seconds().max(f64::MIN_POSITIVE)
+}
+
+/// Share of the time in each slot of the day.
+fn slots(c: &SeriesSet) -> Vec<f64> {
+    let mut slots = vec![0.0; SLOTS];
+    for (begin, length) in c.begins.iter().zip(&c.lengths) {
+        let at = c.metadata.began_ms + (begin * 1e3) as i64;
+        // A window may be longer than a slot.
+        let parts = ((length * 1e3 / SLOT_MS as f64).ceil() as i64).clamp(1, SLOTS as i64);
+        for part in 0..parts {
+            let slot = (at + part * SLOT_MS).rem_euclid(DAY_MS) / SLOT_MS;
+            slots[slot as usize] += length / parts as f64;
+        }
+    }
+    let all = slots.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    slots.into_iter().map(|s| s / all).collect()
+}
+
+/// The share of one side's time that is far from every time of the other.
+fn other_of(of: &[f64], than: &[f64]) -> f64 {
+    let near = |slot: usize| (0..=2 * NEAR).any(|i| than[(slot + SLOTS + i - NEAR) % SLOTS] > 0.0);
+    (0..SLOTS).filter(|s| !near(*s)).map(|s| of[s]).sum()
+}

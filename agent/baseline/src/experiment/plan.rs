@@ -1,0 +1,138 @@
+//! The plan of an experiment: its factors, its design and the order of its runs.
+
+use nfscope_stats::experiment::{Design, DesignError, MAX_FACTORS, Run, Word};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A factor with its two levels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Its name: `log`.
+    pub name: String,
+    /// The low level, then the high one: `disk`, `slog`.
+    pub levels: [String; 2],
+}
+
+/// Which runs of all there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fraction {
+    /// All combinations.
+    Full,
+    /// The standard fraction: one in so many.
+    One(usize),
+    /// By generators: the number of a factor, and the product of factors that it equals.
+    Generators(Vec<(usize, u8)>),
+}
+
+/// The plan of an experiment. It is a file format: fields must stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Its name, which its baselines have as a label.
+    pub name: String,
+    /// Factors, the first is A.
+    pub factors: Vec<Factor>,
+    /// How often each combination is run.
+    pub replicates: usize,
+    /// Which combinations.
+    pub fraction: Fraction,
+    /// With the opposite of each combination.
+    pub foldover: bool,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// Parses `log=disk,slog`.
+///
+/// # Errors
+/// Shows the grammar.
+pub fn parse_factor(text: &str) -> Result<Factor, String> {
+    let wrong = || "give NAME=LOW,HIGH, as in log=disk,slog".to_owned();
+    let (name, levels) = text.split_once('=').ok_or_else(wrong)?;
+    match levels.split(',').collect::<Vec<_>>()[..] {
+        [low, high] if !name.is_empty() && !low.is_empty() && !high.is_empty() && low != high => {
+            Ok(Factor {
+                name: name.to_owned(),
+                levels: [low.to_owned(), high.to_owned()],
+            })
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Parses `C=AB`.
+///
+/// # Errors
+/// Shows the grammar.
+pub fn parse_generator(text: &str) -> Result<(usize, u8), String> {
+    let parsed = text.split_once('=').and_then(|(factor, word)| {
+        let factor = Word::parse(factor).filter(|w| w.order() == 1)?;
+        Some((factor.0.trailing_zeros() as usize, Word::parse(word)?.0))
+    });
+    parsed.ok_or_else(|| "give a generator such as C=AB; the first factor is A".to_owned())
+}
+
+/// The labels of the baseline of a run: with its levels, so that no other plan of this name takes it for a run of its own.
+pub fn label_of(plan: &Plan, run: usize) -> BTreeMap<String, String> {
+    let runs = plan.runs().unwrap_or_default();
+    let levels = runs
+        .get(run.wrapping_sub(1))
+        .map(|r| plan.levels(*r).replace(' ', ","));
+    [
+        ("experiment".to_owned(), plan.name.clone()),
+        ("run".to_owned(), run.to_string()),
+        ("levels".to_owned(), levels.unwrap_or_default()),
+    ]
+    .into()
+}
+
+impl Plan {
+    /// The design of the plan.
+    ///
+    /// # Errors
+    /// When there is none such.
+    pub fn design(&self) -> Result<Design, DesignError> {
+        let k = self.factors.len();
+        if !(1..=MAX_FACTORS).contains(&k) {
+            return Err(DesignError::Factors(k));
+        }
+        let design = match &self.fraction {
+            Fraction::Full => Design::full(k),
+            Fraction::One(of) => Design::fraction(k, (1 << k) / (*of).max(1)),
+            Fraction::Generators(words) => {
+                let words: Vec<_> = words.iter().map(|(f, w)| (*f, Word(*w))).collect();
+                Design::generated(k, &words)
+            }
+        }?;
+        Ok(if self.foldover {
+            design.folded()
+        } else {
+            design
+        })
+    }
+
+    /// All runs in the order in which to make them; the first is run 1.
+    ///
+    /// # Errors
+    /// When there is no such design.
+    pub fn runs(&self) -> Result<Vec<Run>, DesignError> {
+        Ok(self.design()?.runs(self.replicates, self.seed))
+    }
+
+    /// The levels of a run: `log=slog threads=8`.
+    pub fn levels(&self, run: Run) -> String {
+        let each = self.factors.iter().enumerate().map(|(i, f)| {
+            let high = usize::from(run.levels >> i & 1);
+            format!("{}={}", f.name, f.levels[high])
+        });
+        each.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The factors of a word by name: `log x threads`.
+    pub fn named(&self, word: Word) -> String {
+        let names = self.factors.iter().enumerate();
+        let names = names.filter(|(i, _)| word.0 >> i & 1 == 1);
+        let names: Vec<_> = names.map(|(_, f)| f.name.as_str()).collect();
+        names.join(" x ")
+    }
+}

@@ -1,0 +1,153 @@
+//! Plans and analyses for the terminal.
+
+use crate::experiment::analysis::{Analysed, HalfNormal, Response};
+use crate::experiment::plan::{Plan, label_of};
+use nfscope_stats::experiment::{DesignError, Run, Word};
+use nfscope_text::console::plain;
+use nfscope_text::table::columns;
+use nfscope_text::units::percent;
+use std::fmt::Write;
+
+/// What `nfscope experiment plan` prints.
+///
+/// # Errors
+/// When there is no such design.
+pub fn plan(plan: &Plan) -> Result<String, DesignError> {
+    let (design, runs) = (plan.design()?, plan.runs()?);
+    let mut out = String::new();
+    for (i, f) in plan.factors.iter().enumerate() {
+        let letter = Word(1 << i);
+        let _ = writeln!(
+            out,
+            "{letter}  {}: {} or {}",
+            f.name, f.levels[0], f.levels[1]
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\n{} runs: {} combinations, {} of each, in random order (seed {})",
+        runs.len(),
+        design.combinations.len(),
+        plan.replicates,
+        plan.seed
+    );
+    match design.resolution() {
+        None => out += "Full design: no effect is an alias of another.\n",
+        Some(resolution) => {
+            let words: Vec<_> = design.defining.iter().map(ToString::to_string).collect();
+            let _ = writeln!(
+                out,
+                "Resolution {resolution}; defining relation I = {}",
+                words.join(" = ")
+            );
+            for effect in design.effects().into_iter().filter(|w| w.order() <= 2) {
+                let aliases = design.aliases(effect, 2);
+                if !aliases.is_empty() {
+                    let names: Vec<_> = aliases.iter().map(ToString::to_string).collect();
+                    let _ = writeln!(out, "  {effect} = {}", names.join(" = "));
+                }
+            }
+        }
+    }
+    out.push('\n');
+    let mut rows = vec![["RUN", "BLOCK", "LEVELS"].map(str::to_owned)];
+    for (i, run) in runs.iter().enumerate() {
+        rows.push([
+            (i + 1).to_string(),
+            (run.block + 1).to_string(),
+            plan.levels(*run),
+        ]);
+    }
+    out += &columns(&rows);
+    Ok(plain(&out))
+}
+
+/// What `nfscope experiment next` prints: what to set, and how to record it.
+pub fn next(plan: &Plan, number: usize, of: usize, run: Run) -> String {
+    let labels: Vec<_> = label_of(plan, number)
+        .into_iter()
+        .map(|(k, v)| format!("--label {k}={v}"))
+        .collect();
+    plain(&format!(
+        "run {number} of {of}: set {}\nthen: nfscope baseline record {}-{number} {}\n",
+        plan.levels(run),
+        plan.name,
+        labels.join(" ")
+    ))
+}
+
+/// What `nfscope experiment analyse` prints.
+pub fn analysis(a: &Analysed) -> String {
+    let scale = match a.logarithm {
+        true => "HIGH/LOW",
+        false => "EFFECT",
+    };
+    let heading = ["EFFECT OF", scale, "95 % CI", "VARIATION", "P", "ALIASES"];
+    let mut rows = vec![heading.map(str::to_owned)];
+    rows.extend(a.effects.iter().map(row));
+    let mut out = format!("{}: {}\n\n", a.name, a.response);
+    out += &columns(&rows);
+    let _ = writeln!(
+        out,
+        "\nnot explained: {} of the variation",
+        percent(a.error_part)
+    );
+    if let Some(finds) = a.finds {
+        let _ = writeln!(
+            out,
+            "four of five such experiments find an effect by a factor of {finds:.2}"
+        );
+    }
+    if let Some(h) = &a.half_normal {
+        out += &half_normal(h);
+    }
+    for caveat in &a.caveats {
+        let _ = writeln!(out, "caveat: {caveat}");
+    }
+    out += "\n* there is evidence of it: p at most 0.05 after Holm's correction, or beyond Lenth's margin without replicates\n";
+    plain(&out)
+}
+
+/// Columns of the drawing.
+const COLUMNS: usize = 48;
+
+/// Half-normal drawing: where effects are noise, they lie where noise puts effects of their rank.
+fn half_normal(h: &HalfNormal) -> String {
+    let sizes = h.sizes.iter().map(|s| s.size.max(s.of_noise));
+    let most = sizes.fold(h.margin, f64::max).max(f64::MIN_POSITIVE);
+    let at = |size: f64| ((size / most) * (COLUMNS - 1) as f64).round() as usize;
+    let wide = h.sizes.iter().map(|s| s.factors.chars().count()).max();
+    let wide = wide.unwrap_or(0);
+    let mut out = String::from(
+        "\nhalf-normal drawing: o an effect, + where noise puts the effect of its rank, | the margin beyond which one stands out\n",
+    );
+    for s in &h.sizes {
+        let mut line = [' '; COLUMNS];
+        line[at(h.margin)] = '|';
+        line[at(s.of_noise)] = '+';
+        line[at(s.size)] = 'o';
+        let line: String = line.iter().collect();
+        let _ = writeln!(out, "  {:<wide$}  0{}", s.factors, line.trim_end());
+    }
+    out
+}
+
+fn row(r: &Response) -> [String; 6] {
+    let none = || "-".to_owned();
+    [
+        format!("{}{}", r.factors, if r.found { " *" } else { "" }),
+        format!("{:.3}", r.effect),
+        r.interval
+            .map_or_else(none, |[low, high]| format!("{low:.3} .. {high:.3}")),
+        percent(r.part),
+        match r.p {
+            None => none(),
+            Some(p) if p < 0.001 => "<0.001".to_owned(),
+            Some(p) => format!("{p:.3}"),
+        },
+        match r.aliases.is_empty() {
+            true => String::new(),
+            false => r.aliases.join(", "),
+        },
+    ]
+}

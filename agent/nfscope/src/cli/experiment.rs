@@ -1,0 +1,179 @@
+//! The command line of `nfscope experiment`.
+
+use super::baseline::{self, StoreArgs};
+use clap::{Args, Subcommand};
+use nfscope_baseline::experiment::{self, Factor};
+use nfscope_baseline::name;
+use nfscope_baseline::target_metric::{self, Metric};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  nfscope experiment plan slog --factor log=disk,slog --factor threads=8,16 \\
+      --factor sync=standard,always --replicates 3
+  nfscope experiment next slog          what to set for the next run
+  sudo nfscope experiment record slog   records it, once that is set
+  nfscope experiment analyse slog --metric write:p99
+  sudo nfscope experiment run slog.toml     all runs, without anybody
+
+An experiment changes several things at once, in all combinations or a fraction
+of them, and tells the effect of each and of each pair. Each run is a baseline
+with the labels experiment and run. `next` finds the first run that has none, so
+that an experiment goes on where it was.";
+
+/// `nfscope experiment`
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExperimentArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: ExperimentCommand,
+}
+
+/// The commands of `nfscope experiment`.
+#[derive(Debug, Subcommand)]
+pub enum ExperimentCommand {
+    /// Plan an experiment and print its runs
+    Plan(PlanArgs),
+    /// Print the next run: what to set, and how to record it
+    Next(NamedArgs),
+    /// Record the next run, once it is set
+    Record(RecordRunArgs),
+    /// Make every run by itself: set levels, verify them, start the load, record
+    Run(RunArgs),
+    /// Analyse the recorded runs: the effect of each factor, and of each pair
+    Analyse(AnalyseArgs),
+    /// List experiments, and how many of their runs are recorded
+    List(StoreArgs),
+    /// Remove the plans of experiments; their baselines stay
+    Rm(NamedArgs),
+}
+
+/// `nfscope experiment plan`
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Name: letters, digits and . _ - :
+    #[arg(value_parser = name::check)]
+    pub name: String,
+    /// A factor with its low and its high level; 1 to 7 of them
+    #[arg(long = "factor", required = true, value_name = "NAME=LOW,HIGH", value_parser = experiment::parse_factor)]
+    pub factors: Vec<Factor>,
+    /// How often each combination is run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub replicates: u16,
+    /// The standard fraction of all combinations: 1/2, 1/4, 1/8, 1/16
+    #[arg(long, value_name = "1/N", value_parser = fraction, conflicts_with = "generators")]
+    pub fraction: Option<usize>,
+    /// A factor that equals a product of others, as in C=AB; the first factor is A
+    #[arg(long = "generator", value_name = "C=AB", value_parser = experiment::parse_generator)]
+    pub generators: Vec<(usize, u8)>,
+    /// Add the opposite of every combination
+    #[arg(long)]
+    pub foldover: bool,
+    /// Seed of the random order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// An experiment by name.
+#[derive(Debug, Args)]
+pub struct NamedArgs {
+    /// Name of the experiment
+    #[arg(value_parser = name::check)]
+    pub name: String,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope experiment record`
+#[derive(Debug, Args)]
+pub struct RecordRunArgs {
+    /// Name of the experiment
+    #[arg(value_parser = name::check)]
+    pub name: String,
+    /// How long to record: 10m, 1h; the same for every run
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = baseline::duration)]
+    pub duration: Duration,
+    /// Length of one window: 500ms, 10s, 1m
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
+    pub interval: Duration,
+    /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+const PLAN_FILE: &str = "\
+A plan file:
+  name = \"slog\"
+  replicates = 3            # also: fraction = \"1/2\", generators = [\"C=AB\"],
+  seed = 7                  # foldover = true
+
+  [run]
+  load = \"ssh client fio job.fio\"   # runs from before the warm-up to the end
+  warmup = \"30s\"
+  record = \"10m\"                    # in windows of interval = \"10s\"
+
+  [[factor]]
+  name = \"log\"
+  low.level = \"disk\"
+  low.set = \"zpool remove tank log0 || true\"
+  low.verify = \"! zpool status tank | grep -q log0\"
+  high.level = \"slog\"
+  high.set = \"zpool status tank | grep -q log0 || zpool add tank log log0\"
+  high.verify = \"zpool status tank | grep -q log0\"
+
+Each command is run by sh, with NFSCOPE_RUN and NFSCOPE_LEVELS in its
+environment. Each run sets all factors, in the order of the file, and verifies
+all of them before and after the recording. A run whose set or verify fails, or
+whose load ends early, has failed: it has no baseline, and the others go on.
+Called again, the command makes the runs that have no baseline yet.";
+
+/// `nfscope experiment run`
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_FILE)]
+pub struct RunArgs {
+    /// The plan file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope experiment analyse`
+#[derive(Debug, Args)]
+pub struct AnalyseArgs {
+    /// Name of the experiment
+    #[arg(value_parser = name::check)]
+    pub name: String,
+    /// The response: OP, or OP:p50, p90, p99, mean, rate
+    #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
+    pub metric: Metric,
+    /// Effects that add up, and not factors
+    #[arg(long)]
+    pub linear: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Parses `1/2`.
+pub(crate) fn fraction(text: &str) -> Result<usize, String> {
+    let n = text.strip_prefix("1/").and_then(|n| n.parse().ok());
+    n.filter(|n| [2, 4, 8, 16].contains(n))
+        .ok_or_else(|| "give 1/2, 1/4, 1/8 or 1/16".to_owned())
+}

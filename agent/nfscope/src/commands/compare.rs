@@ -1,0 +1,206 @@
+//! `nfscope baseline compare`: which recordings are meant, and what is printed.
+
+use crate::cli::{CompareArgs, FailOn, MatchUnit, WORSE};
+use anyhow::{Context, bail, ensure};
+use nfscope_baseline::compare::result::Verdict;
+use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides};
+use nfscope_baseline::series::{self, Grid, SeriesSet};
+use nfscope_baseline::slice::Slice;
+use nfscope_baseline::store::{Entry, State, Store};
+use nfscope_text::console::{self, print, say};
+use std::collections::BTreeSet;
+
+/// Most earlier recordings of one side that are read for what recordings differ by: a day of each takes a second.
+const MOST_EARLIER: usize = 8;
+
+/// Fewer degrees of freedom of earlier recordings are not pooled: they hardly tell what recordings differ by.
+const LEAST_FREEDOM: usize = 4;
+
+/// Compares; returns the exit code.
+pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
+    let store = Store::open(&args.store.path)?;
+    let entries = store.list()?;
+    let plan = plan(args, &store, &entries)?;
+    let read = |parts: &[Part]| -> anyhow::Result<Vec<SeriesSet>> {
+        let store = Store::open(&args.store.path)?;
+        parts
+            .iter()
+            .map(|part| part.read(&store, args.matching.map(|_| Grid::Hours)))
+            .collect()
+    };
+    // Both in parallel: a recording of a day takes a second to read.
+    let (before, after) = std::thread::scope(|both| {
+        let before = both.spawn(|| read(&plan.before));
+        let after = read(&plan.after);
+        let before = before
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        anyhow::Ok((before, after?))
+    })?;
+    let earlier: Vec<Vec<SeriesSet>> = plan
+        .earlier
+        .iter()
+        .map(|group| read(group))
+        .collect::<Result<_, _>>()?;
+    let sides = Sides {
+        before: &before,
+        after: &after,
+        earlier: &earlier,
+    };
+    let c = compare::compare_sides(&sides, &options(args));
+    print(&match args.json {
+        true => serde_json::to_string(&c)? + "\n",
+        false => compare::text::render(&c, console::colors()),
+    })?;
+    if let Some(file) = &args.html {
+        std::fs::write(file, compare::html::page(&c))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        say(&format!("wrote {}", file.display()));
+    }
+    let worse = c.rows.iter().any(|r| r.verdict == Verdict::Worse);
+    Ok(match args.fail_on {
+        Some(FailOn::Worse) if worse => WORSE,
+        _ => 0,
+    })
+}
+
+fn options(args: &CompareArgs) -> Options {
+    Options {
+        min_effect: args.least,
+        between: args.between,
+        primary: args.primary.clone(),
+        matching: args.matching.map(|m| match m {
+            MatchUnit::Hour => Match::Hour,
+            MatchUnit::Weekday => Match::Weekday,
+        }),
+    }
+}
+
+/// A recording, or a part of it.
+struct Part {
+    entry: Entry,
+    slice: Option<Slice>,
+}
+
+impl Part {
+    fn read(&self, store: &Store, grid: Option<Grid>) -> anyhow::Result<SeriesSet> {
+        let part = self.slice.map(|s| s.of(self.entry.metadata.began_ms));
+        series::read_part(store, &self.entry, FAMILIES, part, grid)
+    }
+}
+
+/// What is compared with what.
+struct Plan {
+    before: Vec<Part>,
+    after: Vec<Part>,
+    earlier: Vec<Vec<Part>>,
+}
+
+fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<Plan> {
+    let [before, after] = match &args.by {
+        Some(label) => by_label(label, entries)?,
+        None => {
+            let named = |names: &[String]| -> anyhow::Result<Vec<Entry>> {
+                names.iter().map(|n| Ok(store.entry(n)?)).collect()
+            };
+            let before = args.before.as_ref().map_or(&[][..], |n| &n.0);
+            let after = args.after.as_ref().map_or(before, |n| &n.0);
+            [named(before)?, named(after)?]
+        }
+    };
+    let name = |e: &Entry| e.metadata.name.clone();
+    let slices = (args.slice_before, args.slice_after);
+    if slices.0.is_none() {
+        let mut seen = BTreeSet::new();
+        for e in before.iter().chain(&after) {
+            ensure!(
+                seen.insert(name(e)),
+                "`{}` is compared with itself; fix: name another baseline (`nfscope baseline list` shows all)",
+                name(e)
+            );
+        }
+    }
+    let one_a_side = before.len() == 1 && after.len() == 1;
+    let mut earlier = Vec::new();
+    if one_a_side && args.between.is_none() && args.matching.is_none() && slices.0.is_none() {
+        let began = |e: &Entry| e.metadata.began_ms;
+        let first = began(&before[0]).min(began(&after[0]));
+        for side in [&before[0], &after[0]] {
+            let group = alike(side, entries, first);
+            if group.len() > 1 {
+                earlier.push(parts(group, None));
+            }
+            if before[0].metadata.labels == after[0].metadata.labels {
+                break;
+            }
+        }
+        let freedom: usize = earlier.iter().map(|group| group.len() - 1).sum();
+        if freedom < LEAST_FREEDOM {
+            earlier.clear();
+        }
+    }
+    Ok(Plan {
+        before: parts(before, slices.0),
+        after: parts(after, slices.1),
+        earlier,
+    })
+}
+
+fn parts(entries: Vec<Entry>, slice: Option<Slice>) -> Vec<Part> {
+    let each = entries.into_iter();
+    each.map(|entry| Part { entry, slice }).collect()
+}
+
+/// Recordings of this host with the same labels that began before the first compared one, the latest of them: nothing that
+/// somebody labelled differs between them. Later ones may come after another change.
+fn alike(of: &Entry, entries: &[Entry], first_ms: i64) -> Vec<Entry> {
+    let (labels, host) = (&of.metadata.labels, &of.metadata.host);
+    if labels.is_empty() {
+        return Vec::new();
+    }
+    let same = |e: &&Entry| {
+        e.metadata.labels == *labels
+            && e.metadata.host == *host
+            && e.state == State::Complete
+            && e.metadata.began_ms < first_ms
+    };
+    let mut all: Vec<_> = entries.iter().filter(same).cloned().collect();
+    all.sort_by_key(|e| e.metadata.began_ms);
+    all[all.len().saturating_sub(MOST_EARLIER)..].to_vec()
+}
+
+/// The two sides that a label makes: KEY=BEFORE,AFTER, or KEY where it has two values; the one that was recorded first is before.
+fn by_label(label: &str, entries: &[Entry]) -> anyhow::Result<[Vec<Entry>; 2]> {
+    let (key, wanted) = match label.split_once('=') {
+        Some((key, values)) => (key, values.split(',').map(str::to_owned).collect()),
+        None => (label, Vec::new()),
+    };
+    let mut values: Vec<String> = Vec::new();
+    for value in entries.iter().filter_map(|e| e.metadata.labels.get(key)) {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    let values = if wanted.is_empty() { values } else { wanted };
+    let [before, after] = &values[..] else {
+        bail!(
+            "the label `{key}` has {} values{}, and a comparison has two sides; fix: name them (--by {key}=BEFORE,AFTER)",
+            values.len(),
+            if values.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", values.join(", "))
+            }
+        );
+    };
+    let side = |value: &String| -> anyhow::Result<Vec<Entry>> {
+        let has = |e: &&Entry| e.metadata.labels.get(key) == Some(value);
+        let all: Vec<_> = entries.iter().filter(has).cloned().collect();
+        ensure!(
+            !all.is_empty(),
+            "no baseline has the label {key}={value}; `nfscope baseline list` shows labels"
+        );
+        Ok(all)
+    };
+    Ok([side(before)?, side(after)?])
+}

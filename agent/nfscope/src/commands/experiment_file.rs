@@ -1,0 +1,217 @@
+//! Plan files: an experiment, and the commands that make its runs.
+
+use crate::cli::experiment::fraction;
+use anyhow::{Context, ensure};
+use nfscope_baseline::experiment::{Factor, Fraction, Plan, parse_factor, parse_generator};
+use nfscope_baseline::name;
+use nfscope_text::parse;
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const MAX_REPLICATES: usize = 100;
+
+/// A plan file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PlanFile {
+    /// The experiment.
+    pub plan: Plan,
+    /// The commands of both levels of each factor, in the order of the plan.
+    pub levels: Vec<[Level; 2]>,
+    /// What every run does.
+    pub run: Run,
+}
+
+/// How a level is set.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Level {
+    level: String,
+    /// Sets it; it may be set already.
+    pub set: Option<String>,
+    /// Succeeds if it is set.
+    pub verify: Option<String>,
+}
+
+/// What every run does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The load, from before the warm-up to the end of the recording.
+    pub load: Option<String>,
+    pub warmup: Duration,
+    pub record: Duration,
+    pub interval: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    #[serde(default = "one")]
+    replicates: usize,
+    fraction: Option<String>,
+    #[serde(default)]
+    generators: Vec<String>,
+    #[serde(default)]
+    foldover: bool,
+    #[serde(default = "one_seed")]
+    seed: u64,
+    run: WrittenRun,
+    #[serde(rename = "factor")]
+    factors: Vec<WrittenFactor>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRun {
+    load: Option<String>,
+    warmup: Option<String>,
+    record: String,
+    interval: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFactor {
+    name: String,
+    low: Level,
+    high: Level,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn one_seed() -> u64 {
+    1
+}
+
+/// Reads a plan file.
+///
+/// # Errors
+/// When it cannot be read, or is no plan; the error says where.
+pub(super) fn read(path: &Path) -> anyhow::Result<PlanFile> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text).with_context(|| {
+        format!(
+            "{} is no plan; fix: see `nfscope experiment run --help`",
+            path.display()
+        )
+    })
+}
+
+fn parse(text: &str) -> anyhow::Result<PlanFile> {
+    let written: Written = toml::from_str(text)?;
+    let name = name::check(&written.name).map_err(|e| anyhow::anyhow!("name: {e}"))?;
+    ensure!(
+        (1..=MAX_REPLICATES).contains(&written.replicates),
+        "replicates: give 1 to {MAX_REPLICATES}"
+    );
+    let fraction = match (&written.fraction, &written.generators[..]) {
+        (Some(_), [_, ..]) => anyhow::bail!("give either fraction or generators"),
+        (Some(text), []) => {
+            Fraction::One(fraction(text).map_err(|e| anyhow::anyhow!("fraction: {e}"))?)
+        }
+        (None, []) => Fraction::Full,
+        (None, words) => {
+            let words: Result<Vec<_>, _> = words.iter().map(|w| parse_generator(w)).collect();
+            Fraction::Generators(words.map_err(|e| anyhow::anyhow!("generators: {e}"))?)
+        }
+    };
+    let mut factors: Vec<Factor> = Vec::new();
+    for f in &written.factors {
+        // The same rules as on the command line: a level is a word of labels.
+        let text = format!("{}={},{}", f.name, f.low.level, f.high.level);
+        let factor = parse_factor(&text).map_err(|e| anyhow::anyhow!("factor {}: {e}", f.name))?;
+        factors.push(factor);
+    }
+    let plan = Plan {
+        name,
+        factors,
+        replicates: written.replicates,
+        fraction,
+        foldover: written.foldover,
+        seed: written.seed,
+    };
+    plan.runs()?;
+    let time = |what: &str, text: &str, least: Duration, most: Duration| {
+        parse::duration(text, least..=most).map_err(|e| anyhow::anyhow!("{what}: {e}"))
+    };
+    let run = &written.run;
+    let second = Duration::from_secs(1);
+    Ok(PlanFile {
+        plan,
+        run: Run {
+            load: run.load.clone(),
+            warmup: match &run.warmup {
+                Some(text) => time("warmup", text, Duration::ZERO, DAY)?,
+                None => Duration::ZERO,
+            },
+            record: time("record", &run.record, second, 30 * DAY)?,
+            interval: match &run.interval {
+                Some(text) => time("interval", text, second / 10, 3600 * second)?,
+                None => 10 * second,
+            },
+        },
+        levels: written
+            .factors
+            .into_iter()
+            .map(|f| [f.low, f.high])
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        name = "slog"
+        replicates = 3
+        seed = 7
+        [run]
+        load = "sleep 1000"
+        warmup = "5s"
+        record = "10m"
+        [[factor]]
+        name = "log"
+        low = { level = "disk", set = "true" }
+        high = { level = "slog", verify = "true" }
+    "#;
+
+    fn wrong(text: &str) -> String {
+        format!("{:#}", parse(text).unwrap_err())
+    }
+
+    #[test]
+    fn a_plan_file_is_a_plan_with_commands() {
+        let file = parse(GOOD).unwrap();
+        assert_eq!((file.plan.replicates, file.plan.seed), (3, 7));
+        assert_eq!(file.plan.runs().unwrap().len(), 6);
+        assert_eq!(file.levels[0][0].set.as_deref(), Some("true"));
+        assert_eq!(file.levels[0][1].set, None);
+        assert_eq!(file.run.record, Duration::from_secs(600));
+        assert_eq!(file.run.interval, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (from, to, why) in [
+            ("seed = 7", "sed = 7", "unknown field `sed`"),
+            ("replicates = 3", "replicates = 0", "give 1 to 100"),
+            ("\"slog\"", "\"a/b\"", "name:"),
+            ("\"10m\"", "\"10 apples\"", "record:"),
+            ("seed = 7", "fraction = \"1/3\"", "fraction:"),
+            ("seed = 7", "generators = [\"x\"]", "generators:"),
+            ("level = \"slog\"", "level = \"disk\"", "factor log:"),
+            ("name = \"log\"", "", "missing field `name`"),
+        ] {
+            let text = GOOD.replacen(from, to, 1);
+            assert_ne!(text, GOOD, "{from}");
+            assert!(wrong(&text).contains(why), "{to}: {}", wrong(&text));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Plans of experiments, beside the store, and the baselines that are their runs.
+
+use anyhow::{Context, ensure};
+use nfscope_baseline::experiment::{Plan, label_of};
+use nfscope_baseline::store::{Entry, State, Store};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The directory of plans, beside the store.
+fn directory(store: &Path) -> PathBuf {
+    store.parent().unwrap_or(Path::new(".")).join("experiments")
+}
+
+/// The file of a plan.
+pub(super) fn file(store: &Path, name: &str) -> PathBuf {
+    directory(store).join(format!("{name}.json"))
+}
+
+/// Files of all plans.
+pub(super) fn plans(store: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory(store)).into_iter().flatten();
+    let paths = entries.filter_map(|e| Some(e.ok()?.path()));
+    let mut all: Vec<_> = paths
+        .filter(|p| p.extension().is_some_and(|e| e == "json"))
+        .collect();
+    all.sort();
+    all
+}
+
+/// Reads the plan of this name.
+///
+/// # Errors
+/// When there is none, or it is damaged.
+pub(super) fn read(store: &Path, name: &str) -> anyhow::Result<Plan> {
+    let path = file(store, name);
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!(
+            "no experiment `{name}` at {}; fix: nfscope experiment plan {name} ...",
+            path.display()
+        )
+    })?;
+    serde_json::from_str(&text).with_context(|| format!("{} is no plan", path.display()))
+}
+
+/// A file that is there while a run is made by itself: what it has recorded is not verified yet.
+fn mark(store: &Path, name: &str) -> PathBuf {
+    directory(store).join(format!("{name}.run"))
+}
+
+/// Notes that this run is being made.
+///
+/// # Errors
+/// When the note cannot be written.
+pub(super) fn begin_run(store: &Path, name: &str, number: usize) -> anyhow::Result<()> {
+    let path = mark(store, name);
+    let half = path.with_extension("run-new");
+    fs::write(&half, number.to_string())
+        .and_then(|()| fs::File::open(&half)?.sync_all())
+        .and_then(|()| fs::rename(&half, &path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Notes that the run is whole.
+///
+/// # Errors
+/// When the note cannot be removed.
+pub(super) fn end_run(store: &Path, name: &str) -> anyhow::Result<()> {
+    let path = mark(store, name);
+    fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
+}
+
+/// The run that was being made when an earlier call ended.
+///
+/// # Errors
+/// When its note cannot be read.
+pub(super) fn unfinished(store: &Path, name: &str) -> anyhow::Result<Option<usize>> {
+    let path = mark(store, name);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(text.trim().parse().ok()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Keeps a new plan beside the store.
+///
+/// # Errors
+/// When there is one of this name, or baselines of one, or the file cannot be written.
+pub(super) fn keep(store: &Path, plan: &Plan) -> anyhow::Result<()> {
+    let name = &plan.name;
+    let path = file(store, name);
+    let dir = directory(store);
+    fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    ensure!(
+        !path.exists(),
+        "there is an experiment `{name}` already: choose another name, or remove its plan with `nfscope experiment rm {name}`"
+    );
+    let old = of_experiment(store, name)?;
+    ensure!(
+        old.is_empty(),
+        "baselines of an earlier experiment `{name}` are in the store: choose another name, or remove them with `nfscope baseline rm {}`",
+        old.join(" ")
+    );
+    // Whole or not at all.
+    let half = path.with_extension("new");
+    fs::write(&half, serde_json::to_string_pretty(plan)? + "\n")
+        .and_then(|()| fs::File::open(&half)?.sync_all())
+        .and_then(|()| fs::rename(&half, &path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Names of the baselines that say that they belong to an experiment of this name.
+fn of_experiment(store: &Path, name: &str) -> anyhow::Result<Vec<String>> {
+    if !store.exists() {
+        return Ok(Vec::new());
+    }
+    let of = |e: &Entry| e.metadata.labels.get("experiment").map(String::as_str) == Some(name);
+    let all = Store::open(store)?.list()?.into_iter().filter(of);
+    Ok(all.map(|e| e.metadata.name).collect())
+}
+
+/// The baseline of each run, if it is complete.
+///
+/// # Errors
+/// When the store cannot be read, or a run has more than one.
+pub(super) fn recorded(store: &Path, plan: &Plan) -> anyhow::Result<Vec<Option<Entry>>> {
+    let runs = plan.runs()?.len();
+    if !store.exists() {
+        return Ok(vec![None; runs]);
+    }
+    let entries = Store::open(store)?.list()?;
+    let unfinished = unfinished(store, &plan.name)?;
+    let of = |run: usize| {
+        if unfinished == Some(run) {
+            return Ok(None);
+        }
+        let wanted = label_of(plan, run);
+        let is = |e: &&Entry| {
+            let has = |(k, v): (&String, &String)| e.metadata.labels.get(k) == Some(v);
+            e.state == State::Complete && wanted.iter().all(has)
+        };
+        let all: Vec<_> = entries.iter().filter(is).collect();
+        ensure!(
+            all.len() < 2,
+            "run {run} of `{}` has {} baselines; fix: remove all but one",
+            plan.name,
+            all.len()
+        );
+        Ok(all.first().map(|e| (*e).clone()))
+    };
+    (1..=runs).map(of).collect()
+}

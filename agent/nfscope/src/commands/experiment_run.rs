@@ -1,0 +1,233 @@
+//! `nfscope experiment run`: makes the runs of a plan file by itself, and goes on where an earlier call ended.
+
+use super::experiment_file::{self, PlanFile};
+use super::experiment_plans::{begin_run, end_run, file, keep, read, recorded, unfinished};
+use super::experiment_shell::Shell;
+use crate::cli::experiment::RunArgs;
+use crate::workload::fio::{Stop, Stopped};
+use anyhow::{Context, bail, ensure};
+use nfscope_baseline::experiment::label_of;
+use nfscope_baseline::store::{Error, State, Store};
+use nfscope_stats::experiment::Run;
+use nfscope_text::console::say;
+use nfscope_text::parse::exact;
+use std::ffi::OsString;
+
+/// Makes every run that has no baseline yet; returns the exit code.
+///
+/// # Errors
+/// When the file is no plan, another plan has its name, or a run failed.
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    match make_all(args) {
+        Ok(()) => Ok(0),
+        Err(e) => match e.downcast_ref::<Stopped>() {
+            Some(Stopped(signal)) => {
+                say("stopped; the same command goes on with this run");
+                Ok(128 + signal)
+            }
+            None => Err(e),
+        },
+    }
+}
+
+fn make_all(args: &RunArgs) -> anyhow::Result<()> {
+    let wanted = experiment_file::read(&args.file)?;
+    let store = &args.store.path;
+    let name = &wanted.plan.name;
+    if file(store, name).exists() {
+        ensure!(
+            read(store, name)? == wanted.plan,
+            "the experiment `{name}` has another plan than {}; fix: choose another name, or remove it with `nfscope experiment rm {name}`",
+            args.file.display()
+        );
+    } else {
+        keep(store, &wanted.plan)?;
+    }
+    let stop = Stop::watch().context("cannot handle signals")?;
+    if let Some(number) = unfinished(store, name)? {
+        forget(args, &wanted, number, true)?;
+        end_run(store, name)?;
+    }
+    let runs = wanted.plan.runs()?;
+    let done = recorded(store, &wanted.plan)?;
+    let open: Vec<usize> = (0..runs.len()).filter(|i| done[*i].is_none()).collect();
+    say(&format!(
+        "`{name}`: {} of {} runs are recorded",
+        runs.len() - open.len(),
+        runs.len()
+    ));
+    let mut failed = Vec::new();
+    for i in open {
+        let one = OneRun {
+            args,
+            file: &wanted,
+            stop: &stop,
+            number: i + 1,
+            run: runs[i],
+        };
+        say(&format!(
+            "run {} of {}: {}",
+            i + 1,
+            runs.len(),
+            wanted.plan.levels(runs[i])
+        ));
+        if let Err(e) = one.make() {
+            stop.check()?;
+            say(&format!("run {} failed: {e:#}", i + 1));
+            failed.push((i + 1).to_string());
+        }
+    }
+    ensure!(
+        failed.is_empty(),
+        "failed: run {}; fix: repair it and call this again, which makes only the runs without a baseline",
+        failed.join(", ")
+    );
+    say(&format!(
+        "all {} runs are recorded: nfscope experiment analyse {name}",
+        runs.len()
+    ));
+    Ok(())
+}
+
+/// The baseline of a run.
+fn baseline(file: &PlanFile, number: usize) -> String {
+    format!("{}-{number}", file.plan.name)
+}
+
+/// Removes what an earlier call left of a run; a complete baseline, too, if it is `unverified`.
+fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> anyhow::Result<()> {
+    let path = &args.store.path;
+    if !path.exists() {
+        return Ok(());
+    }
+    let name = baseline(file, number);
+    let mut store = Store::open(path)?;
+    let entry = match store.entry(&name) {
+        Ok(entry) => entry,
+        Err(Error::Unknown { .. }) => return Ok(()),
+        Err(e) => return Err(e.into()),
+    };
+    ensure!(
+        entry.metadata.labels == label_of(&file.plan, number),
+        "there is another baseline `{name}`; fix: remove it with `nfscope baseline rm {name}`"
+    );
+    let why = match entry.state {
+        State::Recording => bail!("`{name}` is being recorded; fix: wait until it ends"),
+        State::Complete if !unverified => bail!("`{name}` is complete already"),
+        State::Complete => "was not verified",
+        _ => "is not complete",
+    };
+    say(&format!("`{name}` {why}: it is removed and recorded anew"));
+    Ok(store.remove(&[name])?)
+}
+
+/// One run of the plan.
+struct OneRun<'a> {
+    args: &'a RunArgs,
+    file: &'a PlanFile,
+    stop: &'a Stop,
+    number: usize,
+    run: Run,
+}
+
+impl OneRun<'_> {
+    fn make(&self) -> anyhow::Result<()> {
+        forget(self.args, self.file, self.number, false)?;
+        let shell = Shell {
+            variables: [
+                ("NFSCOPE_RUN", self.number.to_string()),
+                ("NFSCOPE_LEVELS", self.file.plan.levels(self.run)),
+            ],
+            stop: self.stop,
+        };
+        for (what, level) in self.levels() {
+            if let Some(command) = &level.set {
+                shell
+                    .run(command)
+                    .with_context(|| format!("cannot set {what}"))?;
+            }
+        }
+        self.verify(&shell)?;
+        let run = &self.file.run;
+        let mut load = run.load.as_deref().map(|c| shell.start(c)).transpose()?;
+        let mut alive = || match &mut load {
+            Some(load) => load.still_runs(),
+            None => Ok(()),
+        };
+        shell.wait(run.warmup, &mut alive)?;
+        // The load may have changed what was set.
+        self.verify(&shell)?;
+        let (store, name) = (&self.args.store.path, &self.file.plan.name);
+        // Until it is verified once more, it is no run of the experiment.
+        begin_run(store, name, self.number)?;
+        self.record(&shell, &mut alive)?;
+        let kept = alive().and_then(|()| self.verify(&shell));
+        drop(load);
+        if let Err(e) = kept {
+            // What was recorded is not what the plan says.
+            Store::open(store)?.remove(&[self.baseline()])?;
+            end_run(store, name)?;
+            return Err(e.context("after the recording, which is removed"));
+        }
+        end_run(store, name)
+    }
+
+    fn baseline(&self) -> String {
+        baseline(self.file, self.number)
+    }
+
+    /// The level of each factor, with its name.
+    fn levels(&self) -> impl Iterator<Item = (String, &experiment_file::Level)> {
+        let factors = self.file.plan.factors.iter().zip(&self.file.levels);
+        factors.enumerate().map(|(i, (factor, levels))| {
+            let high = usize::from(self.run.levels >> i & 1);
+            (
+                format!("{}={}", factor.name, factor.levels[high]),
+                &levels[high],
+            )
+        })
+    }
+
+    fn verify(&self, shell: &Shell) -> anyhow::Result<()> {
+        for (what, level) in self.levels() {
+            if let Some(command) = &level.verify {
+                shell
+                    .run(command)
+                    .with_context(|| format!("{what} is not set, says its verify"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records in a process of its own, as somebody at a terminal would.
+    fn record(
+        &self,
+        shell: &Shell,
+        alive: &mut impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let run = &self.file.run;
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let mut words: Vec<OsString> = vec![program.into()];
+        words.extend(["baseline", "record", &self.baseline()].map(OsString::from));
+        words.extend(["--duration".into(), exact(run.record).into()]);
+        words.extend(["--interval".into(), exact(run.interval).into()]);
+        for (k, v) in label_of(&self.file.plan, self.number) {
+            words.extend(["--label".into(), format!("{k}={v}").into()]);
+        }
+        if let Some(url) = &self.args.url {
+            words.extend(["--url".into(), url.into()]);
+        }
+        words.extend(["--store".into(), self.args.store.path.clone().into()]);
+        let status = shell.record(&words, alive)?;
+        if !status.success() {
+            bail!("the recorder failed ({status})");
+        }
+        let entry = Store::open(&self.args.store.path)?.entry(&self.baseline())?;
+        ensure!(
+            entry.state == State::Complete,
+            "the recording is {}",
+            entry.state.as_str()
+        );
+        Ok(())
+    }
+}

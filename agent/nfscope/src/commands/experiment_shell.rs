@@ -1,0 +1,192 @@
+//! Commands of a plan file, each a group of processes that ends with the run.
+
+use crate::workload::fio::Stop;
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A load that does not end within this time after it was asked to is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// So many of the last lines of a command are told.
+const LINES: usize = 3;
+
+/// Runs its arguments with a watch beside them in their group: a load that outlives nfscope would disturb the next run.
+const WATCHED: &str = "parent=$PPID
+(while kill -0 \"$parent\" 2>/dev/null; do sleep 1; done; kill -s KILL 0) >/dev/null 2>&1 &
+exec \"$@\"";
+
+/// Runs commands for one run of an experiment.
+pub(super) struct Shell<'a> {
+    /// Environment of every command.
+    pub variables: [(&'static str, String); 2],
+    pub stop: &'a Stop,
+}
+
+impl Shell<'_> {
+    fn command(&self, text: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(k, v)| (k, v)));
+        // Ctrl-C reaches nfscope alone, which then ends what it started.
+        command.process_group(0);
+        command
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    /// When it fails, with what it said last, or a signal arrives.
+    pub(super) fn run(&self, text: &str) -> anyhow::Result<()> {
+        let (mut reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+        let child = {
+            let mut command = self.command(text);
+            command.stdout(writer.try_clone()?).stderr(writer);
+            command.spawn().context("cannot run sh")?
+        };
+        let said = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = reader.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let mut group = Group {
+            leader: child,
+            ends: true,
+        };
+        let status = loop {
+            if let Some(status) = group.leader.try_wait().context("cannot wait for sh")? {
+                break status;
+            }
+            self.stop.check()?;
+            thread::sleep(POLL_INTERVAL);
+        };
+        if status.success() {
+            // A service that it has started goes on, and may hold the pipe open.
+            group.ends = false;
+            return Ok(());
+        }
+        drop(group);
+        let said = said.join().unwrap_or_default();
+        let lines: Vec<_> = said.lines().filter(|l| !l.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join("; ");
+        match last.is_empty() {
+            true => bail!("`{text}` failed ({status})"),
+            false => bail!("`{text}` failed ({status}): {last}"),
+        }
+    }
+
+    /// Starts a load.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(&self, text: &str) -> anyhow::Result<Load> {
+        let mut command = self.command(WATCHED);
+        command.args(["sh", "sh", "-c", text]).stdout(Stdio::null());
+        let leader = command.spawn().context("cannot run sh")?;
+        Ok(Load(Group { leader, ends: true }))
+    }
+
+    /// Runs a recorder to its end, or until `alive` fails: it keeps what it has then.
+    ///
+    /// # Errors
+    /// What `alive` says, or when a signal arrives.
+    pub(super) fn record(
+        &self,
+        recorder: &[OsString],
+        alive: &mut impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<ExitStatus> {
+        let mut command = self.command(WATCHED);
+        command.arg("sh").args(recorder);
+        let leader = command.spawn().context("cannot run sh")?;
+        let mut group = Group { leader, ends: true };
+        loop {
+            if let Some(status) = group
+                .leader
+                .try_wait()
+                .context("cannot wait for the recorder")?
+            {
+                self.stop.check()?;
+                return Ok(status);
+            }
+            self.stop.check()?;
+            alive()?;
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Waits for this long while `alive` says so.
+    ///
+    /// # Errors
+    /// What it says, or when a signal arrives.
+    pub(super) fn wait(
+        &self,
+        time: Duration,
+        alive: &mut impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            self.stop.check()?;
+            alive()?;
+            let left = time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(POLL_INTERVAL));
+        }
+    }
+}
+
+/// A load that runs; it ends when it is dropped.
+pub(super) struct Load(Group);
+
+impl Load {
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn still_runs(&mut self) -> anyhow::Result<()> {
+        match self
+            .0
+            .leader
+            .try_wait()
+            .context("cannot wait for the load")?
+        {
+            None => Ok(()),
+            Some(status) => bail!("the load ended early ({status})"),
+        }
+    }
+}
+
+/// A process and all that it started.
+struct Group {
+    leader: Child,
+    /// Ends when this is dropped.
+    ends: bool,
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.leader.id()).ok();
+        if let Some(group) = id.and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.ends {
+            return;
+        }
+        self.signal(Signal::TERM);
+        let asked = Instant::now();
+        while asked.elapsed() < STOP_TIMEOUT && matches!(self.leader.try_wait(), Ok(None)) {
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.signal(Signal::KILL);
+        let _ = self.leader.wait();
+    }
+}

@@ -1,0 +1,154 @@
+//! The capacity of simulated servers whose limit is known, from recordings of them under several loads.
+
+use crate::fixture::closed_network::Network;
+use crate::fixture::golden;
+use crate::fixture::recorder::Place;
+use crate::fixture::recordings::series_set;
+use crate::fixture::said;
+use nfscope_baseline::capacity::{Law, Loads, render_several, several};
+use nfscope_baseline::store::Store;
+use std::process::Command;
+
+const SERVER: Network = Network {
+    clients: 64,
+    threads: 8,
+    think: 1.0,
+    cpu: 0.1e-3,
+    lock: 0.01e-3,
+    commit: 8e-3,
+    group: true,
+};
+
+/// The server under these parts of the load that it can take at most, and that load.
+fn under(server: Network, parts: &[f64]) -> (Loads, f64) {
+    let truth = Network {
+        think: 1e-4,
+        ..server
+    }
+    .rate(1, 60);
+    let recordings: Vec<_> = parts
+        .iter()
+        .zip(2..)
+        .map(|(part, seed)| {
+            let load = Network {
+                think: server.clients as f64 / (part * truth),
+                ..server
+            };
+            series_set(&load.record(&format!("load-{}", seed - 1), seed, 120))
+        })
+        .collect();
+    (several(&recordings).unwrap(), truth)
+}
+
+/// Threads and a log that is measured: the law of the bottleneck tells the limit from a half of it.
+#[test]
+fn the_limit_of_threads_and_log_is_told_from_half_of_it() {
+    for group in [false, true] {
+        for threads in [1, 2, 4, 8, 32] {
+            let server = Network {
+                threads,
+                group,
+                ..SERVER
+            };
+            let (found, truth) = under(server, &[0.1, 0.2, 0.35, 0.5]);
+            let (limit, law) = found.limit.unwrap();
+            println!(
+                "{threads} threads, group commit {group}: {limit:.0} per second by the {law:?}, {truth:.0} in truth"
+            );
+            assert!((limit / truth - 1.0).abs() < 0.1, "{threads} {group}");
+        }
+    }
+}
+
+/// A lock, which no resource of the table stands for: only the other law sees it.
+#[test]
+fn a_limit_that_is_not_measured_shows_in_the_loads() {
+    let server = Network {
+        threads: 64,
+        lock: 1e-3,
+        cpu: 0.2e-3,
+        commit: 0.0,
+        ..SERVER
+    };
+    let (found, truth) = under(server, &[0.3, 0.5, 0.65, 0.8, 0.9]);
+    println!("{found:?}");
+    let (limit, law) = found.limit.unwrap();
+    println!("{limit:.0} per second, {truth:.0} in truth: {found:?}");
+    assert_eq!(law, Law::Scalability);
+    assert!((limit / truth - 1.0).abs() < 0.1);
+    let [low, high] = found.without_one.unwrap();
+    assert!(low <= limit && limit <= high && high < 1.3 * low);
+    assert!(found.bottleneck.first().unwrap().max_rate > 1.5 * truth);
+    golden("capacity.several.txt", &render_several(&found));
+}
+
+#[test]
+fn loads_that_are_none_are_told() {
+    let of = |servers: &[Network]| {
+        let all: Vec<_> = servers
+            .iter()
+            .zip(10..)
+            .map(|(s, seed)| series_set(&s.record("x", seed, 60)))
+            .collect();
+        several(&all).unwrap()
+    };
+    let at = |think, threads| Network {
+        think,
+        threads,
+        ..SERVER
+    };
+    let two = of(&[at(2.0, 8), at(1.0, 8)]);
+    assert_eq!(two.scalability, None);
+    let caveat = |l: &Loads, part: &str| l.caveats.iter().any(|c| c.contains(part));
+    assert!(caveat(&two, "needs 3 recordings"), "{:?}", two.caveats);
+    assert!(!caveat(&two, "threads differs"));
+    let other = of(&[at(2.0, 8), at(1.0, 16), at(0.5, 8)]);
+    assert!(
+        caveat(&other, "number of threads differs"),
+        "{:?}",
+        other.caveats
+    );
+    let light = of(&[at(60.0, 8), at(30.0, 8), at(15.0, 8)]);
+    assert!(
+        caveat(&light, "more than 2 times the highest rate"),
+        "{:?}",
+        light.caveats
+    );
+}
+
+#[test]
+fn capacity_takes_several_names() {
+    let place = Place::new("loads");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    for (i, think) in [2.0, 1.0, 0.5].into_iter().enumerate() {
+        let load = Network { think, ..SERVER };
+        let r = load.record(&format!("load-{i}"), 20 + i as u64, 30);
+        store.put(&r).unwrap();
+    }
+    drop(store);
+    let ask = |arguments: &[&str]| {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+        c.arg("capacity").args(arguments).arg("--store").arg(&path);
+        said(&c.output().unwrap())
+    };
+    let (code, out, err) = ask(&["load-2", "load-0", "load-1"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("---- the data end here ----"), "{out}");
+    let at = |name: &str| out.find(name).unwrap();
+    assert!(
+        at("load-0") < at("load-1") && at("load-1") < at("load-2"),
+        "{out}"
+    );
+    let (_, out, _) = ask(&["load-0", "load-1", "load-2", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["points"].as_array().unwrap().len(), 3, "{json}");
+    assert!(
+        json["limit"][0].is_f64() && json["bottleneck"]["resources"].is_array(),
+        "{json}"
+    );
+    let (code, _, err) = ask(&["load-0", "load-0"]);
+    assert!(code == 1 && err.contains("named twice"), "{err}");
+    let (code, _, err) = ask(&[]);
+    assert!(code != 0 && err.contains("<NAME>"), "{err}");
+}

@@ -1,0 +1,251 @@
+//! `nfscope experiment` from its plan to its effects, with recordings whose truth is known.
+
+use crate::fixture::recorder::{Place, agent};
+use crate::fixture::recordings::{recording, writes};
+use crate::fixture::said;
+use nfscope_baseline::store::Store;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+fn ask(store: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+    c.arg("experiment")
+        .args(arguments)
+        .arg("--store")
+        .arg(store);
+    said(&c.output().unwrap())
+}
+
+fn good(store: &Path, arguments: &[&str]) -> String {
+    let (code, out, err) = ask(store, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {err}");
+    out
+}
+
+/// The value of a label in the command of a run.
+fn label(next: &str, name: &str) -> String {
+    let (_, rest) = next.split_once(&format!("--label {name}=")).unwrap();
+    rest.split_whitespace().next().unwrap().to_owned()
+}
+
+/// A separate log makes WRITEs ten times as fast, sync=always twice as slow, threads do nothing.
+#[test]
+fn an_experiment_finds_what_its_runs_differ_by() {
+    let place = Place::new("experiment");
+    let path = place.store();
+    let plan = good(
+        &path,
+        &[
+            "plan",
+            "slog",
+            "--factor",
+            "log=disk,slog",
+            "--factor",
+            "threads=8,16",
+            "--factor",
+            "sync=standard,always",
+            "--replicates",
+            "2",
+            "--seed",
+            "7",
+        ],
+    );
+    assert!(
+        plan.contains("16 runs: 8 combinations, 2 of each"),
+        "{plan}"
+    );
+    assert!(plan.contains("no effect is an alias"), "{plan}");
+    let mut store = Store::create(&path).unwrap();
+    for run in 1..=16 {
+        let next = good(&path, &["next", "slog"]);
+        assert!(
+            next.starts_with(&format!("run {run} of 16: set log=")),
+            "{next}"
+        );
+        assert!(next.contains(&format!("--label run={run}")), "{next}");
+        let high = |level: &str| next.contains(level);
+        let log = 10e-3
+            * if high("log=slog") { 0.1 } else { 1.0 }
+            * if high("sync=always") { 2.0 } else { 1.0 };
+        let mut r = recording(&format!("slog-{run}"), 200 + run, 20, &writes(log));
+        r.metadata.labels = [
+            ("experiment".to_owned(), "slog".to_owned()),
+            ("run".to_owned(), run.to_string()),
+            ("levels".to_owned(), label(&next, "levels")),
+        ]
+        .into();
+        let (code, _, err) = ask(&path, &["analyse", "slog", "--metric", "write:mean"]);
+        assert!(
+            code == 1 && err.contains(&format!("{} of 16 runs", run - 1)),
+            "{err}"
+        );
+        store.put(&r).unwrap();
+    }
+    assert!(good(&path, &["next", "slog"]).contains("all 16 runs are recorded"));
+    assert_eq!(good(&path, &["list"]), "slog: 16 of 16 runs recorded\n");
+    let json = good(
+        &path,
+        &["analyse", "slog", "--metric", "write:mean", "--json"],
+    );
+    let a: Value = serde_json::from_str(&json).unwrap();
+    let effect = |word: &str| {
+        let all = a["effects"].as_array().unwrap();
+        all.iter().find(|e| e["word"] == word).unwrap().clone()
+    };
+    let value = |word: &str| effect(word)["effect"].as_f64().unwrap();
+    assert!((value("A") - 0.11).abs() < 0.02, "{a}");
+    assert!((value("C") - 1.95).abs() < 0.15, "{a}");
+    assert_eq!(effect("A")["found"], true);
+    assert_eq!(effect("C")["found"], true);
+    assert_eq!(effect("B")["found"], false);
+    assert_eq!(a["effects"][0]["factors"], "log");
+    let text = good(&path, &["analyse", "slog", "--metric", "write:mean"]);
+    // With replicates there is an interval, and nothing to draw.
+    assert!(!text.contains("half-normal") && a["half_normal"].is_null());
+    assert!(
+        text.contains("log *") && text.contains("threads x sync"),
+        "{text}"
+    );
+    let (code, _, err) = ask(&path, &["plan", "slog", "--factor", "a=1,2"]);
+    assert!(
+        code == 1 && err.contains("there is an experiment `slog` already"),
+        "{err}"
+    );
+    good(&path, &["rm", "slog"]);
+    let (code, _, err) = ask(&path, &["next", "slog"]);
+    assert!(code == 1 && err.contains("no experiment `slog`"), "{err}");
+    // The recordings stay, and would be runs with other levels in the order of a new plan.
+    let again = ["plan", "slog", "--factor", "log=disk,slog", "--seed", "9"];
+    let (code, _, err) = ask(&path, &again);
+    assert!(
+        code == 1 && err.contains("baselines of an earlier experiment `slog`"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_run_is_recorded_where_the_experiment_is() {
+    let (place, agent) = (Place::new("runs"), agent());
+    let path = place.store();
+    good(&path, &["plan", "two", "--factor", "log=disk,slog"]);
+    let url = format!("http://{agent}");
+    let record = [
+        "record",
+        "two",
+        "--duration",
+        "1s",
+        "--interval",
+        "100ms",
+        "--url",
+        &url,
+    ];
+    for run in 1..=2 {
+        let (code, _, err) = ask(&path, &record);
+        assert_eq!(code, 0, "{err}");
+        assert!(
+            err.contains(&format!("run {run} of 2: recording with log=")),
+            "{err}"
+        );
+    }
+    let (code, _, err) = ask(&path, &record);
+    assert!(
+        code == 1 && err.contains("all runs of `two` are recorded"),
+        "{err}"
+    );
+    assert_eq!(good(&path, &["list"]), "two: 2 of 2 runs recorded\n");
+    let text = good(&path, &["analyse", "two", "--metric", "write:mean"]);
+    assert!(
+        text.contains("too few runs: effects cannot be told from noise"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_fraction_prints_what_it_cannot_tell_apart() {
+    let place = Place::new("fraction");
+    let path = place.store();
+    let mut arguments = vec!["plan", "half", "--fraction", "1/2"];
+    for factor in ["a=1,2", "b=1,2", "c=1,2", "d=1,2"] {
+        arguments.extend(["--factor", factor]);
+    }
+    let text = good(&path, &arguments);
+    assert!(
+        text.contains("Resolution 4; defining relation I = ABCD"),
+        "{text}"
+    );
+    assert!(text.contains("AB = CD"), "{text}");
+    let (code, _, err) = ask(
+        &path,
+        &[
+            "plan",
+            "bad",
+            "--factor",
+            "a=1,2",
+            "--factor",
+            "b=1,2",
+            "--fraction",
+            "1/2",
+        ],
+    );
+    assert!(code == 1 && err.contains("no standard design"), "{err}");
+}
+
+/// Each combination once: the effect that is there stands out of the drawing, and noise lies where noise does.
+#[test]
+fn effects_without_replicates_are_drawn_against_noise() {
+    let place = Place::new("drawn");
+    let path = place.store();
+    let mut plan = vec!["plan", "once", "--seed", "5"];
+    for factor in [
+        "log=disk,slog",
+        "threads=8,16",
+        "sync=standard,always",
+        "atime=on,off",
+    ] {
+        plan.extend(["--factor", factor]);
+    }
+    good(&path, &plan);
+    let mut store = Store::create(&path).unwrap();
+    for run in 1..=16 {
+        let next = good(&path, &["next", "once"]);
+        let log = if next.contains("log=slog") {
+            1e-3
+        } else {
+            10e-3
+        };
+        let mut r = recording(&format!("once-{run}"), 300 + run, 20, &writes(log));
+        r.metadata.labels = [
+            ("experiment".to_owned(), "once".to_owned()),
+            ("run".to_owned(), run.to_string()),
+            ("levels".to_owned(), label(&next, "levels")),
+        ]
+        .into();
+        store.put(&r).unwrap();
+    }
+    let analyse = ["analyse", "once", "--metric", "write:mean"];
+    let text = good(&path, &analyse);
+    let drawn = text.split_once("half-normal drawing").unwrap().1;
+    let lines: Vec<_> = drawn.lines().skip(1).take(15).collect();
+    let column = |line: &str, of: char| line.rfind(of);
+    // The largest effect is beyond the margin, which all others are within.
+    assert!(lines[0].trim_start().starts_with("log "), "{text}");
+    let margin = column(lines[0], '|').unwrap();
+    assert!(column(lines[0], 'o').unwrap() > margin + 20, "{text}");
+    for line in &lines[1..] {
+        assert!(column(line, 'o').unwrap() <= margin, "{text}");
+    }
+    let json: Value =
+        serde_json::from_str(&good(&path, &[&analyse[..], &["--json"]].concat())).unwrap();
+    let h = &json["half_normal"];
+    let sizes = h["sizes"].as_array().unwrap();
+    assert_eq!((sizes.len(), &sizes[0]["factors"]), (15, &"log".into()));
+    // A factor of ten, as half of its logarithm.
+    assert!(
+        (sizes[0]["size"].as_f64().unwrap() - 1.15).abs() < 0.1,
+        "{h}"
+    );
+    assert!(h["margin"].as_f64().unwrap() > h["error"].as_f64().unwrap());
+    let expected = |i: usize| sizes[i]["of_noise"].as_f64().unwrap();
+    assert!((1..15).all(|i| expected(i) < expected(i - 1)), "{h}");
+}

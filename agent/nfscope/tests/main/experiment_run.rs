@@ -1,0 +1,199 @@
+//! `nfscope experiment run`: every run of a plan file is made by itself, or fails and is not analysed.
+
+use crate::fixture::recorder::{Place, agent};
+use crate::fixture::said;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+fn command(place: &Place, words: &[&str]) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+    c.arg("experiment").args(words);
+    c.arg("--store").arg(place.store());
+    c
+}
+
+fn ask(place: &Place, words: &[&str]) -> (i32, String, String) {
+    said(&command(place, words).output().unwrap())
+}
+
+/// Two factors, each a file with its level; the load writes its process and its levels down.
+fn plan(place: &Place, name: &str, load: &str, verify: &str) -> PathBuf {
+    let dir = place.0.display();
+    let factor = |name: &str, levels: [&str; 2], verify: &str| {
+        let level = |of: &str, level: &str| {
+            format!(
+                "{of}.level = '{level}'\n{of}.set = 'echo {level} >{dir}/{name}'\n{of}.verify = 'test \"$(cat {dir}/{name})\" = {level}{verify}'\n"
+            )
+        };
+        let levels = level("low", levels[0]) + &level("high", levels[1]);
+        format!("[[factor]]\nname = '{name}'\n{levels}")
+    };
+    let text = format!(
+        "name = '{name}'\nseed = 3\n[run]\nload = '''{load}'''\nwarmup = '200ms'\nrecord = '1s'\ninterval = '100ms'\n{}{}",
+        factor("log", ["disk", "slog"], verify),
+        factor("threads", ["8", "16"], "")
+    );
+    let path = place.0.join(format!("{name}.toml"));
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn run(place: &Place, file: &Path, url: &str) -> (i32, String, String) {
+    ask(place, &["run", file.to_str().unwrap(), "--url", url])
+}
+
+/// A load that notes its process, its run and the levels.
+fn noting(place: &Place) -> String {
+    let dir = place.0.display();
+    format!(
+        "echo $$ $NFSCOPE_RUN $NFSCOPE_LEVELS >>{dir}/loads; cat {dir}/log >>{dir}/loads; exec sleep 1000"
+    )
+}
+
+fn loads(place: &Place) -> Vec<String> {
+    let text = fs::read_to_string(place.0.join("loads")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn is_alive(process: &str) -> bool {
+    Path::new("/proc").join(process).exists()
+}
+
+/// Waits until this is so; the test's own limit ends one that never is.
+fn until(what: &str, is: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_run_is_made_and_a_failed_one_is_made_again() {
+    let (place, url) = (Place::new("made"), format!("http://{}", agent()));
+    let dir = place.0.display().to_string();
+    // The separate log cannot be set at first.
+    let allowed = format!(" && {{ ! grep -q slog {dir}/log || test -e {dir}/allowed; }}");
+    let file = plan(&place, "slog", &noting(&place), &allowed);
+    let (code, _, err) = run(&place, &file, &url);
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("log=slog is not set, says its verify") && err.contains("failed: run "),
+        "{err}"
+    );
+    assert_eq!(loads(&place).len(), 4, "{:?}", loads(&place));
+    let (code, _, err) = ask(&place, &["analyse", "slog", "--metric", "write:mean"]);
+    assert!(
+        code == 1 && err.contains("2 of 4 runs are recorded"),
+        "{err}"
+    );
+    fs::write(place.0.join("allowed"), "").unwrap();
+    let (code, _, err) = run(&place, &file, &url);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("`slog`: 2 of 4 runs are recorded"), "{err}");
+    assert!(err.contains("all 4 runs are recorded"), "{err}");
+    // Each run had a load with its levels, set before it began and ended with it.
+    let loads = loads(&place);
+    let mut runs = Vec::new();
+    for of in loads.chunks(2) {
+        let [process, number, log, _] = of[0].split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{loads:?}")
+        };
+        assert!(!is_alive(process), "{loads:?}");
+        assert_eq!(log, format!("log={}", of[1]));
+        runs.push(number.to_owned());
+    }
+    runs.sort();
+    assert_eq!(runs, ["1", "2", "3", "4"]);
+    let (code, out, err) = ask(&place, &["analyse", "slog", "--metric", "write:mean"]);
+    assert!(code == 0 && out.contains("log"), "{out}{err}");
+    // Another plan of this name takes no runs of this one.
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("seed = 3", "seed = 4")).unwrap();
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(code == 1 && err.contains("has another plan than"), "{err}");
+}
+
+/// Levels that change during the recording, and loads that end: what was recorded is not what the plan says.
+#[test]
+fn a_run_that_was_not_as_planned_is_not_analysed() {
+    let (place, url) = (Place::new("unplanned"), format!("http://{}", agent()));
+    let dir = place.0.display().to_string();
+    let baselines = || {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+        c.args(["baseline", "list", "--json", "--store"])
+            .arg(place.store());
+        let (_, out, _) = said(&c.output().unwrap());
+        out
+    };
+    let undone = plan(
+        &place,
+        "undone",
+        &format!("sleep 0.8; echo other >{dir}/log; exec sleep 1000"),
+        "",
+    );
+    let (code, _, err) = run(&place, &undone, &url);
+    assert!(
+        code == 1 && err.contains("after the recording, which is removed"),
+        "{err}"
+    );
+    assert!(!baselines().contains("undone-"), "{}", baselines());
+    let ended = plan(&place, "ended", "sleep 0.8", "");
+    let (code, _, err) = run(&place, &ended, &url);
+    assert!(code == 1 && err.contains("the load ended early"), "{err}");
+    assert!(!baselines().contains("\"complete\""), "{}", baselines());
+    // With another load they are made anew.
+    let repaired = plan(&place, "ended", "exec sleep 1000", "");
+    let (code, _, err) = run(&place, &repaired, &url);
+    assert!(
+        code == 0 && err.contains("removed and recorded anew"),
+        "{err}"
+    );
+    let (code, _, err) = run(&place, Path::new("/dev/null"), &url);
+    assert!(code == 1 && err.contains("is no plan"), "{err}");
+}
+
+/// Killed without a word: its load ends with it, and the next call goes on where it was.
+#[test]
+fn it_goes_on_after_a_crash() {
+    let (place, url) = (Place::new("crash"), format!("http://{}", agent()));
+    let file = plan(&place, "long", &noting(&place), "");
+    let mut first = command(&place, &["run", file.to_str().unwrap(), "--url", &url])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // In the second run.
+    until("a second load", || loads(&place).len() >= 3);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let process = loads(&place)[2].split(' ').next().unwrap().to_owned();
+    until("the load ends", || !is_alive(&process));
+    let (code, _, err) = run(&place, &file, &url);
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        err.contains("`long`: 1 of 4 runs are recorded") || err.contains("`long`: 2 of 4"),
+        "{err}"
+    );
+    let (code, out, _) = ask(&place, &["list"]);
+    assert_eq!((code, &*out), (0, "long: 4 of 4 runs recorded\n"));
+}
+
+#[test]
+fn a_signal_ends_load_and_recording() {
+    let (place, url) = (Place::new("signal"), format!("http://{}", agent()));
+    let file = plan(&place, "stopped", &noting(&place), "");
+    let child = command(&place, &["run", file.to_str().unwrap(), "--url", &url])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("a load", || loads(&place).len() >= 2);
+    let id = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    let (code, _, err) = said(&child.wait_with_output().unwrap());
+    assert!(code != 0, "{err}");
+    let process = loads(&place)[0].split(' ').next().unwrap().to_owned();
+    assert!(!is_alive(&process), "{err}");
+}

@@ -1,0 +1,583 @@
+//! Verdicts that a statistician would sign: failures, replicates, few windows, other hours, one question first.
+
+use crate::fixture::recorder::{Place, ask, good, refused};
+use crate::fixture::recordings::{
+    DISKS, FLASH, by_the_hour, failing, recording, runs, series_set, writes,
+};
+use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
+use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, text};
+use nfscope_baseline::recording::Recording;
+use nfscope_baseline::series::{Grid, SeriesSet};
+use nfscope_baseline::store::Store;
+use nfscope_baseline::target_metric;
+
+const P99: Quantity = Quantity::Quantile { percent: 99 };
+
+fn compare(before: &[Recording], after: &[Recording], options: &Options) -> Comparison {
+    let sets = |all: &[Recording]| all.iter().map(series_set).collect::<Vec<_>>();
+    compare_sides(
+        &Sides {
+            before: &sets(before),
+            after: &sets(after),
+            earlier: &[],
+        },
+        options,
+    )
+}
+
+fn plain(before: &Recording, after: &Recording) -> Comparison {
+    compare(
+        std::slice::from_ref(before),
+        std::slice::from_ref(after),
+        &Options::default(),
+    )
+}
+
+fn rows(c: &Comparison, is: impl Fn(&Subject) -> bool) -> Vec<&Row> {
+    c.rows.iter().filter(|r| is(&r.subject)).collect()
+}
+
+fn is_write(s: &Subject) -> bool {
+    matches!(s, Subject::Op { op, .. } if op == "write")
+}
+
+fn write_row(c: &Comparison, quantity: &Quantity) -> Row {
+    let all = rows(c, is_write);
+    let found = all.into_iter().find(|r| r.quantity == *quantity);
+    found.unwrap().clone()
+}
+
+fn kinds(c: &Comparison) -> Vec<&str> {
+    c.caveats.iter().map(|w| w.kind).collect()
+}
+
+/// A full file system refuses a third of the WRITEs at once. They are fast, and that is no praise.
+#[test]
+fn failures_are_worse_however_fast_they_are() {
+    let before = recording("before", 1, 150, &writes(DISKS));
+    let after = failing(&recording("after", 2, 150, &writes(DISKS)), 0.4);
+    let c = plain(&before, &after);
+    let failures = rows(&c, |s| matches!(s, Subject::Errors { .. }));
+    assert_eq!(failures.len(), 2);
+    for row in failures {
+        // More failures per second may be those of more load: the share is judged.
+        let wanted = match row.quantity {
+            Quantity::Share => Verdict::Worse,
+            _ => Verdict::More,
+        };
+        assert_eq!(row.verdict, wanted, "{row:?}");
+    }
+    assert!(
+        c.headline
+            .starts_with("Failures of WRITE 3 rose from 0.0 % to 40"),
+        "{}",
+        c.headline
+    );
+    let caveat = c.caveats.iter().find(|w| w.kind == "errors").unwrap();
+    assert!(
+        caveat.text.contains("(nospc)") && caveat.text.contains("include the failures"),
+        "{}",
+        caveat.text
+    );
+    // The mean fell by two fifths, and nobody praises it.
+    let mean = write_row(&c, &Quantity::Mean);
+    assert!(mean.ratio.unwrap().high < 0.8);
+    assert_eq!(mean.verdict, Verdict::NotComparable);
+    assert!(mean.why.unwrap().contains("durations include failures"));
+    assert!(
+        c.rows.iter().all(|r| r.verdict != Verdict::Better),
+        "{:?}",
+        c.rows
+    );
+    // The other way round the failures ended, and that durations rose is no reproach.
+    let back = plain(&after, &before);
+    assert!(
+        back.headline
+            .starts_with("Failures of WRITE 3 fell from 40")
+    );
+    let worse = |r: &&Row| r.verdict == Verdict::Worse;
+    assert_eq!(back.rows.iter().filter(worse).count(), 0);
+    // Failures took no time. That they ended explains a mean that is five thirds of what it was, and no more.
+    let slower = recording("slower", 1, 150, &writes(DISKS * 3.0));
+    let mean = write_row(&plain(&after, &slower), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
+    // A file that does not exist is an answer.
+    let mut answered = after.clone();
+    answered.series.last_mut().unwrap().labels[2] = "noent".into();
+    let c = plain(&before, &answered);
+    assert_eq!(rows(&c, |s| matches!(s, Subject::Errors { .. })).len(), 0);
+}
+
+/// A recording whose failures are left in these windows only.
+fn failing_in(name: &str, seed: u64, fails: impl Fn(usize) -> bool) -> Recording {
+    let mut r = failing(&recording(name, seed, 150, &writes(DISKS)), 0.05);
+    let errors = r.series.last().unwrap().id;
+    for (i, w) in r.windows.iter_mut().enumerate() {
+        if !fails(i) {
+            w.samples.retain(|(id, _)| *id != errors);
+        }
+    }
+    r
+}
+
+fn share_of_failures(c: &Comparison) -> Row {
+    let all = rows(c, |s| matches!(s, Subject::Errors { .. }));
+    let share = all.into_iter().find(|r| r.quantity == Quantity::Share);
+    share.unwrap().clone()
+}
+
+/// One side has none at all: windows, or recordings, tell whether that is chance.
+#[test]
+fn failures_on_one_side_only_are_tested() {
+    let never = recording("never", 21, 150, &writes(DISKS));
+    let sporadic = |seed| failing_in("sporadic", seed, |i| (i * i + i / 3) % 7 < 2);
+    let row = share_of_failures(&plain(&never, &sporadic(22)));
+    assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+    assert!(row.p.unwrap() < 0.001 && row.ratio.is_none(), "{row:?}");
+    let row = share_of_failures(&plain(&sporadic(22), &never));
+    assert_eq!(row.verdict, Verdict::Better, "{row:?}");
+    // Two windows, or one burst of many, are no evidence.
+    let rare = failing_in("rare", 23, |i| i == 30 || i == 100);
+    let row = share_of_failures(&plain(&never, &rare));
+    assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
+    let burst = failing_in("burst", 24, |i| (50..80).contains(&i));
+    let row = share_of_failures(&plain(&never, &burst));
+    assert!(row.verdict != Verdict::Worse, "{row:?}");
+    // Where few windows are independent there is no verdict.
+    let short = failing_in("short", 25, |i| (30..60).contains(&i));
+    let mut short = Recording {
+        windows: short.windows[20..70].to_vec(),
+        ..short
+    };
+    short.metadata.began_ms += 200_000;
+    let row = share_of_failures(&plain(&recording("a", 26, 12, &writes(DISKS)), &short));
+    assert_eq!(row.verdict, Verdict::Few, "{row:?}");
+    // A closed gate holds back failures, too.
+    let options = Options {
+        primary: Some(target_metric::parse("write:rate").unwrap()),
+        ..Options::default()
+    };
+    let c = compare(std::slice::from_ref(&never), &[sporadic(22)], &options);
+    let row = share_of_failures(&c);
+    assert!(row.verdict != Verdict::Worse, "{row:?}");
+    // Of several recordings one without failures is one that had none, not one that had too few windows.
+    let quiet = |n: u64| (0..n).map(|i| recording("quiet", 30 + i, 150, &writes(DISKS)));
+    let before: Vec<_> = quiet(4).collect();
+    let after: Vec<_> = (0..4).map(|i| sporadic(40 + i)).collect();
+    let row = share_of_failures(&compare(&before, &after, &Options::default()));
+    assert_eq!(row.verdict, Verdict::Worse, "{row:?}");
+    assert!(row.components.is_some() && row.ratio.is_none(), "{row:?}");
+    let mut one = before.clone();
+    one[0] = sporadic(50);
+    let row = share_of_failures(&compare(&before, &one, &Options::default()));
+    assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
+}
+
+/// Recordings of one server that differ by 10 % from run to run.
+#[test]
+fn replicates_see_what_windows_cannot() {
+    let (mut single, mut several, mut stated) = (0, 0, 0);
+    let tries = 12;
+    for i in 0..tries {
+        let before = runs("a", 2 * i + 1, 3, 0.1, DISKS);
+        let after = runs("b", 2 * i + 2, 3, 0.1, DISKS);
+        let found = |c: &Comparison| {
+            let wrong = |r: &Row| matches!(r.verdict, Verdict::Better | Verdict::Worse);
+            u32::from(c.rows.iter().any(wrong))
+        };
+        let c = compare(&before[..1], &after[..1], &Options::default());
+        assert!(kinds(&c).contains(&"replicates"), "{:?}", c.caveats);
+        single += found(&c);
+        let options = Options {
+            between: Some(0.1),
+            ..Options::default()
+        };
+        let c = compare(&before[..1], &after[..1], &options);
+        assert!(c.method[0].contains("differ by 10.0 %"), "{}", c.method[0]);
+        assert!(!kinds(&c).contains(&"replicates"));
+        stated += found(&c);
+        let c = compare(&before, &after, &Options::default());
+        assert!(!kinds(&c).contains(&"replicates"));
+        several += found(&c);
+    }
+    println!(
+        "of {tries} pairs without a change, found with one a side {single}, stated {stated}, three a side {several}"
+    );
+    assert!(single >= 3 && stated <= 1 && several <= 1);
+    // And they find what changed, and tell what to do next.
+    let before = runs("hdd", 50, 3, 0.05, DISKS);
+    let after = runs("ssd", 51, 3, 0.05, FLASH);
+    let c = compare(&before, &after, &Options::default());
+    assert_eq!(write_row(&c, &P99).verdict, Verdict::Better);
+    let components = write_row(&c, &Quantity::Mean).components.unwrap();
+    assert!(components.between > 0.0, "{components:?}");
+    assert!(
+        c.next[0].contains("on each side find a change of 10 %"),
+        "{:?}",
+        c.next
+    );
+    assert_eq!(c.before.recordings, ["hdd-0", "hdd-1", "hdd-2"]);
+}
+
+/// Latency that rises all the time: every window resembles the one before, and none is typical of the server.
+#[test]
+fn few_independent_stretches_are_no_verdict() {
+    let rising = |name: &str, seed, first: f64| {
+        by_the_hour(name, seed, 15, 10, move |hour| {
+            first * f64::exp(20.0 * hour)
+        })
+    };
+    let c = plain(&rising("before", 3, 5e-3), &rising("after", 4, 3e-3));
+    let mean = write_row(&c, &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Few);
+    assert!(mean.why.unwrap().contains("independent stretches before"));
+    assert!(mean.stretches.iter().all(|n| n.unwrap() < 3.0));
+    assert!(
+        c.headline.contains("Not comparable: WRITE 3"),
+        "{}",
+        c.headline
+    );
+    let page = text::render(&c, false);
+    assert!(
+        page.contains("independent  ") && page.contains(" stretches"),
+        "{page}"
+    );
+}
+
+/// A large change needs no long recordings: only where windows look as if each followed from the one before are they few.
+#[test]
+fn a_large_change_is_seen_in_six_minutes() {
+    let (mut found, pairs) = (0, 20);
+    for i in 0..pairs {
+        let before = recording("before", 70 + 2 * i, 36, &writes(DISKS));
+        let after = recording("after", 71 + 2 * i, 36, &writes(FLASH));
+        let mean = write_row(&plain(&before, &after), &Quantity::Mean);
+        match mean.verdict {
+            Verdict::Better => found += 1,
+            Verdict::Few => assert!(mean.stretches.iter().any(|n| n.unwrap() < 3.0)),
+            _ => panic!("{mean:?}"),
+        }
+        let again = recording("again", 170 + i, 36, &writes(DISKS));
+        let c = plain(&before, &again);
+        let changed = c.rows.iter().filter(|r| r.verdict.is_change()).count();
+        assert_eq!(changed, 0, "{:?}", c.rows);
+    }
+    println!("found in {found} of {pairs} pairs of 36 windows, whose correlation is 0.5");
+    assert!(found >= 14, "{found}");
+}
+
+#[test]
+fn one_question_is_asked_first() {
+    let before = recording("before", 5, 150, &writes(DISKS));
+    let after = recording("after", 6, 150, &writes(DISKS * 0.9));
+    let ask = |primary: Option<&str>| {
+        let options = Options {
+            primary: primary.map(|p| target_metric::parse(p).unwrap()),
+            ..Options::default()
+        };
+        compare(
+            std::slice::from_ref(&before),
+            std::slice::from_ref(&after),
+            &options,
+        )
+    };
+    let p = |c: &Comparison| write_row(c, &Quantity::Mean).p.unwrap();
+    let (first, among) = (ask(Some("write:mean")), ask(None));
+    assert!(p(&first) < p(&among), "{} {}", p(&first), p(&among));
+    assert!(write_row(&first, &Quantity::Mean).primary);
+    // What is asked first and not found closes the way to the rest.
+    let c = ask(Some("write:rate"));
+    let rate = write_row(&c, &Quantity::Rate);
+    for row in c.rows.iter().filter(|r| r.p.is_some()) {
+        assert!(row.p >= rate.p, "{row:?}");
+    }
+    let closed = |c: &Comparison| {
+        for row in c
+            .rows
+            .iter()
+            .filter(|r| !r.primary && r.verdict != Verdict::Few)
+        {
+            assert_eq!(row.verdict, Verdict::NotTested, "{row:?}");
+            assert!(row.p.is_none() && row.finds.is_none(), "{row:?}");
+        }
+        assert!(
+            c.headline.contains("nothing is tested behind it"),
+            "{}",
+            c.headline
+        );
+        assert!(
+            !c.headline.contains("latency of operations"),
+            "{}",
+            c.headline
+        );
+    };
+    closed(&c);
+    // The primary quantity has the whole level: what it would have found is less than among all others.
+    let finds = |c: &Comparison| write_row(c, &Quantity::Rate).finds.unwrap();
+    assert!(
+        finds(&c) < finds(&ask(None)),
+        "{} {}",
+        finds(&c),
+        finds(&ask(None))
+    );
+    let c = ask(Some("read:p99"));
+    assert!(kinds(&c).contains(&"primary"));
+    closed(&c);
+}
+
+#[test]
+fn what_was_not_found_says_what_would_have_been() {
+    let before = recording("before", 7, 150, &writes(DISKS));
+    let c = plain(&before, &recording("after", 8, 150, &writes(DISKS)));
+    for row in &c.rows {
+        match row.verdict {
+            Verdict::NoEvidence => assert!(row.finds.unwrap() > 0.02, "{row:?}"),
+            Verdict::Small => {
+                let r = row.ratio.unwrap();
+                assert!(r.low > 1.0 / 1.03 && r.high < 1.03, "{row:?}");
+                assert_eq!(row.finds, None);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let share = rows(&c, |s| *s == Subject::SyncWrites)
+        .into_iter()
+        .find(|r| r.quantity == Quantity::Share);
+    assert_eq!(share.unwrap().verdict, Verdict::Small);
+    assert!(text::render(&c, false).contains("too small"));
+}
+
+/// 30 clients or 31: what matters is how much of the load moved.
+#[test]
+fn clients_matter_by_their_load() {
+    let before = recording("before", 9, 150, &writes(DISKS));
+    let after = recording("after", 10, 150, &writes(DISKS));
+    let with = |share: f64| {
+        let mut all = after.clone();
+        let client = |k: &&nfscope_baseline::recording::SeriesKey| {
+            k.family == nfscope_model::family::CLIENT_OPS.info.name
+        };
+        let old = all.series.iter().find(client).unwrap().id;
+        all.series.push(nfscope_baseline::recording::SeriesKey {
+            id: 900,
+            family: nfscope_model::family::CLIENT_OPS.info.name.into(),
+            labels: vec!["192.0.2.99".into()],
+        });
+        for w in &mut all.windows {
+            let mut moved = 0.0;
+            for (id, sample) in &mut w.samples {
+                if let (true, nfscope_baseline::recording::Sample::Counter(n)) =
+                    (*id == old, sample)
+                {
+                    moved = *n * share;
+                    *n -= moved;
+                }
+            }
+            let sample = nfscope_baseline::recording::Sample::Counter(moved);
+            w.samples.push((900, sample));
+        }
+        plain(&before, &all)
+    };
+    assert!(!kinds(&with(0.05)).contains(&"clients"));
+    let c = with(0.5);
+    let caveat = c.caveats.iter().find(|w| w.kind == "clients").unwrap();
+    assert!(
+        caveat.text.contains("of the load moved") && caveat.text.contains("192.0.2."),
+        "{}",
+        caveat.text
+    );
+}
+
+#[test]
+fn the_wrong_times_are_told() {
+    let a = recording("a", 11, 150, &writes(DISKS));
+    let shifted = |hours: i64| {
+        let mut b = recording("b", 11, 150, &writes(DISKS));
+        b.metadata.began_ms += hours * 3_600_000;
+        for w in &mut b.windows {
+            w.began_ms += hours * 3_600_000;
+        }
+        b
+    };
+    let of = |b: &Recording| {
+        kinds(&plain(&a, b))
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert!(of(&shifted(0)).contains(&"same".to_owned()));
+    let mut other = recording("b", 12, 150, &writes(DISKS));
+    other.metadata.began_ms = a.metadata.began_ms + 60_000;
+    for (w, of) in other.windows.iter_mut().zip(&a.windows) {
+        w.began_ms = of.began_ms + 60_000;
+    }
+    assert!(of(&other).contains(&"overlap".to_owned()));
+    let week = 7 * 24;
+    assert_eq!(of(&shifted(week)), ["replicates"]);
+    assert!(of(&shifted(-week)).contains(&"order".to_owned()));
+    // Sides that took turns have no wrong order, whichever was first.
+    let (earlier, later) = (shifted(-week), shifted(week));
+    let turns = compare(
+        std::slice::from_ref(&a),
+        &[earlier, later],
+        &Options::default(),
+    );
+    assert!(!kinds(&turns).contains(&"order"), "{:?}", turns.caveats);
+    assert!(of(&shifted(5)).contains(&"hours".to_owned()));
+    assert!(!of(&shifted(1)).contains(&"hours".to_owned()));
+    // That day was a Saturday.
+    assert!(of(&shifted(72)).contains(&"weekdays".to_owned()));
+    assert!(!of(&shifted(24)).contains(&"weekdays".to_owned()));
+}
+
+/// Two days with a wave, the second slower.
+#[test]
+fn whole_days_are_compared_hour_by_hour() {
+    let wave = |slower: f64| {
+        move |hour: f64| 5e-3 * slower * (1.0 + 0.8 * (hour / 24.0 * std::f64::consts::TAU).sin())
+    };
+    let days = |seed: u64, slower: f64| {
+        [
+            by_the_hour("monday", seed, 288, 300, wave(1.0)),
+            by_the_hour("next", seed + 1, 288, 300, wave(slower)),
+        ]
+    };
+    let hourly = |r: &Recording| {
+        let windows = r.windows.iter().cloned().map(Ok);
+        SeriesSet::on_grid(r.metadata.clone(), r.series.clone(), Grid::Hours, windows).unwrap()
+    };
+    let options = Options {
+        matching: Some(Match::Hour),
+        ..Options::default()
+    };
+    let (mut whole, mut matched, mut wrong) = (0, 0, 0);
+    for i in 0..10 {
+        let [a, b] = days(2 * i, 1.1);
+        let sides = [&a, &b].map(hourly);
+        let c = compare_sides(
+            &Sides {
+                before: &sides[..1],
+                after: &sides[1..],
+                earlier: &[],
+            },
+            &options,
+        );
+        matched += u32::from(write_row(&c, &Quantity::Mean).verdict == Verdict::Worse);
+        let caveat = c.caveats.iter().find(|w| w.kind == "replicates").unwrap();
+        assert!(
+            caveat.text.starts_with("one day on each side"),
+            "{caveat:?}"
+        );
+        whole += u32::from(write_row(&plain(&a, &b), &Quantity::Mean).verdict == Verdict::Worse);
+        let [a, b] = days(100 + 2 * i, 1.0);
+        let sides = [&a, &b].map(hourly);
+        let c = compare_sides(
+            &Sides {
+                before: &sides[..1],
+                after: &sides[1..],
+                earlier: &[],
+            },
+            &options,
+        );
+        let any = |r: &Row| matches!(r.verdict, Verdict::Better | Verdict::Worse);
+        wrong += u32::from(c.rows.iter().any(any));
+    }
+    println!(
+        "slower by 10 %: {whole} of 10 found by whole days, {matched} by the hour; {wrong} of 10 found without a change"
+    );
+    assert!(whole == 0 && matched >= 9 && wrong <= 1);
+}
+
+/// By names, by label, in parts; and the exit code for scripts.
+#[test]
+fn recordings_are_named_in_every_way() {
+    let place = Place::new("verdicts");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    for (name, seed, log) in [("hdd", 60, DISKS), ("ssd", 61, FLASH)] {
+        for mut r in runs(name, seed, 3, 0.03, log) {
+            r.metadata.labels = [("disks".to_owned(), name.to_owned())].into();
+            store.put(&r).unwrap();
+        }
+    }
+    let day = by_the_hour(
+        "day",
+        62,
+        1440,
+        10,
+        |hour| if hour < 2.0 { 5e-3 } else { 9e-3 },
+    );
+    store.put(&day).unwrap();
+    drop(store);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let mut all = vec!["compare", "--json"];
+        all.extend(arguments);
+        serde_json::from_str(&good(&path, &all)).unwrap()
+    };
+    let by_name = json(&["hdd-0,hdd-1,hdd-2", "ssd-0,ssd-1,ssd-2"]);
+    assert_eq!(by_name["rows"], json(&["--by", "disks"])["rows"]);
+    assert_eq!(by_name["rows"], json(&["--by", "disks=hdd,ssd"])["rows"]);
+    assert!(by_name["rows"][0]["components"]["between"].is_f64());
+    // One a side: two others of each label are too few to tell how much recordings differ, and later ones tell nothing.
+    for (before, after) in [("hdd-2", "ssd-2"), ("hdd-0", "ssd-0")] {
+        let one = json(&[before, after]);
+        assert!(one["rows"][0]["components"].is_null());
+        assert!(one["caveats"].to_string().contains("replicates"));
+    }
+    let mut store = Store::create(&path).unwrap();
+    for mut r in runs("old", 10, 5, 0.03, DISKS) {
+        r.metadata.labels = [("disks".to_owned(), "hdd".to_owned())].into();
+        store.put(&r).unwrap();
+    }
+    drop(store);
+    let one = json(&["hdd-0", "ssd-0"]);
+    assert!(one["rows"][0]["components"].is_object());
+    assert!(!one["caveats"].to_string().contains("replicates"));
+    let method = one["method"][0].as_str().unwrap();
+    assert!(
+        method.contains("earlier ones: old-0, old-1, old-2, old-3, old-4."),
+        "{method}"
+    );
+    let parts = json(&["day", "--before", "+0s..+2h", "--after", "+2h..+4h"]);
+    let mean = |side: &str| parts["rows"][1][side]["value"].as_f64().unwrap();
+    assert!(
+        (mean("after") / mean("before") - 1.8).abs() < 0.1,
+        "{parts}"
+    );
+    let changes = good(&path, &["changes", "day"]);
+    let found: Vec<_> = changes
+        .lines()
+        .filter(|l| l.contains("write mean"))
+        .collect();
+    assert!(
+        found.len() == 1 && found[0].contains("02:00 UTC"),
+        "{changes}"
+    );
+    assert!(
+        found[0].contains("  +7") || found[0].contains("  +8"),
+        "{changes}"
+    );
+    let worse = |a: &str, b: &str| ask(&path, &["compare", a, b, "--fail-on", "worse"]).0;
+    assert_eq!(worse("ssd-0,ssd-1,ssd-2", "hdd-0,hdd-1,hdd-2"), 4);
+    assert_eq!(worse("hdd-0,hdd-1,hdd-2", "ssd-0,ssd-1,ssd-2"), 0);
+    let both = ["--match", "hour", "--between", "5%"];
+    let (code, _, err) = ask(&path, &[&["compare", "hdd-0", "ssd-0"][..], &both].concat());
+    assert!(code != 0 && err.contains("cannot be used with"), "{err}");
+    for (arguments, why) in [
+        (&["hdd-0", "hdd-0"][..], "compared with itself"),
+        (&["--by", "shelf"], "has 0 values"),
+        (
+            &["--by", "disks=hdd,tape"],
+            "no baseline has the label disks=tape",
+        ),
+        (
+            &["day", "--before", "+7h..+8h", "--after", "+0s..+1h"],
+            "no windows in that time",
+        ),
+    ] {
+        let mut all = vec!["compare"];
+        all.extend(arguments);
+        let err = refused(&path, &all);
+        assert!(err.contains(why), "{arguments:?}: {err}");
+    }
+}

@@ -1,0 +1,150 @@
+//! Effects with their intervals, and the part of the variation that each explains.
+
+use crate::experiment::design::{Design, Word};
+use crate::experiment::lenth::{Lenth, lenth};
+use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
+use crate::multiple_comparisons::holm;
+
+/// How responses are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// As they are: effects add up.
+    Linear,
+    /// Their logarithms: effects are factors.
+    Logarithm,
+}
+
+/// One effect: half the difference between the high and the low level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effect {
+    /// Which.
+    pub word: Word,
+    /// The effect with its interval; without replicates the interval is the value.
+    pub effect: Interval,
+    /// Part of the variation of all responses, 0 to 1.
+    pub part: f64,
+    /// Sum of the responses with the signs of this effect, over the means of combinations (Jain's total).
+    pub total: f64,
+    /// Probability of an effect at least as large without any, corrected for the number of effects (Holm); `None` without replicates.
+    pub p: Option<f64>,
+    /// Beyond the simultaneous margin of error, where there are no replicates.
+    pub stands_out: bool,
+}
+
+/// An analysis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Analysis {
+    /// The mean response on its scale.
+    pub mean: Interval,
+    /// The sum of the means of combinations.
+    pub mean_total: f64,
+    /// Effects in standard order.
+    pub effects: Vec<Effect>,
+    /// Part of the variation that no effect explains.
+    pub error_part: f64,
+    /// Standard deviation of the responses of one combination; `None` without replicates.
+    pub deviation: Option<f64>,
+    /// Degrees of freedom of that.
+    pub dof: f64,
+    /// The noise of effects, where there are no replicates.
+    pub lenth: Option<Lenth>,
+    /// Residuals by combination and replicate, on the scale of the analysis.
+    pub residuals: Vec<Vec<f64>>,
+}
+
+/// Analyses a design: for each combination, in the order of the design, its responses (as many in each). `None` where a combination
+/// has no response, combinations have different numbers of them, or a logarithm does not exist.
+pub fn analyse(design: &Design, responses: &[Vec<f64>], scale: Scale) -> Option<Analysis> {
+    let r = responses.first()?.len();
+    let balanced = responses.len() == design.combinations.len() && r > 0;
+    if !balanced || responses.iter().any(|all| all.len() != r) {
+        return None;
+    }
+    let scaled = |v: &f64| match scale {
+        Scale::Linear => *v,
+        Scale::Logarithm => v.ln(),
+    };
+    let y: Vec<Vec<f64>> = responses
+        .iter()
+        .map(|all| all.iter().map(scaled).collect())
+        .collect();
+    if y.iter().flatten().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let mean_of = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    let means: Vec<f64> = y.iter().map(|all| mean_of(all)).collect();
+    let n = means.len() as f64;
+    let replicates = r as f64;
+    let residuals: Vec<Vec<f64>> = y
+        .iter()
+        .zip(&means)
+        .map(|(all, mean)| all.iter().map(|v| v - mean).collect())
+        .collect();
+    let error_square: f64 = residuals.iter().flatten().map(|e| e * e).sum();
+    let mean = mean_of(&means);
+    let total_square: f64 = y.iter().flatten().map(|v| (v - mean).powi(2)).sum();
+    let part = |square: f64| match total_square > 0.0 {
+        true => square / total_square,
+        false => 0.0,
+    };
+    let dof = n * (replicates - 1.0);
+    let deviation = (dof > 0.0).then(|| (error_square / dof).sqrt());
+    let error = deviation.map(|s| s / (n * replicates).sqrt());
+    let interval = |value: f64| {
+        let half = error.map_or(0.0, |e| students_t(CONFIDENCE, dof) * e);
+        Interval {
+            value,
+            low: value - half,
+            high: value + half,
+        }
+    };
+    let words = design.effects();
+    let totals: Vec<f64> = words
+        .iter()
+        .map(|word| {
+            let each = design.combinations.iter().zip(&means);
+            each.map(|(levels, mean)| word.sign(*levels) * mean).sum()
+        })
+        .collect();
+    let values: Vec<f64> = totals.iter().map(|t| t / n).collect();
+    let p = error.map(|e| {
+        let each = values.iter().map(|v| beyond(v / e, dof));
+        holm(&each.collect::<Vec<_>>())
+    });
+    let lenth = match deviation {
+        None => lenth(&values),
+        Some(_) => None,
+    };
+    let effects = words
+        .iter()
+        .enumerate()
+        .map(|(i, word)| Effect {
+            word: *word,
+            effect: interval(values[i]),
+            part: part(n * replicates * values[i] * values[i]),
+            total: totals[i],
+            p: p.as_ref().map(|p| p[i]),
+            stands_out: lenth.is_some_and(|l| values[i].abs() > l.simultaneous_margin),
+        })
+        .collect();
+    Some(Analysis {
+        mean: interval(mean),
+        mean_total: means.iter().sum(),
+        effects,
+        error_part: part(error_square),
+        deviation,
+        dof,
+        lenth,
+        residuals,
+    })
+}
+
+impl Analysis {
+    /// The smallest effect that four of five such experiments would find, on the scale of the analysis and before any correction.
+    pub fn smallest_found(&self, level: f64, power: f64) -> Option<f64> {
+        let n: f64 = self.residuals.iter().map(|r| r.len() as f64).sum();
+        let error = self.deviation? / n.sqrt();
+        let quantiles = students_t(1.0 - level, self.dof) + students_t(2.0 * power - 1.0, self.dof);
+        Some(quantiles * error)
+    }
+}

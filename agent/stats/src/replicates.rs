@@ -1,0 +1,167 @@
+//! Several recordings of one thing on each side: the recording is the unit.
+//!
+//! Windows say how much a recording varies within itself. They do not say how much two recordings of an unchanged server differ:
+//! placement on disks, caches and clients differ from run to run. Only recordings can tell (T. Kalibera and R. Jones, Rigorous
+//! benchmarking in reasonable time, ISMM 2013).
+
+use crate::batch_means::error_of_sum;
+use crate::change::{Change, MIN_P};
+use crate::estimate::Estimate;
+use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
+
+/// With fewer pairs nothing is said of their variation.
+const MIN_PAIRS: usize = 6;
+
+/// What replicates tell of one quantity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Replicated {
+    /// Geometric mean of the recordings before, with its 95 % interval.
+    pub before: Interval,
+    /// And after.
+    pub after: Interval,
+    /// After over before.
+    pub change: Change,
+    /// Variance of the logarithm within recordings, at their length: what longer recordings reduce.
+    pub within: f64,
+    /// Variance of the logarithm between recordings beyond that: what only more recordings reduce; 0 where none is seen.
+    pub between: f64,
+}
+
+impl Replicated {
+    /// Recordings on each side that find a change by this factor with this power, in a two-sided test at this level. `None` where a
+    /// histogram bucket hides such a change, or no reasonable number finds it.
+    pub fn recordings_to_find(
+        &self,
+        factor: f64,
+        min_effect: f64,
+        level: f64,
+        power: f64,
+    ) -> Option<f64> {
+        let effect = (factor / (1.0 + min_effect)).ln() - self.change.hidden;
+        if effect <= 0.0 {
+            return None;
+        }
+        let variance = self.within + self.between;
+        // Degrees of freedom grow with the number, and the number falls with them.
+        let mut n = 2.0f64;
+        while n < 1000.0 {
+            let dof = 2.0 * n - 2.0;
+            let quantiles = students_t(1.0 - level, dof) + students_t(2.0 * power - 1.0, dof);
+            if 2.0 * variance * (quantiles / effect).powi(2) <= n {
+                return Some(n);
+            }
+            n += 1.0;
+        }
+        None
+    }
+}
+
+/// Compares the recordings of two sides: Student's t on logarithms, with the variance of all groups pooled. `earlier` are groups of
+/// recordings that are not compared and differ by nothing within each group; they tell only of the variance. `None` where no
+/// group has two recordings, or a side has none.
+pub fn replicated(
+    before: &[Estimate],
+    after: &[Estimate],
+    earlier: &[Vec<Estimate>],
+    min_effect: f64,
+) -> Option<Replicated> {
+    let groups = [before, after]
+        .into_iter()
+        .chain(earlier.iter().map(Vec::as_slice));
+    let (mut squares, mut dof, mut within, mut all) = (0.0, 0.0, 0.0, 0.0f64);
+    for group in groups {
+        let (_, square) = mean_and_square(group);
+        squares += square;
+        dof += (group.len() as f64 - 1.0).max(0.0);
+        within += group.iter().map(|e| e.log_error().powi(2)).sum::<f64>();
+        all += group.len() as f64;
+    }
+    if dof < 1.0 || before.is_empty() || after.is_empty() {
+        return None;
+    }
+    let within = within / all;
+    // Recordings that agree better than their windows do agree by chance.
+    let variance = (squares / dof).max(within);
+    let side = |group: &[Estimate]| {
+        let (mean, _) = mean_and_square(group);
+        let hidden = hidden(group);
+        let half = students_t(CONFIDENCE, dof) * (variance / group.len() as f64).sqrt() + hidden;
+        Interval {
+            value: mean.exp(),
+            low: (mean - half).exp(),
+            high: (mean + half).exp(),
+        }
+    };
+    let (b, _) = mean_and_square(before);
+    let (a, _) = mean_and_square(after);
+    let error = (variance / before.len() as f64 + variance / after.len() as f64).sqrt();
+    let hidden = hidden(before) + hidden(after);
+    let half = students_t(CONFIDENCE, dof) * error + hidden;
+    let difference = a - b;
+    let excess = difference.abs() - min_effect.ln_1p() - hidden;
+    let p = match excess > 0.0 {
+        true => beyond(excess / error, dof).max(MIN_P),
+        false => 1.0,
+    };
+    Some(Replicated {
+        before: side(before),
+        after: side(after),
+        change: Change {
+            ratio: Interval {
+                value: difference.exp(),
+                low: (difference - half).exp(),
+                high: (difference + half).exp(),
+            },
+            p,
+            error,
+            dof,
+            hidden,
+        },
+        within,
+        between: (squares / dof - within).max(0.0),
+    })
+}
+
+/// The mean of the logarithms, and the sum of their squared deviations from it.
+fn mean_and_square(group: &[Estimate]) -> (f64, f64) {
+    let n = (group.len() as f64).max(1.0);
+    let mean = group.iter().map(|e| e.value.ln()).sum::<f64>() / n;
+    let square = group.iter().map(|e| (e.value.ln() - mean).powi(2)).sum();
+    (mean, square)
+}
+
+/// The uncertainty within buckets is the same in every recording: no number of them averages it out.
+fn hidden(group: &[Estimate]) -> f64 {
+    group.iter().map(Estimate::hidden).fold(0.0, f64::max)
+}
+
+/// Compares pairs: the differences of logarithms, after less before, in order of time. Also tells how many independent pairs would
+/// know as much. `None` for very few.
+pub fn paired(differences: &[f64], hidden: f64, min_effect: f64) -> Option<(Change, f64)> {
+    let n = differences.len() as f64;
+    if differences.len() < MIN_PAIRS {
+        return None;
+    }
+    let mean = differences.iter().sum::<f64>() / n;
+    let deviations: Vec<f64> = differences.iter().map(|d| d - mean).collect();
+    let sum = error_of_sum(&deviations);
+    let error = sum.error / n;
+    let half = students_t(CONFIDENCE, sum.dof) * error + hidden;
+    let excess = mean.abs() - min_effect.ln_1p() - hidden;
+    let p = match excess > 0.0 {
+        true => beyond(excess / error, sum.dof).max(MIN_P),
+        false => 1.0,
+    };
+    let change = Change {
+        ratio: Interval {
+            value: mean.exp(),
+            low: (mean - half).exp(),
+            high: (mean + half).exp(),
+        },
+        p,
+        error,
+        dof: sum.dof,
+        hidden,
+    };
+    Some((change, sum.stretches))
+}

@@ -1,0 +1,251 @@
+//! Designs and their analysis against the worked examples of the book, number by number, and against simulated experiments.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use nfscope_stats::experiment::{Analysis, Design, Scale, Word, analyse, half_normal, lenth};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand_distr::{Distribution, StandardNormal};
+
+fn single(values: &[f64]) -> Vec<Vec<f64>> {
+    values.iter().map(|v| vec![*v]).collect()
+}
+
+fn word(text: &str) -> Word {
+    Word::parse(text).unwrap()
+}
+
+fn effect(a: &Analysis, text: &str) -> f64 {
+    let found = a.effects.iter().find(|e| e.word == word(text));
+    found.unwrap().effect.value
+}
+
+fn part(a: &Analysis, text: &str) -> f64 {
+    let found = a.effects.iter().find(|e| e.word == word(text));
+    (found.unwrap().part * 1000.0).round() / 10.0
+}
+
+/// Jain, section 17.1: memory and cache sizes.
+#[test]
+fn two_factors_of_the_book() {
+    let design = Design::full(2).unwrap();
+    let a = analyse(&design, &single(&[15.0, 45.0, 25.0, 75.0]), Scale::Linear).unwrap();
+    assert_eq!(a.mean.value, 40.0);
+    assert_eq!(["A", "B", "AB"].map(|w| effect(&a, w)), [20.0, 10.0, 5.0]);
+    assert_eq!(["A", "B", "AB"].map(|w| part(&a, w)), [76.2, 19.0, 4.8]);
+}
+
+/// Jain, section 17.4: three factors.
+#[test]
+fn three_factors_of_the_book() {
+    let design = Design::full(3).unwrap();
+    let y = [14.0, 22.0, 10.0, 34.0, 46.0, 58.0, 50.0, 86.0];
+    let a = analyse(&design, &single(&y), Scale::Linear).unwrap();
+    assert_eq!(a.mean.value, 40.0);
+    let effects = ["A", "B", "C", "AB", "AC", "BC", "ABC"].map(|w| effect(&a, w));
+    assert_eq!(effects, [10.0, 5.0, 20.0, 5.0, 2.0, 3.0, 1.0]);
+    assert_eq!([part(&a, "A"), part(&a, "C")], [17.7, 70.9]);
+}
+
+/// Jain, section 18.1 to 18.4: two factors, three replicates.
+#[test]
+fn replicates_of_the_book() {
+    let design = Design::full(2).unwrap();
+    let y = vec![
+        vec![15.0, 18.0, 12.0],
+        vec![45.0, 48.0, 51.0],
+        vec![25.0, 28.0, 19.0],
+        vec![75.0, 75.0, 81.0],
+    ];
+    let a = analyse(&design, &y, Scale::Linear).unwrap();
+    assert_eq!(a.mean.value, 41.0);
+    assert_eq!(["A", "B", "AB"].map(|w| effect(&a, w)), [21.5, 9.5, 5.0]);
+    assert!(
+        (a.error_part * 100.0 - 1.45).abs() < 0.01,
+        "{}",
+        a.error_part
+    );
+    let squares: f64 = a.residuals.iter().flatten().map(|e| e * e).sum();
+    assert!((squares - 102.0).abs() < 1e-9);
+    assert!((a.deviation.unwrap() - 3.57).abs() < 0.01);
+    assert_eq!(a.dof, 8.0);
+    // The book takes t of 90 %; with 2.306 for 95 % and 1.03 for the error of an effect.
+    let i = a.effects[0].effect;
+    assert!((i.value - i.low - 2.306 * 1.0308).abs() < 0.01, "{i:?}");
+}
+
+/// Jain, section 19.1: seven factors in eight runs. D = AB, E = AC, F = BC, G = ABC.
+#[test]
+fn the_fraction_of_the_book() {
+    let design = Design::fraction(7, 8).unwrap();
+    let y = [20.0, 35.0, 7.0, 42.0, 36.0, 50.0, 45.0, 82.0];
+    let a = analyse(&design, &single(&y), Scale::Linear).unwrap();
+    assert_eq!(a.mean_total, 317.0);
+    let totals: Vec<f64> = a.effects.iter().map(|e| e.total).collect();
+    assert_eq!(totals, [101.0, 35.0, 109.0, 43.0, 1.0, 47.0, 3.0]);
+    assert_eq!(a.effects.len(), 7);
+    let parts: Vec<f64> = a
+        .effects
+        .iter()
+        .map(|e| (e.part * 1e4).round() / 100.0)
+        .collect();
+    assert_eq!(parts, [37.26, 4.47, 43.40, 6.75, 0.0, 8.07, 0.03]);
+    assert_eq!(design.resolution(), Some(3));
+    assert!(design.aliases(word("A"), 2).contains(&word("BD")));
+}
+
+#[test]
+fn fractions_know_what_they_cannot_tell_apart() {
+    for (factors, runs, resolution) in [
+        (3, 4, 3),
+        (4, 8, 4),
+        (5, 16, 5),
+        (5, 8, 3),
+        (6, 32, 6),
+        (6, 16, 4),
+        (6, 8, 3),
+        (7, 64, 7),
+        (7, 32, 4),
+        (7, 16, 4),
+        (7, 8, 3),
+    ] {
+        let d = Design::fraction(factors, runs).unwrap();
+        assert_eq!(d.resolution(), Some(resolution), "{factors} in {runs}");
+        assert_eq!(d.combinations.len(), runs);
+        assert_eq!(d.effects().len(), runs - 1);
+        // Every column is balanced, and any two are orthogonal.
+        let effects = d.effects();
+        for (i, a) in effects.iter().enumerate() {
+            let sum = |w: Word| d.combinations.iter().map(|l| w.sign(*l)).sum::<f64>();
+            assert_eq!(sum(*a), 0.0);
+            for b in &effects[..i] {
+                assert_eq!(sum(a.times(*b)), 0.0);
+            }
+        }
+        for w in &d.defining {
+            assert!(d.combinations.iter().all(|l| w.sign(*l) == 1.0), "{w}");
+        }
+    }
+    let d = Design::fraction(4, 8).unwrap();
+    assert_eq!(d.aliases(word("AB"), 2), [word("CD")]);
+    assert_eq!(d.aliases(word("A"), 2), []);
+    // Folded over, main effects of a design of resolution III are clear of interactions of two.
+    let folded = Design::fraction(7, 8).unwrap().folded();
+    assert_eq!(
+        (folded.combinations.len(), folded.resolution()),
+        (16, Some(4))
+    );
+    assert_eq!(folded.aliases(word("A"), 2), []);
+    assert!(Design::fraction(4, 4).is_err());
+    assert!(Design::generated(3, &[(2, word("C"))]).is_err());
+    assert!(Design::generated(3, &[(2, word("A"))]).is_err());
+    assert_eq!(
+        Design::generated(3, &[(2, word("AB"))]),
+        Design::fraction(3, 4)
+    );
+    // Blocks of all combinations, in an order that the seed keeps.
+    let runs = Design::full(3).unwrap().runs(3, 7);
+    assert_eq!(runs, Design::full(3).unwrap().runs(3, 7));
+    assert_ne!(runs, Design::full(3).unwrap().runs(3, 8));
+    for block in runs.chunks(8) {
+        let mut levels: Vec<u8> = block.iter().map(|r| r.levels).collect();
+        assert!(block.iter().all(|r| r.block == block[0].block));
+        levels.sort_unstable();
+        assert_eq!(levels, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+}
+
+/// Simulated 2^3 designs with three replicates: intervals hold, and nothing is found where there is nothing.
+#[test]
+fn intervals_of_effects_hold() {
+    let mut random = SmallRng::seed_from_u64(40);
+    let design = Design::full(3).unwrap();
+    let truth = [0.3, 0.0, -0.2, 0.1, 0.0, 0.0, 0.0];
+    let experiments = 4000;
+    let (mut held, mut wrong) = (0u32, 0u32);
+    for i in 0..2 * experiments {
+        let with = if i % 2 == 0 { 1.0 } else { 0.0 };
+        let words = design.effects();
+        let y: Vec<Vec<f64>> = design
+            .combinations
+            .iter()
+            .map(|levels| {
+                let sum: f64 = words
+                    .iter()
+                    .zip(truth)
+                    .map(|(w, t)| with * t * w.sign(*levels))
+                    .sum();
+                (0..3)
+                    .map(|_| {
+                        let e: f64 = StandardNormal.sample(&mut random);
+                        (sum + 0.2 * e).exp()
+                    })
+                    .collect()
+            })
+            .collect();
+        let a = analyse(&design, &y, Scale::Logarithm).unwrap();
+        if with > 0.0 {
+            for (e, t) in a.effects.iter().zip(truth) {
+                held += u32::from(e.effect.low <= t && t <= e.effect.high);
+            }
+        } else {
+            wrong += u32::from(a.effects.iter().any(|e| e.p.unwrap() <= 0.05));
+        }
+    }
+    let held = f64::from(held) / f64::from(7 * experiments);
+    let wrong = f64::from(wrong) / f64::from(experiments);
+    println!(
+        "4,000 designs 2^3 of 3 replicates: {held:.4} of intervals hold; without effects something is found in {wrong:.4}"
+    );
+    assert!((0.94..=0.965).contains(&held), "{held}");
+    assert!(wrong <= 0.05, "{wrong}");
+}
+
+/// Without replicates: Lenth's margins by hand, and effects that stand out are hardly ever noise.
+#[test]
+fn unreplicated_effects_are_held_against_their_own_noise() {
+    let effects = [10.0, 5.0, 20.0, 5.0, 2.0, 3.0, 1.0];
+    let l = lenth(&effects).unwrap();
+    // 1.5 times the median 5 is 7.5; below 18.75 the median of the rest is 4.
+    assert_eq!(l.error, 6.0);
+    // t(0.975) of 7/3 degrees of freedom is 3.764.
+    assert!((l.margin / 6.0 - 3.764).abs() < 0.01, "{}", l.margin / 6.0);
+    assert_eq!(lenth(&effects[..2]), None);
+    // A sixth, a half and five sixths of a half-normal distribution.
+    for (is, wanted) in half_normal(3).iter().zip([0.210, 0.674, 1.383]) {
+        assert!((is - wanted).abs() < 1e-3, "{is} for {wanted}");
+    }
+    let mut random = SmallRng::seed_from_u64(41);
+    let design = Design::full(4).unwrap();
+    let (mut wrong, mut found, all) = (0, 0, 2000);
+    for _ in 0..all {
+        let noise: Vec<f64> = (0..16)
+            .map(|_| StandardNormal.sample(&mut random))
+            .collect();
+        let a = analyse(&design, &single(&noise), Scale::Linear).unwrap();
+        assert!(a.effects.iter().all(|e| e.p.is_none()));
+        wrong += i32::from(a.effects.iter().any(|e| e.stands_out));
+        let y: Vec<f64> = design
+            .combinations
+            .iter()
+            .zip(&noise)
+            .map(|(l, e)| 3.0 * word("A").sign(*l) + e)
+            .collect();
+        let a = analyse(&design, &single(&y), Scale::Linear).unwrap();
+        found += i32::from(a.effects[0].stands_out);
+    }
+    println!(
+        "of {all} designs 2^4 without replicates something stands out of noise in {wrong}, an effect of 3 in {found}"
+    );
+    assert!(wrong * 20 <= all && found * 10 >= all * 9);
+}
+
+#[test]
+fn what_is_not_whole_is_not_analysed() {
+    let design = Design::full(2).unwrap();
+    let mut y = single(&[1.0, 2.0, 3.0, 4.0]);
+    y[3].clear();
+    assert_eq!(analyse(&design, &y, Scale::Linear), None);
+    y[3] = vec![0.0];
+    assert_eq!(analyse(&design, &y, Scale::Logarithm), None);
+    assert_eq!(analyse(&design, &y[..3], Scale::Linear), None);
+}
