@@ -122,12 +122,14 @@ impl Server {
             place,
         };
         let Some(tls) = &web.tls else {
-            return self.requests(stream, &peer).await;
+            // In boxes: a connection that has sent nothing needs no room for what comes then.
+            return Box::pin(self.requests(stream, &peer)).await;
         };
-        if let Ok(Ok(stream)) = timeout(HEADER_TIME, tls.acceptor.accept(stream)).await
+        let accepted = Box::pin(timeout(HEADER_TIME, tls.acceptor.accept(stream))).await;
+        if let Ok(Ok(stream)) = accepted
             && tls.admits(stream.get_ref().1.peer_certificates())
         {
-            self.requests(stream, &peer).await;
+            Box::pin(self.requests(stream, &peer)).await;
         }
     }
 
