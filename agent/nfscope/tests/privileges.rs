@@ -36,6 +36,8 @@ fn main() -> ExitCode {
         caps::Capability::CAP_SYS_ADMIN,
     );
     if matches!(sys_admin, Ok(true)) {
+        what_sighup_could_not_read_fails_at_the_start();
+        println!("test what_sighup_could_not_read_fails_at_the_start ... ok");
         every_thread_drops_its_capabilities();
         println!("test every_thread_drops_its_capabilities ... ok");
         where_maps_need_it_cap_bpf_stays();
@@ -145,7 +147,7 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     kill(&child, libc::SIGHUP);
     until(&[
         "SIGHUP: now [limits] clients = 5\n",
-        "SIGHUP: [limits] pairs = 64 takes a restart of the agent\n",
+        "SIGHUP: [limits] pairs = 64 takes effect after a restart of the agent\n",
         "series for 5 clients and 100 exports\n",
     ]);
     std::fs::write(&file, "[limits]\nclients = 5\npears = 64\n").unwrap();
@@ -161,21 +163,32 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     std::fs::write(&file, key).unwrap();
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
     kill(&child, libc::SIGHUP);
-    until(&["SIGHUP: now [web] config_file = "]);
+    until(&[
+        "SIGHUP: passwords are sent without encryption",
+        "SIGHUP: now [web] config_file = ",
+    ]);
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    let wrong = "Authorization: Basic YWxpY2U6Z3Vlc3M=\r\n";
+    assert!(get(page, "/-/healthy", wrong).starts_with("HTTP/1.1 401 "));
+    until(&["a password from 127.0.0.1 was refused\n"]);
     std::fs::write(&web, "basic_auth_user: {}").unwrap();
     kill(&child, libc::SIGHUP);
     until(&["the old settings stay in effect: web configuration "]);
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
     std::fs::write(&web, "").unwrap();
     kill(&child, libc::SIGHUP);
-    until(&[".yml is read again\n", "SIGHUP: no setting has changed\n"]);
+    until(&[".yml: the file is empty; write {} for no TLS and no passwords\n"]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    std::fs::write(&web, "{}").unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&[
+        ".yml is read again\n",
+        "SIGHUP: everybody who can connect may read now\n",
+        "SIGHUP: no setting has changed\n",
+    ]);
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
-    std::fs::write(
-        &file,
-        "[limits]\nclients = 5\n[log]\nlevel = \"debug\"\nformat = \"json\"\n",
-    )
-    .unwrap();
+    let debug = "[limits]\nclients = 5\n[log]\nlevel = \"debug\"\nformat = \"json\"\n";
+    std::fs::write(&file, debug).unwrap();
     kill(&child, libc::SIGHUP);
     until(&[
         "SIGHUP: now [log] level = \"debug\"",
@@ -183,6 +196,14 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     ]);
     get(page, "/-/healthy?x", "");
     until(&["\"level\":\"debug\",\"msg\":\"127.0.0.1 GET /-/healthy?x 200\"}\n"]);
+    let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let tls = serde_json::json!({"cert": own.cert.pem(), "key": own.signing_key.serialize_pem()});
+    std::fs::write(&web, format!("{{tls_server_config: {tls}}}")).unwrap();
+    std::fs::write(&file, format!("{debug}[web]\nconfig_file = {web:?}\n")).unwrap();
+    kill(&child, libc::SIGHUP);
+    until(&["SIGHUP: now [web] config_file = "]);
+    get(page, "/-/healthy", "");
+    until(&["\"level\":\"debug\",\"msg\":\"127.0.0.1 TLS: "]);
     std::fs::remove_file(&file).unwrap();
     std::fs::remove_file(&web).unwrap();
     stop(child, libc::SIGTERM);
@@ -228,6 +249,29 @@ fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
     let out = command("socket").output().unwrap();
     let text = String::from_utf8_lossy(&out.stderr);
     assert!(text.contains("systemd has handed over no socket"), "{text}");
+}
+
+/// Root reads every file until it has dropped its capabilities.
+fn what_sighup_could_not_read_fails_at_the_start() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let dir = tempfile::tempdir().unwrap();
+    let (file, web) = (dir.path().join("a.toml"), dir.path().join("web.yml"));
+    std::fs::write(&file, format!("[web]\nconfig_file = {web:?}\n")).unwrap();
+    std::fs::write(&web, "{}").unwrap();
+    for secret in [&web, &file] {
+        std::fs::set_permissions(secret, PermissionsExt::from_mode(0o600)).unwrap();
+        chown(secret, Some(65_534), Some(65_534)).unwrap();
+        let out = command("keep").env(FILE, &file).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{text}");
+        assert!(
+            text.contains("without capabilities, which the agent has dropped"),
+            "{text}"
+        );
+        assert!(text.contains(secret.to_str().unwrap()), "{text}");
+        assert!(!text.contains("serving "), "{text}");
+        chown(secret, Some(0), Some(0)).unwrap();
+    }
 }
 
 fn every_thread_drops_its_capabilities() {

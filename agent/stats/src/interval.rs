@@ -38,5 +38,9 @@ pub(crate) fn students_t(confidence: f64, dof: f64) -> f64 {
 
 /// Probability that a variable with Student's t distribution is further from 0 than this.
 pub(crate) fn beyond(t: f64, dof: f64) -> f64 {
+    // Nothing over nothing: nothing differs.
+    if t.is_nan() {
+        return 1.0;
+    }
     StudentsT::new(0.0, 1.0, dof).map_or(1.0, |d| 2.0 * d.sf(t.abs()))
 }

@@ -68,7 +68,11 @@ pub fn scalability(loads: &[Load]) -> Option<Scalability> {
     let (max_rate, peak) = if coherency > 0.0 && one > contention {
         let peak = ((one - contention) / coherency).sqrt();
         let time = one + contention * (peak - 1.0) + coherency * peak * (peak - 1.0);
-        (Some(peak / time), Some(peak))
+        // A peak below one request, or a time below none, is no server.
+        match peak >= 1.0 && time > 0.0 {
+            true => (Some(peak / time), Some(peak)),
+            false => (None, None),
+        }
     } else if contention > 0.0 {
         (Some(1.0 / contention), None)
     } else {

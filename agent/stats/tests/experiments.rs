@@ -28,7 +28,13 @@ fn part(a: &Analysis, text: &str) -> f64 {
 #[test]
 fn two_factors_of_the_book() {
     let design = Design::full(2).unwrap();
-    let a = analyse(&design, &single(&[15.0, 45.0, 25.0, 75.0]), Scale::Linear).unwrap();
+    let a = analyse(
+        &design,
+        &single(&[15.0, 45.0, 25.0, 75.0]),
+        Scale::Linear,
+        0.0,
+    )
+    .unwrap();
     assert_eq!(a.mean.value, 40.0);
     assert_eq!(["A", "B", "AB"].map(|w| effect(&a, w)), [20.0, 10.0, 5.0]);
     assert_eq!(["A", "B", "AB"].map(|w| part(&a, w)), [76.2, 19.0, 4.8]);
@@ -39,7 +45,7 @@ fn two_factors_of_the_book() {
 fn three_factors_of_the_book() {
     let design = Design::full(3).unwrap();
     let y = [14.0, 22.0, 10.0, 34.0, 46.0, 58.0, 50.0, 86.0];
-    let a = analyse(&design, &single(&y), Scale::Linear).unwrap();
+    let a = analyse(&design, &single(&y), Scale::Linear, 0.0).unwrap();
     assert_eq!(a.mean.value, 40.0);
     let effects = ["A", "B", "C", "AB", "AC", "BC", "ABC"].map(|w| effect(&a, w));
     assert_eq!(effects, [10.0, 5.0, 20.0, 5.0, 2.0, 3.0, 1.0]);
@@ -56,7 +62,7 @@ fn replicates_of_the_book() {
         vec![25.0, 28.0, 19.0],
         vec![75.0, 75.0, 81.0],
     ];
-    let a = analyse(&design, &y, Scale::Linear).unwrap();
+    let a = analyse(&design, &y, Scale::Linear, 0.0).unwrap();
     assert_eq!(a.mean.value, 41.0);
     assert_eq!(["A", "B", "AB"].map(|w| effect(&a, w)), [21.5, 9.5, 5.0]);
     assert!(
@@ -78,7 +84,7 @@ fn replicates_of_the_book() {
 fn the_fraction_of_the_book() {
     let design = Design::fraction(7, 8).unwrap();
     let y = [20.0, 35.0, 7.0, 42.0, 36.0, 50.0, 45.0, 82.0];
-    let a = analyse(&design, &single(&y), Scale::Linear).unwrap();
+    let a = analyse(&design, &single(&y), Scale::Linear, 0.0).unwrap();
     assert_eq!(a.mean_total, 317.0);
     let totals: Vec<f64> = a.effects.iter().map(|e| e.total).collect();
     assert_eq!(totals, [101.0, 35.0, 109.0, 43.0, 1.0, 47.0, 3.0]);
@@ -182,7 +188,7 @@ fn intervals_of_effects_hold() {
                     .collect()
             })
             .collect();
-        let a = analyse(&design, &y, Scale::Logarithm).unwrap();
+        let a = analyse(&design, &y, Scale::Logarithm, 0.0).unwrap();
         if with > 0.0 {
             for (e, t) in a.effects.iter().zip(truth) {
                 held += u32::from(e.effect.low <= t && t <= e.effect.high);
@@ -221,7 +227,7 @@ fn unreplicated_effects_are_held_against_their_own_noise() {
         let noise: Vec<f64> = (0..16)
             .map(|_| StandardNormal.sample(&mut random))
             .collect();
-        let a = analyse(&design, &single(&noise), Scale::Linear).unwrap();
+        let a = analyse(&design, &single(&noise), Scale::Linear, 0.0).unwrap();
         assert!(a.effects.iter().all(|e| e.p.is_none()));
         wrong += i32::from(a.effects.iter().any(|e| e.stands_out));
         let y: Vec<f64> = design
@@ -230,7 +236,7 @@ fn unreplicated_effects_are_held_against_their_own_noise() {
             .zip(&noise)
             .map(|(l, e)| 3.0 * word("A").sign(*l) + e)
             .collect();
-        let a = analyse(&design, &single(&y), Scale::Linear).unwrap();
+        let a = analyse(&design, &single(&y), Scale::Linear, 0.0).unwrap();
         found += i32::from(a.effects[0].stands_out);
     }
     println!(
@@ -239,13 +245,40 @@ fn unreplicated_effects_are_held_against_their_own_noise() {
     assert!(wrong * 20 <= all && found * 10 >= all * 9);
 }
 
+/// Runs whose quantile lies in one bucket of a histogram have the same value, and what its width hides is no effect.
+#[test]
+fn what_a_bucket_hides_is_no_effect() {
+    let design = Design::full(2).unwrap();
+    let same = vec![vec![8.49e-3; 3]; 4];
+    let a = analyse(&design, &same, Scale::Logarithm, 0.06).unwrap();
+    assert!(a.effects.iter().all(|e| e.p == Some(1.0)), "{a:?}");
+    let a = analyse(&design, &single(&[8.49e-3; 4]), Scale::Logarithm, 0.0).unwrap();
+    assert!(a.effects.iter().all(|e| !e.stands_out), "{a:?}");
+    // One level is a bucket further.
+    let y = |factor: f64| -> Vec<Vec<f64>> {
+        let each = design.combinations.iter();
+        each.map(|l| vec![factor.powf(word("A").sign(*l) / 2.0); 3])
+            .collect()
+    };
+    for (factor, hidden, found) in [(1.12, 0.06, false), (2.0, 0.06, true), (1.12, 0.0, true)] {
+        let a = analyse(&design, &y(factor), Scale::Logarithm, hidden).unwrap();
+        assert_eq!(
+            a.effects[0].p < Some(0.05),
+            found,
+            "{factor} {hidden}: {a:?}"
+        );
+        let shown = a.effects[0].effect;
+        assert!(shown.high - shown.low >= 2.0 * hidden);
+    }
+}
+
 #[test]
 fn what_is_not_whole_is_not_analysed() {
     let design = Design::full(2).unwrap();
     let mut y = single(&[1.0, 2.0, 3.0, 4.0]);
     y[3].clear();
-    assert_eq!(analyse(&design, &y, Scale::Linear), None);
+    assert_eq!(analyse(&design, &y, Scale::Linear, 0.0), None);
     y[3] = vec![0.0];
-    assert_eq!(analyse(&design, &y, Scale::Logarithm), None);
-    assert_eq!(analyse(&design, &y[..3], Scale::Linear), None);
+    assert_eq!(analyse(&design, &y, Scale::Logarithm, 0.0), None);
+    assert_eq!(analyse(&design, &y[..3], Scale::Linear, 0.0), None);
 }

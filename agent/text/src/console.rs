@@ -1,6 +1,8 @@
 //! Words for whoever watches, beside what a command prints.
 
 use crate::timestamp::date;
+use serde::Serialize;
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::SystemTime;
@@ -49,10 +51,36 @@ pub fn configure(least: Level, json: bool) {
     JSON.store(json, Ordering::Relaxed);
 }
 
-/// Text without control characters, but for the ends of lines: names and labels come from other machines, and must not steer the
+/// True of what steers a terminal: control characters, and those that turn the direction of the text after them.
+pub fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text without what [`steers`], but for the ends of lines: names and labels come from other machines, and must not steer the
 /// terminal.
 pub fn plain(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && c != '\n', "?")
+    text.replace(|c: char| steers(c) && c != '\n', "?")
+}
+
+/// A value as one line of JSON that steers no terminal, with the end of the line.
+///
+/// # Errors
+/// When the value cannot be JSON.
+pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(escaped(&serde_json::to_string(value)?) + "\n")
+}
+
+/// JSON without spaces, in which only strings can have characters that steer: there each has an escape that means the same.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if steers(c) {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// One line on stderr, for a terminal or the journal. That it is closed is no reason to stop measuring, and `eprintln!` would
@@ -73,7 +101,8 @@ fn format(level: Level, line: &str, at: Option<SystemTime>) -> String {
             let mut out = String::from("{");
             for (name, value) in fields.into_iter().chain([("msg", line.to_owned())]) {
                 let comma = if out.len() > 1 { "," } else { "" };
-                out += &format!("{comma}\"{name}\":{}", serde_json::Value::String(value));
+                let value = serde_json::Value::String(value).to_string();
+                out += &format!("{comma}\"{name}\":{}", escaped(&value));
             }
             out + "}\n"
         }
@@ -122,6 +151,27 @@ mod tests {
             format(Level::Warn, "a \"b\"\n", Some(at)),
             "{\"time\":\"1970-01-01T00:00:01.500000Z\",\"level\":\"warn\",\"msg\":\"a \\\"b\\\"\\n\"}\n"
         );
+    }
+
+    /// What a terminal may take for commands, and what it shows.
+    const HOSTILE: &str = "a\u{1b}[2J\u{7f}\u{9b}31m\u{202e}b\u{2066}\u{2069}ä\u{2028}\t\n";
+
+    #[test]
+    fn text_steers_no_terminal() {
+        assert_eq!(plain(HOSTILE), "a?[2J??31m?b??ä\u{2028}?\n");
+        assert_eq!(plain("one\ntwo"), "one\ntwo");
+    }
+
+    #[test]
+    fn json_steers_no_terminal_and_says_the_same() {
+        let value = serde_json::json!({ HOSTILE: [HOSTILE, 1.5, null] });
+        let line = json(&value).unwrap();
+        assert_eq!(line.find(steers), Some(line.len() - 1), "{line:?}");
+        assert!(line.contains("\\u007f\\u009b31m\\u202eb"), "{line}");
+        let back: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(back, value);
+        let logged = format(Level::Warn, HOSTILE, Some(SystemTime::UNIX_EPOCH));
+        assert_eq!(logged.find(steers), Some(logged.len() - 1), "{logged:?}");
     }
 
     #[test]

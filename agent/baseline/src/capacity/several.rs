@@ -94,9 +94,11 @@ pub fn several(all: &[SeriesSet]) -> Option<Loads> {
     let loads: Vec<Load> = points.iter().map(|p| p.load).collect();
     let law = scalability(&loads);
     let by_resource = bottleneck.first().map(|r| (r.max_rate, Law::Bottleneck));
+    let highest = points.iter().map(|p| p.load.rate).fold(0.0, f64::max);
+    // What was measured is no smaller than what a law allows.
     let by_law = law
         .and_then(|s| s.max_rate)
-        .map(|max| (max, Law::Scalability));
+        .map(|max| (max.max(highest), Law::Scalability));
     let limit = by_resource
         .into_iter()
         .chain(by_law)
@@ -110,7 +112,6 @@ pub fn several(all: &[SeriesSet]) -> Option<Loads> {
             "the Universal Scalability Law needs {MIN_LOADS} recordings under loads that differ by half or more"
         ));
     }
-    let highest = points.iter().map(|p| p.load.rate).fold(0.0, f64::max);
     if limit.is_some_and(|(max, _)| max > FAR * highest) {
         caveats.push(format!(
             "the limit is more than {FAR:.0} times the highest rate that was recorded: record under more load"

@@ -57,8 +57,24 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
                  {round}s"
             ))
         }
-        Some(_) => None,
+        Some(by) => {
+            let round = by.round();
+            Some(format!(
+                "the {round}s of a side are averaged hour by hour: how much two {round}s of an unchanged server differ is not in the \
+                 intervals"
+            ))
+        }
     };
+    for (name, side) in [("before", sides.before), ("after", sides.after)] {
+        if let Some((a, b)) = times::overlapping(side) {
+            all.push(Caveat {
+                kind: "replicates_overlap",
+                text: format!(
+                    "{name}: {a} and {b} overlap in time, or are the same data: they count as two recordings, and tell no more than one"
+                ),
+            });
+        }
+    }
     if let Some(text) = one_each.filter(|_| rows.iter().any(|r| r.p.is_some())) {
         let kind = "replicates";
         all.push(Caveat { kind, text });

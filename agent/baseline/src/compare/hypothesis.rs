@@ -202,11 +202,12 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
     for group in sides.earlier {
         let (this, more) = rest.split_at(group.len());
         rest = more;
-        let group: Option<Vec<Estimate>> = match is_count(&of.quantity) {
-            true => this.iter().map(|e| e.at_least_half().cloned()).collect(),
-            false => estimates(this),
-        };
-        earlier.extend(group.filter(|group| group.len() > 1));
+        // Those that have it tell how much recordings differ.
+        let known = this.iter().filter_map(|e| match is_count(&of.quantity) {
+            true => e.at_least_half().cloned(),
+            false => e.estimate().cloned(),
+        });
+        earlier.extend(Some(known.collect::<Vec<_>>()).filter(|group| group.len() > 1));
     }
     let replicates = options.matching.is_none() && sides.has_replicates();
     let several = replicates || before.len() + after.len() > 2;
@@ -351,6 +352,10 @@ fn test(
     }
     if let Some(test) = replicated(row, before, after, earlier, options) {
         return Some(test);
+    }
+    if sides.has_replicates() {
+        row.why = Some("too few recordings have it to tell how much recordings differ".into());
+        return None;
     }
     let (b, a) = (&before[0], &after[0]);
     let change = stats::change(b, a, options.min_effect, options.between.unwrap_or(0.0));

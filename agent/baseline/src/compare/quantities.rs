@@ -169,10 +169,16 @@ fn phases_of(all: &[&SeriesSet], times: &Times, version: &str, op: &str) -> Vec<
     for (i, phase) in phase::OF_OP.into_iter().enumerate() {
         let mut shares = splits.iter().flatten().filter_map(|s| s.share(i));
         if shares.any(|share| share >= MIN_PHASE_SHARE) {
-            rows.push(ratios(Quantity::Phase { phase }, all, |at, _| {
+            let mut row = ratios(Quantity::Phase { phase }, all, |at, _| {
                 let split = splits[at].as_ref()?;
                 Some((split.seconds[i].clone()?, split.counts.clone()))
-            }));
+            });
+            for (windows, split) in row.windows.iter_mut().zip(&splits) {
+                if let Some(split) = split.as_ref().filter(|_| !windows.is_empty()) {
+                    *windows = split.at_their_times(windows);
+                }
+            }
+            rows.push(row);
         }
     }
     rows
@@ -184,6 +190,8 @@ struct Split {
     seconds: [Option<Vec<f64>>; phase::OPS],
     counts: Vec<f64>,
     sums: Vec<f64>,
+    /// Of all windows: whether phases were measured.
+    measured: Vec<bool>,
 }
 
 impl Split {
@@ -200,7 +208,18 @@ impl Split {
             }),
             counts: of(&times.counts),
             sums: of(&times.sums),
+            measured: split.clone(),
         }
+    }
+
+    /// One value for each window of the recording: not a number where phases were not measured.
+    fn at_their_times(&self, values: &[f64]) -> Vec<f64> {
+        let mut values = values.iter();
+        let each = self.measured.iter().map(|m| match m {
+            true => values.next().copied().unwrap_or(f64::NAN),
+            false => f64::NAN,
+        });
+        each.collect()
     }
 
     /// A rare phase has no series before it first occurs. What occurred in another recording alone did not occur here.

@@ -35,6 +35,18 @@ pub(super) fn is_reversed(sides: &Sides) -> bool {
     first > last
 }
 
+/// The first two recordings of one side that are of the same time on the same host, by name.
+pub(super) fn overlapping(side: &[SeriesSet]) -> Option<(&str, &str)> {
+    let both = |a: &SeriesSet, b: &SeriesSet| {
+        let ((from_a, to_a), (from_b, to_b)) = (span(a), span(b));
+        a.metadata.host == b.metadata.host && from_a < to_b && from_b < to_a
+    };
+    side.iter().enumerate().find_map(|(i, a)| {
+        let b = side[..i].iter().find(|b| both(a, b))?;
+        Some((b.metadata.name.as_str(), a.metadata.name.as_str()))
+    })
+}
+
 pub(super) fn find(
     before: &SeriesSet,
     after: &SeriesSet,

@@ -14,6 +14,8 @@ const FAILURES: f64 = 0.01;
 pub struct RunData {
     /// The response.
     pub response: f64,
+    /// How far it may be off within the bucket of a histogram, as a part of it; repetitions do not show that.
+    pub hidden: f64,
     /// Operations per second.
     pub rate: f64,
     /// Share of operations that failed.
@@ -105,7 +107,11 @@ pub fn analyse(
             y[place].push(of.response);
         }
     }
-    let a = stats::analyse(&design, &y, scale)
+    let hidden = data.iter().map(|d| match scale {
+        Scale::Linear => d.hidden * d.response,
+        Scale::Logarithm => d.hidden.ln_1p(),
+    });
+    let a = stats::analyse(&design, &y, scale, hidden.fold(0.0, f64::max))
         .ok_or("a run has no response, or one without a logarithm")?;
     let logarithm = scale == Scale::Logarithm;
     // From half the difference of logarithms to the ratio of levels.
@@ -194,6 +200,14 @@ fn caveats(a: &Analysis, residuals: &[f64], data: &[RunData]) -> Vec<String> {
             "the load differs between runs: {low:.1} to {high:.1} operations per second"
         ));
     }
+    let hidden = data.iter().map(|d| d.hidden).fold(0.0, f64::max);
+    if hidden > 0.0 {
+        all.push(format!(
+            "the response is known to {:.1} % only, the half of a bucket of its histogram, which no repetition narrows: smaller effects \
+             cannot be seen. A mean has no such limit",
+            hidden * 100.0
+        ));
+    }
     let failed = data.iter().filter(|d| d.failed > FAILURES).count();
     if failed > 0 {
         all.push(format!(
@@ -212,8 +226,9 @@ fn caveats(a: &Analysis, residuals: &[f64], data: &[RunData]) -> Vec<String> {
             xx += x * x;
             yy += r * r;
         }
+        // Without residuals there is nothing to follow.
         let r = xy / (xx * yy).sqrt();
-        if r.abs() > 2.6 / n.sqrt() {
+        if r.is_finite() && r.abs() > 2.6 / n.sqrt() {
             all.push(format!(
                 "residuals follow the order of the runs (correlation {r:.2}): something else changed meanwhile"
             ));

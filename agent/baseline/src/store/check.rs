@@ -22,6 +22,8 @@ impl Store {
     /// # Errors
     /// When the file itself is damaged, or no baseline has a name.
     pub fn check(&self, names: &[String]) -> Result<Vec<Checked>, Error> {
+        // All of one moment: a recording in progress goes on meanwhile.
+        let _moment = self.db.unchecked_transaction().map_err(self.wrong())?;
         match first_fault(&self.db).map_err(self.wrong())?.as_str() {
             "ok" => {}
             why => return Err(self.damaged(why.lines().next().unwrap_or_default())),

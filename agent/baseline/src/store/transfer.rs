@@ -110,6 +110,8 @@ impl Store {
         let path = self.path.clone();
         let wrong = |e: rusqlite::Error| Error::sqlite(&path, &e);
         let t = self.db.transaction().map_err(wrong)?;
+        // Series and windows of one moment: a recording in progress goes on meanwhile.
+        let _moment = from.db.unchecked_transaction().map_err(from.wrong())?;
         for (entry, name) in all {
             let metadata = Metadata {
                 name: name.clone(),

@@ -117,9 +117,9 @@ A plan file:
   seed = 7                  # foldover = true
 
   [run]
-  load = \"ssh client fio job.fio\"   # runs from before the warm-up to the end
+  load = \"ssh -tt client fio job.fio\"   # from before the warm-up to the end
   warmup = \"30s\"
-  record = \"10m\"                    # in windows of interval = \"10s\"
+  record = \"10m\"            # in windows of interval = \"10s\", 10 or more
 
   [[factor]]
   name = \"log\"
@@ -131,10 +131,14 @@ A plan file:
   high.verify = \"zpool status tank | grep -q log0\"
 
 Each command is run by sh, with NFSCOPE_RUN and NFSCOPE_LEVELS in its
-environment. Each run sets all factors, in the order of the file, and verifies
-all of them before and after the recording. A run whose set or verify fails, or
-whose load ends early, has failed: it has no baseline, and the others go on.
-Called again, the command makes the runs that have no baseline yet.";
+environment. Nobody answers it: it has no terminal, and its stdin is /dev/null.
+Use sudo -n and ssh -o BatchMode=yes. The load must end when its local process
+ends; over ssh it needs -tt for that.
+
+Each run sets all factors, in the order of the file, and verifies all of them
+before and after the recording. A run whose set or verify fails, or whose load
+ends early, has failed: it has no baseline, and the others go on. Called again,
+the command makes the runs that have no baseline yet.";
 
 /// `nfscope experiment run`
 #[derive(Debug, Args)]

@@ -62,14 +62,15 @@ Examples:
   sudo nfscope agent --web.listen-address 0.0.0.0:9943
   sudo nfscope agent --config nfscope.toml --no-late-attach
 
-Every setting can be given in three places; a flag overrides the environment,
-and that the file:
+Every setting can be given in three places. A flag overrides the environment,
+and the environment overrides the file:
   --max-clients 500
   NFSCOPE_LIMITS_CLIENTS=500
   [limits]
   clients = 500           in /etc/nfscope/nfscope.toml
 deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
-names another file.
+names another file. An empty variable counts as not set. A flag without a value,
+such as --probe-stats, cannot undo what the environment or the file sets.
 
 Served, packed by gzip where the client takes that:
   /metrics     for Prometheus: text, OpenMetrics, native histograms; collect[]=op
@@ -83,7 +84,7 @@ Served, packed by gzip where the client takes that:
   /snapshot    every value, as JSON
   /findings    active and past findings, and what changes would be worth (worth,
                or worth_unknown with the reason; worth_at), as JSON
-  /slow        slow operations as they happen, one JSON object a line, until
+  /slow        slow operations as they happen, one JSON object per line, until
                the client disconnects; at most 8 clients, 6 of one address
   /            a landing page for people
 
@@ -303,7 +304,11 @@ pub enum Command {
 #[command(after_help = AGENT_EXAMPLES)]
 pub struct AgentArgs {
     /// Address to serve on, given once or several times [default: 127.0.0.1:9943]
-    #[arg(long = "web.listen-address", value_name = "HOST:PORT")]
+    #[arg(
+        long = "web.listen-address",
+        value_name = "HOST:PORT",
+        conflicts_with = "systemd_socket"
+    )]
     pub listen_addresses: Vec<String>,
     /// YAML file with TLS, certificates of clients and passwords, in the form of Prometheus' exporter-toolkit
     #[arg(long = "web.config.file", value_name = "FILE")]
@@ -334,10 +339,10 @@ pub struct AgentArgs {
     /// [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=i64::from(MOST_PAIRS)))]
     pub max_pairs: Option<u32>,
-    /// Least important messages that are printed [default: info]
+    /// Lowest level of messages to print [default: info]
     #[arg(long = "log.level", value_name = "LEVEL", value_parser = ["debug", "info", "warn", "error"])]
     pub log_level: Option<String>,
-    /// Form of messages: lines of text, or a JSON object a line [default: text]
+    /// Form of messages: lines of text, or one JSON object per line [default: text]
     #[arg(long = "log.format", value_name = "FORMAT", value_parser = ["text", "json"])]
     pub log_format: Option<String>,
     /// For tests: skip one run in N of every probe program, as kernels do that preempt tracing programs
@@ -404,7 +409,7 @@ pub struct SlowArgs {
     /// Stop after N operations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub json: bool,
     /// Agent to listen to [default: http://127.0.0.1:9943, or own probes if no agent answers]

@@ -8,6 +8,15 @@ fn clap_finds_no_fault_with_it() {
 }
 
 #[test]
+fn the_agent_serves_on_addresses_or_on_sockets_of_systemd() {
+    let parse = |args: &[&str]| Cli::try_parse_from([&["nfscope", "agent"], args].concat());
+    assert!(parse(&["--web.systemd-socket"]).is_ok());
+    let both = ["--web.systemd-socket", "--web.listen-address", ":9943"];
+    let e = parse(&both).unwrap_err().to_string();
+    assert!(e.contains("cannot be used with"), "{e}");
+}
+
+#[test]
 fn old_flags_are_aliases_that_help_does_not_show() {
     let command = |args: &[&str]| {
         let args = ["nfscope"].iter().chain(args);

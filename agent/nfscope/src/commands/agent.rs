@@ -12,7 +12,8 @@ use nfscope_source::privileges;
 use nfscope_text::console::{self, say, warn};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::TcpListener;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,19 +30,14 @@ pub fn run(
 ) -> anyhow::Result<()> {
     console::configure(settings.log_level, settings.log_json);
     // First, so that a second agent says so before it has touched the kernel.
-    let web = web_config(&settings)?;
     let listeners = listeners(&settings)?;
-    let scheme = if web.encrypts() { "https" } else { "http" };
-    for listener in &listeners {
-        say(&format!(
-            "serving {scheme}://{}/metrics",
-            listener.local_addr()?
-        ));
-    }
-    let first = listeners
+    let addresses: Vec<SocketAddr> = (listeners.iter())
+        .map(TcpListener::local_addr)
+        .collect::<Result<_, _>>()?;
+    let first = addresses
         .first()
         .context("there is no address to serve on")?;
-    let asked = control::listen(first.local_addr()?.port());
+    let asked = control::listen(first.port());
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -74,17 +70,20 @@ pub fn run(
     // This thread opens no more files of the kernel's and loads nothing; it needs no capability in any mode.
     privileges::drop_all()
         .context("cannot drop the capabilities of the thread that serves HTTP")?;
+    let web = readable(&settings, &reread)?;
+    announce(&addresses, &web);
     confined.send(()).context(SOURCE_ENDED)?;
 
     runtime.block_on(async {
         let source = Arc::new(source);
+        let protection = Protection::of(&web);
         let server = Server::new(source.clone(), web);
         tokio::select! {
             _ = term.recv() => say("stopping on SIGTERM"),
             _ = int.recv() => say("stopping on SIGINT"),
             end = server.serve(listeners) => { end?; }
             end = control::serve(asked, source.clone()) => { end?; }
-            end = reload(hangup, settings, reread, &source, &server) => { end?; }
+            end = reload(hangup, (settings, protection), reread, &source, &server) => { end?; }
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
@@ -100,6 +99,108 @@ fn web_config(settings: &Settings) -> anyhow::Result<WebConfig> {
     path.map_or_else(|| Ok(WebConfig::default()), WebConfig::load)
 }
 
+/// The web configuration. Without capabilities, as SIGHUP reads it: what cannot be read then must fail now. The same goes for the
+/// settings.
+fn readable(
+    settings: &Settings,
+    reread: impl Fn() -> Result<Settings, config::Error>,
+) -> anyhow::Result<WebConfig> {
+    let web = reread()
+        .map_err(Into::into)
+        .and_then(|_| web_config(settings));
+    web.map_err(|e| match is_denied(&e) {
+        true => {
+            e.context("a file cannot be read without capabilities, which the agent has dropped")
+        }
+        false => e,
+    })
+}
+
+fn is_denied(error: &anyhow::Error) -> bool {
+    let denied = |e: &std::io::Error| e.kind() == ErrorKind::PermissionDenied;
+    error
+        .chain()
+        .any(|cause| match cause.downcast_ref::<config::Error>() {
+            Some(config::Error::Unreadable { why, .. }) => denied(why),
+            _ => cause.downcast_ref::<std::io::Error>().is_some_and(denied),
+        })
+}
+
+/// Says where it serves, and who is not kept out.
+fn announce(addresses: &[SocketAddr], web: &WebConfig) {
+    let scheme = if web.encrypts() { "https" } else { "http" };
+    for address in addresses {
+        say(&format!("serving {scheme}://{address}/metrics"));
+    }
+    for line in exposed(addresses, Protection::of(web)) {
+        warn(&line);
+    }
+}
+
+/// What a web configuration protects from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Protection {
+    encrypts: bool,
+    authenticates: bool,
+    has_passwords: bool,
+}
+
+impl Protection {
+    fn of(web: &WebConfig) -> Protection {
+        Protection {
+            encrypts: web.encrypts(),
+            authenticates: web.authenticates(),
+            has_passwords: web.has_passwords(),
+        }
+    }
+
+    fn bares_passwords(self) -> bool {
+        self.has_passwords && !self.encrypts
+    }
+}
+
+const BARE_PASSWORDS: &str =
+    "passwords are sent without encryption; tls_server_config of the web configuration encrypts";
+
+/// What an admin may not have wanted, at the start.
+fn exposed(addresses: &[SocketAddr], now: Protection) -> Vec<String> {
+    let mut all = Vec::new();
+    if now.bares_passwords() {
+        all.push(BARE_PASSWORDS.to_owned());
+    }
+    let elsewhere = |a: &&SocketAddr| !a.ip().to_canonical().is_loopback();
+    for address in addresses.iter().filter(elsewhere) {
+        if !now.authenticates {
+            all.push(format!(
+                "everybody who can connect to {address} may read; passwords or certificates of clients in a web configuration \
+                 prevent that"
+            ));
+        }
+    }
+    all
+}
+
+/// What an admin may not have wanted, of a change.
+fn loosened(before: Protection, now: Protection) -> Vec<&'static str> {
+    [
+        (
+            before.encrypts && !now.encrypts,
+            "connections are no longer encrypted",
+        ),
+        (
+            before.authenticates && !now.authenticates,
+            "everybody who can connect may read now",
+        ),
+        (
+            !before.bares_passwords() && now.bares_passwords(),
+            BARE_PASSWORDS,
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(true_now, line)| true_now.then_some(line))
+    .collect()
+}
+
 fn listeners(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     if settings.systemd_socket {
         return http::from_systemd();
@@ -112,7 +213,7 @@ fn listeners(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
 /// Takes new settings on SIGHUP, as far as that is possible, and says what came of it. A mistake in them changes nothing.
 async fn reload(
     mut hangup: Signal,
-    mut running: Settings,
+    (mut running, mut protection): (Settings, Protection),
     reread: impl Fn() -> Result<Settings, config::Error>,
     source: &SourceHandle,
     server: &Server,
@@ -134,7 +235,11 @@ async fn reload(
         }
         running.web_config.clone_from(&now.web_config);
         (running.log_level, running.log_json) = (now.log_level, now.log_json);
+        let before = std::mem::replace(&mut protection, Protection::of(&web));
         server.configure(web);
+        for line in loosened(before, protection) {
+            warn(&format!("SIGHUP: {line}"));
+        }
         if changes.applied.is_empty() && changes.waiting.is_empty() {
             say("SIGHUP: no setting has changed");
         }
@@ -146,7 +251,9 @@ async fn reload(
             say(&format!("SIGHUP: now {change}"));
         }
         for change in changes.waiting {
-            say(&format!("SIGHUP: {change} takes a restart of the agent"));
+            say(&format!(
+                "SIGHUP: {change} takes effect after a restart of the agent"
+            ));
         }
         console::configure(running.log_level, running.log_json);
     }
@@ -189,5 +296,52 @@ async fn report(
             }
         }
         status.changed().await.context(SOURCE_ENDED)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPEN: Protection = Protection {
+        encrypts: false,
+        authenticates: false,
+        has_passwords: false,
+    };
+    const CLOSED: Protection = Protection {
+        encrypts: true,
+        authenticates: true,
+        has_passwords: true,
+    };
+    const BARE: Protection = Protection {
+        encrypts: false,
+        ..CLOSED
+    };
+
+    #[test]
+    fn who_is_not_kept_out_is_said_at_the_start() {
+        let all = ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "[::]:1"];
+        let addresses = all.map(|a| a.parse().unwrap());
+        let said = exposed(&addresses, OPEN);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].starts_with("everybody who can connect to [::]:1 may read;"));
+        assert!(exposed(&addresses[..3], OPEN).is_empty());
+        assert!(exposed(&addresses, CLOSED).is_empty());
+        assert_eq!(exposed(&addresses, BARE), [BARE_PASSWORDS]);
+    }
+
+    #[test]
+    fn a_change_that_opens_is_said() {
+        assert!(loosened(OPEN, CLOSED).is_empty());
+        assert!(loosened(BARE, BARE).is_empty());
+        assert_eq!(loosened(CLOSED, OPEN).len(), 2);
+        assert_eq!(
+            loosened(CLOSED, BARE),
+            ["connections are no longer encrypted", BARE_PASSWORDS]
+        );
+        assert_eq!(
+            loosened(BARE, OPEN),
+            ["everybody who can connect may read now"]
+        );
     }
 }

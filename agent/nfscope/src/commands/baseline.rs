@@ -8,7 +8,7 @@ use nfscope_baseline::series::Grid;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::{changes, list, series, show, summary, window};
 use nfscope_model::family;
-use nfscope_text::console::{plain, print, say};
+use nfscope_text::console::{self, plain, print, say};
 use nfscope_text::units;
 use nfscope_whatif::{Prediction, fullest, render_fullest};
 use serde::Serialize;
@@ -23,14 +23,14 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
         BaselineCommand::List(args) => {
             let entries = Store::open(&args.store.path)?.list()?;
             print(&match args.json {
-                true => serde_json::to_string(&entries)? + "\n",
+                true => console::json(&entries)?,
                 false => list::table(&entries),
             })?;
         }
         BaselineCommand::Show(args) => {
             let s = summary::summary(&Store::open(&args.store.path)?, &args.name)?;
             print(&match args.json {
-                true => serde_json::to_string(&s)? + "\n",
+                true => console::json(&s)?,
                 false => show::page(&s),
             })?;
         }
@@ -91,7 +91,7 @@ fn changed(args: &ShowArgs) -> anyhow::Result<String> {
     let c = series::read_part(&store, &entry, changes::FAMILIES, None, Some(grid))?;
     let found = changes::changes(&c);
     Ok(match args.json {
-        true => serde_json::to_string(&found)? + "\n",
+        true => console::json(&found)?,
         false => changes::render(&found),
     })
 }
@@ -125,7 +125,7 @@ fn capacity_of_several(store: &Store, names: &[String], json: bool) -> anyhow::R
     }
     let result = capacity::several(&all).context("there is nothing to compute a capacity from")?;
     Ok(match json {
-        true => serde_json::to_string(&result)? + "\n",
+        true => console::json(&result)?,
         false => capacity::render_several(&result),
     })
 }
@@ -148,7 +148,7 @@ fn capacity_of_one(store: &Store, name: &str, json: bool) -> anyhow::Result<Stri
                 capacity: &result,
                 model: model.as_ref().ok().and_then(|m| m.as_ref().ok()),
             };
-            serde_json::to_string(&both)? + "\n"
+            console::json(&both)?
         }
         (false, Ok(model)) => capacity::render(&result, &c.metadata) + &render_fullest(&model),
         (false, Err(_)) => capacity::render(&result, &c.metadata),

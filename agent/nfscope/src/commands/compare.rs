@@ -49,7 +49,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     };
     let c = compare::compare_sides(&sides, &options(args));
     print(&match args.json {
-        true => serde_json::to_string(&c)? + "\n",
+        true => console::json(&c)?,
         false => compare::text::render(&c, console::colors()),
     })?;
     if let Some(file) = &args.html {
@@ -121,6 +121,10 @@ fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<
         }
     }
     let one_a_side = before.len() == 1 && after.len() == 1;
+    ensure!(
+        one_a_side || args.between.is_none(),
+        "--between is for one recording on each side: several tell themselves how much they differ; fix: leave it out"
+    );
     let mut earlier = Vec::new();
     if one_a_side && args.between.is_none() && args.matching.is_none() && slices.0.is_none() {
         let began = |e: &Entry| e.metadata.began_ms;
@@ -195,7 +199,14 @@ fn by_label(label: &str, entries: &[Entry]) -> anyhow::Result<[Vec<Entry>; 2]> {
     };
     let side = |value: &String| -> anyhow::Result<Vec<Entry>> {
         let has = |e: &&Entry| e.metadata.labels.get(key) == Some(value);
-        let all: Vec<_> = entries.iter().filter(has).cloned().collect();
+        let (going_on, all): (Vec<_>, Vec<_>) = (entries.iter().filter(has).cloned())
+            .partition(|e: &Entry| e.state == State::Recording);
+        for e in going_on {
+            say(&format!(
+                "`{}` is left out: it is still being recorded",
+                e.metadata.name
+            ));
+        }
         ensure!(
             !all.is_empty(),
             "no baseline has the label {key}={value}; `nfscope baseline list` shows labels"

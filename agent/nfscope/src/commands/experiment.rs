@@ -1,6 +1,6 @@
 //! `nfscope experiment`: plans beside the store, runs in the store.
 
-use super::experiment_plans::{end_run, file, keep, plans, read, recorded, unfinished};
+use super::experiment_plans::{check, end_run, file, keep, plans, read, recorded, unfinished};
 use super::{experiment_run, record};
 use crate::cli::RecordArgs;
 use crate::cli::experiment::{AnalyseArgs, ExperimentCommand, PlanArgs, RecordRunArgs};
@@ -12,7 +12,7 @@ use nfscope_baseline::store::{Entry, Store};
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats::experiment::Scale;
-use nfscope_text::console::{plain, print, say};
+use nfscope_text::console::{json, plain, print, say};
 use std::fs;
 
 const FAMILIES: &[&Info] = &[
@@ -128,6 +128,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
         foldover: args.foldover,
         seed: args.seed,
     };
+    check(&plan)?;
     let text = experiment::plan(&plan)?;
     keep(&args.store.path, &plan)?;
     print(&text)?;
@@ -161,7 +162,7 @@ fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
     let response = args.metric.to_string();
     let a = experiment::analyse(&plan, &response, &data, scale).map_err(anyhow::Error::msg)?;
     print(&match args.json {
-        true => serde_json::to_string(&a)? + "\n",
+        true => json(&a)?,
         false => experiment::analysis(&a),
     })?;
     Ok(())
@@ -178,6 +179,7 @@ fn measured(store: &Store, entry: &Entry, args: &AnalyseArgs) -> anyhow::Result<
     let operations = all.map_or(0.0, |s| s.count());
     Ok(RunData {
         response: value.value,
+        hidden: value.hidden,
         rate: operations / c.seconds().max(f64::MIN_POSITIVE),
         failed: share_of_all(&c, None),
     })

@@ -1,9 +1,11 @@
 //! Plan files: an experiment, and the commands that make its runs.
 
+use super::experiment_plans::check;
 use crate::cli::experiment::fraction;
 use anyhow::{Context, ensure};
 use nfscope_baseline::experiment::{Factor, Fraction, Plan, parse_factor, parse_generator};
 use nfscope_baseline::name;
+use nfscope_stats::MIN_WINDOWS;
 use nfscope_text::parse;
 use serde::Deserialize;
 use std::fs;
@@ -105,6 +107,20 @@ pub(super) fn read(path: &Path) -> anyhow::Result<PlanFile> {
 
 fn parse(text: &str) -> anyhow::Result<PlanFile> {
     let written: Written = toml::from_str(text)?;
+    let file = PlanFile {
+        plan: plan(&written)?,
+        run: run(&written.run)?,
+        levels: written
+            .factors
+            .into_iter()
+            .map(|f| [f.low, f.high])
+            .collect(),
+    };
+    check_commands(&file)?;
+    Ok(file)
+}
+
+fn plan(written: &Written) -> anyhow::Result<Plan> {
     let name = name::check(&written.name).map_err(|e| anyhow::anyhow!("name: {e}"))?;
     ensure!(
         (1..=MAX_REPLICATES).contains(&written.replicates),
@@ -121,47 +137,70 @@ fn parse(text: &str) -> anyhow::Result<PlanFile> {
             Fraction::Generators(words.map_err(|e| anyhow::anyhow!("generators: {e}"))?)
         }
     };
-    let mut factors: Vec<Factor> = Vec::new();
-    for f in &written.factors {
-        // The same rules as on the command line: a level is a word of labels.
-        let text = format!("{}={},{}", f.name, f.low.level, f.high.level);
-        let factor = parse_factor(&text).map_err(|e| anyhow::anyhow!("factor {}: {e}", f.name))?;
-        factors.push(factor);
-    }
+    let factors: anyhow::Result<Vec<_>> = written.factors.iter().map(factor).collect();
     let plan = Plan {
         name,
-        factors,
+        factors: factors?,
         replicates: written.replicates,
         fraction,
         foldover: written.foldover,
         seed: written.seed,
     };
-    plan.runs()?;
+    check(&plan)?;
+    Ok(plan)
+}
+
+/// By the same rules as on the command line: a level is a word of labels.
+fn factor(written: &WrittenFactor) -> anyhow::Result<Factor> {
+    let (name, levels) = (&written.name, [&written.low.level, &written.high.level]);
+    let text = format!("{name}={},{}", levels[0], levels[1]);
+    let factor = parse_factor(&text).map_err(|e| anyhow::anyhow!("factor {name}: {e}"))?;
+    ensure!(
+        factor.name == *name,
+        "factor {name}: its name has a `=`; fix: remove it"
+    );
+    Ok(factor)
+}
+
+fn run(written: &WrittenRun) -> anyhow::Result<Run> {
     let time = |what: &str, text: &str, least: Duration, most: Duration| {
         parse::duration(text, least..=most).map_err(|e| anyhow::anyhow!("{what}: {e}"))
     };
-    let run = &written.run;
     let second = Duration::from_secs(1);
-    Ok(PlanFile {
-        plan,
-        run: Run {
-            load: run.load.clone(),
-            warmup: match &run.warmup {
-                Some(text) => time("warmup", text, Duration::ZERO, DAY)?,
-                None => Duration::ZERO,
-            },
-            record: time("record", &run.record, second, 30 * DAY)?,
-            interval: match &run.interval {
-                Some(text) => time("interval", text, second / 10, 3600 * second)?,
-                None => 10 * second,
-            },
+    let run = Run {
+        load: written.load.clone(),
+        warmup: match &written.warmup {
+            Some(text) => time("warmup", text, Duration::ZERO, DAY)?,
+            None => Duration::ZERO,
         },
-        levels: written
-            .factors
-            .into_iter()
-            .map(|f| [f.low, f.high])
-            .collect(),
-    })
+        record: time("record", &written.record, second, 30 * DAY)?,
+        interval: match &written.interval {
+            Some(text) => time("interval", text, second / 10, 3600 * second)?,
+            None => 10 * second,
+        },
+    };
+    let least = run.interval * MIN_WINDOWS as u32;
+    ensure!(
+        run.record >= least,
+        "record: {} has fewer than {MIN_WINDOWS} windows of {}, and its variation would not be known; fix: record = \"{}\", or a shorter interval",
+        parse::exact(run.record),
+        parse::exact(run.interval),
+        parse::exact(least)
+    );
+    Ok(run)
+}
+
+/// Commands have lines and tabs; no program can be given U+0000.
+fn check_commands(file: &PlanFile) -> anyhow::Result<()> {
+    let levels = file.levels.iter().flatten();
+    let of_levels = levels.flat_map(|l| [&l.set, &l.verify]);
+    for command in of_levels.chain([&file.run.load]).flatten() {
+        ensure!(
+            !command.contains('\0'),
+            "the command {command:?} has the character U+0000; fix: remove it"
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -181,6 +220,9 @@ mod tests {
         low = { level = "disk", set = "true" }
         high = { level = "slog", verify = "true" }
     "#;
+
+    /// A name of 99 characters: its baselines would have 101.
+    const LONG: &str = "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"";
 
     fn wrong(text: &str) -> String {
         format!("{:#}", parse(text).unwrap_err())
@@ -208,10 +250,51 @@ mod tests {
             ("seed = 7", "generators = [\"x\"]", "generators:"),
             ("level = \"slog\"", "level = \"disk\"", "factor log:"),
             ("name = \"log\"", "", "missing field `name`"),
+            (
+                "\"10m\"",
+                "\"99s\"",
+                "record: 99s has fewer than 10 windows of 10s, and its variation would not be known; fix: record = \"100s\"",
+            ),
+            (
+                "\"10m\"",
+                "\"10m\"\ninterval = \"2m\"",
+                "fix: record = \"20m\"",
+            ),
+            ("\"slog\"", LONG, "-6`, but a name has 1 to 100 letters"),
+            ("\"log\"", "\"lo=g\"", "factor lo=g: its name has a `=`"),
+            (
+                "\"log\"",
+                r#""l\u009bog""#,
+                r#"factor "l\u{9b}og": control"#,
+            ),
+            ("\"disk\"", r#""\u0000""#, r#"factor "\0": control"#),
+            (
+                "\"disk\"",
+                r#""a\u202eb""#,
+                r#"factor "a\u{202e}b": control"#,
+            ),
+            ("\"true\"", r#""a\u0000b""#, "has the character U+0000"),
+            ("sleep 1000", r"\u0000", "has the character U+0000"),
         ] {
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");
             assert!(wrong(&text).contains(why), "{to}: {}", wrong(&text));
         }
+    }
+
+    #[test]
+    fn factors_have_names_of_their_own() {
+        let second = GOOD.split_once("[[factor]]").unwrap().1;
+        let text = format!("{GOOD}\n[[factor]]\n{second}");
+        let why = "factor log: two factors have this name; fix:";
+        assert!(wrong(&text).contains(why), "{}", wrong(&text));
+    }
+
+    #[test]
+    fn as_few_windows_and_as_long_a_name_as_can_be() {
+        let text = GOOD
+            .replace("10m", "100s")
+            .replacen("\"slog\"", &LONG.replacen('x', "", 1), 1);
+        assert_eq!(parse(&text).unwrap().run.record, Duration::from_secs(100));
     }
 }

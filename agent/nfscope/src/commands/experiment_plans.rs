@@ -1,8 +1,12 @@
 //! Plans of experiments, beside the store, and the baselines that are their runs.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use nfscope_baseline::experiment::{Plan, label_of};
+use nfscope_baseline::name;
 use nfscope_baseline::store::{Entry, State, Store};
+use nfscope_text::console::steers;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,6 +14,12 @@ use std::path::{Path, PathBuf};
 /// The directory of plans, beside the store.
 fn directory(store: &Path) -> PathBuf {
     store.parent().unwrap_or(Path::new(".")).join("experiments")
+}
+
+fn make_directory(store: &Path) -> anyhow::Result<PathBuf> {
+    let dir = directory(store);
+    fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    Ok(dir)
 }
 
 /// The file of a plan.
@@ -48,12 +58,40 @@ fn mark(store: &Path, name: &str) -> PathBuf {
     directory(store).join(format!("{name}.run"))
 }
 
-/// Notes that this run is being made.
+/// Keeps other calls from making runs of this experiment, for as long as the file is open.
 ///
 /// # Errors
-/// When the note cannot be written.
+/// When another call makes them, or the file cannot be locked.
+pub(super) fn hold(store: &Path, name: &str) -> anyhow::Result<fs::File> {
+    let path = make_directory(store)?.join(format!("{name}.lock"));
+    let mut options = fs::OpenOptions::new();
+    let file = options
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .with_context(|| format!("cannot open {}", path.display()))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => bail!(
+            "the experiment `{name}` is being run already; fix: wait until that `nfscope experiment run` has ended"
+        ),
+        Err(e) => Err(e).with_context(|| format!("cannot lock {}", path.display())),
+    }
+}
+
+/// Notes that this run is being made. There is one note for all runs: one that is not ended yet is never overwritten.
+///
+/// # Errors
+/// When a run is not ended, or the note cannot be written.
 pub(super) fn begin_run(store: &Path, name: &str, number: usize) -> anyhow::Result<()> {
     let path = mark(store, name);
+    if let Some(other) = unfinished(store, name)? {
+        bail!(
+            "run {other} of `{name}` has not ended, says {}; fix: call `nfscope experiment run` again, which makes it anew",
+            path.display()
+        );
+    }
     let half = path.with_extension("run-new");
     fs::write(&half, number.to_string())
         .and_then(|()| fs::File::open(&half)?.sync_all())
@@ -73,14 +111,44 @@ pub(super) fn end_run(store: &Path, name: &str) -> anyhow::Result<()> {
 /// The run that was being made when an earlier call ended.
 ///
 /// # Errors
-/// When its note cannot be read.
+/// When its note cannot be read, or names no run.
 pub(super) fn unfinished(store: &Path, name: &str) -> anyhow::Result<Option<usize>> {
     let path = mark(store, name);
     match fs::read_to_string(&path) {
-        Ok(text) => Ok(text.trim().parse().ok()),
+        Ok(text) => text.trim().parse().map(Some).with_context(|| {
+            format!(
+                "{} names no run; fix: remove the latest baseline of `{name}`, and then this file",
+                path.display()
+            )
+        }),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// Checks that every run of a plan can be recorded and told from the others.
+///
+/// # Errors
+/// When there is no such design, or a name would not do; the error says what would.
+pub(super) fn check(plan: &Plan) -> anyhow::Result<()> {
+    let last = format!("{}-{}", plan.name, plan.runs()?.len());
+    name::check(&last).map_err(|e| {
+        anyhow::anyhow!(
+            "name: the last run would be called `{last}`, but {e}; fix: choose a shorter name"
+        )
+    })?;
+    for (i, f) in plan.factors.iter().enumerate() {
+        ensure!(
+            !plan.factors[..i].iter().any(|other| other.name == f.name),
+            "factor {}: two factors have this name; fix: give each a name of its own",
+            f.name
+        );
+        let mut words = f.levels.iter().chain([&f.name]);
+        if let Some(word) = words.find(|w| w.contains(steers)) {
+            bail!("factor {word:?}: control characters are in it; fix: remove them");
+        }
+    }
+    Ok(())
 }
 
 /// Keeps a new plan beside the store.
@@ -90,8 +158,7 @@ pub(super) fn unfinished(store: &Path, name: &str) -> anyhow::Result<Option<usiz
 pub(super) fn keep(store: &Path, plan: &Plan) -> anyhow::Result<()> {
     let name = &plan.name;
     let path = file(store, name);
-    let dir = directory(store);
-    fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    make_directory(store)?;
     ensure!(
         !path.exists(),
         "there is an experiment `{name}` already: choose another name, or remove its plan with `nfscope experiment rm {name}`"
@@ -150,4 +217,46 @@ pub(super) fn recorded(store: &Path, plan: &Plan) -> anyhow::Result<Vec<Option<E
         Ok(all.first().map(|e| (*e).clone()))
     };
     (1..=runs).map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("baselines.db");
+        make_directory(&store).unwrap();
+        (dir, store)
+    }
+
+    #[test]
+    fn a_run_that_has_not_ended_is_not_overwritten() {
+        let (_dir, store) = place();
+        begin_run(&store, "slog", 2).unwrap();
+        let refused = begin_run(&store, "slog", 3).unwrap_err().to_string();
+        assert!(
+            refused.contains("run 2 of `slog` has not ended"),
+            "{refused}"
+        );
+        assert_eq!(unfinished(&store, "slog").unwrap(), Some(2));
+        end_run(&store, "slog").unwrap();
+        begin_run(&store, "slog", 3).unwrap();
+        assert_eq!(unfinished(&store, "slog").unwrap(), Some(3));
+        fs::write(mark(&store, "slog"), "three").unwrap();
+        let garbled = unfinished(&store, "slog").unwrap_err().to_string();
+        assert!(garbled.contains("names no run; fix:"), "{garbled}");
+        assert!(begin_run(&store, "slog", 4).is_err());
+    }
+
+    #[test]
+    fn an_experiment_is_held_by_one_call() {
+        let (_dir, store) = place();
+        let held = hold(&store, "slog").unwrap();
+        let refused = hold(&store, "slog").unwrap_err().to_string();
+        assert!(refused.contains("is being run already"), "{refused}");
+        hold(&store, "other").unwrap();
+        drop(held);
+        hold(&store, "slog").unwrap();
+    }
 }

@@ -1,7 +1,9 @@
 //! `nfscope experiment run`: makes the runs of a plan file by itself, and goes on where an earlier call ended.
 
 use super::experiment_file::{self, PlanFile};
-use super::experiment_plans::{begin_run, end_run, file, keep, read, recorded, unfinished};
+use super::experiment_plans::{
+    begin_run, end_run, file as plan_path, hold, keep, read, recorded, unfinished,
+};
 use super::experiment_shell::Shell;
 use crate::cli::experiment::RunArgs;
 use crate::workload::fio::{Stop, Stopped};
@@ -34,19 +36,12 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
     let wanted = experiment_file::read(&args.file)?;
     let store = &args.store.path;
     let name = &wanted.plan.name;
-    if file(store, name).exists() {
-        ensure!(
-            read(store, name)? == wanted.plan,
-            "the experiment `{name}` has another plan than {}; fix: choose another name, or remove it with `nfscope experiment rm {name}`",
-            args.file.display()
-        );
-    } else {
-        keep(store, &wanted.plan)?;
-    }
+    // Two calls would set each other's levels.
+    let _held = hold(store, name)?;
+    keep_once(args, &wanted)?;
     let stop = Stop::watch().context("cannot handle signals")?;
     if let Some(number) = unfinished(store, name)? {
-        forget(args, &wanted, number, true)?;
-        end_run(store, name)?;
+        undo(args, &wanted, number)?;
     }
     let runs = wanted.plan.runs()?;
     let done = recorded(store, &wanted.plan)?;
@@ -74,6 +69,9 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
         if let Err(e) = one.make() {
             stop.check()?;
             say(&format!("run {} failed: {e:#}", i + 1));
+            if unfinished(store, name)? == Some(i + 1) {
+                undo(args, &wanted, i + 1)?;
+            }
             failed.push((i + 1).to_string());
         }
     }
@@ -89,12 +87,34 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Keeps the plan beside the store, unless an earlier call did.
+fn keep_once(args: &RunArgs, file: &PlanFile) -> anyhow::Result<()> {
+    let (store, name) = (&args.store.path, &file.plan.name);
+    if !plan_path(store, name).exists() {
+        return keep(store, &file.plan);
+    }
+    ensure!(
+        read(store, name)? == file.plan,
+        "the experiment `{name}` has another plan than {}; fix: choose another name, or remove it with `nfscope experiment rm {name}`",
+        args.file.display()
+    );
+    Ok(())
+}
+
+/// Removes what a run that was begun has recorded, and only then its mark.
+fn undo(args: &RunArgs, file: &PlanFile, number: usize) -> anyhow::Result<()> {
+    forget(args, file, number, true).with_context(|| {
+        format!("what run {number} has recorded cannot be removed, and no other run is made before")
+    })?;
+    end_run(&args.store.path, &file.plan.name)
+}
+
 /// The baseline of a run.
 fn baseline(file: &PlanFile, number: usize) -> String {
     format!("{}-{number}", file.plan.name)
 }
 
-/// Removes what an earlier call left of a run; a complete baseline, too, if it is `unverified`.
+/// Removes what is left of a run; a complete baseline, too, if it is `unverified`.
 fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> anyhow::Result<()> {
     let path = &args.store.path;
     if !path.exists() {
@@ -117,7 +137,7 @@ fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> a
         State::Complete => "was not verified",
         _ => "is not complete",
     };
-    say(&format!("`{name}` {why}: it is removed and recorded anew"));
+    say(&format!("`{name}` {why}: it is removed"));
     Ok(store.remove(&[name])?)
 }
 
@@ -158,17 +178,12 @@ impl OneRun<'_> {
         // The load may have changed what was set.
         self.verify(&shell)?;
         let (store, name) = (&self.args.store.path, &self.file.plan.name);
-        // Until it is verified once more, it is no run of the experiment.
+        // Until it is verified once more, it is no run of the experiment: the caller removes what has this mark.
         begin_run(store, name, self.number)?;
         self.record(&shell, &mut alive)?;
         let kept = alive().and_then(|()| self.verify(&shell));
         drop(load);
-        if let Err(e) = kept {
-            // What was recorded is not what the plan says.
-            Store::open(store)?.remove(&[self.baseline()])?;
-            end_run(store, name)?;
-            return Err(e.context("after the recording, which is removed"));
-        }
+        kept.context("after the recording")?;
         end_run(store, name)
     }
 

@@ -4,7 +4,8 @@ use crate::workload::fio::Stop;
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
-use std::io::Read;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -15,6 +16,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// So many of the last lines of a command are told.
 const LINES: usize = 3;
+/// Those lines are looked for in so much of the end of what it said.
+const LAST_BYTES: u64 = 64 << 10;
 
 /// Runs its arguments with a watch beside them in their group: a load that outlives nfscope would disturb the next run.
 const WATCHED: &str = "parent=$PPID
@@ -43,21 +46,12 @@ impl Shell<'_> {
     /// # Errors
     /// When it fails, with what it said last, or a signal arrives.
     pub(super) fn run(&self, text: &str) -> anyhow::Result<()> {
-        let (mut reader, writer) = std::io::pipe().context("cannot make a pipe")?;
-        let child = {
-            let mut command = self.command(text);
-            command.stdout(writer.try_clone()?).stderr(writer);
-            command.spawn().context("cannot run sh")?
-        };
-        let said = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = reader.read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
-        let mut group = Group {
-            leader: child,
-            ends: true,
-        };
+        // A service that the command starts may hold this for ever: a pipe would have no end, and break with nfscope.
+        let said = tempfile::tempfile().context("cannot make a file for the output")?;
+        let mut command = self.command(text);
+        command.stdout(said.try_clone()?).stderr(said.try_clone()?);
+        let leader = command.spawn().context("cannot run sh")?;
+        let mut group = Group { leader, ends: true };
         let status = loop {
             if let Some(status) = group.leader.try_wait().context("cannot wait for sh")? {
                 break status;
@@ -66,14 +60,12 @@ impl Shell<'_> {
             thread::sleep(POLL_INTERVAL);
         };
         if status.success() {
-            // A service that it has started goes on, and may hold the pipe open.
+            // A service that it has started goes on.
             group.ends = false;
             return Ok(());
         }
         drop(group);
-        let said = said.join().unwrap_or_default();
-        let lines: Vec<_> = said.lines().filter(|l| !l.trim().is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(LINES)..].join("; ");
+        let last = last_lines(&said);
         match last.is_empty() {
             true => bail!("`{text}` failed ({status})"),
             false => bail!("`{text}` failed ({status}): {last}"),
@@ -141,6 +133,19 @@ impl Shell<'_> {
     }
 }
 
+/// The last lines of an output. Whoever writes to it still is not disturbed: the place where it writes stays.
+fn last_lines(said: &File) -> String {
+    let length = said.metadata().map_or(0, |m| m.len());
+    let from = length.saturating_sub(LAST_BYTES);
+    let mut bytes = vec![0; usize::try_from(length - from).unwrap_or(0)];
+    if said.read_exact_at(&mut bytes, from).is_err() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join("; ")
+}
+
 /// A load that runs; it ends when it is dropped.
 pub(super) struct Load(Group);
 
@@ -188,5 +193,49 @@ impl Drop for Group {
         }
         self.signal(Signal::KILL);
         let _ = self.leader.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(text: &str) -> anyhow::Result<()> {
+        let stop = Stop::default();
+        let shell = Shell {
+            variables: [
+                ("NFSCOPE_RUN", "1".to_owned()),
+                ("NFSCOPE_LEVELS", "log=disk".to_owned()),
+            ],
+            stop: &stop,
+        };
+        shell.run(text)
+    }
+
+    #[test]
+    fn a_command_that_fails_tells_its_last_lines() {
+        let said = |text: &str| run(text).unwrap_err().to_string();
+        let text = said("echo a; echo b >&2; echo; echo c; echo d >&2; exit 3");
+        assert!(text.ends_with("(exit status: 3): b; c; d"), "{text}");
+        assert!(said("exit 4").ends_with("failed (exit status: 4)"));
+        // Far more than is kept of it.
+        let text = said("head -c 1000000 /dev/zero | tr '\\0' '\\n'; echo the end; false");
+        assert!(text.ends_with("(exit status: 1): the end"), "{text}");
+        run("echo $NFSCOPE_LEVELS | grep -qx log=disk").unwrap();
+    }
+
+    /// It has left the group of the command, and holds its output.
+    #[test]
+    fn a_service_that_a_command_leaves_is_not_waited_for() {
+        let began = Instant::now();
+        let text = run("setsid sleep 30 & sleep 0.5; echo why; exit 3").unwrap_err();
+        assert!(text.to_string().ends_with(": why"), "{text}");
+        run("setsid sleep 30 & sleep 0.5").unwrap();
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_command_reads_nothing() {
+        run("test -z \"$(cat)\"").unwrap();
     }
 }

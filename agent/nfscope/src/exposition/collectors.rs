@@ -50,7 +50,8 @@ const COLLECTORS: &[(&str, &[&str])] = &[
 ];
 
 /// The collectors of a scrape; all of them where none is chosen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Equal ones choose the same, in whatever order and how often they were named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Collectors {
     only: Vec<&'static str>,
     without: Vec<&'static str>,
@@ -77,6 +78,10 @@ impl Collectors {
                     return Err(format!("{field}: no collector is called `{value}`{hint}"));
                 }
             }
+        }
+        for list in [&mut all.only, &mut all.without] {
+            list.sort_unstable();
+            list.dedup();
         }
         Ok(all)
     }
@@ -144,6 +149,11 @@ mod tests {
         assert_eq!(names("collect[]=op&exclude[]=op"), [].into());
         assert_eq!(names("exclude[]=clients").len(), COLLECTORS.len() - 1);
         assert!(Collectors::from_query("name[]=x").unwrap().all());
+        let same = ["op", "block", "op"].map(|name| format!("collect[]={name}"));
+        assert_eq!(
+            Collectors::from_query(&same.join("&")),
+            Collectors::from_query("collect[]=block&collect[]=op")
+        );
         assert_eq!(
             Collectors::from_query("collect[]=blok").unwrap_err(),
             "collect[]: no collector is called `blok`; did you mean `block`?"

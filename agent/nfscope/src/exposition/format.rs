@@ -1,7 +1,7 @@
 //! The formats of an exposition.
 
 /// An exposition format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Prometheus text format 0.0.4, what everything understands.
     Plain,

@@ -2,22 +2,35 @@
 //!
 //! Checking one takes a tenth of a second of CPU time. It is done on a thread of its own, one at a time, and the last good
 //! password of each user is remembered: whoever guesses passwords delays no scrape.
+//!
+//! A check goes on when its connection is closed. It therefore keeps its turn, and its place among those that wait, until it
+//! ends: guessing and closing at once starts no second check.
 
+use super::places;
 use anyhow::{Context, ensure};
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::BCRYPT;
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::{NO_PAD, STANDARD};
 use hyper::header::HeaderValue;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Checks of one peer that may wait.
+/// Checks of one peer that may wait or run.
 const WAITING: usize = 4;
-/// What an unknown user's password is held against, so that names cannot be told by time. It is nobody's.
-const NOBODY: &str = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
+/// Checks of all peers that may wait or run.
+const ALL_WAITING: usize = 16;
+/// Costs that a hash may have. Each more doubles the time of a check; at 16 it takes some seconds.
+const COSTS: RangeInclusive<u32> = 4..=16;
+/// Salt and hash that an unknown user's password is held against, so that names cannot be told by time. It is nobody's.
+const NOBODY: &str = "QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
+/// Length of a salt in characters; the hash follows.
+const SALT: usize = 22;
 
 /// What a peer is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,19 +38,30 @@ pub(super) enum Verdict {
     Welcome,
     /// No password, or not this one.
     Refused,
-    /// This peer has too many checks under way.
+    /// Too many checks are under way, of this peer or of all.
     Busy,
 }
 
 /// Who may come in.
 pub(super) struct Users {
     hashes: HashMap<String, String>,
+    /// A hash that no password has, and that takes as long as the slowest user's.
+    nobody: String,
+    good: Good,
+    turn: Arc<Semaphore>,
+    waiting: Waiting,
+}
+
+/// The last good password of each user.
+#[derive(Clone)]
+struct Good {
     /// Of this process: what is remembered of passwords tells nothing elsewhere.
     key: hmac::Key,
-    good: Mutex<HashMap<String, hmac::Tag>>,
-    turn: Semaphore,
-    waiting: Mutex<HashMap<IpAddr, usize>>,
+    tags: Arc<Mutex<HashMap<String, hmac::Tag>>>,
 }
+
+/// How many checks each peer has under way.
+type Waiting = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 impl std::fmt::Debug for Users {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -49,23 +73,66 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Good {
+    fn new() -> anyhow::Result<Good> {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
+        Ok(Good {
+            key: key.ok().context("the system gives no random numbers")?,
+            tags: Arc::default(),
+        })
+    }
+
+    fn has(&self, name: &str, password: &str) -> bool {
+        let Some(tag) = lock(&self.tags).get(name).copied() else {
+            return false;
+        };
+        hmac::verify(&self.key, secret(name, password).as_bytes(), tag.as_ref()).is_ok()
+    }
+
+    fn remember(&self, name: String, password: &str) {
+        let tag = hmac::sign(&self.key, secret(&name, password).as_bytes());
+        lock(&self.tags).insert(name, tag);
+    }
+
+    /// The same for these names alone.
+    fn only(&self, keep: impl Fn(&str) -> bool) -> Good {
+        let tags = lock(&self.tags);
+        let kept = tags.iter().filter(|(name, _)| keep(name));
+        let kept = kept.map(|(name, tag)| (name.clone(), *tag)).collect();
+        Good {
+            key: self.key.clone(),
+            tags: Arc::new(Mutex::new(kept)),
+        }
+    }
+}
+
+fn secret(name: &str, password: &str) -> String {
+    format!("{name}\0{password}")
+}
+
 impl Users {
     /// Names and hashes.
     pub(super) fn new(hashes: BTreeMap<String, String>) -> anyhow::Result<Users> {
+        let mut most = *COSTS.start();
         for (name, hash) in &hashes {
-            ensure!(
-                hash.parse::<bcrypt::HashParts>().is_ok(),
-                "{name}: not a bcrypt hash; htpasswd -nBC 10 makes one"
-            );
+            most = most.max(cost(hash).with_context(|| name.clone())?);
         }
-        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         Ok(Users {
             hashes: hashes.into_iter().collect(),
-            key: key.ok().context("the system gives no random numbers")?,
-            good: Mutex::default(),
-            turn: Semaphore::new(1),
-            waiting: Mutex::default(),
+            nobody: format!("$2y${most:02}${NOBODY}"),
+            good: Good::new()?,
+            turn: Arc::new(Semaphore::new(1)),
+            waiting: Waiting::default(),
         })
+    }
+
+    /// Takes the place of other users: keeps the good passwords of those whose hash is the same, and waits for the checks that
+    /// are under way.
+    pub(super) fn succeed(&mut self, old: &Users) {
+        let same = |name: &str| self.hashes.get(name) == old.hashes.get(name);
+        self.good = old.good.only(same);
+        self.turn = old.turn.clone();
+        self.waiting = old.waiting.clone();
     }
 
     /// Takes the header `Authorization` of a request of this peer.
@@ -73,50 +140,92 @@ impl Users {
         let Some((name, password)) = header.and_then(credentials) else {
             return Verdict::Refused;
         };
-        let secret = format!("{name}\0{password}");
-        if let Some(tag) = lock(&self.good).get(&name) {
-            let same = hmac::verify(&self.key, secret.as_bytes(), tag.as_ref());
-            if same.is_ok() {
-                return Verdict::Welcome;
-            }
+        if self.good.has(&name, &password) {
+            return Verdict::Welcome;
         }
-        let Some(_waits) = Waits::new(&self.waiting, peer) else {
+        let Some(waits) = Waits::new(&self.waiting, places::peer(peer)) else {
             return Verdict::Busy;
         };
-        let Ok(_turn) = self.turn.acquire().await else {
+        let Ok(turn) = self.turn.clone().acquire_owned().await else {
             return Verdict::Busy;
         };
-        let known = self.hashes.get(&name).cloned();
-        let hash = known.clone().unwrap_or_else(|| NOBODY.to_owned());
-        let check = move || bcrypt::verify(password, &hash).unwrap_or(false);
-        let same = tokio::task::spawn_blocking(check).await.unwrap_or(false);
-        if !same || known.is_none() {
-            return Verdict::Refused;
+        // A check before this one may have been of the same password.
+        if self.good.has(&name, &password) {
+            return Verdict::Welcome;
         }
-        let tag = hmac::sign(&self.key, secret.as_bytes());
-        lock(&self.good).insert(name, tag);
-        Verdict::Welcome
+        let compare = self.compare(name, password);
+        let check = move || {
+            let welcome = compare();
+            drop((waits, turn));
+            welcome
+        };
+        match tokio::task::spawn_blocking(check).await {
+            Ok(true) => Verdict::Welcome,
+            _ => Verdict::Refused,
+        }
     }
+
+    /// What takes long: compares a password with its hash, and remembers it if it is good.
+    fn compare(&self, name: String, password: String) -> impl FnOnce() -> bool + Send + use<> {
+        let known = self.hashes.contains_key(&name);
+        let hash = self.hashes.get(&name).unwrap_or(&self.nobody).clone();
+        let good = self.good.clone();
+        move || {
+            let same = bcrypt::verify(&password, &hash).unwrap_or(false);
+            let welcome = same && known;
+            if welcome {
+                good.remember(name, &password);
+            }
+            welcome
+        }
+    }
+}
+
+/// The cost of a hash that can be compared with.
+fn cost(hash: &str) -> anyhow::Result<u32> {
+    let parts: bcrypt::HashParts = hash
+        .parse()
+        .ok()
+        .context("not a bcrypt hash; htpasswd -nBC 10 makes one")?;
+    let cost = parts.get_cost();
+    ensure!(
+        COSTS.contains(&cost),
+        "cost {cost} is not from {} to {}; htpasswd -nBC 10 makes a good hash",
+        COSTS.start(),
+        COSTS.end()
+    );
+    let text = hash.rsplit('$').find(|part| !part.is_empty());
+    let (salt, rest) = text.and_then(|t| t.split_at_checked(SALT)).unzip();
+    let long = |text: Option<&str>, bytes| {
+        let decoder = GeneralPurpose::new(&BCRYPT, NO_PAD);
+        text.and_then(|t| decoder.decode(t).ok())
+            .is_some_and(|decoded| decoded.len() == bytes)
+    };
+    ensure!(
+        long(salt, 16) && long(rest, 23),
+        "a bcrypt hash with a wrong character; htpasswd -nBC 10 makes one"
+    );
+    Ok(cost)
 }
 
 /// Counts a check of a peer until it is dropped.
-struct Waits<'a>(&'a Mutex<HashMap<IpAddr, usize>>, IpAddr);
+struct Waits(Waiting, IpAddr);
 
-impl<'a> Waits<'a> {
-    fn new(all: &'a Mutex<HashMap<IpAddr, usize>>, peer: IpAddr) -> Option<Self> {
+impl Waits {
+    fn new(all: &Waiting, peer: IpAddr) -> Option<Self> {
         let mut counts = lock(all);
-        let count = counts.entry(peer).or_default();
-        if *count >= WAITING {
+        let own = counts.get(&peer).copied().unwrap_or_default();
+        if own >= WAITING || counts.values().sum::<usize>() >= ALL_WAITING {
             return None;
         }
-        *count += 1;
-        Some(Waits(all, peer))
+        counts.insert(peer, own + 1);
+        Some(Waits(all.clone(), peer))
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for Waits {
     fn drop(&mut self) {
-        let mut counts = lock(self.0);
+        let mut counts = lock(&self.0);
         if let Some(count) = counts.get_mut(&self.1) {
             *count -= 1;
             if *count == 0 {
@@ -140,16 +249,59 @@ fn credentials(header: &HeaderValue) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::Future;
+    use std::task::{Context, Poll, Waker};
+    use tokio::runtime::{Builder, Runtime};
 
     const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
+    fn hash(password: &str) -> String {
+        bcrypt::hash(password, 4).unwrap()
+    }
+
+    fn with(hashes: &[(&str, &str)]) -> Users {
+        let owned = hashes.iter().map(|(n, h)| ((*n).into(), (*h).into()));
+        Users::new(owned.collect()).unwrap()
+    }
+
     fn users() -> Users {
-        let hash = bcrypt::hash("open sesame", 4).unwrap();
-        Users::new([("alice".to_owned(), hash)].into()).unwrap()
+        with(&[("alice", &hash("open sesame"))])
     }
 
     fn header(text: &str) -> HeaderValue {
         format!("Basic {}", STANDARD.encode(text)).parse().unwrap()
+    }
+
+    /// Takes a check as far as it comes by itself.
+    fn start<T>(check: impl Future<Output = T>) -> Option<T> {
+        let mut check = Box::pin(check);
+        begin(&mut check)
+    }
+
+    fn begin<T>(check: &mut std::pin::Pin<Box<impl Future<Output = T>>>) -> Option<T> {
+        match check.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    }
+
+    fn waiting(users: &Users) -> usize {
+        lock(&users.waiting).values().sum()
+    }
+
+    fn addresses(count: u8) -> impl Iterator<Item = IpAddr> {
+        (1..=count).map(|i| IpAddr::from([192, 0, 2, i]))
+    }
+
+    /// A runtime whose one thread for checks is held until the sender is dropped.
+    fn held() -> (Runtime, std::sync::mpsc::Sender<()>) {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        runtime.spawn_blocking(move || wait.recv());
+        (runtime, release)
     }
 
     #[tokio::test]
@@ -169,7 +321,7 @@ mod tests {
                 "{given}"
             );
         }
-        assert_eq!(lock(&users.good).len(), 1);
+        assert_eq!(lock(&users.good.tags).len(), 1);
         for odd in ["Bearer x", "Basic", "Basic !", "basic =", "Basic gICA"] {
             let odd = odd.parse().unwrap();
             assert_eq!(users.check(Some(&odd), PEER).await, Verdict::Refused);
@@ -189,17 +341,111 @@ mod tests {
             .map(|_| Box::pin(users.check(Some(&guess), PEER)))
             .collect();
         for guess in &mut guesses {
-            assert!(
-                std::future::Future::poll(
-                    guess.as_mut(),
-                    &mut std::task::Context::from_waker(std::task::Waker::noop())
-                )
-                .is_pending()
-            );
+            assert_eq!(begin(guess), None);
         }
         assert_eq!(users.check(Some(&guess), PEER).await, Verdict::Busy);
         assert_eq!(users.check(Some(&good), PEER).await, Verdict::Welcome);
         drop(guesses);
         assert!(lock(&users.waiting).is_empty());
+    }
+
+    #[test]
+    fn who_guesses_and_closes_starts_one_check_at_a_time() {
+        let users = users();
+        let (runtime, release) = held();
+        let _inside = runtime.enter();
+        let guess = header("alice:guess");
+        let good = header("alice:open sesame");
+        // The first has the turn and keeps it, although nobody waits for it any more.
+        assert_eq!(start(users.check(Some(&good), PEER)), None);
+        for peer in addresses(100) {
+            assert_eq!(start(users.check(Some(&guess), peer)), None);
+            assert_eq!(users.turn.available_permits(), 0);
+            assert_eq!(waiting(&users), 1, "only what runs is counted");
+        }
+        drop(release);
+        let turn = runtime.block_on(users.turn.acquire()).unwrap();
+        assert_eq!(waiting(&users), 0);
+        drop(turn);
+        // What it found out is not lost with its connection.
+        let again = runtime.block_on(users.check(Some(&good), PEER));
+        assert_eq!(again, Verdict::Welcome);
+        assert!(users.good.has("alice", "open sesame"));
+    }
+
+    #[tokio::test]
+    async fn all_peers_together_wait_in_bounded_number() {
+        let users = users();
+        let _taken = users.turn.acquire().await.unwrap();
+        let guess = header("alice:guess");
+        let mut checks: Vec<_> = addresses(100)
+            .map(|peer| Box::pin(users.check(Some(&guess), peer)))
+            .collect();
+        let verdicts: Vec<_> = checks.iter_mut().map(begin).collect();
+        let wait = verdicts.iter().filter(|v| v.is_none()).count();
+        assert_eq!((wait, waiting(&users)), (ALL_WAITING, ALL_WAITING));
+        assert_eq!(verdicts[ALL_WAITING], Some(Verdict::Busy));
+    }
+
+    #[tokio::test]
+    async fn a_host_waits_as_one_peer_whatever_its_address() {
+        let users = users();
+        let _taken = users.turn.acquire().await.unwrap();
+        let guess = header("alice:guess");
+        let hosts: Vec<IpAddr> = (0..=WAITING)
+            .map(|i| format!("2001:db8::{i:x}").parse().unwrap())
+            .collect();
+        let mut checks: Vec<_> = hosts
+            .iter()
+            .map(|peer| Box::pin(users.check(Some(&guess), *peer)))
+            .collect();
+        let verdicts: Vec<_> = checks.iter_mut().map(begin).collect();
+        assert_eq!(verdicts[WAITING - 1], None);
+        assert_eq!(verdicts[WAITING], Some(Verdict::Busy));
+    }
+
+    #[tokio::test]
+    async fn a_reload_forgets_only_what_has_changed() {
+        let (alice, bob) = (hash("open sesame"), hash("swordfish"));
+        let old = with(&[("alice", &alice), ("bob", &bob), ("carol", &bob)]);
+        for given in ["alice:open sesame", "bob:swordfish", "carol:swordfish"] {
+            let verdict = old.check(Some(&header(given)), PEER).await;
+            assert_eq!(verdict, Verdict::Welcome);
+        }
+        let mut new = with(&[("alice", &alice), ("bob", &hash("new"))]);
+        new.succeed(&old);
+        let turn = old.turn.acquire().await.unwrap();
+        assert_eq!(new.turn.available_permits(), 0, "one turn for both");
+        let good = header("alice:open sesame");
+        assert_eq!(new.check(Some(&good), PEER).await, Verdict::Welcome);
+        let revoked = header("bob:swordfish");
+        assert_eq!(start(new.check(Some(&revoked), PEER)), None);
+        drop(turn);
+        assert_eq!(new.check(Some(&revoked), PEER).await, Verdict::Refused);
+        let gone = header("carol:swordfish");
+        assert_eq!(new.check(Some(&gone), PEER).await, Verdict::Refused);
+    }
+
+    #[test]
+    fn hashes_that_no_password_could_have_are_refused() {
+        let good = hash("open sesame");
+        for (hash, why) in [
+            ("secret".to_owned(), "not a bcrypt hash"),
+            (good.replace("$04$", "$03$"), "cost 3 is not from 4 to 16"),
+            (good.replace("$04$", "$17$"), "cost 17 is not from 4 to 16"),
+            (format!("$2y$10$!{}", &NOBODY[1..]), "a wrong character"),
+            (format!("$2y$10${}!", &NOBODY[..52]), "a wrong character"),
+        ] {
+            let e = Users::new([("a".to_owned(), hash)].into()).unwrap_err();
+            let e = format!("{e:#}");
+            assert!(e.starts_with("a: ") && e.contains(why), "{e}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_takes_as_long_as_the_slowest_user() {
+        let slow = format!("$2y$11${NOBODY}");
+        let users = with(&[("alice", &hash("x")), ("bob", &slow)]);
+        assert_eq!(cost(&users.nobody).unwrap(), 11);
     }
 }

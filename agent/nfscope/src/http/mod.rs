@@ -10,6 +10,7 @@ mod listeners;
 mod ndjson_stream;
 mod place;
 mod places;
+mod refusals;
 mod routes;
 mod server;
 mod web_config;

@@ -1,6 +1,6 @@
 //! A connection's place among all, as the connection holds it.
 
-use super::places::Places;
+use super::places::{NoStream, Places};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +30,11 @@ impl AllPlaces {
     pub(super) fn make_room(&self) {
         self.lock().make_room();
     }
+
+    /// Ends every stream; see [`Places::end_streams`].
+    pub(super) fn end_streams(&self) {
+        self.lock().end_streams();
+    }
 }
 
 /// A connection's place. It is free again when this is dropped.
@@ -44,8 +49,8 @@ impl Place {
         self.all.lock().answer(self.id);
     }
 
-    /// The answer goes on; false where this peer has enough of such answers.
-    pub(super) fn stream(&self) -> bool {
+    /// The answer goes on, where it may.
+    pub(super) fn stream(&self) -> Result<(), NoStream> {
         self.all.lock().stream(self.id)
     }
 }

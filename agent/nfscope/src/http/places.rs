@@ -24,6 +24,15 @@ enum Stage {
     Stream,
 }
 
+/// Why a connection becomes no stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoStream {
+    /// Its peer has enough of them.
+    TooMany,
+    /// It is older than the rules by which streams are given.
+    TooOld,
+}
+
 struct Connection<E> {
     id: u64,
     peer: IpAddr,
@@ -35,6 +44,8 @@ struct Connection<E> {
 /// The connections, the oldest first.
 pub(super) struct Places<E> {
     next: u64,
+    /// The first connection that may become a stream.
+    streams_from: u64,
     connections: Vec<Connection<E>>,
 }
 
@@ -42,6 +53,7 @@ impl<E> Default for Places<E> {
     fn default() -> Self {
         Places {
             next: 0,
+            streams_from: 0,
             connections: Vec::new(),
         }
     }
@@ -86,17 +98,23 @@ impl<E> Places<E> {
         self.set(id, Stage::Answer);
     }
 
-    /// A connection becomes a stream; false where its peer has enough of them.
-    pub(super) fn stream(&mut self, id: u64) -> bool {
-        let Some(peer) = self.find(id).map(|c| c.peer) else {
-            return false;
-        };
+    /// A connection becomes a stream, where it may.
+    pub(super) fn stream(&mut self, id: u64) -> Result<(), NoStream> {
+        let own = self.find(id).map(|c| c.peer);
+        let peer = own.filter(|_| id >= self.streams_from);
+        let peer = peer.ok_or(NoStream::TooOld)?;
         let streams = |c: &&Connection<E>| c.peer == peer && c.stage == Stage::Stream;
         if self.connections.iter().filter(streams).count() >= PEER_STREAMS {
-            return false;
+            return Err(NoStream::TooMany);
         }
         self.set(id, Stage::Stream);
-        true
+        Ok(())
+    }
+
+    /// Ends every stream. What is connected now becomes none: it came by rules that hold no longer.
+    pub(super) fn end_streams(&mut self) {
+        self.connections.retain(|c| c.stage != Stage::Stream);
+        self.streams_from = self.next;
     }
 
     /// A connection has ended.
@@ -131,7 +149,7 @@ impl<E> Places<E> {
 }
 
 /// Whom a connection counts for: an IPv4 address, or the half of an IPv6 address below which a host makes addresses as it likes.
-fn peer(from: IpAddr) -> IpAddr {
+pub(super) fn peer(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         v4 => v4,
@@ -220,23 +238,36 @@ mod tests {
     fn streams_stay_and_are_few() {
         let mut door = Door::default();
         let streams: Vec<_> = (0..PEER_STREAMS).map(|_| door.admit("::1")).collect();
-        assert!(streams.iter().all(|id| door.places.stream(*id)));
+        assert!(streams.iter().all(|id| door.places.stream(*id).is_ok()));
         let id = door.admit("::1");
-        assert!(!door.places.stream(id));
+        assert_eq!(door.places.stream(id), Err(NoStream::TooMany));
         let from_elsewhere = door.admit("2001:db8::1");
-        assert!(door.places.stream(from_elsewhere));
+        assert_eq!(door.places.stream(from_elsewhere), Ok(()));
         for _ in 0..2 * PLACES {
             door.admit("::1");
         }
         assert!(streams.iter().all(|id| !door.ended().contains(id)));
         door.places.leave(streams[0]);
         let id = door.admit("::1");
-        assert!(door.places.stream(id));
+        assert_eq!(door.places.stream(id), Ok(()));
         // Where nobody is left to give way, nobody does.
         let mut only = Door::default();
         let id = only.admit("::1");
-        assert!(only.places.stream(id));
+        assert_eq!(only.places.stream(id), Ok(()));
         only.places.make_room();
         assert!(only.ended().is_empty());
+    }
+
+    #[test]
+    fn streams_end_when_the_rules_change_and_what_came_before_becomes_none() {
+        let mut door = Door::default();
+        let [stream, asks] = [door.admit("::1"), door.admit("::1")];
+        assert_eq!(door.places.stream(stream), Ok(()));
+        door.places.answer(asks);
+        door.places.end_streams();
+        assert_eq!(door.ended(), [stream]);
+        assert_eq!(door.places.stream(asks), Err(NoStream::TooOld));
+        let new = door.admit("::1");
+        assert_eq!(door.places.stream(new), Ok(()));
     }
 }

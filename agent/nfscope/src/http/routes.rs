@@ -6,9 +6,10 @@ use crate::http::basic_auth::Verdict;
 use crate::http::landing_page;
 use crate::http::ndjson_stream::{Deadline, Stream};
 use crate::http::place::Place;
-use crate::http::places::PEER_STREAMS;
+use crate::http::places::{NoStream, PEER_STREAMS};
+use crate::http::refusals::Refusals;
 use crate::http::web_config::WebConfig;
-use crate::service::source_thread::{Body, SourceHandle, gzip};
+use crate::service::source_thread::{Body, MAX_PARTS, SourceHandle, gzip};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::header::{
@@ -27,6 +28,8 @@ type Answer = Response<Either<Full<Bytes>, Stream>>;
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const LINES: &str = "application/x-ndjson";
+/// What a request says of the body that it wants.
+const VARIES: &str = "accept, accept-encoding";
 /// Shorter bodies are not worth packing.
 const PACKED_FROM: usize = 1024;
 
@@ -50,6 +53,7 @@ pub(super) struct Peer<'a> {
     pub(super) web: &'a WebConfig,
     pub(super) deadline: &'a Deadline,
     pub(super) place: &'a Place,
+    pub(super) refusals: &'a Refusals,
 }
 
 /// `/probes`
@@ -70,6 +74,10 @@ pub(super) async fn answer<B>(
         Some(refusal) => refusal,
         None => page(source, peer, request).await,
     };
+    // Also of an answer that is short or an error: a cache must not give it to those who want another format.
+    if request.uri().path() == "/metrics" {
+        answer = and(answer, VARY, HeaderValue::from_static(VARIES));
+    }
     for (name, value) in &peer.web.headers {
         answer.headers_mut().insert(name, value.clone());
     }
@@ -90,7 +98,12 @@ pub(super) async fn answer<B>(
 async fn refusal<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
     let users = peer.web.users.as_ref()?;
     let given = request.headers().get(AUTHORIZATION);
-    let (status, text, header, value) = match users.check(given, peer.address).await {
+    let verdict = users.check(given, peer.address).await;
+    // Programs ask without a password first, to learn that they need one.
+    if verdict == Verdict::Refused && given.is_some() {
+        peer.refusals.note(peer.address);
+    }
+    let (status, text, header, value) = match verdict {
         Verdict::Welcome => return None,
         Verdict::Refused => (
             StatusCode::UNAUTHORIZED,
@@ -100,7 +113,7 @@ async fn refusal<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
         ),
         Verdict::Busy => (
             StatusCode::TOO_MANY_REQUESTS,
-            "too many passwords of this address are being checked\n",
+            "too many passwords are being checked; try again\n",
             RETRY_AFTER,
             HeaderValue::from_static("1"),
         ),
@@ -181,12 +194,25 @@ async fn metrics(
     let body = match Collectors::from_query(query.unwrap_or_default()) {
         Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
         Ok(all) if all.all() => source.body(Body::Metrics(format), packed).await,
-        Ok(some) => source.metrics_of(&some, format, packed).await,
+        Ok(some) => match source.metrics_of(some, format, packed).await {
+            Ok(Some(body)) => Ok(body),
+            Ok(None) => return too_many_parts(),
+            Err(e) => Err(e),
+        },
     };
     match body {
         Ok(body) => ready(format.content_type(), body, packed),
         Err(e) => failed(&e),
     }
+}
+
+/// The next reading may be had in a moment, and with it as many parts again.
+fn too_many_parts() -> Answer {
+    let text = format!(
+        "at most {MAX_PARTS} different parts of the metrics are made of one reading; try again\n"
+    );
+    let answer = plain(StatusCode::SERVICE_UNAVAILABLE, text);
+    and(answer, RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 /// Goes on until the peer hangs up.
@@ -201,13 +227,8 @@ async fn slow<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -
     if request.method() == Method::HEAD {
         return with(StatusCode::OK, LINES, Either::Left(Full::default()));
     }
-    if !peer.place.stream() {
-        return plain(
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!(
-                "this agent serves at most {PEER_STREAMS} listeners for slow operations to one address at once\n"
-            ),
-        );
+    if let Err(why) = peer.place.stream() {
+        return plain(StatusCode::SERVICE_UNAVAILABLE, no_stream(why));
     }
     match source.slow(want).await {
         Ok(lines) => {
@@ -218,6 +239,15 @@ async fn slow<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -
             peer.place.answer();
             plain(StatusCode::SERVICE_UNAVAILABLE, format!("{why:#}\n"))
         }
+    }
+}
+
+fn no_stream(why: NoStream) -> String {
+    match why {
+        NoStream::TooMany => format!(
+            "this agent serves at most {PEER_STREAMS} listeners for slow operations to one address at once\n"
+        ),
+        NoStream::TooOld => "the web configuration has changed; connect again\n".to_owned(),
     }
 }
 
@@ -259,15 +289,12 @@ fn plain(status: StatusCode, text: String) -> Answer {
     with(status, TEXT, Either::Left(Full::new(text.into())))
 }
 
-/// A body that may be packed already.
+/// A body that others may get packed.
 fn ready(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
     let answer = with(StatusCode::OK, content_type, Either::Left(Full::new(body)));
+    let answer = and(answer, VARY, HeaderValue::from_static(VARIES));
     match packed {
-        true => and(
-            and(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip")),
-            VARY,
-            HeaderValue::from_static("accept, accept-encoding"),
-        ),
+        true => and(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip")),
         false => answer,
     }
 }

@@ -2,12 +2,14 @@
 
 use super::ndjson_stream::Deadline;
 use super::place::{AllPlaces, Place};
+use super::refusals::{self, Refusals};
 use super::routes::{self, Peer};
-use super::web_config::WebConfig;
+use super::web_config::{Tls, WebConfig};
 use crate::service::source_thread::SourceHandle;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use nfscope_text::console::{self, Level, log};
 use rustix::io::Errno;
 use std::convert::Infallible;
 use std::net::{IpAddr, TcpListener as StdListener};
@@ -18,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 /// Connections accepted before those that were are looked at: their headers are there by then.
 const BATCH: usize = 32;
@@ -37,6 +40,7 @@ pub struct Server {
     source: Arc<SourceHandle>,
     web: Arc<RwLock<Arc<WebConfig>>>,
     places: AllPlaces,
+    refusals: Arc<Refusals>,
 }
 
 impl Server {
@@ -46,12 +50,20 @@ impl Server {
             source,
             web: Arc::new(RwLock::new(Arc::new(web))),
             places: AllPlaces::default(),
+            refusals: Arc::default(),
         }
     }
 
-    /// Takes another web configuration; connections that are open keep theirs.
-    pub fn configure(&self, web: WebConfig) {
-        *self.web.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(web);
+    /// Takes another web configuration. An answer that is under way keeps the old one. A stream would keep it for as long as its
+    /// peer likes: where the new one asks for something, streams end.
+    pub fn configure(&self, mut web: WebConfig) {
+        let mut running = self.web.write().unwrap_or_else(PoisonError::into_inner);
+        web.succeed(&running);
+        let asks = web.users.is_some() || web.tls.is_some();
+        *running = Arc::new(web);
+        if asks {
+            self.places.end_streams();
+        }
     }
 
     /// Serves on these until dropped.
@@ -63,9 +75,13 @@ impl Server {
         for listener in listeners {
             all.spawn(self.clone().accept(TcpListener::from_std(listener)?));
         }
-        match all.join_next().await {
-            Some(never) => match never? {},
-            None => anyhow::bail!("there is no address to serve on"),
+        let refused = self.refusals.tell(refusals::PERIOD, console::warn);
+        tokio::select! {
+            never = refused => match never {},
+            end = all.join_next() => match end {
+                Some(never) => match never? {},
+                None => anyhow::bail!("there is no address to serve on"),
+            },
         }
     }
 
@@ -116,20 +132,19 @@ impl Server {
         let web = self.web.read();
         let web = web.unwrap_or_else(PoisonError::into_inner).clone();
         let peer = Peer {
-            address,
+            address: address.to_canonical(),
             web: &web,
             deadline,
             place,
+            refusals: &self.refusals,
         };
         let Some(tls) = &web.tls else {
             // In boxes: a connection that has sent nothing needs no room for what comes then.
             return Box::pin(self.requests(stream, &peer)).await;
         };
-        let accepted = Box::pin(timeout(HEADER_TIME, tls.acceptor.accept(stream))).await;
-        if let Ok(Ok(stream)) = accepted
-            && tls.admits(stream.get_ref().1.peer_certificates())
-        {
-            Box::pin(self.requests(stream, &peer)).await;
+        match Box::pin(encrypted(tls, stream)).await {
+            Ok(stream) => Box::pin(self.requests(stream, &peer)).await,
+            Err(why) => log(Level::Debug, &format!("{} TLS: {why}", peer.address)),
         }
     }
 
@@ -149,6 +164,17 @@ impl Server {
             // Closing with unread input resets the connection and takes the answer (431) with it.
             let _ = timeout(DRAIN_TIME, drain(http.into_parts().io.into_inner())).await;
         }
+    }
+}
+
+/// Agrees on encryption with a peer that may come in, or says why not.
+async fn encrypted(tls: &Tls, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+    let accepted = timeout(HEADER_TIME, tls.acceptor.accept(stream)).await;
+    let accepted = accepted.map_err(|_| format!("no handshake in {} s", HEADER_TIME.as_secs()))?;
+    let stream = accepted.map_err(|e| e.to_string())?;
+    match tls.admits(stream.get_ref().1.peer_certificates()) {
+        true => Ok(stream),
+        false => Err("the certificate has no name of client_allowed_sans".to_owned()),
     }
 }
 

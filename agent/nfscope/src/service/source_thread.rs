@@ -12,6 +12,7 @@ use nfscope_model::status::Status;
 use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::{Source, own_process};
 use nfscope_text::console;
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,6 +22,8 @@ use tokio::sync::{Mutex, oneshot, watch};
 pub(crate) const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
 /// A reading up to this old answers further requests: simultaneous scrapes cost one.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
+/// Bodies with a part of a reading that are made of it; each costs time and memory.
+pub const MAX_PARTS: usize = 8;
 /// How often the source may look for modules that have come or gone.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the thread may take to end.
@@ -49,6 +52,30 @@ struct Reading {
     snapshot: Arc<Snapshot>,
     /// As they are, and packed.
     bodies: [[Option<Bytes>; Format::ALL.len() + 1]; 2],
+    /// Parts of the exposition, packed or not.
+    parts: HashMap<(Collectors, Format, bool), Bytes>,
+}
+
+impl Reading {
+    /// The part of the exposition that these collectors have; `None` where too many other parts have been made.
+    fn part(
+        &mut self,
+        collectors: Collectors,
+        format: Format,
+        packed: bool,
+    ) -> anyhow::Result<Option<Bytes>> {
+        let key = (collectors, format, packed);
+        if let Some(body) = self.parts.get(&key) {
+            return Ok(Some(body.clone()));
+        }
+        if self.parts.len() >= MAX_PARTS {
+            return Ok(None);
+        }
+        let body = exposition::encode_some(&self.snapshot, format, &key.0)?;
+        let body = packed_if(packed, body.into())?;
+        self.parts.insert(key, body.clone());
+        Ok(Some(body))
+    }
 }
 
 enum Request {
@@ -184,25 +211,23 @@ impl SourceHandle {
         }
     }
 
-    /// The part of an exposition that these collectors have, made for this request alone.
+    /// The part of an exposition that these collectors have. `None` where [`MAX_PARTS`] others have been made of the last
+    /// reading; a moment later there is a new one.
     ///
     /// # Errors
     /// When the source's thread has ended.
     pub async fn metrics_of(
         &self,
-        collectors: &Collectors,
+        collectors: Collectors,
         format: Format,
         packed: bool,
-    ) -> anyhow::Result<Bytes> {
-        let snapshot = match self.status() {
-            Status::Attaching => own_snapshot(),
-            Status::Running(_) => {
-                let mut last = self.last.lock().await;
-                self.fresh(&mut last).await?.snapshot.clone()
-            }
-        };
-        let body = exposition::encode_some(&snapshot, format, collectors)?;
-        packed_if(packed, body.into())
+    ) -> anyhow::Result<Option<Bytes>> {
+        if self.status() == Status::Attaching {
+            let body = exposition::encode_some(&own_snapshot(), format, &collectors)?;
+            return packed_if(packed, body.into()).map(Some);
+        }
+        let mut last = self.last.lock().await;
+        (self.fresh(&mut last).await?).part(collectors, format, packed)
     }
 
     /// The last reading, or a new one where that is old.
@@ -284,6 +309,7 @@ impl SourceHandle {
             snapshot: Arc::new(answer.await.map_err(|_| gone())?),
             at: Instant::now(),
             bodies: Default::default(),
+            parts: HashMap::new(),
         })
     }
 }

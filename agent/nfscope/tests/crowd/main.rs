@@ -30,6 +30,12 @@ fn allow_descriptors() {
     assert!(most >= 4000, "this test needs 4000 descriptors: ulimit -n");
 }
 
+/// Collectors of `/metrics`.
+const PARTS: [&str; 12] = [
+    "op", "rpc", "threads", "log", "zfs", "block", "clients", "exports", "cpu", "findings",
+    "coverage", "agent",
+];
+
 fn scrape(a: SocketAddr) {
     let answer = get(a, "/metrics", "");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:?}");
@@ -39,7 +45,7 @@ fn scrape(a: SocketAddr) {
 /// What the connections of a crowd have sent: nothing, a part of a header, a request whose answer nobody reads, what is no
 /// HTTP.
 fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
-    match kind % 10 {
+    match kind % 12 {
         0 | 1 => Vec::new(),
         2 => b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec(),
         3 => b"G".to_vec(),
@@ -48,6 +54,17 @@ fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
         6 => b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\nx".to_vec(),
         7 => b"GET /slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"
             .to_vec(),
+        // Ever other parts of the metrics, each of which has to be made.
+        10 | 11 => {
+            let mut any = || PARTS[random.random_range(0..PARTS.len())];
+            let query = format!(
+                "collect[]={}&collect[]={}&exclude[]={}",
+                any(),
+                any(),
+                any()
+            );
+            format!("GET /metrics?{query} HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes()
+        }
         // The begin of a TLS handshake, and of HTTP/2.
         8 => [
             &b"\x16\x03\x01\xff\xff\x01\x00\x00"[..],

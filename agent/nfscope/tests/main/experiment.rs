@@ -1,6 +1,6 @@
 //! `nfscope experiment` from its plan to its effects, with recordings whose truth is known.
 
-use crate::fixture::recorder::{Place, agent};
+use crate::fixture::recorder::{self, Place, agent};
 use crate::fixture::recordings::{recording, writes};
 use crate::fixture::said;
 use nfscope_baseline::store::Store;
@@ -159,6 +159,54 @@ fn a_run_is_recorded_where_the_experiment_is() {
         text.contains("too few runs: effects cannot be told from noise"),
         "{text}"
     );
+}
+
+/// The rules of names on the command line are those of plan files.
+#[test]
+fn a_plan_whose_runs_have_no_names_is_refused() {
+    let place = Place::new("unnamed");
+    let path = place.store();
+    let long = "x".repeat(99);
+    let factors = |name: &str, second: &str| {
+        let (code, _, err) = ask(
+            &path,
+            &["plan", name, "--factor", "a=1,2", "--factor", second],
+        );
+        assert_eq!(code, 1, "{err}");
+        err
+    };
+    assert!(factors(&long, "b=1,2").contains("fix: choose a shorter name"));
+    assert!(factors("twice", "a=3,4").contains("two factors have this name"));
+    assert!(factors("steers", "b=1,\u{9b}2").contains("control characters"));
+}
+
+/// Labels of a recording of somebody else: JSON on a terminal moves no cursor and turns no text.
+#[test]
+fn json_of_a_foreign_recording_steers_no_terminal() {
+    let place = Place::new("foreign");
+    let path = place.store();
+    let mut foreign = recording("foreign", 1, 20, &writes(1e-3));
+    foreign.metadata.host = "nfs1\u{202e}\u{7f}".to_owned();
+    foreign.metadata.labels = [("a\u{9b}31m".to_owned(), "b\u{2066}".to_owned())].into();
+    let mut store = Store::create(&path).unwrap();
+    store.put(&foreign).unwrap();
+    store.put(&recording("own", 2, 20, &writes(1e-3))).unwrap();
+    drop(store);
+    let steers = |c: char| nfscope_text::console::steers(c) && c != '\n';
+    for words in [
+        &["list"][..],
+        &["show", "foreign"],
+        &["compare", "foreign", "own"],
+        &["changes", "foreign"],
+    ] {
+        let out = recorder::good(&path, &[words, &["--json"]].concat());
+        assert!(!out.contains(steers), "{words:?}: {out:?}");
+        let _: Value = serde_json::from_str(&out).unwrap();
+    }
+    let list: Value = serde_json::from_str(&recorder::good(&path, &["list", "--json"])).unwrap();
+    let labels = list.as_array().unwrap().iter().map(|e| &e["labels"]);
+    let mut values = labels.filter_map(|l| l["a\u{9b}31m"].as_str());
+    assert_eq!(values.next(), Some("b\u{2066}"), "{list}");
 }
 
 #[test]

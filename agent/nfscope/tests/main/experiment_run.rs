@@ -137,23 +137,100 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
     );
     let (code, _, err) = run(&place, &undone, &url);
     assert!(
-        code == 1 && err.contains("after the recording, which is removed"),
+        code == 1
+            && err.contains("failed: after the recording: log=")
+            && err.contains("`undone-1` was not verified: it is removed"),
         "{err}"
     );
     assert!(!baselines().contains("undone-"), "{}", baselines());
     let ended = plan(&place, "ended", "sleep 0.8", "");
     let (code, _, err) = run(&place, &ended, &url);
     assert!(code == 1 && err.contains("the load ended early"), "{err}");
-    assert!(!baselines().contains("\"complete\""), "{}", baselines());
+    assert!(!baselines().contains("ended-"), "{}", baselines());
     // With another load they are made anew.
     let repaired = plan(&place, "ended", "exec sleep 1000", "");
     let (code, _, err) = run(&place, &repaired, &url);
     assert!(
-        code == 0 && err.contains("removed and recorded anew"),
+        code == 0 && err.contains("0 of 4 runs are recorded"),
         "{err}"
     );
     let (code, _, err) = run(&place, Path::new("/dev/null"), &url);
     assert!(code == 1 && err.contains("is no plan"), "{err}");
+}
+
+/// No other run is made before what a failed one has recorded is gone: nothing else would tell it from a good one.
+#[test]
+fn a_recording_that_cannot_be_removed_is_never_a_run() {
+    let (place, url) = (Place::new("unremoved"), format!("http://{}", agent()));
+    let dir = place.0.display().to_string();
+    let db = place.store().display().to_string();
+    // The verify after the first recording fails, and leaves no store to remove from.
+    let taken =
+        format!(" && {{ ! test -f {db} || {{ mv {db} {dir}/away; mkdir {db}; false; }}; }}");
+    let file = plan(&place, "unremoved", &noting(&place), &taken);
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(
+        code == 1 && err.contains("error: what run 1 has recorded cannot be removed"),
+        "{err}"
+    );
+    assert_eq!(loads(&place).len(), 2, "{err}");
+    fs::remove_dir(place.store()).unwrap();
+    fs::rename(place.0.join("away"), place.store()).unwrap();
+    let (_, out, _) = ask(&place, &["list"]);
+    assert_eq!(out, "unremoved: 0 of 4 runs recorded\n");
+    let repaired = plan(&place, "unremoved", &noting(&place), "");
+    let (code, _, err) = run(&place, &repaired, &url);
+    assert!(
+        code == 0 && err.contains("`unremoved-1` was not verified: it is removed"),
+        "{err}"
+    );
+    let (_, out, _) = ask(&place, &["list"]);
+    assert_eq!(out, "unremoved: 4 of 4 runs recorded\n");
+}
+
+#[test]
+fn one_call_at_a_time_runs_an_experiment() {
+    let (place, url) = (Place::new("held"), format!("http://{}", agent()));
+    let file = plan(&place, "held", &noting(&place), "");
+    let mut first = command(&place, &["run", file.to_str().unwrap(), "--url", &url])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("a load", || loads(&place).len() >= 2);
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(
+        code == 1 && err.contains("the experiment `held` is being run already; fix:"),
+        "{err}"
+    );
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(
+        code == 0 && err.contains("4 of 4 runs are recorded"),
+        "{err}"
+    );
+}
+
+/// Told before anything is set.
+#[test]
+fn a_plan_that_cannot_be_recorded_sets_nothing() {
+    let (place, url) = (Place::new("unrecordable"), format!("http://{}", agent()));
+    let file = plan(&place, "short", &noting(&place), "");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("'1s'", "'999ms'")).unwrap();
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(
+        code == 1 && err.contains("record: give a duration"),
+        "{err}"
+    );
+    fs::write(&file, text.replace("'100ms'", "'200ms'")).unwrap();
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(
+        code == 1
+            && err.contains("record: 1s has fewer than 10 windows of 200ms")
+            && err.contains("fix: record = \"2s\""),
+        "{err}"
+    );
+    assert!(!place.0.join("log").exists() && loads(&place).is_empty());
 }
 
 /// Killed without a word: its load ends with it, and the next call goes on where it was.

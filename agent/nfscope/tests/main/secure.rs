@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -187,4 +187,33 @@ fn passwords_are_asked_for_on_every_page_and_a_reload_exchanges_them() {
     server.configure(pki.web(TLS).unwrap());
     assert!(is_answered(pki.scrape(a, None)));
     assert!(!get(a, "/-/healthy", "").contains("HTTP/1.1 200"));
+}
+
+/// Reads until the server ends the connection, however it does that.
+fn ends(mut stream: std::net::TcpStream) -> String {
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        Err(e) if e.kind() != ErrorKind::ConnectionReset => panic!("{e}"),
+        _ => String::from_utf8_lossy(&answer).into_owned(),
+    }
+}
+
+#[test]
+fn a_revoked_password_keeps_no_stream() {
+    let hash = |password| bcrypt::hash(password, 4).unwrap();
+    let pki = Pki::new();
+    let users = |hash: &str| format!("basic_auth_users: {{alice: '{hash}'}}\n");
+    let (a, server) = pki.serve(&users(&hash("open sesame")));
+    while get(a, "/healthz", PASSWORD).contains("attaching") {
+        std::thread::yield_now();
+    }
+    let request = format!("GET /slow HTTP/1.1\r\nHost: x\r\n{PASSWORD}\r\n");
+    let mut stream = send(a, request.as_bytes());
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    server.configure(pki.web(&users(&hash("another"))).unwrap());
+    // Without an end this would go on for as long as the test waits.
+    ends(stream);
+    assert!(get(a, "/-/healthy", PASSWORD).starts_with("HTTP/1.1 401 "));
 }

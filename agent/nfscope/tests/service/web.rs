@@ -155,6 +155,10 @@ fn unpacked(a: SocketAddr, path: &str) -> (String, usize) {
         head.contains("content-encoding: gzip\r\n"),
         "{path}: {head}"
     );
+    assert!(
+        head.contains("vary: accept, accept-encoding\r\n"),
+        "{path}: {head}"
+    );
     let mut text = String::new();
     flate2::read::GzDecoder::new(&answer[end..])
         .read_to_string(&mut text)
@@ -170,6 +174,7 @@ fn bodies_are_packed_for_those_who_take_that() {
         let plain = get(a, path, "");
         let (head, body) = plain.split_once("\r\n\r\n").unwrap();
         assert!(!head.contains("content-encoding"), "{head}");
+        assert!(head.contains("vary: accept, accept-encoding\r\n"), "{head}");
         // Readings differ in their numbers.
         assert_eq!(text.lines().next(), body.lines().next(), "{path}");
         assert!(
@@ -191,6 +196,34 @@ fn a_scraper_may_want_a_part_of_the_metrics() {
     assert!(!body.contains("nfscope_op_"), "{body}");
     let answer = get(a, "/metrics?exclude[]=block", "");
     assert!(!answer.contains("nfscope_block_") && answer.contains("nfscope_op_"));
+}
+
+/// Of one reading only so many parts are made; a moment later there is a new one.
+#[test]
+fn parts_of_the_metrics_are_shared_and_few() {
+    let a = attached(Fake::new());
+    let names = ["op", "rpc", "threads", "log", "block", "clients"];
+    let pairs = names.iter().flat_map(|a| names.map(|b| (*a, b)));
+    let parts: Vec<_> = pairs
+        .map(|(a, b)| format!("/metrics?collect[]={a}&exclude[]={b}"))
+        .collect();
+    let begun = Instant::now();
+    let busy = parts.iter().cycle().find_map(|path| {
+        assert!(begun.elapsed() < HANG, "every part was made");
+        let answer = get(a, path, "");
+        (!answer.starts_with("HTTP/1.1 200 ")).then_some(answer)
+    });
+    let busy = busy.unwrap();
+    assert!(busy.starts_with("HTTP/1.1 503 "), "{busy}");
+    for text in ["retry-after: 1\r\n", "vary: accept", "at most 8 different"] {
+        assert!(busy.contains(text), "{busy}");
+    }
+    // The whole is not concerned, and a part is to be had again soon.
+    assert!(get(a, "/metrics", "").starts_with("HTTP/1.1 200 "));
+    while !get(a, &parts[1], "").starts_with("HTTP/1.1 200 ") {
+        assert!(begun.elapsed() < HANG);
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]

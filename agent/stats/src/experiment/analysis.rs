@@ -5,6 +5,9 @@ use crate::experiment::lenth::{Lenth, lenth};
 use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 use crate::multiple_comparisons::holm;
 
+/// Responses that differ by less than this part of the largest are equal but for rounding.
+const ROUNDING: f64 = 1e-12;
+
 /// How responses are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -54,7 +57,15 @@ pub struct Analysis {
 
 /// Analyses a design: for each combination, in the order of the design, its responses (as many in each). `None` where a combination
 /// has no response, combinations have different numbers of them, or a logarithm does not exist.
-pub fn analyse(design: &Design, responses: &[Vec<f64>], scale: Scale) -> Option<Analysis> {
+///
+/// `hidden` is how far each response may be off without that repetitions show it, on the scale of the analysis: half a bucket of a
+/// histogram. No effect up to that size is evidence.
+pub fn analyse(
+    design: &Design,
+    responses: &[Vec<f64>],
+    scale: Scale,
+    hidden: f64,
+) -> Option<Analysis> {
     let r = responses.first()?.len();
     let balanced = responses.len() == design.combinations.len() && r > 0;
     if !balanced || responses.iter().any(|all| all.len() != r) {
@@ -89,9 +100,14 @@ pub fn analyse(design: &Design, responses: &[Vec<f64>], scale: Scale) -> Option<
     };
     let dof = n * (replicates - 1.0);
     let deviation = (dof > 0.0).then(|| (error_square / dof).sqrt());
-    let error = deviation.map(|s| s / (n * replicates).sqrt());
+    // What is left of equal responses by rounding is no variation.
+    let rounding = ROUNDING
+        * y.iter()
+            .flatten()
+            .fold(0.0, |most: f64, v| most.max(v.abs()));
+    let error = deviation.map(|s| (s / (n * replicates).sqrt()).max(rounding));
     let interval = |value: f64| {
-        let half = error.map_or(0.0, |e| students_t(CONFIDENCE, dof) * e);
+        let half = error.map_or(0.0, |e| students_t(CONFIDENCE, dof) * e + hidden);
         Interval {
             value,
             low: value - half,
@@ -108,7 +124,10 @@ pub fn analyse(design: &Design, responses: &[Vec<f64>], scale: Scale) -> Option<
         .collect();
     let values: Vec<f64> = totals.iter().map(|t| t / n).collect();
     let p = error.map(|e| {
-        let each = values.iter().map(|v| beyond(v / e, dof));
+        let each = values.iter().map(|v| match excess(*v, hidden) {
+            0.0 => 1.0,
+            excess => beyond(excess / e, dof),
+        });
         holm(&each.collect::<Vec<_>>())
     });
     let lenth = match deviation {
@@ -124,7 +143,8 @@ pub fn analyse(design: &Design, responses: &[Vec<f64>], scale: Scale) -> Option<
             part: part(n * replicates * values[i] * values[i]),
             total: totals[i],
             p: p.as_ref().map(|p| p[i]),
-            stands_out: lenth.is_some_and(|l| values[i].abs() > l.simultaneous_margin),
+            stands_out: lenth
+                .is_some_and(|l| excess(values[i], hidden) > l.simultaneous_margin.max(rounding)),
         })
         .collect();
     Some(Analysis {
@@ -137,6 +157,11 @@ pub fn analyse(design: &Design, responses: &[Vec<f64>], scale: Scale) -> Option<
         lenth,
         residuals,
     })
+}
+
+/// How much larger an effect is than what may be hidden.
+fn excess(value: f64, hidden: f64) -> f64 {
+    (value.abs() - hidden).max(0.0)
 }
 
 impl Analysis {

@@ -6,12 +6,13 @@ use nfscope_text::suggest::nearest;
 use std::borrow::Cow;
 use toml::de::{DeTable, DeValue};
 
-/// Sets what these variables say. Those of other programs are passed over, and those of nfscope that are no settings.
+/// Sets what these variables say. Those of other programs are passed over, those of nfscope that are no settings, and those that
+/// are empty.
 pub(super) fn apply(
     settings: &mut Settings,
     variables: impl Iterator<Item = (String, String)>,
 ) -> Result<(), Error> {
-    for (name, value) in variables {
+    for (name, value) in variables.filter(|(_, value)| !value.is_empty()) {
         let Some(setting) = SETTINGS.iter().find(|s| s.variable == name) else {
             if in_a_section(&name) {
                 return Err(Error::Unknown {
@@ -70,6 +71,8 @@ mod tests {
             ("NFSCOPE_LIMITS_CLIENTS", "7"),
             ("NFSCOPE_REVISION", "of the build"),
             ("HOME", "/root"),
+            ("NFSCOPE_PROBES_STATISTICS", ""),
+            ("NFSCOPE_WEB_CONFIG_FILE", ""),
         ])
         .unwrap();
         assert_eq!(s.listen_addresses, ["[::1]:80"]);

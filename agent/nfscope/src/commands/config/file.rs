@@ -108,6 +108,7 @@ pub(super) fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<
                     // Of the right type, so it is the value that is wrong.
                     DeValue::Integer(n) if wanted.starts_with("a number") => n.as_str().to_owned(),
                     DeValue::String(s) if wanted.starts_with("one of") => format!("{s:?}"),
+                    DeValue::String(s) if s.is_empty() => "an empty string".to_owned(),
                     other => other.type_str().to_owned(),
                 },
                 place: file.line(at),
@@ -200,6 +201,10 @@ mod tests {
             (
                 "[web]\nlisten_address = 9943",
                 "listen_address must be a string in quotes, or several in brackets, not integer (f.toml:2)",
+            ),
+            (
+                "[web]\nconfig_file = \"\"",
+                "config_file must be a path in quotes, or no key at all for no web configuration, not an empty string (f.toml:2)",
             ),
             (
                 "[limits]\nclients = 10_001",

@@ -39,7 +39,8 @@ fn load_from(
     default: &Path,
 ) -> Result<Settings, Error> {
     let mut settings = Settings::default();
-    let variable = variables.iter().find(|(name, _)| name == FILE_VARIABLE);
+    let set = |(name, value): &&(String, String)| name == FILE_VARIABLE && !value.is_empty();
+    let variable = variables.iter().find(set);
     let named = (args.config.as_deref()).or_else(|| variable.map(|(_, v)| Path::new(v)));
     let path = named.unwrap_or(default);
     match std::fs::read_to_string(path) {
@@ -60,6 +61,7 @@ fn load_from(
 fn flags(settings: &mut Settings, args: &AgentArgs) {
     if !args.listen_addresses.is_empty() {
         settings.listen_addresses.clone_from(&args.listen_addresses);
+        settings.systemd_socket = false;
     }
     if let Some(path) = &args.web_config {
         settings.web_config = Some(path.clone());
@@ -131,10 +133,28 @@ mod tests {
             gone.starts_with("cannot read configuration /nonexistent/other.toml"),
             "{gone}"
         );
-        let usual = load_from(&AgentArgs::default(), &[], &file).unwrap();
+        let empty = [("NFSCOPE_CONFIG".to_owned(), String::new())];
+        let usual = load_from(&AgentArgs::default(), &empty, &file).unwrap();
         assert_eq!(usual.source.max_exports, 8);
         let none = load_from(&AgentArgs::default(), &[], nowhere).unwrap();
         assert_eq!(none.source.max_exports, 100);
         std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn an_address_on_the_command_line_is_served_whatever_the_file_says_of_sockets() {
+        let mut settings = Settings {
+            systemd_socket: true,
+            ..Settings::default()
+        };
+        flags(&mut settings, &AgentArgs::default());
+        assert!(settings.systemd_socket);
+        let args = AgentArgs {
+            listen_addresses: vec!["b:2".into()],
+            ..AgentArgs::default()
+        };
+        flags(&mut settings, &args);
+        assert!(!settings.systemd_socket);
+        assert_eq!(settings.listen_addresses, ["b:2"]);
     }
 }

@@ -8,10 +8,14 @@ use std::fmt::Write;
 
 const HEAD: &str = "\
 # Settings of `nfscope agent`. Each line that begins with `#` and a key shows the built-in value.
-# A variable of the environment overrides this file, and a flag overrides both.
-# `systemctl reload nfscope` (SIGHUP) applies the keys that say so. All others apply at the next start.
+# A variable of the environment overrides this file, and a flag overrides both. A flag without a
+# value, such as `--probe-stats`, cannot undo what this file or a variable sets.
+# `kill -HUP` of the agent applies the keys that say so. All others apply at the next start.
 
 ";
+
+/// The value of the one key that has none: `config_file`.
+const EXAMPLE: &str = "\"/etc/nfscope/web.yml\"";
 
 /// Columns of the file.
 const WIDTH: usize = 100;
@@ -41,7 +45,12 @@ pub fn reference() -> String {
         }
         let reload = if s.reloads { " Reloads." } else { "" };
         let _ = writeln!(out, "# --{}, {}.{reload}", s.flag, s.variable);
-        let _ = writeln!(out, "#{} = {}\n", s.key, (s.get)(&built_in));
+        let mut value = (s.get)(&built_in);
+        if value.is_empty() {
+            let _ = writeln!(out, "# There is no built-in value. This is an example.");
+            EXAMPLE.clone_into(&mut value);
+        }
+        let _ = writeln!(out, "#{} = {value}\n", s.key);
     }
     out.truncate(out.trim_end().len());
     out + "\n"
@@ -67,12 +76,11 @@ mod tests {
         let mut settings = Settings::default();
         file::apply(&mut settings, Path::new("reference"), &active.join("\n")).unwrap();
         for s in SETTINGS {
-            assert_eq!(
-                (s.get)(&settings),
-                (s.get)(&Settings::default()),
-                "{}",
-                s.key
-            );
+            let built_in = match (s.get)(&Settings::default()) {
+                none if none.is_empty() => EXAMPLE.to_owned(),
+                value => value,
+            };
+            assert_eq!((s.get)(&settings), built_in, "{}", s.key);
             let set = format!("{} = ", s.key);
             assert_eq!(active.iter().filter(|l| l.starts_with(&set)).count(), 1);
         }

@@ -21,7 +21,11 @@ pub fn changes(running: &Settings, now: &Settings) -> Changes {
                 true => &mut changes.applied,
                 false => &mut changes.waiting,
             };
-            list.push(format!("[{}] {} = {after}", s.section, s.key));
+            let after = match after.is_empty() {
+                true => "is not set".to_owned(),
+                false => format!("= {after}"),
+            };
+            list.push(format!("[{}] {} {after}", s.section, s.key));
         }
     }
     changes
@@ -40,6 +44,14 @@ mod tests {
             ..Settings::default()
         };
         now.source.max_clients = 500;
+        let before = Settings {
+            web_config: Some("web.yml".into()),
+            ..Settings::default()
+        };
+        assert_eq!(
+            changes(&before, &running).applied,
+            ["[web] config_file is not set"]
+        );
         assert_eq!(
             changes(&running, &now),
             Changes {

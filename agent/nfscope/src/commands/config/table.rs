@@ -4,7 +4,7 @@ use crate::api::endpoint::DEFAULT_ADDRESS;
 use crate::cli::MOST_SERIES;
 use nfscope_source::{MOST_PAIRS, Options};
 use nfscope_text::console::Level;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use toml::de::DeValue;
 
 /// Every setting of `nfscope agent`.
@@ -51,11 +51,11 @@ pub(super) struct Setting {
     pub(super) reloads: bool,
     /// Takes a value, or says what it must be.
     pub(super) set: fn(&mut Settings, &DeValue) -> Result<(), &'static str>,
-    /// The value as a file has it.
+    /// The value as a file has it; nothing where there is none.
     pub(super) get: fn(&Settings) -> String,
 }
 
-const TEXT: &str = "a string in quotes";
+const PATH: &str = "a path in quotes, or no key at all for no web configuration";
 const TEXTS: &str = "a string in quotes, or several in brackets";
 const SWITCH: &str = "true or false";
 const SERIES: &str = "a number from 0 to 10000";
@@ -69,7 +69,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "listen_address",
         variable: "NFSCOPE_WEB_LISTEN_ADDRESS",
         flag: "web.listen-address",
-        about: None,
+        about: Some("Address to serve on, or several in brackets"),
         reloads: false,
         set: |s, v| {
             s.listen_addresses = texts(v).ok_or(TEXTS)?;
@@ -88,11 +88,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         about: None,
         reloads: true,
         set: |s, v| {
-            let path = v.as_str().ok_or(TEXT)?;
-            s.web_config = (!path.is_empty()).then(|| path.into());
+            let path = v.as_str().filter(|path| !path.is_empty()).ok_or(PATH)?;
+            s.web_config = Some(path.into());
             Ok(())
         },
-        get: |s| format!("{:?}", s.web_config.as_deref().unwrap_or(Path::new(""))),
+        get: |s| (s.web_config.as_ref()).map_or(String::new(), |path| format!("{path:?}")),
     },
     Setting {
         section: "web",

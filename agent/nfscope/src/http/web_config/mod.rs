@@ -8,6 +8,7 @@ use super::basic_auth::Users;
 use anyhow::{Context, bail, ensure};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 pub(super) use tls::Tls;
@@ -28,7 +29,7 @@ struct File {
     tls_server_config: Option<tls::Section>,
     http_server_config: HttpSection,
     basic_auth_users: BTreeMap<String, String>,
-    rate_limit: Option<serde_json::Value>,
+    rate_limit: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -62,10 +63,9 @@ impl WebConfig {
     }
 
     fn of(text: &str, beside: &Path) -> anyhow::Result<WebConfig> {
-        let file: File = match yaml::value(text)? {
-            serde_json::Value::Null => File::default(),
-            value => serde_json::from_value(value)?,
-        };
+        let value = yaml::value(text)?;
+        nothing_is_empty(&value)?;
+        let file: File = serde_json::from_value(value)?;
         ensure!(
             file.rate_limit.is_none(),
             "rate_limit is not supported: the agent bounds connections by itself"
@@ -90,6 +90,36 @@ impl WebConfig {
     pub fn encrypts(&self) -> bool {
         self.tls.is_some()
     }
+
+    /// True where clients send passwords.
+    pub fn has_passwords(&self) -> bool {
+        self.users.is_some()
+    }
+
+    /// Takes the place of another configuration: keeps what that has found out about its users.
+    pub(super) fn succeed(&mut self, old: &WebConfig) {
+        if let (Some(new), Some(old)) = (&mut self.users, &old.users) {
+            new.succeed(old);
+        }
+    }
+}
+
+/// A file or a section without content may have lost it; it must not open the agent to everybody.
+fn nothing_is_empty(value: &Value) -> anyhow::Result<()> {
+    ensure!(
+        !value.is_null(),
+        "the file is empty; write {{}} for no TLS and no passwords"
+    );
+    for (section, without) in [
+        ("tls_server_config", "TLS"),
+        ("basic_auth_users", "passwords"),
+    ] {
+        ensure!(
+            value.get(section) != Some(&Value::Null),
+            "{section} is empty; remove the line for no {without}"
+        );
+    }
+    Ok(())
 }
 
 fn headers(given: &BTreeMap<String, String>) -> anyhow::Result<HeaderMap> {
@@ -120,9 +150,8 @@ mod tests {
     #[test]
     fn nothing_is_asked_where_nothing_is_said() {
         for text in [
-            "",
-            "# only a comment\n",
             "{}",
+            "# only a comment beside it\n{}\n",
             "http_server_config:\n  http2: false\n",
         ] {
             let web = load(text).unwrap();
@@ -145,6 +174,20 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, message) in [
+            (
+                "",
+                "the file is empty; write {} for no TLS and no passwords",
+            ),
+            ("# only a comment\n", "the file is empty; write {}"),
+            ("~", "the file is empty; write {}"),
+            (
+                "tls_server_config:\nbasic_auth_users: {}\n",
+                "tls_server_config is empty; remove the line for no TLS",
+            ),
+            (
+                "basic_auth_users:\n",
+                "basic_auth_users is empty; remove the line for no passwords",
+            ),
             ("basic_auth_usrs: {}", "unknown field `basic_auth_usrs`"),
             (
                 "basic_auth_users: {a: secret}",
