@@ -5,10 +5,12 @@ use std::{env, error::Error, fmt::Write as _, fs, path::Path, path::PathBuf};
 
 /// Each `bpf/<word>.bpf.c` becomes two objects from one source: `<word>` for kernels with module BTF and `<word>_raw`
 /// for kernels without (see `bpf/lib/kernel.h`).
-const WORDS: [&str; 7] = ["nfsd", "sched", "jbd2", "xfs", "btrfs", "zfs", "block"];
+const WORDS: [&str; 9] = [
+    "nfsd", "sched", "jbd2", "xfs", "btrfs", "zfs", "block", "client", "recall",
+];
 
-/// Those that make no sense without module BTF: what they serve has no hooks there.
-const BTF_ONLY: [&str; 3] = ["sched", "xfs", "btrfs"];
+/// Those that make no sense without module BTF: what they serve has no hooks or no known layout there.
+const BTF_ONLY: [&str; 5] = ["sched", "xfs", "btrfs", "client", "recall"];
 
 #[path = "src/time_edges.rs"]
 mod time_edges;
@@ -71,7 +73,7 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
         // 5.10 runs the raw objects: no atomics that return a value there.
         if raw { "-mcpu=v2" } else { "-mcpu=v3" }.into(),
     ];
-    args.extend(asm_headers().map(|dir| format!("-I{dir}")));
+    args.extend(asm_headers().into_iter().map(|dir| format!("-I{dir}")));
     if raw {
         args.push("-DNFSCOPE_RAW".into());
     }
@@ -86,8 +88,17 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Debian keeps asm/ headers, which are the target's, below the multiarch name, where clang does not search for BPF. A cross
-/// compiler has them in its own system root, or in one for this target beside the host's.
-fn asm_headers() -> Option<String> {
+/// compiler has them in its own system root, or in one for this target beside the host's. Zig does not say where they are: who
+/// builds with it names them in `NFSCOPE_ASM_HEADERS`.
+fn asm_headers() -> Vec<String> {
+    println!("cargo:rerun-if-env-changed=NFSCOPE_ASM_HEADERS");
+    match env::var("NFSCOPE_ASM_HEADERS") {
+        Ok(named) => named.split(':').map(str::to_owned).collect(),
+        Err(_) => compilers_asm_headers().into_iter().collect(),
+    }
+}
+
+fn compilers_asm_headers() -> Option<String> {
     let compiler = cc::Build::new().try_get_compiler().ok()?;
     let says = |question| {
         let output = compiler.to_command().arg(question).output().ok()?;

@@ -15,4 +15,6 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$flags
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
 export CFLAGS_aarch64_unknown_linux_gnu=--sysroot=$root
-exec cargo build --release --target $target -p nfscope -p lab
+# What to build: both, or what is given: tests/arm64.sh -p lab
+[ $# -gt 0 ] || set -- -p nfscope -p lab
+exec cargo build --release --target $target "$@"

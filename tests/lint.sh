@@ -1,5 +1,6 @@
 #!/bin/bash
-# Formatting and lints: rustfmt, clippy, a check for illumos, clang-format, shell syntax. With --fix, formats instead of checking.
+# Formatting and lints: rustfmt, clippy, a check for illumos, clang-format, systemd's rating of the unit,
+# cargo deny, shell syntax. With --fix, formats instead of checking.
 # The last line of each check is `ok`, `FAILED` or `skipped: <why>`; the exit status is the number of failures.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -55,6 +56,32 @@ if compgen -G "$(rustc --print target-libdir --target $illumos 2>/dev/null)/libs
     cargo check --quiet --target $illumos "${illumos_packages[@]/#/--package=}"
 else
   skip "cargo check for illumos" "Rust's standard library for it is missing: rustup target add $illumos"
+fi
+# The rating of systemd for how much a service could do: 0 is nothing, 10 everything.
+exposure() {
+  local said=target/exposure.txt
+  mkdir -p target
+  systemd-analyze verify --man=no deploy/systemd/nfscope.service 2>&1 | grep -v 'nfscope is not executable' && return 1
+  systemd-analyze security --offline=true --threshold=25 --no-pager deploy/systemd/nfscope.service >$said 2>&1 || { tail -n 2 $said; return 1; }
+}
+# Before systemd 250 only units that run can be rated.
+if systemd-analyze --help 2>/dev/null | grep -q -- --offline; then
+  check "systemd unit (exposure at most 2.5)" "see each message" exposure
+else
+  skip "systemd unit" "systemd-analyze security --offline is missing (systemd 250 or later)"
+fi
+PATH=$PATH:${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}/lab/lint/bin
+if cargo deny --version >/dev/null 2>&1; then
+  check "cargo deny: licences, bans, sources" "see each message, or deny.toml" cargo deny --offline --log-level error check licenses bans sources
+  # The advisories of RustSec come by git; a host without that network uses a copy that is there.
+  if compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-db*/*" >/dev/null; then
+    check "cargo deny: advisories" "update the crate, or say in deny.toml why it is no danger" \
+      cargo deny --offline --log-level error check advisories
+  else
+    skip "cargo deny: advisories" "no copy of RustSec's advisories is on this host: cargo deny fetch db"
+  fi
+else
+  skip "cargo deny" "cargo-deny is missing: tests/setup/setup.sh lint, or cargo install --locked cargo-deny"
 fi
 syntax() { for file in "$@"; do bash -n "$file" || return; done; }
 check "shell syntax" "see the message" syntax "${shell_files[@]}"

@@ -19,7 +19,7 @@ record=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}/lab/seconds.tsv
 ran=${LAB_SECONDS:-$PWD/../target/test-reports/seconds.tsv}
 
 # Tests whose machines count instructions.
-counting='^vm_(scenarios|baselines|ssd_log)::'
+counting='^vm_(scenarios|baselines|experiment|ssd_log|versions)::'
 
 # On a machine that has no record yet, what has these in its name is long.
 long='scenario|cause|operations|logs|baselines|zfs|prometheus|ssd'
@@ -105,7 +105,8 @@ fi
 mkdir -p "$(dirname "$record")" "$(dirname "$ran")"
 : >"$ran"
 [ -z "${LAB_FLAVOUR:-}" ] || ./setup/setup.sh "$LAB_FLAVOUR" || exit 1
-[ "${LAB_FLAVOUR:-}" != arm64 ] || ./arm64.sh || exit 1
+# shellcheck disable=SC2086 # words
+[ "${LAB_FLAVOUR:-}" != arm64 ] || ./arm64.sh ${NFSCOPE_BIN:+-p lab} || exit 1
 list=$(programs) || exit 1
 list=$(tests <<<"$list" | grep -- "${1:-}" | longest_first)
 [ -n "$list" ] || { echo "no test is called so: ${1:-}" >&2; exit 1; }

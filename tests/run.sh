@@ -98,7 +98,7 @@ count() { grep -cE "^test .* \.\.\. $1" $log; }
 if [ -n "$machines" ]; then
   stage set-up "Set-up" tests/setup/setup.sh all || broken+=("tests/setup/setup.sh all")
 else
-  stage set-up "Set-up" tests/setup/setup.sh build monitoring dtrace || broken+=("tests/setup/setup.sh build monitoring dtrace")
+  stage set-up "Set-up" tests/setup/setup.sh build lint monitoring browser dtrace || broken+=("tests/setup/setup.sh build lint monitoring browser dtrace")
 fi
 stage lint "Linters" lint
 if [ -n "$machines" ]; then

@@ -23,19 +23,19 @@ DASHBOARD = dashboard(
                 "Lost events",
                 "Events that a probe could not measure, or only in part, a second; docs/metrics.md explains the reasons. A few are "
                 "normal under load; a rise beside a falling coverage is not.",
-                "ops", (q.rate("nfscope_events_lost_total", "probe, reason"), "{{probe}} {{reason}}"),
+                "ops", (q.rate("nfscope_events_lost_total", "instance, probe, reason"), "{{instance}} {{probe}} {{reason}}"),
             ),
             table(
                 "Programs",
                 "Each probe program: 1 where it is attached, 0 where it is not; nfscope check on that server gives the reason. "
                 "A program that turns to 0 takes its series away.",
-                "none",
-                [("attached", "none", q.by("instance, probe, program", q.of("nfscope_probe_attached"), "min"))],
+                "short",
+                [("attached", "short", q.by("instance, probe, program", q.of("nfscope_probe_attached"), "min"))],
             ),
             table(
                 "Builds",
                 "What runs on each server. Two rows that stay mean servers of different versions.",
-                "none", [("running", "none", q.by("instance, version, revision", q.of("nfscope_build_info")))],
+                "short", [("running", "short", q.by("instance, version, revision", q.of("nfscope_build_info")))],
             ),
         ]),
         ("nfscope: what it costs", [
@@ -73,7 +73,7 @@ DASHBOARD = dashboard(
                 "File descriptors",
                 "Descriptors that the agent has open, and the most that it may have. Connections take what probes leave; near the "
                 "limit the oldest connections are closed.",
-                "none",
+                "short",
                 (q.by("instance", q.of("process_open_fds")), "{{instance}} open"),
                 (q.by("instance", q.of("process_max_fds")), "{{instance}} limit"),
             ),
@@ -86,14 +86,18 @@ DASHBOARD = dashboard(
                 "CPU time of the probes",
                 "Time inside the probe programs, in CPUs; only while the host keeps BPF run-time statistics "
                 "(sysctl kernel.bpf_stats_enabled=1). It rises with operations and, for sched, with context switches.",
-                "percentunit", (q.rate("nfscope_probe_run_seconds_total", "probe"), "{{probe}}"), stacked=True,
+                "percentunit", (q.rate("nfscope_probe_run_seconds_total", "instance, probe"), "{{instance}} {{probe}}"), stacked=True,
             ),
             timeseries(
                 "Time of one run",
                 "Average time of one run of a probe's programs, under the same condition. It rises where CPUs are "
                 "slowed down, or shared.",
                 "s",
-                (f"{q.rate('nfscope_probe_run_seconds_total', 'probe')} / {q.rate('nfscope_probe_runs_total', 'probe')}", "{{probe}}"),
+                (
+                    f"{q.rate('nfscope_probe_run_seconds_total', 'instance, probe')} / "
+                    f"{q.rate('nfscope_probe_runs_total', 'instance, probe')}",
+                    "{{instance}} {{probe}}",
+                ),
             ),
         ]),
     ],

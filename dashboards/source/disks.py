@@ -69,7 +69,7 @@ DASHBOARD = dashboard(
                 "Requests at a time",
                 "Requests that the device has under way on average while it has any. Where it rises with the load and the "
                 "device's mean stays, the device serves many at once: more threads get more from it.",
-                "none",
+                "short",
                 (
                     f'({q.total(DEVICE, "instance, device", CHOSEN)}) / '
                     f'({q.rate("nfscope_block_busy_seconds_total", "instance, device", CHOSEN)})',
@@ -78,7 +78,7 @@ DASHBOARD = dashboard(
             ),
             timeseries(
                 "In flight", "Requests issued and not completed. Where it rises, the device completes fewer requests than it gets.",
-                "none", (q.by("instance, device", q.of("nfscope_block_inflight", CHOSEN)), "{{instance}} {{device}}"),
+                "short", (q.by("instance, device", q.of("nfscope_block_inflight", CHOSEN)), "{{instance}} {{device}}"),
             ),
             timeseries(
                 "Busy",
@@ -90,8 +90,8 @@ DASHBOARD = dashboard(
                 "Devices of exports",
                 "The devices that each export lies on, through device mapper, RAID and partitions. A slow device that is not here "
                 "keeps no client waiting. Empty where the devices of an export are unknown (ZFS).",
-                "none",
-                [("known", "none", q.by("instance, export, device", q.of("nfscope_export_device_info"), "max"))],
+                "short",
+                [("known", "short", q.by("instance, export, device", q.of("nfscope_export_device_info"), "max"))],
             ),
             timeseries(
                 "FUA writes",

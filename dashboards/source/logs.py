@@ -37,7 +37,7 @@ def log(fs: str, what: str, written: str) -> list:
             f"{what}: waits per write",
             "How many waits one write of the log ends: threads that wait at the same time share it. Where it is near the number "
             "of threads, all of them wait for the log, and more threads share each write.",
-            "none",
+            "short",
             (
                 f'({q.count("nfscope_log_wait_seconds", VOLUME, where)}) / '
                 f'({q.count("nfscope_log_commit_seconds", VOLUME, where)})',
@@ -61,7 +61,7 @@ def log(fs: str, what: str, written: str) -> list:
         f"{what}: separate device",
         "1 where the log is on a separate device, 0 where it is on the file system's device. A change means that a log device "
         "was added or removed.",
-        "none", [("separate", "none", q.by(VOLUME, q.of("nfscope_log_separate", where), "max"))], width=12,
+        "short", [("separate", "short", q.by(VOLUME, q.of("nfscope_log_separate", where), "max"))], width=12,
     ))
     return panels
 
@@ -128,8 +128,8 @@ def of_zfs() -> list:
             "Datasets",
             "The properties of each dataset at its last commit. Commits of a dataset with sync=disabled are not durable; with "
             "logbias=throughput they bypass the log device.",
-            "none",
-            [("known", "none", q.by(f"{VOLUME}, dataset, sync, logbias", q.of("nfscope_zfs_dataset_info"), "max"))],
+            "short",
+            [("known", "short", q.by(f"{VOLUME}, dataset, sync, logbias", q.of("nfscope_zfs_dataset_info"), "max"))],
         ),
     ]
 

@@ -15,7 +15,10 @@ PLACES = [
     ("block_", "disks", "block"),
     ("zfs_", "logs", "zfs"),
     ("log_", "logs", "jbd2, xfs, btrfs, zfs"),
+    ("client_view_", "clients", "client"),
     ("client_", "clients", "nfsd"),
+    ("nfs4_", "clients", "nfsd"),
+    ("session_", "operations", "nfsd"),
     ("export_", "clients", "nfsd"),
     ("op_phase", "phases", "sched"),
     ("rpc_", "threads", "nfsd"),
@@ -63,12 +66,12 @@ def _panel(family: Family):
     title = family.name.removeprefix("nfscope_").removesuffix("_total").replace("_", " ").capitalize()
     seconds, size = "_seconds" in family.name, "_bytes" in family.name
     if family.kind == "histogram":
-        how, unit = "99 of 100 are below the line.", "s" if seconds else "bytes" if size else "none"
+        how, unit = "99 of 100 are below the line.", "s" if seconds else "bytes" if size else "short"
         query = q.quantile(0.99, family.name, by)
     elif family.kind == "counter":
         how, unit = "The line is its growth in a second.", "percentunit" if seconds else "Bps" if size else "cps"
         query = q.rate(family.name, by)
     else:
-        how, unit = "The line is its value.", "s" if seconds else "bytes" if size else "none"
+        how, unit = "The line is its value.", "s" if seconds else "bytes" if size else "short"
         query = q.by(by, q.of(family.name))
     return timeseries(title, f"{family.meaning.rstrip('.')}. {how}", unit, (query, legend))

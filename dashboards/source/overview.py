@@ -31,14 +31,15 @@ DASHBOARD = dashboard(
             ),
             stat(
                 "Residence p99",
-                "99 of 100 requests stay on the server for less than this, from their arrival to their reply. Where it rises, "
+                "99 of 100 requests stay on the server for less than this, from their arrival to their reply; the slowest of the "
+                "chosen servers. Where it rises, "
                 "clients wait longer; the panels below say for what.",
-                "s", q.quantile(0.99, "nfscope_rpc_duration_seconds"),
+                "s", q.worst_quantile(0.99, "nfscope_rpc_duration_seconds"),
             ),
             stat(
                 "Queue p99",
-                "99 of 100 requests get a thread within this time. Where it rises, all threads are busy: with work, or waiting.",
-                "s", q.quantile(0.99, "nfscope_rpc_queue_seconds"), limits=(0.01, 0.1),
+                "99 of 100 requests get a thread within this time, on the slowest of the chosen servers. Where it rises, all threads are busy: with work, or waiting.",
+                "s", q.worst_quantile(0.99, "nfscope_rpc_queue_seconds"), limits=(0.01, 0.1),
             ),
             stat(
                 "Thread utilization",
@@ -64,10 +65,10 @@ DASHBOARD = dashboard(
             ),
             timeseries(
                 "Residence",
-                "Time that requests stay on the server. Where p99 rises and p50 does not, only some requests wait.",
+                "Time that requests stay on each server. Where p99 rises and p50 does not, only some requests wait.",
                 "s",
-                (q.quantile(0.5, "nfscope_rpc_duration_seconds"), "p50"),
-                (q.quantile(0.99, "nfscope_rpc_duration_seconds"), "p99"),
+                (q.quantile(0.5, "nfscope_rpc_duration_seconds", "instance"), "{{instance}} p50"),
+                (q.quantile(0.99, "nfscope_rpc_duration_seconds", "instance"), "{{instance}} p99"),
             ),
             timeseries(
                 "Residence by phase",
@@ -93,7 +94,7 @@ DASHBOARD = dashboard(
                 "99 of 100 waits of a thread for the journal or intent log are shorter. Where it rises, synchronous writes, "
                 "creates and removes become slower.",
                 "s",
-                (q.quantile(0.99, "nfscope_log_wait_seconds", "fs, volume"), "{{fs}} {{volume}}"),
+                (q.quantile(0.99, "nfscope_log_wait_seconds", "instance, fs, volume"), "{{instance}} {{fs}} {{volume}}"),
             ),
         ]),
         ("block: disks", [
@@ -102,8 +103,8 @@ DASHBOARD = dashboard(
                 "99 of 100 requests to a disk are done in less than p99, which needs native histograms, and the average. Where they "
                 "rise without more demand, the disk itself is slow.",
                 "s",
-                (q.native_quantile(0.99, "nfscope_block_device_seconds", "device, op"), "{{device}} {{op}} p99"),
-                (q.mean("nfscope_block_device_seconds", "device, op"), "{{device}} {{op}} mean"),
+                (q.native_quantile(0.99, "nfscope_block_device_seconds", "instance, device, op"), "{{instance}} {{device}} {{op}} p99"),
+                (q.mean("nfscope_block_device_seconds", "instance, device, op"), "{{instance}} {{device}} {{op}} mean"),
             ),
         ]),
     ],

@@ -19,6 +19,8 @@ from grafana_foundation_sdk.models import dashboard as d
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from .queries import CHOSEN
+
 SOURCE = d.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "nfscope"
 
@@ -27,6 +29,8 @@ Query = tuple[str, str]
 
 
 def _query(n: int, expr: str, legend: str = "") -> Dataquery:
+    # An instance is one of its cluster.
+    legend = legend.replace("{{instance}}", "{{cluster}} {{instance}}")
     query = Dataquery().expr(expr).ref_id(chr(ord("A") + n)).datasource(SOURCE)
     return query.legend_format(legend) if legend else query
 
@@ -72,6 +76,8 @@ def heatmap(title: str, description: str, unit: str, queries: tuple[str, ...], w
     It does so because of the two formats: a native histogram comes as cells, and the panel takes cells first.
     """
     native, *classic = queries
+    if classic:
+        description += " Of servers of which some store native histograms and some classic ones, it shows the native ones alone."
     panel = _described(heatmap_builders.Panel(), title, description, unit, width, 8)
     colour = heatmap_builders.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").steps(64)
     panel = panel.color(colour.scale(HeatmapColorScale.EXPONENTIAL).exponent(0.5).fill("dark-orange"))
@@ -85,7 +91,7 @@ def heatmap(title: str, description: str, unit: str, queries: tuple[str, ...], w
 
 def state_timeline(title: str, description: str, query: Query, off: str, on: str, width: int = 24):
     """A bar for each series that says when it was 1."""
-    panel = _described(statetimeline_builders.Panel(), title, description, "none", width, 8)
+    panel = _described(statetimeline_builders.Panel(), title, description, "short", width, 8)
     results = {
         "0": d.ValueMappingResult(text=off, color="green", index=0),
         "1": d.ValueMappingResult(text=on, color="red", index=1),
@@ -95,8 +101,16 @@ def state_timeline(title: str, description: str, query: Query, off: str, on: str
     return panel.with_target(_query(0, *query).range())
 
 
-def table(title: str, description: str, unit: str, columns: list[tuple[str, str, str]], width: int = 24, hide: tuple[str, ...] = ()):
-    """A table of what is now: a column for each name, unit and expression, beside the labels that they share."""
+# From a server's name in a table to its own pages.
+OF_SERVER = "/d/nfscope-overview?var-datasource=${datasource}&var-cluster=${__data.fields.cluster}&var-instance=${__value.text}&${__url_time_range}"
+
+
+def table(title: str, description: str, unit: str, columns: list[tuple[str, str, str]], width: int = 24,
+          servers: bool = False, required: str = ""):
+    """A table of what is now: a column for each name, unit and expression, beside the labels that they share.
+
+    Names of servers lead to their pages where that is asked for. Rows without a value in the required column are left out.
+    """
     panel = _described(table_builders.Panel(), title, description, unit, width, 9)
     names = {}
     for n, (name, column_unit, expr) in enumerate(columns):
@@ -105,26 +119,32 @@ def table(title: str, description: str, unit: str, columns: list[tuple[str, str,
         names["Value" if len(columns) == 1 else f"Value #{chr(ord('A') + n)}"] = name
         panel = panel.override_by_name(name, [d.DynamicConfigValue(id_val="unit", value=column_unit)])
     panel = panel.with_transformation(d.DataTransformerConfig(id_val="merge", options={}))
-    hidden = {name: True for name in ("Time", "__name__", *hide)}
+    hidden = {name: True for name in ("Time", "__name__")}
     organize = {"excludeByName": hidden, "renameByName": names, "indexByName": {}}
     panel = panel.with_transformation(d.DataTransformerConfig(id_val="organize", options=organize))
+    if required:
+        there = {"filters": [{"fieldName": required, "config": {"id": "isNotNull", "options": {}}}], "type": "include", "match": "all"}
+        panel = panel.with_transformation(d.DataTransformerConfig(id_val="filterByValue", options=there))
+    if servers:
+        link = {"title": "overview of this server", "url": OF_SERVER}
+        panel = panel.override_by_name("instance", [d.DynamicConfigValue(id_val="links", value=[link])])
     return panel.sort_by([common.TableSortByFieldState().display_name(columns[0][0]).desc(True)])
 
 
-def variable(name: str, metric: str, label: str = "", where: str = 'job=~"$job",instance=~"$instance"'):
+def variable(name: str, metric: str, label: str = "", where: str = CHOSEN, everything: str = ".+"):
     """A variable with the values that a label of that metric has; several may be chosen, or all."""
     label = label or name
     selector = f"{metric}{{{where}}}" if where else metric
-    everything = d.VariableOption(selected=True, text="All", value="$__all")
+    current = d.VariableOption(selected=True, text="All", value="$__all")
     query = {"query": f"label_values({selector}, {label})", "refId": name}
-    built = dashboard_builders.QueryVariable(name).label(name).query(query).datasource(SOURCE).current(everything)
+    built = dashboard_builders.QueryVariable(name).label(name.capitalize()).query(query).datasource(SOURCE).current(current)
     built = built.refresh(d.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(d.VariableSort.NATURAL_ASC)
-    return built.multi(True).include_all(True)
+    return built.multi(True).include_all(True).all_value(everything)
 
 
 def histogram(metric: str) -> str:
     """For the variables: a selector of the metric's series, however the server stores histograms."""
-    return f'{{__name__=~"{metric}(_count)?",job=~"$job",instance=~"$instance"}}'
+    return f'{{__name__=~"{metric}(_count)?",{CHOSEN}}}'
 
 
 def dashboard(word: str, title: str, description: str, variables=(), content=()):
@@ -141,13 +161,15 @@ def dashboard(word: str, title: str, description: str, variables=(), content=())
 
 def _dashboard(word: str, title: str, description: str, variables, content):
     built = dashboard_builders.Dashboard(f"nfscope: {title}").uid(f"nfscope-{word}").description(description).tags([TAG])
-    built = built.time("now-1h", "now").refresh("30s").timezone("browser").editable()
+    built = built.time("now-1h", "now").refresh("30s").timezone("browser").readonly()
     built = built.tooltip(d.DashboardCursorSync.CROSSHAIR)
     links = dashboard_builders.DashboardLink("nfscope").type(d.DashboardLinkType.DASHBOARDS).tags([TAG])
     built = built.link(links.as_dropdown(False).include_vars(True).keep_time(True))
-    built = built.with_variable(dashboard_builders.DatasourceVariable("datasource").label("data source").type("prometheus"))
-    built = built.with_variable(variable("job", "nfscope_build_info", where=""))
-    built = built.with_variable(variable("instance", "nfscope_build_info", where='job=~"$job"'))
+    built = built.with_variable(dashboard_builders.DatasourceVariable("datasource").label("Data source").type("prometheus"))
+    # A Prometheus that is the only one has no label cluster: then everything is what has none.
+    built = built.with_variable(variable("cluster", "nfscope_build_info", where="", everything=".*"))
+    built = built.with_variable(variable("job", "nfscope_build_info", where='cluster=~"$cluster"'))
+    built = built.with_variable(variable("instance", "nfscope_build_info", where='cluster=~"$cluster",job=~"$job"'))
     for extra in variables:
         built = built.with_variable(extra)
     number_of = itertools.count(1)

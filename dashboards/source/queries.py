@@ -1,21 +1,29 @@
 """PromQL as the dashboards ask it.
 
-A Prometheus stores nfscope's histograms as native ones, as classic ones, or as both. Queries ask for the native one `or`
-the classic one, so that the same dashboard shows whatever is there. Both arms carry the same labels, so that nothing is
-shown twice where both are stored. Disks have no classic buckets: their quantiles and heat maps ask for native ones only.
+A server's histograms are stored as native ones, as classic ones, or as both, and servers of one fleet differ. Three rules keep
+totals right whatever is stored, in engines that have no native histograms, too:
+
+- Counts and sums are asked of recorded series, in which each server has the same name however its histograms are stored.
+- Quantiles are made for each server. `native or classic` then drops nothing: the two arms have the labels of the server.
+- Series of servers have the labels cluster and instance. What has the same name on two servers is never one line.
+
+Disks have no classic buckets: their quantiles and heat maps ask for native ones only.
 """
 
+from . import recorded
+
 INTERVAL = "$__rate_interval"
+CHOSEN = 'cluster=~"$cluster",job=~"$job",instance=~"$instance"'
 
 
 def of(metric: str, where: str = "") -> str:
     """The metric of the servers that are chosen at the top of the dashboard."""
-    labels = 'job=~"$job",instance=~"$instance"'
-    return f"{metric}{{{labels},{where}}}" if where else f"{metric}{{{labels}}}"
+    return f"{metric}{{{CHOSEN},{where}}}" if where else f"{metric}{{{CHOSEN}}}"
 
 
 def by(labels: str, what: str, aggregate: str = "sum") -> str:
-    """Aggregated by these labels, or as a whole where there are none."""
+    """Aggregated by these labels, or as a whole where there are none. An instance is one of its cluster."""
+    labels = labels.replace("instance", "cluster, instance")
     return f"{aggregate} by ({labels}) ({what})" if labels else f"{aggregate}({what})"
 
 
@@ -41,31 +49,35 @@ def busiest(n: int, what: str) -> str:
 
 def count(metric: str, labels: str = "", where: str = "") -> str:
     """Events that a histogram counts in a second."""
-    native = by(labels, f"histogram_count(rate({of(metric, where)}[{INTERVAL}]))")
-    return f"{native} or {rate(metric + '_count', labels, where)}"
+    return by(labels, of(recorded.part(metric, "count"), where))
 
 
 def total(metric: str, labels: str = "", where: str = "") -> str:
     """What a histogram's sum grows by in a second."""
-    native = by(labels, f"histogram_sum(rate({of(metric, where)}[{INTERVAL}]))")
-    return f"{native} or {rate(metric + '_sum', labels, where)}"
+    return by(labels, of(recorded.part(metric, "sum"), where))
 
 
 def mean(metric: str, labels: str = "", where: str = "") -> str:
     """The average of what a histogram has seen."""
-    native = rate(metric, labels, where)
-    classic = f"{rate(metric + '_sum', labels, where)} / {rate(metric + '_count', labels, where)}"
-    return f"histogram_sum({native}) / histogram_count({native}) or {classic}"
+    return f"{total(metric, labels, where)} / {count(metric, labels, where)}"
 
 
-def quantile(q: float, metric: str, labels: str = "", where: str = "") -> str:
-    """The value that a share of q stays below."""
-    with_le = f"{labels}, le" if labels else "le"
-    return f"{native_quantile(q, metric, labels, where)} or histogram_quantile({q}, {rate(metric + '_bucket', with_le, where)})"
+def quantile(q: float, metric: str, labels: str, where: str = "") -> str:
+    """The value that a share of q stays below, of each server."""
+    assert "instance" in labels, f"{metric}: no quantile can be made of native and classic histograms together"
+    classic = rate(metric + "_bucket", f"{labels}, le", where)
+    return f"{native_quantile(q, metric, labels, where)} or histogram_quantile({q}, {classic})"
 
 
-def native_quantile(q: float, metric: str, labels: str = "", where: str = "") -> str:
+def worst_quantile(q: float, metric: str, labels: str = "", where: str = "") -> str:
+    """The same of the server that has the greatest."""
+    each = quantile(q, metric, f"instance, {labels}" if labels else "instance", where)
+    return by(labels, each, "max")
+
+
+def native_quantile(q: float, metric: str, labels: str, where: str = "") -> str:
     """The same of a family that has no classic buckets."""
+    assert "instance" in labels, f"{metric}: disks of the same name of two servers would be one"
     return f"histogram_quantile({q}, {rate(metric, labels, where)})"
 
 

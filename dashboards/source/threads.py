@@ -16,7 +16,7 @@ DASHBOARD = dashboard(
                 "Threads",
                 "nfsd threads that run, threads that execute a request, and the most that the pool may have. Where busy threads "
                 "rise to those that run, requests queue.",
-                "none",
+                "short",
                 (q.by(POOL, q.of("nfscope_threads")), f"{NAMED} running"),
                 (q.by(POOL, q.of("nfscope_threads_busy")), f"{NAMED} busy"),
                 (q.by(POOL, q.of("nfscope_threads_limit")), f"{NAMED} limit"),
@@ -59,7 +59,7 @@ DASHBOARD = dashboard(
                 "Stuck requests",
                 "Requests that a thread has had in hand for a second or longer, by what the thread waits for now. Other panels "
                 "count a request when it has ended: a disk that hangs shows here first.",
-                "none",
+                "short",
                 (q.by("instance, wait", q.of("nfscope_stuck_requests")), "{{instance}} {{wait}}"),
             ),
             timeseries(
@@ -75,7 +75,7 @@ DASHBOARD = dashboard(
                 "Pending connections",
                 "Connections with a request that arrived a second ago or longer and that no nfsd thread has taken. All threads "
                 "hang, or they are far too few.",
-                "none",
+                "short",
                 (q.by("instance", q.of("nfscope_pending_connections")), "{{instance}}"),
             ),
             timeseries(
@@ -97,7 +97,7 @@ DASHBOARD = dashboard(
                 "Questions to daemons",
                 "What the kernel asks them, by kind. Each answer is kept for a while: many questions are many new clients or users, or "
                 "caches that are flushed again and again (exportfs).",
-                "none", (q.rate("nfscope_upcalls_total", "instance, upcall"), "{{instance}} {{upcall}}"),
+                "short", (q.rate("nfscope_upcalls_total", "instance, upcall"), "{{instance}} {{upcall}}"),
             ),
         ]),
         ("nfsd: RPC", [
@@ -107,7 +107,7 @@ DASHBOARD = dashboard(
             ),
             timeseries(
                 "Residence by version", "99 of 100 requests stay for less. Where one version rises alone, so do its operations.",
-                "s", (q.quantile(0.99, "nfscope_rpc_duration_seconds", "version"), "v{{version}} p99"),
+                "s", (q.quantile(0.99, "nfscope_rpc_duration_seconds", "instance, version"), "{{instance}} v{{version}} p99"),
             ),
             timeseries(
                 "Bytes received", "Bytes of RPC calls over TCP. A rise is mostly more WRITEs.",

@@ -72,6 +72,8 @@ static __always_inline void prepare(struct stand_in *s, struct svc_pool *pool, u
 	s->args4.opcnt = 4;
 	s->args4.ops = s->args4.iops;
 	s->args4.iops[0].opnum = OP_SEQUENCE;
+	s->args4.iops[0].u.sequence.maxslots = 3;
+	s->args4.iops[0].u.sequence.target_maxslots = 30;
 	s->args4.iops[1].opnum = OP_PUTFH;
 	s->args4.iops[2].opnum = OP_WRITE;
 	s->args4.iops[2].u.write.wr_stable_how = 2;

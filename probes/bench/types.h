@@ -40,6 +40,12 @@ struct __kernel_sockaddr_storage {
 	char __data[126];
 };
 
+struct svc_cred {
+	struct {
+		u32 val;
+	} cr_uid;
+};
+
 struct svc_rqst {
 	u64 list[8];
 	struct __kernel_sockaddr_storage rq_addr;
@@ -57,6 +63,7 @@ struct svc_rqst {
 	u64 apart_2[16];
 	struct xdr_buf rq_res;
 	u64 apart_3[64];
+	struct svc_cred rq_cred;
 	void *rq_argp;
 	void *rq_resp;
 };
@@ -77,11 +84,18 @@ struct nfsd4_write {
 	u32 wr_bytes_written;
 };
 
+struct nfsd4_sequence {
+	u32 slotid;
+	u32 maxslots;
+	u32 target_maxslots;
+};
+
 struct nfsd4_op {
 	u32 opnum;
 	__be32 status;
 	union {
 		struct nfsd4_write write;
+		struct nfsd4_sequence sequence;
 		u64 size[24];
 	} u;
 };

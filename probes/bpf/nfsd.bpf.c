@@ -21,6 +21,8 @@
 #include "lib/waits.h"
 #include "lib/client_accounting.h"
 #include "lib/slow.h"
+#include "lib/breakdown.h"
+#include "lib/watched.h"
 #include "lib/ops.h"
 #include "lib/stages.h"
 #ifndef NFSCOPE_BENCH
@@ -317,6 +319,9 @@ int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 	if (r->stage != RUNNING)
 		return;
 	compound_args(r);
+#ifndef NFSCOPE_RAW
+	slots_asked(r);
+#endif
 	/* Decoding is the COMPOUND's own. */
 	waits_skip(r);
 	r->t_first = now;

@@ -85,6 +85,19 @@ struct client_row {
 	u32 srtt_us; /* its connection's, times eight; 0: not TCP */
 };
 
+/* More of the first rows of clients and exports, of all CPUs. */
+#define SESSION_ROWS 2048
+
+struct session_row {
+	u64 sequenced; /* requests of a session */
+	u64 full; /* of them, those that were sent with every slot in use */
+	u64 stable; /* WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs: acknowledged ones */
+	u64 unwaited_writes; /* of them, WRITEs that waited for no log and no disk */
+	u64 unwaited_commits;
+	u32 slots; /* that its session was granted when it was used last; 0: no session */
+	u32 unused;
+};
+
 #define HANDLE_BYTES 128
 #define ROW_WORDS ((OP_ROWS + 63) / 64)
 
@@ -118,6 +131,47 @@ struct slow_event {
 	u8 handle[HANDLE_BYTES];
 };
 
+/* By what operations are told apart, as bits; a file by its export, too. */
+enum breakdown_by {
+	BY_CLIENT = 1,
+	BY_EXPORT = 2,
+	BY_OP = 4, /* and version */
+	BY_USER = 8,
+	BY_FILE = 16,
+	BY_NOTHING = 32, /* all operations in one row */
+};
+
+#define BREAKDOWN_OTHER 0xffffffff
+#define BREAKDOWN_NO_USER 0xffffffff
+
+/* Which operations are broken down, and how. Set by user space, and only while somebody looks. */
+struct breakdown_want {
+	u64 client[2]; /* this address; zero: any */
+	enum breakdown_by by; /* 0: nobody looks */
+	u32 unused;
+	u64 rows[ROW_WORDS]; /* bits: which rows of the operation table */
+};
+
+/* What was estimated of its own cost, and operations without any row. */
+struct breakdown_count {
+	u64 cost_ns;
+	u64 lost;
+};
+
+/* Zero where operations are not told apart by it. */
+struct breakdown_key {
+	u64 client[2];
+	u64 export; /* its number: lib/client_accounting.h */
+	u8 file[24]; /* the file system's own id of the file */
+	u32 user;
+	u32 row; /* of the operation table; BREAKDOWN_OTHER: what found no row */
+	u32 shard;
+	u8 file_kind; /* enum fid_type */
+	u8 file_size; /* bytes of the id */
+	u8 file_known; /* the request has a file handle */
+	u8 unused;
+};
+
 /* What a thread has in hand. User space asks for it by the thread's number: lib/held.h. */
 struct held_op {
 	u32 row; /* of the operation table; OP_ROWS: none, or not to be had */
@@ -146,6 +200,10 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
+	u64 slots[COUNT_BUCKETS]; /* requests by slots in use */
+	u64 slots_sum;
+	u64 slots_full;
+	u64 replays; /* COMPOUNDs answered from their slot */
 	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */
 	u64 accounted_ops;
 	u64 accounted_ns;

@@ -5,10 +5,13 @@
 //! on them (`bench/drive.bpf.c`), started by BPF_PROG_RUN in threads that are called nfsd. The kernel's entry into a program is
 //! measured apart, with programs that do nothing.
 
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use libbpf_rs::{
+    MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput, libbpf_sys,
+};
 use nfscope_probes::types as t;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::error::Error;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -86,6 +89,43 @@ fn load(alone: bool, books: bool) -> Result<Object> {
         free.update(&[], &row.to_ne_bytes(), MapFlags::ANY)?;
     }
     Ok(loaded)
+}
+
+/// Has the driver's probe break operations down by all that there is. The table stays in the kernel as long as the probe.
+fn break_down(object: &Object) -> Result<()> {
+    let find = |name: &str| {
+        let map = object.maps().find(|m| m.name() == name);
+        map.ok_or_else(|| format!("no map {name}"))
+    };
+    let sizes = [size_of::<t::breakdown_key>(), size_of::<t::time_hist>()].map(|n| n as u32);
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    let table = MapHandle::create(
+        MapType::Hash,
+        Some("nfsd_by_key"),
+        sizes[0],
+        sizes[1],
+        4096,
+        &options,
+    )?;
+    let fd = table.as_fd().as_raw_fd().to_ne_bytes();
+    find("nfsd_breakdown")?.update(&0u32.to_ne_bytes(), &fd, MapFlags::ANY)?;
+    use t::breakdown_by as B;
+    let by = [B::BY_CLIENT, B::BY_EXPORT, B::BY_OP, B::BY_USER, B::BY_FILE];
+    let want = t::breakdown_want {
+        by: B(by.iter().fold(0, |all, b| all | b.0)),
+        rows: [u64::MAX; _],
+        ..Default::default()
+    };
+    // SAFETY: a structure of integers, without padding.
+    let bytes =
+        unsafe { std::slice::from_raw_parts((&raw const want).cast::<u8>(), size_of_val(&want)) };
+    let zero = 0u32.to_ne_bytes();
+    find(".data.nfsd_breakdown_want")?.update(&zero, bytes, MapFlags::ANY)?;
+    find(".data.nfsd_watch")?.update(&zero, &0u64.to_ne_bytes(), MapFlags::ANY)?;
+    Ok(())
 }
 
 /// Nanoseconds a request in each of so many threads that run at the same time, on a CPU each; the lowest of the rounds, because
@@ -196,12 +236,16 @@ fn main() -> Result<()> {
         };
         let no_books = net(&load(true, false)?, alone)?;
         let locked = net(&load(false, true)?, alone)?;
+        let looked_at = load(true, true)?;
+        break_down(&looked_at)?;
+        let broken_down = net(&looked_at, alone)?;
         rows.push((
             name,
             one,
             two,
             one - no_books,
             locked - one,
+            broken_down - one,
             one + programs * entry,
         ));
     }
@@ -212,6 +256,7 @@ fn main() -> Result<()> {
         "two threads at once, each",
         "of that phases",
         "locked additions would add",
+        "a break-down adds",
         "with the entries into its programs",
     ];
     let (left, between, right) = if markdown {
@@ -221,9 +266,9 @@ fn main() -> Result<()> {
     };
     println!("{left}{}{right}", head.join(between));
     if markdown {
-        println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+        println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     }
-    for (name, one, two, phases, locked, all) in rows {
+    for (name, one, two, phases, locked, broken_down, all) in rows {
         let two = two.map_or("one core".to_owned(), show);
         let cells = [
             name.to_owned(),
@@ -231,6 +276,7 @@ fn main() -> Result<()> {
             two,
             show(phases),
             show(locked),
+            show(broken_down),
             show(all),
         ];
         println!("{left}{}{right}", cells.join(between));

@@ -6,6 +6,9 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
+#ifndef __always_inline /* glibc has it, musl has not */
+#define __always_inline inline __attribute__((always_inline))
+#endif
 #define barrier_var(v) ((void)(v))
 
 #include "histogram.h"

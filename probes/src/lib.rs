@@ -49,11 +49,18 @@ pub static ZFS: Object = object!("zfs");
 /// Block requests.
 pub static BLOCK: Object = object!("block");
 
+/// RPCs of this host's own NFS mounts.
+pub static CLIENT: Object = object!("client", btf);
+/// Delegations that servers ask this host to return.
+pub static RECALL: Object = object!("recall", btf);
+
 /// The nfsd probe driven without an NFS server: examples/native.rs.
 pub static NFSD_DRIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nfsd_drive.bpf.o"));
 
 /// Every object.
-pub static OBJECTS: [&Object; 7] = [&NFSD, &SCHED, &JBD2, &XFS, &BTRFS, &ZFS, &BLOCK];
+pub static OBJECTS: [&Object; 9] = [
+    &NFSD, &SCHED, &JBD2, &XFS, &BTRFS, &ZFS, &BLOCK, &CLIENT, &RECALL,
+];
 
 macro_rules! types {
     ($($(#[$doc:meta])* $word:ident;)*) => {$(
@@ -70,6 +77,7 @@ types! {
     jbd2;
     block;
     zfs;
+    client;
 }
 
 /// Types of which any bytes of their size are a value: integers, and structures and arrays of integers.
@@ -106,9 +114,10 @@ macro_rules! map_types {
 
 map_types! {
     block: block_event, block_row, block_times;
+    client: client_event, client_mount, client_rpc;
     /// `log_row.h` is the same for every log.
     jbd2: log_event, log_row;
-    nfsd: client_key, client_row, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, slow_count,
+    nfsd: breakdown_by, breakdown_count, breakdown_key, breakdown_want, client_key, client_row, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, session_row, slow_count,
         slow_event, slow_want, table_shape, time_hist, upcall_row, version, version_row;
     zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
 }
@@ -145,7 +154,7 @@ macro_rules! time_hist {
     )*};
 }
 
-time_hist!(nfsd, jbd2, block, zfs);
+time_hist!(nfsd, jbd2, block, zfs, client);
 
 unsafe extern "C" {
     fn nfscope_time_bucket(ns: u64) -> u32;

@@ -11,13 +11,69 @@ prometheus_releases=(
   "3.5 ^3\.5\. prometheus promtool"
 )
 grafana_sdk='1769699379!11.6.0'
+# Reads dashboards/slo.yml.
+pyyaml=6.0.3
 
 set_up_monitoring() {
   step "What tests dashboards and rules (in $lab)"
-  install_packages "monitoring" python3 python3-venv
-  set_up_python "$lab/dashboards" grafana-foundation-sdk "$grafana_sdk" python
+  install_packages "monitoring" python3 python3-venv jsonnet
+  set_up_python "$lab/dashboards" grafana-foundation-sdk "$grafana_sdk" python "PyYAML==$pyyaml"
   set_up_unpacked prometheus Prometheus unpack_prometheus "${prometheus_releases[@]}"
 }
+
+# Engines that keep a fleet's history. Thanos is in no release of Debian: it is compiled from Go's module proxy, in five minutes.
+thanos=v0.42.4
+
+set_up_fleet() {
+  step "Engines for make fleet (in $lab)"
+  if [ -x "$lab/victoriametrics/1.79/vmalert" ]; then
+    have "VictoriaMetrics 1.79 is in $lab/victoriametrics"
+  else
+    mkdir -p "$lab/victoriametrics/.new"
+    read_private_lists
+    local version
+    version=$(private_apt apt-cache madison victoria-metrics | awk '{ print $3 }' | grep -E '^1\.79\.' | sort -V | tail -n1 || true)
+    [ -n "$version" ] || fail "no version 1.79 of victoria-metrics in the Debian suites of the lab" \
+      "the archive has moved on: update the version in tests/setup/monitoring.sh and tests/fleet.py"
+    run "VictoriaMetrics: downloading" "check the network, then run again" \
+      download_into "$lab/victoriametrics/.new" "victoria-metrics=$version"
+    run "VictoriaMetrics: unpacking" "check the space left: df -h $lab" keep_victoriametrics
+  fi
+  if [ "$(cat "$lab/thanos/release" 2>/dev/null)" = "$thanos slicelabels" ]; then
+    have "Thanos $thanos is in $lab/thanos"
+  elif command -v go >/dev/null; then
+    run "Thanos $thanos: compiling" "it needs the Go release that its go.mod names: see $log" build_thanos
+  else
+    warn "Thanos is missing: there is no Go tool chain" "install one; make fleet leaves Thanos out until then"
+  fi
+}
+
+keep_victoriametrics() (
+  set -e
+  cd "$lab/victoriametrics"
+  dpkg -x .new/*.deb .new/unpacked
+  mkdir -p 1.79
+  mv .new/unpacked/usr/bin/victoria-metrics .new/unpacked/usr/bin/vmalert 1.79/
+  rm -r .new
+)
+
+# A module of one's own requires the program and repeats its `replace`, which Go takes from the main module alone. Without
+# `slicelabels` Thanos reads labels of another layout than its Prometheus writes: receive ends in a panic.
+build_thanos() (
+  set -e
+  export GOFLAGS=-buildvcs=false
+  rm -rf "$lab/thanos/module"
+  mkdir -p "$lab/thanos/module"
+  cd "$lab/thanos/module"
+  module=github.com/thanos-io/thanos
+  printf 'module engines\n' >go.mod
+  go_mod=$(go mod download -json "$module@$thanos" | sed -n 's/^\t"GoMod": "\(.*\)",$/\1/p')
+  sed -n '/^replace (/,/^)/p' "$go_mod" >>go.mod
+  go mod edit -require="$module@$thanos"
+  go build -p 1 -mod=mod -tags netgo,slicelabels -o "$lab/thanos/thanos" $module/cmd/thanos
+  rm -r "$lab/thanos/module"
+  echo "$thanos slicelabels" >"$lab/thanos/release"
+)
 
 unpack_prometheus() {
   local name=$1 pattern=$2 version package packages=() new

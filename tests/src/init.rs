@@ -72,7 +72,13 @@ fn set_up(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
     make("/lib/modules")?;
     let release = uname().release().to_string_lossy().into_owned();
     let link = Path::new("/lib/modules").join(release);
-    symlink(modules, &link).with_context(|| format!("linking {}", link.display()))?;
+    // A host that has this kernel installed has a directory of its own there.
+    if link.is_dir() {
+        mount_bind(modules, &link)
+            .with_context(|| format!("binding {} to {}", modules.display(), link.display()))?;
+    } else {
+        symlink(modules, &link).with_context(|| format!("linking {}", link.display()))?;
+    }
 
     let dir = dir.to_str().context("the machine's directory")?;
     make(dir)?;

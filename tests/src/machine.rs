@@ -107,7 +107,7 @@ impl Machine {
                 arm64::vng_options()?,
             ),
         };
-        let slot = machine_slots::take(spec.icount)?;
+        let slot = machine_slots::take(spec)?;
         let control = free_port(None)?;
         let mut agents = Vec::new();
         for (n, _) in AGENT_PORTS.iter().enumerate() {

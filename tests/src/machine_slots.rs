@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::spec::Spec;
+
 /// Machines at a time whose clock is the host's.
 pub const SLOTS: usize = 2;
 /// Machines at a time that count instructions: one besides the others, and as many as there are cores behind the last of them.
@@ -18,11 +20,12 @@ const COUNTING_SLOTS: usize = 3;
 /// Longer than the slowest test.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
-/// Waits for a slot. The slot is held until every copy of the returned descriptor is closed.
-pub fn take(icount: bool) -> Result<OwnedFd> {
-    let (slots, kind) = match icount {
-        false => (SLOTS, ""),
-        true => (COUNTING_SLOTS, "counting-"),
+/// Waits for a slot of the machine's kind. The slot is held until every copy of the returned descriptor is closed.
+pub fn take(spec: &Spec) -> Result<OwnedFd> {
+    let (slots, kind) = match (spec.icount, spec.beside) {
+        (false, false) => (SLOTS, ""),
+        (true, _) => (COUNTING_SLOTS, "counting-"),
+        (false, true) => (1, "beside-"),
     };
     let dir = crate::kernel::cache().join("slots");
     fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;

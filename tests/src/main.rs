@@ -110,16 +110,24 @@ enum What {
         #[arg(required = true)]
         mounts: Vec<PathBuf>,
     },
+    /// Ask the kernel for the requests that nfsd's threads have in hand (Linux 6.7 and later); prints them as JSON
+    RpcStatus,
     /// Measure what the probes cost, in counted instructions, beside a bpftrace script that does the same
     Bench(lab::bench::Options),
     /// Measure what the block probe costs on this host, beside biolatency of libbpf-tools
     BlockCost(lab::block_cost::Options),
     /// Show what a fast log device does for synchronous writes over NFS to a ZFS pool on a slow disk
     SsdLog(lab::ssd_log::Options),
+    /// Compare NFS versions on a client of a real server, by `nfscope versions`
+    Versions(lab::versions::Options),
     /// Record and compare servers with and without a change, by nfscope's own commands
     Baselines(lab::baselines::Options),
+    /// Make a designed experiment on a real server: log device, threads and the property sync
+    Experiment(lab::experiment::Options),
     /// Count every operation of thousands of threads, connections and clients
     BigServer(lab::big_server::Options),
+    /// Let a busy server run for hours with everything that can happen to it: nothing may grow, and every count must be exact
+    Soak(lab::soak::Options),
     /// Play servers whose bottleneck is known, and see what the diagnosis says of them
     Scenarios(lab::scenarios::Options),
     /// Predict what changes would do, make them, and compare
@@ -236,6 +244,10 @@ fn run(what: What) -> Result<()> {
             let calls = lab::raw::pipeline::run(writers, writes)?;
             println!("{}", serde_json::to_string(&calls)?);
         }
+        What::RpcStatus => {
+            let status = lab::rpc_status::read()?;
+            println!("{}", serde_json::to_string(&status)?);
+        }
         What::Clients(load) => {
             let clients = lab::raw::clients::run(&load)?;
             println!("{}", serde_json::to_string(&clients)?);
@@ -294,12 +306,39 @@ fn run(what: What) -> Result<()> {
                 );
             })?;
         }
+        What::Soak(options) => {
+            let report = lab::soak::run(&options, |round| {
+                println!(
+                    "round {} after {:.2} h: {} operations, {} differences, {} clients exact{}",
+                    round.n,
+                    round.hours,
+                    round.operations,
+                    round.wrong.len(),
+                    round.exact_clients,
+                    round
+                        .event
+                        .map_or(String::new(), |e| format!(" ({})", e.name()))
+                );
+            })?;
+            println!("\n{report}");
+        }
         What::Baselines(options) => {
             let done = lab::baselines::run(&options)?;
             for (name, compared) in done.all() {
                 println!("## {name}\n\n{}", compared.text);
             }
             println!("## capacity of one thread\n\n{}", done.capacity);
+            let of = &done.group_commit;
+            println!("## capacity of a journal on a disk of 8 ms\n\n{}", of.text);
+            println!(
+                "predicted {:.0} requests per second, measured {:.0}; {:.0} with one thread",
+                of.predicted, of.measured, of.single
+            );
+        }
+        What::Experiment(options) => print!("{}", lab::experiment::run(&options)?.text),
+        What::Versions(options) => {
+            let done = lab::versions::run(&options)?;
+            print!("{}\n{}", done.compared, done.scaled);
         }
         What::SsdLog(options) => {
             let halves = lab::ssd_log::run(&options)?;

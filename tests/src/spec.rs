@@ -18,6 +18,8 @@ pub(crate) struct Spec {
     /// One more disk, empty.
     pub log_disk: bool,
     pub icount: bool,
+    /// It runs for hours, and takes none of the places of the others.
+    pub beside: bool,
     /// An instruction takes 2 to the power of so many nanoseconds there.
     pub icount_shift: u32,
     /// What is counted in it is what an admin's server would do.

@@ -25,9 +25,23 @@ pub enum Skips {
     All,
 }
 
+/// Whether a kernel preempts programs at tracepoints.
+fn skips_all(kernel: Kernel) -> bool {
+    kernel == Kernel::V7_2
+}
+
+/// How many requests may be counted after the moment that a window ends at. One whose end the kernel skipped, in every program
+/// that could have told it, is counted when its thread takes the next one: one for each thread.
+pub fn told_late(kernel: Kernel) -> u64 {
+    match skips_all(kernel) {
+        true => THREADS,
+        false => 0,
+    }
+}
+
 impl Skips {
     pub fn of(server: &Server) -> Result<Skips> {
-        if server.kernel() == Kernel::V7_2 {
+        if skips_all(server.kernel()) {
             return Ok(Skips::All);
         }
         // Where the kernel can choose, debugfs has its choice in parentheses.
@@ -52,15 +66,6 @@ impl Skips {
             }
             // What is skipped is noticed and counted late. A wait that was noted after such an end is outside.
             Skips::All => ["recursion", "late", "unmatched", "wait_outside"].contains(&reason),
-        }
-    }
-
-    /// How many requests may be counted after the moment that a window ends at. One whose end the kernel skipped, in every
-    /// program that could have told it, is counted when its thread takes the next one: one for each thread.
-    pub fn told_late(self) -> u64 {
-        match self {
-            Skips::None | Skips::Functions => 0,
-            Skips::All => THREADS,
         }
     }
 
@@ -183,7 +188,7 @@ impl CountedLoad {
             + acl.values().sum::<u64>();
         // Some may be of the time before the window, others are told after it.
         assert!(
-            rpcs.abs_diff(calls) <= self.skips.told_late(),
+            rpcs.abs_diff(calls) <= told_late(kernel),
             "{kernel}: {rpcs} of {calls} RPCs"
         );
         if self.alone {

@@ -2,9 +2,12 @@
 //! has a path that begins with `vm_`, so that the rest runs with `--skip vm_`.
 #![allow(clippy::unwrap_used)]
 
+mod breakdown;
 mod call_counts;
+mod client_view;
 mod coverage;
 mod disks;
+mod durability;
 mod faults;
 mod hot_plug;
 mod lifecycle;
@@ -15,13 +18,20 @@ mod measures;
 mod memory;
 mod monitoring;
 mod namespaces;
+mod nfs4_state;
+mod page;
 mod phases;
 mod put_off;
+mod sessions;
+mod stuck;
+mod versions;
 mod vm_baselines;
+mod vm_experiment;
 mod vm_kernels;
 mod vm_lab;
 mod vm_prometheus;
 mod vm_scenarios;
 mod vm_ssd_log;
+mod vm_versions;
 mod workloads;
 mod zfs;

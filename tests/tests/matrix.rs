@@ -93,7 +93,7 @@ pub fn is_as_documented(server: &Server) -> Result<()> {
 fn ask(server: &Server) -> Result<String> {
     let program = lab::nfscope_program()?;
     let script = format!(
-        "modprobe -a ext4 xfs btrfs; {} check --json || true",
+        "modprobe -a ext4 xfs btrfs nfs nfsv4; {} check --json || true",
         program.display()
     );
     Ok(server.sh(&script)?.stdout)

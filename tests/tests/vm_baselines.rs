@@ -23,6 +23,14 @@ fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     of_the_same(&done.same).context("the same server twice")?;
     of_a_log_device(&done.log_device).context("a log device")?;
     of_threads(&done.threads).context("sixteen threads")?;
+    let of = &done.group_commit;
+    println!(
+        "a journal: predicted {}, measured {}, {} with one thread",
+        of.predicted, of.measured, of.single
+    );
+    // From one client that takes a quarter of the time of one commit after the other.
+    ensure!((0.9..1.1).contains(&(of.predicted / of.measured)), "{of:?}");
+    ensure!(of.single < 0.5 * of.measured, "{of:?}");
     ensure!(
         done.capacity.contains("First to saturate: threads (1)"),
         "{}",

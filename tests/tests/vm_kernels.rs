@@ -11,8 +11,9 @@ use nfscope_model::ProbeState;
 use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
-    call_counts, coverage, disks, faults, hot_plug, lifecycle, logs, many_threads, matrix,
-    measures, memory, namespaces, put_off, workloads,
+    breakdown, call_counts, client_view, coverage, disks, durability, faults, hot_plug, lifecycle,
+    logs, many_threads, matrix, measures, memory, namespaces, nfs4_state, page, put_off, sessions,
+    stuck, versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -31,12 +32,15 @@ fn vm_5_10_matrix_and_fallbacks() -> Result<()> {
         faults::without_module_btf_it_falls_back(&server)
     });
     checks.run("matrix", || matrix::is_as_documented(&server));
-    let agent = server.agent(&[])?;
+    let agent = server.agent(&["--client"])?;
     checks.run("raw calls", || {
         call_counts::raw_calls_are_counted(&server, &agent)
     });
     checks.run("a mixed load", || {
         call_counts::a_mixed_load_is_counted(&server, &agent, 5_000)
+    });
+    checks.run("the client's view", || {
+        client_view::is_read_from_mountstats(&server, &agent)
     });
     checks.run("the agent stops", || agent.stop());
     checks.finish()
@@ -63,15 +67,29 @@ fn vm_6_12_operations() -> Result<()> {
     checks.run("network namespaces", || {
         namespaces::are_told_apart(&server, &agent)
     });
+    checks.run("the page", || {
+        page::shows_what_the_counters_say(&server, &agent)
+    });
     // What programs keep by CPU is the same on every kernel.
     checks.run("CPUs come and go", || {
         hot_plug::loses_nothing(&server, &agent).inspect_err(|_| drop(server.all_cpus()))
     });
     checks.run("the agent stops", || agent.stop());
     // Rows are given back by the agent, and lie in maps that are the same on every kernel.
-    let few = server.agent(&["--max-clients", "1000", "--max-pairs", "1000"])?;
+    let few = server.agent(&[
+        "--max-clients",
+        "1000",
+        "--max-pairs",
+        "1000",
+        "--test-breakdown-rows",
+        "8",
+    ])?;
     checks.run("more clients than rows", || {
         who::asks_without_end(&mut Watch::begin(&server, &few)?)
+    });
+    // The table is the kernel's, of a kind that all kernels have.
+    checks.run("a break-down without room", || {
+        breakdown::counts_what_finds_no_room(&server, &few)
     });
     checks.run("an agent with few rows stops", || few.stop());
     checks.finish()
@@ -102,7 +120,7 @@ fn vm_7_2_operations_and_causes() -> Result<()> {
 /// CPUs that could be added to 6.1, as to many a virtual machine. Later kernels take none of QEMU's for possible.
 const POSSIBLE: u32 = 64;
 
-fn serving(kernel: Kernel) -> Result<(Server, Agent)> {
+pub fn serving(kernel: Kernel) -> Result<(Server, Agent)> {
     let server = Server::boot(kernel);
     let server = match kernel {
         Kernel::V6_1 => server.possible_cpus(POSSIBLE),
@@ -159,6 +177,17 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
             }),
         ],
     )?;
+    checks.run("a break-down", || {
+        breakdown::tells_who_did_what(&server, &agent)
+    });
+    server.clients().try_for_each(|c| c.unmount_all())?;
+    checks.run("sessions", || sessions::are_counted(&server, &agent));
+    checks.run("writes that may be lost", || {
+        durability::is_told(&server, &agent)
+    });
+    checks.run("what clients hold", || {
+        nfs4_state::is_as_the_kernel_lists_it(&server, &agent)
+    });
     checks.run("the kernel log", || {
         call_counts::the_kernel_log_is_clean(&server)
     });
@@ -178,6 +207,9 @@ fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) ->
     run_all(server, agent, checks, &causes::ON_EXT4)?;
     checks.run("books and context switches agree", || {
         switches.agree(server, agent)
+    });
+    checks.run("requests that are stuck", || {
+        stuck::requests_are_told(server, agent)
     });
     run_all(
         server,
@@ -241,7 +273,8 @@ fn logs_and_disks(kernel: Kernel) -> Result<()> {
     if kernel == Kernel::V7_2 {
         checks.run("matrix", || matrix::is_as_documented(&server));
     }
-    let agent = server.agent(&[])?;
+    // Mounts are looked at all the while, so that the kernel accepts both at once.
+    let agent = server.agent(&["--client"])?;
     // Logs are looked at without phases, too.
     let bare = match kernel {
         Kernel::V6_1 => Some(server.agent(&["--no-phases"])?),
@@ -259,6 +292,7 @@ fn logs_and_disks(kernel: Kernel) -> Result<()> {
         checks.run("the agent without phases stops", || bare.stop());
     }
     measures::are_true(&server, &agent, &mut checks)?;
+    client_view::is_exact(&server, &agent, &mut checks);
     checks.run("the agent stops", || agent.stop());
     checks.finish()
 }
@@ -330,6 +364,13 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
     });
     server.client(0).unmount_all()?;
     checks.run("workloads", || workloads::run_over_nfs(&server, &agent));
+    checks.run("versions", || versions::are_counted(&server, &agent));
+    checks.run("a version that is refused", || {
+        versions::a_refused_version_is_told(&server, &agent)
+    });
+    checks.run("versions and a signal", || {
+        versions::a_signal_leaves_nothing_behind(&server)
+    });
     checks.run("the agent stops", || agent.stop());
     checks.finish()
 }
@@ -352,6 +393,8 @@ fn vm_7_2_outlives_changes() -> Result<()> {
     checks.run("a mixed load", || {
         call_counts::a_mixed_load_is_counted(&server, &agent, 3_000)
     });
+    server.client(0).unmount_all()?;
+    checks.run("versions", || versions::are_counted(&server, &agent));
     checks.run("the agent stops", || agent.stop());
     checks.finish()
 }

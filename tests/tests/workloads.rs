@@ -21,7 +21,7 @@ pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
             .sh(&format!("{} workload list", nfscope.display()))?
             .stdout;
         let names: Vec<&str> = list.lines().filter(|l| !l.starts_with(' ')).collect();
-        assert_eq!(names.len(), 6, "{list}");
+        assert_eq!(names.len(), 9, "{list}");
         let mut before = settled(server, &[agent])?;
         for name in names
             .into_iter()
@@ -51,8 +51,59 @@ pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
             let left = server.sh("ls -A /run/exp | grep -c nfscope-workload || true")?;
             assert_eq!(left.stdout.trim(), "0", "{name} leaves files behind");
         }
+        open_loop(
+            server,
+            agent,
+            version,
+            &nfscope.display().to_string(),
+            &mount,
+        )?;
         client.unmount_all()?;
     }
+    Ok(())
+}
+
+/// Requests of an open loop are as many as their rate says, and those that the client recorded arrive at the server.
+fn open_loop(
+    server: &Server,
+    agent: &Agent,
+    version: &str,
+    nfscope: &str,
+    mount: &str,
+) -> Result<()> {
+    let store = format!("/run/open-{version}.db");
+    let before = settled(server, &[agent])?;
+    let run = format!(
+        "{nfscope} workload run metadata --dir {mount} --size small --runtime 2s --repeats 1 --rate 100 --record open --store {store} --json"
+    );
+    let output = server.client(0).sh(&run)?;
+    let after = settled(server, &[agent])?;
+    let (_, seen) = window(&before, &after, 0);
+    let result: serde_json::Value = serde_json::from_str(&output.stdout)?;
+    assert_eq!(
+        result["warnings"].as_array().map(Vec::len),
+        Some(0),
+        "{result}"
+    );
+    let show = format!("{nfscope} baseline show open --store {store} --json");
+    let kept: serde_json::Value = serde_json::from_str(&server.client(0).sh(&show)?.stdout)?;
+    let of = |job: &str| {
+        let rows = kept["workload"].as_array();
+        let row = rows.and_then(|rows| rows.iter().find(|r| r["job"] == job));
+        row.and_then(|r| r["operations"].as_f64()).unwrap_or(0.0)
+    };
+    let all = of("create") + of("stat") + of("remove");
+    // Poisson: 200 with a standard deviation of 14.
+    assert!((130.0..270.0).contains(&all), "{kept}");
+    let (v3, v4) = operations(&seen);
+    let ops = if version == "3" { v3 } else { v4 };
+    println!("open loop over {version}: {ops:?}, {all} requests were recorded");
+    let removed = ops.get("remove").copied().unwrap_or(0);
+    // The warm-up's come before, and those of the files that are left come at the end.
+    assert!(
+        removed as f64 >= of("remove") && of("remove") > 0.0,
+        "{ops:?} {kept}"
+    );
     Ok(())
 }
 
@@ -94,6 +145,14 @@ fn expect(name: &str, version: &str, ops: &Counts, file_sync: u64) {
                 read > 0 && n("write") > 0 && n("commit") > 0,
                 "{name} {version}: {ops:?}"
             );
+        }
+        "postmark" => {
+            let each = [n("write"), read, n("remove"), opens];
+            assert!(each.iter().all(|n| *n > 0), "{name} {version}: {ops:?}");
+        }
+        "iozone" | "ramp" => {
+            assert!(read > 0 && n("write") > 0, "{name} {version}: {ops:?}");
+            assert!(file_sync + n("commit") > 0, "{name} {version}: {ops:?}");
         }
         other => panic!("what does {other} send?"),
     }

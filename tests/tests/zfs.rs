@@ -305,6 +305,9 @@ fn what_is_not_durable_is_told(watch: &Watch) -> Result<()> {
     assert_eq!(w.commits("standard"), 0);
     assert_eq!(datasets(&w.after), ["tank/export disabled latency"]);
     assert_eq!(not_durable(&w.after), ["/run/exp sync_disabled"]);
+    let lost = |w: &Window, why: &str| w.sum(&family::UNSAFE_WRITES, why);
+    assert_eq!(lost(&w, "sync_disabled"), 50);
+    assert_eq!((lost(&w, "async"), lost(&w, "no_wait")), (0, 0));
     let exported = |option: &str| {
         let options = format!("rw,{option},no_root_squash,insecure,no_subtree_check,fsid=0");
         watch
@@ -315,6 +318,7 @@ fn what_is_not_durable_is_told(watch: &Watch) -> Result<()> {
     watch.server.sh("zfs set sync=always tank/export")?;
     let w = watch.during(|| watch.server.run_clients("write --times 50").map(drop))?;
     assert_eq!(not_durable(&w.after), ["/run/exp async"]);
+    assert_eq!((lost(&w, "sync_disabled"), lost(&w, "async")), (0, 50));
     exported("sync")?;
     ensure!(w.commits("always") >= 50, "{}", w.commits("always"));
     assert_eq!(w.waits(), w.counted("zil_commit_count"));

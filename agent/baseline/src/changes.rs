@@ -4,12 +4,13 @@ use crate::histogram_series::HistogramSeries;
 use crate::list::began;
 use crate::recording::Metadata;
 use crate::series::SeriesSet;
+use crate::workload;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats::{Interval, change_points};
-use nfscope_text::console::plain;
+use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
-use nfscope_text::units::{rate, seconds};
+use nfscope_text::units::{many, rate, seconds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ pub const FAMILIES: &[&Info] = &[
     &f::OP_DURATION.info,
     &f::RPC_DURATION.info,
     &f::RPC_QUEUE.info,
+    &workload::DURATION.info,
+    &workload::SECONDS.info,
 ];
 
 /// Windows of longer recordings are merged to so many.
@@ -25,6 +28,8 @@ pub const MAX_WINDOWS: usize = 2880;
 
 /// The level of all series together.
 const LEVEL: f64 = 0.05;
+/// Fewer windows do not tell a slow and weak wave from a change.
+const MANY: usize = 1440;
 /// Most operations that are searched; each more weakens all tests.
 const MOST_OPS: usize = 3;
 
@@ -56,6 +61,8 @@ pub struct Changes {
     pub changes: Vec<Found>,
     /// Series that were searched.
     pub searched: Vec<String>,
+    /// Windows that were searched.
+    pub windows: usize,
     /// Series of which nothing can be said: too short, or each window resembles the next too much.
     pub refused: Vec<String>,
 }
@@ -75,6 +82,7 @@ pub fn changes(c: &SeriesSet) -> Changes {
         metadata: c.metadata.clone(),
         changes: Vec::new(),
         searched: Vec::new(),
+        windows: c.windows,
         refused: Vec::new(),
     };
     for line in lines {
@@ -140,6 +148,24 @@ fn lines(c: &SeriesSet) -> Vec<Line> {
     if let Some(s) = c.histograms(&f::RPC_QUEUE, |_| true) {
         lines.push(mean("wait for a thread, mean".into(), &s));
     }
+    // A workload's own results count where no server was recorded: each further series weakens all tests.
+    if lines.is_empty() {
+        for part in workload::parts(&[c]).into_iter().take(MOST_OPS) {
+            let what = workload::label(&part.job, &part.operation);
+            if let Some((done, seconds)) = workload::rate(c, &part.job, &part.operation) {
+                let done: Vec<f64> = done.iter().map(|n| n + 0.5).collect();
+                lines.push(Line {
+                    what: format!("{what} per second"),
+                    is_rate: true,
+                    values: ratio(&done, &seconds),
+                });
+            }
+            let of = |l: [&str; 2]| l == [part.job.as_str(), part.operation.as_str()];
+            if let Some(s) = c.histograms(&workload::DURATION, of) {
+                lines.push(mean(format!("{what} mean"), &s));
+            }
+        }
+    }
     lines
 }
 
@@ -176,13 +202,25 @@ pub fn render(c: &Changes) -> String {
     if !c.refused.is_empty() {
         out += &format!(
             "Not searched: {}. The recording is too short, or each window resembles the next too much.\n",
-            c.refused.join(", ")
+            one_line(&c.refused.join(", "))
         );
+    }
+    if c.searched.is_empty() {
+        if c.refused.is_empty() {
+            out += "Nothing was searched: the recording has no operations.\n";
+        }
+        return plain(&out);
     }
     out += &format!(
         "\nmethod: E-divisive (Matteson and James 2014) on the logarithms of means over stretches without correlation. The\n\
          probability of any change in {} steady series is about 5 %. A daily wave is a change, too.\n",
         c.searched.len()
     );
+    if c.windows < MANY {
+        out += &format!(
+            "In {} a slow and weak wave is taken for a change more often: record longer to tell them apart.\n",
+            many(c.windows as f64, "window")
+        );
+    }
     plain(&out)
 }

@@ -2,11 +2,14 @@
 
 use crate::store::{Entry, State};
 use nfscope_text::console::plain;
-use nfscope_text::table::columns;
+use nfscope_text::table::{columns, cut};
 use nfscope_text::timestamp as clock;
 use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
+
+/// Letters of labels in a line; `baseline show` has all of them.
+const LONGEST_NOTES: usize = 80;
 
 /// Recordings as a table.
 pub fn table(entries: &[Entry]) -> String {
@@ -29,7 +32,7 @@ pub fn table(entries: &[Entry]) -> String {
             e.windows.to_string(),
             e.metadata.host.clone(),
             e.metadata.kernel.clone().unwrap_or_else(|| "-".to_owned()),
-            notes.join(" "),
+            cut(&notes.join(" "), LONGEST_NOTES),
         ]);
     }
     plain(&columns(&rows))

@@ -25,6 +25,16 @@ pub struct Metadata {
     pub labels: BTreeMap<String, String>,
 }
 
+/// Label of a recording that was made of classic histograms, which have few edges.
+pub const CLASSIC: (&str, &str) = ("histograms", "classic");
+
+impl Metadata {
+    /// True where nothing is known of where values lie between few edges, so that quantiles are guesses.
+    pub fn has_few_edges(&self) -> bool {
+        self.labels.get(CLASSIC.0).is_some_and(|v| v == CLASSIC.1)
+    }
+}
+
 /// Serializes a duration as seconds.
 pub(super) fn seconds<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_f64(d.as_secs_f64())

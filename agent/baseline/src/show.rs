@@ -3,8 +3,9 @@
 use crate::estimate::Value;
 use crate::list::{began, labels, note};
 use crate::summary::{OpRow, Summary};
+use crate::workload;
 use nfscope_stats::MIN_STRETCHES;
-use nfscope_text::console::plain;
+use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
 use nfscope_text::units;
 use std::fmt::Write;
@@ -19,7 +20,7 @@ pub fn page(s: &Summary) -> String {
     let (metadata, mut page) = (&s.entry.metadata, String::new());
     let mut line = |name: &str, text: &str| {
         if !text.is_empty() {
-            let _ = writeln!(page, "{name:11}{text}");
+            let _ = writeln!(page, "{name:11}{}", one_line(text));
         }
     };
     let state = note(s.entry.state).map_or_else(String::new, |n| format!(" ({n})"));
@@ -42,17 +43,27 @@ pub fn page(s: &Summary) -> String {
     let rate = s
         .rate
         .map_or_else(|| "-".to_owned(), |v| value(v, |r| units::rate(r) + "/s"));
-    line("operations", &format!("{}, {rate}", s.operations));
-    let rows = ops(s);
+    if s.workload.is_empty() || s.operations > 0.0 {
+        line("operations", &format!("{}, {rate}", s.operations));
+    }
+    let (rows, client) = (ops(s), of_workload(s));
+    if client.len() > 1 {
+        page += "\n";
+        page += &columns(&client);
+    }
     if rows.len() > 1 {
         page += "\n";
         page += &columns(&rows);
+    }
+    if rows.len() > 1 || client.len() > 1 {
         page += "\n± is half the width of the 95 % confidence interval; it is missing with too few windows or operations\n";
         page += &format!(
             "INDEPENDENT is the number of independent stretches: with fewer than {MIN_STRETCHES:.0}, nothing is compared\n"
         );
     }
-    if let Some(first) = s
+    if s.entry.metadata.has_few_edges() {
+        page += "Imported from classic histograms, whose few edges tell no quantiles\n";
+    } else if let Some(first) = s
         .ops
         .first()
         .filter(|o| o.p99.is_some_and(|v| v.low.is_some()))
@@ -61,12 +72,12 @@ pub fn page(s: &Summary) -> String {
             Some(seconds) => format!(
                 "To detect a change of 10 % in the p99 of {}, record about {} before and after the change,\n\
                  if recordings of an unchanged server differ by nothing but their windows\n",
-                first.op,
+                one_line(&first.op),
                 units::length(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
             ),
             None => format!(
                 "A histogram bucket hides a change of 10 % in the p99 of {}: longer recordings do not find it\n",
-                first.op
+                one_line(&first.op)
             ),
         };
     }
@@ -110,15 +121,49 @@ fn ops(s: &Summary) -> Vec<[String; 8]> {
         if op.share < MIN_SHARE && op.operations < MIN_SHARE * s.operations {
             continue;
         }
+        let quantile = |v: Option<Value>| time(v.filter(|_| !s.entry.metadata.has_few_edges()));
         rows.push([
             op.op.clone(),
             units::percent(op.share),
             op.rate
                 .map_or_else(|| "-".to_owned(), |v| value(v, units::rate)),
             time(op.mean),
-            time(op.p50),
-            time(op.p90),
-            time(op.p99),
+            quantile(op.p50),
+            quantile(op.p90),
+            quantile(op.p99),
+            independent(op),
+        ]);
+    }
+    rows
+}
+
+/// What the client measured.
+fn of_workload(s: &Summary) -> Vec<[String; 8]> {
+    let heading = [
+        "WORKLOAD",
+        "OPS/S",
+        "MiB/S",
+        "MEAN",
+        "P50",
+        "P99",
+        "FAILED",
+        "INDEPENDENT",
+    ];
+    let mut rows = vec![heading.map(str::to_owned)];
+    let shown = |v: Option<Value>, show: &dyn Fn(f64) -> String| {
+        v.map_or_else(|| "-".to_owned(), |v| value(v, show))
+    };
+    for w in &s.workload {
+        let (op, time) = (&w.row, units::seconds as fn(f64) -> String);
+        let moved = w.bytes_per_second.filter(|v| v.value > 0.0);
+        rows.push([
+            workload::label(&w.job, &op.op),
+            shown(op.rate, &units::rate),
+            shown(moved, &|b| units::rate(b / f64::from(1 << 20))),
+            shown(op.mean, &time),
+            shown(op.p50, &time),
+            shown(op.p99, &time),
+            format!("{:.0}", w.errors),
             independent(op),
         ]);
     }

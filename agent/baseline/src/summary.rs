@@ -4,8 +4,9 @@ use crate::estimate;
 use crate::estimate::{Value, per};
 use crate::histogram_series::HistogramSeries;
 use crate::series;
-use crate::series::Gap;
+use crate::series::{Gap, SeriesSet};
 use crate::store::{Entry, Store};
+use crate::workload;
 use nfscope_model::family;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,23 @@ pub struct Summary {
     pub rate: Option<Value>,
     /// By operation, in order of total time.
     pub ops: Vec<OpRow>,
+    /// What a workload measured itself, in order of its time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workload: Vec<WorkloadRow>,
+}
+
+/// One operation of a job of a workload, as the client measured it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkloadRow {
+    /// The job.
+    pub job: String,
+    /// Operations that failed, of all of the job's.
+    pub errors: f64,
+    /// Bytes per second, while the job was at work.
+    pub bytes_per_second: Option<Value>,
+    /// Its operation; shares are of the workload's time.
+    #[serde(flatten)]
+    pub row: OpRow,
 }
 
 /// Reads a baseline and summarizes it.
@@ -56,7 +74,8 @@ pub struct Summary {
 /// When there is no baseline with this name, or it cannot be read.
 pub fn summary(store: &Store, name: &str) -> anyhow::Result<Summary> {
     let entry = store.entry(name)?;
-    let families = [&family::OP_DURATION.info, &family::RPC_DURATION.info];
+    let mut families = vec![&family::OP_DURATION.info, &family::RPC_DURATION.info];
+    families.extend(workload::FAMILIES);
     let c = series::read(store, &entry, &families)?;
     let seconds = &c.lengths;
     let ops: BTreeSet<&str> = c
@@ -75,27 +94,56 @@ pub fn summary(store: &Store, name: &str) -> anyhow::Result<Summary> {
     let mut rows: Vec<_> = histograms
         .iter()
         .filter(|(_, s)| s.count() > 0.0)
-        .map(|(op, s)| OpRow {
-            op: (*op).to_owned(),
-            operations: s.count(),
-            share: if time > 0.0 { s.sum() / time } else { 0.0 },
-            rate: estimate::rate(s, seconds),
-            mean: estimate::mean(s),
-            p50: estimate::quantile(s, 0.5),
-            p90: estimate::quantile(s, 0.9),
-            p99: estimate::quantile(s, 0.99),
-            seconds_to_find: estimate::windows_to_find(s, 0.99)
-                .map(|n| n * seconds.iter().sum::<f64>() / seconds.len() as f64),
-        })
+        .map(|(op, s)| row(op, s, time, seconds, seconds))
         .collect();
     rows.sort_by(|a, b| b.share.total_cmp(&a.share));
     Ok(Summary {
         entry,
         gaps: c.gaps.clone(),
-        operations: counts.iter().sum(),
+        // The sum of nothing is minus zero.
+        operations: counts.iter().sum::<f64>() + 0.0,
         rate: per(&counts, seconds),
         ops: rows,
+        workload: of_workload(&c),
     })
+}
+
+fn row(op: &str, s: &HistogramSeries, time: f64, active: &[f64], lengths: &[f64]) -> OpRow {
+    OpRow {
+        op: op.to_owned(),
+        operations: s.count(),
+        share: if time > 0.0 { s.sum() / time } else { 0.0 },
+        rate: estimate::rate(s, active),
+        mean: estimate::mean(s),
+        p50: estimate::quantile(s, 0.5),
+        p90: estimate::quantile(s, 0.9),
+        p99: estimate::quantile(s, 0.99),
+        seconds_to_find: estimate::windows_to_find(s, 0.99)
+            .map(|n| n * lengths.iter().sum::<f64>() / lengths.len() as f64),
+    }
+}
+
+fn of_workload(c: &SeriesSet) -> Vec<WorkloadRow> {
+    let keys = c.labels(&workload::DURATION);
+    let each = keys.into_iter().filter_map(|[job, operation]| {
+        let s = c.histograms(&workload::DURATION, |l| l == [job, operation])?;
+        Some((job, operation, s))
+    });
+    let all: Vec<_> = each.collect();
+    let time: f64 = all.iter().map(|(_, _, s)| s.sum()).sum();
+    let row = |(job, operation, s): &(&str, &str, HistogramSeries)| {
+        let active = c.numbers(&workload::SECONDS, |l| l == [*job, *operation])?;
+        let bytes = c.numbers(&workload::BYTES, |l| l == [*job, *operation]);
+        Some(WorkloadRow {
+            job: (*job).to_owned(),
+            errors: c.total(&workload::ERRORS, |[j]| j == *job),
+            bytes_per_second: bytes.and_then(|b| per(&b, &active)),
+            row: row(operation, s, time, &active, &c.lengths),
+        })
+    };
+    let mut rows: Vec<_> = all.iter().filter_map(row).collect();
+    rows.sort_by(|a, b| b.row.share.total_cmp(&a.row.share));
+    rows
 }
 
 impl Summary {

@@ -3,6 +3,7 @@
 use crate::estimate;
 use crate::estimate::Value;
 use crate::histogram_series::HistogramSeries;
+use crate::recording::Metadata;
 use nfscope_text::parse;
 use nfscope_text::suggest::near;
 use nfscope_text::units;
@@ -74,6 +75,21 @@ impl Metric {
         }
     }
 
+    /// Whether this recording has it: quantiles are unknown where histograms have few edges.
+    ///
+    /// # Errors
+    /// Names the recording, and what it has instead.
+    pub fn is_known(&self, of: &Metadata) -> Result<(), String> {
+        match self.what {
+            Statistic::Quantile(_) if of.has_few_edges() => Err(format!(
+                "`{}` was imported from classic histograms, whose few edges tell no quantiles; fix: ask for {op}:mean or {op}:rate",
+                of.name,
+                op = self.op
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Formats a value with its unit.
     pub fn show(&self, value: f64) -> String {
         match self.what {
@@ -86,6 +102,25 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::CLASSIC;
+
+    #[test]
+    fn classic_histograms_tell_means_and_rates_alone() {
+        let of = |kind: &str| Metadata {
+            name: "june".into(),
+            began_ms: 0,
+            host: "nfs1".into(),
+            kernel: None,
+            agent: "0.1.0".into(),
+            interval: std::time::Duration::from_secs(10),
+            labels: [(CLASSIC.0.to_owned(), kind.to_owned())].into(),
+        };
+        let known = |metric, kind| parse(metric).unwrap().is_known(&of(kind));
+        let e = known("write:p50", "classic").unwrap_err();
+        assert!(e.contains("`june`") && e.contains("write:mean"), "{e}");
+        assert_eq!(known("write:mean", "classic"), Ok(()));
+        assert_eq!(known("write:p50", "native"), Ok(()));
+    }
 
     #[test]
     fn words() {

@@ -1,8 +1,8 @@
-//! A recording as one window.
+//! Recorded windows put together into one.
 
-use crate::recording::Sample as Recorded;
+use crate::recording::{RecordedWindow, Sample as Recorded, SeriesKey};
 use crate::store::{Entry, Store};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use nfscope_model::family::{self, Info};
 use nfscope_model::{Sample, Series, Snapshot, Window};
 use std::collections::HashMap;
@@ -18,46 +18,106 @@ pub fn read(
     families: &[&Info],
     steady: &Info,
 ) -> anyhow::Result<Window> {
-    let keys = store.series(entry)?;
     let wanted = |name: &str| families.iter().any(|f| f.name == name);
-    let mut sums: Vec<Option<Sample>> = vec![None; keys.len()];
-    let places = keys.iter().enumerate().filter(|(_, k)| wanted(&k.family));
-    let index: HashMap<u32, usize> = places.map(|(i, k)| (k.id, i)).collect();
-    let mut length = Duration::ZERO;
-    for window in store.windows(entry, |id| index.contains_key(&id)) {
+    let mut all = Merger::new(store.series(entry)?, wanted);
+    for window in store.windows(entry, |id| all.index.contains_key(&id)) {
         let window = window?;
-        length += window.length;
-        for (id, sample) in &window.samples {
-            let Some(i) = index.get(id).copied() else {
-                continue;
-            };
-            if let (Some(Sample::Gauge(old)), Recorded::Gauge(new)) = (&sums[i], sample) {
-                ensure!(
-                    keys[i].family != steady.name || old == new,
-                    "{} changed from {old} to {new} during `{}`; fix: record again without such a change",
-                    steady.name,
-                    entry.metadata.name
-                );
-            }
-            add(&mut sums[i], sample);
-        }
-    }
-    let mut delta = Snapshot::new(length);
-    for (key, sum) in keys.iter().zip(sums) {
-        let info = family::ALL.iter().find(|f| f.name == key.family);
-        if let (Some(info), Some(sample)) = (info, sum) {
-            let labels = key.labels.clone();
-            delta.add(info, Series { labels, sample });
-        }
-    }
-    (!length.is_zero())
-        .then_some(Window { length, delta })
-        .with_context(|| {
-            format!(
-                "`{}` has no windows; fix: record for longer",
+        if let Some((old, new)) = all.changed(&window, steady) {
+            anyhow::bail!(
+                "{} changed from {old} to {new} during `{}`; fix: record again without such a change",
+                steady.name,
                 entry.metadata.name
-            )
+            );
+        }
+        all.sums.add(&all.index, &window);
+    }
+    all.take().with_context(|| {
+        format!(
+            "`{}` has no windows; fix: record for longer",
+            entry.metadata.name
+        )
+    })
+}
+
+/// Puts recorded windows together that follow each other.
+#[derive(Debug)]
+pub struct Merger {
+    keys: Vec<SeriesKey>,
+    /// Place of a series by its number.
+    index: HashMap<u32, usize>,
+    sums: Sums,
+}
+
+#[derive(Debug)]
+struct Sums {
+    samples: Vec<Option<Sample>>,
+    length: Duration,
+}
+
+impl Sums {
+    fn add(&mut self, index: &HashMap<u32, usize>, window: &RecordedWindow) {
+        self.length += window.length;
+        for (id, sample) in &window.samples {
+            if let Some(i) = index.get(id) {
+                add(&mut self.samples[*i], sample);
+            }
+        }
+    }
+}
+
+impl Merger {
+    /// For windows with these series, of which the families count that `wanted` says.
+    pub fn new(keys: Vec<SeriesKey>, wanted: impl Fn(&str) -> bool) -> Self {
+        let places = keys.iter().enumerate().filter(|(_, k)| wanted(&k.family));
+        let index = places.map(|(i, k)| (k.id, i)).collect();
+        let sums = Sums {
+            samples: vec![None; keys.len()],
+            length: Duration::ZERO,
+        };
+        Merger { keys, index, sums }
+    }
+
+    /// Adds the next window.
+    pub fn add(&mut self, window: &RecordedWindow) {
+        self.sums.add(&self.index, window);
+    }
+
+    /// Values of the first gauge of this family that this window has otherwise than the one before it.
+    fn changed(&self, window: &RecordedWindow, steady: &Info) -> Option<(f64, f64)> {
+        window.samples.iter().find_map(|(id, sample)| {
+            let i = *self.index.get(id)?;
+            match (&self.sums.samples[i], sample) {
+                (Some(Sample::Gauge(old)), Recorded::Gauge(new))
+                    if self.keys[i].family == steady.name && old != new =>
+                {
+                    Some((*old, *new))
+                }
+                _ => None,
+            }
         })
+    }
+
+    /// All that was added so far.
+    pub fn so_far(&self) -> Snapshot {
+        let mut all = Snapshot::new(self.sums.length);
+        for (key, sum) in self.keys.iter().zip(&self.sums.samples) {
+            let info = family::ALL.iter().find(|f| f.name == key.family);
+            if let (Some(info), Some(sample)) = (info, sum) {
+                let labels = key.labels.clone();
+                let sample = sample.clone();
+                all.add(info, Series { labels, sample });
+            }
+        }
+        all
+    }
+
+    /// The window of all that was added, and begins the next one; `None` where nothing was.
+    pub fn take(&mut self) -> Option<Window> {
+        let delta = self.so_far();
+        self.sums.samples.fill(None);
+        let length = std::mem::take(&mut self.sums.length);
+        (!length.is_zero()).then_some(Window { length, delta })
+    }
 }
 
 fn add(sum: &mut Option<Sample>, sample: &Recorded) {

@@ -7,6 +7,7 @@ use crate::put_off::PutOff;
 pub use crate::ratio::{mean, part, sum};
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::on_illumos::is_illumos;
+use nfscope_model::window_mounts::{self, WindowMount};
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
 use nfscope_model::{Family, HeldRequest, Histogram, Window, family as f, phase};
 use std::collections::{HashMap, HashSet};
@@ -112,6 +113,12 @@ pub struct Client {
     pub reply: Option<f64>,
     /// Round-trip time of its connection.
     pub rtt: Option<f64>,
+    /// Requests of its sessions.
+    pub sequenced: f64,
+    /// Of them, those that were sent with every slot in use.
+    pub full: f64,
+    /// Slots that its session was granted.
+    pub slots: Option<f64>,
 }
 
 /// The breakdown of a window. Every number is finite and at least 0; times are in seconds.
@@ -165,6 +172,8 @@ pub struct Breakdown {
     pub cpu_idle: Option<f64>,
     /// Operations that were answered with the request to try again later.
     pub put_off: Vec<PutOff>,
+    /// This host's own NFS mounts.
+    pub mounts: Vec<WindowMount>,
     /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.
     pub rare_known: bool,
     /// Whether the agent is one on illumos, where other commands help.
@@ -185,6 +194,18 @@ pub struct Breakdown {
     pub clients: Vec<Client>,
     /// WRITEs whose client asked for durability at once.
     pub stable_writes: f64,
+    /// Durable WRITEs and COMMITs that were answered with OK; `None` where nothing tells.
+    pub durable_writes: Option<f64>,
+    /// Of them, those that a crash may lose, by reason.
+    pub unsafe_writes: Vec<(String, f64)>,
+    /// Requests of sessions; `None` where there were some, and nothing tells their slots.
+    pub sequenced: Option<f64>,
+    /// Of them, those that were sent with every slot in use.
+    pub full_slots: f64,
+    /// Exports that acknowledge writes before they are durable, by reason.
+    pub not_durable: Vec<(String, String)>,
+    /// States that the server has taken away; `None` where nothing tells.
+    pub revoked: Option<f64>,
     /// All WRITEs.
     pub writes: f64,
     /// Bytes of all WRITEs.
@@ -283,6 +304,7 @@ impl Breakdown {
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
             put_off: PutOff::all(w),
+            mounts: window_mounts::mounts(w),
             rare_known: window_parts::tells_rare_phases(w),
             illumos: is_illumos(&w.delta.probes),
             not_attached: (w.delta.probes.iter())
@@ -323,6 +345,7 @@ impl Breakdown {
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);
+        breakdown.add_sessions(w);
         for ([pool, kind], v) in numbers(w, &f::ZFS_ITX_BYTES) {
             let bytes = breakdown.zfs_log_bytes.entry(pool.to_owned());
             let [indirect, all] = bytes.or_default();
@@ -333,6 +356,13 @@ impl Breakdown {
     }
 
     fn add_reads_and_writes(&mut self, w: &Window) {
+        self.durable_writes = numbers(w, &f::DURABLE_WRITES).map(|(_, n)| n).next();
+        self.unsafe_writes = numbers(w, &f::UNSAFE_WRITES)
+            .map(|([why], n)| (why.to_owned(), n))
+            .collect();
+        self.not_durable = numbers(w, &f::NOT_DURABLE)
+            .map(|([export, why], _)| (why.to_owned(), export.to_owned()))
+            .collect();
         for ([_, stability], n) in numbers(w, &f::WRITE) {
             self.writes += n;
             self.stable_writes += if stability == "unstable" { 0.0 } else { n };
@@ -342,6 +372,19 @@ impl Breakdown {
             let tiny = (0..h.counts.len()).take_while(|i| h.scheme.upper(*i) <= TINY_READ_BYTES);
             self.tiny_reads += sum(tiny.map(|i| h.counts[i] as f64));
         }
+    }
+
+    fn add_sessions(&mut self, w: &Window) {
+        let of = |slots: &str| {
+            let all = numbers(w, &f::SESSION_REQUESTS).filter(|([_, s], _)| *s == slots);
+            sum(all.map(|(_, n)| n))
+        };
+        self.full_slots = of("full");
+        self.revoked = w.delta.value(&f::NFS4_REVOKED, []);
+        let told = numbers(w, &f::SESSION_REQUESTS).next().is_some();
+        let in_use = histograms(w, &f::COMPOUND_OPS)
+            .any(|([version], h)| h.count() > 0 && matches!(version, "4.1" | "4.2"));
+        self.sequenced = (told || !in_use).then(|| of("free") + self.full_slots);
     }
 
     fn add_threads(&mut self, w: &Window) {
@@ -473,6 +516,12 @@ fn disks(w: &Window) -> Vec<Disk> {
     all.collect()
 }
 
+/// A client's requests with slots that are free, or full.
+fn slots_of(w: &Window, client: &str, slots: &str) -> f64 {
+    let n = w.delta.value(&f::CLIENT_SESSION_REQUESTS, [client, slots]);
+    n.filter(|n| n.is_finite()).map_or(0.0, |n| n.max(0.0))
+}
+
 fn clients(w: &Window) -> Vec<Client> {
     let replies: HashMap<_, _> = numbers(w, &f::CLIENT_REPLY_SECONDS).collect();
     let named = window_parts::clients(w)
@@ -484,6 +533,9 @@ fn clients(w: &Window) -> Vec<Client> {
             seconds: client.seconds.unwrap_or(0.0),
             reply: replies.get(&[client.name]).copied(),
             rtt: client.rtt,
+            sequenced: slots_of(w, client.name, "free") + slots_of(w, client.name, "full"),
+            full: slots_of(w, client.name, "full"),
+            slots: w.delta.value(&f::CLIENT_SESSION_SLOTS, [client.name]),
         });
     let mut all: Vec<_> = named.collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

@@ -1,5 +1,5 @@
-//! Names the client behind a finding. No family counts by client and operation, so this takes a short sample of single
-//! operations.
+//! Names the client behind a finding where the kernel does not count by client and operation ([`crate::counted`]): from a short
+//! sample of single operations.
 
 use nfscope_model::finding::{Evidence, Kind};
 use nfscope_model::{SlowFilter, SlowOp, family};

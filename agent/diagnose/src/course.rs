@@ -160,7 +160,14 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
         Kind::CpuSaturation => p.runqueue?,
         Kind::LockContention => p.lock,
         Kind::SlowReply => b.reply,
-        Kind::StuckRequests | Kind::RetryLater | Kind::ChattyClient | Kind::SmallSyncWrites => {
+        Kind::StuckRequests
+        | Kind::RetryLater
+        | Kind::UnsafeWrites
+        | Kind::SlotStarvation
+        | Kind::StateRecoveryStorm
+        | Kind::ChattyClient
+        | Kind::SmallSyncWrites
+        | Kind::SlowMount => {
             return None;
         }
     })

@@ -14,6 +14,7 @@ use nfscope_model::finding::{
 use nfscope_model::window_parts::numbers;
 use nfscope_model::{Window, family as f};
 use nfscope_text::units::many;
+use std::cmp::Ordering;
 
 /// Evaluates a window. A kind in `active` stays a finding until its share falls below [`END_SHARE`].
 pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
@@ -51,7 +52,16 @@ pub(crate) fn evaluate_breakdown(
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
         // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
-        let whatever = matches!(kind, Kind::StuckRequests | Kind::RetryLater);
+        // A mount of this host has nothing to do with the requests of a server here.
+        let whatever = matches!(
+            kind,
+            Kind::StuckRequests
+                | Kind::RetryLater
+                | Kind::UnsafeWrites
+                | Kind::SlotStarvation
+                | Kind::StateRecoveryStorm
+                | Kind::SlowMount
+        );
         let threshold = if active.contains(&kind) {
             END_SHARE
         } else {
@@ -80,12 +90,18 @@ pub(crate) fn evaluate_breakdown(
         }
     }
     let findings = &mut diagnosis.findings;
-    findings.sort_by(|a, b| b.share.total_cmp(&a.share));
+    findings.sort_by(by_rank);
     let share = |r: &RuledOut| r.share.unwrap_or(-1.0);
     let ruled_out = &mut diagnosis.ruled_out;
     ruled_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
     (diagnosis.verdict, diagnosis.reason) = verdict(&diagnosis, breakdown, loaded);
     diagnosis
+}
+
+/// The largest share of the time first; see [`Kind::is_of_requests`].
+pub(crate) fn by_rank(a: &Finding, b: &Finding) -> Ordering {
+    let rank = |f: &Finding| f.kind.is_of_requests();
+    rank(a).cmp(&rank(b)).then(b.share.total_cmp(&a.share))
 }
 
 /// The verdict, and its reason.

@@ -6,14 +6,15 @@
 //! 4. [`evaluate()`]: applies all rules to a window.
 //!
 //! These four are pure functions. [`course()`] tells how the waiting of a finding went over its window. [`tracker`] follows findings
-//! from window to window. [`client_sample`] names the client behind a finding, from a sample of single operations. [`render()`]
-//! writes a diagnosis as text.
+//! from window to window. [`counted`] names the clients, exports, operations and files behind a finding, as the kernel counted them;
+//! where it does not, [`client_sample`] names the client, from a sample of single operations. [`render()`] writes a diagnosis as text.
 
 #![forbid(unsafe_code)]
 
 pub mod attribution;
 pub mod breakdown;
 pub mod client_sample;
+pub mod counted;
 pub mod course;
 mod evaluate;
 pub mod export_io;
@@ -25,7 +26,8 @@ mod rules;
 pub mod thresholds;
 pub mod tracker;
 
+pub use counted::{Counted, Place};
 pub use course::{Slice, course};
 pub use evaluate::evaluate;
-pub use render::render;
+pub use render::{render, render_not_known};
 pub use rules::stuck_requests::{causes_first, stack_evidence};

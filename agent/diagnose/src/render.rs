@@ -75,6 +75,18 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     out
 }
 
+/// What findings do not name, and why.
+pub fn render_not_known(not_known: &[String]) -> String {
+    let mut out = String::new();
+    if !not_known.is_empty() {
+        out += "\nNot known:\n";
+        for sentence in not_known {
+            wrap(&mut out, WIDTH, "  - ", sentence);
+        }
+    }
+    out
+}
+
 fn finding(out: &mut String, number: usize, f: &Finding, color: bool) {
     let (word, code) = match f.severity {
         Severity::Critical => ("CRITICAL", "31;1"),

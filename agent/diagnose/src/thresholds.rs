@@ -107,6 +107,15 @@ thresholds! {
     PENDING_RATIO = 10.0, "10":
         "Requests that no thread takes are stuck when one has waited so many times as long as 99 % of those that a thread took, in any pool.",
         "The threads of a pool take connections in turn, so that behind busy threads no wait is much longer than the others.";
+    FULL_SLOTS = 0.25, "25 %":
+        "A client has too few slots if it sends this part of its requests, or more, with every slot in use.",
+        "Bursts fill a session now and then; a client that needs more slots fills it again and again.";
+    UNSAFE_RATIO = 0.5, "50 %":
+        "WRITEs whose threads waited for nothing are unsafe from this part of the durable WRITEs on.",
+        "Another thread's wait can make a WRITE durable before its own thread has to wait, but not most of them.";
+    RECOVERY_RATIO = 0.25, "25 %":
+        "Clients recover state instead of working from this part of the requests on.",
+        "A client needs a dozen such requests when it mounts, and then none.";
     CHATTY_RATIO = 0.8, "80 %":
         "Clients are chatty from this part of the requests on.",
         "Other work is then a small part of what clients do.";
@@ -116,6 +125,9 @@ thresholds! {
     SMALL_BYTES = 65_536.0, "64 KiB":
         "Fewer bytes for each stable WRITE or COMMIT are small.",
         "A client's default WRITE is 16 times as large.";
+    SLOW_MOUNT_SECONDS = 0.01, "10 ms":
+        "RPCs of a mount of this host are slow if they take this on average.",
+        "A server near by answers from memory or flash in less than a tenth of that.";
     MIN_SLICES = 10.0, "10":
         "The course of a wait is told from this number of slices on.",
         "A trend of fewer is hard to tell from chance.";

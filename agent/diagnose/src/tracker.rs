@@ -3,7 +3,7 @@
 
 use crate::breakdown::Breakdown;
 use crate::course::{Slice, course};
-use crate::evaluate::evaluate_breakdown;
+use crate::evaluate::{by_rank, evaluate_breakdown};
 use nfscope_model::finding::{Diagnosis, Finding, Kind};
 use nfscope_model::probe::times_operations;
 use nfscope_model::{ProbeStatus, Snapshot, Window, family as f};
@@ -115,13 +115,29 @@ fn put_first(finding: &mut Finding, actions: Option<&Vec<String>>) {
 impl FindingTracker {
     /// Ends a window with this reading and begins the next. Returns the findings that began or cleared.
     pub fn step(&mut self, now: Snapshot, clock: SystemTime) -> Vec<Change> {
+        self.step_and(now, clock, |_, _, _| {})
+    }
+
+    /// The same; shows a window that has ended, what is found by then, and the reading that ended it.
+    pub fn step_and(
+        &mut self,
+        now: Snapshot,
+        clock: SystemTime,
+        show: impl FnOnce(&FindingTracker, &Window, &Snapshot),
+    ) -> Vec<Change> {
         let at = clock
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0.0, |d| d.as_secs_f64());
         let changes = match self.earlier.take() {
             // Without timed operations a finding cannot stay active, and a server cannot be called healthy.
             _ if !times_operations(&now.probes) => self.clear_all(at),
-            Some(earlier) if comparable(&earlier, &now) => self.evaluate(now.since(&earlier), at),
+            Some(earlier) if comparable(&earlier, &now) => {
+                let window = now.since(&earlier);
+                let (changes, found) = self.evaluate(&window, at);
+                show(self, &window, &now);
+                self.window = found.then_some(window);
+                changes
+            }
             _ => {
                 self.slices.clear();
                 Vec::new()
@@ -152,10 +168,11 @@ impl FindingTracker {
         Some(Change::Cleared(kind, active))
     }
 
-    fn evaluate(&mut self, window: Window, at: f64) -> Vec<Change> {
+    /// With whether an active finding was found in this window.
+    fn evaluate(&mut self, window: &Window, at: f64) -> (Vec<Change>, bool) {
         let active: Vec<_> = self.active.keys().copied().collect();
-        let breakdown = Breakdown::of(&window);
-        let d = evaluate_breakdown(&window, &breakdown, &active);
+        let breakdown = Breakdown::of(window);
+        let d = evaluate_breakdown(window, &breakdown, &active);
         self.slices.push_back(Slice::of(&breakdown));
         if self.slices.len() > COURSE_WINDOWS {
             self.slices.pop_front();
@@ -199,9 +216,8 @@ impl FindingTracker {
         }
         // A finding stays for a window without it.
         let found = self.active.keys().any(|kind| d.finding(*kind).is_some());
-        self.window = Some(window).filter(|_| found);
         self.last = Some(d);
-        changes
+        (changes, found)
     }
 
     /// Adds the families of findings: whether each kind is active, and its score. A kind that this host cannot determine has
@@ -220,6 +236,16 @@ impl FindingTracker {
     /// The last window, if an active finding was found in it.
     pub fn window(&self) -> Option<&Window> {
         self.window.as_ref()
+    }
+
+    /// The reading that begins the window under way.
+    pub fn earlier(&self) -> Option<&Snapshot> {
+        self.earlier.as_ref()
+    }
+
+    /// The kinds that are active, and the share of each in the latest window that had it.
+    pub fn shares(&self) -> impl Iterator<Item = (Kind, f64)> {
+        self.active.iter().map(|(kind, e)| (*kind, e.finding.share))
     }
 
     /// The kinds that are active.
@@ -248,7 +274,7 @@ impl FindingTracker {
     /// The body of `/findings`.
     pub fn report(&self) -> Report<'_> {
         let mut active: Vec<_> = self.active.values().collect();
-        active.sort_by(|a, b| b.finding.share.total_cmp(&a.finding.share));
+        active.sort_by(|a, b| by_rank(&a.finding, &b.finding));
         Report {
             active,
             history: self.history.iter().collect(),

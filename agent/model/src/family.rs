@@ -38,6 +38,13 @@ pub struct Info {
     pub since: &'static str,
 }
 
+impl Info {
+    /// The name without the prefix `nfscope_`. What every exporter says of itself (`process_`) has none.
+    pub fn short_name(&self) -> &'static str {
+        self.name.strip_prefix("nfscope_").unwrap_or(self.name)
+    }
+}
+
 /// A family with `N` labels.
 #[derive(Debug)]
 pub struct Family<const N: usize> {
@@ -65,6 +72,11 @@ labels! {
     EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
     EXPORT_PATH = "export": "path in the table of exportfs(8)";
     NOT_DURABLE_WHY = "reason": "async (the export's option), sync_disabled (the property of its ZFS dataset)";
+    SLOTS = "slots": "free, full (every slot that the server grants the session was in use)";
+    UNSAFE_WHY = "reason": "async (the export's option), sync_disabled (the property of its ZFS dataset), no_wait (a WRITE of another export on ext4, XFS, btrfs or ZFS whose thread waited for no log and no disk), commit_no_wait (the same of a COMMIT, which may have found everything stored)";
+    NFS4_STATUS = "status": "confirmed, unconfirmed, courtesy (it has been silent for longer than its lease, and nobody wants what it holds), expirable (somebody does)";
+    NFS4_CALLBACK = "state": "up, unknown (not tried yet), down, fault";
+    NFS4_TYPE = "type": "open, lock, delegation_read, delegation_write, layout, other";
     POOL = "pool": "nfsd thread pool number";
     REASON = "reason": "dropped, deferred, garbage, auth";
     RESULT = "result": "hit, miss, nocache";
@@ -80,10 +92,16 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, retry_later, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes";
+    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes, slow_mount";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
-    PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, block; on illumos nfsd, sched, zfs, block, kstat";
-    READ = "probe": "nfsd, zfs, block; logs for jbd2, xfs and btrfs, which are read together";
+    PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
+    READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client; sched has no tables of its own";
+    MOUNT = "mount": "what the client mounts (server:/export), the first 15; a server's address alone for what its mounts share (sessions, leases), and for mounts that the agent cannot see; other for the rest";
+    MOUNT_VERSION = "version": "3, 4.0, 4.1, 4.2 of the mount; 4 where the minor version is not known; other for the mount other";
+    MOUNT_OP = "op": "the client's procedure as mountstats has it, in lower case, the first 120 pairs of mount and op; other for the rest";
+    STAGE = "stage": "backlog, round_trip, completion";
+    DIRECTION = "direction": "sent, received";
+    VIEW_SOURCE = "source": "tracepoints, mountstats";
     PROGRAM = "program": "program names, see /probes; all";
     LOST = "reason": "what was lost, see the help of the family";
     MAP = "map": "BPF map names";
@@ -146,6 +164,28 @@ families! {
         "WRITEs by the stability that the client asked for";
     WRITE_BYTES: "nfscope_write_bytes_total" Counter, [VERSION, STABILITY],
         "Bytes stored by WRITEs, by the stability that the client asked for";
+    DURABLE_WRITES: "nfscope_durable_writes_total" Counter, [],
+        "WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs, that were answered with OK: their clients take the data for durable; those of known exports, of the first 2,047 pairs of a client and an export", since "0.2.0";
+    UNSAFE_WRITES: "nfscope_unsafe_writes_total" Counter, [UNSAFE_WHY],
+        "Those of nfscope_durable_writes_total that were answered although the data may not be durable; the reasons that need waits have no series where phases are not measured", since "0.2.0";
+    SESSION_SLOTS_USED: "nfscope_session_slots_used" Histogram(Scheme::COUNT), [VERSION],
+        "Slots of its session that a client has in use when it sends a request, that request's included, as its SEQUENCE says (sa_highest_slotid, plus one); requests whose SEQUENCE succeeded", since "0.2.0";
+    SESSION_REQUESTS: "nfscope_session_requests_total" Counter, [VERSION, SLOTS],
+        "These requests by whether the client had every slot in use that the server granted its session by then: behind a full session further requests wait in the client", since "0.2.0";
+    SESSION_REPLAYS: "nfscope_session_replays_total" Counter, [VERSION],
+        "COMPOUNDs that were answered from their slot, without being executed: the client sent them again; one without a file handle (SEQUENCE alone) is taken for a first call; refused SEQUENCEs are in nfscope_op_errors_total", since "0.2.0";
+    NFS4_CLIENTS: "nfscope_nfs4_clients" Gauge, [NFS4_STATUS],
+        "NFSv4 clients of this server by status (/proc/fs/nfsd/clients, looked at every 10 s; Linux before 5.19 knows no courtesy)", since "0.2.0";
+    NFS4_STATES: "nfscope_nfs4_states" Gauge, [NFS4_TYPE],
+        "What these clients hold", since "0.2.0";
+    NFS4_CALLBACKS: "nfscope_nfs4_callbacks" Gauge, [NFS4_CALLBACK],
+        "These clients by the state of the path on which the server calls them back: without it they get no delegations, and give none back", since "0.2.0";
+    NFS4_REVOKED: "nfscope_nfs4_revoked_states" Gauge, [],
+        "States that the server has taken away and whose client has not acknowledged that, as far as this kernel lists them", since "0.2.0";
+    NFS4_OLDEST_RENEWAL: "nfscope_nfs4_oldest_renewal_seconds" Gauge, [],
+        "Time since the client renewed its lease that did so longest ago", since "0.2.0";
+    NFS4_PARTIAL: "nfscope_nfs4_partial" Gauge, [],
+        "1 where clients have more than the agent looks at (2,000 clients, 2 MiB of their states): nfscope_nfs4_clients and nfscope_nfs4_states are then too low", since "0.2.0";
     RPC_DURATION: "nfscope_rpc_duration_seconds" Histogram(Scheme::TIME), [VERSION],
         "Residence on the server: from the request's arrival on its socket until its reply was handed to the socket";
     RPC_PHASE: "nfscope_rpc_phase_seconds_total" Counter, [VERSION, PHASE],
@@ -240,8 +280,38 @@ families! {
         "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
     CLIENT_RTT: "nfscope_client_rtt_seconds" Gauge, [CLIENT],
         "Smoothed round-trip time of the TCP connection that the client used last, as the kernel's TCP estimates it";
+    CLIENT_SESSION_REQUESTS: "nfscope_client_session_requests_total" Counter, [CLIENT, SLOTS],
+        "Requests of the client's NFSv4.1 and 4.2 sessions, as nfscope_session_requests_total has them, in the first 2,047 pairs of a client and an export; without other", since "0.2.0";
+    CLIENT_SESSION_SLOTS: "nfscope_client_session_slots" Gauge, [CLIENT],
+        "Slots that the server granted the session that the client used last", since "0.2.0";
     CLIENT_EVICTIONS: "nfscope_client_evictions_total" Counter, [],
         "Clients that lost their series to a busier one";
+    VIEW_RPCS: "nfscope_client_view_rpcs_total" Counter, [MOUNT, MOUNT_VERSION, MOUNT_OP],
+        "RPCs of this host's own NFS mounts that ended, NFSACL included; the agent counts from its start on, mountstats from the mount on (agent --client)", since "0.2.0";
+    VIEW_DURATION: "nfscope_client_view_rpc_duration_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION, MOUNT_OP],
+        "One RPC of a mount from its start in the client to its end (execute in mountstats); not with mountstats as the source", since "0.2.0";
+    VIEW_STAGE: "nfscope_client_view_stage_seconds_total" Counter, [MOUNT, MOUNT_VERSION, MOUNT_OP, STAGE],
+        "The time of those RPCs: backlog (until the request was sent: waits for a slot of the session and for the connection), round_trip (until the reply came: the network and the server), completion (until the client was done with it)", since "0.2.0";
+    VIEW_BACKLOG: "nfscope_client_view_backlog_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION],
+        "Backlog of one RPC of the mount; not with mountstats as the source", since "0.2.0";
+    VIEW_ROUND_TRIP: "nfscope_client_view_round_trip_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION],
+        "Round trip of one RPC of the mount; not with mountstats as the source", since "0.2.0";
+    VIEW_SLOT_WAIT: "nfscope_client_view_slot_wait_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION],
+        "One sleep of an RPC until its NFSv4 session has a free slot, or is usable again: a part of the backlog; not with mountstats as the source", since "0.2.0";
+    VIEW_NETWORK: "nfscope_client_view_network_seconds" Gauge, [MOUNT, MOUNT_VERSION],
+        "Lowest round-trip time of the mount's first TCP connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen): what the network alone takes of a round trip; not with mountstats as the source", since "0.2.0";
+    VIEW_RETRANSMITS: "nfscope_client_view_retransmits_total" Counter, [MOUNT, MOUNT_VERSION],
+        "Requests that the client sent once more", since "0.2.0";
+    VIEW_TIMEOUTS: "nfscope_client_view_timeouts_total" Counter, [MOUNT, MOUNT_VERSION],
+        "Major timeouts of RPCs that ended: no reply within the timeout of the mount (timeo, retrans)", since "0.2.0";
+    VIEW_ERRORS: "nfscope_client_view_errors_total" Counter, [MOUNT, MOUNT_VERSION],
+        "RPCs that ended with an error, the server's answers other than OK included", since "0.2.0";
+    VIEW_BYTES: "nfscope_client_view_bytes_total" Counter, [MOUNT, MOUNT_VERSION, DIRECTION],
+        "Bytes of those RPCs: requests sent, each as often as it was sent, and replies received", since "0.2.0";
+    VIEW_RECALLS: "nfscope_client_view_recalls_total" Counter, [MOUNT, MOUNT_VERSION],
+        "Delegations that the server asked this host to return; mount other for files that the host no longer knows; no series before NFSv4 is in use", since "0.2.0";
+    VIEW_SOURCE_INFO: "nfscope_client_view_source_info" Gauge, [VIEW_SOURCE],
+        "Always 1; where the families nfscope_client_view_ come from: the kernel's tracepoints, or /proc/self/mountstats where these cannot be had, with sums alone", since "0.2.0";
     EXPORT_OPS: "nfscope_export_ops_total" Counter, [EXPORT],
         "Operations by export, as by client; those of a COMPOUND count for the export of its last file handle";
     EXPORT_OP_SECONDS: "nfscope_export_op_seconds_total" Counter, [EXPORT],
@@ -267,7 +337,7 @@ families! {
     PROBE_SUCCESS: "nfscope_probe_success" Gauge, [PROBE],
         "1 where every program of the probe is attached, or observes what this host does not use; 0 where one waits, is detached or cannot be had";
     PROBE_READ_SECONDS: "nfscope_probe_read_seconds" Gauge, [READ],
-        "Time that reading the tables of these probes took for this scrape";
+        "Time that reading the tables of this probe took for this scrape";
     PROBE_RUNS: "nfscope_probe_runs_total" Counter, [PROBE, PROGRAM],
         "Runs of the probe program; only while the host keeps BPF run-time statistics";
     PROBE_RUN_SECONDS: "nfscope_probe_run_seconds_total" Counter, [PROBE, PROGRAM],
@@ -332,40 +402,5 @@ impl Info {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn renamed_families_are_known_by_their_old_names() {
-        assert_eq!(current_name("nfscope_processors"), "nfscope_cpus");
-        assert_eq!(current_name("nfscope_cpus"), "nfscope_cpus");
-        assert_eq!(current_name("foreign"), "foreign");
-        for (old, _) in RENAMED {
-            assert!(ALL.iter().all(|f| f.name != old), "{old}");
-        }
-    }
-
-    #[test]
-    fn names_follow_the_conventions() {
-        for f in ALL {
-            // The second are the names that all exporters have for themselves.
-            let prefixes = ["nfscope_", "process_"];
-            assert!(prefixes.iter().any(|p| f.name.starts_with(p)), "{}", f.name);
-            assert_eq!(
-                f.kind == Counter,
-                f.name.ends_with("_total"),
-                "{}: counters and only counters end in _total",
-                f.name
-            );
-            assert!(
-                !f.help.ends_with('.'),
-                "{}: the encoder adds the full stop",
-                f.name
-            );
-        }
-        let mut names: Vec<_> = ALL.iter().map(|f| f.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ALL.len());
-    }
-}
+#[path = "family_tests.rs"]
+mod tests;

@@ -18,6 +18,12 @@ macro_rules! kinds {
             /// Every kind, in the order of the table.
             pub const ALL: [Kind; <[&str]>::len(&[$($name),*])] = [$(Kind::$kind),*];
 
+            /// Whether its share is one of requests that wait outside the server, or need not be. Causes with a share of the time in the
+            /// server are listed before.
+            pub fn is_of_requests(self) -> bool {
+                matches!(self, Kind::SlotStarvation | Kind::StateRecoveryStorm)
+            }
+
             /// The kind's name in labels and JSON.
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -40,6 +46,12 @@ kinds! {
     StuckRequests: "stuck_requests", "Requests are stuck in the server";
     /// Clients are told to try again later, and wait outside the server.
     RetryLater: "retry_later", "Clients are told to try again later";
+    /// WRITEs and COMMITs are acknowledged that a crash may lose.
+    UnsafeWrites: "unsafe_writes", "Acknowledged writes that a crash loses";
+    /// A client sends its requests with every slot of its session in use.
+    SlotStarvation: "slot_starvation", "Too few session slots";
+    /// Clients make or recover state again and again.
+    StateRecoveryStorm: "state_recovery_storm", "Clients recover state instead of working";
     /// Requests wait for a thread, whatever the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.
@@ -64,6 +76,8 @@ kinds! {
     ChattyClient: "chatty_client", "Mostly metadata queries and tiny READs";
     /// Synchronous writes make few bytes durable at a time.
     SmallSyncWrites: "small_sync_writes", "Small synchronous writes";
+    /// RPCs of one of this host's own NFS mounts take long.
+    SlowMount: "slow_mount", "A mount of this host is slow";
 }
 
 /// How much a finding matters.

@@ -37,3 +37,19 @@ pub struct HeldRequest {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
 }
+
+/// All requests that threads have had in hand for longer than asked for: what the agent answers at `/stuck`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeldRequests {
+    /// Name of the host that it is of.
+    pub host: String,
+    /// They have been in hand for longer than this; more than was asked for where younger ones are not told here.
+    pub over_seconds: f64,
+    /// Why nobody knows; `None` where it is known.
+    pub unknown: Option<String>,
+    /// The requests, the oldest first.
+    pub requests: Vec<HeldRequest>,
+    /// So many more there may be, all of them younger than these.
+    pub left_out: u64,
+}

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod breakdown;
 pub mod family;
 pub mod finding;
 pub mod held_request;
@@ -18,10 +19,12 @@ mod scheme;
 mod slow_op;
 mod snapshot;
 pub mod status;
+pub mod window_mounts;
 pub mod window_parts;
 
+pub use breakdown::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension};
 pub use family::{Family, Info, Kind};
-pub use held_request::HeldRequest;
+pub use held_request::{HeldRequest, HeldRequests};
 pub use histogram::{Histogram, Sparse};
 pub use probe::{ProbeState, ProbeStatus};
 pub use scheme::Scheme;

@@ -22,7 +22,12 @@ impl std::fmt::Display for OnIllumos {
 
 use OnIllumos::{No, Yes};
 
+const CLIENT_VIEW: &str = "the agent reads it from Linux's SunRPC client";
 const OWN: &str = "the agent reads it from Linux's /proc/self/stat";
+
+const SLOTS: &str = "its NFSv4 provider has no operation of NFSv4.1";
+
+const STATE: &str = "no file lists what clients hold";
 
 /// Families by name without the prefix `nfscope_`, as the metric table has them.
 const LIST: &[(&str, OnIllumos)] = &[
@@ -60,6 +65,23 @@ const LIST: &[(&str, OnIllumos)] = &[
         "write_bytes_total",
         Yes("count in the results of op-write-done"),
     ),
+    (
+        "durable_writes_total",
+        No("exports' options are not looked up"),
+    ),
+    (
+        "unsafe_writes_total",
+        No("exports' options are not looked up"),
+    ),
+    ("session_slots_used", No(SLOTS)),
+    ("session_requests_total", No(SLOTS)),
+    ("session_replays_total", No(SLOTS)),
+    ("nfs4_clients", No(STATE)),
+    ("nfs4_states", No(STATE)),
+    ("nfs4_callbacks", No(STATE)),
+    ("nfs4_revoked_states", No(STATE)),
+    ("nfs4_oldest_renewal_seconds", No(STATE)),
+    ("nfs4_partial", No(STATE)),
     (
         "rpc_duration_seconds",
         Yes("svc_queuereq to the return of svc_getreq (fbt); version 4 without its minor version"),
@@ -222,7 +244,22 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("replies are not told apart by client"),
     ),
     ("client_rtt_seconds", No("no stable probe tells it")),
+    ("client_session_requests_total", No(SLOTS)),
+    ("client_session_slots", No(SLOTS)),
     ("client_evictions_total", Yes("by the agent")),
+    ("client_view_rpcs_total", No(CLIENT_VIEW)),
+    ("client_view_rpc_duration_seconds", No(CLIENT_VIEW)),
+    ("client_view_stage_seconds_total", No(CLIENT_VIEW)),
+    ("client_view_backlog_seconds", No(CLIENT_VIEW)),
+    ("client_view_round_trip_seconds", No(CLIENT_VIEW)),
+    ("client_view_slot_wait_seconds", No(CLIENT_VIEW)),
+    ("client_view_network_seconds", No(CLIENT_VIEW)),
+    ("client_view_retransmits_total", No(CLIENT_VIEW)),
+    ("client_view_timeouts_total", No(CLIENT_VIEW)),
+    ("client_view_errors_total", No(CLIENT_VIEW)),
+    ("client_view_bytes_total", No(CLIENT_VIEW)),
+    ("client_view_recalls_total", No(CLIENT_VIEW)),
+    ("client_view_source_info", No(CLIENT_VIEW)),
     (
         "export_ops_total",
         Yes("noi_shrpath in the arguments of op-*-done, since February 2020"),
@@ -311,9 +348,7 @@ pub fn is_illumos(probes: &[ProbeStatus]) -> bool {
 
 /// Whether illumos has this family, and how.
 pub fn on_illumos(family: &Info) -> OnIllumos {
-    let found = LIST
-        .iter()
-        .find(|(name, _)| family.name.strip_prefix("nfscope_").unwrap_or(family.name) == *name);
+    let found = LIST.iter().find(|(name, _)| family.short_name() == *name);
     found.map_or(No("not listed"), |(_, how)| *how)
 }
 
@@ -324,8 +359,7 @@ mod tests {
 
     #[test]
     fn every_family_is_listed_in_the_order_of_the_table() {
-        let short = |name: &'static str| name.strip_prefix("nfscope_").unwrap_or(name);
-        let table: Vec<_> = ALL.iter().map(|f| short(f.name)).collect();
+        let table: Vec<_> = ALL.iter().map(|f| f.short_name()).collect();
         let listed: Vec<_> = LIST.iter().map(|(name, _)| *name).collect();
         assert_eq!(listed, table);
         for family in ALL {

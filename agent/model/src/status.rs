@@ -1,7 +1,7 @@
 //! Where the probes stand, in words.
 
-use crate::ProbeStatus;
 use crate::probe::times_operations;
+use crate::{ProbeState, ProbeStatus};
 use std::sync::Arc;
 
 /// The probes' state as the views see it.
@@ -22,7 +22,7 @@ impl Status {
         }
     }
 
-    /// `Ok` where NFS operations are being timed, else what this waits for.
+    /// `Ok` where NFS operations are being timed, or on a client without an NFS server its own mounts; else what this waits for.
     ///
     /// # Errors
     /// The reason, for a person.
@@ -30,7 +30,7 @@ impl Status {
         if *self == Status::Attaching {
             return Err("attaching".to_owned());
         }
-        if times_operations(self.probes()) {
+        if times_operations(self.probes()) || self.is_of_client() {
             return Ok(());
         }
         let missing = self
@@ -43,6 +43,35 @@ impl Status {
         } else {
             format!("NFS operations are not timed: {}", missing.join("; "))
         })
+    }
+}
+
+impl Status {
+    /// Whether this is an agent of a client: it looks at this host's own mounts, and no NFS server is here yet.
+    fn is_of_client(&self) -> bool {
+        let mut required = self.probes().iter().filter(|p| p.required);
+        self.client().is_some() && required.all(|p| p.state == ProbeState::Waiting)
+    }
+
+    /// How the view of this host's own mounts stands; `None` where nobody asked for it, or it is detached.
+    fn client(&self) -> Option<ProbeState> {
+        let program = self.probes().iter().rfind(|p| p.probe == "client")?;
+        Some(program.state).filter(|state| *state != ProbeState::Detached)
+    }
+
+    /// What is being measured, of one whose [`health`](Status::health) is good.
+    pub fn measures(&self) -> &'static str {
+        const TIMED: &str = "NFS operations are being timed";
+        if times_operations(self.probes()) {
+            return TIMED;
+        }
+        match self.client() {
+            Some(state) if state.measures() => "RPCs of this host's NFS mounts are being timed",
+            Some(ProbeState::Unsupported) => {
+                "sums of this host's NFS mounts are read from /proc/self/mountstats"
+            }
+            _ => "waits for an NFS mount or an NFS server",
+        }
     }
 }
 
@@ -93,7 +122,6 @@ impl std::fmt::Display for Group<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProbeState;
 
     fn program(name: &str, state: ProbeState, reason: &str) -> ProbeStatus {
         ProbeStatus {
@@ -126,5 +154,34 @@ mod tests {
         let fine = Status::Running(Arc::new([program("ok", Attached, "")]));
         assert_eq!(fine.health(), Ok(()));
         assert!(Status::Running(Arc::new([])).health().is_err());
+    }
+
+    #[test]
+    fn an_agent_of_a_client_needs_no_server() {
+        use ProbeState::{Attached, Detached, Unsupported, Unused, Waiting};
+        let with = |nfsd, client| {
+            let client = ProbeStatus {
+                probe: "client".into(),
+                required: false,
+                ..program("client_rpc_end", client, "")
+            };
+            Status::Running(Arc::new([program("nfsd_send", nfsd, "no nfsd"), client]))
+        };
+        for (client, says) in [
+            (Attached, "RPCs of this host's NFS mounts are being timed"),
+            (
+                Unsupported,
+                "sums of this host's NFS mounts are read from /proc/self/mountstats",
+            ),
+            (Unused, "waits for an NFS mount or an NFS server"),
+        ] {
+            assert_eq!(with(Waiting, client).health(), Ok(()));
+            assert_eq!(with(Waiting, client).measures(), says);
+            // A server whose operations cannot be timed is not healthy because it is a client, too.
+            assert!(with(Unsupported, client).health().is_err());
+        }
+        assert!(with(Waiting, Detached).health().is_err());
+        let both = with(Attached, Attached);
+        assert_eq!(both.measures(), "NFS operations are being timed");
     }
 }

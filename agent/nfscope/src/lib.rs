@@ -10,6 +10,7 @@ pub mod exposition;
 pub mod http;
 pub mod service;
 pub mod tui;
+pub mod versions;
 pub mod workload;
 
 pub use api::build_info::{REVISION, VERSION};

@@ -2,18 +2,23 @@
 
 #![forbid(unsafe_code)]
 
-use nfscope::api::endpoint;
-use nfscope::api::probe_change::Change;
+use nfscope::api::probe_change::{self, Change};
 use nfscope::cli::{Cli, Command, Probes};
-use nfscope::client::control;
+use nfscope::client::access::{self, Access};
+use nfscope::client::{control, settings};
+use nfscope::commands::replay::Replay;
 use nfscope::commands::{
-    self, agent, baseline, check, config, diagnose, metrics, slow, top, what_if,
+    self, agent, baseline, check, config, diagnose, fleet, metrics, slow, stuck, top, what_if,
 };
-use nfscope_source::privileges;
+use nfscope::http;
+use nfscope_source::{Source, privileges};
 use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if http::process::is_this() {
+        return http::process::run();
+    }
     match run(Cli::from_command_line().command) {
         Ok(code) => code,
         Err(e) => {
@@ -23,12 +28,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<ExitCode> {
+fn run(mut command: Command) -> anyhow::Result<ExitCode> {
+    if let Some(asks) = command.asks() {
+        let given = asks.access;
+        let mut access = Access {
+            ca_file: given.ca_file.clone(),
+            certificate: given.cert_file.clone().zip(given.key_file.clone()),
+            user: given.user.clone(),
+            password_file: given.password_file.clone(),
+        };
+        settings::complete(asks.whom, asks.url, &mut access)?;
+        access::set(access)?;
+    }
     match command {
         Command::Agent(args) => {
             let settings = config::load(&args)?;
             let options = settings.source.clone();
+            let replay = args.replay.clone();
             let start = move || {
+                if let Some(file) = replay {
+                    return Ok(Box::new(Replay::open(&file)?) as Box<dyn Source>);
+                }
                 privileges::require()?;
                 nfscope_source::start(&options)
             };
@@ -43,8 +63,14 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
                 print(&check::write_report(nfscope_source::report()?, path)?)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            let mut report = nfscope_source::check();
-            report.facts.push(privileges::fact());
+            let report = match &args.url {
+                Some(url) => check::of_agent(url)?,
+                None => {
+                    let mut report = nfscope_source::check();
+                    report.facts.push(privileges::fact());
+                    report
+                }
+            };
             if args.json {
                 print(&(check::json(&report)? + "\n"))?;
             } else {
@@ -54,11 +80,18 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Top(args) => top::run(&args)?,
         Command::Slow(args) => slow::run(&args)?,
+        Command::Stuck(args) => {
+            let (text, code) = stuck::run(&args)?;
+            print(&text)?;
+            return Ok(code.into());
+        }
         Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
+        Command::Path(args) => print(&commands::path::run(&args)?)?,
         Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
         Command::Capacity(args) => print(&baseline::capacity(&args)?)?,
         Command::Experiment(args) => return Ok(commands::experiment::run(&args.command)?.into()),
         Command::WhatIf(args) => print(&what_if::run(&args)?)?,
+        Command::Fleet(args) => print(&fleet::run(&args)?)?,
         Command::Detach(args) => change(Change::Detach, &args.probes, args.url.as_deref())?,
         Command::Attach(args) if args.probes.is_empty() => {
             let all = [Probes(nfscope_source::words().collect())];
@@ -70,15 +103,26 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             print(&text)?;
             return Ok(code.into());
         }
-        Command::Metrics(args) if args.markdown => print(&metrics::markdown())?,
-        Command::Metrics(_) => print(&metrics::plain())?,
+        Command::Versions(args) => {
+            let (text, code) = commands::versions::run(&args)?;
+            print(&text)?;
+            return Ok(code.into());
+        }
+        Command::Completions(args) => {
+            print(&String::from_utf8(Cli::completions(args.shell))?)?;
+        }
+        Command::Metrics(args) => print(&metrics::run(&args))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn change(change: Change, probes: &[Probes], url: Option<&str>) -> anyhow::Result<()> {
     let probes: Vec<_> = probes.iter().flat_map(|p| &p.0).copied().collect();
-    let own = endpoint::default_url();
-    print(&control::ask(change, &probes, url.unwrap_or(&own))?)?;
+    print(&control::ask(
+        change,
+        &probes,
+        url,
+        &probe_change::directory(),
+    )?)?;
     Ok(())
 }

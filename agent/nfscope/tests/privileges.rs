@@ -10,6 +10,7 @@ use fixture::serve::get;
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config::{self, Settings};
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ const ROLE: &str = "NFSCOPE_TEST_AGENT";
 const FILE: &str = "NFSCOPE_TEST_FILE";
 
 fn main() -> ExitCode {
+    if nfscope::http::process::is_this() {
+        return nfscope::http::process::run();
+    }
     match std::env::var(ROLE) {
         Ok(role) if role == "old kernel" => return confined_on_an_old_kernel(),
         Ok(role) => return agent(&role),
@@ -30,6 +34,10 @@ fn main() -> ExitCode {
     println!("test sighup_applies_what_it_can_and_says_the_rest ... ok");
     it_serves_on_several_addresses_and_on_sockets_of_systemd();
     println!("test it_serves_on_several_addresses_and_on_sockets_of_systemd ... ok");
+    what_serves_http_is_confined_and_started_again();
+    println!("test what_serves_http_is_confined_and_started_again ... ok");
+    a_service_manager_is_told();
+    println!("test a_service_manager_is_told ... ok");
     let sys_admin = caps::has_cap(
         None,
         caps::CapSet::Permitted,
@@ -122,6 +130,37 @@ fn signals_during_attach_end_it_with_success() {
         let (child, _) = spawn("slow", "attaching");
         stop(child, signal);
     }
+}
+
+/// Ready once attached, alive again and again, reloading and ready again, stopping.
+fn a_service_manager_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let mut child = command("keep")
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "200000")
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    let mut until = |all: &[&str]| {
+        while !all.iter().all(|text| told.contains(text)) {
+            let mut message = [0; 4096];
+            let length = socket.recv(&mut message).unwrap();
+            told += std::str::from_utf8(&message[..length]).unwrap();
+        }
+        std::mem::take(&mut told)
+    };
+    until(&["READY=1\n", "STATUS=NFS operations are being timed\n"]);
+    until(&["WATCHDOG=1\n"]);
+    until(&["WATCHDOG=1\n"]);
+    kill(&child, libc::SIGHUP);
+    let reload = until(&["RELOADING=1\nMONOTONIC_USEC=", "READY=1\n"]);
+    assert!(reload.find("RELOADING=1") < reload.find("READY=1"));
+    kill(&child, libc::SIGTERM);
+    until(&["STOPPING=1\n"]);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 fn sighup_applies_what_it_can_and_says_the_rest() {
@@ -251,6 +290,78 @@ fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
     assert!(text.contains("systemd has handed over no socket"), "{text}");
 }
 
+/// A line of /proc/PID/status, without its name.
+fn status(pid: u32, name: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap();
+    line.trim().replace('\t', " ")
+}
+
+/// The process that says that it serves HTTP.
+fn serves_http(said: &str) -> u32 {
+    let (before, _) = said.split_once(" serves HTTP as ").unwrap();
+    before.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+fn what_serves_http_is_confined_and_started_again() {
+    let mut child = command("keep").spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut until = |all: &[&str]| {
+        let mut said = String::new();
+        while !all.iter().all(|text| said.contains(text)) {
+            said += &(lines.next().unwrap().unwrap() + "\n");
+        }
+        said
+    };
+    let said = until(&["serving http://", "attached ", " serves HTTP as "]);
+    let page = served(&said.lines().map(str::to_owned).collect::<Vec<_>>())[0];
+    let started = || {
+        let body = get(page, "/metrics?collect[]=agent", "");
+        let line = body.lines().find(|l| l.starts_with("process_start_time"));
+        line.unwrap().to_owned()
+    };
+    let before = started();
+    assert!(
+        said.contains(", without capabilities, with a filter of system calls, with"),
+        "{said}"
+    );
+    let mut http = serves_http(&said);
+    for _ in 0..2 {
+        assert_ne!(http, child.id());
+        assert_eq!(status(http, "Name:"), "nfscope-http");
+        assert_eq!(status(http, "PPid:"), child.id().to_string());
+        assert_eq!(status(http, "NoNewPrivs:"), "1");
+        assert_eq!(status(http, "Seccomp:"), "2");
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+            assert_eq!(status(http, set), "0".repeat(16), "{set}");
+        }
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(status(http, "CapBnd:"), "0".repeat(16));
+            assert_eq!(status(http, "Groups:"), "");
+            for ids in ["Uid:", "Gid:"] {
+                let all = status(http, ids);
+                assert!(all.split(' ').all(|id| id != "0"), "{ids} {all}");
+            }
+        }
+        // SAFETY: kill takes two integers; the agent has not waited for the process, whose id therefore is its own.
+        assert_eq!(unsafe { libc::kill(http as i32, libc::SIGKILL) }, 0);
+        // The probes and their counts have gone on.
+        assert_eq!(started(), before);
+        let said = until(&[
+            "the process that serves HTTP ended with ",
+            " serves HTTP as ",
+        ]);
+        assert!(said.contains("ended with signal: 9"), "{said}");
+        http = serves_http(&said);
+    }
+    stop(child, libc::SIGTERM);
+    // Nobody serves HTTP without an agent.
+    assert_eq!(
+        lines.map_while(Result::ok).last().unwrap(),
+        "nfscope: stopping on SIGTERM"
+    );
+}
+
 /// Root reads every file until it has dropped its capabilities.
 fn what_sighup_could_not_read_fails_at_the_start() {
     use std::os::unix::fs::{PermissionsExt, chown};
@@ -296,11 +407,11 @@ fn every_thread_drops_its_capabilities() {
             assert_eq!(field("NoNewPrivs:"), "1");
             threads.push((field("Name:"), set("CapEff:")));
         }
-        assert_eq!(threads.len(), 2, "{threads:?}");
+        assert_eq!(threads.len(), 3, "{threads:?}");
         for (name, held) in threads {
             let expected = match role {
                 _ if name != "probes" => 0,
-                "keep" => 1 << 39 | 1 << 38 | 1 << 21,
+                "keep" => 1 << 39 | 1 << 38 | 1 << 21 | 1 << 2,
                 // Only kernels before 6.0 leave CAP_BPF, and then it is said.
                 _ if said.contains("kept CAP_BPF because") => 1 << 39,
                 _ => 0,

@@ -30,7 +30,7 @@ impl Mount {
 }
 
 /// What is mounted, in the table's order: later mounts cover earlier ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Mounts(Vec<Mount>);
 
 impl Mounts {

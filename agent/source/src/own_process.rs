@@ -1,9 +1,50 @@
-//! What this process itself uses, under the names that all exporters give it.
+//! What this process itself uses, under the names that all exporters give it. CPU time and memory are those of the process that
+//! serves HTTP, too: what an administrator pays for is both.
 
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+/// The process that belongs to this one.
+static COMPANION: Mutex<Companion> = Mutex::new(Companion {
+    number: 0,
+    seen_ticks: 0.0,
+    gone_ticks: 0.0,
+});
+
+struct Companion {
+    /// Of the process; 0 for none.
+    number: u32,
+    /// CPU time, as it was last seen.
+    seen_ticks: f64,
+    /// CPU time of those before it.
+    gone_ticks: f64,
+}
+
+impl Companion {
+    /// CPU time of all companions so far, and the memory of this one in bytes and pages.
+    fn look(&mut self) -> [f64; 3] {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.number));
+        let stat = stat.ok().and_then(|text| Stat::of(&text));
+        // The number may be another process's by now.
+        let stat = stat.filter(|s| self.number != 0 && s.parent == std::process::id());
+        if let Some(stat) = &stat {
+            self.seen_ticks = self.seen_ticks.max(stat.cpu_ticks);
+        }
+        let memory = stat.map_or([0.0; 2], |s| [s.virtual_bytes, s.resident_pages]);
+        [self.gone_ticks + self.seen_ticks, memory[0], memory[1]]
+    }
+}
+
+/// Counts the child of this number from now on, in place of the one before.
+pub fn accompany(number: u32) {
+    let mut companion = COMPANION.lock().unwrap_or_else(PoisonError::into_inner);
+    companion.gone_ticks += companion.seen_ticks;
+    companion.seen_ticks = 0.0;
+    companion.number = number;
+}
 
 /// Adds the families `process_*`, as far as the system tells.
 pub fn describe(s: &mut Snapshot) {
@@ -25,10 +66,13 @@ pub fn describe(s: &mut Snapshot) {
         return;
     };
     let tick = rustix::param::clock_ticks_per_second() as f64;
-    s.counter(&f::PROCESS_CPU, [], own.cpu_ticks / tick);
-    s.gauge(&f::PROCESS_VIRTUAL, [], own.virtual_bytes);
+    let companion = (COMPANION.lock().unwrap_or_else(PoisonError::into_inner)).look();
+    let [ticks, virtual_bytes, resident_pages] = companion;
+    s.counter(&f::PROCESS_CPU, [], (own.cpu_ticks + ticks) / tick);
+    s.gauge(&f::PROCESS_VIRTUAL, [], own.virtual_bytes + virtual_bytes);
     let page = rustix::param::page_size() as f64;
-    s.gauge(&f::PROCESS_RESIDENT, [], own.resident_pages * page);
+    let resident = own.resident_pages + resident_pages;
+    s.gauge(&f::PROCESS_RESIDENT, [], resident * page);
     let boot = host.lines().find_map(|l| l.strip_prefix("btime "));
     if let Some(boot) = boot.and_then(|n| n.trim().parse::<f64>().ok()) {
         s.gauge(&f::PROCESS_START, [], boot + own.start_ticks / tick);
@@ -38,6 +82,7 @@ pub fn describe(s: &mut Snapshot) {
 /// What is of interest of /proc/PID/stat (proc_pid_stat(5)).
 #[derive(Debug, PartialEq)]
 struct Stat {
+    parent: u32,
     cpu_ticks: f64,
     start_ticks: f64,
     virtual_bytes: f64,
@@ -51,6 +96,7 @@ impl Stat {
         let fields: Vec<_> = rest.split(' ').collect();
         let field = |n: usize| fields.get(n - 3)?.parse::<f64>().ok();
         Some(Stat {
+            parent: fields.get(1)?.parse().ok()?,
             // In user mode, and in the kernel.
             cpu_ticks: field(14)? + field(15)?,
             start_ticks: field(22)?,
@@ -70,6 +116,7 @@ mod tests {
         assert_eq!(
             Stat::of(text),
             Some(Stat {
+                parent: 1,
                 cpu_ticks: 11.0,
                 start_ticks: 4321.0,
                 virtual_bytes: 1_048_576.0,
@@ -77,6 +124,30 @@ mod tests {
             })
         );
         assert_eq!(Stat::of("7 (a) S 1"), None);
+    }
+
+    /// A companion whose number is that of the test's own child, which uses no CPU time.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_child_is_counted_and_a_stranger_is_not() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let mut companion = Companion {
+            number: child.id(),
+            seen_ticks: 0.0,
+            gone_ticks: 5.0,
+        };
+        let [ticks, bytes, _] = companion.look();
+        assert!(
+            (5.0..50.0).contains(&ticks) && bytes > 0.0,
+            "{ticks} {bytes}"
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        companion.number = 1;
+        assert_eq!(companion.look()[1..], [0.0, 0.0]);
     }
 
     /// The reference: what ps(1) would show, and an address space of known growth.

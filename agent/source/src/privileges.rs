@@ -3,9 +3,31 @@
 #[cfg(target_os = "linux")]
 pub use crate::linux::host::capabilities::{drop_all, fact};
 #[cfg(target_os = "linux")]
+pub use crate::linux::host::sandbox::{confine_stranger, hide_memory, leave_user};
+#[cfg(target_os = "linux")]
 pub use crate::linux::load::maps::may_read_maps;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{drop_all, fact, may_read_maps};
+pub use elsewhere::{confine_stranger, drop_all, fact, hide_memory, leave_user, may_read_maps};
+
+/// A command that runs this very program again, also when its file has been replaced meanwhile. Where credentials belong to a
+/// process, it gives up root; where they belong to a thread, [`leave_user`] has done so.
+///
+/// # Errors
+/// Where the system does not say which program this is.
+pub fn own_program() -> std::io::Result<std::process::Command> {
+    #[cfg(target_os = "linux")]
+    return Ok(std::process::Command::new("/proc/self/exe"));
+    #[cfg(not(target_os = "linux"))]
+    {
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new(std::env::current_exe()?);
+        if rustix::process::geteuid().is_root() {
+            let nobody = elsewhere::NOBODY;
+            command.uid(nobody).gid(nobody);
+        }
+        Ok(command)
+    }
+}
 
 /// Checks that this process may measure. Programs that measure for it say so themselves.
 ///
@@ -63,6 +85,43 @@ mod elsewhere {
         #[cfg(target_os = "illumos")]
         crate::illumos::privileges::leave_to_children()?;
         Ok(())
+    }
+
+    /// Number of the user and the group `nobody` on illumos.
+    pub const NOBODY: u32 = 60001;
+
+    /// Says as whom the process that speaks with strangers goes on: [`own_program`](super::own_program) sees to it.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn leave_user() -> anyhow::Result<String> {
+        Ok(match rustix::process::geteuid().is_root() {
+            true => "as user nobody",
+            false => "as the agent's own user",
+        }
+        .to_owned())
+    }
+
+    /// Nothing: what else this system has to keep processes of the same user out of a memory is not used.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn hide_memory() -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Confines this process for good, as far as the system can, and says by what.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn confine_stranger() -> anyhow::Result<String> {
+        #[cfg(target_os = "illumos")]
+        crate::illumos::privileges::give_up_the_rest()?;
+        Ok(match cfg!(target_os = "illumos") {
+            true => "without the privileges to start processes and to write files",
+            false => "with all privileges of its user",
+        }
+        .to_owned())
     }
 
     /// True: no operating system but Linux has BPF maps to refuse.

@@ -1,17 +1,27 @@
 //! What a source is, whatever the operating system, and what the admin may choose about it.
 
-use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use nfscope_model::family;
+use nfscope_model::held_request::STUCK_SECONDS;
+use nfscope_model::{
+    BreakdownBatch, BreakdownWant, HeldRequests, ProbeStatus, SlowBatch, SlowFilter, Snapshot,
+};
+use std::time::Duration;
+
+/// Why a request is not seen.
+pub(crate) const NOT_TIMED: &str = "NFS operations are not timed here; `nfscope check` says why";
 
 /// What the admin may choose about measuring.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Attach to kernel modules that load after the start. Costs keeping CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.
+    /// Attach to kernel modules that load after the start. Costs keeping CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH.
     pub late_attach: bool,
     /// Ask the kernel for run counts and run times of every probe program (about 60 instructions per run).
     pub probe_stats: bool,
     /// Split operations into phases. Costs some instructions an operation, or one short program at every context switch where
     /// the scheduler's books cannot be read.
     pub phases: bool,
+    /// Look at this host's own NFS mounts, too. Costs some programs at each of their RPCs.
+    pub client: bool,
     /// Most clients with a series of their own.
     pub max_clients: usize,
     /// Most exports with a series of their own.
@@ -19,6 +29,8 @@ pub struct Options {
     /// Most pairs of client and export that the probes tell apart at a time, at most [`MOST_PAIRS`]. With more, all are
     /// told apart anew.
     pub max_pairs: u32,
+    /// For tests: rows of a break-down; 0: as many as usual.
+    pub breakdown_rows: u32,
     /// For tests: programs are skipped at random, one run in so many; 0: none.
     pub skip_one_in: u32,
     /// For tests: false where the scheduler's books are not to be read.
@@ -34,9 +46,11 @@ impl Default for Options {
             late_attach: true,
             probe_stats: false,
             phases: true,
+            client: false,
             max_clients: 100,
             max_exports: 100,
             max_pairs: MOST_PAIRS,
+            breakdown_rows: 0,
             skip_one_in: 0,
             books: true,
         }
@@ -51,6 +65,27 @@ pub trait Source: Send {
     /// last [`snapshot`](Source::snapshot) may still move to `other` before the next one.
     fn peek(&mut self) -> Snapshot {
         self.snapshot()
+    }
+    /// Every request that a thread has had in hand for longer than `over`, the oldest first. Here those of [`peek`](Source::peek),
+    /// which knows none below half a second.
+    fn held(&mut self, over: Duration) -> HeldRequests {
+        const YOUNGEST: Duration = Duration::from_millis(500);
+        let over = over.max(YOUNGEST).as_secs_f64();
+        let s = self.peek();
+        let known = !s.series(&family::STUCK_REQUESTS.info).is_empty();
+        let counted = s.numbers(&family::STUCK_REQUESTS).map(|(_, n)| n);
+        let counted = counted.fold(0.0, |sum, n| sum + n) as usize;
+        let mut requests = s.held;
+        let described = requests.iter().filter(|r| r.seconds >= STUCK_SECONDS);
+        let left_out = counted.saturating_sub(described.count()) as u64;
+        requests.retain(|r| r.seconds > over);
+        HeldRequests {
+            host: crate::hostname::own_name(),
+            over_seconds: over,
+            unknown: (!known).then(|| NOT_TIMED.to_owned()),
+            requests,
+            left_out,
+        }
     }
     /// The health of every probe program, without reading the measurements.
     fn probes(&self) -> Vec<ProbeStatus>;
@@ -80,4 +115,20 @@ pub trait Source: Send {
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()>;
     /// What was reported since the last call; never waits.
     fn take_slow(&mut self) -> SlowBatch;
+    /// Breaks operations down from now on as `want` says, in place of what was asked for before; `None` ends it and frees the
+    /// tables. Costs nothing while nobody asks. Returns what the wish before had come to.
+    ///
+    /// # Errors
+    /// Where operations are not timed here (yet), or nothing can tell what `want` names.
+    fn watch_breakdown(&mut self, want: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {
+        anyhow::ensure!(
+            want.is_none(),
+            "this source breaks no operations down on demand"
+        );
+        Ok(BreakdownBatch::default())
+    }
+    /// What came since the last call; never waits for operations.
+    fn take_breakdown(&mut self) -> BreakdownBatch {
+        BreakdownBatch::default()
+    }
 }

@@ -12,6 +12,9 @@ pub struct Sum {
     pub ns: u64,
     /// Sending replies.
     pub reply_ns: u64,
+    /// Requests of a session, and those of them that were sent with every slot in use.
+    pub sequenced: u64,
+    pub full: u64,
 }
 
 impl Sum {
@@ -19,6 +22,8 @@ impl Sum {
         self.ops += other.ops;
         self.ns += other.ns;
         self.reply_ns += other.reply_ns;
+        self.sequenced += other.sequenced;
+        self.full += other.full;
     }
 }
 
@@ -28,6 +33,8 @@ impl Sum {
             ops: self.ops.saturating_sub(before.ops),
             ns: self.ns.saturating_sub(before.ns),
             reply_ns: self.reply_ns.saturating_sub(before.reply_ns),
+            sequenced: self.sequenced.saturating_sub(before.sequenced),
+            full: self.full.saturating_sub(before.full),
         }
     }
 }
@@ -192,6 +199,7 @@ mod tests {
             ops,
             ns: ops * 1000,
             reply_ns: ops * 10,
+            ..Sum::default()
         }
     }
 

@@ -10,6 +10,10 @@ pub const MIN_EFFECT: f64 = 0.02;
 /// Smaller p values are reported as this one.
 pub(crate) const MIN_P: f64 = 1e-9;
 
+/// Steps in which an interval is widened, and halvings of the last of them.
+const STEPS: u32 = 30;
+const BISECTIONS: usize = 25;
+
 /// After divided by before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
@@ -66,25 +70,51 @@ pub fn change(before: &Estimate, after: &Estimate, min_effect: f64, between: f64
             high: middle * up.exp() * (a.outer_high / a.high) * (b.low / b.outer_low),
         }
     };
-    let significant = |p: f64| {
-        let i = ratio(1.0 - p);
-        i.low > 1.0 + min_effect || i.high < 1.0 / (1.0 + min_effect)
-    };
-    // By bisection on the logarithm: the interval grows as p falls.
-    let (mut no, mut yes) = (MIN_P.ln(), 0.0f64);
-    if significant(MIN_P) {
-        yes = no;
-    }
-    for _ in 0..40 {
-        let middle = (no + yes) / 2.0;
-        match significant(middle.exp()) {
-            true => yes = middle,
-            false => no = middle,
+    let significant = |i: &Interval| i.low > 1.0 + min_effect || i.high < 1.0 / (1.0 + min_effect);
+    // What a bucket hides adds up, and what is random adds up in squares. Where the random part of a wide interval leaves a bucket, that
+    // interval may be within a narrower one. It then contains what the narrower one does.
+    let wider = |inner: Interval, log_p: f64| {
+        let i = ratio(1.0 - log_p.exp());
+        Interval {
+            low: if i.low >= inner.low { inner.low } else { i.low },
+            high: if i.high <= inner.high {
+                inner.high
+            } else {
+                i.high
+            },
+            ..i
         }
+    };
+    // The interval that is shown is one of them, so that p below its level says the same as it does.
+    let level = (1.0 - CONFIDENCE).ln();
+    let mut steps: Vec<f64> = (1..=STEPS)
+        .map(|n| MIN_P.ln() * f64::from(n) / f64::from(STEPS))
+        .collect();
+    let shown = steps.partition_point(|log_p| *log_p > level);
+    steps.insert(shown, level);
+    let mut all = vec![(0.0, ratio(0.0))];
+    for log_p in steps {
+        all.push((log_p, wider(all[all.len() - 1].1, log_p)));
     }
+    // The widest interval that contains no relevant change, by bisection beyond it.
+    let p = match all.partition_point(|(_, i)| significant(i)) {
+        0 => 1.0,
+        n if n == all.len() => MIN_P,
+        n => {
+            let ((mut yes, inner), mut no) = (all[n - 1], all[n].0);
+            for _ in 0..BISECTIONS {
+                let middle = (no + yes) / 2.0;
+                match significant(&wider(inner, middle)) {
+                    true => yes = middle,
+                    false => no = middle,
+                }
+            }
+            yes.exp()
+        }
+    };
     Change {
-        ratio: ratio(CONFIDENCE),
-        p: yes.exp(),
+        ratio: all[shown + 1].1,
+        p,
         error: before
             .log_error()
             .hypot(after.log_error())

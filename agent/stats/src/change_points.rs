@@ -16,10 +16,18 @@ const PERMUTATIONS: usize = 199;
 const MAX_BATCHES: usize = 160;
 /// With fewer batches nothing is said.
 const MIN_BATCHES: usize = 20;
+/// Orders that are tried for one that is uncorrelated.
+const MOST_ORDERS: usize = 20;
 /// Batches of the shortest stretch between two changes.
 const SHORTEST: usize = 5;
-/// Correlation of neighbouring batches that counts as none.
-const UNCORRELATED: f64 = 0.03;
+/// Correlation of neighbouring batches, at most. The test allows for what there is.
+const UNCORRELATED: f64 = 0.1;
+/// Steps over which the correlation of batches is gone.
+const FAR: usize = 4;
+/// Steps over which that of single values is gone.
+const FARTHEST: usize = 64;
+/// A smaller long-run variance, as a part of the variance, is taken for an error of its estimate.
+const LEAST_LONG_RUN: f64 = 0.25;
 /// Changes that are looked for; a series with more is no series of levels.
 const MOST: usize = 20;
 
@@ -46,26 +54,22 @@ pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
     let mut random = SmallRng::seed_from_u64(values.len() as u64);
     let mut ends = vec![0, batches.len()];
     let mut found: Vec<(usize, f64)> = Vec::new();
+    let p = |larger: usize| (larger + 1) as f64 / (PERMUTATIONS + 1) as f64;
     while found.len() < MOST {
-        let segments = || ends.windows(2).map(|w| (w[0], w[1]));
-        let best = segments()
-            .filter_map(|(from, to)| {
-                let (at, q) = split(&batches[from..to])?;
-                Some((from + at, q))
-            })
-            .max_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((at, q)) = best else { break };
+        let Some((at, q)) = best_split(&batches, &ends) else {
+            break;
+        };
         let mut larger = 0;
         for _ in 0..PERMUTATIONS {
-            let mut shuffled = batches.clone();
-            let mut most = 0.0f64;
-            for (from, to) in segments() {
-                shuffled[from..to].shuffle(&mut random);
-                most = most.max(split(&shuffled[from..to]).map_or(0.0, |s| s.1));
-            }
+            let shuffled = permuted(&batches, &ends, &mut random);
+            let most = best_split(&shuffled, &ends).map_or(0.0, |s| s.1);
             larger += usize::from(most >= q);
+            // Whatever else comes, nothing is found.
+            if p(larger) > level {
+                break;
+            }
         }
-        let p = (larger + 1) as f64 / (PERMUTATIONS + 1) as f64;
+        let p = p(larger);
         if p > level {
             break;
         }
@@ -105,22 +109,62 @@ fn place_of(values: &[f64], at: usize, size: usize, before: f64, after: f64) -> 
     best.1
 }
 
+/// The best split of all stretches between `ends`, and its energy distance over the long-run variance of the series with that split.
+///
+/// Permutations of correlated batches are less correlated, and their splits smaller. Where each series is measured by its own long-run
+/// variance, both have the same distribution (J. P. Romano and M. A. Tirlea, Permutation testing for dependence in time series, J. of
+/// Time Series Analysis 43, 2022). Only neighbours are correlated, because batches are long, and all orders have one variance.
+fn best_split(batches: &[f64], ends: &[usize]) -> Option<(usize, f64)> {
+    let each = ends.windows(2).filter_map(|segment| {
+        let (at, q) = split(&batches[segment[0]..segment[1]])?;
+        Some((segment[0] + at, q))
+    });
+    let (at, q) = each.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let mut ends = ends.to_vec();
+    ends.push(at);
+    ends.sort_unstable();
+    let long_run = 1.0 + 2.0 * correlation(batches, &ends);
+    Some((at, q / long_run.max(LEAST_LONG_RUN)))
+}
+
+/// The batches in another order within each stretch between `ends`: one that would have been taken for uncorrelated, too, because the
+/// series itself was chosen by that.
+fn permuted(batches: &[f64], ends: &[usize], random: &mut SmallRng) -> Vec<f64> {
+    let mut shuffled = batches.to_vec();
+    for _ in 0..MOST_ORDERS {
+        for segment in ends.windows(2) {
+            shuffled[segment[0]..segment[1]].shuffle(random);
+        }
+        if is_uncorrelated(&shuffled) {
+            break;
+        }
+    }
+    shuffled
+}
+
+/// Of few batches the correlation is known badly.
+fn is_uncorrelated(means: &[f64]) -> bool {
+    correlation(means, &parted(means)) <= 1.8 / (means.len() as f64).sqrt()
+}
+
+/// The ends of the two parts that differ most: a change of level is no correlation.
+fn parted(z: &[f64]) -> Vec<usize> {
+    let mut ends = vec![0, z.len()];
+    if let Some((at, _)) = split(z) {
+        ends.insert(1, at);
+    }
+    ends
+}
+
 /// Means of stretches that are long enough to be uncorrelated, and how long they are.
 fn batches(values: &[f64]) -> Option<(usize, Vec<f64>)> {
-    let n = values.len() as f64;
-    let mut size = values.len().div_ceil(MAX_BATCHES).max(1);
-    // At the upper end of what the series allows, as in an autoregression.
-    let r = (correlation(values) + 2.0 / n.sqrt()).clamp(0.0, 0.99);
-    while size < values.len() && of_batches(r, size as f64) > UNCORRELATED {
-        size += 1;
-    }
+    let mut size = uncorrelated(values).max(values.len().div_ceil(MAX_BATCHES));
     while values.len() / size >= MIN_BATCHES {
         let means: Vec<f64> = values
             .chunks_exact(size)
             .map(|c| c.iter().sum::<f64>() / size as f64)
             .collect();
-        // Not every series is an autoregression. Of few batches the correlation is known badly.
-        if correlation(&means) <= 1.8 / (means.len() as f64).sqrt() {
+        if is_uncorrelated(&means) {
             return Some((size, means));
         }
         size += size.div_ceil(4);
@@ -128,27 +172,59 @@ fn batches(values: &[f64]) -> Option<(usize, Vec<f64>)> {
     None
 }
 
-/// Correlation of the means of neighbouring batches of an autoregression.
-fn of_batches(r: f64, m: f64) -> f64 {
-    let rest = 1.0 - r.powf(m);
-    r * rest * rest / (m * (1.0 - r * r) - 2.0 * r * rest)
+/// How long batches are whose neighbours are hardly correlated. Of values with the correlations r(k) the covariance of two neighbouring
+/// sums is the sum of k r(k), and the variance of a sum of m is m (1 + 2 times the sum of r(k)).
+fn uncorrelated(values: &[f64]) -> usize {
+    let n = values.len();
+    let far = (n / 8).clamp(FAR, FARTHEST);
+    // The parts of means are those of the values, but for a few.
+    let size = n.div_ceil(MAX_BATCHES).max(1);
+    let means: Vec<f64> = values
+        .chunks_exact(size)
+        .map(|c| c.iter().sum::<f64>() / size as f64)
+        .collect();
+    let mut all: Vec<usize> = parted(&means).into_iter().map(|at| at * size).collect();
+    if let Some(last) = all.last_mut() {
+        *last = n;
+    }
+    let whole = variogram(values, far, &all);
+    let (mut sum, mut moment) = (0.0, 0.0);
+    for k in 1..=far / 2 {
+        let r = 1.0 - variogram(values, k, &all) / whole;
+        // Nothing can be said of a smaller one, nor in a series of equal values. A higher limit overlooks the slow and weak ones.
+        if r.is_nan() || r < 1.4 / (n as f64).sqrt() {
+            break;
+        }
+        sum += r;
+        moment += k as f64 * r;
+    }
+    (moment / (1.0 + 2.0 * sum) / UNCORRELATED).ceil().max(1.0) as usize
 }
 
-/// Correlation of neighbours from their differences, which a change of level hardly touches: the variances of differences over
-/// one and over two steps are proportional to 1 - r(1) and 1 - r(2), and r(2) = r(1)² in an autoregression.
-fn correlation(z: &[f64]) -> f64 {
-    let square = |step: usize| {
-        let each = z.windows(step + 1).map(|w| (w[step] - w[0]).powi(2));
-        let mut d: Vec<f64> = each.collect();
-        d.sort_unstable_by(f64::total_cmp);
-        // Without the largest, which are the changes of level themselves.
-        d.truncate(d.len() - d.len().div_ceil(7));
-        d.iter().sum::<f64>() / d.len().max(1) as f64
-    };
-    let (one, two) = (square(1), square(2));
-    // (1 - r²) / (1 - r) = 1 + r.
+/// Mean squared difference over so many steps within the stretches between `ends`, without the largest: those over a change of level.
+fn variogram(z: &[f64], step: usize, ends: &[usize]) -> f64 {
+    let mut all: Vec<f64> = Vec::with_capacity(z.len());
+    for segment in ends.windows(2) {
+        let stretch = z[segment[0]..segment[1]].windows(step + 1);
+        all.extend(stretch.map(|w| (w[step] - w[0]).powi(2)));
+    }
+    let kept = all.len() - all.len().div_ceil(7);
+    if kept == 0 {
+        return 0.0;
+    }
+    all.select_nth_unstable_by(kept - 1, f64::total_cmp);
+    all[..kept].iter().sum::<f64>() / kept as f64
+}
+
+/// Correlation of neighbouring batches, as differences tell it: those over k steps have a variance proportional to 1 - r(k), and over two
+/// steps and more the correlation of batches is gone.
+fn correlation(z: &[f64], ends: &[usize]) -> f64 {
+    let far: f64 = (2..=FAR).map(|k| variogram(z, k, ends)).sum();
     // A series of equal values has none.
-    if one > 0.0 { two / one - 1.0 } else { 0.0 }
+    match far > 0.0 {
+        true => 1.0 - variogram(z, 1, ends) * (FAR - 1) as f64 / far,
+        false => 0.0,
+    }
 }
 
 /// The best split of a stretch, and its scaled energy distance.

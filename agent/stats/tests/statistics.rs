@@ -79,6 +79,17 @@ impl Server {
         self.median * (sigma * Normal::standard().inverse_cdf(q)).exp()
     }
 
+    /// Rate, mean, p50 and p99 of all that it ever does.
+    fn truths(&self) -> [f64; 4] {
+        let sigma = self.between.hypot(self.within);
+        [
+            self.load * (0.2f64 * 0.2 / 2.0).exp(),
+            self.median * (sigma * sigma / 2.0).exp(),
+            self.quantile(0.5),
+            self.quantile(0.99),
+        ]
+    }
+
     /// The same as somebody learns it who has seen a thousand million operations in buckets.
     fn estimated(&self, q: f64) -> Estimate {
         let sigma = self.between.hypot(self.within);
@@ -116,13 +127,7 @@ fn intervals_cover_the_truth() {
             autocorrelation,
             ..SERVER
         };
-        let sigma = server.between.hypot(server.within);
-        let truths = [
-            server.load * (0.2f64 * 0.2 / 2.0).exp(),
-            server.median * (sigma * sigma / 2.0).exp(),
-            server.quantile(0.5),
-            server.quantile(0.99),
-        ];
+        let truths = server.truths();
         let mut random = SmallRng::seed_from_u64(seed);
         let mut held = [0; 4];
         for _ in 0..SERIES {
@@ -161,13 +166,7 @@ fn intervals_of_short_recordings_cover_the_truth() {
             autocorrelation,
             ..SERVER
         };
-        let sigma = server.between.hypot(server.within);
-        let truths = [
-            server.load * (0.2f64 * 0.2 / 2.0).exp(),
-            server.median * (sigma * sigma / 2.0).exp(),
-            server.quantile(0.5),
-            server.quantile(0.99),
-        ];
+        let truths = server.truths();
         let mut random = SmallRng::seed_from_u64(seed);
         let (mut held, mut wrong) = ([0; 4], [0; 4]);
         for _ in 0..SERIES {
@@ -255,6 +254,43 @@ fn nothing_is_found_where_nothing_changed() {
         println!("something is found in {share:.3} of pairs without a difference");
         assert!(share <= 0.05, "{share}");
     }
+}
+
+/// Whatever the latencies are, a p value below 5 % and an interval of 95 % without any relevant change are one.
+#[test]
+fn intervals_and_p_values_agree() {
+    let mut random = SmallRng::seed_from_u64(9);
+    let (mut found, mut pairs) = (0, 0);
+    for within in [0.01, 0.05, 0.1, 0.2, 0.8] {
+        for factor in [1.05, 1.2, 1.3, 1.5] {
+            for _ in 0..10 {
+                let server = Server {
+                    windows: 60,
+                    between: 0.05,
+                    within,
+                    ..SERVER
+                };
+                let other = Server {
+                    median: server.median * factor,
+                    ..server
+                };
+                let sides = [server, other].map(|s| s.record(&mut random));
+                for q in [0.5, 0.9, 0.99] {
+                    let [b, a] = [0, 1].map(|i| quantile(&sides[i], q));
+                    let c = change(&b, &a, MIN_EFFECT, 0.0);
+                    let beyond =
+                        c.ratio.low > 1.0 + MIN_EFFECT || c.ratio.high < 1.0 / (1.0 + MIN_EFFECT);
+                    // At the level itself rounding decides.
+                    if (c.p - 0.05).abs() > 0.001 {
+                        assert_eq!(c.p < 0.05, beyond, "{within} {factor} {q}: {c:?}");
+                    }
+                    found += i32::from(beyond);
+                    pairs += 1;
+                }
+            }
+        }
+    }
+    println!("{found} of {pairs} quantiles changed");
 }
 
 /// A change is found as often as the calculation from recordings says that it will be, or somewhat more often.

@@ -62,6 +62,11 @@ pub fn plain(text: &str) -> String {
     text.replace(|c: char| steers(c) && c != '\n', "?")
 }
 
+/// The same as one line: a name with the end of a line must not begin another one, which looks like the program's own.
+pub fn one_line(text: &str) -> String {
+    text.replace(steers, "?")
+}
+
 /// A value as one line of JSON that steers no terminal, with the end of the line.
 ///
 /// # Errors

@@ -1,5 +1,19 @@
 //! Cells of one width in each column.
 
+use crate::console::one_line;
+
+/// The beginning of `text`, `…` for the rest.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
 /// The width of the widest cell of each column.
 pub fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
     std::array::from_fn(|i| {
@@ -8,9 +22,13 @@ pub fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
     })
 }
 
-/// Rows with columns of one width each, the last one as it is.
+/// Rows with columns of one width each, the last one as it is. Nothing in a cell steers a terminal or ends its line.
 pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths = widths(rows);
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| row.each_ref().map(|cell| one_line(cell)))
+        .collect();
+    let widths = widths(&rows);
     let line = |row: &[String; N]| {
         let cells: Vec<_> = row
             .iter()

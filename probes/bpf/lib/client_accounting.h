@@ -20,6 +20,8 @@ static __always_inline struct client_row *client_row(u32 row)
 	return shard_row(&nfsd_client_row, table_shape.client_rows, table_shape.shared_mask, row);
 }
 
+SHARDED(nfsd_session, SESSION_ROWS, u32, struct session_row);
+
 /* The number of each row, by client and export. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -132,7 +134,7 @@ static __always_inline bool client_known(struct connection *c, struct request_re
 }
 
 /* The row of a client and export that the connection does not know (any more). */
-static __noinline struct client_row *client_find(struct request_record *r, struct connection *c, u64 export)
+static __noinline u32 client_find(struct request_record *r, struct connection *c, u64 export)
 {
 	struct client_key key = { .export = export };
 	u32 row = 0, *known, epoch = client_epoch, place;
@@ -169,7 +171,29 @@ static __noinline struct client_row *client_find(struct request_record *r, struc
 		if (place < KNOWN_EXPORTS)
 			c->known[place] = (export & ~ROW_MASK) | (row & ROW_MASK);
 	}
-	return client_row(row);
+	return row;
+}
+
+/* What only some requests have. */
+static __always_inline void session_add(struct request_record *r, u32 row)
+{
+	struct session_row *s = row_of(&nfsd_session, row);
+
+	if (!s)
+		return;
+	if (r->slots_granted) {
+		s->slots = r->slots_granted;
+		add(&s->sequenced, 1);
+		if (r->slots_used >= r->slots_granted)
+			add(&s->full, 1);
+	}
+	if (!r->stable)
+		return;
+	add(&s->stable, r->stable);
+	if (r->unwaited_writes)
+		add(&s->unwaited_writes, r->unwaited_writes);
+	if (r->unwaited_commits)
+		add(&s->unwaited_commits, r->unwaited_commits);
 }
 
 /* A request is over. */
@@ -178,7 +202,9 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	struct connection *c = r->connection ? connection_at(r->connection - 1) : 0;
 	u64 export = r->status == ERR_STALE || r->status == ERR_BADHANDLE ? NO_EXPORT : export_of(handle_of(r));
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
-	struct client_row *t = 0;
+	struct client_row *t;
+	u32 row = 0;
+	bool found = false;
 
 	/* Its place may have been given to a connection that was not silent. */
 	if (c && c->xprt != r->xprt)
@@ -188,12 +214,14 @@ static __always_inline void client_add(struct request_record *r, struct version_
 			u64 known = c->known[i];
 
 			if ((known ^ export) <= ROW_MASK) {
-				t = client_row(known & ROW_MASK);
+				row = known & ROW_MASK;
+				found = true;
 				break;
 			}
 		}
-	if (!t)
-		t = client_find(r, c, export);
+	if (!found)
+		row = client_find(r, c, export);
+	t = client_row(row);
 	if (t) {
 		add(&t->ops, ops);
 		add(&t->ns, ns);
@@ -201,6 +229,8 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
+	if (row && (r->slots_granted || r->stable))
+		session_add(r, row);
 	add_own(&v->accounted_ops, ops);
 	add_own(&v->accounted_ns, ns);
 }

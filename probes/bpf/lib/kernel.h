@@ -127,7 +127,14 @@ struct __kernel_sockaddr_storage {
 	char __data[126];
 };
 
+struct svc_cred {
+	struct {
+		u32 val;
+	} cr_uid;
+};
+
 struct svc_rqst {
+	struct svc_cred rq_cred;
 	struct __kernel_sockaddr_storage rq_addr;
 	struct svc_pool *rq_pool;
 	struct svc_xprt *rq_xprt;
@@ -157,11 +164,62 @@ struct inet_connection_sock {
 	void *icsk_ulp_ops; /* TLS in the kernel */
 };
 
+struct minmax {
+	struct {
+		u32 v;
+	} s[3];
+};
+
 struct tcp_sock {
 	u32 rcv_nxt;
 	u32 copied_seq;
 	u32 srtt_us; /* eight times the smoothed round-trip time */
 	u64 tcp_mstamp; /* when the last segment was received or sent: microseconds of CLOCK_MONOTONIC */
+	struct minmax rtt_min; /* the lowest round-trip time of the last minutes, in microseconds */
+};
+
+/* net/sunrpc: one RPC of this host as a client. */
+struct rpc_procinfo {
+	u32 p_statidx;
+	const char *p_name;
+};
+
+struct rpc_message {
+	const struct rpc_procinfo *rpc_proc;
+};
+
+struct rpc_xprt {
+	int prot;
+	const char *address_strings[6]; /* the first is the address as text */
+};
+
+struct sock_xprt {
+	struct sock *inet;
+};
+
+struct rpc_clnt {
+	u32 cl_prog;
+	u32 cl_vers;
+	struct rpc_xprt *cl_xprt;
+};
+
+struct rpc_rqst {
+	int rq_ntrans;
+	u32 rq_xmit_bytes_sent;
+	unsigned long rq_reply_bytes_recvd;
+};
+
+struct rpc_task {
+	int tk_status;
+	struct rpc_clnt *tk_client;
+	struct rpc_rqst *tk_rqstp;
+	struct rpc_message tk_msg;
+	unsigned short tk_timeouts;
+};
+
+struct rpc_wait_queue {
+	unsigned char maxpriority;
+	const char *name; /* CONFIG_SUNRPC_DEBUG or CONFIG_TRACEPOINTS */
 };
 
 /* fs/nfsd: arguments and results. */
@@ -170,11 +228,22 @@ struct nfsd4_write {
 	u32 wr_bytes_written;
 };
 
+struct nfsd4_sequence {
+	u32 slotid;
+	/*
+	 * While it executes the server puts the number of slots that it grants here, in place of the highest one that
+	 * the client uses; from 6.14 on in a field of its own, and the client's counts from one.
+	 */
+	u32 maxslots;
+	u32 target_maxslots;
+};
+
 struct nfsd4_op {
 	u32 opnum;
 	__be32 status;
 	union {
 		struct nfsd4_write write;
+		struct nfsd4_sequence sequence;
 	} u;
 };
 
@@ -230,6 +299,26 @@ struct block_device {
 struct super_block {
 	u32 s_dev;
 	void *s_fs_info;
+};
+
+struct dentry {
+	struct super_block *d_sb;
+};
+
+struct inode {
+	struct super_block *i_sb;
+};
+
+/* fs/nfs: a mount's server, and what the mounts of one server share. */
+struct nfs_client {
+	u32 cl_minorversion;
+	struct rpc_clnt *cl_rpcclient;
+};
+
+struct nfs_server {
+	struct nfs_client *nfs_client;
+	struct rpc_clnt *client;
+	struct rpc_clnt *client_acl;
 };
 
 /* fs/ext4 */

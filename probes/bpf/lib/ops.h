@@ -71,8 +71,8 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 #ifndef NFSCOPE_RAW
 	waits_end(r);
 #endif
-	if (ns > slow_want.over_ns)
-		slow_report(r, row, ns, status);
+	if (ns >= watch_from_ns)
+		op_watched(row, ns, status);
 	r->status = status;
 #ifndef NFSCOPE_RAW
 	/* Before the duration, so that a reading in between takes no wait for CPU time. */
@@ -132,6 +132,24 @@ static __always_inline void write_asked(struct request_record *r, struct version
 		add_own(&v->stable_bytes[how], r->io_bytes);
 }
 
+/*
+ * A WRITE or COMMIT of which the client takes the answer for durable: has its thread waited for a log or a disk? Before
+ * the operation's waits are added up.
+ */
+static __always_inline void is_durable(struct request_record *r, bool commit)
+{
+#ifndef NFSCOPE_RAW
+	waits_end(r);
+	r->stable++;
+	if (r->wait_ns[LOG] | r->wait_ns[DISK])
+		return;
+	if (commit)
+		r->unwaited_commits++;
+	else
+		r->unwaited_writes++;
+#endif
+}
+
 /* A COMPOUND's arguments: its minor version and its ops. */
 static __always_inline void compound_args(struct request_record *r)
 {
@@ -161,16 +179,50 @@ static __always_inline void compound_args_late(struct request_record *r)
 }
 
 #ifndef NFSCOPE_RAW
+/*
+ * Slots in use as the client says, the request's own included. Kernels from 6.14 on keep what it says until SEQUENCE
+ * ends; those before do not, and count from zero.
+ */
+static __always_inline bool slots_are_kept(struct nfsd4_op *o)
+{
+	return bpf_core_field_exists(o->u.sequence.target_maxslots);
+}
+
+static __always_inline void slots_asked(struct request_record *r)
+{
+	struct nfsd4_op *o = (void *)r->ops;
+
+	if (!slots_are_kept(o) && load32(ADDRESS(o->opnum)) == OP_SEQUENCE)
+		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots)) + 1;
+}
+
+static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o)
+{
+	if (slots_are_kept(o)) {
+		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots));
+		r->slots_granted = load32(ADDRESS(o->u.sequence.target_maxslots));
+	} else {
+		r->slots_granted = load32(ADDRESS(o->u.sequence.maxslots));
+	}
+}
+
 static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, u32 num, u32 status)
 {
 	struct version_row *v = version_row(r->version);
 
 	if (!v)
 		return;
+	if (num == OP_COMMIT) {
+		if (!status)
+			is_durable(r, true);
+		return;
+	}
 	if (num == OP_WRITE) {
 		if (!status)
 			io_add(r, load32(ADDRESS(o->u.write.wr_bytes_written)));
 		write_asked(r, v, load32(ADDRESS(o->u.write.wr_stable_how)));
+		if (!status && r->stability)
+			is_durable(r, false);
 	}
 	if (r->io_done)
 		io_done(r, v, num == OP_WRITE);
@@ -183,8 +235,12 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	u32 num = load32(ADDRESS(o->opnum));
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
-	if (num == OP_WRITE || num == OP_READ || num == OP_READ_PLUS)
+	if (num == OP_SEQUENCE) {
+		if (!status)
+			slots_granted(r, o);
+	} else if (num == OP_WRITE || num == OP_READ || num == OP_READ_PLUS || num == OP_COMMIT) {
 		op_io(r, o, num, status);
+	}
 	op_done(r, row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
 	r->io_done = 0;
 }
@@ -258,13 +314,29 @@ static __always_inline void ops_complete(struct request_record *r)
 		return;
 	}
 	o = (void *)r->ops;
-	if (!r->nops && done > 1 && was_replayed(res, o))
+	if (!r->nops && done > 1 && was_replayed(res, o)) {
+		struct version_row *v = version_row(r->version);
+
+		if (v)
+			add_own(&v->replays, 1);
 		return;
+	}
 	now = bpf_ktime_get_ns();
 	ops_unseen(r, done, elapsed(r->t_op, now) / (done - r->nops));
 	r->t_op = now;
 }
 #endif
+
+static __always_inline void slots_add(struct request_record *r, struct version_row *v)
+{
+	u64 used = r->slots_used, b = size_bucket(used, COUNT_BUCKETS);
+
+	if (b < COUNT_BUCKETS)
+		add_own(&v->slots[b], 1);
+	add_own(&v->slots_sum, used);
+	if (used >= r->slots_granted)
+		add_own(&v->slots_full, 1);
+}
 
 /* A COMPOUND as such has executed. */
 static __always_inline void compound_executed(struct request_record *r)
@@ -278,6 +350,8 @@ static __always_inline void compound_executed(struct request_record *r)
 	if (b < COUNT_BUCKETS)
 		add_own(&v->compound_ops[b], 1);
 	add_own(&v->compound_ops_sum, r->nops);
+	if (r->slots_used && r->slots_granted)
+		slots_add(r, v);
 }
 
 static __always_inline void procedure_io(struct request_record *r, u32 status)
@@ -295,7 +369,11 @@ static __always_inline void procedure_io(struct request_record *r, u32 status)
 		if (!status)
 			io_add(r, load64(ADDRESS(res->count)));
 		write_asked(r, v, load32(ADDRESS(args->stable)));
+		if (r->io_done && r->stability)
+			is_durable(r, false);
 	}
+	if (r->row == NFSPROC3_COMMIT && !status)
+		is_durable(r, true);
 #endif
 	if (r->io_done)
 		io_done(r, v, r->row == NFSPROC3_WRITE);
@@ -312,7 +390,7 @@ static __always_inline void procedure_executed(struct request_record *r)
 	 */
 	if (r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL)
 		status = bpf_ntohl(load32((void *)r->resp));
-	if (r->row == NFSPROC3_READ || r->row == NFSPROC3_WRITE)
+	if (r->row == NFSPROC3_READ || r->row == NFSPROC3_WRITE || r->row == NFSPROC3_COMMIT)
 		procedure_io(r, status);
 	op_done(r, r->row, elapsed(r->t_run, r->t_reply), status);
 }

@@ -55,12 +55,18 @@ struct request_record {
 	u32 tid; /* owner */
 	u32 received;
 	u32 io_bytes;
-	u32 status; /* of the last operation */
 	u32 received_upcall; /* waited for daemons before the call was known: nanoseconds >> RARE_SHIFT */
-	u32 connection; /* its place, plus one; 0: not TCP */
-	u32 row; /* NFSv3, NFSACL and NULL: row of the operation table */
+	u32 netns; /* of the thread's server; 0: not known */
+	u16 status; /* of the last operation */
+	u16 connection; /* its place, plus one; 0: not TCP */
+	u16 row; /* NFSv3, NFSACL and NULL: row of the operation table */
 	u16 pool;
-	u16 nops;
+	u16 slots_used; /* slots of its session that the client has in use; 0: not told */
+	u16 slots_granted; /* that the server allows; 0: no SEQUENCE has succeeded */
+	u8 nops;
+	u8 stable; /* WRITEs and COMMITs of which the client takes the answer for durable */
+	u8 unwaited_writes; /* of them, those that waited for no log and no disk */
+	u8 unwaited_commits;
 	u8 stage;
 	u8 version;
 	u8 compound;
@@ -69,7 +75,6 @@ struct request_record {
 	u8 off_wait; /* enum wait: what it sleeps for */
 	u8 log_depth; /* functions entered that wait for a log */
 	u8 waited; /* it was switched out since the operation began */
-	u32 netns; /* of the thread's server; 0: not known */
 	u8 books; /* its waits are read from the scheduler's books */
 	u8 disk_depth; /* functions entered that wait for disks */
 	u8 sharing; /* operations that end now share their time and their waits */
@@ -84,7 +89,7 @@ _Static_assert(sizeof(struct request_record) == 256, "records share no cache lin
 _Static_assert(RARE_WAITS == 4, "two words");
 
 #define REQUESTS 8192
-#define REQUESTS_MORE 2048
+#define REQUESTS_MORE 1408
 #define REQUEST_PLACES 4
 #define REQUEST_STALE_NS 60000000000ULL
 

@@ -2,8 +2,8 @@
 /*
  * Slow operations, one by one.
  *
- * While nobody listens that is one comparison an operation, and there is no ring. User space puts one into the map
- * nfsd_slow_ring for the first listener, and takes it out after the last.
+ * While nobody listens that is one comparison an operation (lib/watched.h), and there is no ring. User space puts one
+ * into the map nfsd_slow_ring for the first listener, and takes it out after the last.
  */
 #ifndef NFSCOPE_SLOW_H
 #define NFSCOPE_SLOW_H

@@ -11,8 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use super::cpu_seconds::cpu_seconds;
 use super::median::median;
+use super::pages::{self, Pages};
+use super::process::{cpu_seconds, kib};
 use super::recording::Window;
 use crate::http;
 
@@ -47,6 +48,10 @@ pub struct Scrape {
     pub format: String,
     /// Seconds from connecting to the last byte, the median.
     pub seconds: f64,
+    /// CPU seconds of it in the agent's main process, the mean.
+    pub main: f64,
+    /// The same in the process that serves HTTP.
+    pub http: f64,
     /// Bytes of the body.
     pub bytes: usize,
 }
@@ -60,6 +65,10 @@ pub struct Scraped {
     pub resident: u64,
     /// The most it ever was.
     pub peak: u64,
+    /// Resident memory of the process that serves HTTP.
+    pub http_resident: u64,
+    /// With pages open.
+    pub pages: Vec<Pages>,
     /// A window of a recording; a host that times no operations cannot be recorded.
     pub window: Option<Window>,
 }
@@ -145,10 +154,12 @@ impl OwnAgent {
 /// Scrapes an agent in both formats that Prometheus asks for.
 pub fn scrape(address: SocketAddr, pid: u32) -> Result<Scraped> {
     const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+    let http = serves_http(pid)?;
     let mut scrapes = Vec::new();
     for (format, accept) in [("text", "text/plain"), ("protobuf", PROTOBUF)] {
         let mut times = Vec::new();
         let mut bytes = 0;
+        let before = [cpu_seconds(pid)?, cpu_seconds(http)?];
         for _ in 0..SCRAPES {
             thread::sleep(FRESH);
             let begun = Instant::now();
@@ -157,23 +168,34 @@ pub fn scrape(address: SocketAddr, pid: u32) -> Result<Scraped> {
             ensure!(answer.status == 200, "/metrics answered {}", answer.status);
             bytes = answer.body.len();
         }
+        let each = |now: f64, before: f64| (now - before) / SCRAPES as f64;
         scrapes.push(Scrape {
             format: format.to_owned(),
             seconds: median(&mut times),
+            main: each(cpu_seconds(pid)?, before[0]),
+            http: each(cpu_seconds(http)?, before[1]),
             bytes,
         });
     }
-    let path = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-    let kib = |key: &str| -> Result<u64> {
-        let line = status.lines().find_map(|l| l.strip_prefix(key));
-        let number = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
-        number.with_context(|| format!("no {key} in {path}"))
-    };
     Ok(Scraped {
         scrapes,
-        resident: kib("VmRSS:")?,
-        peak: kib("VmHWM:")?,
+        resident: kib(pid, "VmRSS:")?,
+        peak: kib(pid, "VmHWM:")?,
+        http_resident: kib(http, "VmRSS:")?,
+        pages: pages::measure(address, [pid, http])?,
         window: None,
     })
+}
+
+/// The agent's process that serves HTTP.
+fn serves_http(agent: u32) -> Result<u32> {
+    let of_agent = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let rest = stat.split_once("(nfscope-http) ").map(|(_, rest)| rest);
+        rest.and_then(|rest| rest.split(' ').nth(1)?.parse().ok()) == Some(agent)
+    };
+    let mut all =
+        fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.find(of_agent)
+        .with_context(|| format!("process {agent} has no nfscope-http"))
 }

@@ -6,11 +6,14 @@ use anyhow::{Context, Result, bail, ensure};
 use nfscope_model::ProbeState;
 
 use crate::Agent;
+use crate::breakdown::Breakdown;
 use crate::control::Running;
 use crate::server::Server;
 
 const PEER: &str = include_str!("../../guest/peer.bt");
 const OFF_CPU: &str = include_str!("../../guest/offcpu.bt");
+/// The most that a break-down can be asked for.
+const ALL: &str = "by=client,export,op,version,user,file";
 const EMPTY: &str = include_str!("../../guest/empty.py");
 /// For one measurement, or for bpftrace to attach: emulated, and beside another machine.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -32,6 +35,8 @@ pub enum With {
     Empty,
     /// The agent, whose programs end before they do anything: what the kernel takes to enter them.
     Entered,
+    /// The agent, while somebody has operations broken down by all that there is.
+    Breakdown,
 }
 
 impl With {
@@ -44,6 +49,7 @@ impl With {
             With::OffCpu => "with the off-CPU script",
             With::Empty => "with an empty program",
             With::Entered => "with the agent's programs emptied",
+            With::Breakdown => "with the agent and a break-down",
         }
     }
 
@@ -54,7 +60,7 @@ impl With {
 
     /// Whether it concerns context switches.
     pub fn switches(self) -> bool {
-        !matches!(self, With::Bpftrace | With::Entered)
+        !matches!(self, With::Bpftrace | With::Entered | With::Breakdown)
     }
 }
 
@@ -62,6 +68,8 @@ impl With {
 pub(super) enum Attached {
     Nothing,
     Agent(Agent),
+    /// With a stream.
+    Breakdown(Agent, Breakdown),
     /// With what the script must have printed.
     Script(Running, Vec<&'static str>),
 }
@@ -77,6 +85,11 @@ impl Attached {
                 let agent = server.agent_start(&["--test-skip-one-in", "1"])?;
                 agent.wait_until_healthy(PATIENCE)?;
                 Attached::Agent(agent)
+            }
+            With::Breakdown => {
+                let agent = agent(server, true)?;
+                let stream = Breakdown::begin(agent.address(), ALL)?;
+                Attached::Breakdown(agent, stream)
             }
             With::Bpftrace => {
                 let mut prints = vec!["@dispatch_ns:", "@reply_ns:"];
@@ -97,6 +110,12 @@ impl Attached {
         match self {
             Attached::Nothing => {}
             Attached::Agent(agent) => drop(agent.stop()?),
+            Attached::Breakdown(agent, stream) => {
+                let told = stream.end()?;
+                agent.stop()?;
+                // One that sees nothing costs nothing.
+                ensure!(told.total().count > 0, "nothing was broken down");
+            }
             Attached::Script(mut running, prints) => {
                 running.signal(2)?;
                 let said = running.wait(PATIENCE)?.ok("the script")?;

@@ -96,6 +96,7 @@ pub(super) struct Row {
     pub off_cpu: Option<Figure>,
     pub empty: Option<Figure>,
     pub entered: Option<Figure>,
+    pub breakdown: Option<Figure>,
 }
 
 impl Row {
@@ -115,6 +116,7 @@ impl Row {
             off_cpu: added(With::OffCpu),
             empty: added(With::Empty),
             entered: added(With::Entered),
+            breakdown: added(With::Breakdown),
             alone,
         })
     }

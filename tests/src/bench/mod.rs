@@ -12,14 +12,15 @@
 mod agent;
 mod attach;
 mod context_switches;
-mod cpu_seconds;
 mod figures;
 mod inside;
 mod load;
 mod long_recording;
 mod median;
 mod options;
+mod pages;
 mod possible_cpus;
+mod process;
 mod recording;
 mod report;
 mod resources;

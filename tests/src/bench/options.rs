@@ -23,6 +23,9 @@ pub struct Options {
     /// Only a reading and kernel memory, where 2, 16 and 64 CPUs are possible
     #[arg(long)]
     pub reading: bool,
+    /// Only the agent's own: its start, its memory, its scrapes, and what open pages take
+    #[arg(long, conflicts_with_all = ["quick", "per_program"])]
+    pub agent: bool,
     /// Also show what each program of the agent and of bpftrace takes
     #[arg(long)]
     pub per_program: bool,
@@ -45,7 +48,11 @@ pub struct Options {
 
 impl Options {
     pub(super) fn rounds(&self) -> usize {
-        if self.quick { 1 } else { self.rounds }
+        match (self.agent, self.quick) {
+            (true, _) => 0,
+            (_, true) => 1,
+            _ => self.rounds,
+        }
     }
 
     pub(super) fn clients(&self) -> Vec<Client> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::cpu_seconds::cpu_seconds;
+use super::process::cpu_seconds;
 
 /// One window of a recording, in CPU seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -105,6 +105,7 @@ fn costs(out: &mut Out, compared: &[Row]) {
             cell(row.agent.as_ref(), Figure::show),
             cell(row.agent.as_ref(), percent),
             cell(row.entered.as_ref(), Figure::short),
+            cell(row.breakdown.as_ref(), Figure::show),
             cell(row.peer.as_ref(), Figure::short),
             cell(row.peer.as_ref(), percent),
             ratio(row.agent.as_ref(), row.peer.as_ref()),
@@ -118,12 +119,13 @@ fn costs(out: &mut Out, compared: &[Row]) {
         "agent adds",
         "",
         "of that entering programs",
+        "agent and a break-down add",
         "bpftrace adds",
         "",
         "agent / bpftrace",
     ];
     let scripts = compared.iter().any(|row| row.peer.is_some());
-    let columns = if scripts { head.len() } else { 7 };
+    let columns = if scripts { head.len() } else { 8 };
     for row in &mut rows {
         row.truncate(columns);
     }
@@ -255,6 +257,7 @@ mod tests {
             phases: Some(figure(1_000.0)),
             peer: peer.map(figure),
             off_cpu: None,
+            breakdown: None,
             empty: None,
             entered: None,
         }
@@ -270,7 +273,7 @@ mod tests {
     #[test]
     fn scripts_have_columns_only_where_they_ran() {
         let without = markdown(|out| costs(out, &[write(None)]));
-        let row = "| 4 KiB sync write, v3 | 100,000 | 1,500 (1,400 to 1,600) | 1.5 % | 2,500 (2,400 to 2,600) | 2.5 % | - |";
+        let row = "| 4 KiB sync write, v3 | 100,000 | 1,500 (1,400 to 1,600) | 1.5 % | 2,500 (2,400 to 2,600) | 2.5 % | - | - |";
         assert_eq!(without.trim(), row);
         let with = markdown(|out| costs(out, &[write(Some(10_000.0))]));
         assert_eq!(with.trim(), format!("{row} 10,000 | 10.0 % | 0.25 |"));

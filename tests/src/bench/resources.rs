@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::agent::{Scraped, Started};
 use super::figures::Subject;
 use super::load::Program;
+use super::pages::Pages;
 use super::results::{Measured, Results};
 use super::table::{Out, thousands};
 
@@ -110,6 +111,9 @@ pub(super) fn resources(out: &mut Out, results: &Results) {
         for (format, time) in scrapes(scraped) {
             rows.push(vec![format!("this host: {format}"), time, String::new()]);
         }
+        rows.extend(pages("this host", scraped, |busy| {
+            format!("{:.2} ms", busy * 1e3)
+        }));
     }
     if let Some(days) = &results.days {
         rows.push(vec![
@@ -140,7 +144,12 @@ pub(super) fn resources(out: &mut Out, results: &Results) {
                     scrape.format,
                     thousands(scrape.bytes as f64)
                 ),
-                format!("{:.2} million instructions", scrape.seconds * 1e3),
+                format!(
+                    "{:.2} million instructions, of which {:.2} in the main process and {:.2} in nfscope-http",
+                    scrape.seconds * 1e3,
+                    scrape.main * 1e3,
+                    scrape.http * 1e3
+                ),
                 String::new(),
             ]);
         }
@@ -155,7 +164,9 @@ pub(super) fn resources(out: &mut Out, results: &Results) {
                 String::new(),
             ]);
         }
-        let mebibytes = |kib: u64| format!("{:.1} MiB", kib as f64 / 1024.0);
+        rows.extend(pages("machine", scraped, |busy| {
+            format!("{:.1} million instructions", busy * 1e3)
+        }));
         rows.push(vec![
             "machine: resident memory after a mixed load and the scrapes".to_owned(),
             format!(
@@ -168,6 +179,11 @@ pub(super) fn resources(out: &mut Out, results: &Results) {
                 mebibytes(RESIDENT_KIB),
                 met(scraped.resident <= RESIDENT_KIB)
             ),
+        ]);
+        rows.push(vec![
+            "machine: resident memory of nfscope-http".to_owned(),
+            mebibytes(scraped.http_resident),
+            String::new(),
         ]);
         rows.push(vec![
             "machine: kernel memory of the maps, one CPU".to_owned(),
@@ -215,7 +231,12 @@ fn scrapes(scraped: &Scraped) -> Vec<(String, String)> {
                 s.format,
                 thousands(s.bytes as f64)
             ),
-            format!("{:.2} ms", s.seconds * 1e3),
+            format!(
+                "{:.2} ms; CPU time {:.2} ms in the main process and {:.2} ms in nfscope-http",
+                s.seconds * 1e3,
+                s.main * 1e3,
+                s.http * 1e3
+            ),
         )
     };
     scraped.scrapes.iter().map(one).collect()
@@ -223,4 +244,30 @@ fn scrapes(scraped: &Scraped) -> Vec<(String, String)> {
 
 fn milliseconds(seconds: f64) -> String {
     format!("{:.0} ms", seconds * 1e3)
+}
+
+fn mebibytes(kib: u64) -> String {
+    format!("{:.1} MiB", kib as f64 / 1024.0)
+}
+
+/// What open pages take, of the agent and of the process that serves HTTP.
+fn pages(place: &str, scraped: &Scraped, busy: impl Fn(f64) -> String) -> Vec<Vec<String>> {
+    let row = |p: &Pages| {
+        let [agent, http] = p.busy;
+        vec![
+            format!(
+                "{place}: {} pages open, of the agent and of nfscope-http",
+                p.open
+            ),
+            format!(
+                "{} and {} a second, {} and {}",
+                busy(agent),
+                busy(http),
+                mebibytes(p.resident[0]),
+                mebibytes(p.resident[1])
+            ),
+            String::new(),
+        ]
+    };
+    scraped.pages.iter().map(row).collect()
 }

@@ -23,17 +23,31 @@ const MIXED: u64 = 3000;
 const ROUND: &[With] = &[With::Nothing, With::NoPhases, With::Nothing, With::Agent];
 /// In every other round only. bpftrace takes as long to start as all else in a round, and the scripts cost so much more
 /// than the agent that fewer measurements tell how much.
-const SCRIPTS: &[With] = &[With::Bpftrace, With::OffCpu, With::Empty, With::Entered];
-const QUICK: &[With] = &[With::Nothing, With::NoPhases, With::Agent, With::Entered];
+const SCRIPTS: &[With] = &[
+    With::Bpftrace,
+    With::OffCpu,
+    With::Empty,
+    With::Entered,
+    With::Breakdown,
+];
+const QUICK: &[With] = &[
+    With::Nothing,
+    With::NoPhases,
+    With::Agent,
+    With::Entered,
+    With::Breakdown,
+];
 
 pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     let begun = Instant::now();
     let say = |what: &str| eprintln!("bench: [{:4.0} s] {what}", begun.elapsed().as_secs_f64());
     say(&format!("booting kernel {}", options.kernel));
     let bench = Bench::boot(options)?;
-    // The first measurement would warm caches for the others.
-    bench.measure(100, false)?;
     let rounds = options.rounds();
+    // The first measurement would warm caches for the others.
+    if rounds > 0 {
+        bench.measure(100, false)?;
+    }
     for round in 1..=rounds {
         let (steps, scripts) = match (options.quick, round % 2) {
             (true, _) => (QUICK, [].as_slice()),
@@ -74,6 +88,11 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     }
     say("done");
     Ok(())
+}
+
+/// Only the agent's start, memory, scrapes and pages.
+pub(super) fn resources(options: &Options, results: &mut Results) -> Result<()> {
+    Bench::boot(options)?.resources(results)
 }
 
 struct Bench<'a> {
@@ -151,7 +170,9 @@ impl Bench<'_> {
         let agent = attach::agent(&self.server, true)?;
         results.maps = self.maps()?.saturating_sub(before);
         self.server.load(Load::mixed().ops(MIXED))?;
-        let pid = self.server.sh(&format!("pidof -s {}", agent.process()))?;
+        let pid = self
+            .server
+            .sh(&format!("pgrep -o -x {}", agent.process()))?;
         let (port, pid) = (agent.port(), pid.stdout);
         let scraped = self.inside(&format!(
             "scrape 127.0.0.1:{port} {} {}",

@@ -35,11 +35,20 @@ pub fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     if !options.quick {
-        results.days = Some(long_recording::days(&program)?);
+        if !options.agent {
+            results.days = Some(long_recording::days(&program)?);
+        }
         match native(&program) {
             Ok(native) => results.native = Some(native),
             Err(e) => eprintln!("bench: not measured on this host itself: {e:#}"),
         }
+    }
+    if options.agent {
+        rounds::resources(options, &mut results)?;
+        let mut out = Out::new(options.markdown);
+        resources::resources(&mut out, &results);
+        print!("{}", out.text);
+        return Ok(());
     }
     rounds::run(options, &mut results)?;
     print!("{}", report::render(options, &results));

@@ -67,6 +67,8 @@ pub struct Variable {
     pub selector: String,
     /// The label.
     pub label: String,
+    /// What stands for everything where no value is chosen.
+    pub all: String,
 }
 
 impl Dashboard {
@@ -117,7 +119,11 @@ impl Dashboard {
                 .label_values(&substituted(&variable.selector, &values), &variable.label)
                 .with_context(|| format!("{}: variable {}", self.name, variable.name))?;
             let quoted: Vec<_> = found.iter().map(|v| quoted(v)).collect();
-            values.push((variable.name.clone(), format!("({})", quoted.join("|"))));
+            let value = match quoted.is_empty() {
+                true => variable.all.clone(),
+                false => format!("({})", quoted.join("|")),
+            };
+            values.push((variable.name.clone(), value));
         }
         Ok(values)
     }
@@ -186,6 +192,7 @@ impl Variable {
             name: text_of(&json["name"]),
             selector: selector.to_owned(),
             label: label.to_owned(),
+            all: text_of(&json["allValue"]),
         })
     }
 }

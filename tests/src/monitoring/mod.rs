@@ -22,7 +22,7 @@ pub fn dashboards() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../dashboards")
 }
 
-/// Has the generator write every dashboard into this directory. `table` is a metric table as `docs/metrics.md`
+/// Has the generator write every dashboard and every rule into this directory, which gets `grafana/` and `rules/`. `table` is a metric table as `docs/metrics.md`
 /// has it: a family in it that no dashboard shows gets a panel.
 pub fn generate(into: &Path, table: &Path) -> Result<()> {
     let python = cache().join("dashboards/bin/python");

@@ -145,11 +145,21 @@ pub struct Prometheus {
 impl Prometheus {
     /// Starts it with this configuration, and waits until it answers.
     pub fn start(release: Release, configuration: &str) -> Result<Prometheus> {
+        Prometheus::start_on(release, configuration, |_| Ok(()))
+    }
+
+    /// The same with a history: `prepare` gets the directory of its data before it starts.
+    pub fn start_on(
+        release: Release,
+        configuration: &str,
+        prepare: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Prometheus> {
         let program = release.program("prometheus")?;
         let dir = paths::machine_dir(&format!("prometheus{}", release.name()))?;
         fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
         let file = dir.join("prometheus.yml");
         fs::write(&file, configuration).with_context(|| format!("writing {}", file.display()))?;
+        prepare(&dir.join("data"))?;
         let log = File::create(dir.join("log"))
             .with_context(|| format!("creating a log in {}", dir.display()))?;
         let address = free_port(None)?;
@@ -196,6 +206,11 @@ impl Prometheus {
             thread::sleep(Duration::from_millis(50));
         }
         Ok(())
+    }
+
+    /// Where it answers.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Which it is.

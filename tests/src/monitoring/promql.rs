@@ -1,9 +1,13 @@
 //! What an expression wants of the metric table, from the tree that Prometheus makes of it.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::sync::LazyLock;
 
 use nfscope_model::{Info, Kind, family};
 use serde_json::Value;
+
+use super::dashboards;
 
 /// The metrics and labels of an expression that the metric table does not have.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +18,26 @@ pub struct Wants {
     pub wrong: Vec<String>,
 }
 
+/// Names that the rules of this workspace record.
+fn recorded() -> &'static BTreeSet<String> {
+    static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let rules = ["recording.yml", "slo.yml"].map(|f| dashboards().join("rules").join(f));
+        let texts = rules.map(|path| fs::read_to_string(path).unwrap_or_default());
+        let lines = texts.iter().flat_map(|t| t.lines());
+        let names = lines.filter_map(|l| l.trim_start_matches([' ', '-']).strip_prefix("record: "));
+        names.map(str::to_owned).collect()
+    });
+    &NAMES
+}
+
+/// The metric of a recorded series, whose name is level:metric:operations; others are their own.
+fn metric_of(name: &str) -> &str {
+    name.split(':').nth(1).unwrap_or(name)
+}
+
 /// The family that a series belongs to: a classic histogram's have endings of their own.
 pub fn base_name(name: &str) -> &str {
+    let name = metric_of(name);
     let known = |name: &str| family::ALL.iter().any(|f| f.name == name);
     let endings = ["_bucket", "_sum", "_count"];
     let base = endings
@@ -99,7 +121,11 @@ impl Wants {
             .iter()
             .find(|[label, ..]| *label == "__name__")
             .map_or("", |[_, _, name]| name.trim_end_matches("(_count)?"));
-        if name != "up" {
+        if name.contains(':') {
+            if !recorded().contains(name) {
+                self.wrong.push(format!("no rule records {name}"));
+            }
+        } else if name != "up" {
             match info(name) {
                 None => self.wrong.push(format!("no metric is called {name:?}")),
                 Some(f) if (base_name(name) != name) && !matches!(f.kind, Kind::Histogram(_)) => {
@@ -129,7 +155,18 @@ impl Wants {
 
 /// Every label that a series of this name has.
 fn labels_of(metric: &str) -> BTreeSet<String> {
-    let mut labels: BTreeSet<String> = ["job", "instance"].map(str::to_owned).into();
+    let mut labels: BTreeSet<String> = ["cluster", "job", "instance"].map(str::to_owned).into();
+    if let Some((level, rest)) = metric.split_once(':') {
+        labels.extend(level.split('_').map(str::to_owned));
+        if level == "slo" {
+            // Sloth's own.
+            labels.extend(["id", "service", "slo", "window"].map(|l| format!("sloth_{l}")));
+        }
+        if rest.contains("_within:") {
+            labels.insert("le".to_owned());
+        }
+        return labels;
+    }
     if metric.ends_with("_bucket") {
         labels.insert("le".to_owned());
     }
@@ -195,5 +232,9 @@ mod tests {
         );
         assert_eq!(base_name("nfscope_io_size_bytes"), "nfscope_io_size_bytes");
         assert_eq!(base_name("nfscope_compound_ops"), "nfscope_compound_ops");
+        assert_eq!(
+            base_name("instance_version_op:nfscope_io_size_bytes_sum:rate5m"),
+            "nfscope_io_size_bytes"
+        );
     }
 }

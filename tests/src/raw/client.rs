@@ -33,6 +33,7 @@ impl<'a> Client<'a> {
     ) -> Result<Client<'a>> {
         let mut wire = Wire {
             connection: Some(Connection::open_from(address, NFS_PORT, load.buffer)?),
+            user: load.user,
             ..Wire::default()
         };
         let file = match load.operation {
@@ -86,6 +87,7 @@ impl<'a> Client<'a> {
         let wire = &mut self.wire;
         let reply = match self.load.operation.at(step) {
             Operation::Null => return wire.call3("null", Xdr::new()).map(drop),
+            Operation::Session => bail!("there are no sessions in v3"),
             Operation::Getattr => wire.call3("getattr", in_it)?,
             Operation::Lookup => wire.call3("lookup", in_it.opaque(own.as_bytes()))?,
             Operation::Access | Operation::Revalidate => {
@@ -163,6 +165,9 @@ impl<'a> Client<'a> {
                 let write = [on_it(), op("write", what)].into_iter();
                 let durable = (!self.load.unstable).then_some(commit);
                 write.chain(durable).collect()
+            }
+            Operation::Session => {
+                return Session::open(&mut self.wire, self.minor)?.close(&mut self.wire);
             }
             operation => bail!("{operation:?} is done over v3 only"),
         };

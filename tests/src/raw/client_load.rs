@@ -44,6 +44,9 @@ pub struct ClientLoad {
     /// The path of the export
     #[arg(long, default_value = EXPORT)]
     pub export: String,
+    /// Whose calls they are
+    #[arg(long, default_value_t = 0)]
+    pub user: u32,
     /// The first client's address; each other has the next one
     #[arg(long, default_value = "127.0.0.1")]
     pub from: Ipv4Addr,

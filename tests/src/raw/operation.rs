@@ -21,6 +21,8 @@ pub enum Operation {
     Create,
     /// RENAME of the client's own file to and fro, in the directory that all share (v3).
     Rename,
+    /// A lease and a session of their own, which end at once (v4.1 and later).
+    Session,
     /// READDIRPLUS of the export from its beginning (v3).
     Readdir,
 }

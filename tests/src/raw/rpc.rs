@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// XDR in the making.
 #[derive(Clone, Debug, Default)]
-pub struct Xdr(Vec<u8>);
+pub struct Xdr(pub(super) Vec<u8>);
 
 impl Xdr {
     /// Nothing yet.
@@ -101,6 +101,8 @@ impl<'a> Cursor<'a> {
 pub enum Auth {
     /// AUTH_SYS, root.
     Sys,
+    /// The same, somebody else.
+    User(u32),
     /// A flavour that does not exist.
     Unknown,
 }
@@ -137,14 +139,13 @@ impl Call {
 
     /// What goes over the wire: the record's length and the message.
     pub fn record(&self, xid: u32) -> Result<Vec<u8>> {
+        let of = |user| {
+            let no_more_groups = [user, user, 0];
+            Xdr::new().u32(0).opaque(b"lab").u32s(&no_more_groups)
+        };
         let credentials = match self.auth {
-            Auth::Sys => Xdr::new().u32(1).opaque(
-                &Xdr::new()
-                    .u32(0)
-                    .opaque(b"lab")
-                    .u32s(&[0, 0, 0]) // uid, gid, no more groups
-                    .0,
-            ),
+            Auth::Sys => Xdr::new().u32(1).opaque(&of(0).0),
+            Auth::User(user) => Xdr::new().u32(1).opaque(&of(user).0),
             Auth::Unknown => Xdr::new().u32(77).opaque(b""),
         };
         let message = Xdr::new()

@@ -9,7 +9,7 @@ use super::wire::Wire;
 use super::{v3, v4};
 
 /// The scenarios, by name, with what they send.
-pub const SCENARIOS: [(&str, &str); 6] = [
+pub const SCENARIOS: [(&str, &str); 7] = [
     (
         "v3",
         "one call of each harmless v3 procedure, NULL included",
@@ -26,6 +26,10 @@ pub const SCENARIOS: [(&str, &str); 6] = [
     (
         "v4-session",
         "a session's whole life in minor versions 1 and 2, with slot replays",
+    ),
+    (
+        "v4-slots",
+        "requests that say that one slot is in use, or two, three or all",
     ),
     (
         "v4-errors",
@@ -56,6 +60,7 @@ fn run_one(wire: &mut Wire, scenario: &str) -> Result<()> {
         "rpc-errors" => v3::rpc_errors(wire),
         "v4.0" => v4::without_session(wire),
         "v4-session" => v4::sessions(wire),
+        "v4-slots" => v4::slots(wire),
         "v4-errors" => v4::errors(wire),
         _ => {
             let names = SCENARIOS.map(|(name, _)| name).join(", ");

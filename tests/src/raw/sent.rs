@@ -27,6 +27,10 @@ pub struct Sent {
     pub ops4: BTreeMap<String, u64>,
     /// Compounds answered from a slot's cache.
     pub slot_replays: u64,
+    /// Compounds whose SEQUENCE succeeded, by slots in use as it says.
+    pub slots_used: BTreeMap<u32, u64>,
+    /// Of these, those with every slot in use that the server granted in its answer.
+    pub slots_full: u64,
     /// Component operations with a number that does not exist.
     pub illegal_ops: u64,
     /// What was tried, and the status that came back.

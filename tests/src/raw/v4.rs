@@ -48,6 +48,9 @@ impl Wire {
         self.sent.compounds += 1;
         let reply = self.exchange(what, &Call::nfs(4, 1, compound(minor, ops)))?;
         let results = results(&reply)?;
+        if let Some(Op(53, sequence)) = ops.first() {
+            self.slots(sequence, &results)?;
+        }
         for Op(number, _) in ops.iter().take(results.executed) {
             // Version 4.0 ends with release_lockowner: to it, what came later does not exist.
             let known = minor > 0 || *number <= 39;
@@ -57,6 +60,24 @@ impl Wire {
             }
         }
         Ok(results)
+    }
+
+    /// Counts what a SEQUENCE that succeeded says of its session's slots, and what the server answers.
+    fn slots(&mut self, asked: &Xdr, results: &Results) -> Result<()> {
+        let mut answer = Cursor(&results.rest);
+        if results.executed == 0 || (answer.u32()?, answer.u32()?) != (53, 0) {
+            return Ok(());
+        }
+        // The session; sequence and slot; the highest slot in use.
+        let mut asked = Cursor(&asked.0);
+        asked.fixed(16)?;
+        let (_sequence, _slot, highest) = (asked.u32()?, asked.u32()?, asked.u32()?);
+        answer.fixed(16)?;
+        let (_sequence, _slot, _highest) = (answer.u32()?, answer.u32()?, answer.u32()?);
+        let granted = answer.u32()?;
+        *self.sent.slots_used.entry(highest + 1).or_default() += 1;
+        self.sent.slots_full += u64::from(highest >= granted);
+        Ok(())
     }
 
     /// Sends again what a slot has answered already: nothing is executed.
@@ -205,9 +226,17 @@ impl Session {
         Ok(session)
     }
 
+    /// No higher slot is in use.
     fn sequence(&self, sequence: u32, slot: u32, cache: bool) -> Op {
+        self.sequence_up_to(sequence, slot, slot, cache)
+    }
+
+    fn sequence_up_to(&self, sequence: u32, slot: u32, highest: u32, cache: bool) -> Op {
         let xdr = Xdr::new().fixed(&self.id);
-        op("sequence", xdr.u32s(&[sequence, slot, 3, u32::from(cache)]))
+        op(
+            "sequence",
+            xdr.u32s(&[sequence, slot, highest, u32::from(cache)]),
+        )
     }
 
     /// SEQUENCE for the next request on slot 0.
@@ -241,6 +270,32 @@ pub(super) fn sessions(wire: &mut Wire) -> Result<()> {
 
         let removed = [session.next(true), put_root(), remove(&name)];
         wire.compound("rmdir", minor, &removed)?;
+        session.close(wire)?;
+    }
+    Ok(())
+}
+
+/// Says that slots are in use, in any number of them that the server grants.
+pub(super) fn slots(wire: &mut Wire) -> Result<()> {
+    for minor in [1, 2] {
+        let session = Session::open(wire, minor)?;
+        // The last sequence number of each slot: one was used to say that nothing has to be reclaimed.
+        let mut last = [1, 0, 0];
+        for (round, (slot, highest)) in [(1, 1), (2, 3), (1, 2), (2, 2), (1, 3), (0, 3), (0, 0)]
+            .into_iter()
+            .enumerate()
+        {
+            for more in 0..=round {
+                last[slot as usize] += 1;
+                let sequence = last[slot as usize];
+                let first = session.sequence_up_to(sequence, slot, highest, false);
+                let what = format!("slot {slot} of {highest}, {more}");
+                wire.compound(&what, minor, &[first, put_root(), get_attributes()])?;
+            }
+        }
+        // Nothing but SEQUENCE is in it.
+        let alone = [session.sequence(last[0] + 1, 0, true)];
+        wire.compound("SEQUENCE alone", minor, &alone)?;
         session.close(wire)?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::rpc::{Call, Connection, Reply};
+use super::rpc::{Auth, Call, Connection, Reply};
 use super::sent::Sent;
 
 /// The connection in use, and the account of what went through it.
@@ -12,6 +12,8 @@ use super::sent::Sent;
 pub(super) struct Wire {
     pub connection: Option<Connection>,
     pub sent: Sent,
+    /// Whose calls they are; 0: root's.
+    pub user: u32,
     /// Before a reply is read.
     pub stall: Duration,
     /// For replies.
@@ -31,8 +33,12 @@ impl Wire {
         self.sent.calls += 1;
         let stall = self.stall;
         let begin = Instant::now();
+        let mut call = call.clone();
+        if self.user != 0 {
+            call.auth = Auth::User(self.user);
+        }
         let connection = self.connection()?;
-        connection.send(call)?;
+        connection.send(&call)?;
         std::thread::sleep(stall);
         let reply = connection.receive()?;
         self.waited += begin.elapsed();

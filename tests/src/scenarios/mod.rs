@@ -48,7 +48,8 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     }
     let mut verdicts = Vec::new();
     for scenario in &scenarios {
-        let seen = match runner.play(scenario, options.page) {
+        let asked = !scenario.diagnosis.command_says.is_empty();
+        let seen = match runner.play(scenario, options.page || asked) {
             Ok(seen) => seen,
             // The next one sets the server up anew.
             Err(e) => {
@@ -58,9 +59,13 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
                 continue;
             }
         };
-        let verdict = Verdict::of(scenario, diagnosed(&seen.window));
+        let mut verdict = Verdict::of(scenario, diagnosed(&seen.window));
         if let Some(page) = &seen.page {
-            println!("{page}");
+            verdict.hear(scenario, page);
+            // Where it does not say what it should, what it says is of interest.
+            if options.page || (!verdict.wrong.is_empty() && !options.json) {
+                println!("{page}");
+            }
         }
         if options.json {
             let line = serde_json::json!({"verdict": verdict, "figures": seen.figures});

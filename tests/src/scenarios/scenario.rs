@@ -99,6 +99,9 @@ pub struct Expected {
     /// Words that are in the evidence or in the advice of the findings.
     #[serde(default)]
     pub says: Vec<String>,
+    /// Words that `nfscope diagnose` says of as long a time behind the window, on one line.
+    #[serde(default)]
+    pub command_says: Vec<String>,
     /// Words that would be false.
     #[serde(default)]
     pub must_not_say: Vec<String>,

@@ -110,6 +110,16 @@ impl Verdict {
         verdict
     }
 
+    /// Looks for the words of `nfscope diagnose`, whose lines are wrapped.
+    pub fn hear(&mut self, scenario: &Scenario, page: &str) {
+        let line: Vec<_> = page.split_whitespace().collect();
+        let line = line.join(" ");
+        let words = scenario.diagnosis.command_says.iter();
+        let missing = words.filter(|words| !line.contains(words.as_str()));
+        let missing = missing.map(|words| format!("the command does not say \"{words}\""));
+        self.wrong.extend(missing);
+    }
+
     /// What was found first.
     pub fn first(&self) -> &str {
         self.found.first().map_or(HEALTHY, |(kind, _)| kind)
@@ -208,6 +218,17 @@ mod tests {
             of("must_not_say", "reads 9"),
             ["something says \"reads 9\""]
         );
+    }
+
+    #[test]
+    fn words_of_the_command_are_looked_for_across_its_lines() {
+        let scenario: Scenario = toml::from_str(
+            "title = 'a'\nload = []\n[server]\n[diagnosis]\nfindings = []\ncommand_says = ['a b c', 'd']",
+        )
+        .unwrap();
+        let mut verdict = Verdict::of(&scenario, Diagnosed::default());
+        verdict.hear(&scenario, "x a b\n     c y");
+        assert_eq!(verdict.wrong, ["the command does not say \"d\""]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use lab::raw::pipeline::Timed;
 use lab::{Agent, Server};
 use nfscope_model::family;
 
-use crate::coverage::Skips;
+use crate::coverage::told_late;
 
 const WRITERS: usize = 8;
 const WRITES: usize = 15;
@@ -65,7 +65,7 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
     // A connection's first call may lie on the socket before the server has taken the connection; the agent says so.
     let lost = lab::reconcile::lost(&seen);
     let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
-    let (told, late) = (queue.count() + unknown, Skips::of(server)?.told_late());
+    let (told, late) = (queue.count() + unknown, told_late(server.kernel()));
     assert!(
         told.abs_diff(calls.len() as u64) <= late,
         "{told} of {} calls have a queue time or are said to have none; lost: {lost:?}",
@@ -103,7 +103,7 @@ pub fn of_first_calls_is_known(server: &Server, agent: &Agent) -> Result<()> {
     // A second thread may read a call before the first one has told of the connection.
     let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
     assert!(
-        (queue.count() + unknown).abs_diff(residence.count()) <= Skips::of(server)?.told_late(),
+        (queue.count() + unknown).abs_diff(residence.count()) <= told_late(server.kernel()),
         "lost: {lost:?}"
     );
     assert!(

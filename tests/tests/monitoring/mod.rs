@@ -2,6 +2,8 @@
 //! what `tests/setup/setup.sh monitoring` brings.
 
 mod dashboards;
+mod fleet;
+mod mixin;
 mod rules;
 
 use std::path::Path;
@@ -34,6 +36,50 @@ fn promtool_accepts_the_classic_text() {
             .unwrap();
         assert!(content, "promtool {}: {said}", release.name());
     }
+}
+
+/// Every family of the table, those that no host has beside each other included: promtool's linter knows the practices that
+/// names, units and types of all exporters follow.
+#[test]
+fn promtool_finds_no_fault_with_any_family() {
+    let text: String = family::ALL.iter().map(|f| example(f)).collect();
+    let path = std::env::temp_dir().join(format!("lab-families-{}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    for release in Release::ALL {
+        let (content, said) = release
+            .promtool(&["check", "metrics"], Some(&path))
+            .unwrap();
+        assert!(
+            content && said.is_empty(),
+            "promtool {}: {said}",
+            release.name()
+        );
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// A family with one series.
+fn example(f: &family::Info) -> String {
+    let labels: String = f
+        .labels
+        .iter()
+        .map(|l| format!("{}=\"x\",", l.name))
+        .collect();
+    let (kind, samples) = match f.kind {
+        family::Kind::Counter => ("counter", format!("{}{{{labels}}} 1\n", f.name)),
+        family::Kind::Gauge => ("gauge", format!("{}{{{labels}}} 1\n", f.name)),
+        family::Kind::Histogram(_) => (
+            "histogram",
+            format!(
+                "{name}_bucket{{{labels}le=\"+Inf\"}} 1\n{name}_sum{{{labels}}} 1\n{name}_count{{{labels}}} 1\n",
+                name = f.name
+            ),
+        ),
+    };
+    format!(
+        "# HELP {} {}\n# TYPE {} {kind}\n{samples}",
+        f.name, f.help, f.name
+    )
 }
 
 #[test]

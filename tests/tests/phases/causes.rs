@@ -9,7 +9,7 @@ use nfscope_model::{Snapshot, family};
 
 use super::added::{self, ATTEMPTS, Cause, Of};
 use super::{DELAY, Watch};
-use crate::coverage::Skips;
+use crate::coverage::told_late;
 
 /// Every cause on ext4, with its name.
 pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
@@ -130,19 +130,16 @@ fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
     watch.run_clients(list)?;
     let of = Of::Op("3", "readdirplus");
     added::is_in("runqueue", "others with priority", of, |cause| {
-        let mut attempts = 0..ATTEMPTS;
+        let mut left = ATTEMPTS;
         loop {
-            attempts.next();
+            left -= 1;
             let (seen, threads) = with_a_hog(watch, cause, list)?;
             let Err(why) = cpu_time_is_the_threads(&seen, &threads) else {
                 return Ok(seen);
             };
             // What an operation waited for whose beginning the kernel skipped is not known, and there are few operations.
             let lost = ["late", "recursion"].map(|r| seen.value(&family::EVENTS_LOST, ["nfsd", r]));
-            ensure!(
-                lost.iter().any(|n| *n > Some(0.0)) && !attempts.is_empty(),
-                "{why}"
-            );
+            ensure!(lost.iter().any(|n| *n > Some(0.0)) && left > 0, "{why}");
             println!("once more, because programs were skipped ({lost:?}): {why}");
         }
     })?;
@@ -203,7 +200,7 @@ fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
     let reported = clients.values().sum::<f64>() as u64;
     let told = all.map_or(0, |h| h.count());
     ensure!(
-        told.abs_diff(reported) <= Skips::of(server)?.told_late(),
+        told.abs_diff(reported) <= told_late(server.kernel()),
         "{clients:?}, but {told} operations"
     );
     Ok(())

@@ -9,7 +9,7 @@ use nfscope_model::family;
 use nfscope_model::family::Info;
 
 use super::Watch;
-use crate::coverage::Skips;
+use crate::coverage::told_late;
 
 /// Many more than the busiest; [`asks_without_end`] has more than rows.
 const CLIENTS: u32 = 200;
@@ -35,8 +35,8 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
         }
     }
     println!("three clients: {reported:?}");
-    let skips = Skips::of(watch.server)?;
-    assert_same("operations of three clients", &reported, &sent, skips);
+    let late = told_late(watch.server.kernel());
+    assert_same("operations of three clients", &reported, &sent, late);
     Ok(())
 }
 
@@ -67,8 +67,8 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
         ("/run/exp".to_owned(), 11),
     ]);
     sent.insert("none".to_owned(), total - sent.values().sum::<u64>());
-    let skips = Skips::of(server)?;
-    assert_same("operations of exports", &reported, &sent, skips);
+    let late = told_late(server.kernel());
+    assert_same("operations of exports", &reported, &sent, late);
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
 pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let few = server.agent(&["--max-clients", &BUSY.to_string()])?;
     let both = [agent, &few];
-    let skips = Skips::of(server)?;
+    let late = told_late(server.kernel());
     let call = || -> Result<_> {
         let mut sent = BTreeMap::new();
         for load in [
@@ -97,7 +97,7 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
 
     let all = lab::reconcile::window(&before, &after, 0).1;
     let reported = by_name(&all, &family::CLIENT_OPS.info);
-    assert_same("operations of each client", &reported, &sent, skips);
+    assert_same("operations of each client", &reported, &sent, late);
 
     let some = lab::reconcile::window(&before, &after, 1).1;
     let reported = by_name(&some, &family::CLIENT_OPS.info);
@@ -110,7 +110,7 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
         .map(|(name, n)| ((*name).clone(), **n))
         .collect();
     expected.insert("other".to_owned(), rest.iter().map(|(_, n)| **n).sum());
-    assert_same("the busiest clients", &reported, &expected, skips);
+    assert_same("the busiest clients", &reported, &expected, late);
     few.stop()?;
     Ok(())
 }
@@ -175,7 +175,7 @@ fn assert_same(
     what: &str,
     reported: &BTreeMap<String, u64>,
     sent: &BTreeMap<String, u64>,
-    skips: Skips,
+    late: u64,
 ) {
     let names: BTreeSet<_> = reported.keys().chain(sent.keys()).collect();
     let of = |counts: &BTreeMap<String, u64>, name| counts.get(name).copied().unwrap_or(0);
@@ -185,7 +185,7 @@ fn assert_same(
         .sum();
     // As many may come from before the window.
     assert!(
-        apart <= 2 * skips.told_late(),
+        apart <= 2 * late,
         "{what}: {reported:?} instead of {sent:?}"
     );
 }

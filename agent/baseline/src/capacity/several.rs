@@ -92,13 +92,16 @@ pub fn several(all: &[SeriesSet]) -> Option<Loads> {
     // Utilization tells most of a limit where it is highest.
     let (_, bottleneck) = each.iter().max_by(|a, b| a.1.rate.total_cmp(&b.1.rate))?;
     let loads: Vec<Load> = points.iter().map(|p| p.load).collect();
-    let law = scalability(&loads);
+    let highest = bottleneck.rate;
+    // A limit is not below what was measured.
+    let law = scalability(&loads).map(|s| Scalability {
+        max_rate: s.max_rate.map(|max| max.max(highest)),
+        ..s
+    });
     let by_resource = bottleneck.first().map(|r| (r.max_rate, Law::Bottleneck));
-    let highest = points.iter().map(|p| p.load.rate).fold(0.0, f64::max);
-    // What was measured is no smaller than what a law allows.
     let by_law = law
         .and_then(|s| s.max_rate)
-        .map(|max| (max.max(highest), Law::Scalability));
+        .map(|max| (max, Law::Scalability));
     let limit = by_resource
         .into_iter()
         .chain(by_law)
@@ -149,28 +152,19 @@ fn without_one(loads: &[Load]) -> Option<[f64; 2]> {
 
 /// Recordings of different servers are no loads of one.
 fn differences(all: &[&Metadata], threads: &[f64]) -> Vec<String> {
-    let differ = |of: &dyn Fn(&Metadata) -> String| all.iter().any(|m| of(m) != of(all[0]));
-    let mut caveats = Vec::new();
-    for (what, of) in [
+    let first = all[0];
+    [
+        ("host", all.iter().any(|m| m.host != first.host)),
+        ("kernel", all.iter().any(|m| m.kernel != first.kernel)),
         (
-            "host",
-            &(|m: &Metadata| m.host.clone()) as &dyn Fn(&Metadata) -> String,
+            "number of threads",
+            threads.iter().any(|n| *n != threads[0]),
         ),
-        ("kernel", &|m: &Metadata| {
-            m.kernel.clone().unwrap_or_default()
-        }),
-    ] {
-        if differ(of) {
-            caveats.push(format!(
-                "the {what} differs between the recordings: they are not loads of one server"
-            ));
-        }
-    }
-    if threads.iter().any(|n| *n != threads[0]) {
-        caveats.push(
-            "the number of threads differs between the recordings: they are not loads of one server"
-                .into(),
-        );
-    }
-    caveats
+    ]
+    .into_iter()
+    .filter(|(_, differs)| *differs)
+    .map(|(what, _)| {
+        format!("the {what} differs between the recordings: they are not loads of one server")
+    })
+    .collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::capacity::utilization::{Capacity, Resource};
 use crate::recording::Metadata;
-use nfscope_text::console::plain;
+use nfscope_text::console::{one_line, plain};
 use nfscope_text::units::{rate, seconds};
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
     let mut out = format!(
         "{} on {}: {} requests per second, {} each, {:.1} in the server on average\n\n",
         metadata.name,
-        metadata.host,
+        one_line(&metadata.host),
         rate(c.rate),
         seconds(c.residence),
         c.concurrency
@@ -56,7 +56,7 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
 fn name(c: &Capacity, r: &Resource) -> String {
     match r.name.as_str() {
         "threads" => format!("threads ({})", c.threads),
-        name => name.to_owned(),
+        name => one_line(name),
     }
 }
 
@@ -87,7 +87,7 @@ fn headline(c: &Capacity) -> String {
         let _ = write!(
             text,
             " The {} would be busy all the time at {} per second, but may serve more than that.",
-            earlier.name,
+            one_line(&earlier.name),
             rate(earlier.max_rate)
         );
     }

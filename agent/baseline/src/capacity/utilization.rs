@@ -8,7 +8,8 @@ use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats as stats;
-use nfscope_stats::CONFIDENCE;
+use nfscope_stats::{CONFIDENCE, MIN_WINDOWS};
+use nfscope_text::units::many;
 use serde::Serialize;
 
 /// From this many more requests in a commit on, it shows whether commits take all who wait.
@@ -21,6 +22,7 @@ const MIN_UTILIZATION: f64 = 0.001;
 /// The families that are read from a recording.
 pub const FAMILIES: &[&Info] = &[
     &f::RPC_DURATION.info,
+    &f::RPC_QUEUE.info,
     &f::THREADS.info,
     &f::THREAD_BUSY.info,
     &f::CPUS.info,
@@ -52,6 +54,9 @@ pub struct Resource {
     /// Why the maximum rate is no hard limit, if it is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
+    /// Nobody waited for it: what happens where requests do is not in the recording.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub extrapolated: bool,
 }
 
 /// The capacity of a server.
@@ -126,6 +131,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
                 knee_interval: interval
                     .map(|i| [i.high, i.low].map(|u| knee_rate * utilization / u)),
                 note,
+                extrapolated: false,
             });
         };
     let times = |n: Option<Vec<f64>>| -> Vec<f64> {
@@ -168,12 +174,13 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         let note = (fs != "ext4").then_some(PARALLEL);
         let waits = c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]);
         let room = match (&waits, &writes) {
-            (Some(waits), Some(writes)) => group_commit(
-                waits.count(),
-                writes.count(),
-                count,
-                waits.count() / c.seconds() * writes.mean().unwrap_or(0.0),
-            ),
+            (Some(waits), Some(writes)) => group_commit(&Commits {
+                waits: waits.count(),
+                commits: writes.count(),
+                meanwhile: waits.count() / c.seconds() * writes.mean().unwrap_or(0.0),
+                queued: waits.mean().unwrap_or(0.0) / writes.mean().unwrap_or(f64::INFINITY) - 1.0,
+                threads: count,
+            }),
             _ => 1.0,
         };
         add(
@@ -196,6 +203,9 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             Some(PARALLEL),
         );
     }
+    for r in &mut resources {
+        r.extrapolated = nobody_waited(c, &r.name, residence);
+    }
     resources.sort_by(|a, b| a.max_rate.total_cmp(&b.max_rate));
     Some(Capacity {
         rate,
@@ -208,24 +218,61 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     })
 }
 
+/// A log of which fewer requests than this share found another one before them, or a wait for a thread of less than this share of the
+/// time in the server: nobody waited.
+const NOBODY: f64 = 0.02;
+
+fn nobody_waited(c: &SeriesSet, resource: &str, residence: f64) -> bool {
+    if resource == "threads" {
+        let waits = c.histograms(&f::RPC_QUEUE, |_| true);
+        return waits
+            .and_then(|w| w.mean())
+            .is_some_and(|mean| mean < NOBODY * residence);
+    }
+    let logs = c.labels(&f::LOG_COMMIT);
+    let of = logs
+        .into_iter()
+        .find(|[fs, volume]| resource == format!("log of {fs} {volume}"));
+    let count = |family| Some(c.histograms(family, |l| Some(l) == of)?.count());
+    let both = count(&f::LOG_WAIT).zip(count(&f::LOG_COMMIT));
+    both.is_some_and(|(waits, commits)| commits > 0.0 && waits / commits < 1.0 + NOBODY)
+}
+
+/// What a recording tells of the commits of a log.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Commits {
+    /// Requests that waited for the log.
+    pub waits: f64,
+    /// Its commits.
+    pub commits: f64,
+    /// Requests that come while a commit is written.
+    pub meanwhile: f64,
+    /// How much longer a request waits than a commit takes, in commits.
+    pub queued: f64,
+    /// Threads of the server.
+    pub threads: f64,
+}
+
 /// How many times more requests a commit of a log can serve than it does now.
 ///
 /// Requests that come while a commit is written wait for it and for the next. With all threads waiting there are two groups that take
 /// turns, so that each commit serves half of the threads, and never fewer than it serves now.
 ///
-/// `meanwhile` is the number of requests that come while a commit is written. With random arrivals a commit that takes all who wait
-/// serves more than one then. One that does not, takes one at a time.
-pub fn group_commit(waits: f64, commits: f64, threads: f64, meanwhile: f64) -> f64 {
-    if waits <= 0.0 || commits <= 0.0 {
+/// With random arrivals a commit that takes all who wait serves more than one. A log that does not has a queue, in which requests wait
+/// longer than a commit takes. Without that queue nobody came meanwhile, as from one client that waits for each reply, and nobody can
+/// tell.
+pub fn group_commit(of: &Commits) -> f64 {
+    if of.waits <= 0.0 || of.commits <= 0.0 {
         return 1.0;
     }
-    let now = (waits / commits).max(1.0);
+    let now = (of.waits / of.commits).max(1.0);
     // All who came, or one who comes later.
-    let more = meanwhile + (-meanwhile).exp() - 1.0;
-    if more > VISIBLE && now - 1.0 < more / 4.0 {
+    let more = of.meanwhile + (-of.meanwhile).exp() - 1.0;
+    // With random arrivals and one at a time, half of those who come meanwhile is the least that a request finds before itself.
+    if more > VISIBLE && now - 1.0 < more / 4.0 && of.queued > of.meanwhile / 4.0 {
         return 1.0;
     }
-    (threads / 2.0).max(now) / now
+    (of.threads / 2.0).max(now) / now
 }
 
 /// The utilization at which a request waits three service times in a queue with so many servers and random arrivals (M/M/c): 0.75
@@ -255,12 +302,33 @@ pub fn knee(servers: f64) -> f64 {
 
 fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
     let mut caveats = Vec::new();
+    if c.windows < MIN_WINDOWS {
+        caveats.push(format!(
+            "the recording has {}, and nobody can tell from fewer than {MIN_WINDOWS} how far these limits may be off: record longer",
+            many(c.windows as f64, "window")
+        ));
+    }
     let most = resources.iter().map(|r| r.utilization).fold(0.0, f64::max);
     if !resources.is_empty() && most < MIN_RELIABLE_UTILIZATION {
         caveats.push(format!(
             "no resource was busy for more than {:.1} % of the time: record under real load; far from saturation the estimate is uncertain",
             most * 100.0
         ));
+    }
+    if let Some(first) = resources
+        .iter()
+        .find(|r| r.note.is_none())
+        .filter(|r| r.extrapolated)
+    {
+        caveats.push(match first.name.as_str() {
+            "threads" => "hardly a request waited for a thread: what happens when all are busy is not in the recording, and the limit of the \
+                          threads is extrapolated"
+                .to_owned(),
+            log => format!(
+                "each commit of the {log} served one request, because nobody else waited: that a commit serves all who wait is assumed, \
+                 and the limit is extrapolated. Record more clients to see it"
+            ),
+        });
     }
     let threads = c.numbers(&f::THREADS, |_| true).unwrap_or_default();
     if threads.iter().any(|n| *n != threads[0]) {
@@ -272,6 +340,9 @@ fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+    use rand_distr::{Distribution, Exp};
 
     #[test]
     fn the_knee_follows_the_number_of_servers() {
@@ -281,46 +352,69 @@ mod tests {
         assert!(knee(8.0) > 0.94 && knee(64.0) > knee(8.0) && knee(64.0) < 1.0);
     }
 
-    /// A closed network: threads that think for a moment and then wait for the log, which takes all who wait when it begins a commit
-    /// (or one at a time). Its rate at many clients is what a recording of it under little load predicts.
+    /// A closed network: clients that think for a random time and then wait for the log, which takes all who wait when it begins a
+    /// commit (or one at a time). Its rate under full load is what a recording of little load predicts: of one client that waits for
+    /// each reply, or of several.
     #[test]
-    fn group_commit_is_bound_by_threads() {
+    fn the_limit_of_a_log_is_predicted_from_little_load() {
         for group in [true, false] {
             for clients in [1u32, 2, 4, 8, 32] {
-                let (rate, _, _) = network(clients, group, 0.05e-3);
-                // Recorded with one request in hand at most, far from the limit.
-                let (slow, waits, commits) = network(1, group, 40e-3);
-                let utilization = commits * COMMIT;
-                let room = match group {
-                    true => group_commit(waits, commits, f64::from(clients), waits * COMMIT),
-                    false => 1.0,
-                };
-                let predicted = slow / utilization * room;
-                println!(
-                    "{clients} clients, group {group}: {rate:.0} per second, predicted {predicted:.0}"
-                );
-                assert!((predicted / rate - 1.0).abs() < 0.1, "{clients} {group}");
+                let (full, _) = network(clients, group, 0.05e-3);
+                for (few, think) in [(1, 20e-3), (4, 60e-3)] {
+                    if few == 1 && !group && clients > 1 {
+                        // One client never waits for another: nobody can tell, and commits are taken to serve all who wait.
+                        continue;
+                    }
+                    let (rate, of) = network(few, group, think);
+                    let of = Commits {
+                        threads: f64::from(clients),
+                        ..of
+                    };
+                    let utilization = rate * of.commits / of.waits * COMMIT;
+                    let predicted = rate / utilization * group_commit(&of);
+                    println!(
+                        "{clients} clients, group {group}, recorded with {few}: {full:.0} per second, predicted {predicted:.0}"
+                    );
+                    assert!(
+                        (predicted / full - 1.0).abs() < 0.1,
+                        "{clients} {group} {few} {of:?}"
+                    );
+                }
             }
         }
     }
 
     #[test]
     fn commits_that_take_one_at_a_time_have_no_room() {
+        let of = |waits, meanwhile, queued| {
+            group_commit(&Commits {
+                waits,
+                commits: 1000.0,
+                meanwhile,
+                queued,
+                threads: 8.0,
+            })
+        };
         // Half of the time a commit is written, and nobody who came meanwhile is in the next.
-        assert_eq!(group_commit(1000.0, 1000.0, 8.0, 0.5), 1.0);
-        assert_eq!(group_commit(1100.0, 1000.0, 8.0, 0.5), 4.0 / 1.1);
+        assert_eq!(of(1000.0, 0.5, 0.5), 1.0);
+        assert_eq!(of(1100.0, 0.5, 0.5), 4.0 / 1.1);
+        // Nobody came meanwhile: one client, which waits for each reply.
+        assert_eq!(of(1000.0, 0.5, 0.01), 4.0);
         // Under little load nobody can tell.
-        assert_eq!(group_commit(1000.0, 1000.0, 8.0, 0.1), 4.0);
+        assert_eq!(of(1000.0, 0.1, 0.1), 4.0);
     }
 
     const COMMIT: f64 = 8e-3;
 
-    /// Requests, waits and commits per second of a log with this many clients in hand.
-    fn network(clients: u32, group: bool, think: f64) -> (f64, f64, f64) {
-        // When each client asks next; those that are in the commit under way.
-        let mut asks: Vec<f64> = (0..clients).map(|i| think * f64::from(i + 1)).collect();
-        let (mut now, mut done, mut commits) = (0.0f64, 0u32, 0u32);
-        while commits < 2000 {
+    /// Requests per second of a log with this many clients, and its commits.
+    fn network(clients: u32, group: bool, think: f64) -> (f64, Commits) {
+        let mut random = SmallRng::seed_from_u64(u64::from(clients));
+        let thinks = Exp::new(1.0 / think).unwrap();
+        let mut pause = || thinks.sample(&mut random);
+        // When each client asks next.
+        let mut asks: Vec<f64> = (0..clients).map(|_| pause()).collect();
+        let (mut now, mut waits, mut commits, mut waited) = (0.0f64, 0u32, 0u32, 0.0);
+        while commits < 5000 {
             let first = asks.iter().copied().fold(f64::INFINITY, f64::min);
             now = now.max(first);
             let mut waiting: Vec<usize> = (0..asks.len()).filter(|i| asks[*i] <= now).collect();
@@ -331,11 +425,19 @@ mod tests {
             now += COMMIT;
             commits += 1;
             for i in waiting {
-                asks[i] = now + think;
-                done += 1;
+                waited += now - asks[i];
+                asks[i] = now + pause();
+                waits += 1;
             }
         }
-        let per_second = |n: u32| f64::from(n) / now;
-        (per_second(done), per_second(done), per_second(commits))
+        let rate = f64::from(waits) / now;
+        let of = Commits {
+            waits: waits.into(),
+            commits: commits.into(),
+            meanwhile: rate * COMMIT,
+            queued: waited / f64::from(waits) / COMMIT - 1.0,
+            threads: clients.into(),
+        };
+        (rate, of)
     }
 }

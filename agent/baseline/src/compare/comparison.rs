@@ -6,6 +6,7 @@ use crate::compare::result::{Comparison, Side};
 use crate::compare::sides::Sides;
 use crate::compare::{confounders, headline, hypothesis, method, next, plot_data, selection};
 use crate::series::SeriesSet;
+use crate::workload;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 
@@ -25,6 +26,9 @@ pub const FAMILIES: &[&Info] = &[
     &f::OP_ERRORS.info,
     &f::RPC_DROPPED.info,
     &f::REPLY_CACHE.info,
+    &workload::DURATION.info,
+    &workload::SECONDS.info,
+    &workload::ERRORS.info,
 ];
 
 /// Compares one recording with another. Changes by up to `min_effect` (0.02 for 2 %) count as none.
@@ -52,7 +56,7 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
         min_effect: options.min_effect,
         before: side(sides.before),
         after: side(sides.after),
-        next: next::advice(&rows),
+        next: next::advice(sides, &rows, options),
         method: method::sentences(sides, &rows, options),
         left_out: subjects.left_out.clone(),
         curves: plot_data::curves(before, after, &subjects.kept),
@@ -66,6 +70,8 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
 fn side(all: &[SeriesSet]) -> Side {
     let operations = |c: &SeriesSet| {
         let all = c.histograms(&f::OP_DURATION, |_| true);
+        // Without a server there are those of the client's workload.
+        let all = all.or_else(|| c.histograms(&workload::DURATION, |_| true));
         all.map_or(0.0, |s| s.count())
     };
     Side {

@@ -5,6 +5,7 @@ use crate::compare::result::{Caveat, Row};
 use crate::compare::sides::Sides;
 use crate::compare::{errors, labels, times};
 use crate::series::SeriesSet;
+use crate::workload;
 use nfscope_model::family as f;
 use nfscope_stats as stats;
 use nfscope_stats::Estimate;
@@ -91,12 +92,37 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
 
 fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> {
     let mut w = Vec::new();
+    let mut empty = false;
+    for (side, c) in [("before", before), ("after", after)] {
+        if c.windows == 0 {
+            empty = true;
+            let text = format!("{side}: the recording has no windows");
+            w.push(Caveat {
+                kind: "empty",
+                text,
+            });
+        }
+    }
+    // Work, load and times of nothing differ from all others, and tell nothing.
+    if empty {
+        return w;
+    }
     times::find(before, after, reversed, &mut |caveat| w.push(caveat));
     errors::caveats(before, after, &mut |caveat| w.push(caveat));
     let mut say = |kind, text: String| w.push(Caveat { kind, text });
     load(before, after, &mut say);
     mix(before, after, &mut say);
     moved(before, after, &mut say);
+    let told = |c: &SeriesSet| {
+        let label = |name| c.metadata.labels.get(name).map(String::as_str);
+        let all = [label(workload::NAME), label(workload::PARAMETERS)];
+        let all: Vec<_> = all.into_iter().flatten().collect();
+        match all.is_empty() {
+            true => "none".to_owned(),
+            false => all.join(" "),
+        }
+    };
+    same("workload", &told(before), &told(after), &mut say);
     same(
         "host",
         &before.metadata.host,
@@ -129,12 +155,26 @@ fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> 
     }
     for (side, c) in [("before", before), ("after", after)] {
         drift(side, c, &mut say);
-        if c.missing() > 0.05 * c.seconds() {
+        if c.metadata.has_few_edges() {
+            say(
+                "few_edges",
+                format!(
+                    "{side}: imported from classic histograms, whose edges for operations are 1, 10 and 100 ms and 1 s. Rates and \
+                     means are exact. Quantiles lie between two edges, nobody knows where, and are not compared"
+                ),
+            );
+        }
+        // A workload is not recorded between its repeats.
+        let missing = match c.metadata.labels.contains_key(workload::NAME) {
+            true => c.untimed,
+            false => c.missing(),
+        };
+        if missing > 0.05 * c.seconds() {
             say(
                 "gaps",
                 format!(
                     "{side}: windows are missing for {} between the first and the last window",
-                    labels::length(c.missing())
+                    labels::length(missing)
                 ),
             );
         }

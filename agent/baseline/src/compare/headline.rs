@@ -18,20 +18,24 @@ pub(super) fn paragraph(
     rows: &[Row],
     caveats: &[Caveat],
 ) -> String {
+    if caveats.iter().any(|w| w.kind == "empty") {
+        return "There is nothing to compare: see the caveats.".into();
+    }
     let (mut changed, mut unchanged, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     changed.extend(failures(rows));
     for (_, rows) in labels::by_subject(rows) {
-        let Subject::Op { version, op } = &rows[0].subject else {
+        let subject = &rows[0].subject;
+        if !matches!(subject, Subject::Op { .. } | Subject::Workload { .. }) {
             continue;
-        };
-        let name = labels::operation(version, op);
+        }
+        let name = labels::subject(subject);
         match headline(rows) {
             Some(row) => {
                 // Phases explain the change of the mean: they are named only if the mean changed in the same direction.
                 let mean = rows.iter().find(|r| r.quantity == Quantity::Mean);
-                let why = match mean.is_some_and(|m| m.verdict == row.verdict) {
-                    true => why(before, after, version, op),
-                    false => String::new(),
+                let why = match (subject, mean.is_some_and(|m| m.verdict == row.verdict)) {
+                    (Subject::Op { version, op }, true) => why(before, after, version, op),
+                    _ => String::new(),
                 };
                 changed.push(sentence(&name, row, &why));
             }
@@ -115,11 +119,15 @@ fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
     })
 }
 
-/// More failures, which no shorter duration makes up for; or fewer.
+/// More failures and calls sent again, which no shorter duration makes up for; or fewer.
 fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|row| {
         let of = matches!(row.subject, Subject::Errors { .. }) && row.quantity == Quantity::Share;
-        let of = of || matches!(row.subject, Subject::Dropped { .. });
+        let of = of
+            || matches!(
+                row.subject,
+                Subject::Dropped { .. } | Subject::Replays | Subject::WorkloadErrors { .. }
+            );
         let verb = match row.verdict {
             Verdict::Worse if of => "rose",
             Verdict::Better if of => "fell",
@@ -137,8 +145,8 @@ fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
 }
 
 /// Confounders that may explain the change entirely.
-const MAJOR: [&str; 7] = [
-    "load", "mix", "clients", "hours", "weekdays", "same", "overlap",
+const MAJOR: [&str; 8] = [
+    "load", "mix", "clients", "hours", "weekdays", "same", "overlap", "workload",
 ];
 
 /// The row that represents an operation: p99 if it changed, else the mean, else another quantile.

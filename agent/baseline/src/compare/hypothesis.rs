@@ -203,11 +203,15 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
         let (this, more) = rest.split_at(group.len());
         rest = more;
         // Those that have it tell how much recordings differ.
-        let known = this.iter().filter_map(|e| match is_count(&of.quantity) {
-            true => e.at_least_half().cloned(),
-            false => e.estimate().cloned(),
-        });
-        earlier.extend(Some(known.collect::<Vec<_>>()).filter(|group| group.len() > 1));
+        let known: Vec<Estimate> = (this.iter())
+            .filter_map(|e| match is_count(&of.quantity) {
+                true => e.at_least_half().cloned(),
+                false => e.estimate().cloned(),
+            })
+            .collect();
+        if known.len() > 1 {
+            earlier.push(known);
+        }
     }
     let replicates = options.matching.is_none() && sides.has_replicates();
     let several = replicates || before.len() + after.len() > 2;
@@ -407,7 +411,10 @@ fn is_count(quantity: &Quantity) -> bool {
 fn is_failure(row: &Row) -> bool {
     let failure = matches!(
         row.subject,
-        Subject::Errors { .. } | Subject::Dropped { .. } | Subject::Replays
+        Subject::Errors { .. }
+            | Subject::Dropped { .. }
+            | Subject::Replays
+            | Subject::WorkloadErrors { .. }
     );
     failure && row.quantity == Quantity::Share
 }
@@ -416,8 +423,14 @@ fn is_neutral(row: &Row) -> bool {
     matches!(row.quantity, Quantity::Rate | Quantity::Share) && !is_failure(row)
 }
 
+/// A workload does the same work as fast as it goes, or as fast as it was asked for: of its rate more is better.
+fn is_throughput(row: &Row) -> bool {
+    matches!(row.subject, Subject::Workload { .. }) && row.quantity == Quantity::Rate
+}
+
 fn fell(row: &Row) -> Verdict {
     match is_neutral(row) {
+        true if is_throughput(row) => Verdict::Worse,
         true => Verdict::Less,
         false => Verdict::Better,
     }
@@ -425,6 +438,7 @@ fn fell(row: &Row) -> Verdict {
 
 fn rose(row: &Row) -> Verdict {
     match is_neutral(row) {
+        true if is_throughput(row) => Verdict::Better,
         true => Verdict::More,
         false => Verdict::Worse,
     }

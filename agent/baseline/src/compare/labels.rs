@@ -2,6 +2,7 @@
 
 use crate::compare::result::{Comparison, Quantity, Row, Side, Subject, Verdict};
 use crate::list::{began, labels};
+use crate::workload;
 use nfscope_stats::Interval;
 use nfscope_text::units;
 use nfscope_text::units::{many, percent, rate, seconds};
@@ -26,6 +27,10 @@ pub(super) fn subject(of: &Subject) -> String {
         Subject::Errors { version, op } => format!("Failures of {}", operation(version, op)),
         Subject::Dropped { reason } => format!("Calls without an answer: {reason}"),
         Subject::Replays => "Calls sent again, answered from the reply cache".to_owned(),
+        Subject::Workload { job, operation } => {
+            format!("Workload: {}", workload::label(job, operation))
+        }
+        Subject::WorkloadErrors { job } => format!("Failures of the workload: {job}"),
     }
 }
 
@@ -55,21 +60,34 @@ pub(super) fn value(q: &Quantity, v: f64) -> String {
     }
 }
 
-/// A ratio as a change in percent, with its 95 % confidence interval: `-92 %` and `-93 .. -91`.
+/// A ratio as a change in percent, with its 95 % confidence interval: `-12 %` and `-13 .. -11`; a large one as a factor: `9.2 times`, `1/12`.
 pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)> {
     let r = ratio.filter(|r| r.value.is_finite())?;
     let finite = r.low.is_finite() && r.high.is_finite();
-    // Of large rises a percentage is hard to read.
+    // Of large changes a percentage is hard to read: -97 and -98 % differ by half.
     if r.value >= LARGE && r.low >= LARGE {
         let interval = finite.then(|| format!("{} .. {}", times(r.low), times(r.high)));
         return Some((format!("{} times", times(r.value)), interval));
     }
-    let interval = finite.then(|| format!("{} .. {}", signed(r.low), signed(r.high)));
+    if r.value > 0.0 && r.value <= 1.0 / LARGE && r.high <= 1.0 / LARGE {
+        let part = |ratio: f64| format!("1/{}", times(1.0 / ratio));
+        let interval =
+            (finite && r.low > 0.0).then(|| format!("{} .. {}", part(r.low), part(r.high)));
+        return Some((part(r.value), interval));
+    }
+    // So wide an interval tells no more with its digits.
+    let high = |ratio: f64| match ratio > WIDE {
+        true => "over +900".to_owned(),
+        false => signed(ratio),
+    };
+    let interval = finite.then(|| format!("{} .. {}", signed(r.low), high(r.high)));
     Some((format!("{} %", signed(r.value)), interval))
 }
 
-/// From this ratio on a rise is told as a factor.
+/// From this ratio on a rise is told as a factor, and a fall from its inverse on.
 const LARGE: f64 = 3.0;
+/// An interval of a change that reaches further ends there.
+const WIDE: f64 = 10.0;
 
 fn times(ratio: f64) -> String {
     match ratio {
@@ -180,13 +198,16 @@ mod tests {
     fn a_ratio_is_told_as_a_change() {
         let of = |value, low, high| change(Some(Interval { value, low, high }));
         let both = |a: &str, b: &str| Some((a.to_owned(), Some(b.to_owned())));
-        assert_eq!(of(0.08, 0.07, 0.09), both("-92 %", "-93 .. -91"));
+        assert_eq!(of(0.08, 0.07, 0.09), both("1/12", "1/14 .. 1/11"));
+        assert_eq!(of(0.88, 0.87, 0.89), both("-12 %", "-13 .. -11"));
+        assert_eq!(of(0.3, 0.29, 0.4), both("-70 %", "-71 .. -60"));
         assert_eq!(of(1.0, 0.971, 1.0999), both("0.0 %", "-2.9 .. +10"));
         assert_eq!(
             of(31.0, 30.0, f64::INFINITY),
             Some(("31 times".into(), None))
         );
         assert_eq!(of(9.2, 9.0, 9.5), both("9.2 times", "9.0 .. 9.5"));
+        assert_eq!(of(1.05, 1e-4, 12431.4), both("+5.0 %", "-100 .. over +900"));
         assert_eq!(of(3.1, 2.9, 3.3), both("+210 %", "+190 .. +230"));
         assert_eq!(of(f64::NAN, 1.0, 1.0), None);
         assert_eq!(change(None), None);

@@ -37,8 +37,12 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
             earlier.join(", ")
         ),
     };
+    let any = match compared {
+        1 => "the verdict".to_owned(),
+        n => format!("at least one of the {n} verdicts"),
+    };
     let mut all = vec![format!(
-        "A verdict reports a change by more than {}. {order}The probability that at least one of the {compared} verdicts reports a \
+        "A verdict reports a change by more than {}. {order}The probability that {any} reports a \
          change where there is none is at most 5 % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
          comparisons. FINDS is the smallest change that four of five such comparisons would have found.{from}",
         percent(options.min_effect)

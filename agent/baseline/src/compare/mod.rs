@@ -28,4 +28,5 @@ mod times;
 pub use comparison::{FAMILIES, compare, compare_sides};
 pub use errors::share_of_all;
 pub use options::{Match, Options};
+pub use plot_data::mark_changes;
 pub use sides::Sides;

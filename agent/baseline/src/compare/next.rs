@@ -1,17 +1,38 @@
 //! What to record next: longer recordings, or more of them.
 
 use crate::compare::labels;
-use crate::compare::result::{Components, Quantity, Row, Subject};
+use crate::compare::options::Options;
+use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
+use crate::compare::sides::Sides;
+use crate::series::SeriesSet;
 use nfscope_text::units::percent;
 
 /// Most rows that are spoken of.
 const MOST: usize = 2;
 
-/// Advice from both components of variance, for the primary quantity or the p99 and mean of the first operation.
-pub(super) fn advice(rows: &[Row]) -> Vec<String> {
+/// Recordings that are nearly as long as a day have its wave.
+const DAY: f64 = 0.75 * 86_400.0;
+
+/// What else to try: whole days in pairs of hours, and what both components of variance say for the primary quantity or the p99 and
+/// mean of the first operation.
+pub(super) fn advice(sides: &Sides, rows: &[Row], options: &Options) -> Vec<String> {
+    let mut all = Vec::new();
+    let days = |side: &[SeriesSet]| side.iter().any(|c| c.seconds() >= DAY);
+    let few = rows.iter().any(|r| r.verdict == Verdict::Few);
+    if few && options.matching.is_none() && days(sides.before) && days(sides.after) {
+        all.push(
+            "A wave of the day leaves few independent stretches. Compare each hour with the same hour of the other day: --match hour."
+                .to_owned(),
+        );
+    }
+    all.extend(components(rows));
+    all
+}
+
+fn components(rows: &[Row]) -> Vec<String> {
     let matters = |r: &&Row| {
         r.primary
-            || matches!(r.subject, Subject::Op { .. })
+            || matches!(r.subject, Subject::Op { .. } | Subject::Workload { .. })
                 && matches!(
                     r.quantity,
                     Quantity::Quantile { percent: 99 } | Quantity::Mean

@@ -1,9 +1,11 @@
 //! The data of each plot.
 
+use crate::changes;
 use crate::compare::labels;
 use crate::compare::quantities::{durations, durations_of, phases};
 use crate::compare::result::{Bars, Curve, Subject, TimeSeries};
 use crate::series::SeriesSet;
+use crate::workload;
 use nfscope_model::{Histogram, family as f};
 
 /// Most plots of a kind; readers skip more.
@@ -21,7 +23,8 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
             continue;
         };
         let marks = [0, 1].map(|side| {
-            let s = sides[side].as_ref()?;
+            let few = [before, after][side].metadata.has_few_edges();
+            let s = sides[side].as_ref().filter(|_| !few)?;
             let of = |q| Some(nfscope_stats::quantile(&s.buckets, s.scheme, q)?.value);
             Some([of(0.5)?, of(0.99)?])
         });
@@ -43,19 +46,17 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
 /// Phases of the operations with the most time.
 pub(super) fn bars(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]) -> Vec<Bars> {
     let of = |c, version: &str, op: &str| phases(c, version, op).unwrap_or_default();
-    ops(subjects)
-        .take(MOST)
-        .filter_map(|s| {
-            let Subject::Op { version, op } = s else {
-                return None;
-            };
-            Some(Bars {
-                title: labels::subject(s),
-                before: of(before, version, op),
-                after: of(after, version, op),
-            })
+    let phased = subjects.iter().filter_map(|s| {
+        let Subject::Op { version, op } = s else {
+            return None;
+        };
+        Some(Bars {
+            title: labels::subject(s),
+            before: of(before, version, op),
+            after: of(after, version, op),
         })
-        .collect()
+    });
+    phased.take(MOST).collect()
 }
 
 /// The rate of all operations, and the mean latency of the operations with the most time.
@@ -71,9 +72,11 @@ pub(super) fn time_series(
     };
     let mut time_series = vec![TimeSeries {
         title: "Operations per second".into(),
+        what: "operations per second".into(),
         latency: false,
         before: rate(before),
         after: rate(after),
+        changes: Default::default(),
     }];
     for subject in ops(subjects).take(2) {
         let of = |c: &SeriesSet| {
@@ -82,13 +85,33 @@ pub(super) fn time_series(
         };
         time_series.push(TimeSeries {
             title: format!("{}, mean", labels::subject(subject)),
+            what: match subject {
+                Subject::Op { op, .. } => format!("{op} mean"),
+                Subject::Workload { job, operation } => {
+                    format!("{} mean", workload::label(job, operation))
+                }
+                _ => String::new(),
+            },
             latency: true,
             before: of(before),
             after: of(after),
+            changes: Default::default(),
         });
     }
     time_series.retain(|c| !c.before.is_empty() || !c.after.is_empty());
     time_series
+}
+
+/// Finds when the drawn quantities changed during each recording.
+pub fn mark_changes(all: &mut [TimeSeries], before: &SeriesSet, after: &SeriesSet) {
+    for (side, c) in [before, after].into_iter().enumerate() {
+        let found = changes::changes(c).changes;
+        for drawn in all.iter_mut() {
+            let of = found.iter().filter(|f| f.what == drawn.what);
+            let at = of.map(|f| (f.at_ms - c.metadata.began_ms) as f64 / 1e3);
+            drawn.changes[side] = at.collect();
+        }
+    }
 }
 
 /// One point per window; where windows are missing, one point without a value.
@@ -108,5 +131,6 @@ fn over_time(c: &SeriesSet, y: &[f64], x: &[f64]) -> Vec<(f64, f64)> {
 }
 
 fn ops(subjects: &[Subject]) -> impl Iterator<Item = &Subject> {
-    subjects.iter().filter(|s| matches!(s, Subject::Op { .. }))
+    let timed = |s: &&Subject| matches!(s, Subject::Op { .. } | Subject::Workload { .. });
+    subjects.iter().filter(timed)
 }

@@ -5,6 +5,7 @@ use crate::compare::evidence::{Evidence, amount, known};
 use crate::compare::result::{Quantity, Subject};
 use crate::histogram_series::HistogramSeries;
 use crate::series::SeriesSet;
+use crate::workload;
 use nfscope_model::{family as f, phase};
 use nfscope_stats as stats;
 
@@ -29,15 +30,17 @@ pub(super) fn of(all: &[&SeriesSet], subject: &Subject) -> Vec<InAll> {
         Subject::Op { version, op } => {
             let times = aligned(all, subject);
             rows.push(rate(all, &times));
-            rows.extend(latency(&times));
+            rows.extend(latency(all, &times));
             rows.extend(phases_of(all, &times, version, op));
         }
         Subject::Log { .. } => {
             let times = aligned(all, subject);
             rows.push(rate(all, &times));
-            rows.extend(latency(&times));
+            rows.extend(latency(all, &times));
         }
-        Subject::Requests { .. } | Subject::Queue => rows.extend(latency(&aligned(all, subject))),
+        Subject::Requests { .. } | Subject::Queue => {
+            rows.extend(latency(all, &aligned(all, subject)))
+        }
         Subject::SyncWrites => {
             let writes: Vec<_> = all.iter().map(|c| sync_writes(c)).collect();
             rows.push(ratios(Quantity::Rate, all, |i, c| {
@@ -63,6 +66,17 @@ pub(super) fn of(all: &[&SeriesSet], subject: &Subject) -> Vec<InAll> {
         })),
         Subject::Replays => {
             rows.push(ratios(Quantity::Share, all, |_, c| errors::replays(c)));
+        }
+        Subject::Workload { job, operation } => {
+            rows.push(ratios(Quantity::Rate, all, |_, c| {
+                workload::rate(c, job, operation)
+            }));
+            rows.extend(latency(all, &aligned(all, subject)));
+        }
+        Subject::WorkloadErrors { job } => {
+            rows.push(ratios(Quantity::Share, all, |_, c| {
+                workload::failed(c, job)
+            }));
         }
     }
     rows
@@ -115,7 +129,7 @@ fn per_window(y: &[f64], x: &[f64]) -> Vec<f64> {
     y.iter().zip(x).map(|(y, x)| y / x).collect()
 }
 
-fn latency(times: &Times) -> Vec<InAll> {
+fn latency(recordings: &[&SeriesSet], times: &Times) -> Vec<InAll> {
     let all = |quantity,
                evidence: &dyn Fn(&HistogramSeries) -> Evidence,
                windows: &dyn Fn(&HistogramSeries) -> Vec<f64>| InAll {
@@ -136,7 +150,7 @@ fn latency(times: &Times) -> Vec<InAll> {
     )];
     for percent in QUANTILES {
         let q = f64::from(percent) / 100.0;
-        rows.push(all(
+        let mut row = all(
             Quantity::Quantile { percent },
             &|s| known(stats::quantile(&s.buckets, s.scheme, q)),
             &|s| {
@@ -144,7 +158,15 @@ fn latency(times: &Times) -> Vec<InAll> {
                 each.map(|w| stats::quantile_of(w, s.scheme, q).unwrap_or(f64::NAN))
                     .collect()
             },
-        ));
+        );
+        // A quantile between few edges is a guess, and guesses of two servers differ by more than chance where nothing changed.
+        for (i, c) in recordings.iter().enumerate() {
+            if c.metadata.has_few_edges() {
+                row.evidence[i] = Evidence::NotMeasured;
+                row.windows[i].clear();
+            }
+        }
+        rows.push(row);
     }
     rows
 }
@@ -265,9 +287,13 @@ pub(super) fn durations_of(c: &SeriesSet, subject: &Subject) -> Option<Histogram
         Subject::Requests { version } => c.histograms(&f::RPC_DURATION, |l| l == [version]),
         Subject::Queue => c.histograms(&f::RPC_QUEUE, |_| true),
         Subject::Log { fs, volume } => c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]),
+        Subject::Workload { job, operation } => {
+            c.histograms(&workload::DURATION, |l| l == [job, operation])
+        }
         Subject::SyncWrites
         | Subject::Errors { .. }
         | Subject::Dropped { .. }
+        | Subject::WorkloadErrors { .. }
         | Subject::Replays => None,
     }
 }

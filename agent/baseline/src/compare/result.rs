@@ -79,6 +79,18 @@ pub enum Subject {
     },
     /// Calls that clients sent again, and that were answered from the cache of replies.
     Replays,
+    /// What a workload measured itself, on the client.
+    Workload {
+        /// Its job.
+        job: String,
+        /// `read`, `write` and so on.
+        operation: String,
+    },
+    /// Operations of a workload that failed.
+    WorkloadErrors {
+        /// Its job.
+        job: String,
+    },
 }
 
 /// The conclusion that the statistics support.
@@ -173,7 +185,7 @@ pub struct Side {
     pub windows: usize,
     /// Seconds of them.
     pub seconds: f64,
-    /// NFS operations in them.
+    /// NFS operations in them; those of the workload where no server was recorded.
     pub operations: f64,
     /// Clients with operations in them, `other` counted once.
     pub clients: usize,
@@ -182,8 +194,8 @@ pub struct Side {
 /// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// load, mix, clients, host, kernel, agent, threads, drift, gaps, lost, errors, order, overlap, same, hours, weekdays,
-    /// replicates, primary.
+    /// empty, load, mix, clients, host, kernel, agent, threads, drift, gaps, lost, errors, order, overlap, same, hours, weekdays,
+    /// replicates, primary, workload.
     pub kind: &'static str,
     /// Description with the figures of both sides.
     pub text: String,
@@ -220,12 +232,16 @@ pub struct Bars {
 pub struct TimeSeries {
     /// What of.
     pub title: String,
+    /// What changes during a recording are found of: `operations per second`, `write mean`.
+    pub what: String,
     /// True for seconds of latency, false for events per second.
     pub latency: bool,
     /// Before.
     pub before: Vec<(f64, f64)>,
     /// After.
     pub after: Vec<(f64, f64)>,
+    /// When it changed during a recording, before and after: seconds since the recording began.
+    pub changes: [Vec<f64>; 2],
 }
 
 /// A comparison.

@@ -4,6 +4,7 @@ use crate::compare::errors;
 use crate::compare::labels;
 use crate::compare::result::Subject;
 use crate::series::SeriesSet;
+use crate::workload;
 use nfscope_model::{Histogram, family as f};
 use nfscope_text::units::percent;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,13 @@ pub(super) fn choose(all: &[&SeriesSet]) -> Subjects {
     let mut shares: Vec<_> = shares.into_iter().collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    let failing = workload::failing(all).into_iter();
+    kept.extend(failing.map(|job| Subject::WorkloadErrors { job }));
+    let parts = workload::parts(all).into_iter();
+    kept.extend(parts.map(|p| Subject::Workload {
+        job: p.job,
+        operation: p.operation,
+    }));
     for ([version, op], share) in shares {
         if share >= MIN_SHARE {
             kept.push(Subject::Op { version, op });

@@ -3,6 +3,7 @@
 use crate::compare::labels;
 use crate::compare::result::{Comparison, Row, Verdict};
 use nfscope_stats::Interval;
+use nfscope_text::console::one_line;
 use nfscope_text::table::widths;
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
@@ -15,12 +16,12 @@ const SIDE: usize = 50;
 /// What `nfscope baseline compare` prints.
 pub fn render(c: &Comparison, colors: bool) -> String {
     let mut out = String::new();
-    wrap(&mut out, WIDTH, "", &plain(&c.headline));
+    wrap(&mut out, WIDTH, "", &one_line(&c.headline));
     if !c.caveats.is_empty() {
         out.push('\n');
     }
     for w in &c.caveats {
-        wrap(&mut out, WIDTH, "caveat: ", &plain(&w.text));
+        wrap(&mut out, WIDTH, "caveat: ", &one_line(&w.text));
     }
     out.push('\n');
     sides(&mut out, c);
@@ -32,7 +33,7 @@ pub fn render(c: &Comparison, colors: bool) -> String {
     }
     if !c.left_out.is_empty() {
         out.push('\n');
-        let ops = plain(&c.left_out.join(", "));
+        let ops = one_line(&c.left_out.join(", "));
         wrap(
             &mut out,
             WIDTH,
@@ -44,11 +45,11 @@ pub fn render(c: &Comparison, colors: bool) -> String {
         out.push('\n');
     }
     for sentence in &c.next {
-        wrap(&mut out, WIDTH, "next: ", &plain(sentence));
+        wrap(&mut out, WIDTH, "next: ", &one_line(sentence));
     }
     if let Some(first) = c.method.first() {
         out.push('\n');
-        wrap(&mut out, WIDTH, "method: ", &plain(first));
+        wrap(&mut out, WIDTH, "method: ", &one_line(first));
     }
     out
 }
@@ -58,7 +59,7 @@ fn sides(out: &mut String, c: &Comparison) {
         .into_iter()
         .chain(labels::sides(c));
     let rows: Vec<_> = rows
-        .map(|row| row.map(|cell| cut(&plain(&cell), SIDE)))
+        .map(|row| row.map(|cell| cut(&one_line(&cell), SIDE)))
         .collect();
     let wide = widths(&rows);
     for [name, before, after] in &rows {
@@ -81,7 +82,7 @@ fn table(out: &mut String, rows: &[Row], colors: bool) {
     let wide = widths(&all);
     print(out, &head, &wide, None);
     for (subject, rows) in labels::by_subject(rows) {
-        line(out, &plain(&subject));
+        line(out, &one_line(&subject));
         for row in rows {
             let code = match row.verdict {
                 Verdict::Better => Some("32"),
@@ -93,7 +94,7 @@ fn table(out: &mut String, rows: &[Row], colors: bool) {
             };
             print(out, &cells(row), &wide, code.filter(|_| colors));
             if let Some(why) = &row.why {
-                wrap(out, WIDTH, "    ", &plain(why));
+                wrap(out, WIDTH, "    ", &one_line(why));
             }
         }
     }
@@ -145,11 +146,6 @@ fn print(out: &mut String, cells: &Cells, wide: &[usize; 8], code: Option<&str>)
 
 fn line(out: &mut String, text: &str) {
     let _ = writeln!(out, "{}", text.trim_end());
-}
-
-/// Replaces control characters: names come from clients and administrators, and must not control the terminal.
-fn plain(text: &str) -> String {
-    text.replace(char::is_control, "?")
 }
 
 /// The beginning of `text`, `…` for the rest.

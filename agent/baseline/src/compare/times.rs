@@ -35,14 +35,16 @@ pub(super) fn is_reversed(sides: &Sides) -> bool {
     first > last
 }
 
+/// True for recordings of one host that have some time in common.
+fn overlap(a: &SeriesSet, b: &SeriesSet) -> bool {
+    let ((from_a, to_a), (from_b, to_b)) = (span(a), span(b));
+    a.metadata.host == b.metadata.host && from_a < to_b && from_b < to_a
+}
+
 /// The first two recordings of one side that are of the same time on the same host, by name.
 pub(super) fn overlapping(side: &[SeriesSet]) -> Option<(&str, &str)> {
-    let both = |a: &SeriesSet, b: &SeriesSet| {
-        let ((from_a, to_a), (from_b, to_b)) = (span(a), span(b));
-        a.metadata.host == b.metadata.host && from_a < to_b && from_b < to_a
-    };
     side.iter().enumerate().find_map(|(i, a)| {
-        let b = side[..i].iter().find(|b| both(a, b))?;
+        let b = side[..i].iter().find(|b| overlap(a, b))?;
         Some((b.metadata.name.as_str(), a.metadata.name.as_str()))
     })
 }
@@ -62,16 +64,15 @@ pub(super) fn find(
     if before.begins.is_empty() || after.begins.is_empty() {
         return;
     }
-    let (b, a) = (span(before), span(after));
     let same_host = before.metadata.host == after.metadata.host;
-    if same_host && b == a && before.same_data(after) {
+    if same_host && span(before) == span(after) && before.same_data(after) {
         say(
             "same",
             "both sides are the same data: a copy says nothing about a change",
         );
         return;
     }
-    if same_host && b.0 < a.1 && a.0 < b.1 {
+    if overlap(before, after) {
         say(
             "overlap",
             "the recordings overlap in time: what both measured is compared with itself",

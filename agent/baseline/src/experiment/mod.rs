@@ -1,9 +1,15 @@
 //! Experiments: factors at two levels, runs in random order, each run a baseline.
 
 mod analysis;
+mod caveats;
+pub mod html;
+mod pilot;
 mod plan;
+mod result;
 mod text;
 
-pub use analysis::{Analysed, HalfNormal, Response, RunData, Size, analyse};
+pub use analysis::analyse;
+pub use pilot::{Pilot, pilot};
 pub use plan::{Factor, Fraction, Plan, label_of, parse_factor, parse_generator};
+pub use result::{Analysed, HalfNormal, Measured, Response, RunData, RunResult, Size};
 pub use text::{analysis, next, plan};

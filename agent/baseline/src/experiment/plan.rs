@@ -87,6 +87,11 @@ pub fn label_of(plan: &Plan, run: usize) -> BTreeMap<String, String> {
 }
 
 impl Plan {
+    /// The name of the baseline of a run, the first of which is 1.
+    pub fn run_name(&self, run: usize) -> String {
+        format!("{}-{run}", self.name)
+    }
+
     /// The design of the plan.
     ///
     /// # Errors

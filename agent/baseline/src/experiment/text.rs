@@ -1,18 +1,19 @@
 //! Plans and analyses for the terminal.
 
-use crate::experiment::analysis::{Analysed, HalfNormal, Response};
 use crate::experiment::plan::{Plan, label_of};
+use crate::experiment::result::{Analysed, HalfNormal, Response};
 use nfscope_stats::experiment::{DesignError, Run, Word};
-use nfscope_text::console::plain;
+use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
-use nfscope_text::units::percent;
+use nfscope_text::units::{length, percent};
 use std::fmt::Write;
+use std::time::Duration;
 
 /// What `nfscope experiment plan` prints.
 ///
 /// # Errors
 /// When there is no such design.
-pub fn plan(plan: &Plan) -> Result<String, DesignError> {
+pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
     let (design, runs) = (plan.design()?, plan.runs()?);
     let mut out = String::new();
     for (i, f) in plan.factors.iter().enumerate() {
@@ -30,6 +31,13 @@ pub fn plan(plan: &Plan) -> Result<String, DesignError> {
         design.combinations.len(),
         plan.replicates,
         plan.seed
+    );
+    let all = each.saturating_mul(runs.len() as u32);
+    let _ = writeln!(
+        out,
+        "{} of recording, {} each; what sets levels and warms up comes on top",
+        length(all),
+        length(each)
     );
     match design.resolution() {
         None => out += "Full design: no effect is an alias of another.\n",
@@ -102,7 +110,7 @@ pub fn analysis(a: &Analysed) -> String {
         out += &half_normal(h);
     }
     for caveat in &a.caveats {
-        let _ = writeln!(out, "caveat: {caveat}");
+        let _ = writeln!(out, "caveat: {}", one_line(caveat));
     }
     out += "\n* there is evidence of it: p at most 0.05 after Holm's correction, or beyond Lenth's margin without replicates\n";
     plain(&out)

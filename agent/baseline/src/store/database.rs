@@ -42,19 +42,29 @@ impl Store {
     /// # Errors
     /// When it does not exist, or the file is no store.
     pub fn open(path: &Path) -> Result<Store, Error> {
-        match fs::metadata(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(Error::Missing(path.to_owned()));
-            }
-            Err(e) => return Err(Error::io("read", path, &e)),
-            Ok(_) => {}
-        }
+        exists(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-        match Store::open_as(path, path, flags, Journal::Keep) {
+        Store::open_as(path, path, flags, Journal::Keep).or_else(|e| Store::without_log(path, e))
+    }
+
+    /// Opens an existing store for reading alone: whatever its schema, the file stays as it is.
+    ///
+    /// # Errors
+    /// When it does not exist, or the file is no store.
+    pub fn read(path: &Path) -> Result<Store, Error> {
+        exists(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        Store::open_as(path, path, flags, Journal::ReadOnly)
+            .or_else(|e| Store::without_log(path, e))
+    }
+
+    /// For who cannot open a store because of its write-ahead log.
+    fn without_log(path: &Path, error: Error) -> Result<Store, Error> {
+        match error {
             // A user who may not write to the directory cannot create the index of the write-ahead log. Without such a
             // log the index is not needed.
             // Neither can anybody on a full disk.
-            Err(e @ (Error::Denied { .. } | Error::Full(_) | Error::Io { .. }))
+            e @ (Error::Denied { .. } | Error::Full(_) | Error::Io { .. })
                 if fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0 =>
             {
                 let no_room = !matches!(e, Error::Denied { .. }) && is_full(path);
@@ -62,7 +72,7 @@ impl Store {
                 let store = Store::open_as(&immutable(path), path, flags, Journal::ReadOnly)?;
                 Ok(Store { no_room, ..store })
             }
-            other => other,
+            other => Err(other),
         }
     }
 
@@ -211,6 +221,14 @@ impl Store {
         // With the room that there is now. If it is not enough the next who writes does this.
         let _ = self.db.execute_batch("PRAGMA journal_mode = WAL");
         Ok(())
+    }
+}
+
+fn exists(path: &Path) -> Result<(), Error> {
+    match fs::metadata(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
+        Err(e) => Err(Error::io("read", path, &e)),
+        Ok(_) => Ok(()),
     }
 }
 

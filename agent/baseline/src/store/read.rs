@@ -70,6 +70,16 @@ impl Store {
         }
     }
 
+    /// When the last window of a baseline ended, in milliseconds since 1970; `None` where there is no window.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn ended_ms(&self, of: &Entry) -> Result<Option<i64>, Error> {
+        let sql = "SELECT max(began_ms + length_ns / 1000000) FROM \"window\" WHERE baseline = ?1";
+        let end = self.db.query_row(sql, [of.id], |row| row.get(0));
+        end.map_err(self.wrong())
+    }
+
     /// Windows of a baseline in order of time, with the samples of the series that `keep` selects.
     pub fn windows<K: Fn(u32) -> bool>(&self, of: &Entry, keep: K) -> Windows<'_, K> {
         Windows {

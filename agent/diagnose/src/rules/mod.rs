@@ -10,13 +10,17 @@ mod known_wait;
 mod lock_contention;
 mod memory_reclaim;
 mod retry_later;
+mod slot_starvation;
 mod slow_disk;
 mod slow_intent_log;
+mod slow_mount;
 mod slow_reply;
 mod slow_upcall;
 mod small_sync_writes;
+mod state_recovery_storm;
 pub mod stuck_requests;
 mod thread_starvation;
+mod unsafe_writes;
 mod write_throttle;
 
 use context::{Context, RuleResult};
@@ -27,6 +31,9 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     let rule = match kind {
         Kind::StuckRequests => stuck_requests::rule,
         Kind::RetryLater => retry_later::rule,
+        Kind::UnsafeWrites => unsafe_writes::rule,
+        Kind::SlotStarvation => slot_starvation::rule,
+        Kind::StateRecoveryStorm => state_recovery_storm::rule,
         Kind::ThreadStarvation => thread_starvation::rule,
         Kind::SlowIntentLog => slow_intent_log::rule,
         Kind::SlowDisk => slow_disk::rule,
@@ -39,6 +46,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
         Kind::SlowReply => slow_reply::rule,
         Kind::ChattyClient => chatty_client::rule,
         Kind::SmallSyncWrites => small_sync_writes::rule,
+        Kind::SlowMount => slow_mount::rule,
     };
     rule(context)
 }
@@ -47,6 +55,8 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
 mod rare_wait_tests;
 #[cfg(test)]
 mod sentence_tests;
+#[cfg(test)]
+mod session_tests;
 #[cfg(test)]
 mod storage_tests;
 #[cfg(test)]

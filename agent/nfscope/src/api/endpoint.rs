@@ -10,25 +10,52 @@ pub fn default_url() -> String {
     format!("http://{DEFAULT_ADDRESS}")
 }
 
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whom {
+    /// An agent.
+    Agent,
+    /// A Prometheus, or what has its API.
+    Prometheus,
+}
+
 /// Not an address that this can read.
 #[derive(Debug, Error, PartialEq)]
-#[error("cannot read `{0}`: give http://HOST:PORT")]
+#[error("cannot read `{0}`: give http://HOST:PORT or https://HOST:PORT")]
 pub struct BadUrl(pub String);
 
-/// The parts of `http://HOST:PORT/PREFIX`.
+/// The parts of `http://HOST:PORT/PREFIX`, or `https`.
 #[derive(Debug, PartialEq)]
 pub struct Target<'a> {
     /// With port.
     pub address: String,
     /// Host, with the port where the URL has one.
     pub host: &'a str,
+    /// With TLS.
+    pub encrypted: bool,
     /// Path of the page that is asked for.
     pub path: String,
 }
 
+impl Target<'_> {
+    /// The host without its port and without the brackets of an address.
+    pub fn name(&self) -> &str {
+        let end = match self.host.rfind(':') {
+            Some(colon) if Some(colon) > self.host.rfind(']') => colon,
+            _ => self.host.len(),
+        };
+        let name = &self.host[..end];
+        let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+        bare.unwrap_or(name)
+    }
+}
+
 /// Takes a URL apart; `page` is added to its path. `None` where it is no URL of an agent.
 pub fn parse<'a>(url: &'a str, page: &str) -> Option<Target<'a>> {
-    let rest = url.strip_prefix("http://")?;
+    let (encrypted, rest) = match url.strip_prefix("https://") {
+        Some(rest) => (true, rest),
+        None => (false, url.strip_prefix("http://")?),
+    };
     let (host, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     let prefix = prefix.trim_end_matches('/');
     let odd = |c: char| c.is_whitespace() || c.is_control();
@@ -41,9 +68,10 @@ pub fn parse<'a>(url: &'a str, page: &str) -> Option<Target<'a>> {
         address: if has_port {
             host.to_owned()
         } else {
-            format!("{host}:80")
+            format!("{host}:{}", if encrypted { 443 } else { 80 })
         },
         host,
+        encrypted,
         path: if prefix.is_empty() {
             page.to_owned()
         } else {
@@ -86,7 +114,7 @@ mod tests {
         for bad in [
             "",
             "a:1",
-            "https://a",
+            "ftp://a",
             "http://",
             "http://a b/",
             "http://a/b c",
@@ -94,7 +122,13 @@ mod tests {
         ] {
             assert_eq!(t(bad), None, "{bad}");
         }
-        let e = port("https://a").unwrap_err().to_string();
-        assert_eq!(e, "cannot read `https://a`: give http://HOST:PORT");
+        assert_eq!(t("https://a/"), own("a:443", "/snapshot"));
+        assert!(parse("https://a:1", "").is_some_and(|t| t.encrypted));
+        assert!(parse("http://a:1", "").is_some_and(|t| !t.encrypted));
+        let e = port("ftp://a").unwrap_err().to_string();
+        assert_eq!(
+            e,
+            "cannot read `ftp://a`: give http://HOST:PORT or https://HOST:PORT"
+        );
     }
 }

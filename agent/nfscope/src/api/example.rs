@@ -1,5 +1,6 @@
 //! An operation and a source as literals, for the tests of this module.
 
+use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension};
 use nfscope_model::{OpPhases, ProbeState, ProbeStatus, SlowBatch, SlowFilter, SlowOp, Snapshot};
 use nfscope_source::Source;
 use std::time::{Duration, SystemTime};
@@ -37,6 +38,10 @@ pub(crate) struct Script {
     pub(crate) probes: Vec<ProbeStatus>,
     /// Why it will not watch for all operations.
     pub(crate) refuses: Option<&'static str>,
+    pub(crate) broken_down: Vec<Option<BreakdownWant>>,
+    pub(crate) breakdown: BreakdownBatch,
+    /// What it will not tell operations apart by.
+    pub(crate) breaks_down_no: Option<Dimension>,
 }
 
 impl Source for Script {
@@ -60,6 +65,18 @@ impl Source for Script {
 
     fn take_slow(&mut self) -> SlowBatch {
         std::mem::take(&mut self.batch)
+    }
+
+    fn watch_breakdown(&mut self, want: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {
+        if let (Some(no), Some(want)) = (self.breaks_down_no, want) {
+            anyhow::ensure!(!want.by.contains(&no), "no {} here", no.name());
+        }
+        self.broken_down.push(want.cloned());
+        Ok(self.take_breakdown())
+    }
+
+    fn take_breakdown(&mut self) -> BreakdownBatch {
+        std::mem::take(&mut self.breakdown)
     }
 }
 

@@ -1,13 +1,13 @@
 //! The command line of `nfscope baseline`.
 
-use super::values::{FailOn, MatchUnit, Names, names};
+use super::values::{FailOn, MatchUnit, Names, interval, names};
 use clap::{Args, Subcommand};
 use nfscope_baseline::slice::{self, Slice};
 use nfscope_baseline::target_metric::{self, Metric};
 use nfscope_baseline::{name, store};
-use nfscope_text::parse;
+use nfscope_text::{parse, timestamp};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 const EXAMPLES: &str = "\
@@ -49,6 +49,32 @@ takes four times the time. The recorder shows how long that is, and whether
 a third more, and ends after two looks in a row. Windows that resemble each
 other count as fewer: it needs 20 independent stretches of time.";
 
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  nfscope baseline import /tmp/before.nfscope --name old
+  nfscope baseline import --prometheus http://prometheus:9090 --name june \\
+      --instance nfs1:9943 --from 2026-06-01T00:00:00Z --to 2026-06-08T00:00:00Z
+
+A history has less than a recording. A window is what was counted between two
+samples. Windows in which the agent restarted are left out, and windows are
+missing where there are no samples. A series' first sample counts for nothing.
+Native histograms keep their buckets. Classic ones have edges at 1, 10 and 100 ms
+and 1 s only; the values between two edges are spread evenly over the logarithm,
+and a comparison says so. Families without buckets are left out. It is refused
+where fewer than 10 windows are left, or where operations are missing.";
+
+const OPEN_EXAMPLES: &str = "\
+Examples:
+  nfscope baseline open before
+  nfscope baseline open before after          side by side, with equal scales
+  nfscope baseline open friday --store ~/nfs.db --port 9944
+  ssh -L 9944:127.0.0.1:9944 nfs1             to see it on your own machine
+
+It prints the address of a page that this host alone can open, and serves it
+until Ctrl-C. It needs no privileges beyond reading the store, and measures
+nothing. Two baselines are shown one beside the other from their beginnings on.
+The page of a running agent opens the baselines of its own store, too.";
+
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   nfscope baseline compare before after
@@ -70,9 +96,11 @@ Where it knows neither, a caveat says so.
 
 The comparison covers operations with 2 % or more of all operations' time,
 failures, calls without an answer, requests, their wait for a thread, waits for
-each log, and synchronous writes.
+each log, synchronous writes, and what a workload measured (`workload run
+--record`).
 Verdicts:
   better, worse   shorter, longer than before; a smaller, larger share failed
+                  of a workload's rate a higher one is better
   more, less      a change that is neither good nor bad in itself
   no evidence     the change may be chance; FINDS is the smallest change that
                   four of five such comparisons would have found
@@ -99,8 +127,8 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             metadata recordings windows seconds operations clients; metadata
             has name began_ms host kernel agent interval_seconds labels
   rows      of (op, errors, dropped, replays, requests, queue, log,
-            sync_writes) with version, op, reason, fs or volume; what (rate,
-            mean, quantile, phase, share) with percent or phase; before, after
+            sync_writes, workload, workload_errors) with version, op, reason,
+            fs, volume, job or operation; what (rate, mean, quantile, phase, share) with percent or phase; before, after
             and ratio {value low high}; p (corrected); verdict (better, worse,
             more, less, no_evidence, small, few, not_comparable, not_tested);
             why, where there is no verdict; primary; finds (0.1 for 10 %); stretches
@@ -182,6 +210,8 @@ pub enum BaselineCommand {
     Show(ShowArgs),
     /// Compare two baselines with statistical significance tests
     Compare(CompareArgs),
+    /// Open one baseline, or two side by side, in the page of the agent
+    Open(OpenArgs),
     /// Find when the server changed during a baseline: what, and by how much
     Changes(ShowArgs),
     /// Check every page and every window of the store, or of some baselines
@@ -231,6 +261,9 @@ pub struct RecordArgs {
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: super::access::AccessArgs,
     /// Where to
     #[command(flatten)]
     pub store: StoreArgs,
@@ -255,6 +288,21 @@ pub struct ShowArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Where from
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `nfscope baseline open`
+#[derive(Debug, Args)]
+#[command(after_help = OPEN_EXAMPLES)]
+pub struct OpenArgs {
+    /// Name of the baseline; of two, to see them side by side
+    #[arg(required = true, num_args = 1..=2, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Port of 127.0.0.1 to serve on; 0 for a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
     /// Where from
     #[command(flatten)]
     pub store: StoreArgs,
@@ -366,13 +414,32 @@ pub struct ExportArgs {
 
 /// `nfscope baseline import`
 #[derive(Debug, Args)]
-#[command(after_help = EXPORT_EXAMPLES)]
+#[command(after_help = IMPORT_EXAMPLES)]
 pub struct ImportArgs {
     /// File to read
-    pub file: PathBuf,
+    #[arg(required_unless_present = "prometheus")]
+    pub file: Option<PathBuf>,
+    /// Read the history that a Prometheus has of a server, instead of a file
+    #[arg(long, value_name = "URL", conflicts_with = "file", requires_all = ["from", "to", "name"])]
+    pub prometheus: Option<String>,
+    /// When the history begins: 2026-11-21T09:47:00Z
+    #[arg(long, value_name = "TIME", requires = "prometheus", value_parser = moment)]
+    pub from: Option<SystemTime>,
+    /// When it ends
+    #[arg(long, value_name = "TIME", requires = "prometheus", value_parser = moment)]
+    pub to: Option<SystemTime>,
+    /// Which server, by its label instance; needed where the Prometheus knows several
+    #[arg(long, value_name = "NAME", requires = "prometheus")]
+    pub instance: Option<String>,
+    /// Length of a window: the samples of the history at this distance [default: a 720th of the time, at least 10 s]
+    #[arg(long, value_name = "TIME", requires = "prometheus", value_parser = interval)]
+    pub step: Option<Duration>,
     /// Name of the imported baseline [default: its name in the file]
     #[arg(long = "name", alias = "as", value_name = "NAME", value_parser = name::check)]
     pub name: Option<String>,
+    /// Access to the Prometheus
+    #[command(flatten)]
+    pub access: super::access::AccessArgs,
     /// Where to
     #[command(flatten)]
     pub store: StoreArgs,
@@ -381,6 +448,11 @@ pub struct ImportArgs {
 const MIN_DURATION: Duration = Duration::from_millis(1);
 const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 const MIN_PERCENT: f64 = 0.001;
+
+/// A moment in UTC.
+fn moment(text: &str) -> Result<SystemTime, String> {
+    timestamp::parse(text).ok_or_else(|| "give a moment in UTC as 2026-11-21T09:47:00Z".to_owned())
+}
 
 /// How long a recording may be.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {

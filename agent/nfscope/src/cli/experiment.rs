@@ -1,5 +1,6 @@
 //! The command line of `nfscope experiment`.
 
+use super::access::AccessArgs;
 use super::baseline::{self, StoreArgs};
 use clap::{Args, Subcommand};
 use nfscope_baseline::experiment::{self, Factor};
@@ -14,7 +15,7 @@ Examples:
       --factor sync=standard,always --replicates 3
   nfscope experiment next slog          what to set for the next run
   sudo nfscope experiment record slog   records it, once that is set
-  nfscope experiment analyse slog --metric write:p99
+  nfscope experiment analyse slog --metric write:p99 --html slog.html
   sudo nfscope experiment run slog.toml     all runs, without anybody
 
 An experiment changes several things at once, in all combinations or a fraction
@@ -74,6 +75,20 @@ pub struct PlanArgs {
     /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// How long each run will be recorded, to print how long all take
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = baseline::duration)]
+    pub duration: Duration,
+    /// Baselines of runs with equal levels, to print the smallest effect that the experiment will find
+    #[arg(
+        long,
+        value_name = "NAME[,NAME...]",
+        requires = "metric",
+        value_delimiter = ','
+    )]
+    pub pilot: Vec<String>,
+    /// With --pilot: the response, OP, or OP:p50, p90, p99, mean, rate
+    #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse, requires = "pilot")]
+    pub metric: Option<Metric>,
     /// Where the baselines are
     #[command(flatten)]
     pub store: StoreArgs,
@@ -105,6 +120,9 @@ pub struct RecordRunArgs {
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Where the baselines are
     #[command(flatten)]
     pub store: StoreArgs,
@@ -150,6 +168,9 @@ pub struct RunArgs {
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Where the baselines are
     #[command(flatten)]
     pub store: StoreArgs,
@@ -161,15 +182,18 @@ pub struct AnalyseArgs {
     /// Name of the experiment
     #[arg(value_parser = name::check)]
     pub name: String,
-    /// The response: OP, or OP:p50, p90, p99, mean, rate
-    #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
-    pub metric: Metric,
+    /// The response: OP, or OP:p50, p90, p99, mean, rate. May be given more than once, and one correction is for all
+    #[arg(long = "metric", required = true, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
+    pub metrics: Vec<Metric>,
     /// Effects that add up, and not factors
     #[arg(long)]
     pub linear: bool,
-    /// Print JSON
+    /// Print JSON: an object, or an array of several responses
     #[arg(long)]
     pub json: bool,
+    /// Also write a page with drawings, a self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Where the baselines are
     #[command(flatten)]
     pub store: StoreArgs,

@@ -1,23 +1,33 @@
 //! The command line.
 
+pub mod access;
+pub mod asks;
 mod baseline;
+mod examples;
 pub mod experiment;
 #[cfg(test)]
 mod tests;
 mod values;
+pub mod versions;
 mod what_if;
 pub mod workload;
 
+pub use access::AccessArgs;
 pub use baseline::{
     BaselineArgs, BaselineCommand, CapacityArgs, CheckStoreArgs, CompareArgs, ExportArgs,
-    ImportArgs, ListArgs, RecordArgs, RmArgs, ShowArgs, StoreArgs,
+    ImportArgs, ListArgs, OpenArgs, RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
-pub use values::{FailOn, MatchUnit, Names, Probes};
+pub use values::{FailOn, MatchUnit, Names, Probes, history};
 pub use what_if::WhatIfArgs;
 
-use crate::api::slow_filter;
+use crate::api::{breakdown_query, slow_filter, stuck_query};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use examples::{
+    AGENT_EXAMPLES, CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
+    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
+};
+use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
 use nfscope_text::parse;
 use nfscope_text::suggest::near;
@@ -42,196 +52,6 @@ pub const UNREACHED: u8 = 3;
 /// Exit code of `compare --fail-on worse` where something is worse.
 pub const WORSE: u8 = 4;
 
-// Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
-const EXAMPLES: &str = "\
-Examples:
-  sudo nfscope check       what can be measured on this host, and what is missing
-  sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
-  nfscope top              live table: rates, latency, phases
-  nfscope slow             operations slower than 10 ms, as they happen
-  nfscope diagnose         the causes of request latency, with evidence
-  nfscope baseline list    recorded baselines; also record, show, compare
-  nfscope capacity friday  what saturates first, by the baseline `friday`
-  nfscope what-if          what a change would be worth: threads, log, disks
-  nfscope workload list    reproducible loads for an NFS client
-  nfscope metrics          every metric with its labels and meaning";
-
-const AGENT_EXAMPLES: &str = "\
-Examples:
-  sudo nfscope agent
-  sudo nfscope agent --web.listen-address 0.0.0.0:9943
-  sudo nfscope agent --config nfscope.toml --no-late-attach
-
-Every setting can be given in three places. A flag overrides the environment,
-and the environment overrides the file:
-  --max-clients 500
-  NFSCOPE_LIMITS_CLIENTS=500
-  [limits]
-  clients = 500           in /etc/nfscope/nfscope.toml
-deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
-names another file. An empty variable counts as not set. A flag without a value,
-such as --probe-stats, cannot undo what the environment or the file sets.
-
-Served, packed by gzip where the client takes that:
-  /metrics     for Prometheus: text, OpenMetrics, native histograms; collect[]=op
-               and exclude[]=clients choose parts of it: op, rpc, threads, log,
-               zfs, block, clients, exports, cpu, findings, coverage, agent
-  /-/healthy   200 while the agent runs
-  /-/ready     200 once the probes are attached
-  /healthz     200 while NFS operations are being timed, else 503 and the reason;
-               the text is ok, or degraded while requests are stuck in the server
-  /probes      state and reason of every probe program, as JSON
-  /snapshot    every value, as JSON
-  /findings    active and past findings, and what changes would be worth (worth,
-               or worth_unknown with the reason; worth_at), as JSON
-  /slow        slow operations as they happen, one JSON object per line, until
-               the client disconnects; at most 8 clients, 6 of one address
-  /            a landing page for people
-
-/slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
-(per second):
-  curl -N 'http://127.0.0.1:9943/slow?min_latency=50ms&op=write,commit'
-A line {\"left_out\":N} says that N more operations happened since the last such
-line. A line with N = 0 only keeps the connection alive.
-
-SIGHUP reads the settings, the web configuration and its certificates again. The
-agent applies what it can while it runs: [limits] clients and exports, [log], and
-the whole web configuration. It prints what only a restart applies.
-The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
-
-const CHECK_EXAMPLES: &str = "\
-Exit code:
-  0   NFS operations can be timed, and all probes attach as designed
-  3   NFS operations can be timed, but some probes are absent or use a fallback
-  1   NFS operations cannot be timed
-
-Examples:
-  sudo nfscope check
-  sudo nfscope check --json
-  nfscope check --show-script nfs        the D script for operations, for illumos
-  nfscope check --report nfscope.json    on illumos: a file to send to the developers";
-
-const TOP_EXAMPLES: &str = "\
-Examples:
-  nfscope top                            the agent on this host; without an
-                                         agent, own probes (needs root)
-  nfscope top --url http://nfs1:9943     an agent on another host
-  nfscope top --once --interval 10s      one plain table over ten seconds
-  nfscope top --json | jq '.ops[0]'      the operation with the most time
-
-The key ? explains keys, columns and phases. Into a pipe or a file, and where
-TERM is dumb, nfscope top prints plain tables one after another.
-SHARE is the part of all operations' time that this operation took. MAX is the
-upper edge of the highest bucket with a value: at most 19 % too high.
-NO_COLOR turns colours off: letters then show the phases.
-
-A JSON object is one line. Times are in seconds, rates per second, and unknown
-values are null. Each list is sorted by time, largest first.
-  window_seconds, host, coverage {version: ratio}, timed
-  ops      version op rate p50 p99 max errors_per_s share seconds
-           phases {cpu runqueue log disk throttle upcall recall
-           reclaim lock}, in seconds, or null
-  pools    pool threads busy limit busy_ratio saturated_ratio rate
-           queue_p50 queue_p99 queue_max
-  rpc      version rate p50 p99 max seconds received_per_s sent_per_s
-           phases {queue receive upcall execute reply} or null
-  logs     fs volume waits_per_s wait_p50 wait_p99 wait_max seconds
-           writes_per_s write_p99 bytes_per_s separate
-  disks    device op rate queue_p99 device_p50 device_p99 device_max seconds
-           bytes_per_s in_flight
-  clients  client rate share seconds mean rtt
-  exports  export rate share seconds mean
-  lost     probe reason rate
-  findings kind share: active findings of the agent
-  not_measured [list]; not_attached: probe programs as in /probes";
-
-const SLOW_EXAMPLES: &str = "\
-Examples:
-  nfscope slow                           operations slower than 10 ms, from the
-                                         agent on this host; without an agent,
-                                         from own probes (needs root)
-  nfscope slow --op write,commit --min-latency 100ms
-  nfscope slow --client 192.0.2.7        only operations of this client
-  nfscope slow --url http://nfs1:9943 --count 20
-  nfscope slow --json | jq 'select(.phases_seconds.log > 0.01)'
-
-A line:
-  TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK INODE EXPORT
-  SYNC   stability of a WRITE: none (unstable), data, file (file_sync)
-  TOTAL  execution time of the operation on the server; it consists of
-  CPU    time on a CPU
-  RUNQ   runnable, waiting for a CPU
-  LOG    asleep until the journal or intent log was durable
-  DISK   asleep for block I/O outside the log
-  LOCK   any other sleep
-The largest of the five is in colour. `-` means unknown. A narrow terminal shows
-fewer columns; --json always prints all of them.
-
-A JSON object is one line; unknown values are null:
-  time client version op export dataset (ZFS only) inode path (illumos only) bytes stability
-  status duration_seconds
-  phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
-A line {\"left_out\":N} says that N more operations happened since the last such
-line.
-
-nfscope slow stops on Ctrl-C and SIGTERM. NO_COLOR turns colours off.";
-
-const DIAGNOSE_EXAMPLES: &str = "\
-Exit code:
-  0   healthy
-  2   at least one finding
-  1   unknown: no finding, but this host cannot measure everything
-
-Examples:
-  nfscope diagnose                       the agent on this host; without an
-                                         agent, own probes (needs root)
-  nfscope diagnose --duration 10m --url http://nfs1:9943
-  nfscope diagnose --json | jq '.findings[0]'
-
-Findings are sorted by the share of request time in the server (residence) that
-each explains. A cause with 25 % or more is a finding:
-  stuck_requests     requests are in hand for a second or longer, now
-  retry_later        clients are told to try again later (NFS4ERR_DELAY,
-                     NFS3ERR_JUKEBOX), and wait outside the server
-  thread_starvation  requests wait for a thread, whatever the threads wait for
-  slow_intent_log    operations wait for the journal or intent log, most of the
-                     time in waits of 1 ms or more
-  slow_disk          operations wait for block I/O outside the log, and the
-                     waits or the devices are slow
-  write_throttle     writers are held back until written data is stored
-  slow_upcall        nfsd threads wait for rpc.mountd or another daemon
-  delegation_recalls nfsd threads wait for clients to return delegations
-  memory_reclaim     nfsd threads wait for free memory
-  cpu_saturation     nfsd threads wait for a CPU
-  lock_contention    nfsd threads wait for locks or other threads
-  slow_reply         replies wait for the client or the network
-  chatty_client      most requests are metadata queries or tiny READs
-  small_sync_writes  synchronous writes make few bytes durable at a time
-Where something is found, a simulation of the server tells what changes of it
-would be worth: nfscope what-if. The agent evaluates every ten seconds;
-/findings and nfscope_bottleneck_active have the result.
-
-A JSON object: window_seconds, verdict (healthy, findings, unknown), reason,
-requests, residence_seconds,
-  findings   kind severity share summary evidence advice; evidence is a list of
-             text metric value limit (base units; limit null where there is none)
-  worth      gain gain_low gain_high is_rate prediction: a list of changes, where
-             something is found; worth_unknown has the reason where there is none
-  ruled_out  kind share why; share null where this host cannot measure it
-  headroom   resource utilization (0 to 1)
-  warnings   sentences: exports that acknowledge writes before they are durable";
-
-const DETACH_EXAMPLES: &str = "\
-Examples:
-  sudo nfscope detach zfs        detach from module zfs; list its other users
-  sudo nfscope attach zfs        attach again
-  sudo nfscope detach all --url http://127.0.0.1:9944
-
-Attached probes keep their kernel modules loaded. To replace a module while the
-agent runs, detach its probe, unload the module and load the new one. The probe
-then attaches automatically, and its counters restart. While the nfsd probe is
-detached, no operation is timed, and /healthz reports it.";
-
 /// Shows where each NFS operation spends its time on a Linux NFS server.
 #[derive(Debug, Parser)]
 #[command(name = "nfscope", version = VERSION, after_help = EXAMPLES, max_term_width = 120)]
@@ -242,6 +62,13 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// What completes the commands in `shell`.
+    pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "nfscope", &mut script);
+        script
+    }
+
     /// Reads the command line, or ends the program with what is wrong with it.
     pub fn from_command_line() -> Cli {
         Cli::try_parse().unwrap_or_else(|mistake| with_nearest(mistake).exit())
@@ -254,11 +81,16 @@ fn with_nearest(mut mistake: clap::Error) -> clap::Error {
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => return mistake,
     };
-    let first = std::env::args().nth(1).is_some_and(|arg| arg == typed);
-    let cli = Cli::command();
-    let names = cli.get_subcommands().map(clap::Command::get_name);
-    if let (true, None, Some(name)) = (
-        first,
+    let mut within = Cli::command();
+    // As in `baseline recrod`: what stands before it is known.
+    for arg in std::env::args().skip(1).take_while(|arg| *arg != typed) {
+        match within.find_subcommand(&arg) {
+            Some(command) => within = command.clone(),
+            None => return mistake,
+        }
+    }
+    let names = within.get_subcommands().map(clap::Command::get_name);
+    if let (None, Some(name)) = (
         mistake.get(ContextKind::SuggestedSubcommand),
         near(&typed, names),
     ) {
@@ -279,8 +111,12 @@ pub enum Command {
     Top(TopArgs),
     /// Stream slow operations, each with its latency breakdown
     Slow(SlowArgs),
+    /// Show requests that nfsd threads have had in hand for long, and where in the kernel they are
+    Stuck(StuckArgs),
     /// Find the causes of request latency, with evidence and recommended actions
     Diagnose(DiagnoseArgs),
+    /// Show the way of this client's RPCs to a server and back: waiting here, network, server
+    Path(PathArgs),
     /// Record baselines of a server and compare them
     Baseline(BaselineArgs),
     /// Estimate from a baseline what saturates first, and at which load
@@ -289,14 +125,20 @@ pub enum Command {
     Experiment(experiment::ExperimentArgs),
     /// Predict what a change would do: threads, log, disks, CPUs, clients
     WhatIf(WhatIfArgs),
+    /// List the servers that a Prometheus knows, with findings, the fullest first
+    Fleet(FleetArgs),
     /// Detach probes of the running agent, so that their kernel modules can be unloaded
     Detach(DetachArgs),
     /// Re-attach probes detached with `nfscope detach`
     Attach(AttachArgs),
     /// Run reproducible loads on an NFS client, with confidence intervals
     Workload(workload::WorkloadArgs),
+    /// Compare NFS versions on a client: mounts of one export, with loads in random order
+    Versions(versions::VersionsArgs),
     /// Print the reference of all metrics
     Metrics(MetricsArgs),
+    /// Print what completes nfscope's commands in a shell: bash, zsh, fish
+    Completions(CompletionsArgs),
 }
 
 /// `nfscope agent`
@@ -316,6 +158,17 @@ pub struct AgentArgs {
     /// Serve on the sockets that systemd hands over, instead of addresses
     #[arg(long = "web.systemd-socket")]
     pub systemd_socket: bool,
+    /// Serve /slow, /breakdown and /snapshot, which name clients and files, to everybody who can connect; otherwise to this host, and
+    /// to those with a password or certificate
+    #[arg(long = "web.allow-details")]
+    pub allow_details: bool,
+    /// Serve /breakdown by user and by file to those on other hosts who may read /slow; otherwise to this host only
+    #[arg(long = "web.allow-file-names")]
+    pub allow_file_names: bool,
+    /// Name that a request over loopback may have in its Host header, beside localhost, addresses and the names of this host; given
+    /// once or several times
+    #[arg(long = "web.allowed-host", value_name = "NAME")]
+    pub allowed_hosts: Vec<String>,
     /// TOML file with settings [default: /etc/nfscope/nfscope.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -329,6 +182,9 @@ pub struct AgentArgs {
     /// Do not split operations into phases (CPU, run queue, log, disk, lock). This removes the programs at waits
     #[arg(long)]
     pub no_phases: bool,
+    /// Look at this host's own NFS mounts, too: where their RPCs wait, with or without an NFS server here
+    #[arg(long)]
+    pub client: bool,
     /// Number of clients with their own time series, 0 to 10000; all others share `other` [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(MOST_SERIES)))]
     pub max_clients: Option<u16>,
@@ -339,15 +195,29 @@ pub struct AgentArgs {
     /// [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=i64::from(MOST_PAIRS)))]
     pub max_pairs: Option<u32>,
+    /// For how long the page at / can look back, on a disk: 1h to 7d, or 0 for the last quarter of an hour in memory alone
+    /// [default: 1d]
+    #[arg(long, value_name = "TIME", value_parser = history)]
+    pub history: Option<Duration>,
+    /// Directory of the history on a disk [default: the StateDirectory of systemd's unit; without one, memory alone]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub history_directory: Option<PathBuf>,
     /// Lowest level of messages to print [default: info]
     #[arg(long = "log.level", value_name = "LEVEL", value_parser = ["debug", "info", "warn", "error"])]
     pub log_level: Option<String>,
     /// Form of messages: lines of text, or one JSON object per line [default: text]
     #[arg(long = "log.format", value_name = "FORMAT", value_parser = ["text", "json"])]
     pub log_format: Option<String>,
+    /// Serve a recording as if it happened now, and anew when it ends, instead of measuring: a file of `nfscope baseline export`.
+    /// Needs no privileges
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
     /// For tests: skip one run in N of every probe program, as kernels do that preempt tracing programs
     #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
     pub test_skip_one_in: u32,
+    /// For tests: rows of a break-down's table in the kernel
+    #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
+    pub test_breakdown_rows: u32,
     /// For tests: note waits at every context switch, as on kernels whose scheduler's books cannot be read
     #[arg(long, hide = true)]
     pub test_no_books: bool,
@@ -367,6 +237,12 @@ pub struct CheckArgs {
     /// Print the D script that illumos's dtrace runs, instead of checking this host: nfs, rpc, zil, txg, io, slow
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub show_script: Option<String>,
+    /// Ask the agent at this URL what its probes do, instead of checking this host
+    #[arg(long, value_name = "URL", conflicts_with_all = ["report", "show_script"])]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// `nfscope top`
@@ -376,6 +252,9 @@ pub struct TopArgs {
     /// Agent to read from [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Length of one window: 500ms, 2s, 1m
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = interval)]
     pub interval: Duration,
@@ -388,6 +267,16 @@ pub struct TopArgs {
     /// Print each window as one line of JSON
     #[arg(long)]
     pub json: bool,
+    /// Print plain tables with all columns and whole names, however wide
+    #[arg(long, conflicts_with = "json")]
+    pub wide: bool,
+    /// Tell operations apart by these: client, export, op, version, user, file. The kernel does so only meanwhile
+    #[arg(long, value_name = "DIMENSION", value_delimiter = ',', value_parser = breakdown_query::dimension)]
+    pub by: Vec<Dimension>,
+    /// With --by: only operations with this value: export=/srv/a, op=write; given once or several times. Several of one dimension are
+    /// alternatives
+    #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = breakdown_query::Filter::parse)]
+    pub filters: Vec<breakdown_query::Filter>,
 }
 
 /// `nfscope slow`
@@ -412,9 +301,36 @@ pub struct SlowArgs {
     /// Print JSON, one object per line
     #[arg(long)]
     pub json: bool,
+    /// Print all columns and whole names, however wide
+    #[arg(long, conflicts_with = "json")]
+    pub wide: bool,
     /// Agent to listen to [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+/// `nfscope stuck`
+#[derive(Debug, Args)]
+#[command(after_help = STUCK_EXAMPLES)]
+pub struct StuckArgs {
+    /// Only requests that have been in hand for longer than this: 1s, 500ms, 0
+    #[arg(long, value_name = "TIME", default_value = stuck_query::OVER, value_parser = stuck_query::over)]
+    pub over: Duration,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Print whole names, however wide
+    #[arg(long, conflicts_with = "json")]
+    pub wide: bool,
+    /// Agent to ask [default: http://127.0.0.1:9943]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// `nfscope diagnose`
@@ -430,6 +346,46 @@ pub struct DiagnoseArgs {
     /// Agent to watch [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+/// `nfscope path`
+#[derive(Debug, Args)]
+#[command(after_help = PATH_EXAMPLES)]
+pub struct PathArgs {
+    /// Agent of the server: its host, or its URL
+    pub server: String,
+    /// How long to watch: 10s, 1m
+    #[arg(long = "duration", value_name = "TIME", default_value = "10s", value_parser = interval)]
+    pub length: Duration,
+    /// Another name or address by which mounts have this server, given once or several times
+    #[arg(long, value_name = "NAME")]
+    pub mounted_as: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Agent of this client, which runs with --client [default: http://127.0.0.1:9943]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to both agents
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+/// `nfscope fleet`
+#[derive(Debug, Args)]
+#[command(after_help = FLEET_EXAMPLES)]
+pub struct FleetArgs {
+    /// A Prometheus, or what has its API: Thanos, Mimir, VictoriaMetrics [default: the one in client.toml]
+    pub url: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Access to it
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// `nfscope detach`
@@ -462,4 +418,13 @@ pub struct MetricsArgs {
     /// Print a Markdown page
     #[arg(long)]
     pub markdown: bool,
+}
+
+/// `nfscope completions`
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub struct CompletionsArgs {
+    /// Shell to complete in
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
 }

@@ -62,6 +62,10 @@ fn old_flags_are_aliases_that_help_does_not_show() {
     while let Some(mut command) = all.pop() {
         let help = command.render_long_help().to_string();
         for old in ["--over", "--for ", "--at-most", "--least", "--as "] {
+            // An age is no latency: here it is the one name.
+            if (command.get_name(), old) == ("stuck", "--over") {
+                continue;
+            }
             assert!(!help.contains(old), "{}: {old}", command.get_name());
         }
         all.extend(command.get_subcommands().cloned());

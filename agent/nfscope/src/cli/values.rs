@@ -15,6 +15,17 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_INTERVAL..=MAX_INTERVAL)
 }
 
+/// For how long the history on a disk is kept: not at all, or for an hour to a week.
+pub fn history(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" => Ok(Duration::ZERO),
+        text => parse::duration(
+            text,
+            Duration::from_secs(3600)..=Duration::from_secs(7 * 86_400),
+        ),
+    }
+}
+
 /// A word for probes, and those that it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes(pub Vec<&'static str>);

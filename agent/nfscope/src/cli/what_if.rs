@@ -72,6 +72,9 @@ pub struct WhatIfArgs {
     /// Agent to watch [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL", conflicts_with = "name")]
     pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: super::access::AccessArgs,
     /// Where from
     #[command(flatten)]
     pub store: StoreArgs,

@@ -2,6 +2,7 @@
 
 use crate::workload::{Metric, SizeName, Workload, named};
 use clap::{Args, Subcommand};
+use nfscope_baseline::{name, store};
 use nfscope_text::parse;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,12 @@ Examples:
   nfscope workload run webhosting --dir /mnt/nfs
   nfscope workload run mail --dir /mnt/nfs --until-ci 5% --metric p99
   nfscope workload run streams --dir /mnt/nfs --size large --repeats 10 --json
+  nfscope workload run mail --dir /mnt/nfs --set FILES=5000 --threads 16
+  nfscope workload run iozone --dir /mnt/nfs --set RECORD=4k
+  nfscope workload run database --dir /mnt/nfs --rate 2000 --threads 2
+  nfscope workload run mail --dir /mnt/nfs --record hdd --label disks=hdd \\
+      --url http://nfs1:9943 --store ~/nfs.db
+  nfscope baseline compare hdd ssd --store ~/nfs.db
 
 Run the workload on an NFS client, not on the server. The files are created once
 in DIR/nfscope-workload-NAME, which is removed at the end. The first repeat
@@ -33,11 +40,26 @@ interval is too narrow, and the result contains a warning. --until-ci looks
 after 10 repeats and then each time there are a third more. It ends after two
 looks in a row, and never while repeats correlate much.
 
+--record keeps the results of the repeats as a baseline: rates, latencies and
+failures of each job, in 30 windows a repeat (of at least 1 s). A repeat with
+phases is one window. Where the server's agent answers, each window has its
+metrics, too. Operations that fail are counted then, and end no run.
+
+With --rate a request is due at random, and its latency begins then, so that a
+slow answer delays no later request. Up to --depth of them (64) are under way.
+Of `database` they are fio's, and a warning tells if the depth was reached, or
+the rate was not. Of workloads with small files they are nfscope's own, which
+wait for a place, and have that wait in their latency. streams, iozone and ramp
+have no open loop, and the error says why.
+
 A JSON object; intervals are mean and half_width (95 %), null if unknown:
   workload, size, directory, filesystem {type version source}, fio, metric,
-  runtime_seconds, repeats, until_ci, reached, autocorrelation, warnings
+  runtime_seconds, repeats, until_ci, reached, autocorrelation, warnings,
+  parameters
   total    iops bytes_per_second latency_seconds p99_seconds
   jobs     job operation, and the same as in total
+  unit     name operations per_second seconds p50_seconds p99_seconds, of
+           webhosting
   runs     each repeat's total, in order";
 
 /// `nfscope workload`
@@ -61,7 +83,7 @@ pub enum WorkloadCommand {
         name: Workload,
     },
     /// Run a workload repeatedly in a directory and print its figures with confidence intervals
-    Run(WorkloadRunArgs),
+    Run(Box<WorkloadRunArgs>),
 }
 
 /// `nfscope workload run`
@@ -89,9 +111,36 @@ pub struct WorkloadRunArgs {
     /// Amount of data; the job file lists the sizes
     #[arg(long, value_enum, default_value_t = SizeName::Medium)]
     pub size: SizeName,
+    /// A parameter of the job file: --set FILES=5000; `nfscope workload list` has their names
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Threads or processes of the workload; the job file says of which kind
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Requests under way at most: of an open loop [default: 64], or of each thread of database
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub depth: Option<u32>,
+    /// Requests per second that arrive at random whether earlier ones have ended or not: an open loop
+    #[arg(long, value_name = "N", value_parser = rate)]
+    pub rate: Option<f64>,
     /// Metric for --until-ci
     #[arg(long, value_enum, default_value_t = Metric::Iops)]
     pub metric: Metric,
+    /// Record the results window by window as a baseline of this name, with the metrics of the server's agent if one answers
+    #[arg(long, value_name = "NAME", value_parser = name::check)]
+    pub record: Option<String>,
+    /// Label to store with the baseline; may be given more than once
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse::label, requires = "record")]
+    pub labels: Vec<(String, String)>,
+    /// Agent of the server [default: http://127.0.0.1:9943 if the server is this host]
+    #[arg(long, value_name = "URL", requires = "record")]
+    pub url: Option<String>,
+    /// File with the baselines
+    #[arg(long, value_name = "FILE", default_value = store::DEFAULT)]
+    pub store: PathBuf,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: super::access::AccessArgs,
     /// Keep the files at the end, and reuse files that an earlier run kept
     #[arg(long)]
     pub keep: bool,
@@ -114,6 +163,21 @@ fn runtime(text: &str) -> Result<Duration, String> {
         time if time.subsec_nanos() == 0 => Ok(time),
         _ => Err("give whole seconds".to_owned()),
     }
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("give NAME=VALUE, as in FILES=5000".to_owned()),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let n = text.parse::<f64>().ok();
+    n.filter(|n| (1.0..=1e7).contains(n))
+        .ok_or_else(|| "give requests per second, as in 500".to_owned())
 }
 
 /// How narrow an interval may be asked for.

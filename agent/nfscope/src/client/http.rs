@@ -1,9 +1,12 @@
 //! Reading a running agent: one small HTTP request, no client library.
 
+use super::access;
 use crate::api::endpoint::{BadUrl, parse};
 use nfscope_model::Snapshot;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
 use serde::de::DeserializeOwned;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use thiserror::Error;
@@ -11,6 +14,8 @@ use thiserror::Error;
 /// Longest answer taken; a snapshot of a busy server is a tenth of it.
 const MAX_BODY: u64 = 64 << 20;
 const MAX_HEADER: u64 = 16 << 10;
+/// Longest reason taken of a refusal.
+const MAX_REASON: u64 = 2 << 10;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
@@ -43,7 +48,7 @@ pub(crate) fn json<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, Erro
 }
 
 /// Sends the agent at `url` a request for a page (which may have a query), and reads the answer's header.
-pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<TcpStream>, Error> {
+pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
     let target = parse(url, page).ok_or_else(|| BadUrl(url.to_owned()))?;
     let none = |_| Error::NoAgent(url.to_owned());
     let wrong = |why: String| Error::Answer {
@@ -51,7 +56,7 @@ pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<TcpStream>, Error> {
         why,
     };
     let addresses = target.address.to_socket_addrs().map_err(none)?;
-    let mut stream = addresses
+    let stream = addresses
         .into_iter()
         .find_map(|a| TcpStream::connect_timeout(&a, REQUEST_TIMEOUT).ok())
         .ok_or_else(|| Error::NoAgent(url.to_owned()))?;
@@ -60,13 +65,91 @@ pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<TcpStream>, Error> {
     stream
         .set_write_timeout(Some(REQUEST_TIMEOUT))
         .map_err(io)?;
+    let here = (stream.peer_addr()).is_ok_and(|a| a.ip().to_canonical().is_loopback());
+    let authorization = access::password(target.encrypted, here)
+        .map_or(String::new(), |value| format!("Authorization: {value}\r\n"));
+    let mut stream = match target.encrypted {
+        false => Stream::Plain(stream),
+        true => Stream::encrypted(stream, target.name()).map_err(|e| wrong(format!("{e:#}")))?,
+    };
     // HTTP/1.0: the answer comes without chunks and ends with the connection.
     let request = format!(
-        "GET {} HTTP/1.0\r\nHost: {}\r\n\r\n",
+        "GET {} HTTP/1.0\r\nHost: {}\r\n{authorization}\r\n",
         target.path, target.host
     );
-    stream.write_all(request.as_bytes()).map_err(io)?;
+    (stream.write_all(request.as_bytes()))
+        .and_then(|()| stream.flush())
+        .map_err(|e| wrong(unencrypted(e)))?;
     Answer::read(stream).map_err(wrong)
+}
+
+/// Why a connection failed, and what to do where that is a matter of certificates.
+fn unencrypted(e: io::Error) -> String {
+    use rustls::{CertificateError, Error as Tls};
+    let tls = e.get_ref().and_then(|inner| inner.downcast_ref::<Tls>());
+    match tls {
+        Some(Tls::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => {
+            "its certificate is of an authority that is not trusted; name that authority with --ca-file".to_owned()
+        }
+        Some(Tls::InvalidCertificate(why)) => format!("its certificate is not valid: {why}"),
+        Some(Tls::InvalidMessage(_)) => "it does not encrypt; give http://".to_owned(),
+        Some(Tls::AlertReceived(why)) => format!(
+            "it ended the connection ({why:?}); where it asks for a certificate, give --cert-file and --key-file"
+        ),
+        _ => e.to_string(),
+    }
+}
+
+/// A connection to an agent.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    fn encrypted(stream: TcpStream, name: &str) -> anyhow::Result<Stream> {
+        let name = ServerName::try_from(name.to_owned())?;
+        let connection = ClientConnection::new(access::tls()?, name)?;
+        Ok(Stream::Encrypted(Box::new(StreamOwned::new(
+            connection, stream,
+        ))))
+    }
+
+    /// Reads wait for so long.
+    pub(crate) fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Plain(stream) => stream.set_read_timeout(time),
+            Stream::Encrypted(stream) => stream.sock.set_read_timeout(time),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(stream) => stream.read(to),
+            Stream::Encrypted(stream) => stream.read(to),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(stream) => stream.write(from),
+            Stream::Encrypted(stream) => stream.write(from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(stream) => stream.flush(),
+            Stream::Encrypted(stream) => stream.flush(),
+        }
+    }
 }
 
 /// An answer whose header has been read.
@@ -86,8 +169,7 @@ impl<R: Read> Answer<R> {
         let (mut status, mut length) = (None, None);
         loop {
             let mut line = Vec::new();
-            head.read_until(b'\n', &mut line)
-                .map_err(|e| e.to_string())?;
+            head.read_until(b'\n', &mut line).map_err(unencrypted)?;
             if line.pop() != Some(b'\n') {
                 return Err("it sent no HTTP header".to_owned());
             }
@@ -117,14 +199,32 @@ impl<R: Read> Answer<R> {
         self.status.split(' ').nth(1)?.parse().ok()
     }
 
+    /// What an answer says that is not the page, in words.
+    pub(crate) fn refusal(self) -> String {
+        let (code, status) = (self.code(), self.status);
+        let mut why = Vec::new();
+        // Whatever can be read of the reason is better than none.
+        let _ = self.body.take(MAX_REASON).read_to_end(&mut why);
+        let why = String::from_utf8_lossy(&why);
+        match code {
+            Some(401) => "it asks for a password: give --user and --password-file, or set NFSCOPE_PASSWORD; a wrong one is refused \
+                          likewise"
+                .to_owned(),
+            Some(403 | 421 | 429) => why.trim().to_owned(),
+            _ => format!("it sent `{status}`"),
+        }
+    }
+
     /// The body of a 200 answer, whole.
     fn whole(self) -> Result<Vec<u8>, String> {
         if self.code() != Some(200) {
-            return Err(format!("it sent `{}`", self.status));
+            return Err(self.refusal());
         }
         let mut body = Vec::new();
+        // What has come whole does not become worse by how the connection ends.
+        let most = self.length.map_or(MAX_BODY, |n| MAX_BODY.min(n as u64));
         self.body
-            .take(MAX_BODY)
+            .take(most)
             .read_to_end(&mut body)
             .map_err(|e| e.to_string())?;
         match self.length {

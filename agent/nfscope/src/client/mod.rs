@@ -1,8 +1,14 @@
 //! How commands reach a running agent, or measure themselves.
 
+pub mod access;
+pub(crate) mod breakdown;
 pub mod control;
+pub(crate) mod counting;
 pub(crate) mod events;
 pub mod http;
+pub(crate) mod lines;
 pub mod local_or_remote;
+pub mod prometheus;
+pub mod settings;
 pub mod slow_ops;
 pub mod windows;

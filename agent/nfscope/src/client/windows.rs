@@ -1,12 +1,15 @@
 //! Windows, one after another, from an agent that may come and go or from probes of this very process.
 
 use crate::api::slow_line::Line;
+use crate::client::counting::{Counting, Own, Told};
 use crate::client::http;
 use crate::client::local_or_remote::{self, Found};
 use crate::client::slow_ops;
 use nfscope_model::{SlowFilter, SlowOp, Snapshot, Window};
 use nfscope_source::{Options, Source};
 use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often an agent that is gone is asked again, at least.
@@ -40,13 +43,39 @@ pub(crate) enum WindowEvent {
     Gone { why: String, since: Duration },
 }
 
+/// The length of a window, which another thread may change; the window that has begun already has the new one.
+#[derive(Clone)]
+pub(crate) struct Interval(Arc<AtomicU64>);
+
+impl Interval {
+    fn new(length: Duration) -> Interval {
+        let new = Interval(Arc::default());
+        new.set(length);
+        new
+    }
+
+    /// The length now.
+    pub(crate) fn get(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Makes windows so long from now on, to the millisecond.
+    pub(crate) fn set(&self, length: Duration) {
+        let millis = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self.0.store(millis, Ordering::Relaxed);
+    }
+}
+
 /// Cuts time into windows.
 pub(crate) struct WindowStream {
     source: WindowSource,
-    interval: Duration,
+    interval: Interval,
     windows: Windows,
     next: Instant,
+    /// How long after the end of the last window that is.
+    wait: Duration,
     gone: Option<Instant>,
+    counting: Option<Counting>,
 }
 
 impl WindowStream {
@@ -67,11 +96,39 @@ impl WindowStream {
         windows.step(first);
         Ok(WindowStream {
             source,
-            interval,
+            interval: Interval::new(interval),
             windows,
             next: Instant::now() + interval,
+            wait: interval,
             gone: None,
+            counting: None,
         })
+    }
+
+    /// Counts from now on, in place of what was counted before, who does what and with which files. It costs each operation of
+    /// the server some instructions, until [`counted`](WindowStream::counted) ends it.
+    pub(crate) fn count(&mut self) {
+        self.counting = Some(match &mut self.source {
+            WindowSource::Agent(url) => Counting::of_agent(url),
+            WindowSource::Own(source) => Counting::Own(Own::start(source.as_mut())),
+        });
+    }
+
+    /// The same for a window that begins anew, where something is counted.
+    pub(crate) fn count_anew(&mut self) {
+        if self.counting.take().is_some() {
+            self.count();
+        }
+    }
+
+    /// Ends that, with what was counted of a window of this length; `None` where nobody counted.
+    pub(crate) fn counted(&mut self, length: Duration) -> Option<Told> {
+        let counting = self.counting.take()?;
+        let source = match &mut self.source {
+            WindowSource::Agent(_) => None,
+            WindowSource::Own(source) => Some(source.as_mut()),
+        };
+        Some(counting.end(source, length))
     }
 
     /// The snapshot that begins the next window, where one has begun.
@@ -81,7 +138,13 @@ impl WindowStream {
 
     /// Ends the first window sooner, for somebody who looks at an empty screen.
     pub(crate) fn shorten_first(&mut self, first: Duration) {
-        self.next = Instant::now() + self.interval.min(first);
+        self.wait = self.interval.get().min(first);
+        self.next = Instant::now() + self.wait;
+    }
+
+    /// To change the length of a window.
+    pub(crate) fn interval(&self) -> Interval {
+        self.interval.clone()
     }
 
     /// Waits for the next thing to tell.
@@ -95,7 +158,7 @@ impl WindowStream {
         let (event, wait) = match self.source.snapshot() {
             Ok(snapshot) => {
                 self.gone = None;
-                (self.windows.step(snapshot), self.interval)
+                (self.windows.step(snapshot), self.interval.get())
             }
             Err(e) => {
                 // What came during the gap belongs to no window.
@@ -105,9 +168,10 @@ impl WindowStream {
                     why: e.to_string(),
                     since: since.elapsed(),
                 };
-                (event, self.interval.min(RETRY_INTERVAL))
+                (event, self.interval.get().min(RETRY_INTERVAL))
             }
         };
+        self.wait = wait;
         self.next += wait;
         // After an answer that took longer than a window the next one is whole again, not short.
         if self.next < Instant::now() {
@@ -136,8 +200,16 @@ impl WindowStream {
 
     /// Waits, and lets probes of its own follow modules that come and go.
     fn pause(&mut self, mut waiting: impl FnMut()) {
+        let mut length = self.interval.get();
         loop {
             waiting();
+            let now = self.interval.get();
+            if now != length {
+                length = now;
+                let began = self.next.checked_sub(self.wait);
+                self.next = began.unwrap_or_else(Instant::now) + now;
+                self.wait = now;
+            }
             let left = self.next.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -145,6 +217,9 @@ impl WindowStream {
             std::thread::sleep(left.min(Duration::from_secs(1)));
             if let WindowSource::Own(source) = &mut self.source {
                 source.poll();
+                if let Some(Counting::Own(own)) = &mut self.counting {
+                    own.take(source.as_mut());
+                }
             }
         }
     }

@@ -1,10 +1,15 @@
 //! `nfscope agent`: bind, attach, serve, reload, stop.
 
+use crate::api::probe_change;
 use crate::commands::config::{self, Settings, changes};
-use crate::http::{self, Server, WebConfig};
-use crate::service::control;
+use crate::http::{self, Configuration, WebConfig};
+use crate::service::archive::Archive;
+use crate::service::http_process::HttpProcess;
+use crate::service::recordings::Recordings;
 use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
+use crate::service::{control, notify};
 use anyhow::Context;
+use nfscope_baseline::store;
 use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
 use nfscope_source::Source;
@@ -34,10 +39,8 @@ pub fn run(
     let addresses: Vec<SocketAddr> = (listeners.iter())
         .map(TcpListener::local_addr)
         .collect::<Result<_, _>>()?;
-    let first = addresses
-        .first()
-        .context("there is no address to serve on")?;
-    let asked = control::listen(first.port());
+    let ports: Vec<_> = addresses.iter().map(SocketAddr::port).collect();
+    let asked = control::listen(&probe_change::directory(), &ports);
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -52,12 +55,14 @@ pub fn run(
         )
     };
 
+    // While this thread may still change users.
+    let http = HttpProcess::prepare(listeners)?;
     let (confined, go) = mpsc::channel::<()>();
     let late_attach = settings.source.late_attach;
     let begun = Instant::now();
     let (source, started) = SourceHandle::spawn(move || {
-        // Capabilities belong to a thread: the one that speaks HTTP has given up its own by now. An error means
-        // that it has ended.
+        // Capabilities belong to a thread: all others have given up their own by now. An error means that the main one has
+        // ended.
         go.recv()?;
         let source = start()?;
         say(&privileges::confine(
@@ -68,30 +73,83 @@ pub fn run(
     })
     .context("cannot start the thread that owns the probes")?;
     // This thread opens no more files of the kernel's and loads nothing; it needs no capability in any mode.
-    privileges::drop_all()
-        .context("cannot drop the capabilities of the thread that serves HTTP")?;
+    privileges::drop_all().context("cannot drop the capabilities of the main thread")?;
     let web = readable(&settings, &reread)?;
+    // Behind that: its thread has no capability either.
+    if let Some(archive) = (ports.first()).and_then(|port| archive(&settings, *port)) {
+        source.keep_history(archive)?;
+    }
+    let recordings = settings
+        .replay
+        .clone()
+        .unwrap_or_else(|| store::DEFAULT.into());
+    source.show_recordings(Recordings::of(recordings));
     announce(&addresses, &web);
+    http.set(configuration(&settings, &web, &http)?);
     confined.send(()).context(SOURCE_ENDED)?;
 
     runtime.block_on(async {
         let source = Arc::new(source);
         let protection = Protection::of(&web);
-        let server = Server::new(source.clone(), web);
         tokio::select! {
-            _ = term.recv() => say("stopping on SIGTERM"),
-            _ = int.recv() => say("stopping on SIGINT"),
-            end = server.serve(listeners) => { end?; }
+            _ = term.recv() => stopping("SIGTERM"),
+            _ = int.recv() => stopping("SIGINT"),
+            end = http.serve(&source) => { end?; }
             end = control::serve(asked, source.clone()) => { end?; }
-            end = reload(hangup, (settings, protection), reread, &source, &server) => { end?; }
+            end = reload(hangup, (settings, protection), reread, &source, &http) => { end?; }
+            end = notify::watchdog(&source) => { end?; }
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
+                notify::ready();
                 report(source.watch(), begun).await
             } => end?,
         }
         Ok(())
     })
+}
+
+fn stopping(signal: &str) {
+    say(&format!("stopping on {signal}"));
+    notify::stopping();
+}
+
+/// Where the page looks back further than a quarter of an hour. An agent without one measures as well.
+fn archive(settings: &Settings, port: u16) -> Option<Archive> {
+    let by_systemd = || {
+        let directories = std::env::var_os("STATE_DIRECTORY")?;
+        std::env::split_paths(&directories).next()
+    };
+    let directory = settings.history_directory.clone().or_else(by_systemd)?;
+    if settings.history.is_zero() {
+        return None;
+    }
+    Archive::open(&directory, port, settings.history)
+        .inspect_err(|e| warn(&format!("there is no history on the disk: {e:#}")))
+        .ok()
+}
+
+/// What the process that serves HTTP gets.
+pub(super) fn configuration(
+    settings: &Settings,
+    web: &WebConfig,
+    process: &HttpProcess,
+) -> anyhow::Result<Vec<u8>> {
+    let configuration = Configuration {
+        web: web.contents().clone(),
+        allow_details: settings.allow_details,
+        allow_file_names: settings.allow_file_names,
+        hosts: {
+            let names = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+            let mut hosts = http::of_this_host(&nfscope_source::hostname::own_name(), &names);
+            hosts.extend(settings.allowed_hosts.iter().cloned());
+            hosts
+        },
+        log_level: settings.log_level.word().to_owned(),
+        log_json: settings.log_json,
+        who: process.who().to_owned(),
+    };
+    Ok(configuration.encode()?)
 }
 
 fn web_config(settings: &Settings) -> anyhow::Result<WebConfig> {
@@ -216,9 +274,11 @@ async fn reload(
     (mut running, mut protection): (Settings, Protection),
     reread: impl Fn() -> Result<Settings, config::Error>,
     source: &SourceHandle,
-    server: &Server,
+    http: &HttpProcess,
 ) -> anyhow::Result<Infallible> {
     while hangup.recv().await.is_some() {
+        // An agent that is still attaching is not ready afterwards, either.
+        let _told = (source.status() != Status::Attaching).then(notify::reloading);
         let all = reread().map_err(Into::into);
         let all = all.and_then(|now| web_config(&now).map(|web| (now, web)));
         let (now, web) = match all {
@@ -234,9 +294,16 @@ async fn reload(
             say(&format!("SIGHUP: {} is read again", path.display()));
         }
         running.web_config.clone_from(&now.web_config);
+        running.allow_details = now.allow_details;
+        running.allow_file_names = now.allow_file_names;
+        running.allowed_hosts.clone_from(&now.allowed_hosts);
         (running.log_level, running.log_json) = (now.log_level, now.log_json);
         let before = std::mem::replace(&mut protection, Protection::of(&web));
-        server.configure(web);
+        if !http.configure(configuration(&running, &web, http)?).await {
+            warn(
+                "SIGHUP: the process that serves HTTP does not answer; it gets these settings when it is started again",
+            );
+        }
         for line in loosened(before, protection) {
             warn(&format!("SIGHUP: {line}"));
         }
@@ -291,8 +358,14 @@ async fn report(
         if healthy != Some(health.is_ok()) {
             healthy = Some(health.is_ok());
             match health {
-                Ok(()) => say("NFS operations are being timed"),
-                Err(why) => warn(&why),
+                Ok(()) => {
+                    say(now.measures());
+                    notify::status(now.measures());
+                }
+                Err(why) => {
+                    warn(&why);
+                    notify::status(&why);
+                }
             }
         }
         status.changed().await.context(SOURCE_ENDED)?;

@@ -1,6 +1,6 @@
 //! `nfscope baseline` and `nfscope capacity`.
 
-use super::{compare, record};
+use super::{compare, import, open, record};
 use crate::cli::{BaselineCommand, CapacityArgs, CheckStoreArgs, ShowArgs};
 use anyhow::Context;
 use nfscope_baseline::capacity;
@@ -8,7 +8,7 @@ use nfscope_baseline::series::Grid;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::{changes, list, series, show, summary, window};
 use nfscope_model::family;
-use nfscope_text::console::{self, plain, print, say};
+use nfscope_text::console::{self, one_line, print, say};
 use nfscope_text::units;
 use nfscope_whatif::{Prediction, fullest, render_fullest};
 use serde::Serialize;
@@ -35,6 +35,7 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
             })?;
         }
         BaselineCommand::Compare(args) => return compare::run(args),
+        BaselineCommand::Open(args) => open::run(args)?,
         BaselineCommand::Changes(args) => print(&changed(args)?)?,
         BaselineCommand::Check(args) => check(args)?,
         BaselineCommand::Rm(args) => Store::open(&args.store.path)?.remove(&args.names)?,
@@ -50,7 +51,11 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
         }
         BaselineCommand::Import(args) => {
             let mut store = Store::create(&args.store.path)?;
-            for name in store.import(&args.file, args.name.as_deref())? {
+            let Some(file) = &args.file else {
+                say(&import::run(args, &mut store)?);
+                return Ok(0);
+            };
+            for name in store.import(file, args.name.as_deref())? {
                 say(&format!(
                     "imported `{name}`; `nfscope baseline show {name}` shows it"
                 ));
@@ -73,7 +78,7 @@ fn check(args: &CheckStoreArgs) -> anyhow::Result<()> {
             None if c.entry.has_checksums() => format!("{windows}, as recorded"),
             None => format!("{windows}, readable; recorded before there were checksums"),
         };
-        print(&plain(&format!("{}: {result}\n", c.entry.metadata.name)))?;
+        print(&(one_line(&format!("{}: {result}", c.entry.metadata.name)) + "\n"))?;
     }
     anyhow::ensure!(
         damaged == 0,

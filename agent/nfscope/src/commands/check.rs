@@ -1,9 +1,11 @@
-//! `nfscope check`: the report as a page, as JSON, as an exit code.
+//! `nfscope check`: the report of this host or of an agent as a page, as JSON, as an exit code.
 
+use crate::client::http;
 use anyhow::Context;
-use nfscope_model::host_report::{Exported, IllumosReport, Report, Unseen, Verdict};
+use nfscope_model::host_report::{Exported, Fact, IllumosReport, Report, Unseen, Verdict};
 use nfscope_model::status::group;
 use nfscope_model::{ProbeState, ProbeStatus};
+use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -61,7 +63,7 @@ pub fn render(report: &Report, color: bool) -> String {
             Mark::Warn,
             "NFS operations can be timed; some probes are missing or use a fallback",
         ),
-        Verdict::None => (Mark::Bad, "NFS operations cannot be timed on this host"),
+        Verdict::None => (Mark::Bad, "NFS operations cannot be timed"),
     };
     if !out.is_empty() {
         out.push('\n');
@@ -97,6 +99,41 @@ fn unseen(out: &mut String, unseen: &[Unseen]) {
     for u in unseen {
         let _ = writeln!(out, "  {}\n      why: {}", u.what, u.why);
     }
+}
+
+/// What an agent does, as it says: its probes, without the facts and exports of its host.
+///
+/// # Errors
+/// When nobody answers there, or it is no agent.
+pub fn of_agent(url: &str) -> anyhow::Result<Report> {
+    #[derive(Deserialize)]
+    struct Answer {
+        times_operations: bool,
+        reason: String,
+        probes: Vec<ProbeStatus>,
+    }
+    let answer: Answer = http::json(url, "/probes")?;
+    let whole = (answer.probes.iter())
+        .all(|p| matches!(p.state, ProbeState::Attached | ProbeState::Unused));
+    Ok(Report {
+        verdict: match (answer.times_operations, whole) {
+            (true, true) => Verdict::Full,
+            (true, false) => Verdict::Degraded,
+            (false, _) => Verdict::None,
+        },
+        facts: vec![Fact {
+            name: "agent".to_owned(),
+            value: match answer.reason.as_str() {
+                "" => format!("{url} times NFS operations"),
+                why => format!("{url}: {why}"),
+            },
+            ok: answer.times_operations,
+            fix: String::new(),
+        }],
+        exports: Vec::new(),
+        probes: answer.probes,
+        unseen: Vec::new(),
+    })
 }
 
 /// The same for programs.
@@ -161,7 +198,6 @@ fn fix(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nfscope_model::host_report::Fact;
 
     #[test]
     fn a_degraded_host_reads_as_one_page() {

@@ -53,10 +53,16 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
         false => compare::text::render(&c, console::colors()),
     })?;
     if let Some(file) = &args.html {
+        let mut c = c.clone();
+        compare::mark_changes(&mut c.time_series, &before[0], &after[0]);
         std::fs::write(file, compare::html::page(&c))
             .with_context(|| format!("cannot write {}", file.display()))?;
         say(&format!("wrote {}", file.display()));
     }
+    ensure!(
+        args.fail_on.is_none() || c.rows.iter().any(|r| r.p.is_some()),
+        "--fail-on: nothing could be tested, so that nobody knows whether it is worse; fix: record longer on both sides"
+    );
     let worse = c.rows.iter().any(|r| r.verdict == Verdict::Worse);
     Ok(match args.fail_on {
         Some(FailOn::Worse) if worse => WORSE,

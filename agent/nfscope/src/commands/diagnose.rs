@@ -3,9 +3,10 @@
 use crate::api::{endpoint, worth};
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
+use crate::commands::diagnose_who::name_who;
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::{
-    Slice, causes_first, client_sample, course, evaluate, render, stack_evidence,
+    Slice, causes_first, course, evaluate, render, render_not_known, stack_evidence,
 };
 use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind, Verdict};
 use nfscope_model::status::Status;
@@ -42,6 +43,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let host = endpoint::host(args.url.as_deref());
     let slice = (args.length / SLICES).max(MIN_SLICE).min(args.length);
     let mut windows = WindowStream::open(args.url.as_deref(), slice)?;
+    windows.count();
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let mut d = evaluate(&window, &[]);
     let slices: Vec<_> = (slices.iter())
@@ -52,12 +54,8 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
         if f.kind == Kind::StuckRequests {
             f.evidence.extend(stack(&window));
         }
-        if let Some(want) = client_sample::filter(f.kind) {
-            f.evidence.extend(client_sample::evidence(
-                &windows.sample_slow_ops(&want, client_sample::SAMPLE_DURATION),
-            ));
-        }
     }
+    let not_known = name_who(&mut d.findings, &window, &mut windows);
     // Where nothing is found, nothing needs a change.
     let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
     if let Some(Ok(changes)) = &worth {
@@ -65,7 +63,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             put_worth_first(f, changes);
         }
     }
-    print(&d, worth.as_ref(), &host, args.json)?;
+    print(&d, &not_known, worth.as_ref(), &host, args.json)?;
     Ok(d.verdict)
 }
 
@@ -87,11 +85,14 @@ fn stack(window: &Window) -> Option<Evidence> {
     (!stack.is_empty()).then(|| stack_evidence(oldest.thread, oldest.seconds, &stack))
 }
 
-/// With what changes of the server would be worth, the most valuable one first.
+/// With what nobody could tell, and what changes of the server would be worth, the most valuable one first.
 #[derive(Serialize)]
 struct Judged<'a> {
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
+    /// What findings do not name, and why.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    not_known: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     worth: Option<&'a [Plausible]>,
     /// Why nothing can be said of changes.
@@ -101,6 +102,7 @@ struct Judged<'a> {
 
 fn print(
     d: &Diagnosis,
+    not_known: &[String],
     worth: Option<&Result<Vec<Plausible>, Refusal>>,
     host: &str,
     json: bool,
@@ -108,13 +110,15 @@ fn print(
     let text = if json {
         let judged = Judged {
             diagnosis: d,
+            not_known,
             worth: worth.and_then(|w| w.as_deref().ok()),
             worth_unknown: worth.and_then(|w| w.as_ref().err().map(ToString::to_string)),
         };
-        serde_json::to_string(&judged)? + "\n"
+        console::json(&judged)?
     } else {
         let worth = worth.map(render_worth).unwrap_or_default();
-        render(d, host, console::colors()) + &worth
+        let not_known = render_not_known(not_known);
+        render(d, host, console::colors()) + &not_known + &worth
     };
     Ok(console::print(&text)?)
 }
@@ -154,6 +158,7 @@ fn watch_in_slices(
             WindowEvent::Begun | WindowEvent::Attaching => {
                 first = windows.latest().cloned();
                 slices.clear();
+                windows.count_anew();
                 begun = Instant::now();
             }
         }

@@ -1,25 +1,16 @@
 //! `nfscope experiment`: plans beside the store, runs in the store.
 
-use super::experiment_plans::{check, end_run, file, keep, plans, read, recorded, unfinished};
+use super::experiment_analyse::{analyse, pilot};
+use super::experiment_plans::{
+    check, end_run, file, hold, keep, plans, read, recorded, unfinished,
+};
 use super::{experiment_run, record};
 use crate::cli::RecordArgs;
-use crate::cli::experiment::{AnalyseArgs, ExperimentCommand, PlanArgs, RecordRunArgs};
-use anyhow::{Context, ensure};
-use nfscope_baseline::compare::share_of_all;
-use nfscope_baseline::experiment::{self, Fraction, Plan, RunData, label_of};
-use nfscope_baseline::series;
-use nfscope_baseline::store::{Entry, Store};
-use nfscope_model::family as f;
-use nfscope_model::family::Info;
-use nfscope_stats::experiment::Scale;
-use nfscope_text::console::{json, plain, print, say};
+use crate::cli::experiment::{ExperimentCommand, NamedArgs, PlanArgs, RecordRunArgs};
+use anyhow::Context;
+use nfscope_baseline::experiment::{self, Fraction, Plan, label_of};
+use nfscope_text::console::{plain, print, say};
 use std::fs;
-
-const FAMILIES: &[&Info] = &[
-    &f::OP_DURATION.info,
-    &f::OP_ERRORS.info,
-    &f::RPC_DURATION.info,
-];
 
 /// Runs a command of `nfscope experiment`.
 ///
@@ -69,24 +60,32 @@ fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        ExperimentCommand::Rm(args) => {
-            let path = file(&args.store.path, &args.name);
-            if unfinished(&args.store.path, &args.name)?.is_some() {
-                end_run(&args.store.path, &args.name)?;
-            }
-            fs::remove_file(&path).with_context(|| {
-                format!(
-                    "cannot remove {}; see `nfscope experiment list`",
-                    path.display()
-                )
-            })
-        }
+        ExperimentCommand::Rm(args) => remove(args),
     }
+}
+
+/// Removes a plan, unless a run of it is being made.
+fn remove(args: &NamedArgs) -> anyhow::Result<()> {
+    let (store, name) = (&args.store.path, &args.name);
+    let path = file(store, name);
+    let gone = || {
+        format!(
+            "cannot remove {}; see `nfscope experiment list`",
+            path.display()
+        )
+    };
+    path.symlink_metadata().with_context(gone)?;
+    let _held = hold(store, name)?;
+    if unfinished(store, name)?.is_some() {
+        end_run(store, name)?;
+    }
+    fs::remove_file(&path).with_context(gone)
 }
 
 /// Records the first run that has no complete baseline.
 fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
     let plan = read(&args.store.path, &args.name)?;
+    let _held = hold(&args.store.path, &args.name)?;
     let runs = plan.runs()?;
     let recorded = recorded(&args.store.path, &plan)?;
     let next = recorded.iter().position(Option::is_none);
@@ -103,7 +102,7 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
         plan.levels(runs[i])
     ));
     record::run(&RecordArgs {
-        name: format!("{}-{}", plan.name, i + 1),
+        name: plan.run_name(i + 1),
         length: args.duration,
         until_ci: None,
         at_most: args.duration,
@@ -111,6 +110,7 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
         metric: None,
         labels: label_of(&plan, i + 1).into_iter().collect(),
         url: args.url.clone(),
+        access: args.access.clone(),
         store: args.store.clone(),
     })
 }
@@ -129,7 +129,10 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
         seed: args.seed,
     };
     check(&plan)?;
-    let text = experiment::plan(&plan)?;
+    let mut text = experiment::plan(&plan, args.duration)?;
+    if let Some(metric) = &args.metric {
+        text += &pilot(args, &plan, metric)?;
+    }
     keep(&args.store.path, &plan)?;
     print(&text)?;
     say(&format!(
@@ -137,50 +140,4 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
         args.name
     ));
     Ok(())
-}
-
-fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
-    let plan = read(&args.store.path, &args.name)?;
-    let entries = recorded(&args.store.path, &plan)?;
-    let done = entries.iter().flatten().count();
-    ensure!(
-        done == entries.len(),
-        "{done} of {} runs are recorded; fix: `nfscope experiment next {}` tells the next one",
-        entries.len(),
-        args.name
-    );
-    let store = Store::open(&args.store.path)?;
-    let data = entries
-        .iter()
-        .flatten()
-        .map(|entry| measured(&store, entry, args))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let scale = match args.linear {
-        true => Scale::Linear,
-        false => Scale::Logarithm,
-    };
-    let response = args.metric.to_string();
-    let a = experiment::analyse(&plan, &response, &data, scale).map_err(anyhow::Error::msg)?;
-    print(&match args.json {
-        true => json(&a)?,
-        false => experiment::analysis(&a),
-    })?;
-    Ok(())
-}
-
-fn measured(store: &Store, entry: &Entry, args: &AnalyseArgs) -> anyhow::Result<RunData> {
-    let c = series::read(store, entry, FAMILIES)?;
-    let op = args.metric.op.as_str();
-    let value = c
-        .histograms(&f::OP_DURATION, |[_, o]| o == op)
-        .and_then(|s| args.metric.of(&s, &c.lengths))
-        .with_context(|| format!("`{}` has no {}", entry.metadata.name, args.metric))?;
-    let all = c.histograms(&f::OP_DURATION, |_| true);
-    let operations = all.map_or(0.0, |s| s.count());
-    Ok(RunData {
-        response: value.value,
-        hidden: value.hidden,
-        rate: operations / c.seconds().max(f64::MIN_POSITIVE),
-        failed: share_of_all(&c, None),
-    })
 }

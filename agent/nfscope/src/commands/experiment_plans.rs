@@ -74,7 +74,7 @@ pub(super) fn hold(store: &Path, name: &str) -> anyhow::Result<fs::File> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(Errno::WOULDBLOCK) => bail!(
-            "the experiment `{name}` is being run already; fix: wait until that `nfscope experiment run` has ended"
+            "the experiment `{name}` is being run already; fix: wait until that `nfscope experiment run` or `record` has ended"
         ),
         Err(e) => Err(e).with_context(|| format!("cannot lock {}", path.display())),
     }
@@ -92,10 +92,16 @@ pub(super) fn begin_run(store: &Path, name: &str, number: usize) -> anyhow::Resu
             path.display()
         );
     }
-    let half = path.with_extension("run-new");
-    fs::write(&half, number.to_string())
+    write_whole(&path, &number.to_string())
+}
+
+/// Writes a file that is there whole or not at all, whatever happens meanwhile.
+fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut half = path.as_os_str().to_owned();
+    half.push(".new");
+    fs::write(&half, text)
         .and_then(|()| fs::File::open(&half)?.sync_all())
-        .and_then(|()| fs::rename(&half, &path))
+        .and_then(|()| fs::rename(&half, path))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -131,7 +137,7 @@ pub(super) fn unfinished(store: &Path, name: &str) -> anyhow::Result<Option<usiz
 /// # Errors
 /// When there is no such design, or a name would not do; the error says what would.
 pub(super) fn check(plan: &Plan) -> anyhow::Result<()> {
-    let last = format!("{}-{}", plan.name, plan.runs()?.len());
+    let last = plan.run_name(plan.runs()?.len());
     name::check(&last).map_err(|e| {
         anyhow::anyhow!(
             "name: the last run would be called `{last}`, but {e}; fix: choose a shorter name"
@@ -169,12 +175,7 @@ pub(super) fn keep(store: &Path, plan: &Plan) -> anyhow::Result<()> {
         "baselines of an earlier experiment `{name}` are in the store: choose another name, or remove them with `nfscope baseline rm {}`",
         old.join(" ")
     );
-    // Whole or not at all.
-    let half = path.with_extension("new");
-    fs::write(&half, serde_json::to_string_pretty(plan)? + "\n")
-        .and_then(|()| fs::File::open(&half)?.sync_all())
-        .and_then(|()| fs::rename(&half, &path))
-        .with_context(|| format!("cannot write {}", path.display()))
+    write_whole(&path, &(serde_json::to_string_pretty(plan)? + "\n"))
 }
 
 /// Names of the baselines that say that they belong to an experiment of this name.

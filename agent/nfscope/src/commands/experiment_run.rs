@@ -109,18 +109,13 @@ fn undo(args: &RunArgs, file: &PlanFile, number: usize) -> anyhow::Result<()> {
     end_run(&args.store.path, &file.plan.name)
 }
 
-/// The baseline of a run.
-fn baseline(file: &PlanFile, number: usize) -> String {
-    format!("{}-{number}", file.plan.name)
-}
-
 /// Removes what is left of a run; a complete baseline, too, if it is `unverified`.
 fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> anyhow::Result<()> {
     let path = &args.store.path;
     if !path.exists() {
         return Ok(());
     }
-    let name = baseline(file, number);
+    let name = file.plan.run_name(number);
     let mut store = Store::open(path)?;
     let entry = match store.entry(&name) {
         Ok(entry) => entry,
@@ -187,10 +182,6 @@ impl OneRun<'_> {
         end_run(store, name)
     }
 
-    fn baseline(&self) -> String {
-        baseline(self.file, self.number)
-    }
-
     /// The level of each factor, with its name.
     fn levels(&self) -> impl Iterator<Item = (String, &experiment_file::Level)> {
         let factors = self.file.plan.factors.iter().zip(&self.file.levels);
@@ -220,10 +211,10 @@ impl OneRun<'_> {
         shell: &Shell,
         alive: &mut impl FnMut() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let run = &self.file.run;
+        let (run, name) = (&self.file.run, self.file.plan.run_name(self.number));
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut words: Vec<OsString> = vec![program.into()];
-        words.extend(["baseline", "record", &self.baseline()].map(OsString::from));
+        words.extend(["baseline", "record", &name].map(OsString::from));
         words.extend(["--duration".into(), exact(run.record).into()]);
         words.extend(["--interval".into(), exact(run.interval).into()]);
         for (k, v) in label_of(&self.file.plan, self.number) {
@@ -232,12 +223,13 @@ impl OneRun<'_> {
         if let Some(url) = &self.args.url {
             words.extend(["--url".into(), url.into()]);
         }
+        words.extend(self.args.access.words());
         words.extend(["--store".into(), self.args.store.path.clone().into()]);
         let status = shell.record(&words, alive)?;
         if !status.success() {
             bail!("the recorder failed ({status})");
         }
-        let entry = Store::open(&self.args.store.path)?.entry(&self.baseline())?;
+        let entry = Store::open(&self.args.store.path)?.entry(&name)?;
         ensure!(
             entry.state == State::Complete,
             "the recording is {}",

@@ -52,13 +52,7 @@ impl Shell<'_> {
         command.stdout(said.try_clone()?).stderr(said.try_clone()?);
         let leader = command.spawn().context("cannot run sh")?;
         let mut group = Group { leader, ends: true };
-        let status = loop {
-            if let Some(status) = group.leader.try_wait().context("cannot wait for sh")? {
-                break status;
-            }
-            self.stop.check()?;
-            thread::sleep(POLL_INTERVAL);
-        };
+        let status = self.end_of(&mut group.leader, || Ok(()))?;
         if status.success() {
             // A service that it has started goes on.
             group.ends = false;
@@ -96,13 +90,19 @@ impl Shell<'_> {
         command.arg("sh").args(recorder);
         let leader = command.spawn().context("cannot run sh")?;
         let mut group = Group { leader, ends: true };
+        let status = self.end_of(&mut group.leader, alive)?;
+        self.stop.check()?;
+        Ok(status)
+    }
+
+    /// Waits for the end of a process, unless `alive` fails or a signal arrives before.
+    fn end_of(
+        &self,
+        process: &mut Child,
+        mut alive: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<ExitStatus> {
         loop {
-            if let Some(status) = group
-                .leader
-                .try_wait()
-                .context("cannot wait for the recorder")?
-            {
-                self.stop.check()?;
+            if let Some(status) = process.try_wait().context("cannot wait for sh")? {
                 return Ok(status);
             }
             self.stop.check()?;

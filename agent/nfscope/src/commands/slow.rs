@@ -18,6 +18,8 @@ use terminal_size::{Width, terminal_size_of};
 
 /// Bytes that are written at once, and a little more.
 const MAX_WRITE: usize = 64 << 10;
+/// Letters of a name that a line in a pipe shows at most.
+const LONGEST: usize = 40;
 /// Time to finish after a signal, where whoever reads the output does not.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -81,7 +83,14 @@ impl<'a> Printer<'a> {
 
     fn style(&self, at: SystemTime) -> Style {
         Style {
-            width: terminal_size_of(std::io::stdout()).map_or(usize::MAX, |(Width(w), _)| w.into()),
+            width: match terminal_size_of(std::io::stdout()) {
+                Some((Width(w), _)) if !self.args.wide => w.into(),
+                _ => usize::MAX,
+            },
+            longest: match self.args.wide {
+                true => usize::MAX,
+                false => LONGEST,
+            },
             color: self.color,
             offset: timestamp::local_offset(at),
         }

@@ -3,7 +3,7 @@
 use crate::api::slow_line::Line;
 use crate::client::events::{EventSender, until_error};
 use crate::client::local_or_remote::{self, Found};
-use crate::client::slow_ops::{self, AgentLines};
+use crate::client::slow_ops;
 use crate::service::local_slow_ops;
 use crate::service::source_thread::SourceHandle;
 use nfscope_model::{ProbeStatus, SlowFilter};
@@ -38,7 +38,7 @@ impl SlowStream {
         let found = local_or_remote::agent_or_own(url, |at| slow_ops::request(at, want))?;
         match found {
             Found::Agent(at, answer) => {
-                let mut lines = AgentLines::new(&at, answer)?;
+                let mut lines = slow_ops::lines(&at, answer)?;
                 events.spawn("slow", until_error(move || lines.next()).map(event))?;
                 Ok(SlowStream::Agent(at))
             }

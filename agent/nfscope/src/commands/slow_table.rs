@@ -1,6 +1,7 @@
 //! Slow operations as lines with columns. Pure: literals in, text out.
 
 use nfscope_model::{OpPhases, SlowOp};
+use nfscope_text::console::steers;
 use nfscope_text::timestamp;
 use nfscope_text::units;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use std::time::Duration;
 pub struct Style {
     /// Columns of the screen; `usize::MAX` where nothing limits them.
     pub width: usize,
+    /// Letters of a cell where nothing limits the columns.
+    pub longest: usize,
     /// ANSI colours.
     pub color: bool,
     /// Seconds by which local time is ahead of UTC.
@@ -100,7 +103,12 @@ impl Table {
         let Some((_, widths)) = &mut self.layout else {
             return String::new();
         };
-        let cells = cells(op, style.offset);
+        let mut cells = cells(op, style.offset);
+        if style.width == usize::MAX {
+            for (cell, column) in cells.iter_mut().zip(COLUMNS) {
+                *cell = cut(cell, style.longest, column.keeps_end);
+            }
+        }
         let widened = widen(widths, &cells, style.width);
         let above = match first {
             Some(_) if widened => heading(widths, style),
@@ -227,7 +235,7 @@ fn cells(op: &SlowOp, offset: i64) -> [String; COLUMNS.len()] {
         or(op.path.clone().or_else(|| op.export.clone())),
     ];
     // A path may hold anything, and an agent elsewhere may send anything; neither may move the cursor.
-    cells.map(|c| c.replace(char::is_control, "?"))
+    cells.map(|c| c.replace(steers, "?"))
 }
 
 /// Three digits and a unit: `12.3ms`. Nothing is `0`.

@@ -3,7 +3,10 @@
 use crate::api::endpoint;
 use crate::cli::TopArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
-use crate::tui::{TerminalStyle, View, event_loop, plain, terminal, terminal_style};
+use crate::commands::top_by;
+use crate::tui::{
+    Breakdown, TerminalStyle, View, WIDE, event_loop, plain, terminal, terminal_style,
+};
 use nfscope_text::console;
 use std::io::{self, IsTerminal, Write};
 use terminal_size::{Width, terminal_size};
@@ -16,7 +19,7 @@ const WIDTH: usize = 100;
 /// # Errors
 /// When there is no agent and none was found, or when the terminal goes away.
 pub fn run(args: &TopArgs) -> anyhow::Result<()> {
-    let windows = WindowStream::open(args.url.as_deref(), args.interval)?;
+    let by = top_by::query(args)?;
     let host = endpoint::host(args.url.as_deref());
     let host = &host[..];
     let var = |name: &str| std::env::var(name).ok();
@@ -24,21 +27,32 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
     let mut style = TerminalStyle::of(var);
     style.color &= tty;
     let count = if args.once { Some(1) } else { args.count };
-    if tty && count.is_none() && !args.json && !terminal_style::is_dumb(&var) {
+    let width = || match terminal_size() {
+        _ if args.wide => WIDE,
+        Some((Width(w), _)) if tty => usize::from(w),
+        _ => WIDTH,
+    };
+    let between = if count == Some(1) { "" } else { "\n" };
+    let to_screen =
+        tty && count.is_none() && !args.json && !args.wide && !terminal_style::is_dumb(&var);
+    if let (Some(query), false) = (&by, to_screen) {
+        let print = |told: &Breakdown| told.plain(width(), style) + between;
+        return top_by::run(args, query.clone(), print);
+    }
+    let windows = WindowStream::open(args.url.as_deref(), args.interval)?;
+    if to_screen {
         // Without a terminal to read keys from there is still one to write to.
         if let Ok(screen) = terminal::Screen::take() {
-            return event_loop::run(screen, windows, host, style);
+            let by = event_loop::By {
+                agent: args.url.clone().unwrap_or_else(endpoint::default_url),
+                first: by,
+            };
+            return event_loop::run(screen, windows, host, style, by);
         }
     }
     let print = |view: &View| match args.json {
-        true => Ok(serde_json::to_string(view)? + "\n"),
-        false => {
-            let width = match terminal_size() {
-                Some((Width(w), _)) if tty => usize::from(w),
-                _ => WIDTH,
-            };
-            Ok(plain(view, width, style) + if count == Some(1) { "" } else { "\n" })
-        }
+        true => Ok(console::json(view)?),
+        false => Ok(plain(view, width(), style) + between),
     };
     stream(windows, host, count, print)
 }

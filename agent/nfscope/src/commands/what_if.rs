@@ -28,13 +28,13 @@ pub fn run(args: &WhatIfArgs) -> anyhow::Result<String> {
     if change == Change::default() {
         let all = plausible(&window).map_err(refused)?;
         return Ok(match args.json {
-            true => serde_json::to_string(&all)? + "\n",
+            true => console::json(&all)?,
             false => render_list(&all, &source),
         });
     }
     let prediction = predict(&window, &change).map_err(refused)?;
     Ok(match args.json {
-        true => serde_json::to_string(&prediction)? + "\n",
+        true => console::json(&prediction)?,
         false => render(&prediction, &source),
     })
 }
@@ -44,7 +44,7 @@ fn window(args: &WhatIfArgs) -> anyhow::Result<(Window, String)> {
         let store = Store::open(&args.store.path)?;
         let entry = store.entry(name)?;
         let window = window::read(&store, &entry, FAMILIES, &family::THREADS_LIMIT.info)?;
-        let host = console::plain(&entry.metadata.host);
+        let host = console::one_line(&entry.metadata.host);
         return Ok((window, format!("{name} on {host}")));
     }
     let host = endpoint::host(args.url.as_deref());

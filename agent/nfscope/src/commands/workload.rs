@@ -1,15 +1,23 @@
 //! `nfscope workload`: lists, shows and runs loads.
 
+use crate::api::build_info::VERSION;
 use crate::cli::UNREACHED;
 use crate::cli::workload::{WorkloadCommand, WorkloadRunArgs};
+use crate::commands::workload_record::WorkloadRecorder;
+use crate::commands::workload_runs::Runs;
 use crate::workload::fio::{self, Stop, Stopped};
-use crate::workload::fio_report::RunReport;
+use crate::workload::open_loop::Mix;
+use crate::workload::parameters::{self, Set};
 use crate::workload::stopping_rule::{self, StoppingRule};
-use crate::workload::summary::{self, Intervals, Summary};
+use crate::workload::summary::{self, Intervals, Summary, UnitResult};
 use crate::workload::work_dir::{self, WorkDir};
 use crate::workload::{catalog, text};
 use anyhow::Context;
+use nfscope_baseline::store::State;
+use nfscope_stats::MIN_WINDOWS;
+use nfscope_text::console;
 use nfscope_text::progress_line::ProgressLine;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Repeats where nobody says how many.
@@ -32,7 +40,7 @@ pub fn run(command: &WorkloadCommand) -> anyhow::Result<(String, u8)> {
                     0
                 };
                 let page = match args.json {
-                    true => serde_json::to_string(&summary)? + "\n",
+                    true => console::json(&summary)?,
                     false => text::text(&summary),
                 };
                 Ok((page, code))
@@ -51,9 +59,24 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     let size = workload
         .size(args.size)
         .context("the job file does not define its sizes")?;
-    let fio = fio::version()?;
     let (dir, filesystem) = work_dir::locate(&args.dir)?;
-    work_dir::check_space(&dir, size.needs)?;
+    let set = Set {
+        values: args.set.clone(),
+        threads: args.threads,
+        depth: args.depth,
+        rate: args.rate,
+    };
+    let (parameters, needs) = parameters::variables(workload, &size, &set)?;
+    let mix = match args.rate {
+        Some(_) => Mix::of(workload, &parameters)?,
+        None => None,
+    };
+    let (is_open, phases) = (mix.is_some(), mix.is_none() && workload.has_phases());
+    let fio = match is_open {
+        true => format!("open loop of nfscope {VERSION}"),
+        false => fio::version()?,
+    };
+    work_dir::check_space(&dir, needs)?;
     let mut warnings = Vec::new();
     if filesystem.as_ref().is_none_or(|f| f.version.is_none()) {
         let kind = filesystem
@@ -72,30 +95,67 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
         _ => progress.say(&format!("warning: {}", warnings[0])),
     }
 
+    let of_run: BTreeMap<_, _> = parameters.iter().cloned().collect();
+    let open =
+        |name: &String| WorkloadRecorder::open(args, name, phases, filesystem.as_ref(), &of_run);
+    let mut recorder = args.record.as_ref().map(open).transpose()?;
+    if let Some(recorder) = &recorder {
+        progress.say(&recorder.source());
+        let repeats = args.repeats.unwrap_or(DEFAULT_REPEATS) as usize;
+        if phases && args.until_ci.is_none() && repeats < MIN_WINDOWS {
+            warnings.push(format!(
+                "a repeat of {} is one window of its recording, and a comparison needs {MIN_WINDOWS} on each side; fix: use --repeats {MIN_WINDOWS}",
+                workload.name
+            ));
+        }
+    }
     let stop = Stop::watch()?;
     let files = WorkDir::make(&dir, workload.name, args.keep)?;
-    let mut variables = vec![
-        ("DIR", files.for_fio()),
-        ("RUNTIME", format!("{}s", args.runtime.as_secs())),
-    ];
-    variables.extend(size.variables.iter().map(|(k, v)| (*k, (*v).to_owned())));
-    let fio_run = |options: &[&str]| fio::run(workload.job_file, options, &variables, &stop);
-
-    let needs = work_dir::mebibytes(size.needs);
-    progress.show(&format!("creating files of at most {needs}"));
-    let measured = fio_run(&["--create_only=1"]).and_then(|_| {
-        let one = || RunReport::parse(&fio_run(&[])?);
-        stopping_rule::run_until(stopping_rule(args), args.metric, started, one, |t| {
-            progress.show(t)
-        })
+    progress.show(&format!(
+        "creating files of at most {}",
+        work_dir::mebibytes(needs)
+    ));
+    let mut given_up = None;
+    let runs = Runs::prepare(args, mix, &parameters, &files, &stop);
+    let measured = runs.and_then(|mut runs| {
+        let one = || runs.next(&mut recorder);
+        let measured =
+            stopping_rule::run_until(stopping_rule(args), args.metric, started, one, |t| {
+                progress.show(t)
+            });
+        given_up = runs.warning();
+        measured
     });
     progress.clear();
     let removed = files.remove();
-    let (reports, time_up) = both(measured, removed)?;
+    let state = match &measured {
+        Ok((_, false)) => State::Complete,
+        Ok((_, true)) => State::Unreached,
+        Err(_) => State::Stopped,
+    };
+    let kept = recorder.map_or(Ok(None), |r| r.end(state));
+    if let Ok(Some(kept)) = &kept {
+        progress.say(kept);
+    }
+    let (reports, time_up) = both(measured, removed.and(kept.map(|_| ())))?;
 
     let runs: Vec<_> = reports.iter().map(|o| o.total).collect();
     let (autocorrelation, correlated) = summary::correlation(args.metric, &runs);
     warnings.extend(correlated);
+    warnings.extend(summary::failures(&reports));
+    warnings.extend(given_up);
+    let parameters = of_run;
+    let value = |name: &str| parameters.get(name).map_or("", String::as_str);
+    if let Some((rate, open)) = args.rate.zip(workload.open_loop()) {
+        warnings.extend(summary::open_loop(open.job, rate, value("DEPTH"), &reports));
+    }
+    let unit = workload.unit().map(|unit| {
+        let processes = value(unit.by).parse().unwrap_or(1.0);
+        match is_open {
+            true => UnitResult::of_requests(unit, &reports),
+            false => UnitResult::of(unit, processes, &reports),
+        }
+    });
     Ok(Summary {
         workload: workload.name,
         size: args.size.word(),
@@ -103,7 +163,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
         filesystem,
         fio,
         metric: args.metric,
-        runtime_seconds: workload.is_timed().then_some(args.runtime.as_secs()),
+        runtime_seconds: (is_open || workload.is_timed()).then_some(args.runtime.as_secs()),
         repeats: runs.len(),
         until_ci: args.until_ci,
         reached: args.until_ci.map(|_| !time_up),
@@ -111,6 +171,8 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
         warnings,
         total: Intervals::of(&runs),
         jobs: summary::jobs(&reports),
+        unit,
+        parameters,
         runs,
     })
 }

@@ -23,7 +23,7 @@ pub struct Group {
 pub static GROUPS: [&Group; 5] = [&OPERATIONS, &DURATIONS, &SIZES, &COUNTS, &DISKS];
 
 static OPERATIONS: Group = Group {
-    families: "`nfscope_op_duration_seconds`",
+    families: "`nfscope_op_duration_seconds`, `nfscope_client_view_rpc_duration_seconds`",
     edges: &[0.001, 0.01, 0.1, 1.0],
     text: "1, 10, 100 ms, 1 s",
     why: "What objectives are set by, and no more: where 25 operations are in use in three versions, each edge is 75 samples",
@@ -41,7 +41,7 @@ static SIZES: Group = Group {
     why: "A page, and what small and large requests move",
 };
 static COUNTS: Group = Group {
-    families: "`nfscope_compound_ops`",
+    families: "`nfscope_compound_ops`, `nfscope_session_slots_used`",
     edges: &[],
     text: "none: a summary of sum and count",
     why: "The mean is what is looked at",
@@ -60,10 +60,11 @@ pub fn of(info: &Info) -> Option<&'static Group> {
         return None;
     };
     let disk = [&f::BLOCK_QUEUE.info, &f::BLOCK_DEVICE.info];
+    let by_op = [&f::OP_DURATION.info, &f::VIEW_DURATION.info];
     Some(match scheme {
         Scheme::SIZE => &SIZES,
         Scheme::COUNT => &COUNTS,
-        _ if info.name == f::OP_DURATION.info.name => &OPERATIONS,
+        _ if by_op.iter().any(|d| d.name == info.name) => &OPERATIONS,
         _ if disk.iter().any(|d| d.name == info.name) => &DISKS,
         _ => &DURATIONS,
     })

@@ -5,7 +5,17 @@ use nfscope_text::suggest::nearest;
 
 /// Beginnings of families behind `nfscope_`, and the collector that has them. The first that fits counts.
 const COLLECTORS: &[(&str, &[&str])] = &[
-    ("op", &["op_", "compound_", "io_size", "write"]),
+    (
+        "op",
+        &[
+            "op_",
+            "compound_",
+            "io_size",
+            "write",
+            "durable_",
+            "unsafe_",
+        ],
+    ),
     (
         "rpc",
         &[
@@ -21,7 +31,8 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("log", &["log_"]),
     ("zfs", &["zfs_"]),
     ("block", &["block_"]),
-    ("clients", &["client_"]),
+    ("mounts", &["client_view_"]),
+    ("clients", &["client_", "session_", "nfs4_"]),
     ("exports", &["export_"]),
     ("cpu", &["cpu"]),
     ("findings", &["bottleneck_", "change_", "recommended_"]),
@@ -86,6 +97,13 @@ impl Collectors {
         Ok(all)
     }
 
+    /// The query that [`from_query`](Collectors::from_query) reads as this.
+    pub fn to_query(&self) -> String {
+        let only = self.only.iter().map(|name| format!("collect[]={name}"));
+        let without = self.without.iter().map(|name| format!("exclude[]={name}"));
+        only.chain(without).collect::<Vec<_>>().join("&")
+    }
+
     /// True where everything is asked for.
     pub fn all(&self) -> bool {
         *self == Collectors::default()
@@ -100,8 +118,8 @@ impl Collectors {
 
 /// The collector of a family.
 fn of(info: &Info) -> &'static str {
-    let rest = info.name.strip_prefix("nfscope_").unwrap_or(info.name);
-    let fits = |(_, begins): &&(&str, &[&str])| begins.iter().any(|b| rest.starts_with(b));
+    let name = info.short_name();
+    let fits = |(_, begins): &&(&str, &[&str])| begins.iter().any(|b| name.starts_with(b));
     COLLECTORS
         .iter()
         .find(fits)
@@ -123,9 +141,9 @@ mod tests {
     #[test]
     fn every_family_has_a_collector_and_every_collector_a_family() {
         for info in family::ALL {
-            let rest = info.name.strip_prefix("nfscope_").unwrap_or(info.name);
+            let name = info.short_name();
             let begins = COLLECTORS.iter().flat_map(|(_, begins)| *begins);
-            assert!(begins.clone().any(|b| rest.starts_with(b)), "{rest}");
+            assert!(begins.clone().any(|b| name.starts_with(b)), "{name}");
         }
         assert!(families().all(|(_, its)| !its.is_empty()));
         assert_eq!(
@@ -149,6 +167,8 @@ mod tests {
         assert_eq!(names("collect[]=op&exclude[]=op"), [].into());
         assert_eq!(names("exclude[]=clients").len(), COLLECTORS.len() - 1);
         assert!(Collectors::from_query("name[]=x").unwrap().all());
+        let some = Collectors::from_query("exclude[]=op&collect[]=cpu&collect[]=log").unwrap();
+        assert_eq!(Collectors::from_query(&some.to_query()), Ok(some));
         let same = ["op", "block", "op"].map(|name| format!("collect[]={name}"));
         assert_eq!(
             Collectors::from_query(&same.join("&")),

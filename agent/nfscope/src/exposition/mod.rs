@@ -6,10 +6,10 @@ mod collectors;
 mod encoder;
 mod format;
 mod negotiation;
+pub mod reference;
 mod self_metrics;
 
-pub use classic_edges::GROUPS;
-pub use collectors::{Collectors, families};
+pub use collectors::Collectors;
 pub use format::Format;
 pub use negotiation::{accepts_gzip, negotiate};
 pub use self_metrics::describe;

@@ -5,6 +5,58 @@ use nfscope_model::status::{Group, Status, group};
 
 const STYLE: &str = include_str!("page.css");
 
+/// Every other page, and what it is for.
+const LINKS: [(&str, &str); 15] = [
+    ("/", "the page: latency, phases, findings, as they happen"),
+    (
+        "/metrics",
+        "for Prometheus: text, OpenMetrics, native histograms",
+    ),
+    (
+        "/findings",
+        "JSON: what makes requests slow, now and before",
+    ),
+    (
+        "/stuck",
+        "JSON: requests in hand for a second or longer, for <code>nfscope stuck</code>",
+    ),
+    (
+        "/slow",
+        "JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code>",
+    ),
+    (
+        "/breakdown",
+        "operations by client, export, user or file, while you listen",
+    ),
+    (
+        "/probes",
+        "JSON: every probe program, its state and the reason",
+    ),
+    (
+        "/snapshot",
+        "JSON: all values, for <code>nfscope top</code>",
+    ),
+    (
+        "/healthz",
+        "200 while NFS operations are being timed; degraded while requests are stuck",
+    ),
+    (
+        "/windows",
+        "JSON: the last quarter of an hour, for the page",
+    ),
+    ("/recordings", "JSON: the baselines that the page can open"),
+    ("/-/healthy", "200 while the agent runs"),
+    ("/-/ready", "200 once the probes are attached"),
+    (
+        "/docs/metrics",
+        "every metric of this release, its labels and meaning",
+    ),
+    (
+        "/docs/findings",
+        "every finding of this release, and what to do about it",
+    ),
+];
+
 /// One self-contained page: no script, no font, nothing from elsewhere.
 pub(super) fn render(host: &str, status: &Status) -> String {
     let host = escape(host);
@@ -21,6 +73,10 @@ pub(super) fn render(host: &str, status: &Status) -> String {
              <tr><th>Probe</th><th>State</th><th>Measures</th><th>Hook</th></tr>\n{rows}</table></div>\n"
         )
     };
+    let link = |(path, text): &(&str, &str)| {
+        format!("<li><a href=\"{path}\">{path}</a><p class=\"soft\">{text}</p></li>\n")
+    };
+    let links: String = LINKS.iter().map(link).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -30,15 +86,7 @@ pub(super) fn render(host: &str, status: &Status) -> String {
          version {VERSION} <span class=\"mono\">({REVISION})</span></p>\n\
          <p class=\"state\" style=\"--edge: var(--{edge})\">{state}</p>\n\
          <ul class=\"links\">\n\
-         <li><a href=\"/metrics\">/metrics</a><p class=\"soft\">for Prometheus: text, OpenMetrics, native histograms</p></li>\n\
-         <li><a href=\"/healthz\">/healthz</a><p class=\"soft\">200 while NFS operations are being timed; degraded while requests are stuck</p></li>\n\
-         <li><a href=\"/-/healthy\">/-/healthy</a><p class=\"soft\">200 while the agent runs</p></li>\n\
-         <li><a href=\"/-/ready\">/-/ready</a><p class=\"soft\">200 once the probes are attached</p></li>\n\
-         <li><a href=\"/probes\">/probes</a><p class=\"soft\">JSON: every probe program, its state and the reason</p></li>\n\
-         <li><a href=\"/snapshot\">/snapshot</a><p class=\"soft\">JSON: all values, for <code>nfscope top</code></p></li>\n\
-         <li><a href=\"/findings\">/findings</a><p class=\"soft\">JSON: what makes requests slow, now and before</p></li>\n\
-         <li><a href=\"/slow\">/slow</a><p class=\"soft\">JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code></p></li>\n\
-         </ul>\n{probes}</main></body>\n</html>\n"
+         {links}</ul>\n{probes}</main></body>\n</html>\n"
     )
 }
 

@@ -4,17 +4,26 @@
 //! once and may have to give way ([`places`]), a small header, a time limit on each connection, one request per connection, and
 //! bodies that all connections share. The few answers that go on and on are cut off when their peer stops reading.
 
+mod agent_link;
 mod basic_auth;
+mod configuration;
+mod hosts;
 mod landing_page;
+mod large_answers;
 mod listeners;
 mod ndjson_stream;
+mod page_assets;
 mod place;
 mod places;
+pub mod process;
 mod refusals;
 mod routes;
 mod server;
 mod web_config;
 
+pub use agent_link::AgentLink;
+pub use configuration::Configuration;
+pub use hosts::of_this_host;
 pub use listeners::{from_systemd, listen};
 pub use server::Server;
 pub use web_config::WebConfig;

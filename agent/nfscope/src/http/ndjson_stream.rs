@@ -17,26 +17,54 @@ const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// When a connection is cut off. A stream puts that off for as long as its peer reads.
 #[derive(Debug, Clone)]
-pub(super) struct Deadline(watch::Sender<Instant>);
+pub(super) struct Deadline {
+    at: watch::Sender<Instant>,
+    /// An answer has to begin so long before.
+    last_words: Duration,
+}
 
 impl Deadline {
-    pub(super) fn after(time: Duration) -> Self {
-        Deadline(watch::Sender::new(Instant::now() + time))
+    /// After this time, the last part of which is for an answer that says that there is none.
+    pub(super) fn after(time: Duration, last_words: Duration) -> Self {
+        Deadline {
+            at: watch::Sender::new(Instant::now() + time),
+            last_words,
+        }
     }
 
     /// Ends when it has passed.
     pub(super) async fn passed(&self) {
+        self.passed_but(Duration::ZERO).await;
+    }
+
+    /// Ends when an answer has to begin.
+    pub(super) async fn calls_for_an_answer(&self) {
+        self.passed_but(self.last_words).await;
+    }
+
+    async fn passed_but(&self, left: Duration) {
+        let mut changes = self.at.subscribe();
         loop {
-            let at = *self.0.borrow();
-            if Instant::now() >= at {
+            let at = *changes.borrow_and_update();
+            let now = Instant::now();
+            if now + left >= at {
                 return;
             }
-            sleep_until(at).await;
+            // `at` is later than `now` by more than `left`.
+            tokio::select! {
+                () = sleep_until(at - left) => {}
+                _ = changes.changed() => {}
+            }
         }
     }
 
+    /// It is now.
+    pub(super) fn pass(&self) {
+        self.at.send_replace(Instant::now());
+    }
+
     fn put_off(&self, time: Duration) {
-        self.0.send_replace(Instant::now() + time);
+        self.at.send_replace(Instant::now() + time);
     }
 }
 
@@ -79,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_deadline_passes_unless_put_off() {
-        let deadline = Deadline::after(Duration::from_millis(50));
+        let deadline = Deadline::after(Duration::from_millis(50), Duration::ZERO);
         deadline.put_off(Duration::from_millis(300));
         let begun = Instant::now();
         deadline.passed().await;

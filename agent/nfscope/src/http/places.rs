@@ -2,14 +2,14 @@
 //!
 //! Every connection is accepted at once: a scrape that waits behind idle connections is a scrape that is lost. Where places run
 //! out, the peer with the most connections loses one: its oldest without a complete header, or else its oldest that still
-//! takes its answer.
+//! takes its answer. Who loses its place may say so to its peer: what ends a connection is given back for that.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Connections at once. Each costs a descriptor, and 16 KiB while its header arrives.
 const PLACES: usize = 320;
 /// Of these for one peer; the others stay in reserve for everybody else.
-const PEER_PLACES: usize = 256;
+pub(super) const PEER_PLACES: usize = 256;
 /// Streams of one peer; the service has [`MAX_SUBSCRIBERS`](crate::service::slow_subscribers::MAX_SUBSCRIBERS) for all.
 pub(super) const PEER_STREAMS: usize = 6;
 
@@ -38,7 +38,7 @@ struct Connection<E> {
     peer: IpAddr,
     stage: Stage,
     /// What ends it where it is dropped.
-    _end: E,
+    end: E,
 }
 
 /// The connections, the oldest first.
@@ -60,28 +60,31 @@ impl<E> Default for Places<E> {
 }
 
 impl<E> Places<E> {
-    /// Gives a place to a connection from this address. Dropping `end` ends the connection.
-    pub(super) fn admit(&mut self, from: IpAddr, end: E) -> u64 {
+    /// Gives a place to a connection from this address. Dropping `end` ends the connection. Also what ends the connection that
+    /// gives way, where one does.
+    pub(super) fn admit(&mut self, from: IpAddr, end: E) -> (u64, Option<E>) {
         let peer = peer(from);
         let own = self.count(peer);
-        if own >= PEER_PLACES {
-            self.end_one(|p| p == peer);
+        let displaced = if own >= PEER_PLACES {
+            self.take_one(|p| p == peer)
         } else if self.connections.len() >= PLACES {
-            self.make_room();
-        }
+            self.make_room()
+        } else {
+            None
+        };
         let id = self.next;
         self.next += 1;
         self.connections.push(Connection {
             id,
             peer,
             stage: Stage::Header,
-            _end: end,
+            end,
         });
-        id
+        (id, displaced)
     }
 
-    /// Ends a connection of a peer that has the most.
-    pub(super) fn make_room(&mut self) {
+    /// Takes its place from a connection of a peer that has the most.
+    pub(super) fn make_room(&mut self) -> Option<E> {
         let ended = |c: &Connection<E>| c.stage != Stage::Stream;
         let most = (self.connections.iter().filter(|c| ended(c)))
             .map(|c| self.count(c.peer))
@@ -90,7 +93,7 @@ impl<E> Places<E> {
             .filter(|c| Some(self.count(c.peer)) == most)
             .map(|c| c.peer)
             .collect();
-        self.end_one(|peer| crowds.contains(&peer));
+        self.take_one(|peer| crowds.contains(&peer))
     }
 
     /// The header of a connection is complete.
@@ -122,6 +125,11 @@ impl<E> Places<E> {
         self.connections.retain(|c| c.id != id);
     }
 
+    /// Whether a connection still has its place.
+    pub(super) fn has(&mut self, id: u64) -> bool {
+        self.find(id).is_some()
+    }
+
     fn find(&mut self, id: u64) -> Option<&mut Connection<E>> {
         self.connections.iter_mut().find(|c| c.id == id)
     }
@@ -136,15 +144,14 @@ impl<E> Places<E> {
         self.connections.iter().filter(|c| c.peer == peer).count()
     }
 
-    /// Ends the first in line of these peers.
-    fn end_one(&mut self, of: impl Fn(IpAddr) -> bool) {
+    /// Takes its place from the first in line of these peers.
+    fn take_one(&mut self, of: impl Fn(IpAddr) -> bool) -> Option<E> {
         let candidates = self.connections.iter().enumerate();
         let first = candidates
             .filter(|(_, c)| c.stage != Stage::Stream && of(c.peer))
             .min_by_key(|(age, c)| (c.stage, *age));
-        if let Some((at, _)) = first {
-            self.connections.remove(at);
-        }
+        let (at, _) = first?;
+        Some(self.connections.remove(at).end)
     }
 }
 
@@ -172,7 +179,7 @@ mod tests {
         fn admit(&mut self, from: &str) -> u64 {
             let end = Rc::new(());
             let weak = Rc::downgrade(&end);
-            let id = self.places.admit(from.parse().unwrap(), end);
+            let (id, _) = self.places.admit(from.parse().unwrap(), end);
             self.admitted.push((id, weak));
             id
         }
@@ -254,7 +261,7 @@ mod tests {
         let mut only = Door::default();
         let id = only.admit("::1");
         assert_eq!(only.places.stream(id), Ok(()));
-        only.places.make_room();
+        assert_eq!(only.places.make_room(), None);
         assert!(only.ended().is_empty());
     }
 

@@ -1,29 +1,40 @@
 //! What each address answers.
 
-use crate::api::slow_filter;
-use crate::exposition::{self, Collectors, accepts_gzip};
+use crate::api::breakdown_query;
+use crate::api::link::Health;
+use crate::api::windows_query::{self, Wanted};
+use crate::api::{slow_filter, stuck_query};
+use crate::exposition::{self, Collectors, accepts_gzip, reference};
+use crate::http::agent_link::{AgentLink, Page, gzip};
 use crate::http::basic_auth::Verdict;
+use crate::http::hosts;
 use crate::http::landing_page;
+use crate::http::large_answers::{Held, LargeAnswers};
 use crate::http::ndjson_stream::{Deadline, Stream};
+use crate::http::page_assets;
 use crate::http::place::Place;
 use crate::http::places::{NoStream, PEER_STREAMS};
 use crate::http::refusals::Refusals;
 use crate::http::web_config::WebConfig;
-use crate::service::source_thread::{Body, MAX_PARTS, SourceHandle, gzip};
+use crate::service::source_thread::MAX_PARTS;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use nfscope_model::status::Status;
 use nfscope_text::console::{Level, log};
 use serde::Serialize;
 use std::net::IpAddr;
+use std::time::Instant;
+use tokio::sync::mpsc::Receiver;
 
-type Answer = Response<Either<Full<Bytes>, Stream>>;
+/// What is short or shared, what goes on, and what has a bound of its own.
+type Content = Either<Full<Bytes>, Either<Stream, Held>>;
+type Answer = Response<Content>;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -33,9 +44,16 @@ const VARIES: &str = "accept, accept-encoding";
 /// Shorter bodies are not worth packing.
 const PACKED_FROM: usize = 1024;
 
+/// Where nothing but the last quarter of an hour is known.
+const NO_HISTORY: &str = "this agent keeps no history on a disk; --history-directory, or the unit of the package, gives it a place\n";
+
+/// Where the agent looks for no recordings.
+const NO_RECORDINGS: &str = "this agent shows no recordings; `nfscope baseline open NAME` does\n";
+
 /// Every path that is served.
-const PATHS: [&str; 9] = [
+const PATHS: [&str; 16] = [
     "/",
+    "/about",
     "/metrics",
     "/healthz",
     "/-/healthy",
@@ -44,16 +62,28 @@ const PATHS: [&str; 9] = [
     "/snapshot",
     "/findings",
     "/slow",
+    "/breakdown",
+    "/stuck",
+    "/docs/metrics",
+    "/docs/findings",
+    "/windows",
+    "/recordings",
 ];
+
+/// What each finding means and what to do about it, as this release has it.
+const FINDINGS_PAGE: &str = include_str!("../../../../docs/findings.md");
 
 /// Who asks, and by what rules.
 #[derive(Clone, Copy)]
 pub(super) struct Peer<'a> {
     pub(super) address: IpAddr,
+    /// The address of this host that was connected to.
+    pub(super) local: Option<IpAddr>,
     pub(super) web: &'a WebConfig,
     pub(super) deadline: &'a Deadline,
     pub(super) place: &'a Place,
     pub(super) refusals: &'a Refusals,
+    pub(super) large: &'a LargeAnswers,
 }
 
 /// `/probes`
@@ -65,14 +95,11 @@ struct Probes<'a> {
     probes: &'a [nfscope_model::ProbeStatus],
 }
 
-pub(super) async fn answer<B>(
-    source: &SourceHandle,
-    peer: &Peer<'_>,
-    request: &Request<B>,
-) -> Answer {
-    let mut answer = match refusal(peer, request).await {
-        Some(refusal) => refusal,
-        None => page(source, peer, request).await,
+pub(super) async fn answer<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
+    let mut answer = tokio::select! {
+        biased;
+        answer = refusal_or_page(agent, peer, request) => answer,
+        () = peer.deadline.calls_for_an_answer() => no_answer(peer.place.is_taken()),
     };
     // Also of an answer that is short or an error: a cache must not give it to those who want another format.
     if request.uri().path() == "/metrics" {
@@ -93,6 +120,91 @@ pub(super) async fn answer<B>(
     );
     answer
 }
+
+async fn refusal_or_page<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
+    let refusal = match too_many(peer).or_else(|| misdirected(peer, request)) {
+        Some(answer) => Some(answer),
+        None => refusal(peer, request).await,
+    };
+    match refusal {
+        Some(refusal) => refusal,
+        None => page(agent, peer, request).await,
+    }
+}
+
+/// For a request whose place is taken by another connection, or whose time is over.
+fn no_answer(taken: bool) -> Answer {
+    later(
+        match taken {
+            true => "too many connections are open; this one gave way to another; try again\n",
+            false => {
+                "the agent is busy, as it is while it attaches to a kernel module; try again\n"
+            }
+        }
+        .to_owned(),
+    )
+}
+
+impl Peer<'_> {
+    /// True where both ends of the connection are on this host, and nothing else can be.
+    fn over_loopback(&self) -> bool {
+        self.address.is_loopback() || self.local.is_some_and(|local| local.is_loopback())
+    }
+
+    /// True of who is on this host, and asks it.
+    fn is_here<B>(&self, request: &Request<B>) -> bool {
+        let own = hosts::named(request).is_none_or(|host| hosts::is_own(host, &self.web.hosts));
+        is_here(self.address, self.local) && own
+    }
+
+    /// True of who may read what names files and clients.
+    fn may_read_details<B>(&self, request: &Request<B>) -> bool {
+        self.is_here(request) || self.web.allow_details || self.web.authenticates()
+    }
+}
+
+/// True where a peer is on this host, which was connected to at `local`.
+fn is_here(peer: IpAddr, local: Option<IpAddr>) -> bool {
+    peer.is_loopback() || local == Some(peer)
+}
+
+/// For a request above the rate of the web configuration.
+fn too_many(peer: &Peer<'_>) -> Option<Answer> {
+    let limit = peer.web.rate_limit.as_ref()?;
+    (!limit.admits(Instant::now())).then(|| {
+        and(
+            plain(
+                StatusCode::TOO_MANY_REQUESTS,
+                "more requests than rate_limit of the web configuration allows\n".to_owned(),
+            ),
+            RETRY_AFTER,
+            HeaderValue::from_static("1"),
+        )
+    })
+}
+
+/// For a request over loopback that is for another host. Who has to say who he is needs no such check.
+fn misdirected<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
+    if peer.web.authenticates() || !peer.over_loopback() {
+        return None;
+    }
+    let host = hosts::named(request).filter(|host| !hosts::is_own(host, &peer.web.hosts))?;
+    Some(plain(
+        StatusCode::MISDIRECTED_REQUEST,
+        format!(
+            "requests over loopback must be for localhost, an address or a name of this host, not for `{host}`; [web] allowed_hosts \
+             (--web.allowed-host) of the agent adds names\n"
+        ),
+    ))
+}
+
+const DETAILS: &str = "slow and stuck operations, break-downs, snapshots and recordings name clients and files, and are served on this host only; \
+    [web] allow_details \
+    (--web.allow-details) of the agent allows them to everybody who can connect, and a web configuration with passwords or \
+    certificates of clients to those who have them\n";
+
+const FILE_NAMES: &str = "break-downs by user and by file are served on this host only; [web] allow_file_names \
+    (--web.allow-file-names) of the agent allows them to those on other hosts who may read slow operations\n";
 
 /// For a peer without the right password.
 async fn refusal<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
@@ -121,9 +233,10 @@ async fn refusal<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
     Some(and(plain(status, text.to_owned()), header, value))
 }
 
-async fn page<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -> Answer {
+async fn page<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
     let path = request.uri().path();
-    if !PATHS.contains(&path) {
+    let asset = page_assets::find(path);
+    if asset.is_none() && !PATHS.contains(&path) {
         let known = PATHS.join(" ");
         return plain(
             StatusCode::NOT_FOUND,
@@ -140,6 +253,10 @@ async fn page<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -
             HeaderValue::from_static("GET, HEAD"),
         );
     }
+    let details = ["/slow", "/breakdown", "/snapshot", "/stuck", "/recordings"];
+    if details.contains(&path) && !peer.may_read_details(request) {
+        return plain(StatusCode::FORBIDDEN, DETAILS.to_owned());
+    }
     let header = |name| {
         request
             .headers()
@@ -147,61 +264,91 @@ async fn page<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -
             .and_then(|v: &HeaderValue| v.to_str().ok())
     };
     let packed = accepts_gzip(header(ACCEPT_ENCODING));
+    if let Some(asset) = asset {
+        let body = Bytes::from_static(asset.text.as_bytes());
+        return unstored(pack(asset.content_type, body, packed));
+    }
     match path {
-        "/metrics" => metrics(source, request.uri().query(), header(ACCEPT), packed).await,
-        "/snapshot" => match source.body(Body::Json, packed).await {
-            Ok(body) => ready(JSON, body, packed),
-            Err(e) => failed(&e),
-        },
-        "/healthz" => match source.status().health() {
-            // The agent is well: who restarts it for its answer would only lose sight of the server.
-            Ok(()) => plain(
-                StatusCode::OK,
-                source
-                    .degraded()
-                    .map_or_else(|| "ok\n".to_owned(), |why| format!("degraded: {why}\n")),
-            ),
-            Err(why) => plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n"),
-        },
+        "/metrics" => metrics(agent, request.uri().query(), header(ACCEPT), packed).await,
+        "/snapshot" => body(agent, Page::Snapshot, JSON, packed).await,
         "/-/healthy" => plain(StatusCode::OK, "nfscope is healthy.\n".to_owned()),
-        "/-/ready" => match source.status() {
-            Status::Attaching => plain(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "nfscope is attaching its probes.\n".to_owned(),
-            ),
-            Status::Running(_) => plain(StatusCode::OK, "nfscope is ready.\n".to_owned()),
+        "/healthz" | "/-/ready" => match agent.health().await {
+            Ok(health) => well(path, health),
+            Err(e) => failed(&e),
         },
-        "/probes" => match probes(&source.status()) {
+        "/probes" => match agent.status().await.and_then(|status| probes(&status)) {
             Ok(json) => pack(JSON, json, packed),
             Err(e) => failed(&e),
         },
-        "/findings" => match source.findings().await {
+        "/findings" => match agent.findings().await {
             Ok(json) => pack(JSON, json, packed),
             Err(e) => failed(&e),
         },
-        "/slow" => slow(source, peer, request).await,
-        _ => landing(&source.status(), packed),
+        "/windows" => windows(agent, peer, request, packed).await,
+        "/recordings" => match agent.recordings().await {
+            Ok(Some(json)) => pack(JSON, json, packed),
+            Ok(None) => plain(StatusCode::NOT_FOUND, NO_RECORDINGS.to_owned()),
+            Err(e) => later(format!("{e:#}\n")),
+        },
+        "/slow" => slow(agent, peer, request).await,
+        "/breakdown" => breakdown(agent, peer, request).await,
+        "/stuck" => stuck(agent, request.uri().query(), packed).await,
+        "/docs/metrics" => pack(TEXT, reference::plain().into(), packed),
+        "/docs/findings" => pack(TEXT, Bytes::from_static(FINDINGS_PAGE.as_bytes()), packed),
+        "/about" => match agent.status().await {
+            Ok(status) => landing(&status, packed),
+            Err(e) => failed(&e),
+        },
+        _ => index(packed),
     }
 }
 
+/// `/healthz`: whether operations are timed. `/-/ready`: whether that can be said already.
+fn well(path: &str, health: Health) -> Answer {
+    let (is_well, text) = match (path, health) {
+        ("/-/ready", health) => match health.attaching {
+            true => (false, "nfscope is attaching its probes.".to_owned()),
+            false => (true, "nfscope is ready.".to_owned()),
+        },
+        (_, Health { why: Some(why), .. }) => (false, why),
+        // The agent is well: who restarts it for its answer would only lose sight of the server.
+        (_, health) => (
+            true,
+            (health.degraded).map_or_else(|| "ok".to_owned(), |why| format!("degraded: {why}")),
+        ),
+    };
+    let status = match is_well {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    plain(status, text + "\n")
+}
+
 async fn metrics(
-    source: &SourceHandle,
+    agent: &AgentLink,
     query: Option<&str>,
     accept: Option<&str>,
     packed: bool,
 ) -> Answer {
     let format = exposition::negotiate(accept);
-    let body = match Collectors::from_query(query.unwrap_or_default()) {
-        Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
-        Ok(all) if all.all() => source.body(Body::Metrics(format), packed).await,
-        Ok(some) => match source.metrics_of(some, format, packed).await {
-            Ok(Some(body)) => Ok(body),
-            Ok(None) => return too_many_parts(),
-            Err(e) => Err(e),
-        },
-    };
-    match body {
-        Ok(body) => ready(format.content_type(), body, packed),
+    match Collectors::from_query(query.unwrap_or_default()) {
+        Err(why) => plain(StatusCode::BAD_REQUEST, why + "\n"),
+        Ok(some) => {
+            body(
+                agent,
+                Page::Metrics(format, some),
+                format.content_type(),
+                packed,
+            )
+            .await
+        }
+    }
+}
+
+async fn body(agent: &AgentLink, page: Page, content_type: &'static str, packed: bool) -> Answer {
+    match agent.body(page, packed).await {
+        Ok(Some(body)) => ready(content_type, body, packed),
+        Ok(None) => too_many_parts(),
         Err(e) => failed(&e),
     }
 }
@@ -216,13 +363,39 @@ fn too_many_parts() -> Answer {
 }
 
 /// Goes on until the peer hangs up.
-async fn slow<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -> Answer {
+async fn slow<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
     let want = match slow_filter::from_query(request.uri().query().unwrap_or_default()) {
         Ok(want) => want,
         Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
     };
-    if let Err(why) = source.status().health() {
-        return plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n");
+    stream(agent, peer, request, agent.slow(&want)).await
+}
+
+/// The same.
+async fn breakdown<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
+    let query = match breakdown_query::from_query(request.uri().query().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
+    };
+    if query.is_private() && !peer.is_here(request) && !peer.web.allow_file_names {
+        return plain(StatusCode::FORBIDDEN, FILE_NAMES.to_owned());
+    }
+    stream(agent, peer, request, agent.breakdown(&query)).await
+}
+
+/// Passes on what comes, where operations are timed and the peer may have another stream.
+async fn stream<B>(
+    agent: &AgentLink,
+    peer: &Peer<'_>,
+    request: &Request<B>,
+    ask: impl Future<Output = anyhow::Result<Receiver<Bytes>>>,
+) -> Answer {
+    match agent.health().await {
+        Ok(Health { why: None, .. }) => {}
+        Ok(Health { why: Some(why), .. }) => {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, why + "\n");
+        }
+        Err(e) => return failed(&e),
     }
     if request.method() == Method::HEAD {
         return with(StatusCode::OK, LINES, Either::Left(Full::default()));
@@ -230,10 +403,10 @@ async fn slow<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -
     if let Err(why) = peer.place.stream() {
         return plain(StatusCode::SERVICE_UNAVAILABLE, no_stream(why));
     }
-    match source.slow(want).await {
+    match ask.await {
         Ok(lines) => {
             let body = Stream::new(lines, peer.deadline.clone());
-            with(StatusCode::OK, LINES, Either::Right(body))
+            with(StatusCode::OK, LINES, Either::Right(Either::Left(body)))
         }
         Err(why) => {
             peer.place.answer();
@@ -242,10 +415,20 @@ async fn slow<B>(source: &SourceHandle, peer: &Peer<'_>, request: &Request<B>) -
     }
 }
 
+async fn stuck(agent: &AgentLink, query: Option<&str>, packed: bool) -> Answer {
+    match stuck_query::from_query(query.unwrap_or_default()) {
+        Err(why) => plain(StatusCode::BAD_REQUEST, why + "\n"),
+        Ok(over) => match agent.held(over).await {
+            Ok(json) => pack(JSON, json, packed),
+            Err(e) => failed(&e),
+        },
+    }
+}
+
 fn no_stream(why: NoStream) -> String {
     match why {
         NoStream::TooMany => format!(
-            "this agent serves at most {PEER_STREAMS} listeners for slow operations to one address at once\n"
+            "this agent serves at most {PEER_STREAMS} listeners for operations to one address at once\n"
         ),
         NoStream::TooOld => "the web configuration has changed; connect again\n".to_owned(),
     }
@@ -259,6 +442,65 @@ fn probes(status: &Status) -> anyhow::Result<Bytes> {
         probes: status.probes(),
     };
     Ok(serde_json::to_vec_pretty(&body)?.into())
+}
+
+/// The latest windows that a page has not seen, or those of a range or of a recording.
+async fn windows<B>(
+    agent: &AgentLink,
+    peer: &Peer<'_>,
+    request: &Request<B>,
+    packed: bool,
+) -> Answer {
+    let wanted = match windows_query::from_query(request.uri().query().unwrap_or_default()) {
+        Ok(wanted) => wanted,
+        Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
+    };
+    let recorded = matches!(wanted, Wanted::Recorded(_));
+    if recorded && !peer.may_read_details(request) {
+        return plain(StatusCode::FORBIDDEN, DETAILS.to_owned());
+    }
+    if peer.large.full(peer.address) {
+        return no_room();
+    }
+    let answer = match wanted {
+        Wanted::Latest(seen) => agent.windows(seen).await.map(Some),
+        stored => agent.stored(&stored).await,
+    };
+    let json = match answer {
+        Ok(Some(json)) => json,
+        Ok(None) if recorded => return plain(StatusCode::NOT_FOUND, NO_RECORDINGS.to_owned()),
+        Ok(None) => return plain(StatusCode::NOT_FOUND, NO_HISTORY.to_owned()),
+        Err(e) => return later(format!("{e:#}\n")),
+    };
+    let packed = packed && json.len() >= PACKED_FROM;
+    let body = if packed { gzip(&json) } else { Ok(json) };
+    match body.map(|body| peer.large.hold(peer.address, body)) {
+        Ok(Some(held)) => encoded(JSON, Either::Right(Either::Right(held)), packed),
+        Ok(None) => no_room(),
+        Err(e) => failed(&e),
+    }
+}
+
+/// Others have not read theirs yet.
+fn no_room() -> Answer {
+    later("too many windows are being sent already; try again\n".to_owned())
+}
+
+fn later(why: String) -> Answer {
+    let answer = plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    and(answer, RETRY_AFTER, HeaderValue::from_static("2"))
+}
+
+fn index(packed: bool) -> Answer {
+    let body = Bytes::from_static(page_assets::INDEX.as_bytes());
+    let answer = pack("text/html; charset=utf-8", body, packed);
+    let policy = HeaderValue::from_static(page_assets::POLICY);
+    unstored(and(answer, CONTENT_SECURITY_POLICY, policy))
+}
+
+/// Another version of the agent has other files by the same names.
+fn unstored(answer: Answer) -> Answer {
+    and(answer, CACHE_CONTROL, HeaderValue::from_static("no-cache"))
 }
 
 fn landing(status: &Status, packed: bool) -> Answer {
@@ -289,9 +531,13 @@ fn plain(status: StatusCode, text: String) -> Answer {
     with(status, TEXT, Either::Left(Full::new(text.into())))
 }
 
-/// A body that others may get packed.
 fn ready(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
-    let answer = with(StatusCode::OK, content_type, Either::Left(Full::new(body)));
+    encoded(content_type, Either::Left(Full::new(body)), packed)
+}
+
+/// A body that others may get packed.
+fn encoded(content_type: &'static str, body: Content, packed: bool) -> Answer {
+    let answer = with(StatusCode::OK, content_type, body);
     let answer = and(answer, VARY, HeaderValue::from_static(VARIES));
     match packed {
         true => and(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip")),
@@ -304,11 +550,7 @@ fn and(mut answer: Answer, name: HeaderName, value: HeaderValue) -> Answer {
     answer
 }
 
-fn with(
-    status: StatusCode,
-    content_type: &'static str,
-    body: Either<Full<Bytes>, Stream>,
-) -> Answer {
+fn with(status: StatusCode, content_type: &'static str, body: Content) -> Answer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
@@ -322,9 +564,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn details_are_for_this_host() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let own = Some(ip("192.0.2.1"));
+        assert!(is_here(ip("127.0.0.2"), Some(ip("127.0.0.1"))));
+        assert!(is_here(ip("::1"), None));
+        assert!(is_here(ip("192.0.2.1"), own));
+        assert!(!is_here(ip("192.0.2.2"), own));
+        assert!(!is_here(ip("192.0.2.2"), None));
+    }
+
+    #[test]
     fn the_landing_page_links_every_other_page() {
         let html = landing_page::render("host", &Status::Attaching);
-        for path in &PATHS[1..] {
+        for path in PATHS.iter().filter(|p| **p != "/about") {
             assert!(html.contains(&format!("<a href=\"{path}\">")), "{path}");
         }
     }

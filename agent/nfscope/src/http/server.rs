@@ -1,11 +1,12 @@
 //! Accepts connections and sees that each of them ends.
 
+use super::agent_link::AgentLink;
+use super::large_answers::LargeAnswers;
 use super::ndjson_stream::Deadline;
 use super::place::{AllPlaces, Place};
 use super::refusals::{self, Refusals};
 use super::routes::{self, Peer};
 use super::web_config::{Tls, WebConfig};
-use crate::service::source_thread::SourceHandle;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,6 +14,7 @@ use nfscope_text::console::{self, Level, log};
 use rustix::io::Errno;
 use std::convert::Infallible;
 use std::net::{IpAddr, TcpListener as StdListener};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -30,6 +32,10 @@ const HEADER_BYTES: usize = 16 << 10;
 const HEADER_TIME: Duration = Duration::from_secs(5);
 /// Time for a whole connection: a peer that reads slower than this is cut off.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
+/// Of that, for a peer to read that the agent has not answered.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Turns of the runtime that a connection without a place gets: in the first it learns what has arrived, in the next it answers.
+const TURNS: usize = 3;
 /// What a refused peer may still send before the connection is reset under it.
 const DRAIN_BYTES: u64 = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
@@ -37,31 +43,38 @@ const DRAIN_TIME: Duration = Duration::from_secs(2);
 /// What is served, and to whom.
 #[derive(Clone)]
 pub struct Server {
-    source: Arc<SourceHandle>,
+    agent: Arc<AgentLink>,
     web: Arc<RwLock<Arc<WebConfig>>>,
     places: AllPlaces,
     refusals: Arc<Refusals>,
+    large: LargeAnswers,
+    connection_time: Duration,
 }
 
 impl Server {
-    /// Serves what the source has, as the web configuration says.
-    pub fn new(source: Arc<SourceHandle>, web: WebConfig) -> Server {
+    /// Serves what the agent has, as the web configuration says.
+    pub fn new(agent: Arc<AgentLink>, web: WebConfig) -> Server {
         Server {
-            source,
+            agent,
             web: Arc::new(RwLock::new(Arc::new(web))),
             places: AllPlaces::default(),
             refusals: Arc::default(),
+            large: LargeAnswers::default(),
+            connection_time: CONNECTION_TIME,
         }
     }
 
     /// Takes another web configuration. An answer that is under way keeps the old one. A stream would keep it for as long as its
-    /// peer likes: where the new one asks for something, streams end.
+    /// peer likes: where the new one asks for something, or allows less, streams end.
     pub fn configure(&self, mut web: WebConfig) {
         let mut running = self.web.write().unwrap_or_else(PoisonError::into_inner);
         web.succeed(&running);
         let asks = web.users.is_some() || web.tls.is_some();
+        let ends = asks
+            || (running.allow_details && !web.allow_details)
+            || (running.allow_file_names && !web.allow_file_names);
         *running = Arc::new(web);
-        if asks {
+        if ends {
             self.places.end_streams();
         }
     }
@@ -95,11 +108,22 @@ impl Server {
                     let server = self.clone();
                     tokio::spawn(async move {
                         // Cut off or not, the peer learns it from its connection; there is nobody else to tell.
-                        let deadline = Deadline::after(CONNECTION_TIME);
-                        tokio::select! {
-                            () = server.connection(stream, peer.ip(), &deadline, &place) => {}
-                            () = deadline.passed() => {}
-                            _ = ended => {}
+                        let deadline = Deadline::after(server.connection_time, LAST_WORDS);
+                        let mut connection =
+                            pin!(server.connection(stream, peer.ip(), &deadline, &place));
+                        let displaced = tokio::select! {
+                            () = &mut connection => false,
+                            () = deadline.passed() => false,
+                            told = ended => told.is_ok(),
+                        };
+                        if displaced {
+                            // A request that has arrived gets an answer.
+                            deadline.pass();
+                            tokio::select! {
+                                biased;
+                                () = &mut connection => {}
+                                () = turns(TURNS) => {}
+                            }
                         }
                     });
                 }
@@ -133,10 +157,12 @@ impl Server {
         let web = web.unwrap_or_else(PoisonError::into_inner).clone();
         let peer = Peer {
             address: address.to_canonical(),
+            local: stream.local_addr().ok().map(|a| a.ip().to_canonical()),
             web: &web,
             deadline,
             place,
             refusals: &self.refusals,
+            large: &self.large,
         };
         let Some(tls) = &web.tls else {
             // In boxes: a connection that has sent nothing needs no room for what comes then.
@@ -151,7 +177,7 @@ impl Server {
     async fn requests(&self, stream: impl AsyncRead + AsyncWrite + Unpin, peer: &Peer<'_>) {
         let answer = service_fn(|request| async move {
             peer.place.answer();
-            Ok::<_, Infallible>(routes::answer(&self.source, peer, &request).await)
+            Ok::<_, Infallible>(routes::answer(&self.agent, peer, &request).await)
         });
         let mut http = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -178,10 +204,90 @@ async fn encrypted(tls: &Tls, stream: TcpStream) -> Result<TlsStream<TcpStream>,
     }
 }
 
+/// Ends after the runtime has looked so often at what has arrived.
+async fn turns(count: usize) {
+    for _ in 0..count {
+        yield_now().await;
+    }
+}
+
 async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     if stream.shutdown().await.is_ok() {
         let mut rest = stream.take(DRAIN_BYTES);
         let mut buffer = [0; 4096];
         while matches!(rest.read(&mut buffer).await, Ok(n) if n > 0) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::places::PEER_PLACES;
+    use std::io::Write;
+    use std::net::{SocketAddr, TcpStream as StdTcpStream};
+    use std::os::unix::net::UnixStream;
+
+    /// More than one peer has places.
+    const PEERS: usize = 300;
+
+    /// Serves from an agent that hears every question and answers none.
+    fn silent(connection_time: Duration) -> (SocketAddr, JoinSet<()>, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let link = AgentLink::new(vec![theirs], Vec::new()).unwrap();
+        let mut server = Server::new(Arc::new(link), WebConfig::default());
+        server.connection_time = connection_time;
+        let listener = StdListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut running = JoinSet::new();
+        running.spawn(async move { match server.serve(vec![listener]).await.unwrap() {} });
+        (address, running, ours)
+    }
+
+    /// A connection whose header has arrived before the server can look.
+    fn ask(address: SocketAddr, path: &str) -> TcpStream {
+        let mut stream = StdTcpStream::connect(address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        TcpStream::from_std(stream).unwrap()
+    }
+
+    async fn answer(mut stream: TcpStream) -> String {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_is_busy_is_said_to_be() {
+        let (address, _running, _agent) = silent(LAST_WORDS);
+        for path in ["/metrics", "/windows", "/snapshot", "/healthz", "/slow"] {
+            let answer = answer(ask(address, path)).await;
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{path}: {answer:?}");
+            assert!(answer.contains("retry-after: 2\r\n"), "{answer}");
+            assert!(answer.contains("the agent is busy"), "{answer}");
+        }
+    }
+
+    /// The first wait for the agent when they give way, and others give way before their header has been read.
+    #[tokio::test]
+    async fn requests_whose_place_is_taken_are_answered() {
+        let (address, _running, _agent) = silent(CONNECTION_TIME);
+        let mut waiting = JoinSet::new();
+        for n in 0..PEERS {
+            waiting.spawn(answer(ask(address, "/metrics")));
+            // Fewer than are accepted at once.
+            if n % (BATCH / 2) == 0 {
+                turns(2 * TURNS).await;
+            }
+        }
+        for _ in 0..PEERS - PEER_PLACES {
+            let answer = waiting.join_next().await.unwrap().unwrap();
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer:?}");
+            assert!(answer.contains("retry-after: 2\r\n"), "{answer}");
+            assert!(answer.contains("gave way to another"), "{answer}");
+        }
     }
 }

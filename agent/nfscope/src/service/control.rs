@@ -3,12 +3,15 @@
 //! The agent listens to root and to its own user.
 
 use super::source_thread::SourceHandle;
-use crate::api::probe_change::{self, Change};
-use anyhow::Context;
+use crate::api::probe_change::{Change, socket};
+use anyhow::{Context, ensure};
 use nfscope_text::console::warn;
 use rustix::process::geteuid;
 use std::convert::Infallible;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
@@ -19,31 +22,64 @@ use tokio::time::{sleep, timeout};
 const LINE: u64 = 1024;
 /// For a peer to say what it wants.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Binds the socket of the agent that serves on this port; `None`, and said, where somebody else has it.
-pub fn listen(port: u16) -> Option<StdListener> {
-    bind(port)
+
+/// The agent's socket, and its names. They go with it.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: StdListener,
+    paths: Vec<PathBuf>,
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            // Who comes later removes what stays.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Binds the socket of the agent that serves on these ports; `None`, and said, where that is not possible.
+pub fn listen(directory: &Path, ports: &[u16]) -> Option<ControlSocket> {
+    bind(directory, ports)
         .inspect_err(|e| {
             warn(&format!(
-                "`nfscope detach` cannot reach this agent: socket {}: {e}",
-                probe_change::socket_name(port)
+                "`nfscope detach` cannot reach this agent: {e:#}; as root, make the directory and give it to the agent's user: \
+                 install -d -m 755 -o USER {}",
+                directory.display()
             ));
         })
         .ok()
 }
 
-fn bind(port: u16) -> std::io::Result<StdListener> {
-    let address = probe_change::address(port)?;
-    if let Some(path) = address.as_pathname() {
-        use std::os::unix::fs::DirBuilderExt;
-        let mut directory = std::fs::DirBuilder::new();
-        directory.mode(0o700).recursive(true);
-        directory.create(probe_change::DIRECTORY)?;
+fn bind(directory: &Path, ports: &[u16]) -> anyhow::Result<ControlSocket> {
+    let of = |path: &Path| path.display().to_string();
+    let mut builder = fs::DirBuilder::new();
+    builder.mode(0o755).recursive(true);
+    builder.create(directory).with_context(|| of(directory))?;
+    let now = fs::metadata(directory).with_context(|| of(directory))?;
+    ensure!(
+        now.mode() & 0o022 == 0,
+        "{}: others than its owner may write to this directory",
+        of(directory)
+    );
+    let mut paths: Vec<_> = ports.iter().map(|port| socket(directory, *port)).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let own = socket(directory, *ports.first().context("there is no port")?);
+    for path in &paths {
         // The port is ours by now: what has this name was left by an agent that is gone.
-        let _ = std::fs::remove_file(path);
+        let _ = fs::remove_file(path);
     }
-    let listener = StdListener::bind_addr(&address)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+    let listener = StdListener::bind(&own).with_context(|| of(&own))?;
+    let bound = ControlSocket { listener, paths };
+    fs::set_permissions(&own, Permissions::from_mode(0o600)).with_context(|| of(&own))?;
+    for path in bound.paths.iter().filter(|path| **path != own) {
+        let name = own.file_name().context("a socket has a name")?;
+        symlink(name, path).with_context(|| of(path))?;
+    }
+    bound.listener.set_nonblocking(true)?;
+    Ok(bound)
 }
 
 /// Serves, one after the other, until dropped.
@@ -51,13 +87,13 @@ fn bind(port: u16) -> std::io::Result<StdListener> {
 /// # Errors
 /// When the listener cannot be watched.
 pub async fn serve(
-    listener: Option<StdListener>,
+    bound: Option<ControlSocket>,
     source: Arc<SourceHandle>,
 ) -> anyhow::Result<Infallible> {
-    let Some(listener) = listener else {
+    let Some(bound) = bound else {
         return Ok(std::future::pending().await);
     };
-    let listener = UnixListener::from_std(listener)?;
+    let listener = UnixListener::from_std(bound.listener.try_clone()?)?;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => answer(stream, &source).await,

@@ -1,7 +1,16 @@
 //! The running agent: the thread that owns the probes, and those who listen to it.
 
+pub mod answers;
+pub mod archive;
+mod archive_columns;
+pub mod breakdown_listeners;
 pub mod control;
+pub mod history;
+pub mod http_process;
+pub(crate) mod local_breakdown;
 pub(crate) mod local_slow_ops;
+pub(crate) mod notify;
+pub mod recordings;
 pub mod slow_subscribers;
 pub mod source_thread;
 pub mod worth;

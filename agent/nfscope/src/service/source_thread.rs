@@ -1,25 +1,31 @@
 //! The one thread that owns the source, and what everybody else sees of it.
 
+use crate::api::breakdown_query;
 use crate::api::probe_change::Change;
+use crate::api::windows_query::{OfRecording, Range, Seen};
 use crate::exposition::{self, Collectors, Format};
+use crate::service::archive::Archive;
+use crate::service::breakdown_listeners::Listeners;
+use crate::service::history::History;
+use crate::service::recordings::Recordings;
 use crate::service::slow_subscribers::{self, Subscribers};
 use crate::service::worth::Worth;
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
 use nfscope_model::status::Status;
-use nfscope_model::{SlowFilter, Snapshot};
-use nfscope_source::{Source, own_process};
+use nfscope_model::{HeldRequests, SlowFilter, Snapshot, Window};
+use nfscope_source::{Source, hostname, own_process};
 use nfscope_text::console;
 use std::collections::HashMap;
-use std::io::Write;
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Mutex, oneshot, watch};
 
 /// What is said where the thread is waited for in vain.
 pub(crate) const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
+/// What is said to those who come too early.
+const ATTACHING: &str = "the agent is still attaching; try again in a moment";
 /// A reading up to this old answers further requests: simultaneous scrapes cost one.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 /// Bodies with a part of a reading that are made of it; each costs time and memory.
@@ -48,37 +54,38 @@ impl Body {
 }
 
 struct Reading {
+    /// From 1 on.
+    number: u64,
     at: Instant,
     snapshot: Arc<Snapshot>,
-    /// As they are, and packed.
-    bodies: [[Option<Bytes>; Format::ALL.len() + 1]; 2],
-    /// Parts of the exposition, packed or not.
-    parts: HashMap<(Collectors, Format, bool), Bytes>,
+    bodies: [Option<Bytes>; Format::ALL.len() + 1],
+    /// Parts of the exposition.
+    parts: HashMap<(Collectors, Format), Bytes>,
 }
+
+/// A body, and the number of the reading that it was made of; 0 where it was made of none.
+pub type Numbered = (u64, Bytes);
 
 impl Reading {
     /// The part of the exposition that these collectors have; `None` where too many other parts have been made.
-    fn part(
-        &mut self,
-        collectors: Collectors,
-        format: Format,
-        packed: bool,
-    ) -> anyhow::Result<Option<Bytes>> {
-        let key = (collectors, format, packed);
+    fn part(&mut self, collectors: Collectors, format: Format) -> anyhow::Result<Option<Numbered>> {
+        let key = (collectors, format);
         if let Some(body) = self.parts.get(&key) {
-            return Ok(Some(body.clone()));
+            return Ok(Some((self.number, body.clone())));
         }
         if self.parts.len() >= MAX_PARTS {
             return Ok(None);
         }
         let body = exposition::encode_some(&self.snapshot, format, &key.0)?;
-        let body = packed_if(packed, body.into())?;
+        let body = Bytes::from(body);
         self.parts.insert(key, body.clone());
-        Ok(Some(body))
+        Ok(Some((self.number, body)))
     }
 }
 
 enum Request {
+    /// Nothing but an answer.
+    Alive(oneshot::Sender<()>),
     Snapshot(oneshot::Sender<Snapshot>),
     Change(
         Change,
@@ -87,13 +94,26 @@ enum Request {
     ),
     /// Series for at most so many clients and exports.
     LimitSeries(usize, usize),
+    /// Requests in hand for longer than that.
+    Held(Duration, oneshot::Sender<HeldRequests>),
+    /// Windows of the findings go there, too.
+    KeepHistory(Archive),
+    /// The text of [`History::answer`].
+    Windows(Option<Seen>, oneshot::Sender<anyhow::Result<Vec<u8>>>),
     /// The text of [`Worth::body`].
     Findings(oneshot::Sender<serde_json::Result<Vec<u8>>>),
+    Breakdown(
+        breakdown_query::Query,
+        oneshot::Sender<anyhow::Result<Lines>>,
+    ),
     Slow(
         SlowFilter,
         oneshot::Sender<anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>>>,
     ),
 }
+
+/// Lines as they come, until it is dropped.
+type Lines = tokio::sync::mpsc::Receiver<Bytes>;
 
 fn gone() -> anyhow::Error {
     anyhow::anyhow!("the thread that reads the probes has ended")
@@ -108,8 +128,17 @@ pub struct SourceHandle {
     status: watch::Receiver<Status>,
     /// Why the server does not serve all requests, as far as the agent finds.
     degraded: watch::Receiver<Option<String>>,
+    /// What happened before the last quarter of an hour, where that is kept.
+    archive: OnceLock<Archive>,
+    /// What was recorded by `nfscope baseline`.
+    recordings: OnceLock<Recordings>,
     /// Held while reading: whoever comes meanwhile waits and finds the reading fresh.
     last: Mutex<Option<Reading>>,
+    /// The same for requests in hand: of what age, when, and the answer.
+    held: Mutex<Option<(Duration, Instant, Bytes)>>,
+    /// How many readings there were.
+    readings: AtomicU64,
+    findings: Mutex<Option<(Instant, Bytes)>>,
 }
 
 /// Waits for the thread: what is left to the end of the process is detached by the kernel, but return probes in tracefs
@@ -164,7 +193,12 @@ impl SourceHandle {
             _ended: Ended(thread, status.clone()),
             status,
             degraded,
+            archive: OnceLock::new(),
+            recordings: OnceLock::new(),
             last: Mutex::new(None),
+            held: Mutex::new(None),
+            readings: AtomicU64::new(0),
+            findings: Mutex::new(None),
         };
         Ok((handle, started))
     }
@@ -184,31 +218,23 @@ impl SourceHandle {
         self.status.clone()
     }
 
-    /// A snapshot that is not older than a quarter of a second, encoded, and packed where that is asked for. While attaching it
-    /// holds only what the agent knows about itself.
+    /// A snapshot that is not older than a quarter of a second, encoded. While attaching it holds only what the agent knows about
+    /// itself.
     ///
     /// # Errors
     /// When the source's thread has ended.
-    pub async fn body(&self, body: Body, packed: bool) -> anyhow::Result<Bytes> {
+    pub async fn body(&self, body: Body) -> anyhow::Result<Numbered> {
         if self.status() == Status::Attaching {
-            return packed_if(packed, encode(&own_snapshot(), body)?);
+            return Ok((0, encode(&own_snapshot(), body)?));
         }
         let mut last = self.last.lock().await;
         let reading = self.fresh(&mut last).await?;
-        let [plain, small] = &mut reading.bodies;
-        let slot = &mut plain[body.index()];
+        let slot = &mut reading.bodies[body.index()];
         let bytes = match slot {
             Some(bytes) => bytes.clone(),
             None => slot.insert(encode(&reading.snapshot, body)?).clone(),
         };
-        if !packed {
-            return Ok(bytes);
-        }
-        let slot = &mut small[body.index()];
-        match slot {
-            Some(bytes) => Ok(bytes.clone()),
-            None => Ok(slot.insert(gzip(&bytes)?).clone()),
-        }
+        Ok((reading.number, bytes))
     }
 
     /// The part of an exposition that these collectors have. `None` where [`MAX_PARTS`] others have been made of the last
@@ -220,14 +246,13 @@ impl SourceHandle {
         &self,
         collectors: Collectors,
         format: Format,
-        packed: bool,
-    ) -> anyhow::Result<Option<Bytes>> {
+    ) -> anyhow::Result<Option<Numbered>> {
         if self.status() == Status::Attaching {
             let body = exposition::encode_some(&own_snapshot(), format, &collectors)?;
-            return packed_if(packed, body.into()).map(Some);
+            return Ok(Some((0, body.into())));
         }
         let mut last = self.last.lock().await;
-        (self.fresh(&mut last).await?).part(collectors, format, packed)
+        (self.fresh(&mut last).await?).part(collectors, format)
     }
 
     /// The last reading, or a new one where that is old.
@@ -256,7 +281,53 @@ impl SourceHandle {
         answer.await.map_err(|_| gone())?
     }
 
-    /// What makes requests slow, now and before, and what changes would be worth, as JSON.
+    /// Lines of NDJSON about operations by what `query` names, one an interval, until the receiver is dropped. The source tells
+    /// them apart only while somebody has such a receiver.
+    ///
+    /// # Errors
+    /// With the source's reason, when too many listen already, or when the source's thread has ended.
+    pub async fn breakdown(&self, query: breakdown_query::Query) -> anyhow::Result<Lines> {
+        let (tell, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Breakdown(query, tell))
+            .map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Every request that a thread has had in hand for longer than `over`, as JSON. Whoever asks, and for whatever age, the
+    /// source reads them at most once in a quarter of a second.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub async fn held(&self, over: Duration) -> anyhow::Result<Bytes> {
+        if self.status() == Status::Attaching {
+            let unknown = HeldRequests {
+                host: hostname::own_name(),
+                over_seconds: over.as_secs_f64(),
+                unknown: Some("the agent is attaching its probes".to_owned()),
+                ..HeldRequests::default()
+            };
+            return Ok(serde_json::to_vec(&unknown)?.into());
+        }
+        let mut last = self.held.lock().await;
+        if let Some((of, at, body)) = &*last {
+            let left = MAX_READING_AGE.saturating_sub(at.elapsed());
+            if *of == over && !left.is_zero() {
+                return Ok(body.clone());
+            }
+            tokio::time::sleep(left).await;
+        }
+        let (tell, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Held(over, tell))
+            .map_err(|_| gone())?;
+        let body: Bytes = serde_json::to_vec(&answer.await.map_err(|_| gone())?)?.into();
+        *last = Some((over, Instant::now(), body.clone()));
+        Ok(body)
+    }
+
+    /// What makes requests slow, now and before, and what changes would be worth, as JSON that is not older than a quarter of a
+    /// second.
     ///
     /// # Errors
     /// When the source's thread has ended.
@@ -264,11 +335,81 @@ impl SourceHandle {
         if self.status() == Status::Attaching {
             return Ok(serde_json::to_vec(&FindingTracker::default().report())?.into());
         }
+        let mut last = self.findings.lock().await;
+        if let Some((at, body)) = &*last
+            && at.elapsed() < MAX_READING_AGE
+        {
+            return Ok(body.clone());
+        }
         let (tell, answer) = oneshot::channel();
         self.requests
             .send(Request::Findings(tell))
             .map_err(|_| gone())?;
+        let body: Bytes = answer.await.map_err(|_| gone())??.into();
+        *last = Some((Instant::now(), body.clone()));
+        Ok(body)
+    }
+
+    /// The latest windows that a page has not seen, as JSON; all that are kept where it has seen none.
+    ///
+    /// # Errors
+    /// While attaching, or when the source's thread has ended.
+    pub async fn windows(&self, seen: Option<Seen>) -> anyhow::Result<Bytes> {
+        anyhow::ensure!(self.status() != Status::Attaching, ATTACHING);
+        let (tell, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Windows(seen, tell))
+            .map_err(|_| gone())?;
         Ok(answer.await.map_err(|_| gone())??.into())
+    }
+
+    /// Keeps windows of ten seconds there from now on. Only the first call counts.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub fn keep_history(&self, archive: Archive) -> anyhow::Result<()> {
+        let archive = self.archive.get_or_init(|| archive).clone();
+        self.requests
+            .send(Request::KeepHistory(archive))
+            .map_err(|_| gone())
+    }
+
+    /// Windows of this range from the disk, as JSON; `None` where none are kept there.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or is busy.
+    pub async fn past(&self, range: Range) -> anyhow::Result<Option<Bytes>> {
+        match self.archive.get() {
+            Some(archive) => Ok(Some(archive.tell(range).await?.into())),
+            None => Ok(None),
+        }
+    }
+
+    /// Shows these recordings from now on. Only the first call counts.
+    pub fn show_recordings(&self, recordings: Recordings) {
+        self.recordings.get_or_init(|| recordings);
+    }
+
+    /// The recordings that can be shown, as JSON; `None` where the agent looks for none.
+    ///
+    /// # Errors
+    /// When their store cannot be read, or is busy.
+    pub async fn recordings(&self) -> anyhow::Result<Option<Bytes>> {
+        match self.recordings.get() {
+            Some(recordings) => Ok(Some(recordings.list().await?.into())),
+            None => Ok(None),
+        }
+    }
+
+    /// Windows of a recording, as JSON; `None` where the agent looks for none.
+    ///
+    /// # Errors
+    /// When there is no such recording, or it cannot be read.
+    pub async fn recorded(&self, what: OfRecording) -> anyhow::Result<Option<Bytes>> {
+        match self.recordings.get() {
+            Some(recordings) => Ok(Some(recordings.tell(what).await?.into())),
+            None => Ok(None),
+        }
     }
 
     /// Detaches probes or attaches them again; a line about each.
@@ -280,10 +421,7 @@ impl SourceHandle {
         change: Change,
         probes: Vec<&'static str>,
     ) -> anyhow::Result<Vec<String>> {
-        anyhow::ensure!(
-            self.status() != Status::Attaching,
-            "the agent is still attaching; try again in a moment"
-        );
+        anyhow::ensure!(self.status() != Status::Attaching, ATTACHING);
         let (tell, answer) = oneshot::channel();
         let ask = Request::Change(change, probes, tell);
         self.requests.send(ask).map_err(|_| gone())?;
@@ -300,12 +438,25 @@ impl SourceHandle {
             .map_err(|_| gone())
     }
 
+    /// Returns once the source's thread has answered, which proves that it goes round its loop.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub async fn answers(&self) -> anyhow::Result<()> {
+        let (tell, answer) = oneshot::channel();
+        self.requests
+            .send(Request::Alive(tell))
+            .map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+
     async fn read(&self) -> anyhow::Result<Reading> {
         let (tell, answer) = oneshot::channel();
         self.requests
             .send(Request::Snapshot(tell))
             .map_err(|_| gone())?;
         Ok(Reading {
+            number: self.readings.fetch_add(1, Ordering::Relaxed) + 1,
             snapshot: Arc::new(answer.await.map_err(|_| gone())?),
             at: Instant::now(),
             bodies: Default::default(),
@@ -320,20 +471,6 @@ fn own_snapshot() -> Arc<Snapshot> {
     exposition::describe(&mut own, Duration::ZERO);
     own_process::describe(&mut own);
     Arc::new(own)
-}
-
-fn packed_if(packed: bool, body: Bytes) -> anyhow::Result<Bytes> {
-    if packed { gzip(&body) } else { Ok(body) }
-}
-
-/// Packs a body: a scrape to a tenth, in a few milliseconds.
-///
-/// # Errors
-/// Never so far: memory takes all that is written.
-pub fn gzip(body: &[u8]) -> anyhow::Result<Bytes> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
-    packer.write_all(body)?;
-    Ok(packer.finish()?.into())
 }
 
 fn encode(snapshot: &Arc<Snapshot>, body: Body) -> anyhow::Result<Bytes> {
@@ -353,21 +490,33 @@ fn run(
 ) {
     let mut polled = Instant::now();
     let mut subscribers = Subscribers::default();
+    let mut listeners = Listeners::default();
     let mut looked = Instant::now();
     let mut findings = FindingTracker::default();
     let mut worth = Worth::default();
+    let mut history = History::default();
     // The first window begins at once.
     let mut evaluated: Option<Instant> = None;
     loop {
         if evaluated.is_none_or(|at| at.elapsed() >= WINDOW) {
             evaluated = Some(Instant::now());
-            for change in findings.step(source.peek(), SystemTime::now()) {
+            let show = |findings: &FindingTracker, window: &Window, now: &Snapshot| {
+                history.found(window, now, findings, Instant::now());
+            };
+            for change in findings.step_and(source.peek(), SystemTime::now(), show) {
                 console::warn(&change.to_string());
             }
             warn.send_replace(findings.degraded().map(str::to_owned));
         }
         worth.step(&mut findings, SystemTime::now());
+        history.step(source, &findings, Instant::now());
         let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
+        if let Some(next) = history.next_step(Instant::now()) {
+            wait = wait.min(next.saturating_duration_since(Instant::now()));
+        }
+        if let Some(left) = listeners.wait(Instant::now()) {
+            wait = wait.min(left);
+        }
         if !subscribers.idle() {
             wait = wait.min(slow_subscribers::POLL_INTERVAL.saturating_sub(looked.elapsed()));
         }
@@ -382,13 +531,26 @@ fn run(
                 // A scraper that has hung up meanwhile is no error.
                 let _ = answer.send(snapshot);
             }
+            Ok(Request::Alive(answer)) => {
+                let _ = answer.send(());
+            }
+            Ok(Request::Held(over, answer)) => {
+                let _ = answer.send(source.held(over));
+            }
             Ok(Request::Findings(answer)) => {
                 let _ = answer.send(worth.body(&findings));
+            }
+            Ok(Request::KeepHistory(archive)) => history.keep_in(archive),
+            Ok(Request::Windows(seen, answer)) => {
+                let _ = answer.send(history.answer(seen, Instant::now()));
             }
             Ok(Request::LimitSeries(clients, exports)) => source.limit_series(clients, exports),
             Ok(Request::Slow(want, answer)) => {
                 // Whoever has hung up meanwhile has dropped the receiver with the answer.
                 let _ = answer.send(subscribers.subscribe(source, want, Instant::now()));
+            }
+            Ok(Request::Breakdown(query, answer)) => {
+                let _ = answer.send(listeners.subscribe(source, query, Instant::now()));
             }
             Ok(Request::Change(change, probes, answer)) => {
                 let said = match change {
@@ -401,6 +563,7 @@ fn run(
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
+        listeners.poll(source, Instant::now());
         if !subscribers.idle() && looked.elapsed() >= slow_subscribers::POLL_INTERVAL {
             looked = Instant::now();
             subscribers.poll(source, looked);

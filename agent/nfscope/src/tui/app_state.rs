@@ -1,51 +1,21 @@
 //! What the user has chosen and what is known of the agent. Pure: keys and news in, state out.
 
-use crate::tui::table::{Key, Selection};
-use crate::tui::view::View;
+use crate::api::breakdown_query::{self, Query};
+use crate::tui::breakdown::Breakdown;
+use crate::tui::history::History;
+use crate::tui::subject::{self, Subject, subjects};
+use crate::tui::tab::Tab;
+use crate::tui::table::{Key, Selection, Table};
+use crate::tui::view::{Sample, View};
+use nfscope_model::Dimension;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::net::IpAddr;
 use std::time::Duration;
 
-/// One panel of the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tab {
-    /// Procedures and component operations.
-    Operations,
-    /// Thread pools, requests.
-    Threads,
-    /// Journals, block devices.
-    Disks,
-    /// Clients, exports.
-    Clients,
-    /// Coverage, what was lost, what does not run.
-    Probes,
-}
-
-impl Tab {
-    /// From left to right.
-    pub const ALL: [Tab; 5] = [
-        Tab::Operations,
-        Tab::Threads,
-        Tab::Disks,
-        Tab::Clients,
-        Tab::Probes,
-    ];
-
-    /// In full, and where there is little room.
-    pub(super) fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Tab::Operations => ("Operations", "Ops"),
-            Tab::Threads => ("Threads, RPC", "Threads"),
-            Tab::Disks => ("Logs, disks", "Disks"),
-            Tab::Clients => ("Clients, exports", "Clients"),
-            Tab::Probes => ("Probes", "Probes"),
-        }
-    }
-
-    fn step(self, by: usize) -> Tab {
-        let i = Tab::ALL.iter().position(|t| *t == self).unwrap_or(0);
-        Tab::ALL[(i + by) % Tab::ALL.len()]
-    }
-}
+/// Lengths of a window between which `+` and `-` step, in milliseconds.
+const INTERVALS: [u64; 9] = [
+    500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000,
+];
 
 /// How it stands with the agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,9 +50,21 @@ pub struct App {
     pub scroll: usize,
     /// How it stands with the agent.
     pub link: Link,
+    /// Length of a window.
+    pub interval: Duration,
+    /// The client or export that the panel of clients has its mark on.
+    pub chosen: Option<Subject>,
+    /// The client or export that is shown by itself.
+    pub subject: Option<Subject>,
+    /// What the panel of the break-down shows.
+    pub breakdown: Breakdown,
     shown: Option<View>,
     /// While paused: the latest, to go on with.
     held: Option<Option<View>>,
+    history: History,
+    sample: Option<Sample>,
+    /// Windows that have passed unseen.
+    unseen: usize,
     extent: Extent,
 }
 
@@ -93,6 +75,8 @@ pub struct Extent {
     pub lines: usize,
     /// Lines on the screen.
     pub page: usize,
+    /// Lines above it.
+    pub scroll: usize,
 }
 
 /// What a key asks of the program.
@@ -104,6 +88,8 @@ pub enum Action {
     Quit,
     /// To stop until the shell continues it.
     Suspend,
+    /// To make windows as long as this from now on.
+    Interval(Duration),
 }
 
 impl Default for App {
@@ -115,8 +101,15 @@ impl Default for App {
             help: false,
             scroll: 0,
             link: Link::Begun,
+            interval: Duration::from_secs(2),
+            chosen: None,
+            subject: None,
+            breakdown: Breakdown::new(usual_query()),
             shown: None,
             held: None,
+            history: History::default(),
+            sample: None,
+            unseen: 0,
             extent: Extent::default(),
         }
     }
@@ -136,16 +129,65 @@ impl App {
     /// Takes a new window; paused, it is kept for later.
     pub fn take(&mut self, view: View) {
         self.link = Link::Live;
+        self.history.push(&view);
         match &mut self.held {
-            Some(held) => *held = Some(view),
+            Some(held) => {
+                *held = Some(view);
+                self.unseen += 1;
+            }
             None => self.shown = Some(view),
         }
+    }
+
+    /// Takes what else there is to tell. No window reaches across it, so that history begins anew.
+    pub fn news(&mut self, link: Link) {
+        self.link = link;
+        self.history.clear();
+        self.unseen = 0;
+    }
+
+    /// Gives the rows of a table their values in the windows before.
+    pub(super) fn fill_history(&self, table: &mut Table) {
+        self.history.fill(table, self.selection.key, self.unseen);
+    }
+
+    /// The client that is shown by itself, to be listened to.
+    pub fn wants_sample(&self) -> Option<IpAddr> {
+        let shown = self.subject.as_ref().filter(|_| !self.paused());
+        shown.and_then(Subject::address)
+    }
+
+    /// What is to be broken down now.
+    pub fn wants_breakdown(&self) -> Option<&Query> {
+        (self.tab == Tab::By && !self.paused()).then_some(&self.breakdown.query)
+    }
+
+    /// Takes what was heard of a client, if it is still the one that is shown.
+    pub fn take_sample(&mut self, sample: Sample) {
+        if self.wants_sample() == Some(sample.client) {
+            self.sample = Some(sample);
+        }
+    }
+
+    /// What was heard of the client that is shown by itself.
+    pub(super) fn sample(&self) -> Option<&Sample> {
+        let shown = self.subject.as_ref().and_then(Subject::address);
+        self.sample.as_ref().filter(|s| Some(s.client) == shown)
+    }
+
+    /// The client or export with the mark, where the panel shows one.
+    pub(super) fn marked(&self) -> Option<Subject> {
+        if self.tab != Tab::Clients || self.help || self.subject.is_some() {
+            return None;
+        }
+        let all: Vec<_> = subjects(self.view()?, &self.selection).concat();
+        subject::step(&all, self.chosen.as_ref(), 0)
     }
 
     /// Remembers what was drawn: nobody can scroll past the end of it.
     pub fn fit(&mut self, extent: Extent) {
         self.extent = extent;
-        self.scroll = self.scroll.min(extent.lines.saturating_sub(extent.page));
+        self.scroll = extent.scroll.min(extent.lines.saturating_sub(extent.page));
     }
 
     /// Takes a key.
@@ -161,14 +203,28 @@ impl App {
         if let Some(text) = self.typing.take() {
             return self.edit(text, key.code);
         }
-        if self.scrolled(key.code) {
+        if self.moved(key.code) || self.scrolled(key.code) {
+            return Action::None;
+        }
+        if let KeyCode::Char(c) = key.code
+            && self.tab == Tab::By
+            && !self.help
+            && self.breakdown.turn(c)
+        {
+            self.scroll = 0;
             return Action::None;
         }
         match key.code {
             KeyCode::Char('?' | 'h') => self.turn_help(!self.help),
             KeyCode::Esc | KeyCode::Char('q') if self.help => self.turn_help(false),
+            KeyCode::Esc | KeyCode::Char('q') if self.subject.is_some() => self.show(None),
+            KeyCode::Esc if self.is_filtered() => self.show_all(),
             KeyCode::Esc | KeyCode::Char('q') => return Action::Quit,
             _ if self.help => {}
+            KeyCode::Char('+' | '=') => return self.interval(true),
+            KeyCode::Char('-') => return self.interval(false),
+            KeyCode::Enter if self.subject.is_some() => self.show(None),
+            KeyCode::Enter => self.show(self.marked()),
             KeyCode::Char('/') => self.typing = Some(self.selection.text.clone()),
             KeyCode::Char(' ') => self.pause(),
             KeyCode::Char('r') => self.selection.reverse = !self.selection.reverse,
@@ -217,6 +273,58 @@ impl App {
         Action::None
     }
 
+    fn is_filtered(&self) -> bool {
+        !self.selection.text.is_empty() || self.selection.version.is_some()
+    }
+
+    fn show_all(&mut self) {
+        self.selection.text.clear();
+        self.selection.version = None;
+        self.scroll = 0;
+    }
+
+    fn show(&mut self, subject: Option<Subject>) {
+        if subject.is_some() {
+            self.chosen.clone_from(&subject);
+        }
+        self.subject = subject;
+        self.scroll = 0;
+    }
+
+    /// Steps to the next length of a window, where there is one.
+    fn interval(&mut self, longer: bool) -> Action {
+        let all = INTERVALS.map(Duration::from_millis);
+        let next = match longer {
+            true => all.into_iter().find(|i| *i > self.interval),
+            false => all.into_iter().rev().find(|i| *i < self.interval),
+        };
+        let Some(next) = next else {
+            return Action::None;
+        };
+        self.interval = next;
+        Action::Interval(next)
+    }
+
+    /// In the panel of clients the mark moves, and the screen follows it.
+    fn moved(&mut self, code: KeyCode) -> bool {
+        let Some(marked) = self.marked() else {
+            return false;
+        };
+        let page = self.extent.page.saturating_sub(1).max(1).cast_signed();
+        let by = match code {
+            KeyCode::Up | KeyCode::Char('k') => -1,
+            KeyCode::Down | KeyCode::Char('j') => 1,
+            KeyCode::PageUp => -page,
+            KeyCode::PageDown => page,
+            KeyCode::Home | KeyCode::Char('g') => isize::MIN,
+            KeyCode::End | KeyCode::Char('G') => isize::MAX,
+            _ => return false,
+        };
+        let all = self.view().map(|v| subjects(v, &self.selection).concat());
+        self.chosen = subject::step(&all.unwrap_or_default(), Some(&marked), by);
+        true
+    }
+
     fn scrolled(&mut self, code: KeyCode) -> bool {
         let last = self.extent.lines.saturating_sub(self.extent.page);
         let page = self.extent.page.saturating_sub(1).max(1);
@@ -240,6 +348,7 @@ impl App {
 
     fn turn(&mut self, tab: Tab) {
         self.tab = tab;
+        self.subject = None;
         self.scroll = 0;
     }
 
@@ -250,6 +359,7 @@ impl App {
     }
 
     fn pause(&mut self) {
+        self.unseen = 0;
         match self.held.take() {
             Some(latest) => self.shown = latest.or(self.shown.take()),
             None => self.held = Some(None),
@@ -270,113 +380,21 @@ impl App {
     }
 }
 
+/// What the panel shows until somebody chooses.
+fn usual_query() -> Query {
+    Query {
+        by: vec![Dimension::Client, Dimension::Op],
+        filters: Vec::new(),
+        interval: breakdown_query::INTERVAL,
+        rows: breakdown_query::ROWS,
+    }
+}
+
 fn step(key: Key, by: usize) -> Key {
     let i = Key::ALL.iter().position(|k| *k == key).unwrap_or(0);
     Key::ALL[(i + by) % Key::ALL.len()]
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn press(app: &mut App, keys: &str) -> Action {
-        let press = |c| app.key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
-        keys.chars().map(press).last().unwrap()
-    }
-
-    fn code(app: &mut App, code: KeyCode) -> Action {
-        app.key(KeyEvent::new(code, KeyModifiers::NONE))
-    }
-
-    #[test]
-    fn letters_are_text_while_a_filter_is_typed() {
-        let mut app = App::default();
-        assert_eq!(press(&mut app, "/qx"), Action::None);
-        assert_eq!(app.selection.text, "qx");
-        code(&mut app, KeyCode::Backspace);
-        code(&mut app, KeyCode::Enter);
-        assert_eq!((app.selection.text.as_str(), &app.typing), ("q", &None));
-        press(&mut app, "/a");
-        assert_eq!(code(&mut app, KeyCode::Esc), Action::None);
-        assert_eq!((app.selection.text.as_str(), &app.typing), ("", &None));
-        assert_eq!(code(&mut app, KeyCode::Esc), Action::Quit);
-    }
-
-    #[test]
-    fn versions_come_round() {
-        let mut app = App::default();
-        let mut seen = Vec::new();
-        for _ in 0..5 {
-            press(&mut app, "v");
-            seen.push(app.selection.version.clone().unwrap_or("all".into()));
-        }
-        assert_eq!(seen, ["3", "4.0", "4.1", "4.2", "all"]);
-    }
-
-    #[test]
-    fn help_takes_the_keys_that_would_change_what_is_behind_it() {
-        let mut app = App::default();
-        press(&mut app, "?n3");
-        assert_eq!((app.help, app.tab), (true, Tab::Operations));
-        assert_eq!(app.selection, Selection::default());
-        assert_eq!(press(&mut app, "q"), Action::None);
-        assert!(!app.help);
-        assert_eq!(press(&mut app, "q"), Action::Quit);
-    }
-
-    #[test]
-    fn a_pause_ends_with_the_latest_window() {
-        let of = |seconds| View {
-            window_seconds: seconds,
-            ..View::default()
-        };
-        let mut app = App::default();
-        app.take(of(1.0));
-        press(&mut app, " ");
-        app.take(of(2.0));
-        app.take(of(3.0));
-        assert_eq!(app.view().unwrap().window_seconds, 1.0);
-        press(&mut app, " ");
-        assert_eq!(app.view().unwrap().window_seconds, 3.0);
-        press(&mut app, "  ");
-        assert_eq!(app.view().unwrap().window_seconds, 3.0);
-    }
-
-    #[test]
-    fn scrolling_ends_at_the_last_page() {
-        let mut app = App::default();
-        app.fit(Extent {
-            lines: 30,
-            page: 10,
-        });
-        code(&mut app, KeyCode::PageDown);
-        assert_eq!(app.scroll, 9);
-        code(&mut app, KeyCode::End);
-        code(&mut app, KeyCode::Down);
-        assert_eq!(app.scroll, 20);
-        app.fit(Extent {
-            lines: 12,
-            page: 10,
-        });
-        assert_eq!(app.scroll, 2);
-        press(&mut app, "2");
-        assert_eq!((app.tab, app.scroll), (Tab::Threads, 0));
-    }
-
-    #[test]
-    fn sorting_steps_and_jumps() {
-        let mut app = App::default();
-        press(&mut app, "sr");
-        assert_eq!(
-            (app.selection.key, app.selection.reverse),
-            (Key::Rate, true)
-        );
-        press(&mut app, "e");
-        assert_eq!(
-            (app.selection.key, app.selection.reverse),
-            (Key::Errors, false)
-        );
-        press(&mut app, "tS");
-        assert_eq!(app.selection.key, Key::Name);
-    }
-}
+#[path = "app_state_tests.rs"]
+mod tests;

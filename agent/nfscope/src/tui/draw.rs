@@ -1,12 +1,16 @@
 //! The screen. Pure: what is known and chosen in, cells out.
 
-use crate::tui::app_state::{App, Extent, Link, Tab};
+use crate::tui::app_state::{App, Extent, Link};
 use crate::tui::bar::legend;
 use crate::tui::help;
 use crate::tui::panel;
 use crate::tui::spans::{Line, Tone};
+use crate::tui::subject::{self, subjects};
+use crate::tui::tab::Tab;
 use crate::tui::terminal_style::TerminalStyle;
+use crate::tui::view::View;
 use nfscope_model::phase;
+use nfscope_text::units::seconds;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -20,6 +24,10 @@ const LEGEND: u16 = 14;
 
 const FOOTER: &str =
     "q quit  ? help  tab panel  s sort  r reverse  v version  / filter  space pause";
+const BY_FOOTER: &str =
+    "q quit  ? help  tab panel  C E O V U F by what  s sort  / filter  space pause";
+const CLIENTS_FOOTER: &str =
+    "q quit  ? help  tab panel  up down choose  enter details  s sort  / filter";
 
 /// Draws everything; tells how much there was to show.
 pub fn draw(app: &App, terminal: TerminalStyle, area: Rect, buf: &mut Buffer) -> Extent {
@@ -109,7 +117,8 @@ fn top(app: &App, area: Rect) -> Vec<Line> {
         Some(view) => panel::title(view),
         None => Line::of(Tone::Strong, "nfscope"),
     };
-    let mut out = vec![aside(title, state(app), width)];
+    let state = state(app, title.width(), width);
+    let mut out = vec![aside(title, state, width)];
     out.push(match (&app.link, app.view()) {
         (Link::Gone { why, since }, _) => {
             let text = format!(
@@ -135,11 +144,16 @@ fn top(app: &App, area: Rect) -> Vec<Line> {
     out
 }
 
-fn state(app: &App) -> Line {
+/// What belongs beside a title of this width on a screen of that.
+fn state(app: &App, title: usize, width: usize) -> Line {
     match &app.link {
         Link::Gone { .. } => Line::of(Tone::Alarm, "AGENT GONE"),
         _ if app.paused() => Line::of(Tone::Chosen, " PAUSED "),
-        _ => Line::default(),
+        _ => {
+            let every = format!("every {}", seconds(app.interval.as_secs_f64()));
+            let fits = title + 3 + every.len() <= width;
+            Line::of(Tone::Dim, if fits { every } else { String::new() })
+        }
     }
 }
 
@@ -200,7 +214,13 @@ fn footer(app: &App) -> Line {
             line.push(Tone::Dim, "  enter keeps the filter, esc clears it");
             line
         }
+        None if app.subject.is_some() => Line::of(
+            Tone::Dim,
+            "esc, enter back  up down scroll  + - interval  space pause",
+        ),
         None if app.help => Line::of(Tone::Dim, "? closes  up down pgup pgdn scroll"),
+        None if app.tab == Tab::By => Line::of(Tone::Dim, BY_FOOTER),
+        None if app.tab == Tab::Clients => Line::of(Tone::Dim, CLIENTS_FOOTER),
         None => Line::of(Tone::Dim, FOOTER),
     }
 }
@@ -215,18 +235,45 @@ fn names(app: &App) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Headings with what stands below them.
-struct Body(Vec<(Line, Vec<Line>)>);
+/// Headings with what stands below them, and the line with the mark.
+struct Body(Vec<(Line, Vec<Line>)>, Option<usize>);
+
+/// Sets off the chosen row; tells at which line it stands.
+fn mark(app: &App, view: &View, sections: &mut [(Line, Vec<Line>)], width: usize) -> Option<usize> {
+    let marked = app.marked()?;
+    let mut above = 0;
+    for ((_, lines), rows) in sections.iter_mut().zip(subjects(view, &app.selection)) {
+        if let Some(i) = rows.iter().position(|row| *row == marked) {
+            let line = lines.get_mut(i)?;
+            let text: String = line.0.iter().map(|(_, text)| text.as_str()).collect();
+            *line = Line::of(Tone::Chosen, format!("{text:width$}"));
+            return Some(above + i);
+        }
+        // Below a table follow a blank and the next heading.
+        above += lines.len() + 2;
+    }
+    None
+}
 
 impl Body {
     fn of(app: &App, terminal: TerminalStyle, width: usize) -> Body {
         if app.help {
-            return Body(help::lines(terminal));
+            return Body(help::lines(terminal), None);
         }
         let Some(view) = app.view() else {
-            return Body(Vec::new());
+            return Body(Vec::new(), None);
         };
-        let tables = panel::tables(app.tab, view, &app.selection);
+        if app.tab == Tab::By {
+            let table = app.breakdown.table(&app.selection);
+            let table = table.lines(width, Some(&app.selection), terminal);
+            let notes = (app.breakdown.title(), app.breakdown.notes());
+            return Body(vec![table, notes], None);
+        }
+        let mut tables = match &app.subject {
+            Some(subject) => subject::tables(subject, view, app.sample(), &app.selection),
+            None => panel::tables(app.tab, view, &app.selection),
+        };
+        tables.iter_mut().for_each(|t| app.fill_history(t));
         let order = Some(&app.selection);
         let mut out: Vec<_> = tables
             .iter()
@@ -236,7 +283,11 @@ impl Body {
             let mut lines = panel::probes(view).into_iter();
             out.extend(lines.next().map(|head| (head, lines.collect())));
         }
-        Body(out)
+        if let Some(subject) = &app.subject {
+            out.push(subject::notes(subject, app.sample(), &view.host));
+        }
+        let marked = mark(app, view, &mut out, width);
+        Body(out, marked)
     }
 
     /// The heading above the first visible line stays on top of it.
@@ -250,11 +301,15 @@ impl Body {
             lines.extend(below.iter().map(|l| (section, l.clone())));
         }
         let room = usize::from(rows.len() as u16).saturating_sub(1);
+        let mut from = scroll.min(lines.len().saturating_sub(room));
+        if let Some(marked) = self.1 {
+            from = from.min(marked).max((marked + 1).saturating_sub(room));
+        }
         let extent = Extent {
             lines: lines.len(),
             page: room,
+            scroll: from,
         };
-        let from = scroll.min(lines.len().saturating_sub(room));
         let Some((section, first)) = lines.get(from) else {
             return extent;
         };

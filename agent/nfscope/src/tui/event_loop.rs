@@ -1,26 +1,41 @@
 //! The loop around the screen: keys, signals and windows come from threads of their own, so that none waits for another.
 
-use crate::client::events::{channel, until_error};
+use crate::api::breakdown_line::Line;
+use crate::api::breakdown_query::Query;
+use crate::client::breakdown;
+use crate::client::events::{EventSender, channel, until_error};
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::tui::app_state::{Action, App, Extent, Link};
+use crate::tui::breakdown::Breakdown;
 use crate::tui::draw::draw;
+use crate::tui::tab::Tab;
 use crate::tui::terminal::{Screen, give_back};
 use crate::tui::terminal_style::TerminalStyle;
-use crate::tui::view::View;
+use crate::tui::view::{Sample, View};
+use nfscope_model::SlowFilter;
 use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyEventKind};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::iter::{from_fn, repeat_with};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The first window, so that something is on the screen soon.
 const FIRST_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a client is listened to after each window, and its operations a second at most.
+const SAMPLE: Duration = Duration::from_millis(300);
+const MOST_SAMPLED: u32 = 1000;
 /// Until a stop that we asked for has reached every thread.
 const STOP_DELAY: Duration = Duration::from_millis(50);
 
 enum Event {
     Window(WindowEvent),
+    Sample(Sample),
+    /// Of the stream with this number.
+    Breakdown(u64, anyhow::Result<Line>),
     Terminal(io::Result<TerminalEvent>),
     Signal(i32),
 }
@@ -34,13 +49,25 @@ pub(crate) fn run(
     mut windows: WindowStream,
     host: &str,
     style: TerminalStyle,
+    by: By,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGCONT])?;
     let (sender, events) = channel();
     windows.shorten_first(FIRST_INTERVAL);
+    let interval = windows.interval();
+    let client = Arc::new(Mutex::new(None));
+    let (wanted, mut due) = (client.clone(), false);
     sender.spawn(
         "windows",
-        repeat_with(move || Event::Window(windows.next())),
+        repeat_with(move || {
+            let client = *wanted.lock().unwrap_or_else(PoisonError::into_inner);
+            if let (true, Some(client)) = (std::mem::take(&mut due), client) {
+                return Event::Sample(sample(&mut windows, client));
+            }
+            let event = windows.next();
+            due = matches!(event, WindowEvent::Window(_));
+            Event::Window(event)
+        }),
     )?;
     sender.spawn("keys", until_error(event::read).map(Event::Terminal))?;
     sender.spawn(
@@ -48,6 +75,16 @@ pub(crate) fn run(
         from_fn(move || signals.forever().next().map(Event::Signal)),
     )?;
     let mut app = App::default();
+    app.interval = interval.get();
+    if let Some(query) = by.first {
+        (app.tab, app.breakdown) = (Tab::By, Breakdown::new(query));
+    }
+    let mut streams = Streams {
+        agent: by.agent,
+        sender,
+        running: None,
+        now: Arc::default(),
+    };
     loop {
         paint(&mut screen, &mut app, style)?;
         // Whatever has come meanwhile is taken in before the next painting.
@@ -55,6 +92,11 @@ pub(crate) fn run(
         for event in first.into_iter().chain(events.try_iter()) {
             match event {
                 Event::Window(event) => take(&mut app, event, host),
+                Event::Sample(sample) => app.take_sample(sample),
+                Event::Breakdown(number, told) if streams.is_now(number) => {
+                    app.breakdown.take(told);
+                }
+                Event::Breakdown(..) => {}
                 Event::Signal(SIGCONT) => screen.again()?,
                 Event::Signal(_) => return Ok(()),
                 Event::Terminal(event) => match event? {
@@ -63,21 +105,87 @@ pub(crate) fn run(
                             Action::None => {}
                             Action::Quit => return Ok(()),
                             Action::Suspend => suspend(&mut screen)?,
+                            Action::Interval(length) => interval.set(length),
                         }
                     }
                     _ => {}
                 },
             }
         }
+        *client.lock().unwrap_or_else(PoisonError::into_inner) = app.wants_sample();
+        streams.follow(&mut app)?;
     }
+}
+
+/// What there is to know of break-downs.
+pub(crate) struct By {
+    /// Where to ask for them.
+    pub(crate) agent: String,
+    /// What to show first.
+    pub(crate) first: Option<Query>,
+}
+
+/// The stream that the panel of the break-down shows, if it is on the screen.
+struct Streams {
+    agent: String,
+    sender: EventSender<Event>,
+    /// What was asked for.
+    running: Option<Query>,
+    /// The number of the stream that is looked at; each has its own.
+    now: Arc<AtomicU64>,
+}
+
+impl Streams {
+    fn is_now(&self, number: u64) -> bool {
+        self.running.is_some() && self.now.load(Ordering::Relaxed) == number
+    }
+
+    /// Begins and ends streams as the screen needs them. One that is not looked at any more ends with its next line.
+    fn follow(&mut self, app: &mut App) -> io::Result<()> {
+        if app.wants_breakdown() == self.running.as_ref() {
+            return Ok(());
+        }
+        self.running = app.wants_breakdown().cloned();
+        let number = self.now.fetch_add(1, Ordering::Relaxed) + 1;
+        let Some(query) = self.running.clone() else {
+            return Ok(());
+        };
+        let (agent, now) = (self.agent.clone(), self.now.clone());
+        let mut lines = None;
+        let told = until_error(move || {
+            let lines = match &mut lines {
+                Some(lines) => lines,
+                None => {
+                    let answer = breakdown::request(&agent, &query)?;
+                    lines.insert(breakdown::lines(&agent, answer)?)
+                }
+            };
+            lines.next()
+        });
+        let told = told.take_while(move |_| now.load(Ordering::Relaxed) == number);
+        let told = told.map(move |line| Event::Breakdown(number, line));
+        self.sender.spawn("breakdown", told)
+    }
+}
+
+/// Listens to a client for a moment.
+fn sample(windows: &mut WindowStream, client: IpAddr) -> Sample {
+    let all = SlowFilter {
+        over: Duration::ZERO,
+        ops: Vec::new(),
+        client: Some(client),
+        per_second: MOST_SAMPLED,
+    };
+    let heard = windows.sample_slow_ops(&all, SAMPLE);
+    Sample::of(client, SAMPLE, MOST_SAMPLED, &heard)
 }
 
 fn take(app: &mut App, event: WindowEvent, host: &str) {
     match event {
         WindowEvent::Window(window) => app.take(View::of(&window, host)),
-        WindowEvent::Begun => app.link = Link::Begun,
-        WindowEvent::Attaching => app.link = Link::Attaching,
-        WindowEvent::Gone { why, since } => app.link = Link::Gone { why, since },
+        WindowEvent::Begun => app.news(Link::Begun),
+        WindowEvent::Attaching => app.news(Link::Attaching),
+        WindowEvent::Gone { why, since } => app.news(Link::Gone { why, since }),
     }
 }
 

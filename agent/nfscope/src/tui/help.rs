@@ -7,14 +7,18 @@ use nfscope_model::phase;
 
 // Lines of these stay below 80 columns.
 const KEYS: &[&str] = &[
-    "  1 to 5, tab, left, right   select a panel",
+    "  1 to 6, tab, left, right   select a panel",
     "  s, S                       next, previous order      r    reverse the order",
     "  t o p P m e n              order by time, ops/s, p50, p99, max, errors, name",
     "  v                          NFS version: all, 3, 4.0, 4.1, 4.2",
     "  /                          only names with this text; enter keeps, esc clears",
-    "  space                      pause and resume",
+    "  space                      pause and resume       + -  longer, shorter windows",
+    "  enter                      the chosen client or export alone; esc goes back",
+    "  C E O V U F                break-down by client, export, operation, version,",
+    "                             user, file, or not",
     "  up, down, pgup, pgdn, home, end                      scroll",
-    "  q, esc, ctrl-c             quit                      ctrl-z suspend",
+    "  q, ctrl-c                  quit                      ctrl-z suspend",
+    "  esc                        close what is open, end the filters, or quit",
 ];
 
 const COLUMNS: &[&str] = &[
@@ -29,6 +33,8 @@ const COLUMNS: &[&str] = &[
     "             for a disk, in the I/O scheduler's queue",
     "  RPC P99    from arrival until the reply is handed to the socket",
     "  RTT        round trip of the client's TCP connection, smoothed by the kernel",
+    "  HISTORY    the column in order, one mark a window, the newest at the right;",
+    "             the highest mark is the row's own maximum. On wide screens only",
     "  coverage   operations timed over operations that the kernel counted",
     "  -          not measured on this host, or nothing happened in this window",
 ];

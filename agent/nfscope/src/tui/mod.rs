@@ -2,21 +2,31 @@
 
 mod app_state;
 mod bar;
+mod breakdown;
 mod draw;
 pub mod event_loop;
 mod help;
+mod history;
 mod panel;
 mod plain;
 mod spans;
+mod sparkline;
+mod subject;
+mod tab;
 mod table;
 mod table_columns;
 pub mod terminal;
 pub mod terminal_style;
 mod view;
 
-pub use app_state::{Action, App, Extent, Link, Tab};
+pub use app_state::{Action, App, Extent, Link};
+pub use breakdown::Breakdown;
 pub use draw::draw;
 pub use plain::plain;
-pub use table::{Key, Selection};
+pub use subject::Subject;
+pub use tab::Tab;
+pub use table::{Key, Selection, WIDE};
 pub use terminal_style::TerminalStyle;
-pub use view::{Change, Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc, View};
+pub use view::{
+    Change, Client, Disk, Export, Found, Log, Lost, Op, Phases, Pool, Rpc, Sample, SampledOp, View,
+};

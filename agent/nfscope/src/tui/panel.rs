@@ -1,7 +1,7 @@
 //! What each panel and the plain page consist of.
 
-use crate::tui::app_state::Tab;
 use crate::tui::spans::{Line, Tone};
+use crate::tui::tab::Tab;
 use crate::tui::table::{Selection, Table};
 use crate::tui::table_columns;
 use crate::tui::view::{Found, Pool, View};
@@ -19,6 +19,8 @@ pub(super) fn tables(tab: Tab, view: &View, selection: &Selection) -> Vec<Table>
         Tab::Threads => vec![table_columns::pools(view), table_columns::rpc(view)],
         Tab::Disks => vec![table_columns::logs(view), table_columns::disks(view)],
         Tab::Clients => vec![table_columns::clients(view), table_columns::exports(view)],
+        // Not of a window.
+        Tab::By => Vec::new(),
         Tab::Probes => vec![table_columns::coverage(view), table_columns::lost(view)],
     };
     for table in &mut all {

@@ -1,6 +1,7 @@
 //! Lines made of pieces that are set off, for a screen and for a pipe alike.
 
 use crate::tui::terminal_style::TerminalStyle;
+use nfscope_text::table::cut;
 use std::fmt::Write;
 
 /// How a piece is set off.
@@ -110,18 +111,6 @@ fn ansi(tone: Tone) -> String {
     ];
     let codes: Vec<_> = codes.into_iter().flatten().map(|c| c.to_string()).collect();
     codes.join(";")
-}
-
-/// The beginning of `text`, `…` for the rest.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
-    if width > 0 {
-        out.push('…');
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,13 +1,22 @@
 //! A table that fits its screen: columns shrink, then go, the least important first.
 
 use crate::tui::bar::bar;
-use crate::tui::spans::{Line, Tone, cut};
+use crate::tui::spans::{Line, Tone};
+use crate::tui::sparkline::{self, marks};
 use crate::tui::terminal_style::TerminalStyle;
 use crate::tui::view::Phases;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// Widest bar: more cells would not tell more.
 const WIDEST_BAR: usize = 40;
+/// Longest name of a client, an export, a device; longer ones are cut, with a mark.
+const LONGEST: usize = 40;
+/// A width that cuts nothing.
+pub const WIDE: usize = usize::MAX;
+/// Narrowest column of history, and the gap before it.
+const LEAST_HISTORY: usize = 12;
+const HISTORY_GAP: usize = 2;
 /// What stands in place of a bar that is not known.
 const NO_PHASES: &str = "no phases";
 
@@ -44,7 +53,7 @@ impl Key {
 }
 
 /// One column.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) head: &'static str,
     pub(super) key: Option<Key>,
@@ -77,7 +86,7 @@ pub(super) struct Sort {
 }
 
 impl Sort {
-    fn value(&self, key: Key) -> Option<f64> {
+    pub(super) fn value(&self, key: Key) -> Option<f64> {
         match key {
             Key::Time => self.time,
             Key::Rate => self.rate,
@@ -98,10 +107,12 @@ pub(super) struct Row {
 
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) columns: &'static [Column],
+    pub(super) columns: Cow<'static, [Column]>,
     pub(super) rows: Vec<Row>,
     /// What stands in place of rows where there are none.
     pub(super) empty: String,
+    /// What they are ordered by in the last windows, for each row; `None` where nothing is remembered.
+    pub(super) history: Option<(Key, Vec<Vec<Option<f64>>>)>,
 }
 
 /// Which rows, in which order.
@@ -153,6 +164,28 @@ impl Selection {
 }
 
 impl Table {
+    /// What tells it from the other tables: the heading of its names.
+    pub(super) fn name(&self) -> &'static str {
+        let named = |c: &&Column| c.key == Some(Key::Name);
+        self.columns.iter().find(named).map_or("", |c| c.head)
+    }
+
+    /// Only what is counted has a course.
+    pub(super) fn has_history(&self) -> bool {
+        self.columns.iter().any(|c| c.key == Some(Key::Rate))
+    }
+
+    /// The heading of the column of history, and its values.
+    fn history(&self) -> Option<(String, &[Vec<Option<f64>>])> {
+        let (key, values) = self.history.as_ref()?;
+        let column = self.columns.iter().find(|c| c.key == Some(*key));
+        let head = match key {
+            Key::Time => "TIME",
+            _ => column.map_or("", |c| c.head),
+        };
+        Some((format!("{head} HISTORY").trim_start().to_owned(), values))
+    }
+
     /// Only what is selected, sorted. What cannot be sorted so keeps its order.
     pub(super) fn select(&mut self, selection: &Selection) {
         let before = self.rows.len();
@@ -172,12 +205,26 @@ impl Table {
         style: TerminalStyle,
     ) -> (Line, Vec<Line>) {
         let heads: Vec<String> = self.columns.iter().map(|c| head(c, order)).collect();
+        let whole = |widths: &[Option<usize>]| widths.iter().all(Option::is_some);
+        // History is for screens that have room beside everything else.
+        let past = self.history().and_then(|(head, values)| {
+            let least = head.len().max(LEAST_HISTORY) + HISTORY_GAP;
+            let widths = self.widths(&heads, width.checked_sub(least)?, 2);
+            let left = width - used(&widths, 2) - HISTORY_GAP;
+            let fits = whole(&widths) && left + HISTORY_GAP >= least;
+            let marks = values.iter().map(Vec::len).max().unwrap_or(0);
+            let most = marks.clamp(least - HISTORY_GAP, sparkline::MOST);
+            fits.then(|| (head, values, widths, left.min(most)))
+        });
         // Wide gaps where they cost no column.
-        let (gap, widths) = match self.widths(&heads, width, 2) {
-            widths if widths.iter().all(Option::is_some) => (2, widths),
-            _ => (1, self.widths(&heads, width, 1)),
+        let (gap, widths) = match &past {
+            Some((_, _, widths, _)) => (2, widths.clone()),
+            None => match self.widths(&heads, width, 2) {
+                widths if whole(&widths) => (2, widths),
+                _ => (1, self.widths(&heads, width, 1)),
+            },
         };
-        let line = |cell: &dyn Fn(usize) -> Line| {
+        let line = |cell: &dyn Fn(usize) -> Line, last: Option<Line>| {
             let mut line = Line::default();
             for (i, width) in widths.iter().enumerate() {
                 let Some(width) = *width else { continue };
@@ -193,16 +240,29 @@ impl Table {
                     line.push(Tone::Plain, pad);
                 }
             }
+            if let Some(last) = last {
+                line.push(Tone::Plain, " ".repeat(HISTORY_GAP));
+                line.0.extend(last.0);
+            }
             line.cut(width)
         };
-        let head = line(&|i| Line::of(Tone::Head, heads[i].clone()));
-        let rows = self.rows.iter().map(|row| {
-            line(&|i| match &row.cells[i] {
+        let head = line(
+            &|i| Line::of(Tone::Head, heads[i].clone()),
+            (past.as_ref())
+                .map(|(head, _, _, width)| Line::of(Tone::Head, format!("{head:>width$}"))),
+        );
+        let rows = self.rows.iter().enumerate().map(|(row, cells)| {
+            let last = past.as_ref().and_then(|(_, values, _, width)| {
+                let marks = marks(values.get(row)?, *width, style.utf8);
+                Some(Line::of(Tone::Plain, format!("{marks:>width$}")))
+            });
+            let cell = |i: usize| match &cells.cells[i] {
                 Cell::Text(tone, text) => Line::of(*tone, text.clone()),
                 Cell::None => Line::of(Tone::Dim, "-"),
                 Cell::Bar(None) => Line::of(Tone::Dim, NO_PHASES),
                 Cell::Bar(Some(phases)) => bar(phases, widths[i].unwrap_or(0), style),
-            })
+            };
+            line(&cell, last)
         });
         let mut rows: Vec<_> = rows.collect();
         if rows.is_empty() {
@@ -215,6 +275,7 @@ impl Table {
     fn widths(&self, heads: &[String], total: usize, gap: usize) -> Vec<Option<usize>> {
         let natural = |i: usize| {
             let cells = self.rows.iter().map(|r| match &r.cells[i] {
+                Cell::Text(_, text) if total < WIDE => text.chars().count().min(LONGEST),
                 Cell::Text(_, text) => text.chars().count(),
                 Cell::None => 1,
                 Cell::Bar(_) => NO_PHASES.len(),
@@ -223,10 +284,7 @@ impl Table {
             cells.max().unwrap_or(0).max(head).max(self.columns[i].min)
         };
         let mut out: Vec<Option<usize>> = (0..heads.len()).map(|i| Some(natural(i))).collect();
-        let used = |out: &[Option<usize>]| {
-            let widths = out.iter().flatten();
-            widths.clone().sum::<usize>() + gap * widths.count().saturating_sub(1)
-        };
+        let used = |out: &[Option<usize>]| used(out, gap);
         for (i, c) in self.columns.iter().enumerate().filter(|(_, c)| c.left) {
             let over = used(&out).saturating_sub(total);
             let least = c.min.max(heads[i].chars().count());
@@ -255,6 +313,12 @@ impl Table {
     }
 }
 
+/// Columns with gaps between them.
+fn used(widths: &[Option<usize>], gap: usize) -> usize {
+    let widths = widths.iter().flatten();
+    widths.clone().sum::<usize>() + gap * widths.count().saturating_sub(1)
+}
+
 /// The rank of a column that stays whatever the width.
 pub(super) const NEVER: u8 = u8::MAX;
 /// The heading of the column with the bar.
@@ -269,7 +333,7 @@ fn head(column: &Column, order: Option<&Selection>) -> String {
     format!("{}{arrow}", column.head)
 }
 
-/// A cell with a text of its own length limit.
-pub(super) fn name(text: &str, most: usize) -> Cell {
-    Cell::Text(Tone::Plain, cut(text, most))
+/// A cell with a name.
+pub(super) fn name(text: &str) -> Cell {
+    Cell::Text(Tone::Plain, text.to_owned())
 }

@@ -2,15 +2,14 @@
 
 use crate::tui::spans::Tone;
 use crate::tui::table::{BAR, Cell, Column, Key, NEVER, Row, Sort, Table, name};
-use crate::tui::view::View;
+use crate::tui::view::{SampledOp, View};
+use nfscope_model::HeldRequest;
 use nfscope_text::units::{bytes, percent, rate, seconds};
 
-/// Longest name of a client, an export, a device.
-const LONGEST: usize = 40;
 /// Part of the time from which threads are scarce.
 const SCARCE: f64 = 0.9;
 
-const fn left(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Column {
+pub(super) const fn left(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Column {
     Column {
         head,
         key,
@@ -20,7 +19,7 @@ const fn left(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Col
     }
 }
 
-const fn right(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Column {
+pub(super) const fn right(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Column {
     Column {
         head,
         key,
@@ -55,8 +54,8 @@ pub(super) fn operations(v: &View) -> Table {
             version: Some(o.version.clone()),
         },
         cells: vec![
-            name(&o.version, LONGEST),
-            name(&o.op, LONGEST),
+            name(&o.version),
+            name(&o.op),
             number(Some(o.rate), rate),
             number(o.p50, seconds),
             number(o.p99, seconds),
@@ -67,9 +66,10 @@ pub(super) fn operations(v: &View) -> Table {
         ],
     };
     Table {
-        columns: OPS,
+        columns: OPS.into(),
         rows: v.ops.iter().map(row).collect(),
         empty: "no NFS operations in this window".to_owned(),
+        history: None,
     }
 }
 
@@ -89,7 +89,8 @@ const POOLS: &[Column] = &[
 pub(super) fn pools(v: &View) -> Table {
     let row = |p: &crate::tui::view::Pool| Row {
         sort: Sort {
-            time: p.busy_ratio.map(|r| r * p.threads),
+            // Seconds, as in the other tables.
+            time: p.busy_ratio.map(|r| r * p.threads * v.window_seconds),
             rate: Some(p.rate),
             p50: p.queue_p50,
             p99: p.queue_p99,
@@ -99,7 +100,7 @@ pub(super) fn pools(v: &View) -> Table {
             version: None,
         },
         cells: vec![
-            name(&p.pool, LONGEST),
+            name(&p.pool),
             number(Some(p.threads), whole),
             number(p.busy, whole),
             number(p.limit, whole),
@@ -116,9 +117,10 @@ pub(super) fn pools(v: &View) -> Table {
         ],
     };
     Table {
-        columns: POOLS,
+        columns: POOLS.into(),
         rows: v.pools.iter().map(row).collect(),
         empty: empty(v, "pools", "no nfsd threads"),
+        history: None,
     }
 }
 
@@ -146,7 +148,7 @@ pub(super) fn rpc(v: &View) -> Table {
             version: Some(r.version.clone()),
         },
         cells: vec![
-            name(&r.version, LONGEST),
+            name(&r.version),
             number(Some(r.rate), rate),
             number(r.p50, seconds),
             number(r.p99, seconds),
@@ -157,9 +159,10 @@ pub(super) fn rpc(v: &View) -> Table {
         ],
     };
     Table {
-        columns: RPC,
+        columns: RPC.into(),
         rows: v.rpc.iter().map(row).collect(),
         empty: empty(v, "rpc", "no requests in this window"),
+        history: None,
     }
 }
 
@@ -188,7 +191,7 @@ pub(super) fn logs(v: &View) -> Table {
             version: None,
         },
         cells: vec![
-            name(&format!("{} {}", l.fs, l.volume), LONGEST),
+            name(&format!("{} {}", l.fs, l.volume)),
             number(Some(l.waits_per_s), rate),
             number(l.wait_p50, seconds),
             number(l.wait_p99, seconds),
@@ -203,9 +206,10 @@ pub(super) fn logs(v: &View) -> Table {
         ],
     };
     Table {
-        columns: LOGS,
+        columns: LOGS.into(),
         rows: v.logs.iter().map(row).collect(),
         empty: empty(v, "logs", "no log was written in this window"),
+        history: None,
     }
 }
 
@@ -235,7 +239,7 @@ pub(super) fn disks(v: &View) -> Table {
                 version: None,
             },
             cells: vec![
-                name(text.trim_end(), LONGEST),
+                name(text.trim_end()),
                 number(Some(d.rate), rate),
                 number(d.queue_p99, seconds),
                 number(d.device_p50, seconds),
@@ -247,9 +251,10 @@ pub(super) fn disks(v: &View) -> Table {
         }
     };
     Table {
-        columns: DISKS,
+        columns: DISKS.into(),
         rows: v.disks.iter().map(row).collect(),
         empty: empty(v, "disks", "no block requests in this window"),
+        history: None,
     }
 }
 
@@ -265,7 +270,7 @@ pub(super) fn clients(v: &View) -> Table {
     let row = |c: &crate::tui::view::Client| Row {
         sort: spender(&c.client, c.seconds, c.rate),
         cells: vec![
-            name(&c.client, LONGEST),
+            name(&c.client),
             number(Some(c.rate), rate),
             number(c.mean, seconds),
             number(c.share, percent),
@@ -273,9 +278,10 @@ pub(super) fn clients(v: &View) -> Table {
         ],
     };
     Table {
-        columns: CLIENTS,
+        columns: CLIENTS.into(),
         rows: v.clients.iter().map(row).collect(),
         empty: empty(v, "clients", "no client operations in this window"),
+        history: None,
     }
 }
 
@@ -290,16 +296,102 @@ pub(super) fn exports(v: &View) -> Table {
     let row = |e: &crate::tui::view::Export| Row {
         sort: spender(&e.export, e.seconds, e.rate),
         cells: vec![
-            name(&e.export, LONGEST),
+            name(&e.export),
             number(Some(e.rate), rate),
             number(e.mean, seconds),
             number(e.share, percent),
         ],
     };
     Table {
-        columns: EXPORTS,
+        columns: EXPORTS.into(),
         rows: v.exports.iter().map(row).collect(),
         empty: empty(v, "exports", "no operations on exports in this window"),
+        history: None,
+    }
+}
+
+const SAMPLED: &[Column] = &[
+    left("VER", None, 3, 6),
+    left("OPERATION", Some(Key::Name), 14, NEVER),
+    // Not by Key::Rate: a sample is no part of the history of the server's operations.
+    right("SEEN", None, 7, 8),
+    right("P50", Some(Key::P50), 7, 4),
+    right("MAX", Some(Key::Max), 7, 7),
+    right("ERRORS", Some(Key::Errors), 6, 2),
+    right("SHARE", Some(Key::Time), 6, 5),
+    left(BAR, None, 9, 3),
+];
+
+/// The operations of one client that were listened for.
+pub(super) fn sampled(ops: &[SampledOp]) -> Table {
+    let row = |o: &SampledOp| Row {
+        sort: Sort {
+            time: Some(o.seconds),
+            rate: Some(o.count as f64),
+            p50: Some(o.p50),
+            p99: None,
+            max: Some(o.max),
+            errors: Some(o.errors as f64),
+            name: o.op.clone(),
+            version: Some(o.version.clone()),
+        },
+        cells: vec![
+            name(&o.version),
+            name(&o.op),
+            number(Some(o.count as f64), whole),
+            number(Some(o.p50), seconds),
+            number(Some(o.max), seconds),
+            alarm(Some(o.errors as f64), whole, o.errors > 0),
+            number(Some(o.share), percent),
+            Cell::Bar(o.phases.clone()),
+        ],
+    };
+    Table {
+        columns: SAMPLED.into(),
+        rows: ops.iter().map(row).collect(),
+        empty: "none was reported".to_owned(),
+        history: None,
+    }
+}
+
+const HELD: &[Column] = &[
+    right("THREAD", None, 7, 2),
+    right("IN HAND", Some(Key::Time), 8, NEVER),
+    left("VER", None, 3, 4),
+    left("REQUEST", Some(Key::Name), 14, NEVER),
+    left("WAITS FOR", None, 9, 7),
+    left("CLIENT", None, 16, 5),
+    right("INODE", None, 10, 3),
+    left("EXPORT", None, 16, 6),
+];
+
+/// Requests in hand: the newer the sooner they end, so that none of them may be an old one.
+pub(super) fn held<'a>(requests: impl Iterator<Item = &'a HeldRequest>) -> Table {
+    let text = |text: Option<String>| text.map_or(Cell::None, |t| name(&t));
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let row = |r: &HeldRequest| Row {
+        sort: Sort {
+            time: Some(r.seconds),
+            name: r.op.clone(),
+            version: some(&r.version),
+            ..Sort::default()
+        },
+        cells: vec![
+            name(&r.thread.to_string()),
+            number(Some(r.seconds), seconds),
+            text(some(&r.version)),
+            text(some(&r.op)),
+            name(&r.wait),
+            text(r.client.clone()),
+            text(r.inode.map(|i| i.to_string())),
+            text(r.export.clone()),
+        ],
+    };
+    Table {
+        columns: HELD.into(),
+        rows: requests.map(row).collect(),
+        empty: "no request in hand for half a second or longer".to_owned(),
+        history: None,
     }
 }
 
@@ -325,14 +417,15 @@ pub(super) fn coverage(v: &View) -> Table {
             ..Sort::default()
         },
         cells: vec![
-            name(version, LONGEST),
+            name(version),
             alarm(Some(*ratio), percent, (ratio - 1.0).abs() > 0.01),
         ],
     };
     Table {
-        columns: COVERAGE,
+        columns: COVERAGE.into(),
         rows: v.coverage.iter().map(row).collect(),
         empty: "no operations to compare with the kernel's counters yet".to_owned(),
+        history: None,
     }
 }
 
@@ -346,13 +439,14 @@ pub(super) fn lost(v: &View) -> Table {
         let text = format!("{} {}", l.probe, l.reason);
         Row {
             sort: spender(&text, None, l.rate),
-            cells: vec![name(&text, LONGEST), number(Some(l.rate), rate)],
+            cells: vec![name(&text), number(Some(l.rate), rate)],
         }
     };
     Table {
-        columns: LOST,
+        columns: LOST.into(),
         rows: v.lost.iter().map(row).collect(),
         empty: "no events lost in this window".to_owned(),
+        history: None,
     }
 }
 
@@ -365,7 +459,7 @@ fn empty(v: &View, section: &str, nothing: &str) -> String {
     }
 }
 
-fn number(value: Option<f64>, text: fn(f64) -> String) -> Cell {
+pub(super) fn number(value: Option<f64>, text: fn(f64) -> String) -> Cell {
     alarm(value, text, false)
 }
 

@@ -1,5 +1,6 @@
 //! What the terminal can show.
 
+use nfscope_text::console::steers;
 use std::borrow::Cow;
 
 /// Colours and letters at hand.
@@ -28,7 +29,7 @@ impl TerminalStyle {
     /// `text` with nothing in it that this terminal does not show, letter by letter. Names come from clients and
     /// administrators: what would steer a terminal is replaced too.
     pub fn show<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let fine = |c: char| !c.is_control() && (self.utf8 || c.is_ascii());
+        let fine = |c: char| !steers(c) && (self.utf8 || c.is_ascii());
         if text.chars().all(fine) {
             return text.into();
         }

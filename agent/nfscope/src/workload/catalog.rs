@@ -3,13 +3,16 @@
 use nfscope_text::suggest::nearest;
 use std::fmt::Write;
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 9] = [
     ("fileserver", include_str!("../../workloads/fileserver.fio")),
     ("webhosting", include_str!("../../workloads/webhosting.fio")),
     ("mail", include_str!("../../workloads/mail.fio")),
     ("database", include_str!("../../workloads/database.fio")),
     ("streams", include_str!("../../workloads/streams.fio")),
     ("metadata", include_str!("../../workloads/metadata.fio")),
+    ("postmark", include_str!("../../workloads/postmark.fio")),
+    ("iozone", include_str!("../../workloads/iozone.fio")),
+    ("ramp", include_str!("../../workloads/ramp.fio")),
 ];
 
 /// A load that can be had again: a job file for fio.
@@ -39,6 +42,30 @@ pub struct Size {
     pub variables: Vec<(&'static str, &'static str)>,
     /// Bytes that have to be free.
     pub needs: u64,
+}
+
+/// An operation of users that is many of fio's, made by one process after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    /// `page`.
+    pub name: &'static str,
+    /// So many I/Os.
+    pub count: u32,
+    /// Of this job.
+    pub job: &'static str,
+    /// The variable that has the number of its processes.
+    pub by: &'static str,
+}
+
+/// A job whose requests may arrive at a rate of their own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenLoop {
+    /// The job.
+    pub job: &'static str,
+    /// Variables, and the part of the rate that each has.
+    pub shares: Vec<(&'static str, f64)>,
+    /// The variable that has the number of its processes.
+    pub by: &'static str,
 }
 
 /// All workloads.
@@ -87,9 +114,75 @@ impl Workload {
         self.said("Mix").next().unwrap_or_default()
     }
 
+    /// Names of what can be set: the variables of its job file but for the directory and the length.
+    pub fn parameters(self) -> Vec<&'static str> {
+        let of_sizes = self.said("Size").flat_map(|l| l.split_whitespace());
+        let mut names: Vec<&str> = of_sizes
+            .filter_map(|w| Some(w.split_once('=')?.0))
+            .collect();
+        names.extend(self.settings().map(|(name, _)| name));
+        let mut seen = Vec::new();
+        names.retain(|n| {
+            !seen.contains(n) && {
+                seen.push(*n);
+                true
+            }
+        });
+        names
+    }
+
+    /// What can be set beside its size, each with its value where nobody sets it: a word, or a multiple of another one (`2*THREADS`).
+    pub fn settings(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.said("Set")
+            .filter_map(|l| l.split_whitespace().next()?.split_once('='))
+    }
+
+    /// What an operation of its users is made of, if that is more than one of a job.
+    pub fn unit(self) -> Option<Unit> {
+        // page = 100 of page, by THREADS
+        let line = self.said("Unit").next()?;
+        let (name, rest) = line.split_once(" = ")?;
+        let (count, rest) = rest.split_once(" of ")?;
+        let (job, by) = rest.split_once(", by ")?;
+        Some(Unit {
+            name,
+            count: count.parse().ok()?,
+            job,
+            by,
+        })
+    }
+
+    /// The job that can be an open loop, if there is one.
+    pub fn open_loop(self) -> Option<OpenLoop> {
+        // pages RATE_READS=0.7 RATE_WRITES=0.3 by THREADS
+        let line = self.said("Rate").next()?;
+        let (what, by) = line.split_once(" by ")?;
+        let mut words = what.split_whitespace();
+        let job = words.next()?;
+        let share = |w: &'static str| {
+            let (name, part) = w.split_once('=')?;
+            Some((name, part.parse::<f64>().ok()?))
+        };
+        Some(OpenLoop {
+            job,
+            shares: words.filter_map(share).collect(),
+            by,
+        })
+    }
+
+    /// Why its requests do not arrive at a rate of their own, where they cannot.
+    pub fn closed(self) -> Option<&'static str> {
+        self.said("Closed").next()
+    }
+
     /// Whether time ends a run, and not the work.
     pub fn is_timed(self) -> bool {
         self.job_file.contains("=${RUNTIME}")
+    }
+
+    /// Whether its jobs run one after the other, or their work ends them: only a whole repeat has all of it.
+    pub fn has_phases(self) -> bool {
+        self.job_file.contains("\nstonewall") || !self.is_timed()
     }
 
     /// What a size means here; `None` where the job file does not say.
@@ -107,7 +200,7 @@ impl Workload {
     }
 
     /// What follows a word in the opening comments.
-    fn said(self, word: &'static str) -> impl Iterator<Item = &'static str> {
+    pub(super) fn said(self, word: &'static str) -> impl Iterator<Item = &'static str> {
         self.job_file.lines().filter_map(move |line| {
             let text = line.strip_prefix("# ")?.strip_prefix(word)?;
             Some(text.strip_prefix(':')?.trim())
@@ -131,6 +224,8 @@ pub fn list() -> String {
     let mut out = String::new();
     for w in all() {
         let _ = writeln!(out, "{}\n  {}\n  {}", w.name, w.purpose(), w.mix());
+        let names = w.parameters();
+        let _ = writeln!(out, "  --set {}", names.join(", "));
     }
     out
 }

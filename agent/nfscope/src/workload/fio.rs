@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -65,7 +66,7 @@ pub fn version() -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// Runs a job file with these variables, and returns what fio reports, as JSON.
+/// Runs a job file with these variables, and returns what fio reports at its end, as JSON; `tell` hears of each report.
 ///
 /// # Errors
 /// [`Stopped`], or when fio fails, with what it says.
@@ -74,6 +75,7 @@ pub fn run(
     options: &[&str],
     variables: &[(&str, String)],
     stop: &Stop,
+    mut tell: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<String> {
     stop.check()?;
     // A group of its own: Ctrl-C reaches nfscope alone, which then ends fio and removes the files, in this order.
@@ -88,26 +90,98 @@ pub fn run(
         .process_group(0)
         .spawn()
         .context("cannot run fio; fix: apt-get install fio")?;
-    let output = read(child.stdout.take());
+    let (sender, reports) = mpsc::channel();
+    let output = read_reports(child.stdout.take(), sender);
     let errors = read(child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
         // A fio that does not read its jobs says why.
         let _ = stdin.write_all(job_file.as_bytes());
     }
-    let status = wait(&mut child, stop)?;
+    let mut last = None;
+    let mut hear = |report: String| {
+        let told = tell(&report);
+        last = Some(report);
+        told
+    };
+    let mut told = Ok(());
+    let status = wait(&mut child, stop, || {
+        for report in reports.try_iter() {
+            if told.is_ok() {
+                told = hear(report);
+            }
+        }
+        told.is_ok()
+    })?;
     // Before its words are waited for: whatever has outlived it would hold the pipes open.
     stop.check()?;
-    let output = output.join().unwrap_or_default();
+    told?;
+    // Ends with the pipe.
+    for report in &reports {
+        hear(report)?;
+    }
+    let said = output.join().unwrap_or_default();
     let errors = errors.join().unwrap_or_default();
-    // What jobs complain about while they run stands before the report, not on stderr.
-    let (said, report) = output.split_at(output.find('{').unwrap_or(output.len()));
     if !status.success() {
-        bail!("fio failed ({status}):\n{}", complaint(&errors, said));
+        bail!("fio failed ({status}):\n{}", complaint(&errors, &said));
     }
-    if report.is_empty() {
-        bail!("fio reported nothing:\n{}", complaint(&errors, said));
+    last.with_context(|| format!("fio reported nothing:\n{}", complaint(&errors, &said)))
+}
+
+/// Sends each report, which is an object of JSON, and returns what stands beside them: what jobs complain about while they run.
+fn read_reports(
+    pipe: Option<impl Read + Send + 'static>,
+    reports: Sender<String>,
+) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let (mut said, mut report) = (Vec::new(), Vec::new());
+        let mut json = Braces::default();
+        let Some(mut pipe) = pipe else {
+            return String::new();
+        };
+        let mut bytes = vec![0; 64 << 10];
+        while let Ok(n @ 1..) = pipe.read(&mut bytes) {
+            for byte in &bytes[..n] {
+                let inside = json.is_inside();
+                json.next(*byte);
+                match inside || json.is_inside() {
+                    true => report.push(*byte),
+                    false => said.push(*byte),
+                }
+                if inside && !json.is_inside() {
+                    let whole = String::from_utf8_lossy(&report).into_owned();
+                    let _ = reports.send(whole);
+                    report.clear();
+                }
+            }
+        }
+        said.extend(report);
+        String::from_utf8_lossy(&said).into_owned()
+    })
+}
+
+/// Where an object of JSON begins and ends.
+#[derive(Default)]
+struct Braces {
+    depth: usize,
+    in_text: bool,
+    escaped: bool,
+}
+
+impl Braces {
+    fn is_inside(&self) -> bool {
+        self.depth > 0
     }
-    Ok(report.to_owned())
+
+    fn next(&mut self, byte: u8) {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' if self.in_text => self.escaped = true,
+            b'"' if self.is_inside() => self.in_text = !self.in_text,
+            b'{' if !self.in_text => self.depth += 1,
+            b'}' if !self.in_text => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+    }
 }
 
 fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
@@ -120,14 +194,20 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     })
 }
 
-fn wait(child: &mut Child, stop: &Stop) -> anyhow::Result<ExitStatus> {
+/// Waits for fio, and ends it when a signal has come or `goes_on` says no.
+fn wait(
+    child: &mut Child,
+    stop: &Stop,
+    mut goes_on: impl FnMut() -> bool,
+) -> anyhow::Result<ExitStatus> {
     let mut signalled: Option<Instant> = None;
     loop {
+        let goes_on = goes_on();
         if let Some(status) = child.try_wait().context("cannot wait for fio")? {
             return Ok(status);
         }
         let signal = match signalled {
-            None if stop.check().is_err() => Some(Signal::TERM),
+            None if stop.check().is_err() || !goes_on => Some(Signal::TERM),
             Some(at) if at.elapsed() > STOP_TIMEOUT => Some(Signal::KILL),
             _ => None,
         };

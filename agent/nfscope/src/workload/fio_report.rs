@@ -4,8 +4,10 @@
 mod tests;
 
 use anyhow::{Context, bail};
+use nfscope_model::{Histogram, Scheme};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 #[derive(Deserialize)]
 struct Report {
@@ -19,10 +21,16 @@ struct Job {
     groupid: u64,
     #[serde(default)]
     error: i64,
+    /// I/Os that failed, where fio was told to go on.
+    #[serde(default)]
+    total_err: u64,
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, String>,
     read: Direction,
     write: Direction,
+    /// Requests under way, and the percentage of submissions that found so many.
+    #[serde(default)]
+    iodepth_level: BTreeMap<String, f64>,
 }
 
 #[derive(Deserialize)]
@@ -32,10 +40,23 @@ struct Direction {
     /// In milliseconds.
     runtime: u64,
     clat_ns: Latency,
+    /// From before the submission on; with bins where the job file asks for it.
+    #[serde(default)]
+    lat_ns: Latency,
 }
 
-#[derive(Deserialize)]
+impl Direction {
+    fn latency(&self) -> &Latency {
+        match self.lat_ns.bins.is_empty() {
+            true => &self.clat_ns,
+            false => &self.lat_ns,
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
 struct Latency {
+    #[serde(default)]
     mean: f64,
     #[serde(default)]
     bins: BTreeMap<u64, u64>,
@@ -80,13 +101,39 @@ impl Figures {
 /// One run: each job and operation in the job file's order, and all together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunReport {
+    /// Operations of all jobs.
+    pub ops: u64,
     /// Job, operation, figures.
     pub jobs: Vec<(String, String, Figures)>,
     /// All of it.
     pub total: Figures,
+    /// For each job name the largest part of a process's submissions that found so many requests under way, by fio's words (`>=64`).
+    pub depths: BTreeMap<String, BTreeMap<String, f64>>,
+    /// What is behind the figures of each job and operation, in the same order.
+    pub totals: Vec<(String, String, JobTotals)>,
+    /// Operations that failed, by job, and the first reason; only where a run went on.
+    pub errors: BTreeMap<String, (u64, i64)>,
+    /// p50 and p99 of what users do, in seconds: of pages.
+    pub unit: [Option<f64>; 2],
 }
 
 impl RunReport {
+    /// Operations per second of a job, of every kind.
+    pub fn rate_of(&self, job: &str) -> f64 {
+        self.jobs
+            .iter()
+            .filter(|j| j.0 == job)
+            .map(|j| j.2.iops)
+            .sum()
+    }
+
+    /// The part of a job's submissions that found as many requests under way as it may have.
+    pub fn full(&self, job: &str, depth: &str) -> f64 {
+        let levels = self.depths.get(job);
+        let level = |name: &str| levels.and_then(|l| l.get(name)).copied().unwrap_or(0.0);
+        level(depth) + level(&format!(">={depth}"))
+    }
+
     /// # Errors
     /// When this is no report of fio, when a job failed, or when nothing was done.
     pub fn parse(report: &str) -> anyhow::Result<RunReport> {
@@ -97,10 +144,20 @@ impl RunReport {
             .context("cannot read fio's report; fix: install fio 3.33 or later")?;
         let mut by_job: Vec<(String, String, JobTotals)> = Vec::new();
         let mut phases: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut depths: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+        let mut errors: BTreeMap<String, (u64, i64)> = BTreeMap::new();
         for job in &report.jobs {
-            if job.error != 0 {
+            if job.total_err > 0 {
+                let of = errors.entry(job.jobname.clone()).or_insert((0, job.error));
+                of.0 += job.total_err;
+            } else if job.error != 0 {
                 let why = std::io::Error::from_raw_os_error(job.error as i32);
                 bail!("fio's job {} failed: {why}", job.jobname);
+            }
+            let of = depths.entry(job.jobname.clone()).or_default();
+            for (level, percent) in &job.iodepth_level {
+                let most = of.entry(level.clone()).or_default();
+                *most = most.max(percent / 100.0);
             }
             for (direction, done) in [("read", &job.read), ("write", &job.write)] {
                 if done.total_ios == 0 {
@@ -110,10 +167,10 @@ impl RunReport {
                 let same =
                     |t: &&mut (String, String, JobTotals)| t.0 == job.jobname && t.1 == operation;
                 match by_job.iter_mut().find(same) {
-                    Some((.., totals)) => totals.add(done, moves),
+                    Some((.., totals)) => totals.add(done, moves, job.total_err > 0),
                     None => {
                         let mut totals = JobTotals::default();
-                        totals.add(done, moves);
+                        totals.add(done, moves, job.total_err > 0);
                         by_job.push((job.jobname.clone(), operation.to_owned(), totals));
                     }
                 }
@@ -124,18 +181,30 @@ impl RunReport {
         if by_job.is_empty() {
             bail!("fio completed no operation; fix: use a longer --runtime");
         }
+        let milliseconds = phases.values().sum();
+        let mut of = RunReport::of(by_job, milliseconds);
+        (of.depths, of.errors) = (depths, errors);
+        Ok(of)
+    }
+
+    /// Of these jobs and operations, which took so long together.
+    pub fn of(totals: Vec<(String, String, JobTotals)>, milliseconds: u64) -> RunReport {
         let mut total = JobTotals::default();
-        for (.., totals) in &by_job {
-            total.merge(totals);
+        for (.., t) in &totals {
+            total.merge(t);
         }
-        total.milliseconds = phases.values().sum();
-        let jobs = by_job
-            .iter()
-            .map(|(j, o, t)| (j.clone(), o.clone(), t.figures()));
-        Ok(RunReport {
+        total.milliseconds = milliseconds;
+        let jobs = totals.iter();
+        let jobs = jobs.map(|(j, o, t)| (j.clone(), o.clone(), t.figures()));
+        RunReport {
+            ops: total.ops,
             jobs: jobs.collect(),
             total: total.figures(),
-        })
+            depths: BTreeMap::new(),
+            totals,
+            errors: BTreeMap::new(),
+            unit: [None; 2],
+        }
     }
 }
 
@@ -150,14 +219,67 @@ fn operation<'a>(job: &Job, direction: &'a str) -> (&'a str, bool) {
 }
 
 impl JobTotals {
-    fn add(&mut self, done: &Direction, moves: bool) {
+    /// fio counts failed I/Os with the others, but not their times.
+    fn add(&mut self, done: &Direction, moves: bool, failed: bool) {
+        let timed = || done.latency().bins.values().sum();
         self.merge(&JobTotals {
-            ops: done.total_ios,
+            ops: if failed { timed() } else { done.total_ios },
             bytes: moves.then_some(done.io_bytes),
             milliseconds: done.runtime,
-            latency_sum_ns: done.clat_ns.mean * done.total_ios as f64,
-            bins: done.clat_ns.bins.clone(),
+            latency_sum_ns: done.latency().mean * done.total_ios as f64,
+            bins: done.latency().bins.clone(),
         });
+    }
+
+    /// Of these durations in nanoseconds, each with how many.
+    pub fn counted(
+        bins: BTreeMap<u64, u64>,
+        sum_ns: f64,
+        bytes: Option<u64>,
+        elapsed: Duration,
+    ) -> JobTotals {
+        JobTotals {
+            ops: bins.values().sum(),
+            bytes,
+            milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            latency_sum_ns: sum_ns,
+            bins,
+        }
+    }
+
+    /// What came since this earlier report of the same run.
+    pub fn since(&self, earlier: &JobTotals) -> JobTotals {
+        let bins = self.bins.iter().map(|(ns, n)| {
+            let before = earlier.bins.get(ns).copied().unwrap_or(0);
+            (*ns, n.saturating_sub(before))
+        });
+        JobTotals {
+            ops: self.ops.saturating_sub(earlier.ops),
+            bytes: (self.bytes).map(|b| b.saturating_sub(earlier.bytes.unwrap_or(0))),
+            milliseconds: self.milliseconds.saturating_sub(earlier.milliseconds),
+            latency_sum_ns: (self.latency_sum_ns - earlier.latency_sum_ns).max(0.0),
+            bins: bins.filter(|(_, n)| *n > 0).collect(),
+        }
+    }
+
+    /// Bytes that were moved; 0 where calls move none.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.unwrap_or(0)
+    }
+
+    /// How long it took.
+    pub fn seconds(&self) -> f64 {
+        self.milliseconds as f64 / 1e3
+    }
+
+    /// Durations by the buckets of recordings.
+    pub fn histogram(&self) -> Histogram {
+        let mut all = Histogram::new(Scheme::TIME);
+        for (ns, n) in &self.bins {
+            all.counts[Scheme::TIME.bucket(*ns as f64 / 1e9)] += n;
+        }
+        all.sum = self.latency_sum_ns / 1e9;
+        all
     }
 
     fn merge(&mut self, other: &JobTotals) {
@@ -184,7 +306,8 @@ impl JobTotals {
         }
     }
 
-    fn quantile(&self, q: f64) -> Option<f64> {
+    /// This part of the operations took at most so many seconds.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
         let wanted = q * self.bins.values().sum::<u64>() as f64;
         let mut below = 0;
         self.bins.iter().find_map(|(ns, n)| {

@@ -3,6 +3,9 @@
 pub mod catalog;
 pub mod fio;
 pub mod fio_report;
+pub mod open_loop;
+pub mod pages;
+pub mod parameters;
 pub mod stopping_rule;
 pub mod summary;
 pub mod text;

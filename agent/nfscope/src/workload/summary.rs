@@ -1,10 +1,13 @@
 //! What all repeats together say.
 
+use crate::workload::catalog::Unit;
 use crate::workload::fio_report::{Figures, RunReport};
 use crate::workload::stopping_rule::Metric;
 use crate::workload::work_dir::FileSystem;
 use nfscope_stats::mean_interval::{CORRELATED, Interval, autocorrelation};
+use nfscope_text::units::percent;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A workload's result; its JSON is this, field by field.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -13,6 +16,8 @@ pub struct Summary {
     pub workload: &'static str,
     /// `small`, `medium` or `large`.
     pub size: &'static str,
+    /// Variables of the job file.
+    pub parameters: BTreeMap<&'static str, String>,
     /// Where it ran.
     pub directory: String,
     /// On what.
@@ -37,8 +42,108 @@ pub struct Summary {
     pub total: Intervals,
     /// Each job and operation.
     pub jobs: Vec<JobResult>,
+    /// What an operation of users is made of many: pages, for example.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<UnitResult>,
     /// Each repeat.
     pub runs: Vec<Figures>,
+}
+
+/// Operations of users: so many of a job, one after the other in each process.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnitResult {
+    /// `page`.
+    pub name: &'static str,
+    /// Operations of fio in one.
+    pub operations: u32,
+    /// Of these per second.
+    pub per_second: Option<Interval>,
+    /// Mean time of one: processes over the rate (Little's law), because each process makes one after the other.
+    pub seconds: Option<Interval>,
+    /// Median time of one, from fio's log of single operations: to the millisecond.
+    pub p50_seconds: Option<Interval>,
+    /// The time that 99 of 100 take at most; unknown where a repeat has fewer than 1000.
+    pub p99_seconds: Option<Interval>,
+}
+
+impl UnitResult {
+    /// What these runs of so many processes say of it.
+    pub fn of(unit: Unit, processes: f64, reports: &[RunReport]) -> UnitResult {
+        let rates: Vec<f64> = reports
+            .iter()
+            .map(|r| r.rate_of(unit.job) / f64::from(unit.count))
+            .filter(|r| *r > 0.0)
+            .collect();
+        let times: Vec<f64> = rates.iter().map(|r| processes / r).collect();
+        UnitResult {
+            name: unit.name,
+            operations: unit.count,
+            per_second: Interval::of(&rates),
+            seconds: Interval::of(&times),
+            p50_seconds: unit_quantile(reports, 0),
+            p99_seconds: unit_quantile(reports, 1),
+        }
+    }
+
+    /// Where one request of an open loop is one of it: its time counts from when it is due.
+    pub fn of_requests(unit: Unit, reports: &[RunReport]) -> UnitResult {
+        let of = |figure: &dyn Fn(&RunReport) -> Option<f64>| {
+            Interval::of(&reports.iter().filter_map(figure).collect::<Vec<_>>())
+        };
+        let figures = |r: &RunReport| r.jobs.iter().find(|j| j.0 == unit.job).map(|j| j.2);
+        let quantile = |r: &RunReport, q| r.totals.iter().find(|t| t.0 == unit.job)?.2.quantile(q);
+        UnitResult {
+            name: unit.name,
+            operations: unit.count,
+            per_second: of(&|r| Some(figures(r)?.iops)),
+            seconds: of(&|r| figures(r)?.latency_seconds),
+            p50_seconds: of(&|r| quantile(r, 0.5)),
+            p99_seconds: of(&|r| quantile(r, 0.99)),
+        }
+    }
+}
+
+/// Of one quantile of the unit in each run.
+fn unit_quantile(reports: &[RunReport], which: usize) -> Option<Interval> {
+    let known: Vec<f64> = reports.iter().filter_map(|r| r.unit[which]).collect();
+    Interval::of(&known).filter(|_| known.len() == reports.len())
+}
+
+/// A longer time with all requests under way would be missing from latencies.
+const FULL: f64 = 0.001;
+/// A smaller part of the rate that was asked for is told.
+const REACHED: f64 = 0.98;
+
+/// What to say of an open loop with this rate and depth: whether requests came as late as the server let them.
+pub fn open_loop(job: &str, rate: f64, depth: &str, reports: &[RunReport]) -> Option<String> {
+    let done = reports
+        .iter()
+        .map(|r| r.rate_of(job))
+        .fold(f64::INFINITY, f64::min);
+    let full = reports
+        .iter()
+        .map(|r| r.full(job, depth))
+        .fold(0.0, f64::max);
+    (done < REACHED * rate || full > FULL).then(|| {
+        format!(
+            "{job}: {done:.0} of {rate:.0} requests per second were sent, and {} of them found {depth} under way in their process: \
+             they were sent late, and latencies do not have that wait; fix: use a lower --rate, or a larger --depth",
+            percent(full)
+        )
+    })
+}
+
+/// What to say of operations that failed while a recording went on.
+pub fn failures(reports: &[RunReport]) -> Vec<String> {
+    let mut by_job: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
+    for (job, (n, error)) in reports.iter().flat_map(|r| &r.errors) {
+        by_job.entry(job).or_insert((0, *error)).0 += n;
+    }
+    let told = |(job, (n, error)): (&str, (u64, i64))| {
+        let why = std::io::Error::from_raw_os_error(error as i32);
+        format!("{job}: {n} operations failed ({why}), and no latency has them")
+    };
+    by_job.into_iter().map(told).collect()
 }
 
 /// Figures with their intervals.

@@ -45,6 +45,18 @@ pub fn text(s: &Summary) -> String {
         }
         let _ = writeln!(out, "{}", line.trim_end());
     }
+    if let Some(unit) = &s.unit {
+        let _ = writeln!(
+            out,
+            "\n{}, {} operations each: {} per second, {} mean, {} p50, {} p99",
+            unit.name,
+            unit.operations,
+            cell(unit.per_second, rate),
+            cell(unit.seconds, seconds),
+            cell(unit.p50_seconds, seconds),
+            cell(unit.p99_seconds, seconds)
+        );
+    }
     if let (Some(wanted), Some(reached)) = (s.until_ci, s.reached) {
         let said = if reached { "reached" } else { "not reached" };
         let _ = writeln!(out, "\nthe target of ± {} was {said}", percent(wanted));

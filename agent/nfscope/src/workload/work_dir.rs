@@ -117,6 +117,11 @@ impl WorkDir {
         Ok(WorkDir { path, keep })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// As fio's option `directory` takes it, which sees a list of several at a colon.
     pub fn for_fio(&self) -> String {
         self.path.display().to_string().replace(':', "\\:")

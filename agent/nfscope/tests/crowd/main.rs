@@ -47,12 +47,12 @@ fn scrape(a: SocketAddr) {
 fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
     match kind % 12 {
         0 | 1 => Vec::new(),
-        2 => b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec(),
+        2 => b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".to_vec(),
         3 => b"G".to_vec(),
-        4 => b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-        5 => b"GET /snapshot HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-        6 => b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\nx".to_vec(),
-        7 => b"GET /slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"
+        4 => b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+        5 => b"GET /snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+        6 => b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\nx".to_vec(),
+        7 => b"GET /slow HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"
             .to_vec(),
         // Ever other parts of the metrics, each of which has to be made.
         10 | 11 => {
@@ -63,7 +63,7 @@ fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
                 any(),
                 any()
             );
-            format!("GET /metrics?{query} HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes()
+            format!("GET /metrics?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
         }
         // The begin of a TLS handshake, and of HTTP/2.
         8 => [
@@ -155,7 +155,7 @@ fn every_scrape_is_answered_while_connections_come_back() {
 fn every_scrape_is_answered_beside_those_who_do_not_read() {
     allow_descriptors();
     let a = attached(Fake::new());
-    let request = b"GET /snapshot HTTP/1.1\r\nHost: x\r\n\r\n";
+    let request = b"GET /snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut crowd: Vec<_> = (0..CROWD / 2).map(|_| send(a, request)).collect();
     for s in crowd.iter_mut().rev().take(SCRAPES) {
         scrape(a);

@@ -1,6 +1,6 @@
 //! A real agent that attaches what this host lets it, as root: what that costs, what it leaves behind, and that it can do it again.
 
-use crate::fixture::serve::get;
+use crate::fixture::serve::{control_directory, get};
 use caps::{CapSet, Capability};
 use libbpf_rs::query::ProgInfoIter;
 use nfscope::api::probe_change::Change;
@@ -108,6 +108,7 @@ fn line_with(said: &mut impl BufRead, part: &str) -> String {
 fn nfscope() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nfscope"));
     command.args(["agent", "--web.listen-address", "127.0.0.1:0"]);
+    command.env("RUNTIME_DIRECTORY", control_directory());
     command
 }
 
@@ -139,11 +140,14 @@ fn memory_stays_small_while_probes_attach_and_are_read() {
         std::thread::sleep(Duration::from_millis(300));
         if round == 2 {
             let url = format!("http://{}", agent.address);
-            ask(Change::Detach, &["block"], &url).unwrap();
-            ask(Change::Attach, &["block"], &url).unwrap();
+            ask(Change::Detach, &["block"], Some(&url), &control_directory()).unwrap();
+            ask(Change::Attach, &["block"], Some(&url), &control_directory()).unwrap();
         }
     }
-    assert!(children(agent.process.id()).is_empty());
+    for child in children(agent.process.id()) {
+        let name = fs::read_to_string(format!("/proc/{child}/comm")).unwrap();
+        assert_eq!(name.trim(), "nfscope-http");
+    }
 }
 
 #[test]
@@ -162,11 +166,11 @@ fn an_agent_that_has_dropped_its_capabilities_attaches_again() {
         .map(|p| p.probe.clone())
         .collect();
     for word in nfscope_source::words().filter(|w| loaded.contains(*w)) {
-        let said = ask(Change::Detach, &[word], &url).unwrap();
+        let said = ask(Change::Detach, &[word], Some(&url), &control_directory()).unwrap();
         assert!(said.starts_with(&format!("{word}: detached")), "{said}");
         let detached = |p: &&ProbeStatus| p.probe == word && p.state == ProbeState::Detached;
         assert!(agent.probes().iter().any(|p| detached(&p)));
-        ask(Change::Attach, &[word], &url).unwrap();
+        ask(Change::Attach, &[word], Some(&url), &control_directory()).unwrap();
     }
     assert_eq!(agent.probes(), before);
 }

@@ -368,11 +368,12 @@ fn a_hostile_file_steers_no_terminal_and_blocks_no_other_baseline() {
     let path = place.store();
     let mut store = Store::create(&path).unwrap();
     let mut hostile = recording("hostile", 1, 12, &writes(FLASH));
-    hostile.metadata.host = "nfs1\u{1b}[2J".into();
-    hostile.metadata.labels = [("a\u{9b}31m".to_owned(), "b\u{7}".to_owned())].into();
+    hostile.metadata.host = "nfs1\u{1b}[2J\nforged".into();
+    hostile.metadata.kernel = Some("6.1\r\nforged".into());
+    hostile.metadata.labels = [("a\u{9b}31m".to_owned(), "b\u{7}\nforged".to_owned())].into();
     for key in &mut hostile.series {
         for label in key.labels.iter_mut().filter(|l| *l == "write") {
-            *label = "write\u{1b}]0;x\u{7}".into();
+            *label = "write\u{1b}]0;x\u{7}\nforged".into();
         }
     }
     store.put(&hostile).unwrap();
@@ -385,11 +386,24 @@ fn a_hostile_file_steers_no_terminal_and_blocks_no_other_baseline() {
         &["show", "hostile"],
         &["compare", "hostile", "good"],
         &["changes", "hostile"],
+        &["check"],
     ] {
         let text = good(&path, arguments);
         let steers = |c: char| c.is_control() && c != '\n';
         assert!(!text.contains(steers), "{arguments:?}: {text:?}");
+        // Nor does it begin a line that looks like the program's own.
+        assert!(!text.contains("\nforged"), "{arguments:?}: {text}");
     }
+    let store_of = ["--store", path.to_str().unwrap()];
+    let capacity = Command::new(env!("CARGO_BIN_EXE_nfscope"))
+        .args(["capacity", "hostile"])
+        .args(store_of)
+        .output();
+    let text = String::from_utf8(capacity.unwrap().stdout).unwrap();
+    assert!(
+        text.contains("RESOURCE") && !text.contains("\nforged"),
+        "{text}"
+    );
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
         "UPDATE \"window\" SET length_ns = 9223372036854775807 WHERE baseline = (SELECT id FROM baseline WHERE name = 'hostile')",

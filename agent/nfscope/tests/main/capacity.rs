@@ -5,7 +5,7 @@ use crate::fixture::golden;
 use crate::fixture::recorder::Place;
 use crate::fixture::recordings::series_set;
 use crate::fixture::said;
-use nfscope_baseline::capacity::{Law, Loads, render_several, several};
+use nfscope_baseline::capacity::{Law, Loads, capacity, render_several, several};
 use nfscope_baseline::store::Store;
 use std::process::Command;
 
@@ -151,4 +151,40 @@ fn capacity_takes_several_names() {
     assert!(code == 1 && err.contains("named twice"), "{err}");
     let (code, _, err) = ask(&[]);
     assert!(code != 0 && err.contains("<NAME>"), "{err}");
+}
+
+/// One client waits for each reply: nobody else is in its commits, and what the log does with a crowd is not in the recording.
+#[test]
+fn a_limit_that_rests_on_no_crowd_is_told() {
+    let of = |clients: usize, think: f64| {
+        let load = Network {
+            clients,
+            think,
+            ..SERVER
+        };
+        let found = capacity(&series_set(&load.record("x", 30, 60))).unwrap();
+        let first = found.first().unwrap().name.clone();
+        let told = found.caveats.iter().any(|c| c.contains("extrapolated"));
+        (first, told)
+    };
+    let (alone, told) = of(1, 20e-3);
+    assert!(alone.starts_with("log of") && told, "{alone}");
+    let (crowd, told) = of(64, 0.2);
+    assert!(!told, "{crowd}");
+}
+
+#[test]
+fn limits_from_few_windows_are_said_to_be_unsure() {
+    let of = |windows: usize| capacity(&series_set(&SERVER.record("x", 31, windows))).unwrap();
+    for (windows, told) in [(1, "has 1 window,"), (9, "has 9 windows,")] {
+        let found = of(windows);
+        assert!(found.resources.iter().all(|r| r.interval.is_none()));
+        let caveat = &found.caveats[0];
+        assert!(
+            caveat.contains(told) && caveat.contains("record longer"),
+            "{caveat}"
+        );
+    }
+    let said = |c: &String| c.contains("record longer");
+    assert!(!of(60).caveats.iter().any(said));
 }

@@ -66,6 +66,22 @@ fn an_unknown_flag_names_the_nearest() {
         assert_eq!(o.status.code(), Some(2));
         assert!(stderr(&o).contains(meant), "{typed}: {}", stderr(&o));
     }
+    for (typed, meant) in [
+        (&["baseline", "recrod"][..], "'record'"),
+        (&["baseline", "lsit"], "'list'"),
+        (&["workload", "rnu"], "'run'"),
+        (&["top", "--jsno"], "'--json'"),
+        (&["top", "--intreval", "1s"], "'--interval'"),
+        (&["stuck", "--ovre", "1s"], "'--over'"),
+        (&["detach", "nsfd"], "`nfsd`"),
+        (&["detach", "jdb2"], "`jbd2`"),
+        (&["attach", "al"], "`all`"),
+        (&["slow", "--op", "wirte"], "`write`"),
+    ] {
+        let o = nfscope(typed);
+        assert_eq!(o.status.code(), Some(2));
+        assert!(stderr(&o).contains(meant), "{typed:?}: {}", stderr(&o));
+    }
     let o = nfscope(&["agent", "tpo"]);
     assert!(!stderr(&o).contains("'top'"), "{}", stderr(&o));
 }

@@ -4,10 +4,10 @@ use crate::fixture::golden;
 use crate::fixture::recordings::{DISKS, FLASH, recording, series_set, undivided, writes};
 use crate::fixture::tale::Tale;
 use nfscope_baseline::capacity::{capacity, render};
-use nfscope_baseline::compare::compare;
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
+use nfscope_baseline::compare::{compare, mark_changes};
 use nfscope_baseline::compare::{html, text};
-use nfscope_baseline::recording::Recording;
+use nfscope_baseline::recording::{CLASSIC, Recording};
 use nfscope_stats::MIN_EFFECT;
 use nfscope_text::units::seconds;
 
@@ -27,6 +27,7 @@ fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
         Subject::Errors { .. } => subject == "errors",
         Subject::Dropped { .. } => subject == "dropped",
         Subject::Replays => subject == "replays",
+        Subject::Workload { .. } | Subject::WorkloadErrors { .. } => subject == "workload",
     };
     let row = c
         .rows
@@ -44,6 +45,27 @@ fn is_nothing(verdict: Verdict) -> bool {
 fn warned(c: &Comparison) -> Vec<&str> {
     let kinds = c.caveats.iter().map(|w| w.kind);
     kinds.filter(|k| *k != "replicates").collect()
+}
+
+/// What classic histograms tell of quantiles is a guess: no verdict, not even of a server that became ten times faster.
+#[test]
+fn quantiles_of_few_edges_have_no_verdict() {
+    let mut before = recording("before", 3, WINDOWS, &writes(DISKS));
+    let after = recording("after", 4, WINDOWS, &writes(FLASH));
+    let (kind, classic) = CLASSIC;
+    before.metadata.labels = [(kind.to_owned(), classic.to_owned())].into();
+    let c = held(&before, &after);
+    assert_eq!(verdict(&c, "write", &Quantity::Mean), Verdict::Better);
+    assert!(warned(&c).contains(&"few_edges"));
+    for row in &c.rows {
+        if matches!(row.quantity, Quantity::Quantile { .. }) {
+            assert_eq!(row.verdict, Verdict::NotComparable);
+            assert_eq!(row.why.as_deref(), Some("not measured before"));
+        }
+    }
+    let neither = held(&before, &before);
+    let mut quantities = neither.rows.iter().map(|r| &r.quantity);
+    assert!(!quantities.any(|q| matches!(q, Quantity::Quantile { .. })));
 }
 
 /// Recordings of before there were edges at powers of ten. FLASH is just below one of them, so that it matters whether the two
@@ -278,11 +300,18 @@ fn the_page_has_one_p99_of_one_thing() {
     let page = html::page(&c);
     let shown = seconds(row.before.unwrap().value);
     assert!(page.contains(&format!(", p99 {shown}")), "{shown}");
-    assert!(!page.contains("<tr class=\"differs\">"));
-    before.metadata.labels = [("disks".to_owned(), "hdd".to_owned())].into();
-    after.metadata.labels = [("disks".to_owned(), "ssd".to_owned())].into();
+    assert!(!page.contains("class=\"differs\""));
+    // Of the labels those that differ.
+    let labels = |disks: &str| {
+        [("disks", disks), ("season", "winter")].map(|(k, v)| (k.to_owned(), v.to_owned()))
+    };
+    before.metadata.labels = labels("hdd").into();
+    after.metadata.labels = labels("ssd").into();
     let page = html::page(&held(&before, &after));
-    assert!(page.contains("<tr class=\"differs\"><th scope=\"row\">labels</th>"));
+    for disks in ["hdd", "ssd"] {
+        let cell = format!("<td><b class=\"differs\">disks={disks}</b> season=winter</td>");
+        assert!(page.contains(&cell), "{disks}");
+    }
 }
 
 #[test]
@@ -311,4 +340,31 @@ fn capacity_follows_from_what_is_in_use() {
     assert_eq!(found.resources[0].name, "log of ext4 sda");
     assert_eq!(found.caveats, Vec::<String>::new());
     golden("capacity.txt", &render(&found, &c.metadata));
+}
+
+/// The log got faster half way through the first recording; nothing happened during the second.
+#[test]
+fn changes_during_a_recording_are_drawn() {
+    let mut before = recording("before", 1, 150, &writes(DISKS));
+    let began = before.metadata.began_ms + 1_500_000;
+    let faster = recording("faster", 1, 150, &writes(FLASH));
+    for (mut window, n) in faster.windows.into_iter().zip(0..) {
+        window.began_ms = began + n * 10_000;
+        before.windows.push(window);
+    }
+    let after = recording("after", 2, 300, &writes(FLASH));
+    let (b, a) = (series_set(&before), series_set(&after));
+    let mut c = compare(&b, &a, MIN_EFFECT);
+    assert!(!html::page(&c).contains("changed before"));
+    mark_changes(&mut c.time_series, &b, &a);
+    let mean = c.time_series.iter().find(|t| t.what == "write mean");
+    let [of_before, of_after] = &mean.unwrap().changes;
+    assert!(
+        of_before.iter().any(|at| (at - 1500.0).abs() < 60.0),
+        "{of_before:?}"
+    );
+    assert!(of_after.is_empty(), "{of_after:?}");
+    let page = html::page(&c);
+    assert!(page.contains("class=\"changed before\"") && page.contains(", changed at "));
+    assert!(page.contains("Upright lines over time"));
 }

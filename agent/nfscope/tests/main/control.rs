@@ -1,10 +1,18 @@
 //! `nfscope detach` and `attach` against an agent in this process.
 
 use crate::fixture::Fake;
-use crate::fixture::serve::{attached, serve};
+use crate::fixture::serve::{attached, control_directory, serve};
 use nfscope::api::probe_change::Change;
-use nfscope::client::control::ask;
+use nfscope::api::probe_change::socket;
+use nfscope::client::control;
+use nfscope::service::control as service;
+use nfscope::service::source_thread::SourceHandle;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
+
+fn ask(change: Change, probes: &[&'static str], url: &str) -> anyhow::Result<String> {
+    control::ask(change, probes, Some(url), &control_directory())
+}
 
 #[test]
 fn the_agent_does_as_it_is_told_and_says_what_became_of_it() {
@@ -25,6 +33,7 @@ fn the_command_line_reaches_it() {
     let run = |args: &[&str]| {
         let o = Command::new(env!("CARGO_BIN_EXE_nfscope"))
             .args(args)
+            .env("RUNTIME_DIRECTORY", control_directory())
             .output()
             .unwrap();
         let text = |b: &[u8]| String::from_utf8(b.to_vec()).unwrap();
@@ -60,4 +69,52 @@ fn while_it_attaches_it_asks_for_patience() {
     let e = ask(Change::Detach, &["xfs"], &format!("http://{address}")).unwrap_err();
     assert!(e.to_string().contains("still attaching"), "{e}");
     drop(go);
+}
+
+#[test]
+fn every_port_reaches_the_agent_and_the_only_one_needs_no_name() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let (source, started) = SourceHandle::spawn(|| Ok(Box::new(Fake::new()))).unwrap();
+    started.blocking_recv().unwrap().unwrap();
+    // Left by an agent that is gone.
+    let path = |port| socket(dir.path(), port);
+    drop(UnixListener::bind(path(2)).unwrap());
+    drop(UnixListener::bind(path(5)).unwrap());
+    let bound = service::listen(dir.path(), &[3, 2, 3]);
+    assert!(bound.is_some());
+    let mode = std::fs::metadata(path(3)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                never = service::serve(bound, source.into()) => { never.unwrap(); }
+                _ = ended => {}
+            }
+        });
+    });
+    let detach = |url: Option<&str>| control::ask(Change::Detach, &["xfs"], url, dir.path());
+    for url in [None, Some("http://a:3"), Some("http://127.0.0.1:2")] {
+        assert_eq!(detach(url).unwrap(), "xfs: detached\n");
+    }
+    for port in [4, 5] {
+        let why = detach(Some(&format!("http://a:{port}")))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            why.contains("agents of this host serve on port 3: name one"),
+            "{why}"
+        );
+    }
+    drop(end);
+    serving.join().unwrap();
+    assert!(!path(2).exists() && !path(3).exists());
+    // Somebody else could put a socket of his there.
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    assert!(service::listen(dir.path(), &[3]).is_none());
 }

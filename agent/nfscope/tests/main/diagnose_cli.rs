@@ -1,9 +1,11 @@
 //! `nfscope diagnose` and `/findings` as a user sees them: the program runs against an agent in this process.
 
+use crate::fixture::histogram;
 use crate::fixture::said;
 use crate::fixture::serve::{attached, get};
 use crate::fixture::tale::{QUIET, Tale, journal, slow_log};
 use nfscope_model::finding::{Diagnosis, Kind};
+use nfscope_model::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Scheme};
 use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
 use nfscope_source::Source;
 use std::net::SocketAddr;
@@ -14,6 +16,9 @@ struct Synthetic {
     tale: Tale,
     times: u64,
     slow: SlowBatch,
+    /// What a second has by client, export, operation, version, user and file; `None` where nothing tells.
+    breakdown: Option<Vec<([&'static str; 6], f64, u64)>>,
+    by: Vec<Dimension>,
 }
 
 impl Source for Synthetic {
@@ -42,6 +47,27 @@ impl Source for Synthetic {
     fn take_slow(&mut self) -> SlowBatch {
         std::mem::take(&mut self.slow)
     }
+
+    fn watch_breakdown(&mut self, want: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {
+        anyhow::ensure!(self.breakdown.is_some(), "nothing is broken down here");
+        self.by = want.map_or(Vec::new(), |w| w.by.iter().copied().collect());
+        Ok(BreakdownBatch::default())
+    }
+
+    fn take_breakdown(&mut self) -> BreakdownBatch {
+        let mut batch = BreakdownBatch::default();
+        for (keys, each, count) in self.breakdown.iter().flatten() {
+            let mut told = keys.map(str::to_owned);
+            for d in Dimension::ALL.into_iter().filter(|d| !self.by.contains(d)) {
+                told[d as usize].clear();
+            }
+            batch.rows.push(BreakdownRow {
+                keys: told,
+                times: histogram(Scheme::TIME, &[(*each, *count)]),
+            });
+        }
+        batch
+    }
 }
 
 /// An agent in this process with such a server as its source.
@@ -50,13 +76,18 @@ fn agent(tale: Tale, slow: SlowBatch) -> SocketAddr {
         tale,
         times: 0,
         slow,
+        breakdown: None,
+        by: Vec::new(),
     })
 }
 
 /// Runs `nfscope diagnose` against such an agent. Returns exit code, stdout and stderr.
 fn program(tale: Tale, arguments: &[&str]) -> (i32, String, String) {
     let ops = vec![crate::fixture::slow_op("write", 12); 20];
-    let agent = agent(tale, SlowBatch { ops, left_out: 0 });
+    diagnose(agent(tale, SlowBatch { ops, left_out: 0 }), arguments)
+}
+
+fn diagnose(agent: SocketAddr, arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_nfscope"))
         .args([
             "diagnose",
@@ -84,9 +115,21 @@ fn the_program_prints_findings_and_sets_its_exit_code() {
             .contains("20 sampled operations, 100 % came from 192.0.2.7"),
         "{out}"
     );
+    let why = "who and what, but for a sample of single operations: the agent at";
+    assert!(
+        out.replace("\n    ", " ")
+            .contains(&format!("\nNot known:\n  - {why}")),
+        "{out}"
+    );
     let (code, out, _) = program(slow_log(), &["--json"]);
     let d: Diagnosis = serde_json::from_str(&out).unwrap();
     assert_eq!((code, d.findings[0].kind), (2, Kind::SlowIntentLog));
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let not_known = json["not_known"][0].as_str().unwrap();
+    assert!(
+        not_known.starts_with(why) && not_known.ends_with("nothing is broken down here"),
+        "{out}"
+    );
     let (code, out, _) = program(QUIET, &[]);
     assert_eq!(code, 0, "{out}");
     // Operations are not timed.
@@ -99,6 +142,63 @@ fn the_program_prints_findings_and_sets_its_exit_code() {
     );
     assert_eq!((code, &*out), (1, ""));
     assert!(err.contains("NFS operations are not timed"), "{err}");
+}
+
+#[test]
+fn who_what_and_which_file_are_as_the_kernel_counted_them() {
+    let contended = Tale {
+        lock: 5e-3,
+        ..QUIET
+    };
+    let rows = vec![
+        (["192.0.2.7", "/a", "write", "3", "1000", "12"], 8e-3, 75),
+        (["192.0.2.8", "/a", "write", "3", "1001", "13"], 8e-3, 25),
+        // Nothing of this waits for a lock.
+        (["192.0.2.9", "/b", "getattr", "3", "1001", "14"], 80.0, 100),
+    ];
+    let agent = || {
+        attached(Synthetic {
+            tale: contended.clone(),
+            times: 0,
+            slow: SlowBatch::default(),
+            breakdown: Some(rows.clone()),
+            by: Vec::new(),
+        })
+    };
+    let (code, out, err) = diagnose(agent(), &[]);
+    assert_eq!((code, &*err), (2, ""), "{out}");
+    let text = out.replace("\n     ", " ");
+    assert!(
+        text.contains("Threads wait for locks or other threads"),
+        "{out}"
+    );
+    assert!(
+        text.contains(" in all: client 192.0.2.7 has 75 % of that, export /a 100 %"),
+        "{out}"
+    );
+    assert!(
+        text.contains("the file or directory with inode 12 of export /a has 75 % of the "),
+        "{out}"
+    );
+    assert!(
+        !out.contains("Not known") && !out.contains("sampled"),
+        "{out}"
+    );
+    let (_, out, _) = diagnose(agent(), &["--json"]);
+    let d: Diagnosis = serde_json::from_str(&out).unwrap();
+    let evidence = &d.finding(Kind::LockContention).unwrap().evidence;
+    let of = |words: &str| {
+        evidence
+            .iter()
+            .find(|e| e.text.contains(words))
+            .map(|e| (e.value * 100.0).round())
+    };
+    assert_eq!(
+        (of("client 192.0.2.7 has"), of("with inode 12")),
+        (Some(75.0), Some(75.0)),
+        "{out}"
+    );
+    assert!(!out.contains("not_known"), "{out}");
 }
 
 #[test]

@@ -55,6 +55,7 @@ fn an_experiment_finds_what_its_runs_differ_by() {
         plan.contains("16 runs: 8 combinations, 2 of each"),
         "{plan}"
     );
+    assert!(plan.contains("8h of recording, 30m each"), "{plan}");
     assert!(plan.contains("no effect is an alias"), "{plan}");
     let mut store = Store::create(&path).unwrap();
     for run in 1..=16 {
@@ -107,6 +108,8 @@ fn an_experiment_finds_what_its_runs_differ_by() {
         text.contains("log *") && text.contains("threads x sync"),
         "{text}"
     );
+    several_responses_and_a_page(&path);
+    pilots(&path);
     let (code, _, err) = ask(&path, &["plan", "slog", "--factor", "a=1,2"]);
     assert!(
         code == 1 && err.contains("there is an experiment `slog` already"),
@@ -122,6 +125,88 @@ fn an_experiment_finds_what_its_runs_differ_by() {
         code == 1 && err.contains("baselines of an earlier experiment `slog`"),
         "{err}"
     );
+}
+
+/// One correction is for the effects on both, so that no p value is smaller than of one response alone.
+fn several_responses_and_a_page(path: &Path) {
+    let page = path.with_extension("html");
+    let file = page.display().to_string();
+    let two = ["--metric", "write:mean", "--metric", "write:rate"];
+    let analyse = [&["analyse", "slog"], &two[..], &["--json", "--html", &file]].concat();
+    let both: Value = serde_json::from_str(&good(path, &analyse)).unwrap();
+    let alone = ["analyse", "slog", "--metric", "write:mean", "--json"];
+    let alone: Value = serde_json::from_str(&good(path, &alone)).unwrap();
+    let p = |a: &Value, i: usize| a["effects"][i]["p"].as_f64().unwrap();
+    assert!((0..7).all(|i| p(&both[0], i) >= p(&alone, i)), "{both}");
+    assert_eq!(both[1]["response"], "write rate");
+    assert_eq!(alone["runs"].as_array().unwrap().len(), 16);
+    let html = std::fs::read_to_string(&page).unwrap();
+    for part in [
+        "Effects on write mean",
+        "Effects on write rate",
+        "Interactions",
+        "Mean response at each corner",
+        "Residuals in the order of the runs",
+        "Residuals by the mean of the combination",
+        "Full design: no effect is an alias of another.",
+        "Load: ",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("<script") && !html.contains("http"));
+    let (code, _, err) = ask(
+        path,
+        &[
+            "analyse",
+            "slog",
+            "--metric",
+            "write",
+            "--metric",
+            "write:p99",
+        ],
+    );
+    assert!(code == 1 && err.contains("given twice"), "{err}");
+}
+
+fn pilots(path: &Path) {
+    let plan = [
+        "plan",
+        "next",
+        "--factor",
+        "a=1,2",
+        "--factor",
+        "b=1,2",
+        "--replicates",
+        "3",
+    ];
+    let of = ["--pilot", "slog-1,slog-2,slog-3", "--metric", "write:mean"];
+    let text = good(path, &[&plan[..], &of].concat());
+    assert!(text.contains("by what the pilots differ by"), "{text}");
+    assert!(text.contains("an effect by a factor of"), "{text}");
+    let (code, _, err) = ask(
+        path,
+        &[
+            "plan", "x", "--factor", "a=1,2", "--pilot", "gone", "--metric", "write",
+        ],
+    );
+    assert!(code != 0 && err.contains("gone"), "{err}");
+    good(path, &["rm", "next"]);
+}
+
+#[test]
+fn a_plan_stays_while_a_run_of_it_is_made() {
+    let place = Place::new("held");
+    let path = place.store();
+    good(&path, &["plan", "two", "--factor", "log=disk,slog"]);
+    let lock = path.parent().unwrap().join("experiments/two.lock");
+    let held = std::fs::File::create(&lock).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    for command in [&["rm", "two"][..], &["record", "two"]] {
+        let (code, _, err) = ask(&path, command);
+        assert!(code == 1 && err.contains("is being run already"), "{err}");
+    }
+    drop(held);
+    good(&path, &["rm", "two"]);
 }
 
 #[test]

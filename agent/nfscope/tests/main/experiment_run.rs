@@ -4,7 +4,7 @@ use crate::fixture::recorder::{Place, agent};
 use crate::fixture::said;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,14 @@ fn plan(place: &Place, name: &str, load: &str, verify: &str) -> PathBuf {
 
 fn run(place: &Place, file: &Path, url: &str) -> (i32, String, String) {
     ask(place, &["run", file.to_str().unwrap(), "--url", url])
+}
+
+/// The same, while the test goes on.
+fn started(place: &Place, file: &Path, url: &str, stderr: Stdio) -> Child {
+    command(place, &["run", file.to_str().unwrap(), "--url", url])
+        .stderr(stderr)
+        .spawn()
+        .unwrap()
 }
 
 /// A load that notes its process, its run and the levels.
@@ -192,10 +200,7 @@ fn a_recording_that_cannot_be_removed_is_never_a_run() {
 fn one_call_at_a_time_runs_an_experiment() {
     let (place, url) = (Place::new("held"), format!("http://{}", agent()));
     let file = plan(&place, "held", &noting(&place), "");
-    let mut first = command(&place, &["run", file.to_str().unwrap(), "--url", &url])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut first = started(&place, &file, &url, Stdio::null());
     until("a load", || loads(&place).len() >= 2);
     let (code, _, err) = run(&place, &file, &url);
     assert!(
@@ -238,10 +243,7 @@ fn a_plan_that_cannot_be_recorded_sets_nothing() {
 fn it_goes_on_after_a_crash() {
     let (place, url) = (Place::new("crash"), format!("http://{}", agent()));
     let file = plan(&place, "long", &noting(&place), "");
-    let mut first = command(&place, &["run", file.to_str().unwrap(), "--url", &url])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut first = started(&place, &file, &url, Stdio::null());
     // In the second run.
     until("a second load", || loads(&place).len() >= 3);
     first.kill().unwrap();
@@ -262,10 +264,7 @@ fn it_goes_on_after_a_crash() {
 fn a_signal_ends_load_and_recording() {
     let (place, url) = (Place::new("signal"), format!("http://{}", agent()));
     let file = plan(&place, "stopped", &noting(&place), "");
-    let child = command(&place, &["run", file.to_str().unwrap(), "--url", &url])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = started(&place, &file, &url, Stdio::piped());
     until("a load", || loads(&place).len() >= 2);
     let id = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();

@@ -104,7 +104,7 @@ fn a_host_that_measures_nothing_still_says_what_runs() {
 
 #[test]
 fn the_reference_page_is_the_table_in_the_code() {
-    let page = nfscope::commands::metrics::markdown();
+    let page = nfscope::exposition::reference::markdown();
     golden("../../../../docs/metrics.md", &page);
 }
 

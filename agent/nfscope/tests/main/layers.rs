@@ -46,8 +46,10 @@ const CRATES: [(&str, &[&str]); 10] = [
 ];
 
 /// Libraries that only these crates may use: what meets the kernel, the database, the command line, HTTP and the terminal.
-const LIBRARIES: [(&str, &[&str]); 18] = [
+const LIBRARIES: [(&str, &[&str]); 20] = [
     ("libbpf-rs", &["agent/source", "probes"]),
+    ("landlock", &["agent/source"]),
+    ("seccompiler", &["agent/source"]),
     ("caps", &["agent/source"]),
     ("libc", &["agent/source"]),
     ("rusqlite", &["agent/baseline"]),
@@ -79,10 +81,11 @@ const PROGRAM: Folders = &[
     ("exposition", &["api"]),
     ("workload", &[]),
     ("client", &["api"]),
+    ("versions", &["client", "workload"]),
     ("service", &["api", "exposition"]),
     ("tui", &["api", "client"]),
     ("http", &["api", "exposition", "service"]),
-    ("cli", &["api", "workload"]),
+    ("cli", &["api", "versions", "workload"]),
     (
         "commands",
         &[
@@ -93,10 +96,11 @@ const PROGRAM: Folders = &[
             "http",
             "service",
             "tui",
+            "versions",
             "workload",
         ],
     ),
-    ("", &["api", "cli", "client", "commands"]),
+    ("", &["api", "cli", "client", "commands", "http"]),
 ];
 
 /// Folders of the Linux source.

@@ -31,6 +31,7 @@ mod screen;
 mod secure;
 mod slow_cli;
 mod stream;
+mod stuck_cli;
 mod table;
 mod terminal;
 mod verdicts;

@@ -1,9 +1,9 @@
 //! The screen of `nfscope top`, cell by cell.
 
-use crate::fixture::busy::window;
-use crate::fixture::{golden, snapshot, status};
-use nfscope::tui::{App, Link, TerminalStyle, View, draw};
-use nfscope_model::{ProbeState, Snapshot, family};
+use crate::fixture::busy::{busy, window};
+use crate::fixture::{golden, slow_op, snapshot, status};
+use nfscope::tui::{App, Link, Sample, TerminalStyle, View, draw};
+use nfscope_model::{HeldRequest, ProbeState, Snapshot, family};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -137,13 +137,143 @@ fn every_panel() {
     golden("screen.panels.txt", &text);
 }
 
+/// A server that serves more each second, and half of it in the last.
+fn after_ten_windows() -> App {
+    let at = |i: usize, total: u64| {
+        let mut s = busy(total);
+        s.at = Duration::from_secs(100 + i as u64);
+        s
+    };
+    let totals = [1, 2, 4, 7, 11, 16, 22, 29, 37, 46, 51];
+    let mut app = App::default();
+    for (i, pair) in totals.windows(2).enumerate() {
+        let window = at(i + 1, pair[1]).since(&at(i, pair[0]));
+        app.take(View::of(&window, "nfs1"));
+    }
+    app
+}
+
+#[test]
+fn wide_screens_show_history() {
+    let mut text = String::new();
+    for (keys, style, size) in [
+        ("", NO_COLOR, (120, 16)),
+        ("P", NO_COLOR, (200, 16)),
+        ("P", ASCII, (200, 16)),
+        ("2", NO_COLOR, (200, 16)),
+        ("3", NO_COLOR, (200, 20)),
+        ("4", NO_COLOR, (200, 16)),
+        ("", NO_COLOR, (80, 16)),
+    ] {
+        let mut app = after_ten_windows();
+        press(&mut app, keys);
+        text += &letters(&buffer(&mut app, style, size));
+    }
+    golden("screen.history.txt", &text);
+}
+
+#[test]
+fn history_begins_anew_after_a_gap_and_stands_still_in_a_pause() {
+    let has = |app: &mut App| {
+        let text = letters(&buffer(app, NO_COLOR, (200, 16)));
+        text.contains("TIME HISTORY")
+    };
+    let mut app = after_ten_windows();
+    assert!(has(&mut app));
+    press(&mut app, " ");
+    let paused = letters(&buffer(&mut app, NO_COLOR, (200, 16)));
+    app.take(View::of(&window(), "nfs1"));
+    assert_eq!(letters(&buffer(&mut app, NO_COLOR, (200, 16))), paused);
+    press(&mut app, " ");
+    assert_ne!(letters(&buffer(&mut app, NO_COLOR, (200, 16))), paused);
+    app.news(Link::Begun);
+    app.take(View::of(&window(), "nfs1"));
+    assert!(!has(&mut app));
+}
+
+#[test]
+fn a_client_by_itself() {
+    let mut w = window();
+    w.delta.held = [("192.0.2.7", "write"), ("192.0.2.8", "read")]
+        .map(|(client, op)| HeldRequest {
+            thread: 812,
+            seconds: 3.2,
+            version: "3".into(),
+            op: op.into(),
+            wait: "disk".into(),
+            client: Some(client.into()),
+            export: Some("/srv/münchen".into()),
+            inode: Some(4711),
+            stack: vec!["io_schedule".into()],
+        })
+        .into();
+    let mut app = App::default();
+    app.take(View::of(&w, "nfs1"));
+    let mut text = String::new();
+    for keys in ["4", "\n", "\n", "G\n", "\n"] {
+        press(&mut app, keys);
+        text += &letters(&buffer(&mut app, NO_COLOR, (100, 20)));
+    }
+    press(&mut app, "g\n");
+    let heard = [
+        slow_op("write", 12),
+        slow_op("commit", 3),
+        slow_op("write", 4),
+    ];
+    let length = Duration::from_millis(300);
+    for client in ["192.0.2.8", "192.0.2.7"] {
+        let client = client.parse().unwrap();
+        app.take_sample(Sample::of(client, length, 1000, &heard));
+        text += &letters(&buffer(&mut app, NO_COLOR, (120, 24)));
+    }
+    golden("screen.client.txt", &text);
+    // The mark is where the row is, however the rows are sorted.
+    let mut app = App::default();
+    app.take(View::of(&w, "nfs1"));
+    press(&mut app, "4");
+    for keys in ["", "n", "r", "/2001"] {
+        press(&mut app, keys);
+        let marked = styles(&buffer(&mut app, NO_COLOR, (100, 20)));
+        let marked: Vec<_> = marked.lines().collect();
+        let rows = marked
+            .windows(2)
+            .filter(|l| l[1].contains("0..100 REVERSED"));
+        assert_eq!(rows.count(), 1, "{keys}: {marked:#?}");
+    }
+}
+
+#[test]
+fn the_mark_stays_on_the_screen() {
+    let mut w = window();
+    for i in 0..50 {
+        let client = format!("198.51.100.{i}");
+        w.delta.counter(&family::CLIENT_OPS, [&client], 10.0);
+    }
+    let mut app = App::default();
+    app.take(View::of(&w, "nfs1"));
+    press(&mut app, "4n");
+    for (keys, name) in [("↓↓", "198.51.100.3"), ("G", "none"), ("g", "192.0.2.7")] {
+        buffer(&mut app, NO_COLOR, (80, 24));
+        for key in keys.chars() {
+            press(&mut app, &key.to_string());
+            buffer(&mut app, NO_COLOR, (80, 24));
+        }
+        let styled = styles(&buffer(&mut app, NO_COLOR, (80, 24)));
+        let lines: Vec<_> = styled.lines().collect();
+        let marked = lines.windows(2).find(|l| l[1].contains("0..80 REVERSED"));
+        let marked = marked.unwrap_or_else(|| panic!("{keys}: {styled}"));
+        println!("{}", marked[0]);
+        assert!(marked[0].starts_with(name), "{keys}: {}", marked[0]);
+    }
+}
+
 #[test]
 fn help_in_whole() {
     let mut app = app();
     press(&mut app, "?");
     golden(
         "screen.help.txt",
-        &letters(&buffer(&mut app, NO_COLOR, (80, 46))),
+        &letters(&buffer(&mut app, NO_COLOR, (80, 50))),
     );
     // On a usual screen it scrolls to its end.
     buffer(&mut app, NO_COLOR, (80, 24));

@@ -73,7 +73,7 @@ impl Pki {
         let server = ServerName::try_from("nfs1.example").unwrap();
         let connection = ClientConnection::new(config.into(), server).unwrap();
         let mut stream = StreamOwned::new(connection, send(a, b""));
-        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")?;
+        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
         let mut answer = String::new();
         // Without a complete answer the server may end as it likes.
         match stream.read_to_string(&mut answer) {
@@ -102,7 +102,10 @@ fn with_a_certificate_connections_are_encrypted() {
         assert!(is_answered(pki.scrape(a, None)), "{more}");
         // Somebody who trusts another authority, and somebody without TLS.
         assert!(!is_answered(Pki::new().scrape(a, None)));
-        let plain = receive(send(a, b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"));
+        let plain = receive(send(
+            a,
+            b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        ));
         assert!(!plain.contains("HTTP/1.1 200"), "{plain}");
         assert!(is_answered(pki.scrape(a, None)));
     }
@@ -131,11 +134,36 @@ fn clients_need_the_certificate_that_is_asked_for() {
 }
 
 #[test]
+fn any_certificate_is_one_but_says_nothing_of_who_has_it() {
+    let pki = Pki::new();
+    for (kind, without) in [("RequestClientCert", true), ("RequireAnyClientCert", false)] {
+        let web = format!("{TLS}  client_auth_type: {kind}\n");
+        assert!(!pki.web(&web).unwrap().authenticates(), "{kind}");
+        let (a, _server) = pki.serve(&web);
+        assert!(
+            is_answered(pki.scrape(a, Some("somebody.example"))),
+            "{kind}"
+        );
+        assert_eq!(is_answered(pki.scrape(a, None)), without, "{kind}");
+    }
+}
+
+#[test]
+fn above_the_rate_nobody_is_answered() {
+    let pki = Pki::new();
+    let (a, _server) = pki.serve("rate_limit: {interval: 1h, burst: 2}\n");
+    let codes: Vec<_> = (0..3).map(|_| get(a, "/-/healthy", "")).collect();
+    let answered = codes.iter().filter(|c| c.starts_with("HTTP/1.1 200 "));
+    assert_eq!(answered.count(), 2, "{codes:?}");
+    assert!(codes[2].starts_with("HTTP/1.1 429 ") && codes[2].contains("retry-after: 1\r\n"));
+}
+
+#[test]
 fn what_would_not_protect_is_refused() {
     let pki = Pki::new();
     for (more, why) in [
         (
-            "  client_auth_type: RequireAnyClientCert\n",
+            "  client_auth_type: RequireAnyClientCert\n  client_ca_file: ca.crt\n",
             "verifies nothing",
         ),
         (
@@ -207,7 +235,7 @@ fn a_revoked_password_keeps_no_stream() {
     while get(a, "/healthz", PASSWORD).contains("attaching") {
         std::thread::yield_now();
     }
-    let request = format!("GET /slow HTTP/1.1\r\nHost: x\r\n{PASSWORD}\r\n");
+    let request = format!("GET /slow HTTP/1.1\r\nHost: localhost\r\n{PASSWORD}\r\n");
     let mut stream = send(a, request.as_bytes());
     let mut head = [0; 12];
     stream.read_exact(&mut head).unwrap();
@@ -216,4 +244,184 @@ fn a_revoked_password_keeps_no_stream() {
     // Without an end this would go on for as long as the test waits.
     ends(stream);
     assert!(get(a, "/-/healthy", PASSWORD).starts_with("HTTP/1.1 401 "));
+}
+
+/// Exit code and messages of a command that reads an agent.
+fn command(args: &[&str], password: Option<&str>) -> (Option<i32>, String) {
+    command_of("/nonexistent", args, password)
+}
+
+/// The same of a user with this directory of settings.
+fn command_of(settings: &str, args: &[&str], password: Option<&str>) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nfscope"));
+    command.args(args).env_remove("NFSCOPE_PASSWORD");
+    command.env("XDG_CONFIG_HOME", settings);
+    command.env("SSL_CERT_FILE", "/nonexistent/authorities");
+    if let Some(password) = password {
+        command.env("NFSCOPE_PASSWORD", password);
+    }
+    let out = command.output().unwrap();
+    (
+        out.status.code(),
+        String::from_utf8_lossy(&out.stderr).into_owned(),
+    )
+}
+
+#[test]
+fn commands_reach_an_agent_with_tls_and_passwords_and_say_what_is_missing() {
+    let pki = Pki::new();
+    let file = |name: &str| pki.dir.path().join(name).to_str().unwrap().to_owned();
+    for name in ["localhost", "admin.example"] {
+        let (cert, key) = pki.sign(name);
+        fs::write(file(&format!("{name}.crt")), cert.pem()).unwrap();
+        fs::write(file(&format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+    let hash = bcrypt::hash("open sesame", 4).unwrap();
+    let text = format!(
+        "tls_server_config:\n  cert_file: localhost.crt\n  key_file: localhost.key\n  client_ca_file: ca.crt\n  \
+         client_auth_type: RequireAndVerifyClientCert\nbasic_auth_users: {{alice: '{hash}'}}\n"
+    );
+    let (a, _server) = pki.serve(&text);
+    let url = format!("https://localhost:{}", a.port());
+    fs::write(file("password"), "open sesame\nsecond line\n").unwrap();
+    let (ca, cert, key) = (
+        file("ca.crt"),
+        file("admin.example.crt"),
+        file("admin.example.key"),
+    );
+    let trust = ["--ca-file", &ca];
+    let own = ["--cert-file", &cert, "--key-file", &key];
+    let alice = ["--user", "alice"];
+    let secret = file("password");
+    let by_file = ["--password-file", &secret];
+    let top = ["top", "--once", "--interval", "500ms", "--url", &url];
+    let says = |args: &[&[&str]], password, message: &str| {
+        let (code, said) = command(&args.concat(), password);
+        assert!(
+            code != Some(0) && said.contains(message),
+            "{args:?}: {code:?} {said}"
+        );
+    };
+    says(&[&top], None, "/nonexistent/authorities");
+    let other = Pki::new();
+    let stranger = other.dir.path().join("ca.crt");
+    let stranger = ["--ca-file", stranger.to_str().unwrap()];
+    says(
+        &[&top, &stranger],
+        None,
+        "name that authority with --ca-file",
+    );
+    says(&[&top, &trust], None, "give --cert-file and --key-file");
+    says(
+        &[&top, &trust, &own],
+        None,
+        "it asks for a password: give --user",
+    );
+    says(
+        &[&top, &trust, &own, &alice],
+        None,
+        "give --password-file or set NFSCOPE_PASSWORD",
+    );
+    says(
+        &[&top, &trust, &own, &alice],
+        Some("guess"),
+        "it asks for a password",
+    );
+    says(
+        &[&["slow", "--url", &url], &trust, &own],
+        None,
+        "refuses: it asks for a password",
+    );
+    for (by_file, password) in [(&by_file[..], None), (&[], Some("open sesame"))] {
+        let args = [&top, &trust[..], &own, &alice, by_file].concat();
+        let (code, said) = command(&args, password);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (a, _server) = serve_as(WebConfig::default(), || Ok(Box::new(Fake::new())));
+    let plain = format!("https://localhost:{}", a.port());
+    says(
+        &[&["top", "--once", "--url", &plain], &trust],
+        None,
+        "give http://",
+    );
+}
+
+#[test]
+fn a_settings_file_has_what_the_command_line_lacks() {
+    let pki = Pki::new();
+    let dir = pki.dir.path();
+    let (cert, key) = pki.sign("localhost");
+    fs::write(dir.join("localhost.crt"), cert.pem()).unwrap();
+    fs::write(dir.join("localhost.key"), key.serialize_pem()).unwrap();
+    let hash = bcrypt::hash("open sesame", 4).unwrap();
+    let (a, _server) = pki.serve(&format!(
+        "tls_server_config: {{cert_file: localhost.crt, key_file: localhost.key}}\nbasic_auth_users: {{alice: '{hash}'}}\n"
+    ));
+    let url = format!("https://localhost:{}", a.port());
+    let home = dir.join("nfscope");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("password"), "open sesame\n").unwrap();
+    let section = |whom: &str| {
+        format!(
+            "[{whom}]\nurl = \"{url}\"\nca_file = \"../ca.crt\"\nuser = \"alice\"\npassword_file = \"password\"\n"
+        )
+    };
+    let text = section("agent") + &section("prometheus");
+    fs::write(home.join("client.toml"), &text).unwrap();
+    let run = |args: &[&str]| command_of(dir.to_str().unwrap(), args, None);
+    let top = ["top", "--once", "--interval", "500ms"];
+    assert_eq!(run(&top), (Some(0), String::new()));
+    assert_eq!(run(&["check", "--url", &url]).1, "");
+    // An agent is no Prometheus, but it was let in.
+    let history = [
+        "baseline",
+        "import",
+        "--prometheus",
+        &url,
+        "--name",
+        "n",
+        "--from",
+        "2026-06-01T00:00:00Z",
+        "--to",
+        "2026-06-01T01:00:00Z",
+        "--store",
+        ":memory:",
+    ];
+    for args in [&["fleet"][..], &history] {
+        let (code, said) = run(args);
+        assert!(
+            code == Some(1) && said.contains("does not answer like a Prometheus: status 404"),
+            "{args:?}: {said}"
+        );
+    }
+    // Without the file nobody is; by the command line everybody is who has the password.
+    let trust = dir.join("ca.crt");
+    let trust = ["--ca-file", trust.to_str().unwrap()];
+    let secret = home.join("password");
+    let flags = [
+        "--user",
+        "alice",
+        "--password-file",
+        secret.to_str().unwrap(),
+    ];
+    for asked in [&["fleet", &url][..], &["check", "--url", &url]] {
+        let (code, said) = command(&[asked, &trust[..]].concat(), None);
+        assert!(
+            code == Some(1) && said.contains("it asks for a password"),
+            "{asked:?}: {said}"
+        );
+        let (_, said) = command(&[asked, &trust[..], &flags].concat(), None);
+        assert!(!said.contains("password"), "{asked:?}: {said}");
+    }
+    let (code, said) = command(&["fleet"], None);
+    assert!(
+        code == Some(1) && said.contains("url of [prometheus]"),
+        "{said}"
+    );
+    fs::write(home.join("client.toml"), "[agent]\nulr = 1\n").unwrap();
+    let (code, said) = run(&top);
+    assert!(
+        code == Some(1) && said.contains("client.toml") && said.contains("`ulr`"),
+        "{said}"
+    );
 }

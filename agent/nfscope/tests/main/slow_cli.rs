@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 const WIDE: Style = Style {
     width: usize::MAX,
     color: false,
+    longest: 40,
     offset: 3600,
 };
 
@@ -85,6 +86,21 @@ fn lines_for_a_file_a_wide_and_a_narrow_screen() {
         ..WIDE
     };
     golden("slow.color.txt", &table(color));
+}
+
+#[test]
+fn a_pipe_gets_all_columns_and_names_are_cut_with_a_mark() {
+    let mut op = several().remove(0);
+    op.export = Some(format!("/srv/{}/end", "x".repeat(5000)));
+    let row = |longest| Table::default().row(&op, Style { longest, ..WIDE });
+    let bounded = row(40);
+    let line = bounded.lines().last().unwrap();
+    assert!(
+        line.chars().count() < 200 && line.ends_with("xxx/end"),
+        "{line}"
+    );
+    assert!(line.contains("…xxx"), "{line}");
+    assert!(row(usize::MAX).contains(op.export.as_deref().unwrap()));
 }
 
 #[test]

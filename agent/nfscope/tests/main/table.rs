@@ -2,7 +2,7 @@
 
 use crate::fixture::busy::window;
 use crate::fixture::{golden, snapshot, status};
-use nfscope::tui::{TerminalStyle, View, plain};
+use nfscope::tui::{TerminalStyle, View, WIDE, plain};
 use nfscope_model::{ProbeState, Snapshot, Window, family};
 
 const PIPE: TerminalStyle = TerminalStyle {
@@ -62,6 +62,24 @@ fn json_is_a_contract() {
     let view = View::of(&window(), "nfs1");
     let text = serde_json::to_string_pretty(&view).unwrap() + "\n";
     golden("top.json", &text);
+}
+
+#[test]
+fn names_are_cut_with_a_mark_unless_everything_is_asked_for() {
+    let mut w = window();
+    let long = "/srv/".to_owned() + &"x".repeat(5000);
+    w.delta.counter(&family::EXPORT_OPS, [&long], 10.0);
+    let bounded = page(&w, 300, PIPE);
+    assert!(
+        bounded.lines().all(|l| l.chars().count() <= 120),
+        "{bounded}"
+    );
+    assert!(bounded.contains("xxx…"), "{bounded}");
+    let wide = page(&w, WIDE, PIPE);
+    assert!(wide.contains(&long) && !wide.contains('…'));
+    for head in ["ERR/S", "QUEUE P50", "IN FLIGHT", "RTT"] {
+        assert!(wide.contains(head), "{head}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::fixture::busy::busy;
 use crate::fixture::pty::{Terminal, is_color, sgr};
 use crate::fixture::serve::serve;
+use crate::fixture::slow_op;
 use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
 use nfscope_source::Source;
 use rustix::process::{Pid, Signal, kill_process};
@@ -36,7 +37,10 @@ impl Source for Busy {
     }
 
     fn take_slow(&mut self) -> SlowBatch {
-        SlowBatch::default()
+        SlowBatch {
+            ops: vec![slow_op("write", 12)],
+            left_out: 0,
+        }
     }
 }
 
@@ -99,6 +103,53 @@ fn a_session() {
     for mode in ["?1000h", "?1002h", "?1003h", "?1006h", "?2004h"] {
         assert!(!text.contains(mode), "{mode}");
     }
+}
+
+#[test]
+fn wide_screens_and_one_client() {
+    let t = top(&[]);
+    for (rows, columns) in [(24, 80), (40, 120), (60, 200)] {
+        t.resize(rows, columns);
+        // From the second window on, and where there is room. A key that is pressed while crossterm (0.29) reads a change of size
+        // waits for the next one, so that nothing is pressed before the head reaches the new edge.
+        let wide = columns > 80;
+        let text = t.wait("this size", |s| {
+            let head = s.lines().next().map_or(0, |l| l.trim_end().chars().count());
+            let drawn = !wide || head == usize::from(columns);
+            drawn && s.contains("getattr") && s.contains("TIME HISTORY") == wide
+        });
+        let widest = text.lines().map(|l| l.chars().count()).max();
+        assert!(widest <= Some(columns.into()), "{text}");
+        println!("{text}");
+    }
+    t.shows("every 250 ms");
+    t.press("+");
+    t.shows("every 500 ms");
+    t.press("4j\r");
+    t.shows("nfscope slow --client 2001:db8::17 --min-latency 0");
+    // This client does nothing that can be heard.
+    t.shows("SEEN are 0 operations");
+    t.press("\r");
+    t.press("k\r");
+    t.shows("nfscope slow --client 192.0.2.7 --min-latency 0");
+    let text = t.wait("what it does", |s| {
+        s.contains("SEEN are ") && !s.contains("SEEN are 0 ")
+    });
+    assert!(text.contains("12.0 ms") && text.contains("write"), "{text}");
+    // Its history is that of the whole server.
+    let sampled = text.lines().find(|l| l.contains("SEEN "));
+    assert!(sampled.is_some_and(|l| !l.contains("HISTORY")), "{text}");
+    println!("{text}");
+    // Back, then without the filter, and only then the end.
+    // An escape with letters right behind it would be another key.
+    t.press("\x1b");
+    t.wait("everybody", |s| !s.contains("OPERATIONS OF THIS"));
+    t.press("/2001\r");
+    t.wait("one client", |s| !s.contains("192.0.2.7"));
+    t.press("\x1b");
+    t.shows("192.0.2.7");
+    t.press("\x1b");
+    assert!(t.ended().0.success());
 }
 
 #[test]

@@ -2,14 +2,15 @@
 
 use crate::fixture::recorder::{Place, ask, good, refused};
 use crate::fixture::recordings::{
-    DISKS, FLASH, by_the_hour, failing, recording, runs, series_set, writes,
+    DISKS, FLASH, by_the_hour, counting, failing, recording, runs, series_set, writes,
 };
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
-use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, text};
+use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, html, text};
 use nfscope_baseline::recording::Recording;
 use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::target_metric;
+use nfscope_model::family;
 
 const P99: Quantity = Quantity::Quantile { percent: 99 };
 
@@ -106,6 +107,56 @@ fn failures_are_worse_however_fast_they_are() {
     answered.series.last_mut().unwrap().labels[2] = "noent".into();
     let c = plain(&before, &answered);
     assert_eq!(rows(&c, |s| matches!(s, Subject::Errors { .. })).len(), 0);
+}
+
+/// Calls that clients had to send again are in the headline, as all that is worse.
+#[test]
+fn calls_sent_again_are_in_the_headline() {
+    let before = recording("before", 3, 150, &writes(DISKS));
+    let after = recording("after", 4, 150, &writes(DISKS));
+    let after = counting(&after, &family::REPLY_CACHE, ["hit"], |i| {
+        (i % 2) as f64 * 9.0
+    });
+    let c = plain(&before, &after);
+    assert_eq!(
+        rows(&c, |s| *s == Subject::Replays)[0].verdict,
+        Verdict::Worse
+    );
+    let told = "Calls sent again, answered from the reply cache rose from 0.0 % to 0.9 %.";
+    assert!(c.headline.starts_with(told), "{}", c.headline);
+}
+
+/// A recording that was stopped at once has no load, mix or threads that differ from another's.
+#[test]
+fn a_recording_without_windows_is_said_to_be_empty() {
+    let whole = recording("whole", 5, 60, &writes(DISKS));
+    let mut empty = recording("empty", 6, 1, &writes(DISKS));
+    empty.windows.clear();
+    for (before, after, side) in [(&empty, &whole, "before"), (&whole, &empty, "after")] {
+        let c = plain(before, after);
+        assert_eq!(kinds(&c), ["empty"]);
+        assert_eq!(
+            c.caveats[0].text,
+            format!("{side}: the recording has no windows")
+        );
+        assert!(c.headline.starts_with("There is nothing to compare"));
+        assert!(c.rows.iter().all(|r| r.p.is_none()), "{:?}", c.rows);
+    }
+    let place = Place::new("empty");
+    let path = place.store();
+    Store::create(&path).unwrap().put(&empty).unwrap();
+    // A script must not take it for a server that is no worse.
+    Store::create(&path).unwrap().put(&whole).unwrap();
+    good(&path, &["compare", "empty", "whole"]);
+    let err = refused(&path, &["compare", "empty", "whole", "--fail-on", "worse"]);
+    assert!(err.contains("nothing could be tested"), "{err}");
+    let page = good(&path, &["show", "empty"]);
+    assert!(page.contains("operations 0, -"), "{page}");
+    let changes = good(&path, &["changes", "empty"]);
+    assert_eq!(
+        changes,
+        "Nothing was searched: the recording has no operations.\n"
+    );
 }
 
 /// A recording whose failures are left in these windows only.
@@ -468,7 +519,17 @@ fn whole_days_are_compared_hour_by_hour() {
             caveat.text.starts_with("one day on each side"),
             "{caveat:?}"
         );
-        whole += u32::from(write_row(&plain(&a, &b), &Quantity::Mean).verdict == Verdict::Worse);
+        let unmatched = plain(&a, &b);
+        assert!(
+            unmatched.next[0].contains("--match hour"),
+            "{:?}",
+            unmatched.next
+        );
+        assert!(c.next.is_empty(), "{:?}", c.next);
+        // The wave makes a whole day's own interval useless, and too long a number for a phone.
+        let page = html::page(&c);
+        assert!(page.contains("hardly known") && !page.contains("0.00 µs .."));
+        whole += u32::from(write_row(&unmatched, &Quantity::Mean).verdict == Verdict::Worse);
         let [a, b] = days(100 + 2 * i, 1.0);
         let sides = [&a, &b].map(hourly);
         let c = compare_sides(
@@ -557,6 +618,9 @@ fn recordings_are_named_in_every_way() {
         found[0].contains("  +7") || found[0].contains("  +8"),
         "{changes}"
     );
+    assert!(!changes.contains("a slow and weak wave"), "{changes}");
+    let few = good(&path, &["changes", "hdd-0"]);
+    assert!(few.contains("In 120 windows a slow and weak wave"), "{few}");
     let worse = |a: &str, b: &str| ask(&path, &["compare", a, b, "--fail-on", "worse"]).0;
     assert_eq!(worse("ssd-0,ssd-1,ssd-2", "hdd-0,hdd-1,hdd-2"), 4);
     assert_eq!(worse("hdd-0,hdd-1,hdd-2", "ssd-0,ssd-1,ssd-2"), 0);

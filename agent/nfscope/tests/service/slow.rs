@@ -2,6 +2,7 @@
 
 use crate::fixture::serve::{HANG, attached, get, receive, resident, send, send_from, serve};
 use crate::fixture::{Fake, Slow, slow_op, status};
+use crate::memory;
 use nfscope::api::slow_filter;
 use nfscope::api::slow_line::Line;
 use nfscope::service::slow_subscribers::MAX_SUBSCRIBERS;
@@ -17,7 +18,7 @@ struct Listener(BufReader<TcpStream>);
 impl Listener {
     fn new(address: SocketAddr, query: &str) -> Self {
         // HTTP/1.0, so that lines come without chunks.
-        let request = format!("GET /slow{query} HTTP/1.0\r\nHost: x\r\n\r\n");
+        let request = format!("GET /slow{query} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         Listener::open(send(address, request.as_bytes()))
     }
 
@@ -89,7 +90,7 @@ fn operations_arrive_as_they_happen() {
 #[test]
 fn newer_clients_get_chunks() {
     let (a, slow) = server();
-    let mut s = send(a, b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut s = send(a, b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
     happen(&slow, &[("write", 20)]);
     let mut text = String::new();
     while !text.contains("\"op\":\"write\"") {
@@ -133,8 +134,9 @@ fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
 
 #[test]
 fn a_listener_that_does_not_read_is_bounded_and_told_what_it_missed() {
-    const BATCHES: u64 = 100;
+    const BATCHES: u64 = 250;
     const OPS: u64 = 2000;
+    let _alone = memory();
     let (a, slow) = server();
     let mut stalled = Listener::new(a, "?limit=10000");
     let mut other = Listener::new(a, "?op=read");
@@ -147,8 +149,8 @@ fn a_listener_that_does_not_read_is_bounded_and_told_what_it_missed() {
         }
     }
     let grown = resident().saturating_sub(before);
-    // Some 60 MB of lines happened, of which the sockets hold a few.
-    assert!(grown < 20 << 10, "{grown} kB more");
+    // Some 150 MB of lines happened, of which the queues hold one, and the other tests of this process some 20.
+    assert!(grown < 50 << 10, "{grown} kB more");
     happen(&slow, &[("read", 20)]);
     while other.line() == (Line::LeftOut { left_out: 0 }) {}
     let (mut shown, mut missed) = (0, 0);
@@ -201,7 +203,7 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
         answer.ends_with("op: no operation is called `wirte`; did you mean `write`?\n"),
         "{answer}"
     );
-    let head = receive(send(a, b"HEAD /slow HTTP/1.1\r\nHost: x\r\n\r\n"));
+    let head = receive(send(a, b"HEAD /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     assert!(head.contains("application/x-ndjson"), "{head}");
     assert!(slow.lock().unwrap().asked.is_empty());
 }
@@ -218,13 +220,13 @@ fn listeners_are_few_and_one_address_cannot_take_all_places() {
     let mut some: Vec<_> = (0..6).map(|_| Listener::new(a, "")).collect();
     refused(
         get(a, "/slow", ""),
-        "this agent serves at most 6 listeners for slow operations to one address at once\n",
+        "this agent serves at most 6 listeners for operations to one address at once\n",
     );
-    let request = b"GET /slow HTTP/1.0\r\nHost: x\r\n\r\n";
+    let request = b"GET /slow HTTP/1.0\r\nHost: localhost\r\n\r\n";
     while some.len() < MAX_SUBSCRIBERS {
         some.push(Listener::open(send_from([127, 0, 0, 2], a, request)));
     }
-    let one_more = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+    let one_more = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n";
     refused(
         receive(send_from([127, 0, 0, 2], a, one_more)),
         "this agent serves at most 8 listeners for slow operations at once\n",

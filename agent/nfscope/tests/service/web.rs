@@ -1,10 +1,14 @@
 //! The server against peers that behave and peers that do not. In-process, with a source that needs no kernel.
 
-use crate::fixture::serve::{HANG, attached, get, receive, resident, send, serve};
+use crate::fixture::serve::{
+    HANG, attached, get, receive, resident, send, serve, serve_as, serve_on,
+};
 use crate::fixture::{Fake, status};
+use crate::memory;
+use nfscope::http::WebConfig;
 use nfscope_model::{HeldRequest, ProbeState};
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
@@ -49,7 +53,45 @@ fn health_is_degraded_while_a_request_is_stuck() {
 fn every_address_answers() {
     let a = attached(Fake::new());
     for (path, code, kind, text) in [
-        ("/", 200, "text/html; charset=utf-8", "<title>nfscope on"),
+        ("/", 200, "text/html; charset=utf-8", "/page/main.js"),
+        (
+            "/about",
+            200,
+            "text/html; charset=utf-8",
+            "<title>nfscope on",
+        ),
+        (
+            "/page/main.js",
+            200,
+            "text/javascript; charset=utf-8",
+            "import",
+        ),
+        ("/windows", 200, "application/json", "\"edges\""),
+        ("/windows?since=1.2", 200, "application/json", "\"windows\""),
+        (
+            "/windows?from=2&to=1",
+            400,
+            "text/plain; charset=utf-8",
+            "seconds since 1970",
+        ),
+        (
+            "/recordings",
+            404,
+            "text/plain; charset=utf-8",
+            "nfscope baseline open",
+        ),
+        (
+            "/windows?recording=friday",
+            404,
+            "text/plain; charset=utf-8",
+            "nfscope baseline open",
+        ),
+        (
+            "/windows?from=1&to=2",
+            404,
+            "text/plain; charset=utf-8",
+            "--history-directory",
+        ),
         (
             "/metrics",
             200,
@@ -78,6 +120,25 @@ fn every_address_answers() {
         ("/-/healthy", 200, "text/plain; charset=utf-8", "healthy"),
         ("/-/ready", 200, "text/plain; charset=utf-8", "ready"),
         ("/findings", 200, "application/json", "\"active\""),
+        ("/stuck", 200, "application/json", "\"requests\":["),
+        (
+            "/stuck?over=soon",
+            400,
+            "text/plain; charset=utf-8",
+            "over: ",
+        ),
+        (
+            "/docs/metrics",
+            200,
+            "text/plain; charset=utf-8",
+            "nfscope_op_duration_seconds{version,op}",
+        ),
+        (
+            "/docs/findings",
+            200,
+            "text/plain; charset=utf-8",
+            "stuck_requests",
+        ),
         (
             "/metrics?collect[]=opp",
             400,
@@ -105,14 +166,14 @@ fn every_address_answers() {
     }
     let answer = receive(send(
         a,
-        b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
     ));
     assert!(
         answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD\r\n"),
         "{answer}"
     );
     for path in ["/metrics", "/slow"] {
-        let request = format!("HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let answer = receive(send(a, request.as_bytes()));
         assert!(
             answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"),
@@ -144,7 +205,8 @@ fn the_accept_header_chooses_the_format() {
 
 /// Body of an answer, unpacked.
 fn unpacked(a: SocketAddr, path: &str) -> (String, usize) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
     let mut answer = Vec::new();
     send(a, request.as_bytes())
         .read_to_end(&mut answer)
@@ -258,7 +320,12 @@ fn while_attaching_it_answers_and_says_so() {
         "{answer}"
     );
     assert!(get(a, "/probes", "").contains("\"reason\": \"attaching\""));
-    assert!(get(a, "/", "").contains("attaching"));
+    assert!(get(a, "/about", "").contains("attaching"));
+    let answer = get(a, "/windows", "");
+    assert!(
+        answer.starts_with("HTTP/1.1 503 ") && answer.contains("attaching"),
+        "{answer}"
+    );
     drop(attached);
     while !get(a, "/healthz", "").starts_with("HTTP/1.1 200 ") {
         std::thread::yield_now();
@@ -315,7 +382,7 @@ fn two_hundred_scrapes_at_once_are_all_answered_by_few_readings() {
 fn a_scraper_that_reads_a_byte_a_second_stops_nobody() {
     let a = attached(Fake::new());
     let mut slow: Vec<_> = (0..8)
-        .map(|_| send(a, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))
+        .map(|_| send(a, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         .collect();
     for _ in 0..3 {
         for s in &mut slow {
@@ -330,14 +397,15 @@ fn a_scraper_that_reads_a_byte_a_second_stops_nobody() {
 fn a_header_that_never_ends_is_cut_off() {
     let a = attached(Fake::new());
     // No answer, or one that says so; the point is that it ends.
-    let answer = receive(send(a, b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: "));
+    let answer = receive(send(a, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: "));
     assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
 #[test]
 fn a_megabyte_of_header_is_refused_and_costs_no_memory() {
+    let _alone = memory();
     let a = attached(Fake::new());
-    let mut request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Large: ".to_vec();
+    let mut request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Large: ".to_vec();
     request.resize(request.len() + (1 << 20), b'a');
     request.extend_from_slice(b"\r\n\r\n");
     let refused = |request: &[u8]| {
@@ -353,4 +421,132 @@ fn a_megabyte_of_header_is_refused_and_costs_no_memory() {
     // Other tests run in this process meanwhile; without a bound, these requests are 100 MiB.
     assert!(grown < 50 << 10, "{grown} kB more after 100 MiB of headers");
     assert!(get(a, "/healthz", "").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_page_of_somebody_else_in_a_browser_of_this_host_reads_nothing() {
+    let a = attached(Fake::new());
+    let ask = |request: String| receive(send(a, request.as_bytes()));
+    for path in ["/metrics", "/snapshot", "/nothing"] {
+        let answer = ask(format!(
+            "GET {path} HTTP/1.1\r\nHost: evil.example:9943\r\n\r\n"
+        ));
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+        assert!(
+            answer.contains("not for `evil.example`; [web] allowed_hosts (--web.allowed-host)")
+        );
+        assert!(!answer.contains("nfscope_"), "{answer}");
+        let answer = ask(format!(
+            "GET http://evil.example{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        ));
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+    }
+    for own in ["127.0.0.1:9943", "[::1]", "localhost:1", "192.0.2.7"] {
+        let answer = ask(format!("GET /-/healthy HTTP/1.1\r\nHost: {own}\r\n\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{own}: {answer}");
+    }
+    let old = ask("GET /-/healthy HTTP/1.0\r\n\r\n".to_owned());
+    assert!(old.starts_with("HTTP/1.0 200 "), "{old}");
+    let mut web = WebConfig::default();
+    web.hosts.push("nfs1.example".to_owned());
+    let (a, _server) = serve_as(web, || Ok(Box::new(Fake::new())));
+    let request = "GET /-/healthy HTTP/1.1\r\nHost: nfs1.example\r\n\r\n";
+    let answer = receive(send(a, request.as_bytes()));
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+/// An address of this host that others could connect to, too.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    // Sends nothing; the kernel chooses the address that it would send from.
+    socket.connect("192.0.2.1:9").ok()?;
+    let ip = socket.local_addr().unwrap().ip();
+    (!ip.is_loopback()).then_some(ip)
+}
+
+/// Who is on another host, for all that the agent can see, and the same program on this one.
+fn both(a: SocketAddr, ip: IpAddr, path: &str) -> [String; 2] {
+    ["nfs1.example".to_owned(), ip.to_string()].map(|host| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        receive(send(a, request.as_bytes()))
+    })
+}
+
+#[test]
+fn users_and_files_are_for_this_host_whoever_may_read_the_rest() {
+    let Some(ip) = own_address() else {
+        println!("SKIPPED: names of files: this host has no address but loopback");
+        return;
+    };
+    for (details, names) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut web = WebConfig::default();
+        (web.allow_details, web.allow_file_names) = (details, names);
+        let (a, _server) = serve_on((ip, 0).into(), web, || Ok(Box::new(Fake::new())));
+        while get(a, "/healthz", "").contains("attaching") {
+            std::thread::yield_now();
+        }
+        // This source breaks nothing down, and says so once it is asked.
+        for (query, allowed) in [
+            ("by=client,op", details),
+            ("by=client&where=user:0", details && names),
+            ("by=op&where=file:77", details && names),
+            ("by=user", details && names),
+        ] {
+            let path = format!("/breakdown?{query}");
+            let [elsewhere, here] = both(a, ip, &path);
+            assert!(here.starts_with("HTTP/1.1 503 "), "{query}: {here}");
+            assert!(here.contains("breaks no operations down"), "{here}");
+            let status = if allowed { "503" } else { "403" };
+            let expected = format!("HTTP/1.1 {status} ");
+            assert!(elsewhere.starts_with(&expected), "{query}: {elsewhere}");
+            let setting = match (allowed, details) {
+                (true, _) => "",
+                (false, false) => "--web.allow-details",
+                (false, true) => "--web.allow-file-names",
+            };
+            assert!(elsewhere.contains(setting), "{query}: {elsewhere}");
+        }
+        let [_, here] = both(a, ip, "/breakdown?by=inode");
+        assert!(here.starts_with("HTTP/1.1 400 "), "{here}");
+    }
+}
+
+#[test]
+fn what_names_files_is_for_this_host_and_where_a_setting_allows_it() {
+    let Some(ip) = own_address() else {
+        println!("SKIPPED: details: this host has no address but loopback");
+        return;
+    };
+    for allow_details in [false, true] {
+        let mut web = WebConfig::default();
+        web.allow_details = allow_details;
+        let (a, _server) = serve_on((ip, 0).into(), web, || Ok(Box::new(Fake::new())));
+        while get(a, "/healthz", "").contains("attaching") {
+            std::thread::yield_now();
+        }
+        for path in ["/snapshot", "/slow"] {
+            // Neither on loopback nor for a name of this host: as if it came from elsewhere.
+            let request = format!("HEAD {path} HTTP/1.1\r\nHost: nfs1.example\r\n\r\n");
+            let answer = receive(send(a, request.as_bytes()));
+            let status = if allow_details { "200" } else { "403" };
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{path}: {answer}"
+            );
+            // A program on this host.
+            let request = format!("HEAD {path} HTTP/1.1\r\nHost: {ip}\r\n\r\n");
+            let answer = receive(send(a, request.as_bytes()));
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
+        }
+        let answer = receive(send(
+            a,
+            b"GET /snapshot HTTP/1.1\r\nHost: nfs1.example\r\n\r\n",
+        ));
+        assert_eq!(
+            answer.contains("--web.allow-details"),
+            !allow_details,
+            "{answer}"
+        );
+        assert!(get(a, "/metrics", "").starts_with("HTTP/1.1 200 "));
+    }
 }

@@ -376,3 +376,33 @@ pub fn show(name: &str) -> anyhow::Result<String> {
     // Where it is run by hand nobody asks for frames.
     Ok(script.text(Parts::ALL, "$pid"))
 }
+
+/// Parsers of texts, for those who try them.
+#[cfg(test)]
+pub mod fuzzed {
+    use crate::illumos::child::Reader;
+    use crate::illumos::{frame, kstat, slow_ops};
+
+    /// What a text in these pieces completes.
+    pub fn frames(pieces: &[&[u8]]) -> (Vec<frame::Event>, u64) {
+        let (mut parser, mut all) = (frame::Parser::default(), Vec::new());
+        for piece in pieces {
+            parser.feed(piece, &mut |event| all.push(event));
+        }
+        (all, parser.bad())
+    }
+
+    /// How many slow operations a text completes.
+    pub fn slow(text: &[u8]) -> usize {
+        let (mut lines, mut count) = (slow_ops::Lines::new("secret".to_owned()), 0);
+        lines.feed(text, &mut |_| count += 1);
+        count
+    }
+
+    /// How many sets of values a text completes.
+    pub fn kstat(text: &[u8]) -> usize {
+        let (mut parser, mut count) = (kstat::Parser::default(), 0);
+        parser.feed(text, &mut |_| count += 1);
+        count
+    }
+}

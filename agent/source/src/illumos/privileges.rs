@@ -32,6 +32,28 @@ pub fn leave_to_children() -> anyhow::Result<()> {
     })
 }
 
+/// What a process that only answers on open sockets does not need; the other basic privileges stay.
+#[cfg(target_os = "illumos")]
+const REST: &std::ffi::CStr =
+    c"dtrace_kernel,dtrace_proc,dtrace_user,file_link_any,file_write,proc_exec,proc_fork,proc_info,proc_session";
+
+/// Takes from this process what it would need to start processes, look at others and write files.
+///
+/// # Errors
+/// Where the system refuses.
+#[cfg(target_os = "illumos")]
+pub fn give_up_the_rest() -> anyhow::Result<()> {
+    for set in [c"Inheritable", c"Limit", c"Permitted"] {
+        system::turn_off(REST, set).map_err(|e| {
+            anyhow::anyhow!(
+                "setppriv refuses to give up {}: {e}",
+                REST.to_string_lossy()
+            )
+        })?;
+    }
+    Ok(())
+}
+
 #[cfg(target_os = "illumos")]
 mod system {
     use std::ffi::{CStr, c_char, c_int};

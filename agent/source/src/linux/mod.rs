@@ -1,17 +1,19 @@
 //! Linux: eBPF probes by libbpf, and what the kernel counts by itself under /proc.
 //!
 //! Facts (what the host has) make a plan (what is loaded, and why not) that [`load`] puts into effect; [`read`] turns maps
-//! into a snapshot. Each folder uses only those before it: [`host`], [`load`], [`read`], and this file above them.
+//! into a snapshot. Each folder uses only those before it: [`host`], [`load`], [`read`], and this file and [`watched`] above them.
 
 pub mod host;
 pub mod load;
 mod read;
+mod watched;
 
-use crate::source::{Options, Source};
+use crate::source::{NOT_TIMED, Options, Source};
 use host::diskstats::Busy;
 use host::export_devices::ExportDevices;
 use host::facts::Facts;
 use host::file_handle::Exports;
+use host::nfs4_state::Nfs4State;
 use host::procfs::{DeviceNames, KernelCounts};
 use host::zfs_datasets::Datasets;
 use host::{cpu, exports, unseen};
@@ -19,21 +21,24 @@ use load::attach::{self, Attached};
 use load::detach::Detached;
 use load::maps::Shared;
 use load::object::{self, Loaded};
-use load::program::Probe;
-use load::program_table::{LOG_WAITS, PROBES};
+use load::program::{Build, Probe};
+use load::program_table::{CLIENT_RPC_END, LOG_WAITS, PROBES};
 use nfscope_model::family;
 use nfscope_model::host_report::{Report, Verdict};
-use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use nfscope_model::{BreakdownBatch, BreakdownWant, HeldRequests, ProbeState, ProbeStatus};
+use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
+use read::client::ClientView;
 use read::coverage::Coverage;
 use read::nfsd::{Earlier, Phases};
-use read::slow_ops::Listening;
 use read::thread_io::ThreadIo;
 use read::top_k::ClientAccounting;
+use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
 use read::{LOGS, block, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+use watched::Watched;
 
 struct Linux {
     options: Options,
@@ -49,12 +54,13 @@ struct Linux {
     exports: Exports,
     accounting: ClientAccounting,
     earlier: Earlier,
+    client: ClientView,
     coverage: Coverage,
     zfs: Zfs,
+    nfs4_state: Nfs4State,
+    unsafe_writes: UnsafeWrites,
     datasets: Datasets,
-    listening: Option<Listening>,
-    /// What somebody listens for, attached or not.
-    wanted: Option<SlowFilter>,
+    watched: Watched,
     detached: Detached,
     /// Keeps the kernel's run-time statistics on.
     _statistics: Option<OwnedFd>,
@@ -88,11 +94,13 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         exports: Exports::default(),
         accounting: ClientAccounting::new(options.max_clients, options.max_exports),
         earlier: Earlier::default(),
+        client: ClientView::default(),
         coverage: Coverage::default(),
         zfs: Zfs::default(),
+        nfs4_state: Nfs4State::default(),
+        unsafe_writes: UnsafeWrites::default(),
         datasets: Datasets::default(),
-        listening: None,
-        wanted: None,
+        watched: Watched::default(),
         detached: Detached::default(),
         loaded,
         states,
@@ -105,9 +113,14 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
     }))
 }
 
-/// Probes that serve phases alone; those of logs measure the waits of threads, too.
+/// Probes that serve phases alone; those of logs measure the waits of threads, too. And those of a client where nobody asks.
 fn without(options: &Options) -> &'static [&'static str] {
-    if options.phases { &[] } else { &["sched"] }
+    match (options.phases, options.client) {
+        (true, true) => &[],
+        (false, true) => &["sched"],
+        (true, false) => &["client", "recall"],
+        (false, false) => &["sched", "client", "recall"],
+    }
 }
 
 /// All probes but those left out, in the order in which they attach. The first of the table comes last: operations are timed when
@@ -197,11 +210,11 @@ impl Linux {
         let facts = Facts::gather().skipping(self.options.skip_one_in);
         for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {
             if let Some(l) = loaded {
-                self.loaded.insert(probe.word, l);
-                if let ("nfsd", Some(want)) = (probe.word, self.wanted.clone()) {
-                    // Whoever listens gets signs of life all the same.
-                    let _ = self.watch_slow(Some(&want));
+                if probe.word == "nfsd" {
+                    let rows = self.options.breakdown_rows;
+                    self.watched.come(&l, &mut self.exports, rows);
                 }
+                self.loaded.insert(probe.word, l);
             }
             self.set_states(probe, states);
         }
@@ -223,10 +236,8 @@ impl Linux {
         let Some(loaded) = self.loaded.remove(word) else {
             return self.status_line(probe);
         };
-        if word == "nfsd"
-            && let Some(listening) = self.listening.take()
-        {
-            listening.stop(&loaded);
+        if word == "nfsd" {
+            self.watched.leave(&loaded, &mut self.exports);
         }
         let free = self.detached.add(probe, loaded);
         if word == "nfsd" {
@@ -236,8 +247,12 @@ impl Linux {
             // Both compare with what the probe counted, which starts anew.
             self.earlier = Earlier::default();
             self.coverage = Coverage::default();
+            self.unsafe_writes = UnsafeWrites::default();
             self.accounting =
                 ClientAccounting::new(self.options.max_clients, self.options.max_exports);
+        }
+        if word == "client" {
+            self.client = ClientView::default();
         }
         let mut states = self.states.clone();
         states.retain(|p| p.probe == word);
@@ -262,7 +277,10 @@ impl Linux {
             of_it().find(|p| !p.reason.is_empty() && !matches!(p.state, ProbeState::Fallback));
         match why {
             Some(p) if up == 0 => format!("{}: {}: {}", probe.word, p.state.as_str(), p.reason),
-            _ if all == 0 => format!("{}: left out by --no-phases", probe.word),
+            _ if all == 0 && probe.word == "sched" => {
+                format!("{}: left out by --no-phases", probe.word)
+            }
+            _ if all == 0 => format!("{}: left out without --client", probe.word),
             _ => format!("{}: {up} of {all} programs attached", probe.word),
         }
     }
@@ -271,6 +289,33 @@ impl Linux {
         self.states
             .iter()
             .any(|p| p.program == program && p.state.measures())
+    }
+
+    /// This host's own mounts. Sums alone where the probe cannot be had, and nothing while it waits or is detached.
+    fn read_client(&mut self, s: &mut Snapshot) {
+        let start = Instant::now();
+        let state = self.states.iter().find(|p| p.program == CLIENT_RPC_END);
+        match (state.map(|p| p.state), self.loaded.get("client")) {
+            (Some(ProbeState::Attached), Some(l)) => {
+                let recalls = self.loaded.get("recall");
+                self.client.read(l, recalls, s);
+                l.unmap();
+            }
+            (Some(ProbeState::Unsupported), _) => self.client.read_mountstats(s),
+            _ => return,
+        }
+        took(start, "client", s);
+    }
+
+    /// Whether waits of operations for the log and the disks of this file system are seen here.
+    fn sees_waits_of(&self, fs: &str) -> bool {
+        let probe = match fs {
+            "ext4" => "jbd2",
+            "xfs" | "btrfs" | "zfs" => fs,
+            _ => return false,
+        };
+        let attached = |p: &ProbeStatus| p.probe == probe && p.state.measures();
+        self.phases().is_some_and(|p| p.log) && self.states.iter().any(attached)
     }
 
     /// Which phases are measured here; `None` without any.
@@ -321,11 +366,7 @@ impl Source for Linux {
         if let Some(k) = &kernel {
             nfsd::kernel(k, &mut s);
         }
-        let start = Instant::now();
         logs::read(&LOGS, &self.loaded, &self.states, &mut self.devices, &mut s);
-        if LOGS.iter().any(|log| self.loaded.contains_key(log.probe)) {
-            took(start, "logs", &mut s);
-        }
         let start = Instant::now();
         if let Some(l) = self.loaded.get("block") {
             block::read(l, &mut s, &mut self.devices);
@@ -333,6 +374,8 @@ impl Source for Linux {
             l.unmap();
             took(start, "block", &mut s);
         }
+        self.read_client(&mut s);
+        self.nfs4_state.read(&mut s);
         self.busy.read(&mut s);
         self.export_devices.read(&mut self.devices, &mut s);
         let start = Instant::now();
@@ -341,10 +384,39 @@ impl Source for Linux {
             took(start, "zfs", &mut s);
         }
         self.export_devices.not_durable(&mut s);
+        // The raw build cannot read what a WRITE asked for.
+        if self
+            .loaded
+            .get("nfsd")
+            .is_some_and(|l| l.build == Build::Btf)
+        {
+            let seen = JOURNALED.map(|fs| (fs, self.sees_waits_of(fs)));
+            let written = self.accounting.take_durable();
+            let exports = &self.export_devices;
+            self.unsafe_writes.read(written, exports, &seen, &mut s);
+        }
         cpu::read(&mut s);
         probe_runs::read(&self.loaded, self.options.probe_stats, &mut s);
         s.probes = self.states.clone();
         s
+    }
+
+    fn held(&mut self, over: Duration) -> HeldRequests {
+        let phases = self.phases().is_some();
+        let mut all = match self.loaded.get("nfsd") {
+            Some(l) => {
+                let all = held::all(l, &mut self.exports, phases, over);
+                l.unmap();
+                all
+            }
+            None => HeldRequests {
+                unknown: Some(NOT_TIMED.to_owned()),
+                ..HeldRequests::default()
+            },
+        };
+        all.host = crate::hostname::own_name();
+        all.over_seconds = over.as_secs_f64();
+        all
     }
 
     fn probes(&self) -> Vec<ProbeStatus> {
@@ -358,35 +430,22 @@ impl Source for Linux {
     }
 
     fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
-        self.wanted = want.cloned();
-        let Some(l) = self.loaded.get("nfsd") else {
-            anyhow::ensure!(
-                want.is_none(),
-                "NFS operations are not timed here; `nfscope check` says why"
-            );
-            return Ok(());
-        };
-        match (want, self.listening.take()) {
-            (None, None) => {}
-            (None, Some(listening)) => listening.stop(l),
-            (Some(filter), Some(listening)) => {
-                let changed = listening.change(l, filter);
-                self.listening = Some(listening);
-                changed?;
-            }
-            (Some(filter), None) => self.listening = Some(Listening::start(l, filter)?),
-        }
-        Ok(())
+        self.watched.watch_slow(self.loaded.get("nfsd"), want)
     }
 
     fn take_slow(&mut self) -> SlowBatch {
-        let phases = self.phases().is_some();
-        match (self.loaded.get("nfsd"), &mut self.listening) {
-            (Some(l), Some(listening)) => {
-                listening.take(l, &mut self.exports, &mut self.datasets, phases)
-            }
-            _ => SlowBatch::default(),
-        }
+        let (phases, l) = (self.phases().is_some(), self.loaded.get("nfsd"));
+        let (exports, datasets) = (&mut self.exports, &mut self.datasets);
+        self.watched.take_slow(l, exports, datasets, phases)
+    }
+
+    fn watch_breakdown(&mut self, want: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {
+        let (l, rows) = (self.loaded.get("nfsd"), self.options.breakdown_rows);
+        (self.watched).watch_breakdown(l, want, &mut self.exports, rows)
+    }
+
+    fn take_breakdown(&mut self) -> BreakdownBatch {
+        (self.watched).take_breakdown(self.loaded.get("nfsd"), &mut self.exports)
     }
 
     fn poll(&mut self) {

@@ -1,7 +1,7 @@
 //! Effects with their intervals, and the part of the variation that each explains.
 
 use crate::experiment::design::{Design, Word};
-use crate::experiment::lenth::{Lenth, lenth};
+use crate::experiment::lenth::{Lenth, lenth_of};
 use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 use crate::multiple_comparisons::holm;
 
@@ -30,6 +30,8 @@ pub struct Effect {
     pub total: f64,
     /// Probability of an effect at least as large without any, corrected for the number of effects (Holm); `None` without replicates.
     pub p: Option<f64>,
+    /// The same before that correction.
+    pub p_alone: Option<f64>,
     /// Beyond the simultaneous margin of error, where there are no replicates.
     pub stands_out: bool,
 }
@@ -65,6 +67,18 @@ pub fn analyse(
     responses: &[Vec<f64>],
     scale: Scale,
     hidden: f64,
+) -> Option<Analysis> {
+    analyse_one_of(design, responses, scale, hidden, 1)
+}
+
+/// The same of one of several responses of an experiment: without replicates an effect must then stand out among those of all. With
+/// replicates the corrected p values are those of this response alone.
+pub fn analyse_one_of(
+    design: &Design,
+    responses: &[Vec<f64>],
+    scale: Scale,
+    hidden: f64,
+    of: usize,
 ) -> Option<Analysis> {
     let r = responses.first()?.len();
     let balanced = responses.len() == design.combinations.len() && r > 0;
@@ -123,15 +137,16 @@ pub fn analyse(
         })
         .collect();
     let values: Vec<f64> = totals.iter().map(|t| t / n).collect();
-    let p = error.map(|e| {
+    let alone = error.map(|e| {
         let each = values.iter().map(|v| match excess(*v, hidden) {
             0.0 => 1.0,
             excess => beyond(excess / e, dof),
         });
-        holm(&each.collect::<Vec<_>>())
+        each.collect::<Vec<_>>()
     });
+    let p = alone.as_deref().map(holm);
     let lenth = match deviation {
-        None => lenth(&values),
+        None => lenth_of(&values, of),
         Some(_) => None,
     };
     let effects = words
@@ -143,6 +158,7 @@ pub fn analyse(
             part: part(n * replicates * values[i] * values[i]),
             total: totals[i],
             p: p.as_ref().map(|p| p[i]),
+            p_alone: alone.as_ref().map(|p| p[i]),
             stands_out: lenth
                 .is_some_and(|l| excess(values[i], hidden) > l.simultaneous_margin.max(rounding)),
         })
@@ -167,9 +183,14 @@ fn excess(value: f64, hidden: f64) -> f64 {
 impl Analysis {
     /// The smallest effect that four of five such experiments would find, on the scale of the analysis and before any correction.
     pub fn smallest_found(&self, level: f64, power: f64) -> Option<f64> {
-        let n: f64 = self.residuals.iter().map(|r| r.len() as f64).sum();
-        let error = self.deviation? / n.sqrt();
-        let quantiles = students_t(1.0 - level, self.dof) + students_t(2.0 * power - 1.0, self.dof);
-        Some(quantiles * error)
+        let n: usize = self.residuals.iter().map(Vec::len).sum();
+        Some(smallest_found(self.deviation?, n, self.dof, level, power))
     }
+}
+
+/// The smallest effect that a test at this level finds with this power in so many runs, whose responses vary by this deviation within a
+/// combination: half the difference between the levels. Infinite without degrees of freedom.
+pub fn smallest_found(deviation: f64, runs: usize, dof: f64, level: f64, power: f64) -> f64 {
+    let quantiles = students_t(1.0 - level, dof) + students_t(2.0 * power - 1.0, dof);
+    quantiles * deviation / (runs as f64).sqrt()
 }

@@ -16,6 +16,11 @@ pub struct Lenth {
 
 /// `None` for fewer than three effects.
 pub fn lenth(effects: &[f64]) -> Option<Lenth> {
+    lenth_of(effects, 1)
+}
+
+/// The same where so many times as many effects are looked at: those of other responses, too.
+pub fn lenth_of(effects: &[f64], responses: usize) -> Option<Lenth> {
     let median = |mut all: Vec<f64>| {
         all.sort_unstable_by(f64::total_cmp);
         let middle = all.len() / 2;
@@ -36,7 +41,7 @@ pub fn lenth(effects: &[f64]) -> Option<Lenth> {
         false => 1.5 * median(small),
     };
     let dof = m as f64 / 3.0;
-    let all = 0.5 * (1.0 + CONFIDENCE.powf(1.0 / m as f64));
+    let all = 0.5 * (1.0 + CONFIDENCE.powf(1.0 / (m * responses.max(1)) as f64));
     Some(Lenth {
         error,
         margin: students_t(CONFIDENCE, dof) * error,

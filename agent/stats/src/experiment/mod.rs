@@ -4,9 +4,11 @@
 //! Box, J. S. Hunter and W. G. Hunter, Statistics for Experimenters, Wiley 2005, table 6.22.
 
 mod analysis;
+mod blocks;
 mod design;
 mod lenth;
 
-pub use analysis::{Analysis, Effect, Scale, analyse};
+pub use analysis::{Analysis, Effect, Scale, analyse, analyse_one_of, smallest_found};
+pub use blocks::Blocks;
 pub use design::{Design, DesignError, MAX_FACTORS, Run, Word};
 pub use lenth::{Lenth, half_normal, lenth};

@@ -2,50 +2,37 @@
 
 use crate::compare::html::{plot, table};
 use crate::compare::result::Comparison;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use crate::html::{document, quoted};
+use maud::{Markup, html};
 
-const STYLE: &str = include_str!("style.css");
-
-/// The page that `nfscope baseline compare --html` writes. It has no scripts and loads no other file.
+/// The page that `nfscope baseline compare --html` writes.
 pub fn page(c: &Comparison) -> String {
     let (before, after) = (&c.before.metadata.name, &c.after.metadata.name);
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (before) " and " (after) ": nfscope comparison" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main {
-                    header {
-                        h1 { "NFS server before and after: " (before) ", " (after) }
-                        p.headline { (c.headline) }
-                    }
-                    (caveats(c))
-                    h2 { "Recordings" }
-                    (table::sides(c))
-                    h2 { "What changed" }
-                    @if let Some(forest) = plot::forest(&c.rows, c.min_effect) { div.forest-plot { (forest) } }
-                    (table::rows(&c.rows))
-                    (plots("Latency distributions", c.curves.iter().map(plot::density).collect()))
-                    (plots("Where an operation's time goes", c.bars.iter().map(plot::phases).collect()))
-                    (plots("Over time", c.time_series.iter().map(plot::time_series).collect()))
-                    @if !c.next.is_empty() {
-                        h2 { "What to record next" }
-                        @for sentence in &c.next { p { (sentence) } }
-                    }
-                    (method(c))
-                }
-                footer { "Made by nfscope " (env!("CARGO_PKG_VERSION")) }
-            }
+    let began = [&c.before, &c.after].map(|side| side.metadata.began_ms);
+    let content = html! {
+        header {
+            h1 { "NFS server before and after: " (before) ", " (after) }
+            p.headline { (c.headline) }
         }
+        (caveats(c))
+        h2 { "What changed" }
+        @if let Some(forest) = plot::forest(&c.rows, c.min_effect) { div.forest-plot { (forest) } }
+        (table::rows(&c.rows))
+        h2 { "Recordings" }
+        (table::sides(c))
+        (plots("Latency distributions", plot::density(&c.curves)))
+        (plots("Where an operation's time goes", plot::phases(&c.bars)))
+        (plots("Over time", plot::time_series(&c.time_series, began)))
+        @if !c.next.is_empty() {
+            h2 { "What to record next" }
+            @for sentence in &c.next { p { (sentence) } }
+        }
+        (method(c))
     };
-    // Control characters are not allowed in HTML, and names may contain them.
-    page.into_string()
-        .replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+    document(
+        &format!("{before} and {after}: nfscope comparison"),
+        &content,
+    )
 }
 
 fn caveats(c: &Comparison) -> Markup {
@@ -72,6 +59,7 @@ fn plots(title: &str, drawn: Vec<Markup>) -> Markup {
 }
 
 fn method(c: &Comparison) -> Markup {
+    let [before, after] = [&c.before, &c.after].map(|side| side.recordings.join(","));
     html! {
         h2 { "Method" }
         ul {
@@ -83,6 +71,12 @@ fn method(c: &Comparison) -> Markup {
                 }
             }
             @if !c.time_series.is_empty() {
+                @if c.time_series.iter().any(|t| t.changes.iter().any(|at| !at.is_empty())) {
+                    li {
+                        "Upright lines over time are changes during a recording, as " code { "nfscope baseline changes" } " finds them: "
+                        "E-divisive (Matteson and James 2014). A daily wave is a change, too."
+                    }
+                }
                 li { "Lines over time have at most 300 points; each is the mean of the same number of windows." }
             }
             @if !c.left_out.is_empty() {
@@ -92,17 +86,11 @@ fn method(c: &Comparison) -> Markup {
         p {
             "All figures as JSON: "
             code {
-                "nfscope baseline compare " (quoted(&c.before.recordings.join(","))) " " (quoted(&c.after.recordings.join(","))) " --json"
+                "nfscope baseline compare " (quoted(&before))
+                @if after != before { " " (quoted(&after)) }
+                " --json"
             }
+            ", with the other options of this comparison if it had any."
         }
     }
-}
-
-/// A name as a shell takes it.
-fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/,".contains(c);
-    if !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
-        return name.to_owned();
-    }
-    format!("'{}'", name.replace('\'', r"'\''"))
 }

@@ -4,9 +4,11 @@ use crate::compare::labels;
 use crate::compare::result::{Comparison, Quantity, Row, Verdict};
 use maud::{Markup, html};
 use nfscope_stats::Interval;
+use nfscope_text::units::many;
+use std::collections::BTreeMap;
 
 /// What is the same on both sides, unless the change is one of it.
-const SAME: [&str; 4] = ["host", "kernel", "agent", "labels"];
+const SAME: [&str; 3] = ["host", "kernel", "agent"];
 
 /// Properties of the two recordings, side by side. What differs and is mostly the same is emphasized.
 pub(super) fn sides(c: &Comparison) -> Markup {
@@ -18,32 +20,62 @@ pub(super) fn sides(c: &Comparison) -> Markup {
             tbody {
                 @for [name, before, after] in labels::sides(c) {
                     @let differs = SAME.contains(&name.as_str()) && before != after;
-                    tr class=[differs.then_some("differs")] { th scope="row" { (name) } td { (before) } td { (after) } }
+                    @if name == "labels" {
+                        @let both = [&c.before.metadata.labels, &c.after.metadata.labels];
+                        tr { th scope="row" { (name) } td { (marked(both[0], both[1])) } td { (marked(both[1], both[0])) } }
+                    } @else {
+                        tr class=[differs.then_some("differs")] { th scope="row" { (name) } td { (before) } td { (after) } }
+                    }
                 }
             }
         }
     }
 }
 
-/// All compared quantities. On a narrow screen each row becomes a card, for which every cell knows its heading.
+/// Labels of one side; those that the other side has otherwise, or not at all, are emphasized.
+fn marked(of: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Markup {
+    html! {
+        @for (i, (key, value)) in of.iter().enumerate() {
+            @if i > 0 { " " }
+            @if other.get(key) == Some(value) { (key) "=" (value) } @else { b.differs { (key) "=" (value) } }
+        }
+    }
+}
+
+/// All compared quantities, those without evidence folded.
 pub(super) fn rows(rows: &[Row]) -> Markup {
+    let (changed, others): (Vec<Row>, Vec<Row>) =
+        rows.iter().cloned().partition(|r| r.verdict.is_change());
     html! {
         @if rows.is_empty() {
             p { "Nothing was compared." }
         } @else {
-            table.rows {
-                thead {
-                    tr {
-                        @for name in ["quantity", "before", "after", "change", "p", "verdict"] {
-                            th scope="col" { (name) }
-                        }
+            @if !changed.is_empty() { (table(&changed)) }
+            @if !others.is_empty() {
+                details {
+                    summary { (many(others.len() as f64, "row")) " without evidence of a change" }
+                    (table(&others))
+                }
+            }
+        }
+    }
+}
+
+/// On a narrow screen each row becomes a card, for which every cell knows its heading.
+fn table(rows: &[Row]) -> Markup {
+    html! {
+        table.rows {
+            thead {
+                tr {
+                    @for name in ["quantity", "before", "after", "change", "p", "verdict"] {
+                        th scope="col" { (name) }
                     }
                 }
-                @for (subject, rows) in labels::by_subject(rows) {
-                    tbody {
-                        tr.subject { th colspan="6" scope="rowgroup" { (subject) } }
-                        @for row in rows { (line(row)) }
-                    }
+            }
+            @for (subject, rows) in labels::by_subject(rows) {
+                tbody {
+                    tr.subject { th colspan="6" scope="rowgroup" { (subject) } }
+                    @for row in rows { (line(row)) }
                 }
             }
         }
@@ -73,12 +105,17 @@ fn line(row: &Row) -> Markup {
     }
 }
 
+/// An interval from end to end of which the value grows by more than this says nothing.
+const WIDE: f64 = 1000.0;
+
 fn side(quantity: &Quantity, of: Option<Interval>) -> Markup {
     html! {
         @match of {
             Some(e) => {
                 (labels::value(quantity, e.value))
-                @if e.low < e.high && e.low.is_finite() && e.high.is_finite() {
+                @if e.low < e.high && e.low > 0.0 && e.high > WIDE * e.low {
+                    " " small { "hardly known" }
+                } @else if e.low < e.high && e.low.is_finite() && e.high.is_finite() {
                     " " small { (labels::value(quantity, e.low)) " .. " (labels::value(quantity, e.high)) }
                 }
             }

@@ -63,9 +63,21 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
         settings.listen_addresses.clone_from(&args.listen_addresses);
         settings.systemd_socket = false;
     }
+    settings.allow_details |= args.allow_details;
+    settings.allow_file_names |= args.allow_file_names;
+    if !args.allowed_hosts.is_empty() {
+        settings.allowed_hosts.clone_from(&args.allowed_hosts);
+    }
     if let Some(path) = &args.web_config {
         settings.web_config = Some(path.clone());
     }
+    if let Some(keep) = args.history {
+        settings.history = keep;
+    }
+    if let Some(directory) = &args.history_directory {
+        settings.history_directory = Some(directory.clone());
+    }
+    settings.replay.clone_from(&args.replay);
     if let Some(level) = args.log_level.as_deref().and_then(Level::of) {
         settings.log_level = level;
     }
@@ -77,6 +89,7 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
     source.late_attach &= !args.no_late_attach;
     source.probe_stats |= args.probe_stats;
     source.phases &= !args.no_phases;
+    source.client |= args.client;
     if let Some(n) = args.max_clients {
         source.max_clients = n.into();
     }
@@ -87,6 +100,7 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
         source.max_pairs = n;
     }
     source.skip_one_in = args.test_skip_one_in;
+    source.breakdown_rows = args.test_breakdown_rows;
     source.books = !args.test_no_books;
 }
 

@@ -14,8 +14,13 @@ const HEAD: &str = "\
 
 ";
 
-/// The value of the one key that has none: `config_file`.
-const EXAMPLE: &str = "\"/etc/nfscope/web.yml\"";
+/// A value for a key that has none.
+fn example(key: &str) -> &'static str {
+    match key {
+        "directory" => "\"/var/lib/nfscope\"",
+        _ => "\"/etc/nfscope/web.yml\"",
+    }
+}
 
 /// Columns of the file.
 const WIDTH: usize = 100;
@@ -48,7 +53,7 @@ pub fn reference() -> String {
         let mut value = (s.get)(&built_in);
         if value.is_empty() {
             let _ = writeln!(out, "# There is no built-in value. This is an example.");
-            EXAMPLE.clone_into(&mut value);
+            example(s.key).clone_into(&mut value);
         }
         let _ = writeln!(out, "#{} = {value}\n", s.key);
     }
@@ -77,7 +82,7 @@ mod tests {
         file::apply(&mut settings, Path::new("reference"), &active.join("\n")).unwrap();
         for s in SETTINGS {
             let built_in = match (s.get)(&Settings::default()) {
-                none if none.is_empty() => EXAMPLE.to_owned(),
+                none if none.is_empty() => example(s.key).to_owned(),
                 value => value,
             };
             assert_eq!((s.get)(&settings), built_in, "{}", s.key);

@@ -1,10 +1,12 @@
 //! The settings of `nfscope agent`: one table, read by the configuration file, the environment, the reference file and SIGHUP.
 
 use crate::api::endpoint::DEFAULT_ADDRESS;
-use crate::cli::MOST_SERIES;
+use crate::cli::{self, MOST_SERIES};
 use nfscope_source::{MOST_PAIRS, Options};
 use nfscope_text::console::Level;
+use nfscope_text::parse;
 use std::path::PathBuf;
+use std::time::Duration;
 use toml::de::DeValue;
 
 /// Every setting of `nfscope agent`.
@@ -16,8 +18,20 @@ pub struct Settings {
     pub web_config: Option<PathBuf>,
     /// `[web] systemd_socket`
     pub systemd_socket: bool,
+    /// `[web] allow_details`
+    pub allow_details: bool,
+    /// `[web] allow_file_names`
+    pub allow_file_names: bool,
+    /// `[web] allowed_hosts`
+    pub allowed_hosts: Vec<String>,
     /// `[probes]` and `[limits]`
     pub source: Options,
+    /// `[history] keep`; zero for none
+    pub history: Duration,
+    /// `[history] directory`
+    pub history_directory: Option<PathBuf>,
+    /// The recording that is served instead of measurements; on the command line alone
+    pub replay: Option<PathBuf>,
     /// `[log] level`
     pub log_level: Level,
     /// `[log] format`
@@ -30,7 +44,13 @@ impl Default for Settings {
             listen_addresses: vec![DEFAULT_ADDRESS.to_owned()],
             web_config: None,
             systemd_socket: false,
+            allow_details: false,
+            allow_file_names: false,
+            allowed_hosts: Vec::new(),
             source: Options::default(),
+            history: Duration::from_secs(86_400),
+            history_directory: None,
+            replay: None,
             log_level: Level::Info,
             log_json: false,
         }
@@ -56,6 +76,8 @@ pub(super) struct Setting {
 }
 
 const PATH: &str = "a path in quotes, or no key at all for no web configuration";
+const DIRECTORY: &str = "a path in quotes";
+const TIME: &str = "a time in quotes, such as \"24h\" or \"7d\", at most 7 days, or \"0\" for none";
 const TEXTS: &str = "a string in quotes, or several in brackets";
 const SWITCH: &str = "true or false";
 const SERIES: &str = "a number from 0 to 10000";
@@ -108,13 +130,58 @@ pub(super) const SETTINGS: &[Setting] = &[
         get: |s| s.systemd_socket.to_string(),
     },
     Setting {
+        section: "web",
+        key: "allow_details",
+        variable: "NFSCOPE_WEB_ALLOW_DETAILS",
+        flag: "web.allow-details",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.allow_details = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.allow_details.to_string(),
+    },
+    Setting {
+        section: "web",
+        key: "allow_file_names",
+        variable: "NFSCOPE_WEB_ALLOW_FILE_NAMES",
+        flag: "web.allow-file-names",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.allow_file_names = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.allow_file_names.to_string(),
+    },
+    Setting {
+        section: "web",
+        key: "allowed_hosts",
+        variable: "NFSCOPE_WEB_ALLOWED_HOSTS",
+        flag: "web.allowed-host",
+        about: Some(
+            "Names that a request over loopback may have in its Host header, beside localhost, addresses and the names of this host",
+        ),
+        reloads: true,
+        set: |s, v| {
+            s.allowed_hosts = match v {
+                DeValue::Array(none) if none.is_empty() => Vec::new(),
+                some => texts(some).ok_or(TEXTS)?,
+            };
+            Ok(())
+        },
+        get: |s| format!("{:?}", s.allowed_hosts),
+    },
+    Setting {
         section: "probes",
         key: "late_attach",
         variable: "NFSCOPE_PROBES_LATE_ATTACH",
         flag: "no-late-attach",
         about: Some(
-            "Observe modules that load later (nfsd, sunrpc), which needs three capabilities for as long as the agent runs. \
-             With `false` every capability is dropped once the probes are attached, and slow operations are not reported",
+            "Observe modules that load later (nfsd, sunrpc), which needs four capabilities for as long as the agent runs. \
+             With `false` every capability is dropped once the probes are attached, and neither slow operations nor what NFSv4 \
+             clients hold is reported",
         ),
         reloads: false,
         set: |s, v| {
@@ -150,6 +217,19 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
         get: |s| s.source.phases.to_string(),
+    },
+    Setting {
+        section: "probes",
+        key: "client",
+        variable: "NFSCOPE_PROBES_CLIENT",
+        flag: "client",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.source.client = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.source.client.to_string(),
     },
     Setting {
         section: "limits",
@@ -191,6 +271,36 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
         get: |s| s.source.max_pairs.to_string(),
+    },
+    Setting {
+        section: "history",
+        key: "keep",
+        variable: "NFSCOPE_HISTORY_KEEP",
+        flag: "history",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.history = v.as_str().and_then(|t| cli::history(t).ok()).ok_or(TIME)?;
+            Ok(())
+        },
+        get: |s| format!("{:?}", parse::exact(s.history)),
+    },
+    Setting {
+        section: "history",
+        key: "directory",
+        variable: "NFSCOPE_HISTORY_DIRECTORY",
+        flag: "history-directory",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            let path = v
+                .as_str()
+                .filter(|path| !path.is_empty())
+                .ok_or(DIRECTORY)?;
+            s.history_directory = Some(path.into());
+            Ok(())
+        },
+        get: |s| (s.history_directory.as_ref()).map_or(String::new(), |path| format!("{path:?}")),
     },
     Setting {
         section: "log",
@@ -255,7 +365,7 @@ mod tests {
         let flags: Vec<_> = (agent.get_arguments())
             .filter(|a| !a.is_hide_set())
             .filter_map(|a| a.get_long())
-            .filter(|f| !["config", "help"].contains(f))
+            .filter(|f| !["config", "help", "replay"].contains(f))
             .collect();
         for s in SETTINGS {
             let name = format!("NFSCOPE_{}_{}", s.section, s.key).to_uppercase();

@@ -1,13 +1,16 @@
 //! The web configuration file, in the form that Prometheus' exporter-toolkit defines for all exporters: TLS, certificates of
 //! clients, passwords and headers.
 
+mod any_certificate;
+mod rate_limit;
 mod tls;
 mod yaml;
 
 use super::basic_auth::Users;
 use anyhow::{Context, bail, ensure};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use serde::Deserialize;
+pub use rate_limit::RateLimit;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,17 +25,17 @@ const HEADERS: [&str; 5] = [
     "Strict-Transport-Security",
 ];
 
-/// The file as it is written.
-#[derive(Debug, Default, Deserialize)]
+/// The file as it is written. Once read, it has what the files that it names contain, in place of their names.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+pub struct Contents {
     tls_server_config: Option<tls::Section>,
     http_server_config: HttpSection,
     basic_auth_users: BTreeMap<String, String>,
-    rate_limit: Option<Value>,
+    rate_limit: Option<rate_limit::Section>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct HttpSection {
     /// Either value is fine: HTTP/1.1 is what is served.
@@ -47,6 +50,14 @@ pub struct WebConfig {
     pub(super) tls: Option<Tls>,
     pub(super) users: Option<Users>,
     pub(super) headers: HeaderMap,
+    pub(super) rate_limit: Option<RateLimit>,
+    /// Everybody who can connect may read what names files and clients.
+    pub allow_details: bool,
+    /// Those of other hosts who may read that may read what names users and files, too.
+    pub allow_file_names: bool,
+    /// Names that a request over loopback may have.
+    pub hosts: Vec<String>,
+    contents: Contents,
 }
 
 impl WebConfig {
@@ -65,20 +76,40 @@ impl WebConfig {
     fn of(text: &str, beside: &Path) -> anyhow::Result<WebConfig> {
         let value = yaml::value(text)?;
         nothing_is_empty(&value)?;
-        let file: File = serde_json::from_value(value)?;
-        ensure!(
-            file.rate_limit.is_none(),
-            "rate_limit is not supported: the agent bounds connections by itself"
-        );
+        let mut contents: Contents = serde_json::from_value(value)?;
+        if let Some(section) = &mut contents.tls_server_config {
+            section.read(beside).context("tls_server_config")?;
+        }
+        WebConfig::new(contents)
+    }
+
+    /// The same of a file whose contents have been read. Reads none itself.
+    ///
+    /// # Errors
+    /// With the key that is wrong.
+    pub fn new(contents: Contents) -> anyhow::Result<WebConfig> {
+        let users = &contents.basic_auth_users;
         Ok(WebConfig {
-            tls: (file.tls_server_config.as_ref())
-                .map(|section| Tls::new(section, beside).context("tls_server_config"))
+            tls: (contents.tls_server_config.as_ref())
+                .map(|section| Tls::new(section).context("tls_server_config"))
                 .transpose()?,
-            users: (!file.basic_auth_users.is_empty())
-                .then(|| Users::new(file.basic_auth_users).context("basic_auth_users"))
+            users: (!users.is_empty())
+                .then(|| Users::new(users.clone()).context("basic_auth_users"))
                 .transpose()?,
-            headers: headers(&file.http_server_config.headers).context("http_server_config")?,
+            rate_limit: (contents.rate_limit.as_ref())
+                .map(|section| RateLimit::new(section).context("rate_limit"))
+                .transpose()?,
+            headers: headers(&contents.http_server_config.headers).context("http_server_config")?,
+            allow_details: false,
+            allow_file_names: false,
+            hosts: Vec::new(),
+            contents,
         })
+    }
+
+    /// What the file says.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
     }
 
     /// True where passwords or certificates of clients keep strangers out.
@@ -198,7 +229,14 @@ mod tests {
                 "http_server_config: {headers: {Server: x}}",
                 "`Server` cannot be set",
             ),
-            ("rate_limit: {interval: 1s}", "rate_limit is not supported"),
+            (
+                "rate_limit: {interval: 1s}",
+                "rate_limit: burst: give the requests",
+            ),
+            (
+                "rate_limit: {interval: often, burst: 9}",
+                "rate_limit: interval: `often`: give a duration",
+            ),
             (
                 "tls_server_config: {}",
                 "tls_server_config: cert_file or cert is missing",

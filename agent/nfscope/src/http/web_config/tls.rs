@@ -1,5 +1,6 @@
 //! The section `tls_server_config`.
 
+use super::any_certificate::AnyCertificate;
 use anyhow::{Context, bail, ensure};
 use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, ring};
@@ -8,12 +9,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Section {
     cert: Option<String>,
@@ -29,6 +30,31 @@ pub(super) struct Section {
     cipher_suites: Vec<String>,
     prefer_server_cipher_suites: Option<bool>,
     curve_preferences: Vec<String>,
+}
+
+/// Without what it has: a key is among it.
+impl std::fmt::Debug for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Section").finish_non_exhaustive()
+    }
+}
+
+impl Section {
+    /// Puts what files contain in place of their names.
+    pub(super) fn read(&mut self, beside: &Path) -> anyhow::Result<()> {
+        for (name, inline, file) in [
+            ("cert", &mut self.cert, &mut self.cert_file),
+            ("key", &mut self.key, &mut self.key_file),
+            ("client_ca", &mut self.client_ca, &mut self.client_ca_file),
+        ] {
+            let Some(file) = file.take() else { continue };
+            ensure!(inline.is_none(), "both {name} and {name}_file are given");
+            let path = beside.join(file);
+            let text = std::fs::read_to_string(&path);
+            *inline = Some(text.with_context(|| path.display().to_string())?);
+        }
+        Ok(())
+    }
 }
 
 /// How connections are encrypted, and whose.
@@ -49,22 +75,11 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    pub(super) fn new(section: &Section, beside: &Path) -> anyhow::Result<Tls> {
-        let pem = |name, inline: &Option<String>, file: &Option<String>| match (inline, file) {
-            (Some(_), Some(_)) => bail!("both {name} and {name}_file are given"),
-            (Some(text), None) => Ok(Some(text.clone().into_bytes())),
-            (None, Some(file)) => {
-                let path = beside.join(file);
-                let bytes = std::fs::read(&path);
-                Ok(Some(bytes.with_context(|| path.display().to_string())?))
-            }
-            (None, None) => Ok(None),
-        };
-        let cert = pem("cert", &section.cert, &section.cert_file)?
-            .context("cert_file or cert is missing")?;
-        let key =
-            pem("key", &section.key, &section.key_file)?.context("key_file or key is missing")?;
-        let authorities = pem("client_ca", &section.client_ca, &section.client_ca_file)?;
+    pub(super) fn new(section: &Section) -> anyhow::Result<Tls> {
+        let bytes = |text: &Option<String>| text.as_ref().map(|text| text.clone().into_bytes());
+        let cert = bytes(&section.cert).context("cert_file or cert is missing")?;
+        let key = bytes(&section.key).context("key_file or key is missing")?;
+        let authorities = bytes(&section.client_ca);
 
         let provider = Arc::new(provider(section)?);
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -98,9 +113,17 @@ impl Tls {
                 builder.with_client_cert_verifier(verifier()?.allow_unauthenticated().build()?)
             }
             "RequireAndVerifyClientCert" => builder.with_client_cert_verifier(verifier()?.build()?),
-            "RequestClientCert" | "RequireAnyClientCert" => bail!(
-                "client_auth_type {kind} verifies nothing and is not supported; use RequireAndVerifyClientCert"
-            ),
+            // The last one is the toolkit's older name.
+            "RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert" => {
+                ensure!(
+                    authorities.is_none(),
+                    "client_ca_file has no effect: client_auth_type {kind} verifies nothing; set it to RequireAndVerifyClientCert"
+                );
+                builder.with_client_cert_verifier(Arc::new(AnyCertificate {
+                    provider: provider.clone(),
+                    mandatory: kind != "RequestClientCert",
+                }))
+            }
             other => bail!("client_auth_type: unknown `{other}`"),
         };
         let required = kind == "RequireAndVerifyClientCert";

@@ -2,9 +2,11 @@
 
 mod phases;
 mod rows;
+mod sample;
 mod types;
 
 pub use phases::Phases;
+pub use sample::{Sample, SampledOp};
 pub use types::{Change, Client, Disk, Export, Found, Log, Lost, Op, Pool, Rpc, View};
 
 use nfscope_model::probe::times_operations;
@@ -35,6 +37,7 @@ impl View {
             disks: rows.disks(),
             clients: rows.clients(),
             exports: rows.exports(),
+            held: window.delta.held.clone(),
             not_measured: sections
                 .iter()
                 .filter(|(_, info)| window.delta.series(info).is_empty())

@@ -3,8 +3,8 @@
 //! This is also what `nfscope top --json` prints, so that names of fields are a contract.
 
 use crate::tui::view::phases::Phases;
-use nfscope_model::ProbeStatus;
 use nfscope_model::phase;
+use nfscope_model::{HeldRequest, ProbeStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,6 +32,8 @@ pub struct View {
     pub clients: Vec<Client>,
     /// Busiest exports.
     pub exports: Vec<Export>,
+    /// Requests that threads had had in hand for long at the end of the window, the oldest first; not all of very many.
+    pub held: Vec<HeldRequest>,
     /// Lists above that are empty because this agent does not measure them, not because nothing happened.
     pub not_measured: Vec<&'static str>,
     /// Events that probes could not measure.

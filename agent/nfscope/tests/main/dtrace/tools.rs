@@ -3,7 +3,7 @@
 use crate::fixture::serve::{HANG, get};
 use nfscope_model::Snapshot;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -145,7 +145,7 @@ pub struct Compiler {
 impl Compiler {
     pub fn find() -> Option<Compiler> {
         if !rustix::process::geteuid().is_root() {
-            skip("a D compiler traces the kernel as root only");
+            crate::fixture::skip("a D compiler traces the kernel as root only");
             return None;
         }
         let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -170,20 +170,6 @@ impl Compiler {
             path,
             _alone: alone,
         })
-    }
-}
-
-/// Says why the calling test does not run; under `make test` in its summary, too.
-fn skip(reason: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    eprintln!("{test} skipped: {reason}");
-    if let Some(path) = std::env::var_os("NFSCOPE_SKIPS") {
-        let mut file = fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .unwrap();
-        writeln!(file, "{test}: {reason}").unwrap();
     }
 }
 

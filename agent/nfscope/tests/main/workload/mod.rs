@@ -1,9 +1,11 @@
 //! `nfscope workload` as a user meets it: with the fio of this host, and with one that plays parts.
 
 mod fake;
+mod record;
 mod work_dir;
 
 use crate::fixture::golden;
+use nfscope::workload::parameters::{self, Set};
 use nfscope::workload::{SizeName, all};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -44,7 +46,8 @@ fn fio_understands_every_job_file() {
             .arg(&file)
             .env("DIR", place.path())
             .env("RUNTIME", "1s")
-            .envs(size.variables)
+            .env("PAGES", place.path().join("page"))
+            .envs(parameters::variables(w, &size, &Set::default()).unwrap().0)
             .output()
             .expect("tests/setup/setup.sh build installs fio");
         let said = text(&o.stdout) + &text(&o.stderr);
@@ -60,6 +63,7 @@ fn every_job_file_gives_its_sources_and_explains_each_option() {
         let (head, parameters) = about.split_once("# Parameters:\n").unwrap();
         let (head, source) = head.split_once("# Source:\n").unwrap();
         assert!(source.contains("#   "), "{}", w.name);
+        assert!(source.contains("# Differs from it: "), "{}", w.name);
         for word in ["Purpose", "Mix", "Size", "Run"] {
             assert!(head.contains(&format!("# {word}:")), "{}: {word}", w.name);
         }
@@ -75,11 +79,17 @@ fn every_job_file_gives_its_sources_and_explains_each_option() {
 }
 
 fn runs(name: &str, jobs: &[(&str, &str)]) {
-    let place = WorkDir::new(name);
+    runs_with(name, &[], jobs);
+}
+
+fn runs_with(name: &str, more: &[&str], jobs: &[(&str, &str)]) -> Value {
+    let place = WorkDir::new(&format!("{name}-{}", more.len()));
     let dir = place.path().display().to_string();
     let run = ["run", name, "--dir", &dir, "--size", "small"];
     let short = ["--runtime", "1s", "--repeats", "2", "--json"];
-    let o = nfscope(&[&run[..], &short].concat()).output().unwrap();
+    let o = nfscope(&[&run[..], &short, more].concat())
+        .output()
+        .unwrap();
     assert!(o.status.success(), "{}", text(&o.stderr));
     let result: Value = serde_json::from_slice(&o.stdout).unwrap();
     assert_eq!(result["workload"], name);
@@ -107,23 +117,44 @@ fn runs(name: &str, jobs: &[(&str, &str)]) {
         assert_eq!(job["bytes_per_second"].is_object(), moves, "{job}");
     }
     assert_eq!(place.entries(), 0, "its files are removed");
+    result
 }
 
 #[test]
 fn fileserver_runs() {
-    let (w, u) = (("write", "write"), ("update", "write"));
+    let (w, u) = (("write", "write"), ("append", "write"));
     runs("fileserver", &[w, u, ("read", "read"), ("stat", "stat")]);
 }
 
 #[test]
 fn webhosting_runs() {
     let jobs = [("page", "read"), ("stat", "stat"), ("log", "write")];
-    runs("webhosting", &jobs);
+    let more = ["--threads", "2", "--set", "FILES=10"];
+    let result = runs_with("webhosting", &more, &jobs);
+    assert_eq!(result["parameters"]["FILES"], "10");
+    // Two processes make pages of a hundred files, one after the other.
+    let mean = |v: &Value| v["mean"].as_f64().unwrap();
+    let files = mean(&result["jobs"][0]["iops"]);
+    let unit = &result["unit"];
+    assert_eq!(unit["name"], "page");
+    assert!(
+        (mean(&unit["per_second"]) / files * 100.0 - 1.0).abs() < 1e-9,
+        "{unit}"
+    );
+    let product = mean(&unit["per_second"]) * mean(&unit["seconds"]);
+    // Of repeats that differ the mean of the inverse is more than the inverse of the mean.
+    assert!((2.0 - 1e-9..20.0).contains(&product), "{unit}");
+    // The log has milliseconds. A median of fewer than twenty pages is not told.
+    let p50 = &unit["p50_seconds"];
+    if mean(&unit["per_second"]) > 60.0 {
+        assert!(mean(p50) < 10.0 * mean(&unit["seconds"]) + 0.002, "{unit}");
+    }
+    assert!(unit.get("p99_seconds").is_some(), "{unit}");
 }
 
 #[test]
 fn mail_runs() {
-    let jobs = [("deliver", "write"), ("update", "write"), ("read", "read")];
+    let jobs = [("deliver", "write"), ("append", "write"), ("read", "read")];
     runs("mail", &jobs);
 }
 
@@ -131,6 +162,94 @@ fn mail_runs() {
 fn database_runs() {
     let jobs = [("pages", "read"), ("pages", "write"), ("log", "write")];
     runs("database", &jobs);
+}
+
+/// What arrives does not depend on how fast it is served: as many as were asked for, which is far below what any disk does.
+#[test]
+fn a_database_with_an_open_loop_has_its_rate() {
+    let jobs = [("pages", "read"), ("pages", "write"), ("log", "write")];
+    let more = ["--rate", "100", "--threads", "2"];
+    let result = runs_with("database", &more, &jobs);
+    assert_eq!(result["parameters"]["DEPTH"], "64");
+    let rate: f64 = (0..2)
+        .map(|i| result["jobs"][i]["iops"]["mean"].as_f64().unwrap())
+        .sum();
+    assert!((50.0..200.0).contains(&rate), "{result}");
+}
+
+/// Requests are nfscope's own: with its open, write and close each.
+#[test]
+fn workloads_of_small_files_have_open_loops() {
+    for (name, jobs) in [
+        (
+            "fileserver",
+            &[
+                ("write", "create"),
+                ("append", "append"),
+                ("read", "read"),
+                ("stat", "stat"),
+                ("remove", "unlink"),
+            ][..],
+        ),
+        ("webhosting", &[("page", "page"), ("log", "write")]),
+    ] {
+        let place = WorkDir::new(&format!("{name}-open"));
+        let dir = place.path().display().to_string();
+        let run = [
+            "run", name, "--dir", &dir, "--size", "small", "--rate", "60",
+        ];
+        let short = ["--runtime", "1s", "--repeats", "2", "--json"];
+        let o = nfscope(&[&run[..], &short].concat()).output().unwrap();
+        assert!(o.status.success(), "{}", text(&o.stderr));
+        let r: Value = serde_json::from_slice(&o.stdout).unwrap();
+        let said: Vec<_> = r["jobs"].as_array().unwrap().iter().collect();
+        let names: Vec<_> = said
+            .iter()
+            .map(|j| (j["job"].as_str().unwrap(), j["operation"].as_str().unwrap()))
+            .collect();
+        assert_eq!(names, jobs);
+        if name == "webhosting" {
+            let unit = &r["unit"];
+            for figure in ["per_second", "seconds", "p50_seconds", "p99_seconds"] {
+                assert!(unit[figure]["mean"].as_f64().unwrap() > 0.0, "{unit}");
+            }
+            let rate = unit["per_second"]["mean"].as_f64().unwrap();
+            assert!((30.0..90.0).contains(&rate), "{unit}");
+        }
+        assert_eq!(place.entries(), 0, "its files are removed");
+    }
+}
+
+#[test]
+fn postmark_runs() {
+    let jobs = [("create", "write"), ("append", "write"), ("read", "read")];
+    runs("postmark", &jobs);
+}
+
+#[test]
+fn iozone_runs() {
+    let (reads, writes) = (
+        ["read", "reread", "backward", "stride", "randomread"],
+        "write",
+    );
+    let mut jobs = vec![("write", writes), ("rewrite", writes)];
+    jobs.extend(reads.map(|name| (name, "read")));
+    jobs.push(("randomwrite", writes));
+    runs_with(
+        "iozone",
+        &["--set", "RECORD=16k", "--set", "SIZE=1m"],
+        &jobs,
+    );
+}
+
+#[test]
+fn a_ramp_runs() {
+    let steps = [1, 2, 5, 10, 20, 50].map(|n| format!("processes-{n}"));
+    let each = steps.iter().flat_map(|s| [(&**s, "read"), (&**s, "write")]);
+    runs("ramp", &each.collect::<Vec<_>>());
+    let more = ["--set", "STEPS=1,3"];
+    let jobs = ["processes-1", "processes-3"].map(|n| [(n, "read"), (n, "write")]);
+    runs_with("ramp", &more, jobs.as_flattened());
 }
 
 #[test]

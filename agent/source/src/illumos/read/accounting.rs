@@ -45,7 +45,7 @@ impl Kind {
             let sum = Sum {
                 ops: n,
                 ns: totals.count(&format!("{ns}\t{}", fields[0])),
-                reply_ns: 0,
+                ..Sum::default()
             };
             let before = self.before.insert(fields[0].to_owned(), sum);
             let delta = sum.since(before.unwrap_or_default());
@@ -90,7 +90,7 @@ impl Accounting {
                 .map(|(_, n)| n)
                 .sum(),
             ns: totals.counts("op_ns").map(|(_, ns)| ns).sum(),
-            reply_ns: 0,
+            ..Sum::default()
         };
         let since = s.at.saturating_sub(std::mem::replace(&mut self.at, s.at));
         self.clients.read(totals, "client", since, all);

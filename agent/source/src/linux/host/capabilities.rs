@@ -15,6 +15,10 @@ pub const NEEDED: [Capability; 3] = [
     Capability::CAP_SYS_ADMIN,
 ];
 
+/// Needed beside [`NEEDED`] to read what belongs to root: paths of exports, threads of a pool. Root needs it too, for the directories
+/// of NFSv4 clients: nobody has the right to search them (mode 0600, fs/nfsd/nfsctl.c, nfsd_client_mkdir).
+const READS: Capability = Capability::CAP_DAC_READ_SEARCH;
+
 /// Checks that this thread may load probes.
 ///
 /// # Errors
@@ -67,7 +71,7 @@ fn missing(held: &CapsHashSet) -> Vec<Capability> {
 
 /// Reduces this thread to what running needs, and says what that is.
 ///
-/// With late attach that is [`NEEDED`]. Without it is nothing, except on kernels (before 6.0, with
+/// With late attach that is [`NEEDED`] and [`READS`], as far as it has them. Without it is nothing, except on kernels (before 6.0, with
 /// `kernel.unprivileged_bpf_disabled` set) that want CAP_BPF even to read a map whose descriptor is open:
 /// `still_reads` asks for that after the effective set is gone.
 ///
@@ -76,8 +80,7 @@ fn missing(held: &CapsHashSet) -> Vec<Capability> {
 pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow::Result<String> {
     forbid_more()?;
     let permitted = caps::read(None, CapSet::Permitted)?;
-    let mut keep: CapsHashSet = NEEDED
-        .into_iter()
+    let mut keep: CapsHashSet = (NEEDED.into_iter().chain([READS]))
         .filter(|c| permitted.contains(c))
         .collect();
     let mut why = "to attach to kernel modules that load later; --no-late-attach drops them";
@@ -95,7 +98,8 @@ pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow:
         "dropped all capabilities".to_owned()
     } else {
         let mut kept: Vec<_> = keep.iter().copied().collect();
-        kept.sort_unstable_by_key(|c| NEEDED.iter().position(|n| n == c));
+        // What has no place there comes last.
+        kept.sort_unstable_by_key(|c| NEEDED.iter().position(|n| n == c).unwrap_or(NEEDED.len()));
         format!("kept {} {why}", names(&kept))
     };
     let more = threads_with_more(&keep)?;
@@ -123,7 +127,7 @@ fn reduce(keep: &CapsHashSet) -> anyhow::Result<()> {
 }
 
 /// Shuts the ways by which this thread could get capabilities back: all of them go through executing a program.
-fn forbid_more() -> anyhow::Result<()> {
+pub(super) fn forbid_more() -> anyhow::Result<()> {
     // Kernels before 4.3 have no ambient set.
     if caps::runtime::ambient_set_supported().is_ok() {
         caps::clear(None, CapSet::Ambient)?;

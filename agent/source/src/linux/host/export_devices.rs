@@ -6,7 +6,7 @@ use crate::linux::host::procfs::{DeviceNames, entry_names};
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use nfscope_model::Snapshot;
 use nfscope_model::family::{self as f, UNKNOWN_DEVICE};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,6 +37,20 @@ struct Found {
     asynchronous: Vec<String>,
     /// Exports on ZFS that clients may write to, and their datasets.
     datasets: Vec<(String, String)>,
+    /// Every export, and whether it acknowledges writes before they are durable.
+    exports: BTreeMap<String, bool>,
+    mounts: Mounts,
+}
+
+/// What decides whether an export's writes are durable when they are acknowledged.
+#[derive(Debug)]
+pub struct Durability {
+    /// Its option `async`.
+    pub asynchronous: bool,
+    /// The property of its ZFS dataset.
+    pub sync_disabled: bool,
+    /// Its file system.
+    pub fs: String,
 }
 
 impl ExportDevices {
@@ -73,6 +87,24 @@ impl ExportDevices {
     }
 }
 
+impl ExportDevices {
+    /// Of the export at this path, or of the one above it where that lets clients cross mounts (`crossmnt`). `None` for one that is
+    /// not in the table. Behind the properties of ZFS datasets.
+    pub fn durability(&self, path: &str, s: &Snapshot) -> Option<Durability> {
+        let above = Path::new(path).ancestors().filter_map(Path::to_str);
+        let asynchronous = above.filter_map(|p| self.found.exports.get(p)).next()?;
+        let mount = self.found.mounts.on(path)?;
+        let disabled = |([_, dataset, sync, _], _): &([&str; 4], f64)| {
+            mount.fs == "zfs" && *dataset == mount.source && *sync == "disabled"
+        };
+        Some(Durability {
+            asynchronous: *asynchronous,
+            sync_disabled: s.numbers(&f::ZFS_DATASET).any(|series| disabled(&series)),
+            fs: mount.fs.clone(),
+        })
+    }
+}
+
 fn find([etab, mountinfo]: &[String; 2], devices: &mut DeviceNames) -> Found {
     let mounts = Mounts::parse_mountinfo(mountinfo);
     let exports = etab_paths(etab);
@@ -87,7 +119,11 @@ fn find([etab, mountinfo]: &[String; 2], devices: &mut DeviceNames) -> Found {
         datasets: (exports.iter().filter(|e| e.writable))
             .filter_map(|e| on_zfs(&e.path))
             .collect(),
+        exports: (exports.iter())
+            .map(|e| (e.path.clone(), e.asynchronous))
+            .collect(),
         devices: pairs(exports, &mounts, devices),
+        mounts,
     }
 }
 

@@ -61,7 +61,9 @@ pub fn may_load() -> bool {
         .is_some_and(|have| have & needed == needed)
 }
 
-const MODULES: [&str; 7] = ["sunrpc", "nfsd", "ext4", "jbd2", "xfs", "btrfs", "zfs"];
+const MODULES: [&str; 9] = [
+    "sunrpc", "nfsd", "ext4", "jbd2", "xfs", "btrfs", "zfs", "nfs", "nfsv4",
+];
 
 /// What reading the scheduler's books needs; probes/bpf/lib/waits.h.
 const BOOKS: [&str; 4] = [

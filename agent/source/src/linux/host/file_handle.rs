@@ -66,7 +66,7 @@ impl Handle {
 }
 
 /// The inode number in a file id (include/linux/exportfs.h, enum fid_type).
-fn inode(kind: u8, id: &[u8]) -> Option<u64> {
+pub fn inode(kind: u8, id: &[u8]) -> Option<u64> {
     let u32_at = |i: usize| {
         let b = id.get(i..i + 4)?;
         Some(u64::from(u32::from_ne_bytes(b.try_into().ok()?)))

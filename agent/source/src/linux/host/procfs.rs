@@ -60,18 +60,23 @@ impl KernelCounts {
     /// RPC calls of the versions that are timed. Malformed and refused ones are counted apart, before this count
     /// (net/sunrpc/svc.c, svc_process_common).
     pub fn calls(&self) -> u64 {
-        self.rpc[0].saturating_sub(self.proc2.iter().sum())
+        self.rpc[0].saturating_sub(sum(&self.proc2))
     }
 
     /// NFSv3 calls.
     pub fn v3(&self) -> u64 {
-        self.proc3.iter().sum()
+        sum(&self.proc3)
     }
 
     /// NFSv4 component ops; the first three numbers are no operations.
     pub fn v4(&self) -> u64 {
-        self.proc4ops.iter().skip(3).sum()
+        sum(self.proc4ops.get(3..).unwrap_or_default())
     }
+}
+
+/// Whatever a file says, this is a number.
+fn sum(numbers: &[u64]) -> u64 {
+    numbers.iter().fold(0, |a, b| a.saturating_add(*b))
 }
 
 /// Threads of each pool as nfsd's own file system tells them; `None` where it is not mounted or no server runs, or where it may

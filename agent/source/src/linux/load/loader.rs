@@ -239,7 +239,12 @@ fn attempt(
     if let Some(m) = maps.get("nfsd_op_number") {
         fill_op_numbers(m)?;
     }
-    for free in ["nfsd_free_rows", "block_free"] {
+    for free in [
+        "nfsd_free_rows",
+        "block_free",
+        "client_free",
+        "client_free_row",
+    ] {
         if let Some(free) = maps.get(free) {
             free.queue_rows();
         }

@@ -5,6 +5,7 @@ use super::pod;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use nfscope_probes::{Counters, Pod, types as t};
 use std::cell::Cell;
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A map of the probes.
@@ -180,21 +181,31 @@ impl Map {
     /// Zeroes every row of a table.
     pub fn zero_rows(&self) {
         for row in 0..self.capacity() {
-            let mapped = self.words(row, |words| {
-                for word in words {
-                    // SAFETY: mapped and aligned.
-                    unsafe { word.write_volatile(0) };
-                }
-            });
-            if mapped.is_some() {
-                continue;
-            }
-            let zero = vec![0u8; self.handle.value_size() as usize];
             // What stays in it counts for its next owner.
-            let _ = self
-                .handle
-                .update(pod::bytes_of(&row), &zero, MapFlags::ANY);
+            self.zero(row);
         }
+    }
+
+    /// Zeroes a row of a table. False where the kernel does not let this process.
+    pub fn zero(&self, row: u32) -> bool {
+        let mapped = self.words(row, |words| {
+            for word in words {
+                // SAFETY: mapped and aligned.
+                unsafe { word.write_volatile(0) };
+            }
+        });
+        let zero = || vec![0u8; self.handle.value_size() as usize];
+        let update = || {
+            let key = pod::bytes_of(&row);
+            self.handle.update(key, &zero(), MapFlags::ANY).is_ok()
+        };
+        mapped.is_some() || update()
+    }
+
+    /// Queues the number of a row. False where the kernel does not let this process.
+    pub fn queue_row(&self, row: u32) -> bool {
+        let number = pod::bytes_of(&row);
+        self.handle.update(&[], number, MapFlags::ANY).is_ok()
     }
 
     /// Takes all that is queued.
@@ -206,7 +217,7 @@ impl Map {
     pub fn queue_rows(&self) {
         for row in 1..self.capacity() {
             // A row that is not queued is one pair more without a name.
-            let _ = self.handle.update(&[], pod::bytes_of(&row), MapFlags::ANY);
+            self.queue_row(row);
         }
     }
 
@@ -228,7 +239,7 @@ pub struct Shared {
 
 /// `REQUESTS` and `REQUESTS_MORE` in lib/request.h; a test compares them.
 pub(super) const REQUESTS: u32 = 8192;
-pub(super) const REQUESTS_MORE: u32 = 2048;
+pub(super) const REQUESTS_MORE: u32 = 1408;
 
 /// The names of the maps that probes share.
 pub(super) const SHARED: [&str; 2] = ["nfsd_request", "nfsd_more"];
@@ -300,6 +311,13 @@ impl Shared {
             more.clear();
         }
     }
+}
+
+/// Bytes of memory behind a BPF descriptor of this process.
+pub(super) fn locked(descriptor: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("memlock:"))?;
+    line.trim().parse().ok()
 }
 
 pub(super) fn map_options() -> libbpf_sys::bpf_map_create_opts {

@@ -17,6 +17,7 @@ mod batch;
 mod child;
 pub mod detach;
 mod handover;
+pub mod hash_table;
 mod kretprobe;
 mod loader;
 pub mod maps;

@@ -1,7 +1,8 @@
 //! A probe's object in the kernel: its programs, maps and links, as long as this process keeps them.
 
+use super::hash_table::HashTable;
 use super::kretprobe::Attached;
-use super::maps::{Map, SHARED};
+use super::maps::{Map, SHARED, locked};
 use super::program::Build;
 use super::ring::Ring;
 use crate::linux::host::procfs::KernelCounts;
@@ -127,7 +128,19 @@ impl Loaded {
         Ok(ring)
     }
 
-    /// Takes the ring out of such a map.
+    /// Puts a table into the first place of a map of tables. When this returns, no program uses the one that was there before:
+    /// the kernel has waited for those that ran (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c).
+    pub fn put_table<K: Pod, V: Pod>(
+        &self,
+        map: &str,
+        table: &HashTable<K, V>,
+    ) -> anyhow::Result<()> {
+        self.required(map)?
+            .update(&0u32, &table.descriptor())
+            .with_context(|| format!("giving the probes a table ({map})"))
+    }
+
+    /// Takes the ring or the table out of such a map.
     pub fn close_ring(&self, map: &str) {
         if let Some(m) = self.map(map) {
             // Nothing there is what was wanted.
@@ -146,13 +159,6 @@ impl Loaded {
     pub fn get<T: Pod>(&self, section: &str) -> Option<T> {
         self.map(section)?.value(&0u32)
     }
-}
-
-/// Bytes of memory behind a BPF descriptor of this process.
-fn locked(descriptor: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("memlock:"))?;
-    line.trim().parse().ok()
 }
 
 /// What the kernel says of a program's runs.

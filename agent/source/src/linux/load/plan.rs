@@ -40,6 +40,8 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
             "ext4" | "jbd2" => "ext4 file system with a journal",
             "xfs" => "XFS file system",
             "zfs" => "ZFS pool",
+            "nfs" => "NFS mount",
+            "nfsv4" => "NFSv4 mount",
             _ => "btrfs file system",
         };
         return Decision::Unused(format!("module {m} is not loaded: no {kind} here"));
@@ -121,6 +123,8 @@ mod tests {
             ("jbd2", "ext4", "ext4 file system with a journal"),
             ("xfs", "xfs", "XFS file system"),
             ("btrfs", "btrfs", "btrfs file system"),
+            ("client", "nfs", "NFS mount"),
+            ("recall", "nfsv4", "NFSv4 mount"),
         ] {
             let why = format!("module {module} is not loaded: no {kind} here");
             let decided = decide(probe(word), &facts(&["nfsd"], &["nfsd"]));

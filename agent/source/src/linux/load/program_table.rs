@@ -50,6 +50,21 @@ const fn upcall_half(name: &'static str, btf: &'static str) -> Program {
     )
 }
 
+const SLOT_WAITS: &str = "how long RPCs of NFSv4 mounts wait for a slot of their session";
+/// Without it the view of a client is read from mountstats.
+pub const CLIENT_RPC_END: &str = "client_rpc_end";
+
+/// One that looks at this host's own mounts.
+const fn of_mounts(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
+    program(
+        name,
+        btf,
+        Err("the layout of its structures is unknown; /proc/self/mountstats tells sums"),
+        gives,
+        false,
+    )
+}
+
 /// What the halves give without which phase `log` is not reported.
 pub const LOG_WAITS: &str =
     "how long threads wait for the log, and which waits of an operation are for it";
@@ -57,7 +72,7 @@ pub const LOG_WAITS: &str =
 const ROOM_WAITS: &str = "which waits of an operation are for room in the log";
 
 /// Every probe. They attach from the last to the first.
-pub static PROBES: [Probe; 7] = [
+pub static PROBES: [Probe; 9] = [
     Probe {
         word: "nfsd",
         object: &nfscope_probes::NFSD,
@@ -514,6 +529,42 @@ pub static PROBES: [Probe; 7] = [
                 false,
             ),
         ],
+    },
+    Probe {
+        word: "client",
+        object: &nfscope_probes::CLIENT,
+        modules: &["nfs", "sunrpc"],
+        programs: &[
+            of_mounts(
+                "client_gone",
+                "tp_btf/rpc_clnt_free",
+                "keeps what ended mounts have counted apart",
+            ),
+            of_mounts("client_wake", "tp_btf/rpc_task_wakeup", SLOT_WAITS),
+            of_mounts("client_sleep", "tp_btf/rpc_task_sleep", SLOT_WAITS),
+            of_mounts(
+                "client_mounted",
+                "fentry/nfs_show_stats",
+                "what is mounted, its minor version, and the round-trip time of the network",
+            ),
+            of_mounts(
+                CLIENT_RPC_END,
+                "tp_btf/rpc_stats_latency",
+                "backlog, round trip and duration of each RPC of this host's NFS mounts",
+            ),
+        ],
+    },
+    Probe {
+        word: "recall",
+        object: &nfscope_probes::RECALL,
+        modules: &["nfsv4", "nfs", "sunrpc"],
+        programs: &[program(
+            "recall_asked",
+            "tp_btf/nfs4_cb_recall",
+            Err("the layout of its structures is unknown"),
+            "delegations that servers ask this host to return",
+            false,
+        )],
     },
 ];
 

@@ -12,13 +12,16 @@ use crate::linux::load::object::Loaded;
 use nfscope_model::family as f;
 use nfscope_model::held_request::{STUCK_SECONDS, WAITS};
 use nfscope_model::phase::RARE;
-use nfscope_model::{HeldRequest, Snapshot};
+use nfscope_model::{HeldRequest, HeldRequests, Snapshot};
 use nfscope_probes::types as t;
+use std::time::Duration;
 
 /// Younger requests are not reported. Long enough that no record is looked at twice on a healthy server.
 const MIN_SECONDS: f64 = 0.5;
-/// So many are described; the rest is counted.
+/// So many are described in a snapshot; the rest is counted.
 const MOST: usize = 32;
+/// The same where somebody asks for all of them.
+const MOST_ASKED_FOR: usize = 1024;
 
 /// `PENDING_AT_A_TIME` of lib/pending.h: connections that one run of the program looks at.
 const PENDING_AT_A_TIME: usize = 64;
@@ -37,38 +40,10 @@ const REPLYING: u8 = 3;
 
 /// Adds the old requests in hand, the oldest first, and how many of them are stuck. `phases`: waits are told apart here.
 pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
-    let Some(places) = l.map("nfsd_request") else {
+    let Some(old) = old_requests(l, MIN_SECONDS) else {
         return;
     };
     let now = monotonic_ns();
-    let mut old: Vec<(u64, t::request_record)> = Vec::new();
-    let mut add = |read: &dyn Fn() -> Option<t::request_record>| {
-        let Some(r) = read() else { return };
-        let Some(since) = held_since(&r, now) else {
-            return;
-        };
-        // A record is read a word at a time. That of a request which began or ended meanwhile is another one now.
-        if read().is_some_and(|again| held_since(&again, now) == Some(since)) {
-            old.push((since, r));
-        }
-    };
-    let all = places.capacity();
-    for i in 0..all {
-        // What is mapped counts as memory of the agent's.
-        if i % RECORDS_AT_A_TIME == 0 {
-            l.unmap();
-        }
-        // Its first word is when it was dequeued; most places were never used.
-        if places.first_word(all, i) != 0 {
-            add(&|| places.at(i));
-        }
-    }
-    if let Some(more) = l.map("nfsd_more") {
-        for key in more.keys::<u32>() {
-            add(&|| more.value(&key));
-        }
-    }
-    old.sort_by_key(|(since, _)| *since);
     let mut count = [0.0; WAITS.len()];
     let mut oldest = [0.0f64; WAITS.len()];
     for (since, r) in old {
@@ -101,6 +76,60 @@ pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
     }
 }
 
+/// The records of requests that are at least so old, and since when each is in hand, the oldest first. `None` without records.
+fn old_requests(l: &Loaded, least: f64) -> Option<Vec<(u64, t::request_record)>> {
+    let places = l.map("nfsd_request")?;
+    let now = monotonic_ns();
+    let mut old: Vec<(u64, t::request_record)> = Vec::new();
+    let mut add = |read: &dyn Fn() -> Option<t::request_record>| {
+        let Some(r) = read() else { return };
+        let Some(since) = held_since(&r, now, least) else {
+            return;
+        };
+        // A record is read a word at a time. That of a request which began or ended meanwhile is another one now.
+        if read().is_some_and(|again| held_since(&again, now, least) == Some(since)) {
+            old.push((since, r));
+        }
+    };
+    let all = places.capacity();
+    for i in 0..all {
+        // What is mapped counts as memory of the agent's.
+        if i % RECORDS_AT_A_TIME == 0 {
+            l.unmap();
+        }
+        // Its first word is when it was dequeued; most places were never used.
+        if places.first_word(all, i) != 0 {
+            add(&|| places.at(i));
+        }
+    }
+    if let Some(more) = l.map("nfsd_more") {
+        for key in more.keys::<u32>() {
+            add(&|| more.value(&key));
+        }
+    }
+    old.sort_by_key(|(since, _)| *since);
+    Some(old)
+}
+
+/// Every request in hand for longer than `over`.
+pub fn all(l: &Loaded, exports: &mut Exports, phases: bool, over: Duration) -> HeldRequests {
+    let mut out = HeldRequests::default();
+    let over = over.as_secs_f64();
+    for (since, r) in old_requests(l, over).unwrap_or_default() {
+        if out.requests.len() == MOST_ASKED_FOR {
+            out.left_out += 1;
+            continue;
+        }
+        let Some(state) = task::state(r.tid).filter(|state| *state != task::State::Idle) else {
+            continue;
+        };
+        let age = seconds(monotonic_ns().saturating_sub(since));
+        let wait = WAITS[wait(&r, state, phases)];
+        out.requests.push(describe(l, exports, &r, age, wait));
+    }
+    out
+}
+
 /// Adds the connections whose requests no thread has taken.
 pub fn read_pending(l: &Loaded, s: &mut Snapshot) {
     const NOW: &str = ".data.nfsd_pending_now";
@@ -126,15 +155,15 @@ pub fn read_pending(l: &Loaded, s: &mut Snapshot) {
     s.gauge(&f::OLDEST_PENDING, [], age);
 }
 
-/// When the thread took the request that it has in hand, if that is long ago.
-fn held_since(r: &t::request_record, now: u64) -> Option<u64> {
+/// When the thread took the request that it has in hand, if that is at least so long ago.
+fn held_since(r: &t::request_record, now: u64, least: f64) -> Option<u64> {
     let held = match r.stage {
         // Nearly always nothing was there to read. Only a thread that asks mountd counts as busy by then.
         DEQUEUED => r.t_busy > 0,
         RUNNING | REPLYING => true,
         _ => false,
     };
-    let long = seconds(now.saturating_sub(r.t_dequeue)) >= MIN_SECONDS;
+    let long = seconds(now.saturating_sub(r.t_dequeue)) >= least;
     (r.tid > 0 && held && long && r.t_dequeue > 0).then_some(r.t_dequeue)
 }
 
@@ -167,7 +196,7 @@ fn describe(
         .then(|| l.get::<t::held_op>(".data.nfsd_held_op"))
         .flatten();
     let row = match r.compound {
-        0 => Some(r.row),
+        0 => Some(u32::from(r.row)),
         _ => held.map(|h| h.row),
     };
     let name = row.and_then(|row| op_name(row, l.build));
@@ -212,23 +241,26 @@ mod tests {
     fn only_a_request_in_hand_is_held_and_only_an_old_one_counts() {
         let now = 100 * SECOND;
         assert_eq!(
-            held_since(&record(RUNNING, 60 * SECOND), now),
+            held_since(&record(RUNNING, 60 * SECOND), now, 0.5),
             Some(60 * SECOND)
         );
         assert_eq!(
-            held_since(&record(REPLYING, 60 * SECOND), now),
+            held_since(&record(REPLYING, 60 * SECOND), now, 0.5),
             Some(60 * SECOND)
         );
-        assert_eq!(held_since(&record(RUNNING, now - SECOND / 4), now), None);
+        assert_eq!(
+            held_since(&record(RUNNING, now - SECOND / 4), now, 0.5),
+            None
+        );
         // A thread that waits for work dequeued long ago, too.
-        assert_eq!(held_since(&record(0, 60 * SECOND), now), None);
+        assert_eq!(held_since(&record(0, 60 * SECOND), now, 0.5), None);
         let mut idle = record(DEQUEUED, 60 * SECOND);
-        assert_eq!(held_since(&idle, now), None);
+        assert_eq!(held_since(&idle, now, 0.5), None);
         idle.t_busy = 61 * SECOND;
-        assert_eq!(held_since(&idle, now), Some(60 * SECOND));
+        assert_eq!(held_since(&idle, now, 0.5), Some(60 * SECOND));
         // An empty place, and a clock that has not come so far.
-        assert_eq!(held_since(&t::request_record::default(), now), None);
-        assert_eq!(held_since(&record(RUNNING, now + SECOND), now), None);
+        assert_eq!(held_since(&t::request_record::default(), now, 0.5), None);
+        assert_eq!(held_since(&record(RUNNING, now + SECOND), now, 0.5), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use nfscope_model::family as f;
 use nfscope_model::{Histogram, ProbeStatus, Scheme, Snapshot};
 use nfscope_probes::types as t;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// A log that a probe of its own looks at, and the programs without which a figure would be short.
 #[derive(Debug)]
@@ -65,6 +66,7 @@ pub fn read(
         let Some(l) = loaded.get(log.probe) else {
             continue;
         };
+        let start = Instant::now();
         let runs_all = |programs: &[&str]| programs.iter().all(|p| runs(log.probe, p));
         let mounts = mounts.get_or_insert_with(Mounts::read);
         let rows = rows(log, l, mounts, devices, s);
@@ -98,6 +100,9 @@ pub fn read(
             ("unmatched", E::EV_LOG_UNMATCHED.0),
         ];
         lost(l, log.events, log.probe, s, &events);
+        // The first of them also reads what is mounted.
+        let seconds = start.elapsed().as_secs_f64();
+        s.gauge(&f::PROBE_READ_SECONDS, [log.probe], seconds);
     }
 }
 

@@ -2,11 +2,15 @@
 //! `nfscope_probes::types`.
 //!
 //! [`nfsd`] has the time that probe sched measures for its operations. [`jbd2`], [`xfs`] and [`btrfs`] name what [`logs`]
-//! reads for all of them. [`held`] reads nfsd's records of requests in hand. [`decode`] has what every reader needs; [`top_k`] and [`slow_ops`] read nfsd's tables of clients
-//! and its ring of slow operations; [`probe_runs`] is about the programs themselves.
+//! reads for all of them. [`client`] reads both probes of this host's own mounts. [`held`] reads nfsd's records of requests in hand.
+//! [`decode`] has what every reader needs; [`top_k`], [`slow_ops`] and [`breakdown`] read nfsd's tables of clients, its ring of slow
+//! operations and its tables of what somebody asks for; [`probe_runs`] is about the programs themselves.
 
 pub mod block;
+pub mod breakdown;
 pub mod btrfs;
+pub mod client;
+mod client_totals;
 pub mod coverage;
 mod decode;
 pub mod held;
@@ -17,6 +21,7 @@ pub mod probe_runs;
 pub mod slow_ops;
 pub mod thread_io;
 pub mod top_k;
+pub mod unsafe_writes;
 pub mod xfs;
 pub mod zfs;
 

@@ -257,6 +257,16 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build,
         let ops = sizes(Scheme::COUNT, &row.compound_ops, row.compound_ops_sum);
         s.histogram(&f::COMPOUND_OPS, [version], ops);
     }
+    // That build cannot read a COMPOUND's arguments; and earlier versions have no sessions.
+    if build == Build::Btf && matches!(version, "4.1" | "4.2") {
+        let used = sizes(Scheme::COUNT, &row.slots, row.slots_sum);
+        let (all, full) = (used.count(), row.slots_full);
+        s.histogram(&f::SESSION_SLOTS_USED, [version], used);
+        let free = all.saturating_sub(full);
+        s.counter(&f::SESSION_REQUESTS, [version, "free"], free as f64);
+        s.counter(&f::SESSION_REQUESTS, [version, "full"], full as f64);
+        s.counter(&f::SESSION_REPLAYS, [version], row.replays as f64);
+    }
     // There such requests are NULL, or cannot be decoded.
     let without_minor_version = build == Build::Btf && version == "4";
     for (op, h) in [

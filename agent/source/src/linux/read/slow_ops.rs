@@ -6,6 +6,7 @@ use super::top_k::address;
 use crate::linux::host::file_handle::{Exports, Handle};
 use crate::linux::host::zfs_datasets::Datasets;
 use crate::linux::load::object::Loaded;
+use crate::linux::load::program::Build;
 use crate::linux::load::ring::Ring;
 use crate::nfs_names::{STABILITIES, status};
 use anyhow::Context;
@@ -23,12 +24,14 @@ const NONE: t::slow_want = t::slow_want {
     per_second: 0,
     rows: [0; WORDS],
 };
-const WORDS: usize = t::op_row::OP_ROWS.0.div_ceil(64) as usize;
+/// Words of a set of rows of the operation table.
+pub(super) const WORDS: usize = t::op_row::OP_ROWS.0.div_ceil(64) as usize;
 
 /// A ring that somebody listens to.
 pub struct Listening {
     ring: Ring,
     left_out: u64,
+    over: Duration,
 }
 
 /// What is asked of the probes for a filter.
@@ -36,20 +39,31 @@ pub struct Listening {
 /// # Errors
 /// An operation that is in no table.
 fn wanted(filter: &SlowFilter, l: &Loaded) -> anyhow::Result<t::slow_want> {
-    let mut want = t::slow_want {
+    Ok(t::slow_want {
         over_ns: u64::try_from(filter.over.as_nanos()).unwrap_or(u64::MAX - 1),
         per_second: u64::from(filter.per_second),
         client: filter.client.map_or([0; 2], key),
-        ..NONE
-    };
-    let mut unknown = filter.ops.clone();
+        rows: rows(filter.ops.iter(), l.build)?,
+    })
+}
+
+/// The rows of these operations, as bits; all rows for none.
+///
+/// # Errors
+/// An operation that is in no table.
+pub(super) fn rows<'a>(
+    ops: impl Iterator<Item = &'a String>,
+    build: Build,
+) -> anyhow::Result<[u64; WORDS]> {
+    let wanted: Vec<&str> = ops.map(String::as_str).collect();
+    let (mut unknown, mut rows) = (wanted.clone(), [0; WORDS]);
     for row in 0..t::op_row::OP_ROWS.0 {
-        let Some((_, op)) = op_name(row, l.build) else {
+        let Some((_, op)) = op_name(row, build) else {
             continue;
         };
-        unknown.retain(|u| u != op);
-        if filter.ops.is_empty() || filter.ops.iter().any(|o| o == op) {
-            want.rows[row as usize / 64] |= 1 << (row % 64);
+        unknown.retain(|u| *u != op);
+        if wanted.is_empty() || wanted.contains(&op) {
+            rows[row as usize / 64] |= 1 << (row % 64);
         }
     }
     anyhow::ensure!(
@@ -57,11 +71,11 @@ fn wanted(filter: &SlowFilter, l: &Loaded) -> anyhow::Result<t::slow_want> {
         "no operation is called {}",
         unknown.join(", ")
     );
-    Ok(want)
+    Ok(rows)
 }
 
 /// An address as the probes have it.
-fn key(a: IpAddr) -> [u64; 2] {
+pub(super) fn key(a: IpAddr) -> [u64; 2] {
     let bytes = match a {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
@@ -85,8 +99,11 @@ impl Listening {
         let ring = l.open_ring("nfsd_slow_ring", RING_BYTES).context(
             "cannot make a ring for slow operations; an agent with --no-late-attach has given up the right to",
         )?;
-        let mut listening = Listening { ring, left_out: 0 };
-        listening.left_out = left_out(l);
+        let listening = Listening {
+            ring,
+            left_out: left_out(l),
+            over: filter.over,
+        };
         match l.set(".data.nfsd_slow_want", &want) {
             Ok(()) => Ok(listening),
             Err(e) => {
@@ -100,8 +117,15 @@ impl Listening {
     ///
     /// # Errors
     /// As [`Listening::start`].
-    pub fn change(&self, l: &Loaded, filter: &SlowFilter) -> anyhow::Result<()> {
-        l.set(".data.nfsd_slow_want", &wanted(filter, l)?)
+    pub fn change(&mut self, l: &Loaded, filter: &SlowFilter) -> anyhow::Result<()> {
+        l.set(".data.nfsd_slow_want", &wanted(filter, l)?)?;
+        self.over = filter.over;
+        Ok(())
+    }
+
+    /// Operations that take longer are asked for.
+    pub fn over(&self) -> Duration {
+        self.over
     }
 
     /// No more events, and no ring.

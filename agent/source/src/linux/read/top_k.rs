@@ -5,6 +5,7 @@ use crate::linux::host::file_handle::{Exports, NO_EXPORT};
 use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
+use crate::linux::read::unsafe_writes::Durable;
 use crate::top_k::{Sum, TopK};
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
@@ -19,7 +20,9 @@ pub struct ClientAccounting {
     clients: TopK,
     exports: TopK,
     /// Rows as they were read last.
-    before: HashMap<([u64; 2], u64), Sum>,
+    before: HashMap<([u64; 2], u64), (Sum, Durable)>,
+    /// What clients take for durable, by export, since it was taken.
+    durable: BTreeMap<String, Durable>,
     epoch: u32,
     /// Requests without a row, at the last reading.
     full: f64,
@@ -48,6 +51,7 @@ impl ClientAccounting {
             clients: TopK::new(max_clients),
             exports: TopK::new(max_exports),
             before: HashMap::new(),
+            durable: BTreeMap::new(),
             epoch: 1,
             full: 0.0,
             at: Duration::ZERO,
@@ -66,6 +70,11 @@ impl ClientAccounting {
         self.exports.publish();
     }
 
+    /// WRITEs and COMMITs of each export that clients take for durable, since the last call.
+    pub fn take_durable(&mut self) -> BTreeMap<String, Durable> {
+        std::mem::take(&mut self.durable)
+    }
+
     /// Reads the probes' tables.
     pub fn read(&mut self, l: &Loaded, exports: &mut Exports, s: &mut Snapshot) {
         let maps = ["nfsd_version", "nfsd_client", "nfsd_client_row"].map(|name| l.map(name));
@@ -79,33 +88,54 @@ impl ClientAccounting {
             .collect();
         // As they lie in memory, of which a piece at a time is mapped.
         named.sort_unstable_by_key(|(row, _)| *row);
+        let sessions = l.map("nfsd_session");
+        let more = |row: u32| -> t::session_row {
+            let map = sessions.filter(|map| row < map.capacity());
+            map.and_then(|map| map.at(row)).unwrap_or_default()
+        };
         let named = named.into_iter();
         let rows: Vec<_> = named
-            .map(|(row, k)| (k, client(map, index.capacity(), row)))
+            .map(|(row, k)| (k, client(map, index.capacity(), row), more(row)))
             .collect();
         let (mut by_client, mut by_export) = (BTreeMap::new(), BTreeMap::new());
         let mut rtt: HashMap<String, (u32, u32)> = HashMap::new();
-        for (key, row) in &rows {
+        let mut slots: HashMap<String, (u32, u32)> = HashMap::new();
+        for (key, row, more) in &rows {
             let sum = Sum {
                 ops: row.ops,
                 ns: row.ns,
                 reply_ns: row.reply_ns,
+                sequenced: more.sequenced,
+                full: more.full,
             };
-            let before = self.before.insert((key.client, key.export), sum);
-            let delta = sum.since(before.unwrap_or_default());
+            let durable = Durable {
+                all: more.stable,
+                unwaited_writes: more.unwaited_writes,
+                unwaited_commits: more.unwaited_commits,
+            };
+            let before = self.before.insert((key.client, key.export), (sum, durable));
+            let (before, durable_before) = before.unwrap_or_default();
+            let (delta, durable) = (sum.since(before), durable.since(durable_before));
             let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
             let seen = Duration::from_nanos(u64::from(row.seen) << CLIENT_SEEN_SHIFT);
             if row.srtt_us > 0 && s.at.saturating_sub(seen) < RTT_LASTS {
                 let known = rtt.entry(client.clone()).or_default();
                 *known = (*known).max((row.seen, row.srtt_us));
             }
+            if more.slots > 0 {
+                let known = slots.entry(client.clone()).or_default();
+                *known = (*known).max((row.seen, more.slots));
+            }
             // Not for a row that stands still: the kernel's list is read again for an export that is not in it.
-            if delta.ops > 0 {
+            if delta.ops > 0 || delta.sequenced > 0 || durable.all > 0 {
                 let export = match key.export {
                     NO_EXPORT => "none".to_owned(),
                     // One name for all that have none, because clients can make them up.
                     k => exports.path(k).unwrap_or("unknown").to_owned(),
                 };
+                if durable.all > 0 {
+                    self.durable.entry(export.clone()).or_default().add(durable);
+                }
                 by_client.entry(client).or_insert(Sum::default()).add(delta);
                 by_export.entry(export).or_insert(Sum::default()).add(delta);
             }
@@ -137,6 +167,15 @@ impl ClientAccounting {
         for (name, named) in &self.clients.named {
             let seconds = named.sum.reply_ns as f64 / 1e9;
             s.counter(&f::CLIENT_REPLY_SECONDS, [name], seconds);
+            if named.sum.sequenced > 0 {
+                let (all, full) = (named.sum.sequenced, named.sum.full);
+                let labels = &f::CLIENT_SESSION_REQUESTS;
+                s.counter(labels, [name, "free"], all.saturating_sub(full) as f64);
+                s.counter(labels, [name, "full"], full as f64);
+            }
+            if let Some((_, granted)) = slots.get(name) {
+                s.gauge(&f::CLIENT_SESSION_SLOTS, [name], f64::from(*granted));
+            }
         }
         for name in self.clients.named.keys() {
             if let Some((_, srtt)) = rtt.get(name) {
@@ -171,6 +210,9 @@ impl ClientAccounting {
         self.epoch += 1;
         let _ = l.set(".data.nfsd_client_epoch", &self.epoch);
         map.zero_rows();
+        if let Some(sessions) = l.map("nfsd_session") {
+            sessions.zero_rows();
+        }
         free.queue_rows();
     }
 }
@@ -184,7 +226,7 @@ fn total(versions: &Map) -> Sum {
         sum.add(Sum {
             ops: row.accounted_ops,
             ns: row.accounted_ns,
-            reply_ns: 0,
+            ..Sum::default()
         });
     }
     sum

@@ -1,8 +1,8 @@
 //! Plot of two latency distributions.
 
-use crate::compare::html::plot::frame::{Frame, SIDES, empty, figure, legend, px};
-use crate::compare::html::plot::ticks;
 use crate::compare::result::Curve;
+use crate::html::frame::{Frame, SIDES, empty, figure, legend, px};
+use crate::html::ticks;
 use maud::{Markup, html};
 use nfscope_text::units::{percent, seconds};
 
@@ -19,26 +19,46 @@ struct Bucket {
     share: [f64; 2],
 }
 
+/// What all drawings have in common, so that they can be compared side by side: the ends of the horizontal axis, and the highest share.
+struct Common {
+    x: (f64, f64),
+    highest: f64,
+}
+
 /// Draws steps, because the distribution within a bucket is unknown. Buckets are equally wide on the logarithmic axis, so that shares
 /// are densities: a curve comes without the edges that divide buckets.
-pub(in crate::compare::html) fn draw(c: &Curve) -> Markup {
-    let all = buckets(c);
-    let shown = trimmed(&all);
-    let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
-        return empty(&c.title);
+pub(in crate::compare::html) fn draw(curves: &[Curve]) -> Vec<Markup> {
+    let all: Vec<(&Curve, Vec<Bucket>)> = curves.iter().map(|c| (c, buckets(c))).collect();
+    let shown = || all.iter().flat_map(|(_, buckets)| trimmed(buckets));
+    let common = Common {
+        x: (
+            shown().map(|b| b.from).fold(f64::INFINITY, f64::min),
+            shown().map(|b| b.to).fold(f64::NEG_INFINITY, f64::max),
+        ),
+        highest: shown().flat_map(|b| b.share).fold(0.0, f64::max),
     };
-    let highest = shown.iter().flat_map(|b| b.share).fold(0.0, f64::max);
-    let up = ticks::upwards(highest, |v| percent(v).replace(".0 %", " %"));
+    all.iter()
+        .map(|(c, buckets)| one(c, buckets, &common))
+        .collect()
+}
+
+fn one(c: &Curve, all: &[Bucket], common: &Common) -> Markup {
+    let shown = trimmed(all);
+    if shown.is_empty() {
+        return empty(&c.title);
+    }
+    let up = ticks::upwards(common.highest, |v| percent(v).replace(".0 %", " %"));
+    let (from, to) = common.x;
     let frame = Frame {
         top: 92.0,
         bottom: HEIGHT - 26.0,
-        x: (first.from, last.to),
+        x: common.x,
         y_max: up.last().map_or(1.0, |(v, _)| *v),
     };
-    let across = ticks::logarithmic(10f64.powf(first.from), 10f64.powf(last.to));
+    let across = ticks::logarithmic(10f64.powf(from), 10f64.powf(to));
     let marks = [0, 1].map(|side| match c.marks[side] {
         Some([p50, p99]) => Some((p50, p99)),
-        None => quantile(&all, side, 0.5).zip(quantile(&all, side, 0.99)),
+        None => quantile(all, side, 0.5).zip(quantile(all, side, 0.99)),
     });
     let words = [0, 1].map(|side| match marks[side] {
         Some((p50, p99)) => {

@@ -6,9 +6,7 @@
 
 mod density;
 mod forest;
-mod frame;
 mod phases;
-mod ticks;
 mod time_series;
 
 pub(super) use density::draw as density;

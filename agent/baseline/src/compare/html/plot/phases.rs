@@ -1,7 +1,7 @@
 //! Bars of the phases of an operation.
 
-use crate::compare::html::plot::frame::{SIDES, WIDTH, figure, px};
 use crate::compare::result::Bars;
+use crate::html::frame::{SIDES, WIDTH, figure, px};
 use maud::{Markup, html};
 use nfscope_model::phase;
 use nfscope_text::units::seconds;
@@ -11,12 +11,26 @@ const HEIGHT: f64 = 70.0;
 const BEGIN: f64 = 52.0;
 const ROOM: f64 = WIDTH - BEGIN - 72.0;
 
-/// Draws two bars on one scale, with a table of the phases below.
-pub(in crate::compare::html) fn draw(b: &Bars) -> Markup {
-    let sides =
-        [&b.before, &b.after].map(|side| side.map(|v| v.filter(|v| v.is_finite() && *v >= 0.0)));
-    let totals = sides.map(|side| side.iter().flatten().sum::<f64>());
-    let scale = ROOM / totals[0].max(totals[1]).max(f64::MIN_POSITIVE);
+/// Draws two bars for each operation, all on one scale, with a table of the phases below.
+pub(in crate::compare::html) fn draw(all: &[Bars]) -> Vec<Markup> {
+    let each: Vec<_> = all.iter().map(|b| (b, sound(b))).collect();
+    let totals = each.iter().flat_map(|(_, sides)| sides.map(total));
+    let scale = ROOM / totals.fold(f64::MIN_POSITIVE, f64::max);
+    each.iter().map(|(b, sides)| one(b, sides, scale)).collect()
+}
+
+type Parts = [Option<f64>; phase::OPS];
+
+fn sound(b: &Bars) -> [Parts; 2] {
+    [&b.before, &b.after].map(|side| side.map(|v| v.filter(|v| v.is_finite() && *v >= 0.0)))
+}
+
+fn total(side: Parts) -> f64 {
+    side.iter().flatten().sum()
+}
+
+fn one(b: &Bars, sides: &[Parts; 2], scale: f64) -> Markup {
+    let totals = sides.map(total);
     let words = [0, 1].map(|side| match sides[side].iter().all(Option::is_none) {
         true => format!("{}: phases not measured", SIDES[side]),
         false => format!("{}: {} in total", SIDES[side], seconds(totals[side])),
@@ -24,7 +38,7 @@ pub(in crate::compare::html) fn draw(b: &Bars) -> Markup {
     let drawing = html! {
         @for side in [0, 1] { (bar(side, &sides[side], scale)) }
     };
-    figure(&b.title, &words.join("; "), HEIGHT, drawing, parts(&sides))
+    figure(&b.title, &words.join("; "), HEIGHT, drawing, parts(sides))
 }
 
 fn bar(side: usize, parts: &[Option<f64>; phase::OPS], scale: f64) -> Markup {
@@ -56,11 +70,9 @@ fn bar(side: usize, parts: &[Option<f64>; phase::OPS], scale: f64) -> Markup {
     }
 }
 
-/// As much of a phase's name as its part has room for.
+/// The phase's name where its part has room for it: one letter may be of log or of lock.
 fn label(phase: &str, width: f64) -> Option<&str> {
-    [phase, &phase[..1]]
-        .into_iter()
-        .find(|text| text.len() as f64 * 7.5 + 4.0 <= width)
+    (phase.len() as f64 * 7.5 + 4.0 <= width).then_some(phase)
 }
 
 /// Whether there is anything to show of a phase. Most servers never have the rare ones.

@@ -1,50 +1,119 @@
-//! Plot of a rate or a latency over time, each side from its own start.
+//! Plot of a rate or a latency over time, each side from its own start; the axis has the times of the day.
 
-use crate::compare::html::plot::frame::{Frame, SIDES, empty, figure, legend, px};
-use crate::compare::html::plot::ticks;
 use crate::compare::labels::length;
 use crate::compare::result::TimeSeries;
+use crate::html::frame::{Frame, SIDES, empty, figure, legend, px};
+use crate::html::ticks;
+use crate::list::began;
 use maud::{Markup, html};
 use nfscope_text::units::{rate, seconds};
 
 /// Points of one line: more than the drawing has pixels on a phone.
 const POINTS: usize = 300;
-const HEIGHT: f64 = 238.0;
+const HEIGHT: f64 = 254.0;
+
+/// What the drawings have in common, so that they can be compared side by side: the length, and the highest latency.
+struct Common {
+    end: f64,
+    latency: f64,
+    /// When each side began, in milliseconds since 1970.
+    began_ms: [i64; 2],
+}
 
 /// Draws two lines with gaps where values are missing.
-pub(in crate::compare::html) fn draw(c: &TimeSeries) -> Markup {
-    let lines = [thin(&c.before), thin(&c.after)];
-    let points = || lines.iter().flatten().filter(|(_, v)| v.is_finite());
-    if points().next().is_none() {
+pub(in crate::compare::html) fn draw(all: &[TimeSeries], began_ms: [i64; 2]) -> Vec<Markup> {
+    let lines: Vec<_> = all
+        .iter()
+        .map(|c| (c, [thin(&c.before), thin(&c.after)]))
+        .collect();
+    let end = lines.iter().flat_map(|(_, lines)| lines.iter().flatten());
+    let end = end.map(|(t, _)| *t).fold(0.0, f64::max);
+    let latencies = lines.iter().filter(|(c, _)| c.latency);
+    let common = Common {
+        end: if end > 0.0 { end } else { 1.0 },
+        latency: latencies
+            .map(|(_, lines)| highest(lines))
+            .fold(0.0, f64::max),
+        began_ms,
+    };
+    lines
+        .iter()
+        .map(|(c, lines)| one(c, lines, &common))
+        .collect()
+}
+
+fn highest(lines: &[Vec<(f64, f64)>; 2]) -> f64 {
+    let values = lines.iter().flatten().map(|(_, v)| *v);
+    values.filter(|v| v.is_finite()).fold(0.0, f64::max)
+}
+
+fn one(c: &TimeSeries, lines: &[Vec<(f64, f64)>; 2], common: &Common) -> Markup {
+    if !lines.iter().flatten().any(|(_, v)| v.is_finite()) {
         return empty(&c.title);
     }
-    let end = lines.iter().flatten().map(|(t, _)| *t).fold(0.0, f64::max);
-    let end = if end > 0.0 { end } else { 1.0 };
-    let highest = points().map(|(_, v)| *v).fold(0.0, f64::max);
+    let end = common.end;
     let (up, counted) = if c.latency {
-        (ticks::upwards(highest, ticks::time), "latency")
+        (ticks::upwards(common.latency, ticks::time), "latency")
     } else {
-        (ticks::upwards(highest, ticks::count), "per second")
+        (ticks::upwards(highest(lines), ticks::count), "per second")
     };
+    // At the first tick there is the name of the row.
+    let [first, second] = common.began_ms.map(|ms| {
+        let mut all = ticks::times_of_day(ms, end);
+        all.iter_mut().take(1).for_each(|(_, label)| label.clear());
+        all
+    });
     let frame = Frame {
         top: 66.0,
-        bottom: HEIGHT - 26.0,
+        bottom: HEIGHT - 42.0,
         x: (0.0, end),
         y_max: up.last().map_or(1.0, |(v, _)| *v),
     };
     let words = [0, 1].map(|side| {
         let of = [&c.before, &c.after][side];
-        format!("{}: {}", SIDES[side], range(of, c.latency))
+        let changed = changed(&c.changes[side], common.began_ms[side]);
+        format!("{}: {}{changed}", SIDES[side], range(of, c.latency))
     });
     let drawing = html! {
-        (frame.axes(&ticks::elapsed(end), &up, counted))
+        (frame.axes(&first, &up, counted))
+        // Where the sides began at different times of the day, those of the second stand below those of the first.
+        @if first != second {
+            @for (v, label) in &second {
+                text.tick x=(px(frame.x(*v))) y=(px(HEIGHT - 8.0)) text-anchor="middle" { (label) }
+            }
+            text.tick x="2" y=(px(HEIGHT - 24.0)) { "before" }
+            text.tick x="2" y=(px(HEIGHT - 8.0)) { "after" }
+        } @else {
+            text.tick x="2" y=(px(HEIGHT - 24.0)) { "UTC" }
+        }
         @for side in [1, 0] {
             (legend(side, &words[side]))
             path class={ "line thin " (SIDES[side]) } d=(path(&frame, &lines[side])) {}
+            @for at in &c.changes[side] {
+                path class={ "changed " (SIDES[side]) } d={ "M" (px(frame.x(*at))) " " (px(frame.top)) "V" (px(frame.bottom)) } {}
+            }
         }
     };
     let words = format!("{}; over {}", words.join("; "), length(end));
     figure(&c.title, &words, HEIGHT, drawing, html! {})
+}
+
+/// Most changes whose times are told; the drawing has them all.
+const TOLD: usize = 2;
+
+/// `, changed at 09:47`
+fn changed(at: &[f64], began_ms: i64) -> String {
+    let time = |at: &f64| began(began_ms + (at * 1e3) as i64)[11..16].to_owned();
+    let times: Vec<_> = at.iter().take(TOLD).map(time).collect();
+    match at.len() {
+        0 => String::new(),
+        n if n > TOLD => format!(
+            ", changed at {} and {} times more",
+            times.join(", "),
+            n - TOLD
+        ),
+        _ => format!(", changed at {}", times.join(", ")),
+    }
 }
 
 /// The mean and the extremes of all points, not only of those that are drawn.

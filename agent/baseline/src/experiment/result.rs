@@ -1,0 +1,135 @@
+//! The result of an analysis, shared by the terminal, JSON and the page.
+
+use crate::experiment::plan::Factor;
+use serde::Serialize;
+
+/// A response: what each run measured, in the order of the runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// `write p99`.
+    pub name: String,
+    /// True for numbers per second, false for seconds.
+    pub is_rate: bool,
+    /// Each run.
+    pub runs: Vec<RunData>,
+}
+
+/// What one run measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunData {
+    /// The response.
+    pub response: f64,
+    /// How far it may be off within the bucket of a histogram, as a part of it; repetitions do not show that.
+    pub hidden: f64,
+    /// Operations per second.
+    pub rate: f64,
+    /// Share of operations that failed.
+    pub failed: f64,
+}
+
+/// One effect, for people and programs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Response {
+    /// `A`, `AB`.
+    pub word: String,
+    /// By name.
+    pub factors: String,
+    /// The high level over the low one; on a linear scale half their difference.
+    pub effect: f64,
+    /// Ends of its 95 % interval; `None` without replicates.
+    pub interval: Option<[f64; 2]>,
+    /// Part of the variation.
+    pub part: f64,
+    /// Corrected p value; `None` without replicates.
+    pub p: Option<f64>,
+    /// There is evidence of it.
+    pub found: bool,
+    /// Effects up to order two that cannot be told from it.
+    pub aliases: Vec<String>,
+}
+
+/// Effects without replicates beside what noise alone would give.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HalfNormal {
+    /// The noise of effects (Lenth's pseudo standard error); sizes are on the scale of the analysis, logarithms unless linear.
+    pub error: f64,
+    /// An effect beyond it stands out among all.
+    pub margin: f64,
+    /// Effects, the largest first.
+    pub sizes: Vec<Size>,
+}
+
+/// The size of an effect.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Size {
+    /// By name.
+    pub factors: String,
+    /// Half the difference between the levels, without its sign.
+    pub size: f64,
+    /// What noise alone would give the effect of this rank.
+    pub of_noise: f64,
+}
+
+/// The analysis of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysed {
+    /// Name of the experiment.
+    pub name: String,
+    /// What was measured: `write p99`.
+    pub response: String,
+    /// True where the response is a number per second, and not seconds.
+    pub is_rate: bool,
+    /// True where effects are factors.
+    pub logarithm: bool,
+    /// Effects, the largest part first.
+    pub effects: Vec<Response>,
+    /// Part of the variation that no effect explains.
+    pub error_part: f64,
+    /// The smallest effect that four of five such experiments would have found, as a factor; `None` without replicates or on a
+    /// linear scale.
+    pub finds: Option<f64>,
+    /// Without replicates: which effects stand out of noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_normal: Option<HalfNormal>,
+    /// What makes the analysis less certain.
+    pub caveats: Vec<String>,
+    /// All runs had about the same load.
+    pub equal_load: bool,
+    /// Hardly an operation failed in any run.
+    pub few_failures: bool,
+    /// Correlation of residuals with the order of the runs; `None` of too few.
+    pub trend: Option<f64>,
+    /// That is too much for chance: something else changed meanwhile.
+    pub drifts: bool,
+    /// The factors, the first of which is A.
+    pub factors: Vec<Factor>,
+    /// The length of the shortest word of the defining relation; `None` of a full design.
+    pub resolution: Option<u32>,
+    /// Words that equal the identity.
+    pub defining: Vec<String>,
+    /// The runs in the order in which they were made.
+    pub runs: Vec<RunResult>,
+}
+
+/// A run, and what the analysis makes of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunResult {
+    /// The first is 1.
+    pub run: usize,
+    /// The first is 1.
+    pub block: usize,
+    /// For each factor: at its high level.
+    pub high: Vec<bool>,
+    /// `log=slog threads=8`.
+    pub levels: String,
+    /// What was measured.
+    pub response: f64,
+    /// The mean of all runs with these levels (the geometric mean, unless linear).
+    pub fitted: f64,
+    /// How far the response is from that, on the scale of the analysis.
+    pub residual: f64,
+    /// Operations per second.
+    pub rate: f64,
+    /// Share of operations that failed.
+    pub failed: f64,
+}

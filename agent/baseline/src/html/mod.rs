@@ -1,0 +1,7 @@
+//! What all HTML pages share: the page around their content, its style, axes and ticks.
+
+pub(crate) mod frame;
+mod page;
+pub(crate) mod ticks;
+
+pub(crate) use page::{document, quoted};

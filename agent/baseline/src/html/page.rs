@@ -1,0 +1,37 @@
+//! A self-contained HTML file, to keep, to send and to print.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use nfscope_text::console::steers;
+
+const STYLE: &str = include_str!("style.css");
+
+/// A page with this title around its content. It has no scripts and loads no other file.
+pub(crate) fn document(title: &str, content: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main { (content) }
+                footer { "Made by nfscope " (env!("CARGO_PKG_VERSION")) }
+            }
+        }
+    };
+    // Control characters are not allowed in HTML, and those that turn the direction of text misread: names may contain both.
+    page.into_string()
+        .replace(|c: char| steers(c) && c != '\n', "\u{fffd}")
+}
+
+/// A name as a shell takes it.
+pub(crate) fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/,".contains(c);
+    if !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
+}

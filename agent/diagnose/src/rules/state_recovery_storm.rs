@@ -1,0 +1,107 @@
+//! `state_recovery_storm`: clients make new leases and sessions, or ask which of their states are left, instead of working. Each
+//! such request is quick, so that nothing else shows it.
+
+use crate::breakdown::{Breakdown, Op, part, sum};
+use crate::rules::context::{Context, RuleResult};
+use crate::rules::evidence::{evidence, percent};
+use crate::thresholds::{MIN_COUNT, RECOVERY_RATIO};
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind, Severity};
+
+/// Operations that make or end a lease or a session, or recover state. A client needs a few when it mounts. Each stands for one
+/// request: others of a recovery, such as DELEGPURGE, are rare.
+const NEW_LEASE: [&str; 8] = [
+    "exchange_id",
+    "create_session",
+    "reclaim_complete",
+    "destroy_session",
+    "destroy_clientid",
+    "bind_conn_to_session",
+    "setclientid",
+    "setclientid_confirm",
+];
+/// Operations that ask which states are left, and let go of the others.
+const LOST_STATE: [&str; 2] = ["test_stateid", "free_stateid"];
+/// The evidence names so many operations.
+const NAMED: usize = 4;
+
+fn count(b: &Breakdown, names: &[&str]) -> f64 {
+    sum(b.ops_named(names).map(|o| o.count))
+}
+
+pub fn rule(context: &Context) -> RuleResult {
+    let b = context.breakdown;
+    let (leases, lost) = (count(b, &NEW_LEASE), count(b, &LOST_STATE));
+    let share = part(leases + lost, b.requests);
+    let mut advice = Vec::new();
+    if leases >= lost {
+        advice.push(
+            "look for clients with one identity, which end each other's lease in turn: cloned machines with one host name; give each a nfs4_unique_id (parameter of the module nfs)"
+                .to_owned(),
+        );
+        advice.push(
+            "look for programs that mount and unmount again and again (autofs, containers)".into(),
+        );
+    }
+    if lost > 0.0 {
+        advice.push(
+            "look for clients that lost their lease: the client's kernel log, the network between, and nfscope_nfs4_callbacks for callback paths that are down"
+                .into(),
+        );
+    }
+    RuleResult {
+        kind: Kind::StateRecoveryStorm,
+        share: Some(share),
+        of_threads: 0.0,
+        condition: leases + lost >= MIN_COUNT && share >= RECOVERY_RATIO,
+        max_severity: Severity::Warning,
+        summary: format!(
+            "{} of the requests make or recover NFSv4 state instead of working with files",
+            percent(share)
+        ),
+        evidence: evidence_for(b),
+        advice,
+        ruled_out_reason: format!(
+            "{} of the requests make or recover NFSv4 state",
+            percent(share)
+        ),
+    }
+}
+
+fn evidence_for(b: &Breakdown) -> Vec<Evidence> {
+    let mut ops: Vec<&Op> = b
+        .ops_named(&NEW_LEASE)
+        .chain(b.ops_named(&LOST_STATE))
+        .collect();
+    ops.sort_by(|a, b| b.count.total_cmp(&a.count));
+    let named: Vec<_> = (ops.iter().take(NAMED))
+        .map(|o| {
+            format!(
+                "{:.1} {} over NFSv{}",
+                b.rate(o.count),
+                o.op.to_uppercase(),
+                o.version
+            )
+        })
+        .collect();
+    let all = sum(ops.iter().map(|o| o.count));
+    let text = format!(
+        "{:.1} such operations/s among {:.1} requests/s: {}",
+        b.rate(all),
+        b.rate(b.requests),
+        named.join(", ")
+    );
+    let of = part(all, b.requests);
+    let mut evidences = vec![evidence(
+        &f::OP_DURATION.info,
+        of,
+        Some(RECOVERY_RATIO),
+        text,
+    )];
+    if let Some(n) = b.revoked.filter(|n| *n > 0.0) {
+        let text =
+            format!("the server has taken away {n:.0} states that clients have not acknowledged");
+        evidences.push(evidence(&f::NFS4_REVOKED.info, n, None, text));
+    }
+    evidences
+}

@@ -1,0 +1,299 @@
+//! What stands below the flags in each command's help: examples, exit codes, fields.
+
+// Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  sudo nfscope check       what can be measured on this host, and what is missing
+  sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
+  nfscope top              live table: rates, latency, phases
+  nfscope slow             operations slower than 10 ms, as they happen
+  nfscope stuck            requests that nfsd threads do not finish, now
+  nfscope diagnose         the causes of request latency, with evidence
+  nfscope path nfs1        on a client: its RPCs to nfs1 and back
+  nfscope baseline list    recorded baselines; also record, show, compare
+  nfscope capacity friday  what saturates first, by the baseline `friday`
+  nfscope what-if          what a change would be worth: threads, log, disks
+  nfscope workload list    reproducible loads for an NFS client
+  nfscope versions S:/EXP  NFSv3 beside 4.0, 4.1 and 4.2, from a client
+  nfscope metrics          every metric with its labels and meaning";
+
+pub(super) const AGENT_EXAMPLES: &str = "\
+Examples:
+  sudo nfscope agent
+  sudo nfscope agent --web.listen-address 0.0.0.0:9943
+  sudo nfscope agent --config nfscope.toml --no-late-attach
+
+Every setting can be given in three places. A flag overrides the environment,
+and the environment overrides the file:
+  --max-clients 500
+  NFSCOPE_LIMITS_CLIENTS=500
+  [limits]
+  clients = 500           in /etc/nfscope/nfscope.toml
+deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
+names another file. An empty variable counts as not set. A flag without a value,
+such as --probe-stats, cannot undo what the environment or the file sets.
+
+Served, packed by gzip where the client takes that:
+  /metrics     for Prometheus: text, OpenMetrics, native histograms; collect[]=op
+               and exclude[]=clients choose parts of it: op, rpc, threads, log,
+               zfs, block, mounts, clients, exports, cpu, findings, coverage,
+               agent
+  /-/healthy   200 while the agent runs
+  /-/ready     200 once the probes are attached
+  /healthz     200 while NFS operations are being timed, else 503 and the reason;
+               the text is ok, or degraded while requests are stuck in the server
+  /probes      state and reason of every probe program, as JSON
+  /snapshot    every value, as JSON
+  /findings    active and past findings, and what changes would be worth (worth,
+               or worth_unknown with the reason; worth_at), as JSON
+  /stuck       requests in hand for longer than over=1s, the oldest first: client,
+               operation, inode, export and what each waits for, as JSON
+  /slow        slow operations as they happen, one JSON object per line, until
+               the client disconnects; at most 8 clients, 6 of one address
+  /docs/metrics, /docs/findings   the reference of this release, as text
+  /windows     what the page draws: the last quarter of an hour, or a range from
+               the disk (from, to: seconds since 1970; columns: 1 to 400), or of
+               a baseline (recording=NAME), as JSON
+  /recordings  the baselines that the page can open, as JSON
+  /about       a page without scripts that links all others
+  /            the page: latency, phases, findings, as they happen
+
+/slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
+(per second):
+  curl -N 'http://127.0.0.1:9943/slow?min_latency=50ms&op=write,commit'
+A line {\"left_out\":N} says that N more operations happened since the last such
+line. A line with N = 0 only keeps the connection alive.
+
+SIGHUP reads the settings, the web configuration and its certificates again. The
+agent applies what it can while it runs: [limits] clients and exports, [log], and
+the whole web configuration. It prints what only a restart applies.
+The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
+
+pub(super) const CHECK_EXAMPLES: &str = "\
+Exit code:
+  0   NFS operations can be timed, and all probes attach as designed
+  3   NFS operations can be timed, but some probes are absent or use a fallback
+  1   NFS operations cannot be timed
+
+Examples:
+  sudo nfscope check
+  sudo nfscope check --json
+  nfscope check --url http://nfs1:9943   what the probes of that agent do
+  nfscope check --show-script nfs        the D script for operations, for illumos
+  nfscope check --report nfscope.json    on illumos: a file to send to the developers";
+
+pub(super) const TOP_EXAMPLES: &str = "\
+Examples:
+  nfscope top                            the agent on this host; without an
+                                         agent, own probes (needs root)
+  nfscope top --url http://nfs1:9943     an agent on another host
+  nfscope top --once --interval 10s      one plain table over ten seconds
+  nfscope top --json | jq '.ops[0]'      the operation with the most time
+
+The key ? explains keys, columns and phases. The keys + and - change the length
+of a window. On a wide screen each row has its history. In the panel of clients,
+enter shows one client or export by itself. While a client is shown, nfscope top
+listens to its operations for 300 ms after each window, as nfscope slow does.
+Into a pipe or a file, and where TERM is dumb, nfscope top prints plain tables
+one after another. They are 100 columns wide in a pipe: the least important
+columns go, and … marks a name that is cut. With --wide nothing is left out.
+SHARE is the part of all operations' time that this operation took. MAX is the
+upper edge of the highest bucket with a value: at most 19 % too high.
+NO_COLOR turns colours off: letters then show the phases.
+
+A JSON object is one line. Times are in seconds, rates per second, and unknown
+values are null. Each list is sorted by time, largest first.
+  window_seconds, host, coverage {version: ratio}, timed
+  ops      version op rate p50 p99 max errors_per_s share seconds
+           phases {cpu runqueue log disk throttle upcall recall
+           reclaim lock}, in seconds, or null
+  pools    pool threads busy limit busy_ratio saturated_ratio rate
+           queue_p50 queue_p99 queue_max
+  rpc      version rate p50 p99 max seconds received_per_s sent_per_s
+           phases {queue receive upcall execute reply} or null
+  logs     fs volume waits_per_s wait_p50 wait_p99 wait_max seconds
+           writes_per_s write_p99 bytes_per_s separate
+  disks    device op rate queue_p99 device_p50 device_p99 device_max seconds
+           bytes_per_s in_flight
+  clients  client rate share seconds mean rtt
+  exports  export rate share seconds mean
+  held     requests in hand for long, the oldest first: thread seconds version op
+           wait client export inode stack
+  lost     probe reason rate
+  findings kind share: active findings of the agent
+  not_measured [list]; not_attached: probe programs as in /probes";
+
+pub(super) const SLOW_EXAMPLES: &str = "\
+Examples:
+  nfscope slow                           operations slower than 10 ms, from the
+                                         agent on this host; without an agent,
+                                         from own probes (needs root)
+  nfscope slow --op write,commit --min-latency 100ms
+  nfscope slow --client 192.0.2.7        only operations of this client
+  nfscope slow --url http://nfs1:9943 --count 20
+  nfscope slow --json | jq 'select(.phases_seconds.log > 0.01)'
+
+A line:
+  TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK INODE EXPORT
+  SYNC   stability of a WRITE: none (unstable), data, file (file_sync)
+  TOTAL  execution time of the operation on the server; it consists of
+  CPU    time on a CPU
+  RUNQ   runnable, waiting for a CPU
+  LOG    asleep until the journal or intent log was durable
+  DISK   asleep for block I/O outside the log
+  LOCK   any other sleep
+The largest of the five is in colour. `-` means unknown. A narrow terminal shows
+fewer columns. A pipe gets all columns, and … marks a name of which only 40
+letters are shown. --wide cuts nothing; --json never does.
+
+A JSON object is one line; unknown values are null:
+  time client version op export dataset (ZFS only) inode path (illumos only) bytes stability
+  status duration_seconds
+  phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
+A line {\"left_out\":N} says that N more operations happened since the last such
+line.
+
+nfscope slow stops on Ctrl-C and SIGTERM. NO_COLOR turns colours off.";
+
+pub(super) const STUCK_EXAMPLES: &str = "\
+Exit code:
+  0   no such request
+  2   at least one
+  1   unknown: no agent answers, or NFS operations are not timed
+
+Examples:
+  sudo nfscope stuck                     with kernel stacks, on the server itself
+  nfscope stuck --over 0                 every request that a thread has in hand
+  nfscope stuck --url http://nfs1:9943   without kernel stacks
+  sudo nfscope stuck --json | jq -r '.requests[] | .stack[0]'
+
+A line for each request, the oldest first. Root sees below it the functions that
+its thread sleeps in, the innermost first; a thread that runs has no such line.
+  IN HAND    since a thread took the request
+  WAITS FOR  cpu (it runs, or waits for a CPU), log, disk, throttle, upcall,
+             recall, reclaim, lock (any other sleep), reply (the client or the
+             network); unknown where phases are not measured
+Requests in queues have no thread; nfscope_pending_connections counts them. An
+agent does not know requests that began before it attached. A file handle of an
+export's own directory has no inode number. On illumos requests
+below half a second are not told.
+
+A JSON object:
+  host, over_seconds, unknown (the reason, or null), left_out
+  requests   thread seconds version op wait client export inode stack";
+
+pub(super) const DIAGNOSE_EXAMPLES: &str = "\
+Exit code:
+  0   healthy
+  2   at least one finding
+  1   unknown: no finding, but this host cannot measure everything
+
+Examples:
+  nfscope diagnose                       the agent on this host; without an
+                                         agent, own probes (needs root)
+  nfscope diagnose --duration 10m --url http://nfs1:9943
+  nfscope diagnose --json | jq '.findings[0]'
+
+Findings are sorted by the share of request time in the server (residence) that
+each explains. A cause with 25 % or more is a finding:
+  stuck_requests     requests are in hand for a second or longer, now
+  retry_later        clients are told to try again later (NFS4ERR_DELAY,
+                     NFS3ERR_JUKEBOX), and wait outside the server
+  unsafe_writes      writes that clients take for durable are acknowledged
+                     before they are
+  slot_starvation    a client sends its requests with every slot of its NFSv4.1
+                     session in use, and the rest waits in the client
+  state_recovery_storm  clients make or recover NFSv4 state instead of
+                     working with files
+  thread_starvation  requests wait for a thread, whatever the threads wait for
+  slow_intent_log    operations wait for the journal or intent log, most of the
+                     time in waits of 1 ms or more
+  slow_disk          operations wait for block I/O outside the log, and the
+                     waits or the devices are slow
+  write_throttle     writers are held back until written data is stored
+  slow_upcall        nfsd threads wait for rpc.mountd or another daemon
+  delegation_recalls nfsd threads wait for clients to return delegations
+  memory_reclaim     nfsd threads wait for free memory
+  cpu_saturation     nfsd threads wait for a CPU
+  lock_contention    nfsd threads wait for locks or other threads
+  slow_reply         replies wait for the client or the network
+  chatty_client      most requests are metadata queries or tiny READs
+  small_sync_writes  synchronous writes make few bytes durable at a time
+  slow_mount         RPCs of a mount of this host take 10 ms or more, and where
+                     (agent --client)
+Where something is found, a simulation of the server tells what changes of it
+would be worth: nfscope what-if. The agent evaluates every ten seconds;
+/findings and nfscope_bottleneck_active have the result.
+
+A JSON object: window_seconds, verdict (healthy, findings, unknown), reason,
+requests, residence_seconds,
+  findings   kind severity share summary evidence advice; evidence is a list of
+             text metric value limit (base units; limit null where there is none)
+  worth      gain gain_low gain_high is_rate prediction: a list of changes, where
+             something is found; worth_unknown has the reason where there is none
+  ruled_out  kind share why; share null where this host cannot measure it
+  headroom   resource utilization (0 to 1)
+  warnings   sentences: exports that acknowledge writes before they are durable";
+
+pub(super) const PATH_EXAMPLES: &str = "\
+Examples:
+  nfscope path nfs1                        to nfs1 and back, for ten seconds
+  nfscope path https://nfs1:9943 --user me --duration 1m
+  nfscope path http://localhost:9943 --mounted-as nfs1    through a tunnel
+
+Needs an agent with --client on this host and an agent on the server, which shows
+/snapshot to this host: --web.allow-details, a password or a certificate.
+
+TOTAL is the client's own time. It is the sum of BACKLOG (before the request is
+sent), NETWORK, QUEUE, RECEIVE, EXECUTE, REPLY (the server), and DONE (in the
+client, after the reply). NETWORK is what is left of the round trips. Where other
+clients use the same version, the server's times are means over all clients, and a
+line says so.
+
+A JSON object: client, server, window_seconds,
+  versions  version total ops server_rpcs alone
+  total     rpcs seconds backlog_seconds network_seconds queue_seconds
+            receive_seconds execute_seconds reply_seconds completion_seconds,
+            all RPCs of the version together
+  ops       the same by op, and phases: parts of the operation's time in the server";
+
+pub(super) const DETACH_EXAMPLES: &str = "\
+Examples:
+  sudo nfscope detach zfs        detach from module zfs; list its other users
+  sudo nfscope attach zfs        attach again
+  sudo nfscope detach all --url http://127.0.0.1:9944
+
+Attached probes keep their kernel modules loaded. To replace a module while the
+agent runs, detach its probe, unload the module and load the new one. The probe
+then attaches automatically, and its counters restart. While the nfsd probe is
+detached, no operation is timed, and /healthz reports it.";
+
+pub(super) const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  nfscope completions bash > ~/.local/share/bash-completion/completions/nfscope
+  nfscope completions zsh > ~/.zfunc/_nfscope          with ~/.zfunc in fpath
+  nfscope completions fish > ~/.config/fish/completions/nfscope.fish
+
+The packages of nfscope install the three files.";
+
+pub(super) const FLEET_EXAMPLES: &str = "\
+Examples:
+  nfscope fleet http://prometheus:9090
+  nfscope fleet http://prometheus:9090 --json |
+      jq '.[] | select(.findings != [])'
+  nfscope fleet https://prometheus --ca-file ca.crt --user admin
+      --password-file ~/.nfscope-password
+
+Servers that do not answer come first, then those with findings, then the fullest.
+Findings come from the agents. The other columns are those of the recording
+rules (dashboards/rules), and unknown where these are not evaluated:
+  OPS/S      operations a second, in the last 5 minutes
+  FULLEST    threads, CPUs or the busiest disk below an export
+  MOST TIME  the operation that takes most of the server's time, and its p99
+  WEEK       how many times as long as a week ago requests stay, as means of an
+             hour
+  FINDINGS   kinds, and the share of request time that each explains
+
+A JSON list of objects: cluster job instance answers, findings (kind share),
+saturation (resource ratio), operations_per_second, worst_operation (version op
+busy p99_seconds), against_last_week; null where unknown";

@@ -1,0 +1,170 @@
+//! `nfscope stuck`: the requests that nfsd threads have in hand and do not finish.
+
+use crate::api::{endpoint, stuck_query};
+use crate::cli::StuckArgs;
+use crate::client::http;
+use nfscope_model::{HeldRequest, HeldRequests};
+use nfscope_source::hostname;
+use nfscope_text::console;
+use nfscope_text::table::columns;
+use nfscope_text::units::seconds;
+use std::time::Duration;
+
+/// Letters of a name that a line shows at most.
+const LONGEST: usize = 40;
+
+/// After so long the agent reads anew.
+const REREAD: Duration = Duration::from_millis(300);
+
+/// Exit codes: none, unknown, at least one.
+const NONE: u8 = 0;
+const UNKNOWN: u8 = 1;
+const SOME: u8 = 2;
+
+/// What to print, and the exit code.
+///
+/// # Errors
+/// When no agent answers.
+pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
+    let own = endpoint::default_url();
+    let page = format!("/stuck?{}", stuck_query::to_query(args.over));
+    let ask = || http::json::<HeldRequests>(args.url.as_deref().unwrap_or(&own), &page);
+    let mut answer = ask()?;
+    // The threads of another host have the numbers of others here.
+    if answer.host == hostname::own_name() && add_stacks(&mut answer) {
+        std::thread::sleep(REREAD);
+        forget_ended(&mut answer, &ask()?);
+    }
+    let text = match args.json {
+        true => console::json(&answer)?,
+        false => page_of(&answer, args.wide),
+    };
+    Ok((text, exit_code(&answer)))
+}
+
+/// Where the threads are, which the agent has not the right to see, and root has. Tells whether anything was to be had.
+fn add_stacks(answer: &mut HeldRequests) -> bool {
+    for r in answer.requests.iter_mut().filter(|r| r.stack.is_empty()) {
+        r.stack = nfscope_source::kernel_stack(r.thread);
+    }
+    answer.requests.iter().any(|r| !r.stack.is_empty())
+}
+
+/// A stack is that of the request only where the thread still has the same one in hand: an older one than before.
+fn forget_ended(answer: &mut HeldRequests, later: &HeldRequests) {
+    let still = |r: &HeldRequest| {
+        let same = |l: &&HeldRequest| l.thread == r.thread && l.seconds > r.seconds;
+        later.requests.iter().any(|l| same(&l))
+    };
+    for r in &mut answer.requests {
+        if !still(r) {
+            r.stack.clear();
+        }
+    }
+}
+
+/// See [`NONE`].
+pub fn exit_code(answer: &HeldRequests) -> u8 {
+    match (&answer.unknown, answer.requests.is_empty()) {
+        (Some(_), _) => UNKNOWN,
+        (None, true) => NONE,
+        (None, false) => SOME,
+    }
+}
+
+/// Each request in a line, and below it where in the kernel its thread is. `wide`: whole names.
+pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
+    let over = seconds(answer.over_seconds);
+    if let Some(why) = &answer.unknown {
+        return console::plain(&format!("unknown: {why}\n"));
+    }
+    if answer.requests.is_empty() {
+        let host = &answer.host;
+        return console::plain(&format!(
+            "{host}: no request is in hand for {over} or longer\n"
+        ));
+    }
+    let head = [
+        "IN HAND",
+        "CLIENT",
+        "VER",
+        "REQUEST",
+        "WAITS FOR",
+        "INODE",
+        "EXPORT",
+        "THREAD",
+    ];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(answer.requests.iter().map(|r| cells(r, wide)));
+    let table = columns(&rows);
+    let mut lines = table.lines();
+    let mut out = String::new();
+    out += lines.next().unwrap_or_default();
+    out.push('\n');
+    for (line, r) in lines.zip(&answer.requests) {
+        out += line;
+        out.push('\n');
+        if !r.stack.is_empty() {
+            out += &format!("    {}\n", r.stack.join(" < "));
+        }
+    }
+    if answer.left_out > 0 {
+        out += &format!(
+            "and {} more, all of them in hand for a shorter time\n",
+            answer.left_out
+        );
+    }
+    if answer.requests.iter().all(|r| r.stack.is_empty()) {
+        out += "no kernel stacks: root sees them on the server itself, where threads sleep\n";
+    }
+    console::plain(&out)
+}
+
+fn cells(r: &HeldRequest, wide: bool) -> [String; 8] {
+    let known = |text: &str| match text {
+        "" => "-".to_owned(),
+        text => text.to_owned(),
+    };
+    let or = |text: Option<&str>| known(text.unwrap_or_default());
+    let cells = [
+        seconds(r.seconds),
+        or(r.client.as_deref()),
+        known(&r.version),
+        known(&r.op),
+        known(&r.wait),
+        r.inode.map_or_else(|| "-".to_owned(), |i| i.to_string()),
+        or(r.export.as_deref()),
+        r.thread.to_string(),
+    ];
+    match wide {
+        true => cells,
+        false => cells.map(|c| nfscope_text::table::cut(&c, LONGEST)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(thread: u32, seconds: f64) -> HeldRequest {
+        HeldRequest {
+            thread,
+            seconds,
+            stack: vec!["io_schedule".into()],
+            ..HeldRequest::default()
+        }
+    }
+
+    #[test]
+    fn a_stack_is_of_a_request_that_is_still_in_hand() {
+        let answer = |requests: &[HeldRequest]| HeldRequests {
+            requests: requests.to_vec(),
+            ..HeldRequests::default()
+        };
+        let mut first = answer(&[request(1, 9.0), request(2, 8.0), request(3, 7.0)]);
+        // The second thread has another one now, and the third none.
+        forget_ended(&mut first, &answer(&[request(1, 9.3), request(2, 1.1)]));
+        let stacks = first.requests.iter().map(|r| r.stack.len());
+        assert_eq!(stacks.collect::<Vec<_>>(), [1, 0, 0]);
+    }
+}

@@ -1,0 +1,175 @@
+// Break-downs on demand: the kernel counts by what is asked for, and only while this stream is read.
+
+import { DIMENSIONS } from "./address.js";
+import { sparkline } from "./charts.js";
+import { $, bar, el, replace, safe, table } from "./dom.js";
+import { digits, percent, time } from "./format.js";
+import { objects, quantile } from "./model.js";
+
+/** Rows that are kept over all seconds; older seconds go first. */
+const MOST_KEPT = 60000;
+const MOST_ROWS = 50;
+
+class Breakdown {
+  /** `changed()` is called when seconds have come; `ended(reason)` when the stream has. */
+  constructor({ changed, ended }) {
+    Object.assign(this, { changed, ended, seconds: [], rows: 0, header: null, by: [], abort: null });
+  }
+
+  get running() {
+    return this.abort !== null;
+  }
+
+  stop() {
+    this.abort?.abort();
+    this.abort = null;
+  }
+
+  async start(by, where, edges) {
+    this.stop();
+    const abort = new AbortController();
+    Object.assign(this, { abort, seconds: [], rows: 0, header: null, by: [...by], edges, index: new Map(edges.map((e, i) => [e, i])) });
+    let reason = "The agent has ended the stream.";
+    try {
+      const query = new URLSearchParams([["by", by.join()], ...where.map(([d, v]) => ["where", `${d}:${v}`])]);
+      const answer = await fetch(`/breakdown?${query}`, { signal: abort.signal });
+      if (answer.ok) {
+        for await (const some of objects(answer.body)) {
+          some.forEach((second) => this.take(second));
+          this.changed();
+        }
+      } else reason = (await answer.text()).trim();
+    } catch {
+      reason = "The agent cannot be reached.";
+    }
+    if (this.abort !== abort) return;
+    this.abort = null;
+    this.ended(reason);
+  }
+
+  times({ count, sum_seconds, buckets }) {
+    const at = (edge) => (edge === null ? this.edges.length : this.index.get(edge) ?? this.edges.findIndex((e) => e >= edge * 0.9999));
+    return { count, sum: sum_seconds, buckets: new Map(buckets.map(([edge, n]) => [at(edge), n])) };
+  }
+
+  take(second) {
+    if (second.header) this.header = second.header;
+    if (!second.rows) return;
+    const rows = second.rows.map((r) => ({ key: this.by.map((d) => r[d]), times: this.times(r) }));
+    this.seconds.push({ ...second, rows, other: second.other ? this.times(second.other) : null });
+    this.rows += rows.length + 1;
+    while (this.rows > MOST_KEPT) this.rows -= this.seconds.shift().rows.length + 1;
+  }
+
+  /** Rows over the seconds that end in a stretch of time, those with the most time first. */
+  within(from, to) {
+    const seconds = this.seconds.filter((s) => s.at > from && s.at <= to + 0.5);
+    const all = new Map();
+    const add = (key, times, s) => {
+      const id = JSON.stringify(key);
+      const row = all.get(id) ?? { key, times: { count: 0, sum: 0, buckets: new Map() }, at: [] };
+      row.times.count += times.count;
+      row.times.sum += times.sum;
+      for (const [i, n] of times.buckets) row.times.buckets.set(i, (row.times.buckets.get(i) ?? 0) + n);
+      row.at.push([s.at, times.count / s.seconds]);
+      all.set(id, row);
+    };
+    for (const s of seconds) {
+      for (const r of s.rows) add(r.key, r.times, s);
+      if (s.other?.count) add(null, s.other, s);
+    }
+    const rows = [...all.values()].sort((a, b) => (a.key === null) - (b.key === null) || b.times.sum - a.times.sum || b.times.count - a.times.count);
+    const sum = (key) => seconds.reduce((all, s) => all + s[key], 0);
+    return { rows, seconds: sum("seconds"), evicted: sum("evicted"), cost: sum("cost_seconds") };
+  }
+}
+
+/** Rows with bars; `filter(dimension, value)` is called with the name that was clicked. */
+function downTable(by, { rows, seconds }, view, edges, filter) {
+  if (!rows.length) return el("p", { class: "soft" }, "No operation so far.");
+  const total = rows.reduce((sum, r) => sum + r.times.sum, 0);
+  const sparks = [];
+  const body = rows.slice(0, MOST_ROWS).map((r) => {
+    const spark = el("canvas", { class: "spark", "aria-hidden": "true" });
+    sparks.push([spark, r.at]);
+    const names = by.map((dimension, i) => {
+      if (r.key === null) return { class: "name", content: i ? "" : "all others" };
+      const value = r.key[i];
+      if (value === null || value === undefined) return { class: "name", content: "unknown" };
+      const text = safe(value);
+      return { class: "name", title: text, content: el("button", { type: "button", "data-key": JSON.stringify([dimension, r.key]), onclick: () => filter(dimension, String(value)) }, text) };
+    });
+    const share = total ? r.times.sum / total : null;
+    return [...names, { title: `${r.times.count} operations`, content: digits(r.times.count / seconds) }, time(r.times.sum / r.times.count), time(quantile(r.times, 0.5, edges)),
+      time(quantile(r.times, 0.99, edges)), el("span", {}, bar(share), ` ${percent(share)}`), spark];
+  });
+  const result = el("div", {}, table([...by, "Per second", "Mean", "p50", "p99", "Share of time", "Per second over time"], body));
+  if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
+  queueMicrotask(() => sparks.forEach(([canvas, points]) => sparkline(canvas, view, points)));
+  return result;
+}
+
+/** The panel: what is chosen, what it costs, and the table. Nothing is counted before somebody wants it. */
+export class BreakdownPanel {
+  constructor(state, act) {
+    Object.assign(this, { state, act });
+    this.counts = new Breakdown({ changed: () => act.draw(), ended: (reason) => { this.say(safe(reason)); act.draw(); } });
+    $("down-run").addEventListener("click", () => (this.counts.running ? this.stop() : this.start()));
+    $("down-by").append(...DIMENSIONS.map((dimension) => el("button", { type: "button", "data-dimension": dimension, onclick: () => {
+      const rest = state.down.filter((d) => d !== dimension);
+      const down = rest.length < state.down.length ? rest : [...rest, dimension];
+      if (down.length) this.change({ down });
+    } }, dimension)));
+  }
+
+  say(text) {
+    if ($("down-note").textContent !== text) $("down-note").textContent = text;
+  }
+
+  start() {
+    this.say("The kernel begins to count.");
+    this.counts.start(this.state.down, this.state.where, this.state.edges);
+    this.act.draw();
+  }
+
+  stop() {
+    if (!this.counts.running) return;
+    this.counts.stop();
+    this.say("The kernel counts nothing any more. What it has counted stays here.");
+    this.act.draw();
+  }
+
+  change(change) {
+    this.act.set(change);
+    if (this.counts.running) this.start();
+  }
+
+  /** What was clicked alone, broken down by what is left. */
+  only(dimension, value) {
+    const where = [...this.state.where.filter(([d]) => d !== dimension), [dimension, value]];
+    const rest = this.state.down.filter((d) => d !== dimension);
+    const next = ["op", "client", "export", "version"].find((d) => !where.some(([known]) => known === d));
+    this.change({ where, down: rest.length ? rest : [next ?? dimension] });
+  }
+
+  draw(view) {
+    const { state, counts } = this;
+    for (const b of $("down-by").children) b.setAttribute("aria-pressed", String(state.down.includes(b.dataset.dimension)));
+    replace($("down-where"), ...state.where.map(([dimension, value]) => el("button", {
+      type: "button", "data-key": `${dimension} ${value}`, "aria-label": `Without the filter ${dimension} ${safe(value)}`,
+      onclick: () => this.change({ where: state.where.filter(([d, v]) => d !== dimension || v !== value) }),
+    }, `${dimension} ${safe(value)} \u00d7`)));
+    $("down-run").textContent = counts.running ? "Stop" : "Start";
+    $("down-run").setAttribute("aria-pressed", String(counts.running));
+    if (!counts.running && !counts.seconds.length) return;
+    const { from, to } = state.selection ?? view;
+    const found = counts.within(from, state.frozen === null && !state.selection ? Infinity : to);
+    if (counts.running && counts.seconds.length) {
+      const parts = [`Counted for ${digits(found.seconds)} s.`];
+      parts.push(`It costs the server ${time(found.cost / found.seconds)} of CPU time a second and ${digits(counts.header.kernel_bytes / 1e6)} MB of memory, until it is stopped.`);
+      if (found.evicted) parts.push(`${digits(found.evicted)} operations found no room in the kernel's table.`);
+      this.say(parts.join(" "));
+    }
+    replace($("down"), downTable(counts.by, found, view, state.edges, (dimension, value) => this.only(dimension, value)));
+  }
+}

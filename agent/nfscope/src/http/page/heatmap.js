@@ -1,0 +1,223 @@
+// Time against latency: the darker a cell, the more operations a second ended in it.
+
+import { Plot, LEFT } from "./axis.js";
+import { css, isDark, ramp } from "./color.js";
+import { time } from "./format.js";
+import { quantile } from "./model.js";
+
+/** The scale that several pictures share; null where none has one. */
+export function joined(scales) {
+  return scales.filter(Boolean).reduce((all, s) => (all ? {
+    low: Math.min(all.low, s.low), high: Math.max(all.high, s.high), most: Math.max(all.most, s.most), least: Math.min(all.least, s.least),
+  } : s), null);
+}
+
+export class HeatMap {
+  /** `pick({from, to, low, high})` is called with what was dragged; `hover(cell or null)` with what is below the pointer. A small one
+   * has neither, and no lines of quantiles. */
+  constructor(canvas, { pick, hover } = {}) {
+    this.plot = new Plot(canvas);
+    this.columns = [];
+    this.cursor = null;
+    this.small = !pick;
+    if (this.small) return;
+    let start = null;
+    const place = (e) => {
+      const box = canvas.getBoundingClientRect();
+      return [e.clientX - box.left, e.clientY - box.top];
+    };
+    canvas.addEventListener("pointerdown", (e) => {
+      if (e.button !== 0 || !this.columns.length) return;
+      start = place(e);
+      canvas.setPointerCapture(e.pointerId);
+    });
+    canvas.addEventListener("pointermove", (e) => {
+      const here = place(e);
+      hover(start ? null : this.cell(...here), here);
+      if (start) this.rubber(start, here);
+    });
+    canvas.addEventListener("pointerleave", () => hover(null));
+    canvas.addEventListener("pointerup", (e) => {
+      if (!start) return;
+      const [a, b] = [start, place(e)];
+      start = null;
+      pick(this.rectangle(a, b));
+    });
+    canvas.addEventListener("pointercancel", () => {
+      start = null;
+    });
+  }
+
+  /** Rows that have something, and one more on either side. */
+  rows(edges) {
+    let [low, high] = [Infinity, -Infinity];
+    for (const { times } of this.columns) {
+      for (const i of times.buckets.keys()) [low, high] = [Math.min(low, i), Math.max(high, i)];
+    }
+    if (low > high) return null;
+    return [Math.max(0, low - 2), Math.min(edges.length, high + 2)];
+  }
+
+  /** `timesOf(window)` gives what is drawn. Returns the scale that it needs, or null. */
+  prepare(windows, timesOf, edges) {
+    this.edges = edges;
+    this.columns = windows.map((w) => ({ window: w, times: timesOf(w) }));
+    const range = this.rows(edges);
+    if (!range) return null;
+    let most = 0;
+    for (const { window, times } of this.columns) {
+      for (const n of times.buckets.values()) most = Math.max(most, n / window.seconds);
+    }
+    // The least is that of one in the longest window.
+    const longest = this.columns.reduce((all, c) => Math.max(all, c.window.seconds), 0);
+    return { low: range[0], high: range[1], most, least: 1 / longest };
+  }
+
+  /** Pictures with one scale can be compared; see [`joined`]. */
+  draw(view, scale) {
+    const { plot } = this;
+    plot.begin(view);
+    this.range = scale && [scale.low, scale.high];
+    plot.gaps(view.gaps);
+    plot.times();
+    if (!this.range) return;
+    const [low, high] = this.range;
+    const { g } = plot;
+    const rowHeight = plot.plotHeight / (high - low + 1);
+    const top = (i) => (high - i) * rowHeight;
+    // Logarithm of the rate: one slow operation beside thousands is to be seen.
+    const { most, least } = scale;
+    const span = Math.log(most / least) || 1;
+    for (const { window, times } of this.columns) {
+      const [a, b] = [Math.max(LEFT, plot.x(window.at - window.seconds)), plot.x(window.at)];
+      if (b <= LEFT) continue;
+      for (const [i, n] of times.buckets) {
+        const part = 0.12 + 0.88 * (Math.log(n / window.seconds / least) / span);
+        const [red, green, blue] = ramp(part);
+        g.fillStyle = `rgb(${red} ${green} ${blue})`;
+        g.fillRect(a, top(i), Math.max(1, b - a + 0.4), Math.ceil(rowHeight + 0.4));
+      }
+    }
+    if (!this.small) {
+      this.overlay(0.5, css("--ink"), []);
+      this.overlay(0.99, css("--ink"), [5, 3]);
+    }
+    this.labels(low, high, top);
+    const s = view.selection;
+    if (s) plot.selection(s, this.small || s.low === undefined ? 0 : top(s.high), this.small || s.low === undefined ? plot.plotHeight : top(s.low) + rowHeight);
+    if (this.cursor !== null) this.marker();
+  }
+
+  /** The line of a quantile. */
+  overlay(q, color, dash) {
+    const { plot, edges } = this;
+    const { g } = plot;
+    g.save();
+    g.strokeStyle = color;
+    g.globalAlpha = isDark() ? 0.85 : 0.7;
+    g.lineWidth = 1;
+    g.setLineDash(dash);
+    g.beginPath();
+    let last = null;
+    for (const { window, times } of this.columns) {
+      const value = quantile(times, q, edges);
+      if (value === null) {
+        last = null;
+        continue;
+      }
+      const y = this.y(value);
+      const x = Math.max(LEFT, plot.x(window.at - window.seconds / 2));
+      if (last === null || window.at - window.seconds - last > 1.5) g.moveTo(x, y);
+      else g.lineTo(x, y);
+      last = window.at;
+    }
+    g.stroke();
+    g.restore();
+  }
+
+  /** The height of a duration: between edges by its logarithm. */
+  y(seconds) {
+    const { edges, plot } = this;
+    const [low, high] = this.range;
+    let i = edges.findIndex((e) => seconds <= e);
+    if (i < 0) i = edges.length;
+    const below = edges[Math.max(0, i - 1)];
+    const above = edges[Math.min(edges.length - 1, i)];
+    const part = above > below ? Math.log(seconds / below) / Math.log(above / below) : 0.5;
+    return (plot.plotHeight * (high - i + 1 - part)) / (high - low + 1);
+  }
+
+  labels(low, high, top) {
+    const { plot, edges } = this;
+    const all = [];
+    for (const mark of [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60]) {
+      const i = edges.findIndex((e) => e >= mark * 0.999);
+      if (i >= low && i <= high) all.push([top(i), time(mark)]);
+    }
+    // A narrow range has no power of ten in it.
+    if (all.length < 2) {
+      all.push([top(high - 1), time(edges[Math.min(high - 1, edges.length - 1)])]);
+      all.push([top(low + 1), time(edges[low + 1])]);
+    }
+    plot.labels(all);
+  }
+
+  cell(x, y) {
+    if (!this.range || x < LEFT || y > this.plot.plotHeight) return null;
+    const at = this.plot.at(x);
+    const column = this.columns.find((c) => at > c.window.at - c.window.seconds && at <= c.window.at);
+    if (!column) return null;
+    const row = this.row(y);
+    return { ...this.bounds(row), row, window: column.window, count: column.times.buckets.get(row) ?? 0, all: column.times.count };
+  }
+
+  row(y) {
+    const [low, high] = this.range;
+    const i = high - Math.floor((y / this.plot.plotHeight) * (high - low + 1));
+    return Math.min(high, Math.max(low, i));
+  }
+
+  /** Durations in a bucket: above `above`, up to `upTo`. */
+  bounds(i) {
+    return { above: i ? this.edges[i - 1] : 0, upTo: this.edges[i] ?? Infinity };
+  }
+
+  rectangle([x0, y0], [x1, y1]) {
+    if (Math.abs(x1 - x0) < 4 && Math.abs(y1 - y0) < 4) {
+      const cell = this.cell(x1, y1);
+      return cell && { from: cell.window.at - cell.window.seconds, to: cell.window.at, low: cell.row, high: cell.row };
+    }
+    if (!this.range) return null;
+    const [a, b] = [Math.min(x0, x1), Math.max(x0, x1)].map((x) => this.plot.at(Math.max(LEFT, x)));
+    const [high, low] = [Math.min(y0, y1), Math.max(y0, y1)].map((y) => this.row(y));
+    return { from: a, to: b, low, high };
+  }
+
+  rubber([x0, y0], [x1, y1]) {
+    this.onRubber?.();
+    const { g } = this.plot;
+    g.strokeStyle = css("--ink");
+    g.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
+  }
+
+  /** Moves the keyboard's column; returns it. */
+  move(step) {
+    if (!this.columns.length) return null;
+    const last = this.columns.length - 1;
+    const found = this.columns.findIndex((c) => c.window.at === this.cursor);
+    const now = found < 0 ? last : Math.min(last, Math.max(0, found + step));
+    this.cursor = this.columns[now].window.at;
+    return this.columns[now];
+  }
+
+  marker() {
+    const column = this.columns.find((c) => c.window.at === this.cursor);
+    if (!column) return;
+    const { plot } = this;
+    const { g } = plot;
+    g.strokeStyle = css("--link");
+    g.lineWidth = 2;
+    const [a, b] = [plot.x(column.window.at - column.window.seconds), plot.x(column.window.at)];
+    g.strokeRect(a, 0, Math.max(2, b - a), plot.plotHeight);
+  }
+}

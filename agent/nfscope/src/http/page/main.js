@@ -1,0 +1,377 @@
+// The page: asks the agent, keeps windows, and draws what the address says.
+
+import { readAddress, state, writeAddress } from "./address.js";
+import { coalesced } from "./axis.js";
+import { BreakdownPanel } from "./breakdown.js";
+import { onScheme } from "./color.js";
+import { $, el, replace, safe } from "./dom.js";
+import { clock, elapsed, percent } from "./format.js";
+import * as model from "./model.js";
+import { Pane, twinOf } from "./pane.js";
+import * as panels from "./panels.js";
+import { Shelf } from "./recordings.js";
+import { Scatter, SlowWatch } from "./slow.js";
+
+const KEPT = 900;
+const INTERVAL = 1000;
+const RETRY = 2000;
+/** An axis is at least so long, in seconds. */
+const SHORTEST = 30;
+/** Windows of one picture from the agent's disk. */
+const COLUMNS = 300;
+
+function set(change) {
+  Object.assign(state, change);
+  writeAddress();
+  draw();
+}
+
+// --- what is looked at ---
+
+const act = { select: (selection) => freeze({ selection }), set, steady: () => state.frozen === null && freeze(), draw: () => draw() };
+const twin = twinOf($("pane"), "-2");
+const panes = [new Pane("", act)];
+const recorded = () => state.show.length > 0;
+const shelf = new Shelf(ask, () => draw());
+const scatter = new Scatter($("slow-plot"));
+const slow = new SlowWatch({ changed: () => draw(), ended: (reason) => { slowNote(reason); draw(); } });
+const down = new BreakdownPanel(state, act);
+
+/** Stops the picture as it is: what is selected should not scroll away. */
+function freeze(change = {}) {
+  if (recorded()) return set(change);
+  const { from, to } = stretch();
+  set({ frozen: to, frozenLength: state.frozen === null ? to - from : state.frozenLength, ...change });
+}
+
+const lastAt = () => state.windows[state.windows.length - 1]?.at ?? Date.now() / 1000;
+const { begin } = model;
+
+/** The stretch of time that is looked at, and whether a part of it is older than what the page has itself. */
+function stretch() {
+  const to = state.frozen ?? lastAt();
+  const first = state.windows[0];
+  // An agent that has just begun has no more to show.
+  const known = first ? Math.min(state.range, Math.max(SHORTEST, to - begin(first))) : state.range;
+  const live = state.range > KEPT ? state.range : known;
+  const length = state.frozen === null ? live : state.frozenLength ?? state.range;
+  const from = to - length;
+  const older = first !== undefined && from < begin(first) - 0.5;
+  return { from, to, isPast: older && (state.frozen !== null || state.range > KEPT) };
+}
+
+/** What the disk knows of the time before the page's own windows, and these. */
+function windowsOf(isPast) {
+  const first = state.windows[0];
+  if (!isPast || !state.past?.windows.length || !first) return state.windows;
+  // The disk rounds times: what begins with the first of the own ones is none before it.
+  const before = state.past.windows.filter((w) => begin(w) < begin(first) - 0.5);
+  const end = before.length ? before[before.length - 1].at : -Infinity;
+  return [...before, ...state.windows.filter((w) => begin(w) >= end - 0.5)];
+}
+
+function liveView() {
+  const { from, to, isPast } = stretch();
+  const shown = model.within(windowsOf(isPast), from, to);
+  const all = model.gaps(shown);
+  // What lies before the first and behind the last is a gap, too, once the disk has been asked.
+  if (isPast && state.past) {
+    const near = 15 + Math.max(10, (to - from) / COLUMNS);
+    const [first, last] = [shown[0], shown[shown.length - 1]];
+    if (!first) all.push([from, to]);
+    else {
+      if (begin(first) - from > near) all.push([from, begin(first)]);
+      if (to - last.at > near) all.push([last.at, to]);
+    }
+  }
+  const { edges, phases, rpcPhases, selection } = state;
+  return { from, to, shown, selection, gaps: all, label: clock, origin: 0, edges, phases, rpcPhases };
+}
+
+/** One view for each recording: from its beginning on, and as long as the longest. */
+function recordedViews() {
+  const all = state.show.map((name) => shelf.get(name, state.zoom));
+  const [from, to] = state.zoom ?? [0, Math.max(SHORTEST, ...all.map((r) => r.ended))];
+  return all.map((r) => {
+    const shown = model.within(r.windows, from, to);
+    const alone = all.length === 1 && r.began;
+    return {
+      from, to, shown, selection: state.selection, gaps: Shelf.gaps(r, shown, model.gaps(shown), from, to), recording: r,
+      label: alone ? (at) => clock(r.began + at) : elapsed, origin: alone ? r.began : 0,
+      edges: r.edges ?? state.edges, phases: r.phases ?? [], rpcPhases: r.rpc_phases ?? [],
+    };
+  });
+}
+
+// --- drawing ---
+
+const draw = coalesced(() => {
+  document.body.classList.toggle("recorded", recorded());
+  if (recorded()) banner("");
+  const views = recorded() ? recordedViews() : [liveView()];
+  if (views.length === 2 && !twin.isConnected) {
+    $("panes").append(twin);
+    panes[1] ??= new Pane("-2", act);
+  } else if (views.length === 1) twin.remove();
+  const shown = panes.slice(0, views.length);
+  const scales = Pane.together(shown.map((pane, i) => pane.prepare(views[i], state)));
+  const known = model.choices(views.flatMap((v) => (v.shown.length || recorded() ? v.shown : state.windows)));
+  const options = known.includes(state.op) ? known : [...known, state.op];
+  shown.forEach((pane, i) => {
+    title(pane, views[i].recording);
+    pane.draw(scales, options);
+  });
+  controls(views[0]);
+  if (recorded()) return;
+  drawSlow(views[0]);
+  down.draw(views[0]);
+});
+
+/** Which recording a pane shows, and what is wrong with it. */
+function title(pane, recording) {
+  const line = pane.id("pane-title");
+  line.hidden = !recording;
+  if (!recording) return;
+  const { name, host, kernel, began, ended, why } = recording;
+  const text = began ? `${safe(host)} ${safe(kernel ?? "")}, ${new Date(began * 1000).toLocaleString()}, ${elapsed(ended)} long` : "";
+  line.replaceChildren(el("span", {}, safe(name)), el("span", { class: "soft small" }, text), ...(why ? [el("span", { role: "note" }, safe(why))] : []));
+}
+
+function controls(v) {
+  $("range").value = String(state.range);
+  $("pause").setAttribute("aria-pressed", String(state.frozen !== null));
+  $("pause").textContent = state.frozen === null ? "Pause" : "Go on";
+  $("clear").hidden = !state.selection;
+  // The cards are those of the present, whatever is looked at.
+  $("findings").hidden = recorded();
+  $("findings-now").hidden = recorded() || state.frozen === null;
+  $("later").disabled = state.frozen === null;
+  if (!recorded() && document.activeElement !== $("goto")) $("goto").value = localTime(state.frozen === null ? v.to : (v.from + v.to) / 2);
+  $("zoom").disabled = !state.selection;
+  $("unzoom").disabled = !state.zoom;
+  shelfControls();
+  note(!recorded() && stretch().isPast ? state.past?.why ?? "" : "");
+  const last = v.shown[v.shown.length - 1];
+  const coverage = last ? Object.entries(last.coverage) : [];
+  $("coverage").textContent = coverage.length ? `timed: ${coverage.map(([version, c]) => `${percent(c)} of ${version}`).join(", ")}` : "";
+  status();
+}
+
+function shelfControls() {
+  $("shelf").hidden = !shelf.list.length && !recorded();
+  const names = [...new Set([...shelf.list.map((r) => r.name).reverse(), ...state.show])];
+  const choices = { show: ["", ...names], beside: ["", ...names.filter((n) => n !== state.show[0])] };
+  Object.entries(choices).forEach(([id, all], i) => {
+    const list = $(id);
+    if ([...list.options].map((o) => o.value).join("\n") !== all.join("\n")) {
+      list.replaceChildren(...all.map((n) => el("option", { value: n }, n === "" ? (i ? "nothing" : "the present") : safe(n))));
+    }
+    list.value = state.show[i] ?? "";
+  });
+  $("beside").disabled = !recorded();
+}
+
+function status() {
+  const [text, edge] = recorded() ? [state.show.length === 2 ? "two recordings" : "a recording", "--link"]
+    : state.gone ? ["not connected", "--bad"]
+      : state.frozen !== null ? [`paused at ${clock(state.frozen)}`, "--warn"]
+        : state.windows.length ? ["live", "--good"] : ["waiting for data", "--warn"];
+  if ($("status").textContent !== text) $("status").textContent = text;
+  $("status").style.setProperty("--edge", `var(${edge})`);
+}
+
+/** As an input of a date and time takes it. */
+function localTime(at) {
+  const date = new Date(at * 1000);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+function note(text) {
+  $("past-note").hidden = !text;
+  if ($("past-note").textContent !== text) $("past-note").textContent = text;
+}
+
+// --- slow operations ---
+
+function slowNote(text) {
+  $("slow-note").textContent = text;
+}
+
+function drawSlow(v) {
+  $("slow-watch").setAttribute("aria-pressed", String(slow.running));
+  $("slow-watch").textContent = slow.running ? "Stop" : "Watch";
+  const shown = slow.running || slow.ops.length > 0;
+  $("slow-plot").hidden = !shown;
+  if (!shown) return;
+  if (slow.running) slowNote(`${slow.ops.length} shown; ${slow.leftOut} left out.`);
+  const s = state.selection;
+  const ops = s ? slow.ops.filter((o) => o.at >= s.from && o.at <= s.to) : slow.ops;
+  scatter.draw(v, slow.ops);
+  replace($("slow"), panels.slowTable(ops));
+}
+
+$("slow-watch").addEventListener("click", () => {
+  if (slow.running) {
+    slow.stop();
+    slowNote("Not watching any more.");
+  } else {
+    slowNote("Watching.");
+    slow.start($("slow-over").value);
+  }
+  draw();
+});
+$("slow-over").addEventListener("change", () => slow.running && slow.start($("slow-over").value));
+
+// --- keyboard and controls ---
+
+$("range").addEventListener("change", (e) => {
+  set({ range: Number(e.target.value), frozenLength: null });
+  past();
+});
+$("pause").addEventListener("click", () => (state.frozen === null ? freeze() : set({ frozen: null })));
+$("clear").addEventListener("click", () => {
+  set({ selection: null });
+  $("heat").focus();
+});
+/** Looks at the time that ends there; the latest is watched as it happens. */
+function go(to) {
+  const live = to >= lastAt();
+  set({ frozen: live ? null : Math.max(state.range, to), frozenLength: null });
+  past();
+}
+$("earlier").addEventListener("click", () => go((state.frozen ?? lastAt()) - state.range / 2));
+$("later").addEventListener("click", () => go((state.frozen ?? lastAt()) + state.range / 2));
+// What happened at that time stands in the middle.
+$("goto").addEventListener("change", (e) => e.target.value && go(Date.parse(e.target.value) / 1000 + state.range / 2));
+for (const [i, id] of ["show", "beside"].entries()) {
+  $(id).addEventListener("change", (e) => {
+    const show = [...state.show.slice(0, i), e.target.value].filter(Boolean);
+    // Other times are meant by what was selected.
+    const other = recorded() && show.length ? {} : { selection: null, frozen: null };
+    if (show.length) {
+      slow.stop();
+      down.stop();
+    }
+    set({ show, zoom: show.length ? state.zoom : null, ...other });
+  });
+}
+$("zoom").addEventListener("click", () => state.selection && set({ zoom: [Math.max(0, state.selection.from), state.selection.to], selection: null }));
+$("unzoom").addEventListener("click", () => set({ zoom: null, selection: null }));
+
+document.addEventListener("keydown", (e) => {
+  if (e.target.closest?.("select, input, summary") || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === "Escape") {
+    for (const pane of panes) pane.heat.cursor = null;
+    set({ selection: null });
+  } else if (e.key === "p" && !recorded()) $("pause").click();
+  else if (e.key === "b" && !recorded()) $("down-run").click();
+});
+addEventListener("hashchange", () => {
+  readAddress();
+  draw();
+});
+addEventListener("resize", () => draw());
+onScheme(() => draw());
+
+// --- the agent ---
+
+async function ask(path) {
+  const answer = await fetch(path, { cache: "no-store" });
+  if (!answer.ok) throw new Error((await answer.text()).trim() || `the agent answers ${answer.status}`);
+  return answer.json();
+}
+
+function banner(text) {
+  $("banner").hidden = !text;
+  if (text && $("banner").textContent !== text) $("banner").textContent = text;
+}
+
+async function windows() {
+  for (;;) {
+    const news = await ask(`/windows${state.since ? `?since=${encodeURIComponent(state.since)}` : ""}`);
+    [state.since, state.edges, state.phases, state.rpcPhases] = [news.since, news.edges, news.phases, news.rpc_phases];
+    if (news.host) {
+      document.title = `${safe(news.host)}: nfscope`;
+      $("host").textContent = `${safe(news.host)}  ${safe(news.kernel)}`;
+    }
+    model.take(state.windows, news.windows, KEPT);
+    if (!news.more) return;
+  }
+}
+
+let asking = false;
+/** Asks for what lies further back than the page's own windows, where that is looked at. The page goes on meanwhile. */
+async function past() {
+  const { from, to, isPast } = stretch();
+  if (!isPast || asking) return;
+  const near = state.frozen === null ? Math.max(10, state.range / COLUMNS) : 0.01;
+  const known = state.past;
+  if (known && Math.abs(known.to - known.from - (to - from)) < 0.01 && Math.abs(known.to - to) < near) return;
+  asking = true;
+  try {
+    const answer = await fetch(`/windows?from=${from.toFixed(3)}&to=${to.toFixed(3)}&columns=${COLUMNS}`, { cache: "no-store" });
+    if (answer.ok) {
+      const news = await answer.json();
+      state.edges = news.edges;
+      state.past = { from, to, windows: news.windows, why: news.windows.length ? "" : "The history has nothing of this time." };
+    } else {
+      const why = (await answer.text()).trim();
+      // Where there is no history there will be none; a disk that is busy is asked again.
+      state.past = { from, to: answer.status === 404 ? to : NaN, windows: [], why };
+    }
+  } catch {
+    // The page says by itself that the agent is gone, and asks again.
+  }
+  asking = false;
+  draw();
+}
+
+let findingsAt = -Infinity;
+async function findings() {
+  if (performance.now() - findingsAt < 5000) return;
+  findingsAt = performance.now();
+  state.report = await ask("/findings");
+  replace($("findings"), ...panels.findingCards(state.report, (by, ops) => {
+    set({ down: by, where: ops.map((op) => ["op", op]) });
+    down.start();
+    $("down-run").focus();
+  }));
+  const health = await fetch("/healthz", { cache: "no-store" });
+  banner(health.ok ? "" : (await health.text()).trim());
+}
+
+async function loop() {
+  let wait = INTERVAL;
+  try {
+    // A page that nobody sees asks for nothing: the agent then reads less. Neither does one that shows recordings.
+    if (!document.hidden && !recorded()) {
+      await windows();
+      past();
+      await findings();
+      state.gone = null;
+      draw();
+    }
+  } catch (e) {
+    state.gone ??= Date.now() / 1000;
+    const why = e instanceof TypeError ? "the agent cannot be reached" : e.message;
+    banner(`Since ${clock(state.gone)}: ${why}. Trying again every ${RETRY / 1000} s.`);
+    findingsAt = -Infinity;
+    status();
+    wait = RETRY;
+  }
+  setTimeout(loop, wait);
+}
+
+$("probes").addEventListener("toggle", async () => {
+  if (!$("probes").open) return;
+  try {
+    replace($("probe-table"), panels.probeTable((await ask("/probes")).probes));
+  } catch {
+    replace($("probe-table"), el("p", {}, "The agent cannot be reached."));
+  }
+});
+
+readAddress();
+shelf.load();
+loop();
+if (recorded()) draw();

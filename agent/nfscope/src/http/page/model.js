@@ -1,0 +1,155 @@
+// What windows say together. Nothing here draws.
+
+/** Adds times of the same kind: {count, sum, buckets: Map of index to count}. */
+export function merge(all) {
+  const total = { count: 0, sum: 0, buckets: new Map() };
+  for (const times of all) {
+    if (!times) continue;
+    total.count += times.count;
+    total.sum += times.sum;
+    for (const [i, n] of times.buckets) total.buckets.set(i, (total.buckets.get(i) ?? 0) + n);
+  }
+  return total;
+}
+
+/** As `Histogram::quantile` of the agent: the harmonic middle of the bucket with this rank; null without values. */
+export function quantile(times, q, edges) {
+  if (!times.count) return null;
+  const rank = Math.max(1, Math.ceil(q * times.count));
+  let seen = 0;
+  for (const i of [...times.buckets.keys()].sort((a, b) => a - b)) {
+    seen += times.buckets.get(i);
+    if (seen < rank) continue;
+    if (i === 0) return edges[0];
+    if (i >= edges.length) return edges[edges.length - 1];
+    return (2 * edges[i - 1] * edges[i]) / (edges[i - 1] + edges[i]);
+  }
+  return null;
+}
+
+/** Operations that a choice like "all", "4.2" or "4.2/write" stands for. */
+export function chosen(window, choice) {
+  if (choice === "all") return window.ops;
+  const [version, op] = choice.split("/");
+  return window.ops.filter((o) => o.version === version && (!op || o.op === op));
+}
+
+/** Every choice that some window has something for. */
+export function choices(windows) {
+  const all = new Map();
+  for (const w of windows) {
+    for (const o of w.ops) {
+      const key = `${o.version}/${o.op}`;
+      all.set(key, (all.get(key) ?? 0) + o.times.sum);
+    }
+  }
+  const versions = [...new Set([...all.keys()].map((k) => k.split("/")[0]))].sort();
+  const ops = [...all.entries()].sort((a, b) => b[1] - a[1]).map(([key]) => key);
+  return ["all", ...versions, ...ops];
+}
+
+/** Adds arrays of numbers; what is null in all of them stays null. */
+export function addPhases(all) {
+  let sum = null;
+  for (const phases of all) {
+    if (!phases) continue;
+    sum ??= phases.map(() => null);
+    phases.forEach((v, i) => {
+      if (v !== null) sum[i] = (sum[i] ?? 0) + v;
+    });
+  }
+  return sum;
+}
+
+/** Windows that lie in [from, to] with at least half of their time. */
+export function within(windows, from, to) {
+  return windows.filter((w) => {
+    const middle = w.at - w.seconds / 2;
+    return middle >= from && middle <= to;
+  });
+}
+
+/** When a window began. */
+export const begin = (w) => w.at - w.seconds;
+
+/** Rows of one kind over several windows: by key, with what `read` finds of each window. */
+function rows(windows, read) {
+  const all = new Map();
+  for (const w of windows) {
+    for (const { key, ...found } of read(w)) {
+      const row = all.get(key) ?? { key, ops: 0, seconds: null, errors: 0, rtt: null, times: [], at: [] };
+      row.ops += found.ops;
+      if (found.seconds !== null && found.seconds !== undefined) row.seconds = (row.seconds ?? 0) + found.seconds;
+      row.errors += found.errors ?? 0;
+      row.rtt = found.rtt ?? row.rtt;
+      if (found.times) row.times.push(found.times);
+      row.at.push([w.at, found.ops / w.seconds]);
+      all.set(key, row);
+    }
+  }
+  return [...all.values()].sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0) || b.ops - a.ops || (a.key < b.key ? -1 : 1));
+}
+
+/** The table of operations, clients or exports over windows, and the time of all rows together. */
+export function breakdown(windows, by) {
+  const read = {
+    op: (w) => w.ops.map((o) => ({ key: `${o.version}/${o.op}`, ops: o.times.count, seconds: o.times.sum, errors: o.errors, times: o.times })),
+    client: (w) => w.clients.map((c) => ({ key: c.name, ops: c.ops, seconds: c.seconds, rtt: c.rtt })),
+    export: (w) => w.exports.map((e) => ({ key: e.name, ops: e.ops, seconds: e.seconds })),
+  }[by];
+  const all = rows(windows, read);
+  return { rows: all, seconds: all.reduce((sum, r) => sum + (r.seconds ?? 0), 0) };
+}
+
+/** Operations of a choice whose time lies in buckets low to high, by operation; the most first. */
+export function inRectangle(windows, choice, low, high) {
+  const all = new Map();
+  for (const w of windows) {
+    for (const o of chosen(w, choice)) {
+      let n = 0;
+      for (const [i, count] of o.times.buckets) if (i >= low && i <= high) n += count;
+      const key = `${o.version}/${o.op}`;
+      const row = all.get(key) ?? { key, inside: 0, all: 0 };
+      row.inside += n;
+      row.all += o.times.count;
+      all.set(key, row);
+    }
+  }
+  return [...all.values()].filter((r) => r.inside).sort((a, b) => b.inside - a.inside);
+}
+
+/** Stretches of time without a window, between the first and the last. */
+export function gaps(windows) {
+  const all = [];
+  for (let i = 1; i < windows.length; i += 1) {
+    const began = windows[i].at - windows[i].seconds;
+    if (began - windows[i - 1].at > 1.5) all.push([windows[i - 1].at, began]);
+  }
+  return all;
+}
+
+/** Takes windows that have come. A clock that was set back makes what it told before useless. */
+export function take(windows, news, keptSeconds) {
+  for (const w of news) {
+    while (windows.length && windows[windows.length - 1].at >= w.at) windows.pop();
+    windows.push(w);
+  }
+  const last = windows[windows.length - 1]?.at ?? 0;
+  while (windows.length && windows[0].at < last - keptSeconds) windows.shift();
+}
+
+/** The objects of a stream, one a line, in arrays: all that have arrived. */
+export async function* objects(body) {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    text += decoder.decode(value, { stream: true });
+    const lines = text.split("\n");
+    text = lines.pop();
+    const all = lines.filter(Boolean).map((line) => JSON.parse(line));
+    if (all.length) yield all;
+  }
+}

@@ -1,0 +1,182 @@
+// The tables beside and below the pictures.
+
+import { bar, el, name, safe, table } from "./dom.js";
+import { phaseColor } from "./color.js";
+import { sparkline } from "./charts.js";
+import { clock, digits, percent, time, words } from "./format.js";
+import { merge, quantile } from "./model.js";
+
+const MOST_ROWS = 50;
+
+/** Seconds of windows. */
+const span = (windows) => windows.reduce((sum, w) => sum + w.seconds, 0);
+
+/** Phases: name, seconds, share. */
+export function phaseTable(names, sums) {
+  if (!sums) return el("p", { class: "soft" }, "Phases are not measured here, or nothing happened.");
+  const total = sums.reduce((sum, v) => sum + (v ?? 0), 0);
+  const rows = names.map((n, i) => [n, i, sums[i]]).filter(([, , v]) => v !== null);
+  return table(["Phase", "Time", "Share"], rows.map(([n, i, v]) => {
+    const swatch = el("span", { class: "swatch", "aria-hidden": "true" });
+    swatch.style.background = phaseColor(i);
+    return [el("span", {}, swatch, words(n)), time(v), percent(total ? v / total : 0)];
+  }));
+}
+
+/** Operations, clients or exports; `filter(key)` is called with the row that was clicked, where rows can be chosen. */
+export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
+  if (!rows.length) return el("p", { class: "soft" }, windows.length ? "Nothing happened, or it is not measured here." : "No data yet.");
+  const length = span(windows) || 1;
+  const head = { op: ["Operation", "Per second", "p50", "p99", "Errors/s"], client: ["Client", "Per second", "Mean", "Round trip"], export: ["Export", "Per second", "Mean"] }[by];
+  const sparks = [];
+  const body = rows.slice(0, MOST_ROWS).map((r) => {
+    const spark = el("canvas", { class: "spark", "aria-hidden": "true" });
+    sparks.push([spark, r.at]);
+    const share = seconds && r.seconds !== null ? r.seconds / seconds : null;
+    const mean = r.seconds !== null && r.ops ? time(r.seconds / r.ops) : "-";
+    const first = filter
+      ? { class: "name", content: el("button", { type: "button", "data-key": r.key, onclick: () => filter(r.key) }, safe(r.key)) }
+      : name(r.key);
+    const times = by === "op" ? merge(r.times) : null;
+    const middle = {
+      op: () => [time(quantile(times, 0.5, edges)), time(quantile(times, 0.99, edges)), digits(r.errors / length)],
+      client: () => [mean, time(r.rtt)],
+      export: () => [mean],
+    }[by]();
+    return [first, digits(r.ops / length), ...middle, el("span", {}, bar(share), ` ${percent(share)}`), spark];
+  });
+  const result = el("div", {}, table([...head, "Share of time", "Per second over time"], body));
+  if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
+  // Once they are in the page and have a size.
+  queueMicrotask(() => sparks.forEach(([canvas, points]) => sparkline(canvas, view, points)));
+  return result;
+}
+
+/** What lies in a rectangle of the heat map. */
+export function insideTable(rows, selection, edges, label) {
+  const above = selection.low ? edges[selection.low - 1] : 0;
+  const upTo = edges[selection.high];
+  const bounds = `${label(selection.from)} to ${label(selection.to)}, ${upTo === undefined ? `longer than ${time(above)}` : `${time(above)} to ${time(upTo)}`}`;
+  const total = rows.reduce((sum, r) => sum + r.inside, 0);
+  return el("div", {},
+    el("p", {}, `Selected: ${bounds}: ${total} operations.`),
+    rows.length ? table(["Operation", "Selected", "Of its operations then", "Share of the selected"],
+      rows.map((r) => [name(r.key), String(r.inside), percent(r.inside / r.all), el("span", {}, bar(r.inside / total), ` ${percent(r.inside / total)}`)])) : null);
+}
+
+/** The heat map's numbers, bucket by bucket. */
+export function columnRows(times, edges) {
+  return [...times.buckets.entries()].sort((a, b) => b[0] - a[0]).map(([i, n]) => el("tr", {},
+    el("td", {}, i ? time(edges[i - 1]) : "0 s"),
+    el("td", {}, i < edges.length ? time(edges[i]) : "no limit"),
+    el("td", {}, String(n)),
+    el("td", {}, percent(n / times.count))));
+}
+
+function together(windows, list, key, times) {
+  const all = new Map();
+  for (const w of windows) {
+    for (const item of w[list]) {
+      const k = key(item);
+      const row = all.get(k) ?? { key: k, bytes: null };
+      for (const [field, t] of Object.entries(times(item))) if (t) (row[field] ??= []).push(t);
+      if (item.bytes !== undefined && item.bytes !== null) row.bytes = (row.bytes ?? 0) + item.bytes;
+      all.set(k, row);
+    }
+  }
+  return [...all.values()];
+}
+
+export const logKey = (l) => `${l.fs} ${l.volume}`;
+export const diskKey = (d) => `${d.device} ${d.op}`;
+
+export function logTable(windows, edges) {
+  const rows = together(windows, "logs", logKey, (l) => ({ waits: l.waits, writes: l.writes }));
+  if (!rows.length) return el("p", { class: "soft" }, "No journal or intent log was used, or none is measured here.");
+  const length = span(windows) || 1;
+  return table(["Log", "Waits/s", "Wait p50", "Wait p99", "Writes/s", "Write p99"], rows.map((r) => {
+    const [waits, writes] = [merge(r.waits ?? []), merge(r.writes ?? [])];
+    const known = (list, f) => (list ? f() : "-");
+    return [name(r.key), known(r.waits, () => digits(waits.count / length)), time(quantile(waits, 0.5, edges)), time(quantile(waits, 0.99, edges)),
+      known(r.writes, () => digits(writes.count / length)), time(quantile(writes, 0.99, edges))];
+  }));
+}
+
+export function diskTable(windows, edges) {
+  const rows = together(windows, "disks", diskKey, (d) => ({ times: d.times }));
+  if (!rows.length) return el("p", { class: "soft" }, "No block device completed a request, or none is measured here.");
+  const length = span(windows) || 1;
+  return table(["Disk", "Requests/s", "p50", "p99", "Bytes/s"], rows.map((r) => {
+    const times = merge(r.times);
+    return [name(r.key), digits(times.count / length), time(quantile(times, 0.5, edges)), time(quantile(times, 0.99, edges)), r.bytes === null ? "-" : digits(r.bytes / length)];
+  }));
+}
+
+export function poolTable(windows, edges) {
+  const all = new Map();
+  for (const w of windows) {
+    for (const p of w.pools) {
+      const row = all.get(p.pool) ?? { threads: 0, threadSeconds: 0, busy: null, saturated: null, queue: [], seconds: 0 };
+      row.threads = p.threads;
+      row.threadSeconds += p.threads * w.seconds;
+      row.seconds += w.seconds;
+      if (p.busy !== null) row.busy = (row.busy ?? 0) + p.busy;
+      if (p.saturated !== null) row.saturated = (row.saturated ?? 0) + p.saturated;
+      if (p.queue) row.queue.push(p.queue);
+      all.set(p.pool, row);
+    }
+  }
+  if (!all.size) return el("p", { class: "soft" }, "No thread pool is measured here.");
+  return table(["Pool", "Threads", "Busy", "Time with all busy", "Wait p50", "Wait p99"], [...all].map(([pool, r]) => {
+    const queue = merge(r.queue);
+    const busy = r.busy === null || !r.threadSeconds ? null : r.busy / r.threadSeconds;
+    return [name(pool), digits(r.threads), busy === null ? "-" : el("span", {}, bar(busy), ` ${percent(busy)}`),
+      r.saturated === null ? "-" : percent(r.saturated / r.seconds), time(quantile(queue, 0.5, edges)), time(quantile(queue, 0.99, edges))];
+  }));
+}
+
+/** Findings that one file may be behind, findings of some operations, and all that somebody is behind. */
+const OF_FILES = ["lock_contention", "small_sync_writes"];
+const OPS = { small_sync_writes: ["write", "commit"], chatty_client: ["getattr", "lookup", "access", "readlink", "read"] };
+const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "write_throttle", "thread_starvation", "cpu_saturation"];
+
+/** Findings as cards: what `/findings` says. `count(by, ops)` is called by who wants to know who and what is behind one. */
+export function findingCards(report, count) {
+  if (!report) return [];
+  const who = (kind) => WHO.includes(kind) && el("button", { type: "button", "data-key": kind, onclick: () =>
+    count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Count who and what");
+  const cards = report.active.map((e) => el("article", { class: "card" },
+    el("strong", {}, words(e.finding.kind)),
+    el("span", { class: "soft" }, ` ${percent(e.finding.share)} of the requests' time, since ${clock(e.began)}`),
+    el("p", {}, safe(e.finding.summary)),
+    list(e.finding.kind, "Evidence", e.finding.evidence.map((x) => x.text)),
+    list(e.finding.kind, "What would change it", e.finding.advice),
+    who(e.finding.kind) || null));
+  if (cards.length) return cards;
+  const last = report.last_window;
+  if (!last) return [el("p", { class: "soft" }, "No window of ten seconds has been evaluated yet, or operations are not timed.")];
+  const text = { healthy: last.reason ? `Healthy: ${last.reason}.` : "Healthy: no bottleneck found in the last ten seconds.", unknown: `No finding, but ${last.reason}.` }[last.verdict]
+    ?? "A bottleneck was found in the last ten seconds; it becomes a finding when the next ten seconds have it, too.";
+  return [el("article", { class: last.verdict === "healthy" ? "card good" : "card" }, safe(text))];
+}
+
+function list(kind, title, items) {
+  if (!items.length) return null;
+  const key = `${kind} ${title}`;
+  return el("details", { "data-key": key }, el("summary", { "data-key": `${key} summary` }, title), el("ul", {}, ...items.map((t) => el("li", {}, safe(t)))));
+}
+
+export function probeTable(probes) {
+  return table(["Probe", "State", "Measures", "Reason"], probes.map((p) => [
+    name(`${p.probe}/${p.program}`), { class: p.state, content: p.state }, { class: "wide", content: p.gives },
+    { class: "wide", content: [p.reason, p.fix].filter(Boolean).map(safe).join("; ") || "" }]));
+}
+
+export function slowTable(ops) {
+  if (!ops.length) return el("p", { class: "soft" }, "None so far.");
+  return table(["Time", "Client", "Version", "Operation", "Duration", "Most of it", "Bytes", "Inode", "Export"], ops.slice(0, MOST_ROWS).map((o) => {
+    const phases = Object.entries(o.phases_seconds ?? {}).filter(([, v]) => v).sort((a, b) => b[1] - a[1]);
+    const most = phases.length ? `${words(phases[0][0])} ${percent(phases[0][1] / o.duration_seconds)}` : "-";
+    return [`${clock(o.at)}${o.time.slice(19, 23)}`, name(o.client ?? "-"), o.version, o.op, time(o.duration_seconds), most, digits(o.bytes), o.inode === null || o.inode === undefined ? "-" : String(o.inode), name(o.path ?? o.export ?? "-")];
+  }));
+}

@@ -1,0 +1,102 @@
+//! The files of the page at `/`: vanilla modules, nothing from elsewhere. `page/main.js` says how they work together.
+
+/// Where the page stands.
+pub(super) const INDEX: &str = include_str!("page/index.html");
+
+/// Only what this agent serves is run, shown or asked for.
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+                                 base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+/// A file of the page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asset {
+    path: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) text: &'static str,
+}
+
+macro_rules! asset {
+    ($name:literal, $type:expr) => {
+        Asset {
+            path: concat!("/page/", $name),
+            content_type: $type,
+            text: include_str!(concat!("page/", $name)),
+        }
+    };
+}
+
+const ALL: [Asset; 16] = [
+    asset!("live.css", STYLE),
+    asset!("address.js", SCRIPT),
+    asset!("axis.js", SCRIPT),
+    asset!("breakdown.js", SCRIPT),
+    asset!("charts.js", SCRIPT),
+    asset!("color.js", SCRIPT),
+    asset!("dom.js", SCRIPT),
+    asset!("format.js", SCRIPT),
+    asset!("heatmap.js", SCRIPT),
+    asset!("main.js", SCRIPT),
+    asset!("model.js", SCRIPT),
+    asset!("multiples.js", SCRIPT),
+    asset!("pane.js", SCRIPT),
+    asset!("panels.js", SCRIPT),
+    asset!("recordings.js", SCRIPT),
+    asset!("slow.js", SCRIPT),
+];
+
+/// The file at this path.
+pub(super) fn find(path: &str) -> Option<Asset> {
+    ALL.into_iter().find(|a| a.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::agent_link::gzip;
+    use std::fs;
+    use std::path::Path;
+
+    /// All that the page loads, and no more of it than these.
+    #[test]
+    fn the_page_is_small_and_complete() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/page");
+        let files = fs::read_dir(folder).unwrap().count();
+        assert_eq!(files, ALL.len() + 1, "a file of the page is not served");
+        let raw = ALL.iter().map(|a| a.text).chain([INDEX]);
+        let packed: usize = raw.clone().map(|t| gzip(t.as_bytes()).unwrap().len()).sum();
+        let raw: usize = raw.map(str::len).sum();
+        assert!(raw <= 100_000, "{raw} bytes");
+        assert!(packed <= 35_000, "{packed} bytes packed");
+    }
+
+    #[test]
+    fn modules_import_what_is_served() {
+        for asset in ALL.iter().filter(|a| a.content_type == SCRIPT) {
+            for line in asset.text.lines().filter(|l| l.starts_with("import ")) {
+                let name = line.split('"').nth(1).unwrap().trim_start_matches("./");
+                assert!(
+                    find(&format!("/page/{name}")).is_some(),
+                    "{}: {line}",
+                    asset.path
+                );
+            }
+            for word in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+            ] {
+                assert!(!asset.text.contains(word), "{}: {word}", asset.path);
+            }
+            assert!(
+                !asset.text.contains("http://") && !asset.text.contains("https://"),
+                "{}",
+                asset.path
+            );
+        }
+    }
+}

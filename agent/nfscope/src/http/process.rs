@@ -1,0 +1,106 @@
+//! The process that serves HTTP: takes its sockets and its configuration from the agent, gives up everything else, and serves.
+
+use super::agent_link::AgentLink;
+use super::configuration::Configuration;
+use super::server::Server;
+use crate::api::handover;
+use crate::service::http_process::NAME;
+use anyhow::Context;
+use nfscope_source::privileges;
+use nfscope_text::console::{Level, log, say};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What the agent is told when a configuration is in effect.
+const TAKEN: &[u8] = &[1];
+
+/// True where an agent has started this program to serve HTTP.
+pub fn is_this() -> bool {
+    std::env::args_os().next().is_some_and(|name| name == NAME)
+}
+
+/// Serves until the agent ends.
+pub fn run() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            log(
+                Level::Error,
+                &format!("the process that serves HTTP: {e:#}"),
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve() -> anyhow::Result<()> {
+    // Before the keys arrive.
+    privileges::hide_memory()?;
+    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let socket = StdUnixStream::from(socket);
+    let (counts, descriptors, configuration) =
+        handover::receive(&socket).context("only an agent starts this program by this name")?;
+    let configuration = Configuration::of(&configuration)?;
+    configuration.apply_to_log();
+    // `top`, `ps` and `kill` show it.
+    #[cfg(target_os = "linux")]
+    rustix::thread::set_name(c"nfscope-http")?;
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let _inside = runtime.enter();
+    // For the agent to answer: a terminal, and systemd, send them to both.
+    let ignored = [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ];
+    let _ignored: Vec<_> = ignored.into_iter().map(signal).collect::<Result<_, _>>()?;
+    socket.set_nonblocking(true)?;
+    let socket = UnixStream::from_std(socket)?;
+
+    say(&format!(
+        "process {} serves HTTP {}, {}",
+        std::process::id(),
+        configuration.who,
+        privileges::confine_stranger()?
+    ));
+    let mut rest = descriptors.into_iter();
+    let mut some = |count: u16| -> Vec<OwnedFd> { rest.by_ref().take(count.into()).collect() };
+    let listeners: Vec<_> = some(counts.listeners)
+        .into_iter()
+        .map(TcpListener::from)
+        .collect();
+    let mut lanes = |count| some(count).into_iter().map(StdUnixStream::from).collect();
+    let link = AgentLink::new(lanes(counts.lanes), lanes(counts.streams))?;
+    let server = Server::new(Arc::new(link), configuration.web()?);
+    runtime.block_on(async {
+        tokio::select! {
+            end = server.serve(listeners) => match end? {},
+            end = follow(socket, &server) => end,
+        }
+    })
+}
+
+/// Takes each configuration that the agent sends, until the agent ends.
+async fn follow(mut socket: UnixStream, server: &Server) -> anyhow::Result<()> {
+    loop {
+        socket.write_all(TAKEN).await?;
+        let mut head = [0; 4];
+        if socket.read_exact(&mut head).await.is_err() {
+            return Ok(());
+        }
+        let mut text = vec![0; handover::length(head)?];
+        socket.read_exact(&mut text).await?;
+        let configuration = Configuration::of(&text)?;
+        server.configure(configuration.web()?);
+        configuration.apply_to_log();
+    }
+}

@@ -1,0 +1,395 @@
+//! The last day in windows of ten seconds, on a disk: what happened at 03:10.
+//!
+//! A store like that of the baselines, with a recording for each hour, so that `nfscope baseline --store` lists, compares and exports
+//! them. A thread of its own writes and reads: a disk that hangs delays no probe.
+
+use crate::api::build_info::{REVISION, VERSION};
+use crate::api::live_window::{Greeting, OVERLAP, seconds};
+use crate::api::windows_query::Range;
+use crate::service::archive_columns::Columns;
+use anyhow::{Context, ensure};
+use nfscope_baseline::recording::Metadata;
+use nfscope_baseline::store::{self, Entry, RecordingWriter, State, Store};
+use nfscope_model::Window;
+use nfscope_text::console::{Level, log, say, warn};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Length of one recording; what is too old goes by whole ones.
+const RECORDING: Duration = Duration::from_secs(3600);
+/// Time between looks for what is too old.
+const FORGET_INTERVAL: Duration = Duration::from_secs(600);
+/// For the disk to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+const BUSY: &str = "the history is busy; try again in a moment";
+/// Windows that wait for the disk, at most; each may have hundreds of kilobytes.
+const MOST_WAITING: usize = 8;
+enum Ask {
+    Keep(Box<Window>, SystemTime),
+    Tell(Range, oneshot::Sender<anyhow::Result<Vec<u8>>>),
+}
+
+/// A handle to the thread with the disk. Dropping it ends the recording.
+#[derive(Debug, Clone)]
+pub struct Archive(SyncSender<Ask>);
+
+impl Archive {
+    /// Keeps windows for this long in a file of this directory, which agents on other ports do not share. The file is opened by
+    /// the thread: a disk that hangs delays no start either. Where it cannot be opened, that is said, and there is no history.
+    ///
+    /// # Errors
+    /// When there is no thread.
+    pub fn open(directory: &Path, port: u16, keep: Duration) -> anyhow::Result<Archive> {
+        let path = directory.join(format!("history-{port}.db"));
+        let (sender, asked) = mpsc::sync_channel(MOST_WAITING);
+        std::thread::Builder::new()
+            .name("history".to_owned())
+            .spawn(move || match Disk::open(path, keep) {
+                Ok(disk) => disk.serve(&asked),
+                Err(e) => {
+                    warn(&format!(
+                        "the history is kept in memory alone, for a quarter of an hour: {e:#}"
+                    ));
+                    refuse(&asked, &format!("there is no history on the disk: {e:#}"));
+                }
+            })
+            .context("cannot start the thread of the history")?;
+        Ok(Archive(sender))
+    }
+
+    /// Keeps a window; `false` where the disk is so far behind that it is lost.
+    pub fn keep(&self, window: Window, ended: SystemTime) -> bool {
+        let sent = self.0.try_send(Ask::Keep(Box::new(window), ended));
+        !matches!(sent, Err(TrySendError::Full(_)))
+    }
+
+    /// The windows of this range as JSON, put together into as many as asked for.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or is busy.
+    pub async fn tell(&self, range: Range) -> anyhow::Result<Vec<u8>> {
+        let (tell, answer) = oneshot::channel();
+        let sent = self.0.try_send(Ask::Tell(range, tell));
+        ensure!(sent.is_ok(), BUSY);
+        // Whoever waits here keeps others from asking.
+        let answer = timeout(ANSWER_TIMEOUT, answer).await.context(BUSY)?;
+        answer.context("the thread of the history has ended")?
+    }
+}
+
+struct Disk {
+    store: Store,
+    path: PathBuf,
+    keep: Duration,
+    /// The recording under way, and when it began.
+    writer: Option<(RecordingWriter, SystemTime)>,
+    /// Seconds since 1970 when the last window ended.
+    ended: f64,
+    /// When it was last looked for what is too old.
+    forgot: Option<Instant>,
+    /// It has been said that windows are lost.
+    fails: bool,
+}
+
+/// Answers where there is no disk.
+fn refuse(asked: &Receiver<Ask>, why: &str) {
+    for ask in asked {
+        if let Ask::Tell(_, answer) = ask {
+            let _ = answer.send(Err(anyhow::anyhow!("{why}")));
+        }
+    }
+}
+
+/// A file for its owner alone: it has addresses of clients and paths of exports. SQLite makes those beside it alike.
+fn private(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    let because = || format!("{} cannot be written", path.display());
+    if let Some(directory) = path.parent() {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(directory).with_context(because)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    options.open(path).with_context(because)?;
+    Ok(())
+}
+
+impl Disk {
+    fn open(path: PathBuf, keep: Duration) -> anyhow::Result<Disk> {
+        private(&path)?;
+        Ok(Disk {
+            store: Store::create(&path)?,
+            path,
+            keep,
+            writer: None,
+            ended: 0.0,
+            forgot: None,
+            fails: false,
+        })
+    }
+
+    fn serve(mut self, asked: &Receiver<Ask>) {
+        for ask in asked {
+            match ask {
+                Ask::Keep(window, ended) => {
+                    let kept = self.put(&window, ended);
+                    self.say(kept);
+                    self.forget_in_time(ended);
+                }
+                Ask::Tell(range, answer) => drop(answer.send(self.answer(range))),
+            }
+        }
+        self.end(State::Stopped);
+    }
+
+    /// Ends the recording under way. What is written stays without that, too, as of an agent that was killed.
+    fn end(&mut self, state: State) {
+        if let Some((writer, _)) = self.writer.take()
+            && let Err(e) = writer.end(state)
+        {
+            log(Level::Debug, &format!("the history: {e:#}"));
+        }
+    }
+
+    /// Says once that the history has a gap, and once that it goes on.
+    fn say(&mut self, kept: anyhow::Result<()>) {
+        match kept {
+            Ok(()) if std::mem::take(&mut self.fails) => say("the history goes on"),
+            Ok(()) => {}
+            Err(e) => {
+                // The next window goes on with the same recording where there still is one.
+                if matches!(e.downcast_ref(), Some(store::Error::Removed(_))) {
+                    self.writer = None;
+                }
+                if !std::mem::replace(&mut self.fails, true) {
+                    warn(&format!("the history has a gap from now on: {e:#}"));
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, window: &Window, ended: SystemTime) -> anyhow::Result<()> {
+        let began = ended.checked_sub(window.length).unwrap_or(ended);
+        let begins = seconds(began);
+        let set_back = begins < self.ended - OVERLAP;
+        let over = |(_, since): &(RecordingWriter, SystemTime)| {
+            began
+                .duration_since(*since)
+                .map_or(true, |d| d >= RECORDING)
+        };
+        // A clock that was set back begins another one, too.
+        if set_back || self.writer.as_ref().is_some_and(over) {
+            self.end(State::Complete);
+        }
+        let (writer, _) = match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert((begin(&self.path, window, began)?, began)),
+        };
+        writer.add(milliseconds(began), window)?;
+        self.ended = seconds(ended);
+        Ok(())
+    }
+
+    fn forget_in_time(&mut self, now: SystemTime) {
+        if self.forgot.is_some_and(|at| at.elapsed() < FORGET_INTERVAL) {
+            return;
+        }
+        self.forgot = Some(Instant::now());
+        if let Err(e) = self.forget(now) {
+            warn(&format!("the history cannot be shortened: {e:#}"));
+        }
+    }
+
+    /// Removes recordings of which nothing is young enough.
+    fn forget(&mut self, now: SystemTime) -> anyhow::Result<()> {
+        let oldest = milliseconds(now) - milliseconds(SystemTime::UNIX_EPOCH + self.keep);
+        let ended = |e: &Entry| e.metadata.began_ms + e.length.as_millis() as i64;
+        let old: Vec<_> = (self.store.list()?.into_iter())
+            .filter(|e| e.state != State::Recording && ended(e) < oldest)
+            .map(|e| e.metadata.name)
+            .collect();
+        if !old.is_empty() {
+            self.store.remove(&old)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, range: Range) -> anyhow::Result<Vec<u8>> {
+        let mut columns = Columns::new(range);
+        let (mut host, mut kernel) = (String::new(), String::new());
+        for entry in self.store.list()? {
+            let began = entry.metadata.began_ms as f64 / 1e3;
+            // Gaps belong to no window: it may reach further than its length says, but begins no later than the next one.
+            if began > range.to || entry.state == State::Damaged {
+                continue;
+            }
+            if began + RECORDING.as_secs_f64() + entry.length.as_secs_f64() < range.from {
+                continue;
+            }
+            host.clone_from(&entry.metadata.host);
+            kernel = entry.metadata.kernel.clone().unwrap_or_default();
+            columns.read(&self.store, &entry)?;
+        }
+        let answer = Answer {
+            greeting: Greeting::new(&host, &kernel),
+            windows: columns.done(),
+        };
+        Ok(serde_json::to_vec(&answer)?)
+    }
+}
+
+/// `/windows` with a range.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    greeting: Greeting<'a>,
+    windows: Vec<Box<RawValue>>,
+}
+
+/// A recording of its own connection: the one that reads is never in a transaction.
+fn begin(path: &Path, first: &Window, began: SystemTime) -> anyhow::Result<RecordingWriter> {
+    let began_ms = milliseconds(began);
+    let metadata = Metadata {
+        // Unique also where the clock is set back.
+        name: format!("history-{began_ms}-{}", first.delta.at.as_millis()),
+        began_ms,
+        host: first.delta.host.clone().unwrap_or_default(),
+        kernel: first.delta.kernel.clone(),
+        agent: format!("{VERSION} ({REVISION})"),
+        interval: nfscope_diagnose::tracker::WINDOW,
+        labels: BTreeMap::new(),
+    };
+    Ok(RecordingWriter::begin(Store::create(path)?, &metadata)?)
+}
+
+fn milliseconds(at: SystemTime) -> i64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |d| d.as_millis() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nfscope_model::{Histogram, Scheme, Snapshot, family as f};
+    use serde_json::Value;
+    use tempfile::TempDir;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
+    }
+
+    /// Ten seconds with so many WRITEs.
+    fn window(n: u64, disk: f64) -> Window {
+        let mut delta = Snapshot::new(Duration::from_secs(n));
+        let mut h = Histogram::new(Scheme::TIME);
+        h.counts[40] = n;
+        h.sum = n as f64;
+        delta.histogram(&f::OP_DURATION, ["3", "write"], h);
+        delta.gauge(
+            &f::BOTTLENECK_ACTIVE,
+            ["slow_disk"],
+            f64::from(u8::from(disk > 0.0)),
+        );
+        delta.gauge(&f::BOTTLENECK_SCORE, ["slow_disk"], disk);
+        Window {
+            length: Duration::from_secs(10),
+            delta,
+        }
+    }
+
+    fn disk(dir: &TempDir) -> Disk {
+        let path = dir.path().join("history.db");
+        Disk::open(path, Duration::from_secs(2 * 3600)).unwrap()
+    }
+
+    fn told(disk: &Disk, from: u64, to: u64, columns: u32) -> Vec<(f64, f64, u64, Option<f64>)> {
+        let range = Range {
+            from: 1_800_000_000.0 + from as f64,
+            to: 1_800_000_000.0 + to as f64,
+            columns,
+        };
+        let answer: Value = serde_json::from_slice(&disk.answer(range).unwrap()).unwrap();
+        let windows = answer["windows"].as_array().unwrap();
+        let row = |w: &Value| {
+            let count: u64 = w["ops"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|o| o["times"]["count"].as_u64().unwrap())
+                .sum();
+            (
+                w["at"].as_f64().unwrap() - 1_800_000_000.0,
+                w["seconds"].as_f64().unwrap(),
+                count,
+                w["findings"]["slow_disk"].as_f64(),
+            )
+        };
+        windows.iter().map(row).collect()
+    }
+
+    #[test]
+    fn windows_are_put_together_and_gaps_stay() {
+        let dir = TempDir::new().unwrap();
+        let mut disk = disk(&dir);
+        for i in 1..=6 {
+            disk.put(&window(i, if i == 2 { 0.5 } else { 0.0 }), at(10 * i))
+                .unwrap();
+        }
+        // Half a minute without the agent.
+        disk.put(&window(7, 0.0), at(100)).unwrap();
+        assert_eq!(told(&disk, 0, 120, 120).len(), 7);
+        assert_eq!(
+            told(&disk, 0, 120, 3),
+            [
+                (40.0, 40.0, 10, Some(0.5)),
+                (60.0, 20.0, 11, None),
+                (100.0, 10.0, 7, None)
+            ]
+        );
+        assert_eq!(
+            told(&disk, 30, 50, 400),
+            [(40.0, 10.0, 4, None), (50.0, 10.0, 5, None)]
+        );
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_begins_another_recording() {
+        let dir = TempDir::new().unwrap();
+        let mut disk = disk(&dir);
+        for seconds in [100, 110, 50, 60] {
+            disk.put(&window(1, 0.0), at(seconds)).unwrap();
+        }
+        let names = disk.store.list().unwrap();
+        assert_eq!(names.iter().map(|e| e.windows).collect::<Vec<_>>(), [2, 2]);
+        use std::os::unix::fs::PermissionsExt;
+        for file in std::fs::read_dir(dir.path()).unwrap() {
+            let mode = file.unwrap().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_day_is_kept_by_whole_hours_and_an_agent_goes_on_where_another_was_killed() {
+        let dir = TempDir::new().unwrap();
+        let mut first = disk(&dir);
+        for i in 1..=(4 * 60) {
+            first.put(&window(1, 0.0), at(60 * i)).unwrap();
+        }
+        first.forget(at(4 * 3600)).unwrap();
+        let all = told(&first, 0, 5 * 3600, 400);
+        let count: u64 = all.iter().map(|w| w.2).sum();
+        assert!((120..=180).contains(&count), "{count}");
+        drop(first);
+        let mut second = disk(&dir);
+        second.put(&window(1, 0.0), at(4 * 3600 + 60)).unwrap();
+        let again: u64 = told(&second, 0, 5 * 3600, 400).iter().map(|w| w.2).sum();
+        assert_eq!(again, count + 1);
+    }
+}

@@ -1,0 +1,366 @@
+//! The last quarter of an hour in windows, for the page at `/`.
+//!
+//! While somebody looks, windows have a second. While nobody does, they are those of ten seconds that the findings are made of: the
+//! history then costs no reading of its own, and memory for a packed text of each.
+
+use crate::api::live_window::{Greeting, LiveWindow, OVERLAP, seconds};
+use crate::api::windows_query::Seen;
+use crate::service::archive::Archive;
+use anyhow::Context;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use nfscope_diagnose::tracker::FindingTracker;
+use nfscope_model::{Snapshot, Window};
+use nfscope_source::Source;
+use nfscope_text::console::warn;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a window is kept.
+const KEPT: Duration = Duration::from_secs(900);
+/// Most memory for what is kept: a server with many operations, logs and disks keeps less than [`KEPT`].
+const MOST_BYTES: usize = 4 << 20;
+/// Length of a window while somebody looks.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+/// Nobody has looked for so long: pages ask every second.
+const ATTENTION: Duration = Duration::from_secs(5);
+/// Windows in one answer. Whoever has asked for more asks again.
+const MOST_WINDOWS: usize = 60;
+/// Text in one answer, before the last window of it.
+const MOST_TEXT: usize = 1 << 20;
+
+/// `/windows`
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    greeting: Greeting<'a>,
+    /// What to ask for next.
+    since: String,
+    /// Whether there are more windows already.
+    more: bool,
+    windows: Vec<Box<RawValue>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    number: u64,
+    /// Seconds since 1970 when it ended.
+    at: f64,
+    packed: Vec<u8>,
+}
+
+/// Windows that were, the earliest first.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// Tells this agent from one before it.
+    agent: u64,
+    kept: VecDeque<Kept>,
+    bytes: usize,
+    next: u64,
+    /// The reading that begins the next window of a second, while somebody looks.
+    earlier: Option<(Snapshot, Instant)>,
+    asked: Option<Instant>,
+    host: String,
+    kernel: String,
+    archive: Option<Archive>,
+    /// It has been said that the disk is behind.
+    behind: bool,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History {
+            agent: seconds(SystemTime::now()).to_bits(),
+            kept: VecDeque::new(),
+            bytes: 0,
+            next: 1,
+            earlier: None,
+            asked: None,
+            host: String::new(),
+            kernel: String::new(),
+            archive: None,
+            behind: false,
+        }
+    }
+}
+
+impl History {
+    /// From now on windows of the findings are kept there, too.
+    pub(crate) fn keep_in(&mut self, archive: Archive) {
+        self.archive = Some(archive);
+    }
+
+    fn is_watched(&self, now: Instant) -> bool {
+        self.asked
+            .is_some_and(|at| now.saturating_duration_since(at) < ATTENTION)
+    }
+
+    /// When the next window of a second ends; `None` while nobody looks.
+    pub(crate) fn next_step(&self, now: Instant) -> Option<Instant> {
+        let (_, began) = self.earlier.as_ref().filter(|_| self.is_watched(now))?;
+        Some(*began + INTERVAL)
+    }
+
+    /// Ends a window of a second where one is due.
+    pub(crate) fn step(
+        &mut self,
+        source: &mut dyn Source,
+        findings: &FindingTracker,
+        now: Instant,
+    ) {
+        if !self.is_watched(now) {
+            return;
+        }
+        let under_way =
+            |(_, began): &(_, Instant)| now.saturating_duration_since(*began) < INTERVAL;
+        if self.earlier.as_ref().is_some_and(under_way) {
+            return;
+        }
+        let reading = source.peek();
+        let earlier = self.earlier.take();
+        // The window of the findings that is under way has begun where the last one ended: no time is left out.
+        let begun = (earlier.as_ref().map(|(e, _)| e)).or_else(|| findings.earlier());
+        if let Some(window) = begun.and_then(|e| between(e, &reading)) {
+            self.keep(&window, findings, SystemTime::now());
+        }
+        self.earlier = Some((reading, now));
+    }
+
+    /// A window of the findings has ended, with this reading.
+    pub(crate) fn found(
+        &mut self,
+        window: &Window,
+        reading: &Snapshot,
+        findings: &FindingTracker,
+        now: Instant,
+    ) {
+        let clock = SystemTime::now();
+        if !self.is_watched(now) {
+            // Somebody looked when this one began: what is not told of it is a window by itself.
+            let rest = self.earlier.take();
+            let rest = rest.and_then(|(e, _)| between(&e, reading));
+            self.keep(rest.as_ref().unwrap_or(window), findings, clock);
+        }
+        if let Some(archive) = &self.archive {
+            let mut window = window.clone();
+            findings.describe(&mut window.delta);
+            let lost = !archive.keep(window, clock);
+            if lost && !self.behind {
+                warn("the history has a gap: its disk takes no more windows");
+            }
+            self.behind = lost;
+        }
+    }
+
+    fn keep(&mut self, window: &Window, findings: &FindingTracker, clock: SystemTime) {
+        let at = seconds(clock);
+        // Somebody has looked at a part of it, second by second.
+        let began = at - window.length.as_secs_f64();
+        if (self.kept.back()).is_some_and(|last| last.at <= at && began < last.at - OVERLAP) {
+            return;
+        }
+        self.host = window.delta.host.clone().unwrap_or_default();
+        self.kernel = window.delta.kernel.clone().unwrap_or_default();
+        let active = findings
+            .shares()
+            .map(|(kind, share)| (kind.as_str(), share));
+        let live = LiveWindow::of(window, at, active);
+        let Ok(packed) = pack(&live) else { return };
+        self.bytes += packed.len();
+        self.kept.push_back(Kept {
+            number: self.next,
+            at,
+            packed,
+        });
+        self.next += 1;
+        // A clock that was set back: what it told before is of no use.
+        let old = |k: &Kept| (at - k.at) > KEPT.as_secs_f64();
+        while self.bytes > MOST_BYTES || self.kept.front().is_some_and(old) {
+            let Some(first) = self.kept.pop_front() else {
+                return;
+            };
+            self.bytes -= first.packed.len();
+        }
+    }
+
+    /// The windows that a page has not seen, as JSON. From now on windows have a second.
+    ///
+    /// # Errors
+    /// Never so far: what is packed can be unpacked.
+    pub(crate) fn answer(&mut self, seen: Option<Seen>, now: Instant) -> anyhow::Result<Vec<u8>> {
+        self.asked = Some(now);
+        // Another agent's numbers are not ours.
+        let seen = seen.filter(|s| s.agent == self.agent);
+        let last = seen.map_or(0, |s| s.window);
+        let from = self.kept.partition_point(|k| k.number <= last);
+        let (mut windows, mut bytes, mut last) = (Vec::new(), 0, last);
+        for kept in self.kept.range(from..).take(MOST_WINDOWS) {
+            // At least one: else nobody would ever get further.
+            if bytes > MOST_TEXT {
+                break;
+            }
+            let window = unpack(&kept.packed)?;
+            bytes += window.get().len();
+            windows.push(window);
+            last = kept.number;
+        }
+        let since = Seen {
+            agent: self.agent,
+            window: last,
+        };
+        let answer = Answer {
+            greeting: Greeting::new(&self.host, &self.kernel),
+            since: since.to_string(),
+            more: from + windows.len() < self.kept.len(),
+            windows,
+        };
+        Ok(serde_json::to_vec(&answer)?)
+    }
+}
+
+/// What lies between two readings of the same source.
+fn between(earlier: &Snapshot, later: &Snapshot) -> Option<Window> {
+    let goes_on = earlier.began == later.began && earlier.at < later.at;
+    goes_on.then(|| later.since(earlier))
+}
+
+fn pack(window: &LiveWindow<'_>) -> anyhow::Result<Vec<u8>> {
+    let mut packer = DeflateEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(&serde_json::to_vec(window)?)?;
+    let mut packed = packer.finish()?;
+    packed.shrink_to_fit();
+    Ok(packed)
+}
+
+fn unpack(packed: &[u8]) -> anyhow::Result<Box<RawValue>> {
+    let mut text = String::new();
+    DeflateDecoder::new(packed)
+        .read_to_string(&mut text)
+        .context("a window of the history cannot be unpacked")?;
+    Ok(RawValue::from_string(text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::example::Script;
+    use serde_json::Value;
+
+    fn lengths(h: &mut History, seen: Option<Seen>, now: Instant) -> (Vec<f64>, Seen, bool) {
+        let body: Value = serde_json::from_slice(&h.answer(seen, now).unwrap()).unwrap();
+        let windows = body["windows"].as_array().unwrap();
+        let lengths = windows.iter().map(|w| w["seconds"].as_f64().unwrap());
+        let since = Seen::parse(body["since"].as_str().unwrap()).unwrap();
+        (lengths.collect(), since, body["more"].as_bool().unwrap())
+    }
+
+    fn of(seconds: u64) -> Window {
+        Window {
+            length: Duration::from_secs(seconds),
+            delta: Snapshot::default(),
+        }
+    }
+
+    fn keep(h: &mut History, seconds: u64, at: u64) {
+        let clock = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+        h.keep(&of(seconds), &FindingTracker::default(), clock);
+    }
+
+    #[test]
+    fn a_page_gets_what_it_has_not_seen() {
+        let (mut h, now) = (History::default(), Instant::now());
+        for i in 1..=3 {
+            keep(&mut h, 10, 1000 + 10 * i);
+        }
+        let (first, since, more) = lengths(&mut h, None, now);
+        assert_eq!((first, more), (vec![10.0; 3], false));
+        keep(&mut h, 9, 1039);
+        assert_eq!(lengths(&mut h, Some(since), now).0, [9.0]);
+        // Of another agent: all is new.
+        let other = Seen {
+            agent: 1,
+            window: 2,
+        };
+        assert_eq!(lengths(&mut h, Some(other), now).0.len(), 4);
+        assert_eq!(Seen::parse(&since.to_string()), Some(since));
+        assert_eq!(Seen::parse("x"), None);
+    }
+
+    #[test]
+    fn what_was_seen_second_by_second_is_not_told_again() {
+        let mut h = History::default();
+        keep(&mut h, 10, 1010);
+        keep(&mut h, 1, 1011);
+        keep(&mut h, 1, 1012);
+        // Began at 1008.
+        keep(&mut h, 10, 1018);
+        keep(&mut h, 10, 1028);
+        let (all, ..) = lengths(&mut h, None, Instant::now());
+        assert_eq!(all, [10.0, 1.0, 1.0, 10.0]);
+        // The clock was set back by a day: windows go on.
+        keep(&mut h, 10, 500);
+        assert_eq!(lengths(&mut h, None, Instant::now()).0.len(), 5);
+    }
+
+    #[test]
+    fn a_quarter_of_an_hour_is_kept_and_told_in_pieces() {
+        let (mut h, now) = (History::default(), Instant::now());
+        for i in 1..=2000 {
+            keep(&mut h, 1, 10_000 + i);
+        }
+        assert_eq!(h.kept.len(), 901);
+        let bytes: usize = h.kept.iter().map(|k| k.packed.len()).sum();
+        assert_eq!(h.bytes, bytes);
+        let (mut seen, mut all) = (None, 0);
+        loop {
+            let (some, since, more) = lengths(&mut h, seen, now);
+            assert!(some.len() <= MOST_WINDOWS);
+            all += some.len();
+            seen = Some(since);
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(all, 901);
+    }
+
+    #[test]
+    fn counters_that_begin_anew_and_clocks_that_stand_still_leave_a_gap() {
+        let reading = |began: u64, at: u64| {
+            let mut s = Snapshot::new(Duration::from_secs(at));
+            s.began = Duration::from_secs(began);
+            s
+        };
+        assert!(between(&reading(1, 5), &reading(1, 6)).is_some());
+        assert!(between(&reading(1, 5), &reading(4, 6)).is_none());
+        assert!(between(&reading(1, 5), &reading(1, 5)).is_none());
+    }
+
+    #[test]
+    fn a_second_is_read_only_while_somebody_looks() {
+        let (mut h, mut source) = (History::default(), Script::default());
+        let (findings, now) = (FindingTracker::default(), Instant::now());
+        h.step(&mut source, &findings, now);
+        assert!(h.earlier.is_none() && h.next_step(now).is_none());
+        h.answer(None, now).unwrap();
+        h.step(&mut source, &findings, now);
+        assert_eq!(h.next_step(now), Some(now + INTERVAL));
+        let mut reading = Snapshot::default();
+        h.found(&of(10), &reading, &findings, now);
+        assert!(h.kept.is_empty());
+        // Nobody has asked for a while: what the last second-long window left is told as one.
+        let later = now + ATTENTION;
+        h.step(&mut source, &findings, later);
+        reading.at = Duration::from_secs(6);
+        h.found(&of(10), &reading, &findings, later);
+        assert!(h.earlier.is_none());
+        assert_eq!(lengths(&mut h, None, later).0, [6.0]);
+        let later = later + 2 * ATTENTION;
+        h.found(&of(10), &reading, &findings, later);
+        assert_eq!(h.kept.len(), 1, "it began before the last one ended");
+    }
+}

@@ -1,0 +1,139 @@
+//! Tests of [`super`].
+
+use super::*;
+
+fn press(app: &mut App, keys: &str) -> Action {
+    let press = |c| app.key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+    keys.chars().map(press).last().unwrap()
+}
+
+fn code(app: &mut App, code: KeyCode) -> Action {
+    app.key(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+#[test]
+fn letters_are_text_while_a_filter_is_typed() {
+    let mut app = App::default();
+    assert_eq!(press(&mut app, "/qx"), Action::None);
+    assert_eq!(app.selection.text, "qx");
+    code(&mut app, KeyCode::Backspace);
+    code(&mut app, KeyCode::Enter);
+    assert_eq!((app.selection.text.as_str(), &app.typing), ("q", &None));
+    press(&mut app, "/a");
+    assert_eq!(code(&mut app, KeyCode::Esc), Action::None);
+    assert_eq!((app.selection.text.as_str(), &app.typing), ("", &None));
+    assert_eq!(code(&mut app, KeyCode::Esc), Action::Quit);
+}
+
+#[test]
+fn escape_ends_a_filter_before_it_ends_the_program() {
+    for keys in ["v", "/x\n", "v/x\n"] {
+        let mut app = App::default();
+        for c in keys.chars() {
+            match c {
+                '\n' => code(&mut app, KeyCode::Enter),
+                c => press(&mut app, &c.to_string()),
+            };
+        }
+        assert!(app.is_filtered());
+        assert_eq!(code(&mut app, KeyCode::Esc), Action::None, "{keys:?}");
+        assert_eq!(app.selection, Selection::default());
+        assert_eq!(code(&mut app, KeyCode::Esc), Action::Quit);
+    }
+    // Who wants to leave can do so at once.
+    let mut app = App::default();
+    assert_eq!(press(&mut app, "vq"), Action::Quit);
+}
+
+#[test]
+fn keys_change_the_interval_and_stop_at_its_ends() {
+    let mut app = App::default();
+    let seconds = |s| Action::Interval(Duration::from_secs_f64(s));
+    assert_eq!(press(&mut app, "+"), seconds(5.0));
+    assert_eq!(press(&mut app, "--"), seconds(1.0));
+    assert_eq!(press(&mut app, "-"), seconds(0.5));
+    assert_eq!(press(&mut app, "-"), Action::None);
+    // From a length that is none of them.
+    app.interval = Duration::from_millis(1500);
+    assert_eq!(press(&mut app, "="), seconds(2.0));
+    app.interval = Duration::from_secs(3600);
+    assert_eq!(press(&mut app, "+"), Action::None);
+    assert_eq!(press(&mut app, "-"), seconds(600.0));
+}
+
+#[test]
+fn versions_come_round() {
+    let mut app = App::default();
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        press(&mut app, "v");
+        seen.push(app.selection.version.clone().unwrap_or("all".into()));
+    }
+    assert_eq!(seen, ["3", "4.0", "4.1", "4.2", "all"]);
+}
+
+#[test]
+fn help_takes_the_keys_that_would_change_what_is_behind_it() {
+    let mut app = App::default();
+    press(&mut app, "?n3");
+    assert_eq!((app.help, app.tab), (true, Tab::Operations));
+    assert_eq!(app.selection, Selection::default());
+    assert_eq!(press(&mut app, "q"), Action::None);
+    assert!(!app.help);
+    assert_eq!(press(&mut app, "q"), Action::Quit);
+}
+
+#[test]
+fn a_pause_ends_with_the_latest_window() {
+    let of = |seconds| View {
+        window_seconds: seconds,
+        ..View::default()
+    };
+    let mut app = App::default();
+    app.take(of(1.0));
+    press(&mut app, " ");
+    app.take(of(2.0));
+    app.take(of(3.0));
+    assert_eq!(app.view().unwrap().window_seconds, 1.0);
+    press(&mut app, " ");
+    assert_eq!(app.view().unwrap().window_seconds, 3.0);
+    press(&mut app, "  ");
+    assert_eq!(app.view().unwrap().window_seconds, 3.0);
+}
+
+#[test]
+fn scrolling_ends_at_the_last_page() {
+    let mut app = App::default();
+    let extent = |lines, scroll| Extent {
+        lines,
+        page: 10,
+        scroll,
+    };
+    app.fit(extent(30, 0));
+    code(&mut app, KeyCode::PageDown);
+    assert_eq!(app.scroll, 9);
+    code(&mut app, KeyCode::End);
+    code(&mut app, KeyCode::Down);
+    assert_eq!(app.scroll, 20);
+    app.fit(extent(12, app.scroll));
+    assert_eq!(app.scroll, 2);
+    press(&mut app, "2");
+    assert_eq!((app.tab, app.scroll), (Tab::Threads, 0));
+}
+
+#[test]
+fn sorting_steps_and_jumps() {
+    let mut app = App::default();
+    press(&mut app, "sr");
+    assert_eq!(
+        (app.selection.key, app.selection.reverse),
+        (Key::Rate, true)
+    );
+    press(&mut app, "e");
+    assert_eq!(
+        (app.selection.key, app.selection.reverse),
+        (Key::Errors, false)
+    );
+    press(&mut app, "tS");
+    assert_eq!(app.selection.key, Key::Name);
+}

@@ -1,0 +1,70 @@
+//! An open() on a mount that knows nothing of the file yet.
+
+use crate::versions::kind::DEPTHS;
+use anyhow::Context;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The file so many levels below a directory: `a/b/c/d/t`.
+pub fn path(depth: u32) -> PathBuf {
+    let names = ('a'..='z').take(depth as usize).map(String::from);
+    names.chain(["t".to_owned()]).collect()
+}
+
+/// Makes the files of every depth.
+///
+/// # Errors
+/// When one cannot be made.
+pub fn make_files(dir: &Path) -> anyhow::Result<()> {
+    for depth in DEPTHS {
+        let file = dir.join(path(depth));
+        let made = file
+            .parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(&file, "x\n"));
+        made.with_context(|| format!("cannot create {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// Lists the mount's root, as whoever looks at a mount does first.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn list(root: &Path) -> anyhow::Result<usize> {
+    let names = fs::read_dir(root).with_context(|| format!("cannot list {}", root.display()))?;
+    Ok(names.count())
+}
+
+/// The time of the open() alone, and the file, which is still open.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn open(root: &Path, depth: u32) -> anyhow::Result<(Duration, File)> {
+    let file = root.join(path(depth));
+    let began = Instant::now();
+    let opened = File::open(&file);
+    let took = began.elapsed();
+    Ok((
+        took,
+        opened.with_context(|| format!("cannot open {}", file.display()))?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_at_each_depth() {
+        assert_eq!(path(0), Path::new("t"));
+        assert_eq!(path(4), Path::new("a/b/c/d/t"));
+        let dir = tempfile::tempdir().unwrap();
+        make_files(dir.path()).unwrap();
+        assert_eq!(list(dir.path()).unwrap(), 2);
+        for depth in DEPTHS {
+            assert!(open(dir.path(), depth).is_ok());
+        }
+    }
+}

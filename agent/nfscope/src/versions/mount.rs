@@ -1,0 +1,145 @@
+//! A mount of one version, at a directory of its own.
+
+use crate::workload::fio::Stop;
+use anyhow::{Context, bail};
+use nfscope_source::mounts::Mounts;
+use nfscope_text::console::say;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// Between two looks at whether mount has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Tries of an unmount: what has just been closed is busy for a moment.
+const TRIES: u32 = 20;
+
+/// A version of NFS that Linux mounts.
+pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
+
+/// Unmounted, and its directory removed, when it is dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    at: PathBuf,
+}
+
+impl Mounted {
+    /// Mounts `source` over this version at a new directory. It shares nothing with other mounts of the same export.
+    ///
+    /// # Errors
+    /// What the server or the client says, or [`Stopped`](crate::workload::fio::Stopped).
+    pub fn make(
+        source: &str,
+        version: &str,
+        more: Option<&str>,
+        at: PathBuf,
+        stop: &Stop,
+    ) -> anyhow::Result<Mounted> {
+        fs::create_dir(&at).with_context(|| format!("cannot create {}", at.display()))?;
+        // It is a directory alone until mount has succeeded: what fails leaves it to Drop, too.
+        let mounted = Mounted { at };
+        let mut options = format!("vers={version},nosharecache,retry=0");
+        if version == "3" {
+            // No load locks files, and rpc.statd need not run.
+            options += ",nolock";
+        }
+        if let Some(more) = more {
+            options = format!("{options},{more}");
+        }
+        let mut command = Command::new("mount");
+        command.args(["-t", "nfs", "-o", &options, "--", source]);
+        run(command.arg(&mounted.at), stop)?;
+        let got = version_at(&mounted.at);
+        if got.as_deref() != Some(version) {
+            bail!("the mount has version {}", got.as_deref().unwrap_or("-"));
+        }
+        Ok(mounted)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+}
+
+/// The version of the mount at a directory; `None` where nothing is mounted there.
+fn version_at(at: &Path) -> Option<String> {
+    let mounts = Mounts::read();
+    let mount = mounts.iter().find(|m| Path::new(&m.point) == at)?;
+    mount.option("vers")
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        for attempt in 0..TRIES {
+            if version_at(&self.at).is_none() {
+                break;
+            }
+            let mut command = Command::new("umount");
+            if attempt + 1 == TRIES {
+                // It goes away when whatever holds it has ended.
+                command.arg("-l");
+            }
+            let command = command.arg(&self.at).process_group(0);
+            let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+            if !ended.is_ok_and(|s| s.success()) {
+                thread::sleep(POLL_INTERVAL * 10);
+            }
+        }
+        // Never more than an empty directory: the export itself could be below it.
+        if let Err(e) = fs::remove_dir(&self.at) {
+            let at = self.at.display();
+            say(&format!(
+                "cannot remove {at}: {e}; fix: umount {at} && rmdir {at}"
+            ));
+        }
+    }
+}
+
+/// Runs a command to its end, without the terminal's signals: those stop nfscope, which then stops it.
+fn run(command: &mut Command, stop: &Stop) -> anyhow::Result<()> {
+    stop.check()?;
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .env("LC_ALL", "C")
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot run {name}"))?;
+    let status = loop {
+        if let Some(status) = child.try_wait().context("cannot wait for mount")? {
+            break status;
+        }
+        if let Err(stopped) = stop.check() {
+            end(&mut child);
+            return Err(stopped.into());
+        }
+        thread::sleep(POLL_INTERVAL);
+    };
+    let mut said = String::new();
+    if let Some(mut errors) = child.stderr.take() {
+        let _ = errors.read_to_string(&mut said);
+    }
+    match status.success() {
+        true => Ok(()),
+        false if said.contains("bad option; for several filesystems") => {
+            bail!("mount.nfs is missing; fix: apt-get install nfs-common")
+        }
+        false => bail!("{}", said.lines().next().unwrap_or("mount failed").trim()),
+    }
+}
+
+fn end(child: &mut Child) {
+    if let Ok(id) = i32::try_from(child.id())
+        && let Some(group) = Pid::from_raw(id)
+    {
+        let _ = kill_process_group(group, Signal::TERM);
+    }
+    let _ = child.wait();
+}

@@ -1,0 +1,128 @@
+//! What the kernel's client counts of one mount: `/proc/self/mountstats`.
+
+use anyhow::Context;
+use nfscope_source::mounts::unescape;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+const PATH: &str = "/proc/self/mountstats";
+
+/// RPCs of a mount since it was made.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MountStats {
+    /// Completed, by procedure.
+    pub rpcs: BTreeMap<String, u64>,
+    /// Sent once more.
+    pub retransmissions: u64,
+    /// Sum over RPCs from their sending to their reply.
+    pub round_trip_seconds: f64,
+}
+
+impl MountStats {
+    /// Of the mount at this directory.
+    ///
+    /// # Errors
+    /// When the kernel counts nothing of it.
+    pub fn read(at: &Path) -> anyhow::Result<MountStats> {
+        let text = fs::read_to_string(PATH).with_context(|| format!("cannot read {PATH}"))?;
+        let at = at.to_string_lossy();
+        MountStats::parse(&text, &at)
+            .with_context(|| format!("{PATH} has nothing of an NFS mount at {at}"))
+    }
+
+    fn parse(text: &str, at: &str) -> Option<MountStats> {
+        let mut found = None;
+        let mut lines = text.lines();
+        for line in lines.by_ref() {
+            if mounted_on(line).is_some_and(|point| point == at) {
+                found = Some(MountStats::default());
+                break;
+            }
+        }
+        let mut stats: MountStats = found?;
+        let section = lines.take_while(|line| mounted_on(line).is_none());
+        let operations = section.skip_while(|line| line.trim() != "per-op statistics");
+        for line in operations.skip(1) {
+            // READ: completed, transmissions, timeouts, bytes sent and received, then milliseconds: queued, round trip, executed.
+            let Some((name, numbers)) = line.trim().split_once(": ") else {
+                continue;
+            };
+            let numbers: Vec<u64> = numbers.split(' ').map_while(|n| n.parse().ok()).collect();
+            if let [completed, sent, _, _, _, _, round_trip, ..] = numbers[..] {
+                stats.rpcs.insert(name.to_owned(), completed);
+                stats.retransmissions += sent.saturating_sub(completed);
+                stats.round_trip_seconds += round_trip as f64 / 1e3;
+            }
+        }
+        Some(stats)
+    }
+
+    /// What came to it after `earlier`.
+    pub fn since(&self, earlier: &MountStats) -> MountStats {
+        let before = |name: &str| earlier.rpcs.get(name).copied().unwrap_or(0);
+        let rpcs = self.rpcs.iter();
+        MountStats {
+            rpcs: rpcs
+                .map(|(name, n)| (name.clone(), n.saturating_sub(before(name))))
+                .filter(|(_, n)| *n > 0)
+                .collect(),
+            retransmissions: self.retransmissions.saturating_sub(earlier.retransmissions),
+            round_trip_seconds: self.round_trip_seconds - earlier.round_trip_seconds,
+        }
+    }
+}
+
+/// Where the file system is mounted that a section begins with: `device SOURCE mounted on POINT with fstype ...`.
+fn mounted_on(line: &str) -> Option<String> {
+    let rest = line.strip_prefix("device ")?;
+    let (_, rest) = rest.split_once(" mounted on ")?;
+    let (point, _) = rest.split_once(" with fstype ")?;
+    Some(unescape(point))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+device proc mounted on /proc with fstype proc
+device 10.9.0.1:/ mounted on /run/a\\040b with fstype nfs4 statvers=1.1
+\topts:\trw,vers=4.2
+\tage:\t3
+\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)
+\txprt:\ttcp 0 0 1 0 0 53 53 0 53 0 2 0 0
+\tper-op statistics
+\t        NULL: 1 1 0 44 24 0 0 0 0
+\t        READ: 500 502 2 88000 2100000 3 1250 1300 0
+\t       WRITE: 0 0 0 0 0 0 0 0 0
+
+device 10.9.0.1:/ mounted on /run/c with fstype nfs4 statvers=1.1
+\tper-op statistics
+\t        READ: 7 7 0 1 1 0 1 1 0
+";
+
+    #[test]
+    fn each_mount_has_its_own() {
+        let of = |at| MountStats::parse(TEXT, at);
+        let first = of("/run/a b").unwrap();
+        assert_eq!(first.rpcs["READ"], 500);
+        assert_eq!((first.retransmissions, first.round_trip_seconds), (2, 1.25));
+        assert_eq!(of("/run/c").unwrap().rpcs, [("READ".to_owned(), 7)].into());
+        assert_eq!(of("/run"), None);
+        // Another file system has no operations.
+        assert_eq!(of("/proc"), Some(MountStats::default()));
+    }
+
+    #[test]
+    fn what_came_between_two_readings() {
+        let first = MountStats::parse(TEXT, "/run/a b").unwrap();
+        let second = MountStats::parse(&TEXT.replace("READ: 500 502", "READ: 503 505"), "/run/a b");
+        let between = second.unwrap().since(&first);
+        assert_eq!(between.rpcs, [("READ".to_owned(), 3)].into());
+        assert_eq!(
+            (between.retransmissions, between.round_trip_seconds),
+            (0, 0.0)
+        );
+    }
+}

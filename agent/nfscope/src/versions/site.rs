@@ -1,0 +1,265 @@
+//! One version on this client: its mount, its files, and blocks on them.
+
+use crate::versions::counters::{self, MIN_CPU_SECONDS};
+use crate::versions::export::Export;
+use crate::versions::fresh_open;
+use crate::versions::kind::Kind;
+use crate::versions::local_load::Files;
+use crate::versions::mount::Mounted;
+use crate::versions::mountstats::MountStats;
+use crate::versions::server_counts::ServerCounts;
+use crate::workload::fio::{self, Stop};
+use crate::workload::fio_report::RunReport;
+use crate::workload::parameters::{self, Set};
+use crate::workload::{SizeName, Workload};
+use anyhow::{Context, ensure};
+use nfscope_baseline::versions::Block;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Until a client that closes a file has been answered.
+const SETTLING: Duration = Duration::from_millis(500);
+
+/// What all versions have in common.
+#[derive(Debug)]
+pub struct Common {
+    /// A directory of this client, for the mounts.
+    pub directory: PathBuf,
+    /// The directory of this run on the export.
+    pub work: PathBuf,
+    /// More options for mount.
+    pub options: Option<String>,
+    /// The server's agent.
+    pub agent: Option<String>,
+    /// Length of a block.
+    pub runtime: Duration,
+    /// Amount of data of a workload of fio.
+    pub size: SizeName,
+    /// Signals.
+    pub stop: Stop,
+}
+
+/// A version with its mount.
+#[derive(Debug)]
+pub struct Site {
+    /// `4.1`
+    pub version: String,
+    export: Export,
+    mount: Mounted,
+    files: Vec<(Kind, Files)>,
+}
+
+/// Counters at one moment.
+struct Counters {
+    mount: MountStats,
+    server: Option<ServerCounts>,
+    busy: Option<f64>,
+    at: Instant,
+}
+
+impl Site {
+    /// Mounts the export over a version.
+    ///
+    /// # Errors
+    /// When the server or the client refuses, with what it says.
+    pub fn mount(version: &str, export: &Export, common: &Common) -> anyhow::Result<Site> {
+        let at = common.directory.join(version);
+        let options = common.options.as_deref();
+        Ok(Site {
+            version: version.to_owned(),
+            mount: Mounted::make(&export.source(), version, options, at, &common.stop)?,
+            export: export.clone(),
+            files: Vec::new(),
+        })
+    }
+
+    /// The mount's root.
+    pub fn root(&self) -> &Path {
+        self.mount.path()
+    }
+
+    fn directory(&self, common: &Common) -> PathBuf {
+        self.root().join(&common.work).join(&self.version)
+    }
+
+    /// Makes the files of a load.
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    pub fn prepare(&mut self, kind: Kind, threads: u32, common: &Common) -> anyhow::Result<()> {
+        let directory = self.directory(common).join(kind.name());
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
+        match kind {
+            Kind::Open(_) => fresh_open::make_files(&directory),
+            Kind::Workload(w) => self.fio(w, threads, &["--create_only=1"], common).map(drop),
+            _ => {
+                let files = Files::make(kind, &directory, threads)?;
+                self.files.push((kind, files));
+                Ok(())
+            }
+        }
+    }
+
+    /// One block, for this long at most. `background` is CPU time for each second that this client uses without the load.
+    ///
+    /// # Errors
+    /// When a call fails, or [`Stopped`](crate::workload::fio::Stopped).
+    pub fn block(
+        &mut self,
+        kind: Kind,
+        threads: u32,
+        length: Duration,
+        background: Option<f64>,
+        common: &Common,
+    ) -> anyhow::Result<Block> {
+        common.stop.check()?;
+        match kind {
+            Kind::Open(depth) => self.fresh_open(depth, common),
+            Kind::Workload(w) => {
+                let before = Counters::read(self.root(), &self.version, common)?;
+                let report = RunReport::parse(&self.fio(w, threads, &[], common)?)?;
+                let mut block = before.ended(self.root(), &self.version, background, common)?;
+                block.host_ops = report.ops;
+                block.seconds = report.ops as f64 / report.total.iops;
+                block.latency_seconds = report.total.latency_seconds;
+                block.p99_seconds = report.total.p99_seconds;
+                Ok(block)
+            }
+            _ => {
+                let root = self.mount.path().to_owned();
+                let files = self.files.iter_mut().find(|(k, _)| *k == kind);
+                let (_, files) = files.context("a load without files")?;
+                let mut opened = files.open(threads)?;
+                let settle = || {
+                    // Calls end before the CLOSE that they cause; reads and writes leave nothing behind.
+                    if kind == Kind::Metadata {
+                        thread::sleep(SETTLING);
+                    }
+                };
+                settle();
+                let before = Counters::read(&root, &self.version, common)?;
+                let mut calls = opened.run(length, &common.stop)?;
+                settle();
+                let mut block = before.ended(&root, &self.version, background, common)?;
+                files.close(opened);
+                block.host_ops = calls.count;
+                block.seconds = calls.seconds;
+                block.latency_seconds = calls.mean();
+                block.p99_seconds = calls.quantile(0.99);
+                Ok(block)
+            }
+        }
+    }
+
+    /// A mount of the directory itself, which nobody has looked at yet.
+    fn fresh_open(&self, depth: u32, common: &Common) -> anyhow::Result<Block> {
+        let path = common.work.join(&self.version);
+        let source = self.export.below(&path.join(Kind::Open(depth).name()));
+        let at = common.directory.join("open");
+        let options = common.options.as_deref();
+        let mount = Mounted::make(&source, &self.version, options, at, &common.stop)
+            .with_context(|| format!("cannot mount {source} itself"))?;
+        fresh_open::list(mount.path())?;
+        let before = Counters::read(mount.path(), &self.version, common)?;
+        let (took, file) = fresh_open::open(mount.path(), depth)?;
+        let waited = MountStats::read(mount.path())?.since(&before.mount);
+        drop(file);
+        // What a client asks for when it closes a file, it does not wait for.
+        thread::sleep(SETTLING);
+        let mut block = before.ended(mount.path(), &self.version, None, common)?;
+        block.waited_rpcs = Some(waited.rpcs.values().sum());
+        block.host_ops = 1;
+        // One call has no throughput.
+        block.latency_seconds = Some(took.as_secs_f64());
+        Ok(block)
+    }
+
+    fn fio(
+        &self,
+        workload: Workload,
+        threads: u32,
+        options: &[&str],
+        common: &Common,
+    ) -> anyhow::Result<String> {
+        let size = workload.size(common.size);
+        let size = size.context("the job file does not define its sizes")?;
+        let set = Set {
+            threads: workload
+                .parameters()
+                .contains(&"THREADS")
+                .then_some(threads),
+            ..Set::default()
+        };
+        let (parameters, _) = parameters::variables(workload, &size, &set)?;
+        let directory = self.directory(common).join(workload.name);
+        let mut variables = vec![
+            ("DIR", directory.display().to_string().replace(':', "\\:")),
+            ("RUNTIME", format!("{}s", common.runtime.as_secs().max(1))),
+        ];
+        variables.extend(parameters);
+        fio::run(workload.job_file, options, &variables, &common.stop, |_| {
+            Ok(())
+        })
+    }
+}
+
+impl Counters {
+    fn read(mount: &Path, version: &str, common: &Common) -> anyhow::Result<Counters> {
+        // The agent first: it waits until what came before has arrived.
+        let server = common.agent.as_ref();
+        Ok(Counters {
+            server: server
+                .map(|url| ServerCounts::read(url, version))
+                .transpose()?,
+            mount: MountStats::read(mount)?,
+            busy: counters::busy_seconds(),
+            at: Instant::now(),
+        })
+    }
+
+    /// What happened since.
+    fn ended(
+        &self,
+        mount: &Path,
+        version: &str,
+        background: Option<f64>,
+        common: &Common,
+    ) -> anyhow::Result<Block> {
+        let length = self.at.elapsed().as_secs_f64();
+        let busy = counters::busy_seconds();
+        let stats = MountStats::read(mount)?.since(&self.mount);
+        let url = common.agent.as_ref();
+        let server = url
+            .map(|url| ServerCounts::read(url, version))
+            .transpose()?;
+        let server = server.zip(self.server.as_ref());
+        let server = server.map(|(now, then)| now.since(then));
+        let used = busy.zip(self.busy).map(|(now, then)| now - then);
+        let own = used.zip(background).map(|(used, b)| used - b * length);
+        let mut rpcs = stats.rpcs;
+        if let Some(server) = &server {
+            let sent: u64 = rpcs.values().sum();
+            // The server cannot have fewer; a reply that was lost and asked for again makes one more.
+            ensure!(
+                server.requests + stats.retransmissions >= sent,
+                "the agent counts {} requests over NFS {version} where this client has sent {sent}: is it the agent of this server?",
+                server.requests
+            );
+            rpcs.extend(server.acl.clone());
+        }
+        let known: u64 = rpcs.values().sum();
+        Ok(Block {
+            cpu_seconds: own.filter(|s| *s >= MIN_CPU_SECONDS),
+            round_trip_seconds: stats.round_trip_seconds,
+            server_seconds: server.as_ref().map(|s| s.seconds),
+            component_ops: server.as_ref().map(|s| s.component_ops),
+            others: server.map_or(0, |s| s.requests.saturating_sub(known)),
+            retransmissions: stats.retransmissions,
+            rpcs,
+            ..Block::default()
+        })
+    }
+}

@@ -1,0 +1,263 @@
+//! Parsers of what others send or write: mutated samples must be refused or read, and nothing else may happen.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../fixture/mod.rs"]
+#[allow(dead_code)]
+mod fixture;
+#[path = "../fixture/mutate.rs"]
+mod mutate;
+
+use crate::fixture::serve::{get, send, serve_as};
+use crate::fixture::{Fake, recordings};
+use bytes::BytesMut;
+use mutate::{FAST, QUICK, fuzz, fuzz_text};
+use nfscope::api::link::{Answer, MAX_QUESTION, Question};
+use nfscope::api::slow_line::Line;
+use nfscope::api::{breakdown_query, endpoint, slow_filter};
+use nfscope::cli::AgentArgs;
+use nfscope::commands::config;
+use nfscope::exposition::{self, Collectors, Format};
+use nfscope::http::{Configuration, WebConfig};
+use nfscope::tui::{Breakdown, TerminalStyle};
+use nfscope_baseline::store::Store;
+use nfscope_model::Snapshot;
+use nfscope_source::Source;
+use std::io::Read;
+use std::sync::Arc;
+
+#[test]
+fn questions_of_the_http_process() {
+    let questions = [
+        Question::Metrics {
+            format: 1,
+            query: "collect[]=op&exclude[]=cpu".to_owned(),
+            have: 7,
+        },
+        Question::Snapshot { have: 1 },
+        Question::Health,
+        Question::Slow {
+            query: "min_latency=1ms&op=write".to_owned(),
+        },
+        Question::Stop,
+    ];
+    let samples: Vec<_> = questions.iter().map(|q| q.encode().unwrap()).collect();
+    let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+    fuzz("questions", QUICK, &samples, |input| {
+        let mut arrived = BytesMut::from(input);
+        while let Ok(Some(question)) = Question::take(&mut arrived) {
+            // What has been read can be said again.
+            let again = question.encode().unwrap();
+            assert_eq!(
+                Question::take(&mut BytesMut::from(&again[..])),
+                Ok(Some(question))
+            );
+        }
+        assert!(arrived.capacity() <= input.len() + 2 * MAX_QUESTION);
+    });
+    let answers = [
+        Answer::Body(3, "body".into()),
+        Answer::Refused("no".to_owned()),
+        Answer::End,
+    ];
+    let samples: Vec<_> = (answers.iter().map(Answer::parts))
+        .map(|(head, body)| [&head[..], body].concat())
+        .collect();
+    let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+    fuzz("answers", QUICK, &samples, |input| {
+        // A length that is not there is reserved; one of many megabytes is no news here.
+        if input.get(11).is_none_or(|b| *b == 0) && input.get(12).is_none_or(|b| *b == 0) {
+            let mut arrived = BytesMut::from(input);
+            while let Ok(Some(_)) = Answer::take(&mut arrived) {}
+        }
+    });
+}
+
+#[test]
+fn queries_headers_and_addresses() {
+    let slow = [
+        "min_latency=1.5s&op=write,commit&client=192.0.2.1&limit=9",
+        "over=1ms&op=%77rite",
+    ];
+    fuzz_text("query of /slow", FAST, &slow, |input| {
+        if let Ok(filter) = slow_filter::from_query(input) {
+            assert_eq!(
+                slow_filter::from_query(&slow_filter::to_query(&filter)),
+                Ok(filter)
+            );
+        }
+    });
+    let breakdown = [
+        "by=client,op&where=export:/srv/a&where=op:write&interval=2s&rows=9",
+        "by=file,user,version&where=file:/srv/a:77&where=client:2001:db8::7&where=user:0&where=version:4.1",
+    ];
+    fuzz_text("query of /breakdown", FAST, &breakdown, |input| {
+        if let Ok(query) = breakdown_query::from_query(input) {
+            assert_eq!(
+                breakdown_query::from_query(&breakdown_query::to_query(&query)),
+                Ok(query)
+            );
+        }
+    });
+    let parts = ["collect[]=op&collect%5B%5D=block", "exclude[]=cpu&x=1"];
+    fuzz_text("query of /metrics", FAST, &parts, |input| {
+        if let Ok(some) = Collectors::from_query(input) {
+            assert_eq!(Collectors::from_query(&some.to_query()), Ok(some));
+        }
+    });
+    let accept = [
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1, */*",
+        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7",
+        "gzip;q=0.5, identity;q=0, *",
+    ];
+    fuzz_text("accept", FAST, &accept, |input| {
+        exposition::negotiate(Some(input));
+        exposition::accepts_gzip(Some(input));
+    });
+    let urls = ["http://[::1]:9943/prefix/", "https://nfs1.example:9943"];
+    fuzz_text("url", FAST, &urls, |input| {
+        if let Some(target) = endpoint::parse(input, "/snapshot") {
+            assert!(!target.name().is_empty() || target.host.starts_with([':', '[']));
+        }
+    });
+}
+
+#[test]
+fn snapshots_and_lines_of_an_agent() {
+    let snapshot = serde_json::to_vec(&Fake::new().snapshot()).unwrap();
+    fuzz("snapshot", FAST / 5, &[&snapshot], |input| {
+        if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {
+            let snapshot = Arc::new(snapshot);
+            for format in Format::ALL {
+                // An agent of another version may have what this one has not; that is an error, not the end.
+                let _ = exposition::encode(&snapshot, format);
+            }
+        }
+    });
+    let lines: [&[u8]; 2] = [
+        br#"{"left_out":3}"#,
+        br#"{"time":"2026-01-01T00:00:00Z","version":"4.2","op":"write","duration_seconds":0.5}"#,
+    ];
+    let lines_of_breakdown: [&[u8]; 2] = [
+        br#"{"header":{"host":"a","by":["op"],"where":["op:write"],"interval_seconds":1.0,"max_rows":2,"kernel_bytes":3}}"#,
+        br#"{"at":1.0,"seconds":1.0,"by":["op"],"rows":[{"op":"write","count":2,"sum_seconds":0.1,"buckets":[[0.1,1],[null,1]]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.0}"#,
+    ];
+    let query = breakdown_query::from_query("by=op").unwrap();
+    let style = TerminalStyle {
+        color: true,
+        utf8: true,
+    };
+    fuzz("break-down line", FAST, &lines_of_breakdown, |input| {
+        let mut shown = Breakdown::new(query.clone());
+        for line in input.split(|b| *b == b'\n') {
+            if let Ok(line) = serde_json::from_slice(line) {
+                shown.take(Ok(line));
+            }
+        }
+        shown.plain(80, style);
+    });
+    fuzz("slow line", FAST, &lines, |input| {
+        let _ = serde_json::from_slice::<Line>(input);
+    });
+}
+
+#[test]
+fn files_of_the_administrator() {
+    let dir = tempfile::tempdir().unwrap();
+    let hash = "$2y$04$5SsxgLv9vKCVd9Fa2oRRSOuiQ7C0lCDHcQxVAPIYjyKzv5zNuwhXW";
+    let web = [
+        format!("basic_auth_users:\n  alice: {hash}\nhttp_server_config:\n  http2: true\n  headers:\n    X-Frame-Options: deny\n"),
+        "tls_server_config:\n  cert: x\n  key: y\n  min_version: TLS13\n  client_allowed_sans: [a, 192.0.2.1]\n".to_owned(),
+        "{a: [1, {b: &x c}], d: *x}\n---\n".to_owned(),
+    ];
+    let web: Vec<_> = web.iter().map(String::as_str).collect();
+    let path = dir.path().join("web.yml");
+    fuzz_text("web configuration", FAST / 4, &web, |input| {
+        std::fs::write(&path, input).unwrap();
+        let _ = WebConfig::load(&path);
+    });
+    let toml = [
+        "[web]\nlisten_address = [\"a:1\"]\nallow_details = true\n[limits]\nclients = 0x10\n[log]\nlevel = \"debug\"\n",
+    ];
+    let args = AgentArgs {
+        config: Some(dir.path().join("nfscope.toml")),
+        ..AgentArgs::default()
+    };
+    fuzz_text("configuration", FAST / 4, &toml, |input| {
+        std::fs::write(args.config.as_ref().unwrap(), input).unwrap();
+        if let Err(e) = config::load(&args) {
+            assert!(!e.to_string().is_empty());
+        }
+    });
+    let sent = Configuration {
+        web: WebConfig::default().contents().clone(),
+        allow_details: false,
+        allow_file_names: false,
+        hosts: vec!["a".to_owned()],
+        log_level: "info".to_owned(),
+        log_json: true,
+        who: String::new(),
+    };
+    fuzz(
+        "configuration sent",
+        FAST,
+        &[&sent.encode().unwrap()],
+        |input| {
+            let _ = Configuration::of(input);
+        },
+    );
+}
+
+#[test]
+fn recordings_that_are_imported() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let recording = recordings::recording("one", 1, 4, &recordings::writes(recordings::FLASH));
+    let mut from = Store::create(&path("from")).unwrap();
+    from.put(&recording).unwrap();
+    from.export("one", &path("one"), true).unwrap();
+    let file = std::fs::read(path("one")).unwrap();
+    fuzz("import", FAST / 100, &[&file], |input| {
+        std::fs::write(path("mutated"), input).unwrap();
+        let to = path("to");
+        let _ = std::fs::remove_file(&to);
+        let mut store = Store::create(&to).unwrap();
+        if let Ok(names) = store.import(&path("mutated"), None) {
+            for name in names {
+                let _ = store.entry(&name);
+            }
+        }
+    });
+}
+
+/// Whole requests, by way of a real connection.
+#[test]
+fn requests() {
+    let hash = bcrypt::hash("open sesame", 4).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("web.yml");
+    std::fs::write(&path, format!("basic_auth_users: {{alice: '{hash}'}}\n")).unwrap();
+    let password = "Authorization: Basic YWxpY2U6b3BlbiBzZXNhbWU=\r\n";
+    let samples = [
+        format!(
+            "GET /metrics?collect[]=op HTTP/1.1\r\nHost: localhost\r\n{password}Accept-Encoding: gzip\r\n\r\n"
+        ),
+        format!("HEAD /snapshot HTTP/1.0\r\n{password}\r\n"),
+        format!("GET http://localhost/probes HTTP/1.1\r\nHost: [::1]:9\r\n{password}\r\n"),
+        format!("HEAD /slow?min_latency=1ms HTTP/1.1\r\nHost: a\r\n{password}\r\n"),
+        "GET / HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Basic Og==\r\n\r\n".to_owned(),
+    ];
+    let samples: Vec<_> = samples.iter().map(String::as_bytes).collect();
+    for web in [WebConfig::default(), WebConfig::load(&path).unwrap()] {
+        let (a, _server) = serve_as(web, || Ok(Box::new(Fake::new())));
+        fuzz("requests", FAST / 50, &samples, |input| {
+            let stream = send(a, input);
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let mut answer = Vec::new();
+            // A stream goes on; its first bytes are enough.
+            let _ = stream.take(64).read_to_end(&mut answer);
+            assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."));
+        });
+        let answer = get(a, "/metrics", password);
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}

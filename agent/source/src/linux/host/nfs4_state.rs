@@ -1,0 +1,231 @@
+//! What NFSv4 clients hold, as the kernel lists it: a directory for each client in /proc/fs/nfsd/clients, with files `info` and
+//! `states` (fs/nfsd/nfs4state.c, Linux 5.3 and later). It lists the server of the network namespace that the file system nfsd was
+//! mounted in.
+
+use nfscope_model::Snapshot;
+use nfscope_model::family as f;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const CLIENTS: &str = "/proc/fs/nfsd/clients";
+
+/// How often clients are looked at: the kernel holds a client's lock while it lists some of its states.
+const READ_AGAIN: Duration = Duration::from_secs(10);
+/// So many clients are looked at, and so many bytes of their states: some ten thousand of them.
+const MOST_CLIENTS: usize = 2000;
+const MOST_BYTES: u64 = 2 << 20;
+
+/// What clients hold, remembered for a while.
+#[derive(Debug, Default)]
+pub struct Nfs4State {
+    read: Option<Instant>,
+    found: Option<Found>,
+}
+
+/// Totals of all clients.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    clients: BTreeMap<String, u64>,
+    callbacks: BTreeMap<String, u64>,
+    states: BTreeMap<&'static str, u64>,
+    revoked: u64,
+    oldest: u64,
+    /// There is more than was looked at.
+    partial: bool,
+}
+
+/// Values of the labels, which have a series each even without a client.
+const STATUSES: [&str; 4] = ["confirmed", "unconfirmed", "courtesy", "expirable"];
+const CALLBACKS: [&str; 4] = ["up", "unknown", "down", "fault"];
+const TYPES: [&str; 6] = [
+    "open",
+    "lock",
+    "delegation_read",
+    "delegation_write",
+    "layout",
+    "other",
+];
+
+impl Nfs4State {
+    /// Adds what clients hold, where this host lists it, and nothing elsewhere.
+    pub fn read(&mut self, s: &mut Snapshot) {
+        if self.read.is_none_or(|at| at.elapsed() >= READ_AGAIN) {
+            self.found = Found::read(Path::new(CLIENTS), MOST_CLIENTS, MOST_BYTES).ok();
+            self.read = Some(Instant::now());
+        }
+        if let Some(found) = &self.found {
+            found.fill(s);
+        }
+    }
+}
+
+impl Found {
+    fn read(clients: &Path, most_clients: usize, most_bytes: u64) -> io::Result<Found> {
+        let mut found = Found::default();
+        let mut left = most_bytes;
+        for (n, entry) in fs::read_dir(clients)?.enumerate() {
+            if n >= most_clients {
+                found.partial = true;
+                break;
+            }
+            let directory = entry?.path();
+            let info = match fs::read_to_string(directory.join("info")) {
+                Ok(info) => info,
+                // It has gone meanwhile.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                // Without leave to look, nothing is known of any.
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(e),
+                Err(_) => continue,
+            };
+            found.add_info(&info);
+            let Ok(states) = File::open(directory.join("states")) else {
+                continue;
+            };
+            // One byte more, which says that there is more.
+            let mut states = BufReader::new(states.take(left + 1));
+            let mut line = String::new();
+            while left > 0 {
+                line.clear();
+                match states.read_line(&mut line) {
+                    Ok(0) | Err(_) => break,
+                    Ok(n) => left = left.saturating_sub(n as u64),
+                }
+                if line.ends_with('\n') {
+                    found.add_state(&line);
+                }
+            }
+            found.partial |= left == 0;
+        }
+        Ok(found)
+    }
+
+    fn add_info(&mut self, info: &str) {
+        let mut status = "confirmed";
+        for line in info.lines() {
+            let Some((name, value)) = line.split_once(':') else {
+                continue;
+            };
+            let value = value.trim();
+            match name {
+                "status" => {
+                    let known = STATUSES.iter().find(|s| **s == value);
+                    status = known.unwrap_or(&"unconfirmed");
+                }
+                "seconds from last renew" => {
+                    self.oldest = self.oldest.max(value.parse().unwrap_or(0));
+                }
+                "callback state" => {
+                    let state = value.to_ascii_lowercase();
+                    let known = CALLBACKS.iter().find(|s| **s == state);
+                    let known = known.unwrap_or(&"unknown");
+                    *self.callbacks.entry((*known).to_owned()).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        *self.clients.entry(status.to_owned()).or_default() += 1;
+    }
+
+    /// `- 0x01000000...: { type: deleg, access: r, superblock: "fd:10:13649", filename: "a/b" }`: names come last.
+    fn add_state(&mut self, line: &str) {
+        let Some((_, fields)) = line.split_once("type: ") else {
+            return;
+        };
+        let fields = fields
+            .split_once("filename:")
+            .map_or(fields, |(before, _)| before);
+        let mut words = fields.split([',', ' ', '}']);
+        let access = fields
+            .split_once("access: ")
+            .map_or("", |(_, a)| a.split(',').next().unwrap_or(""));
+        let kind = match words.next().unwrap_or("") {
+            "open" => "open",
+            "lock" => "lock",
+            // With attributes delegated as well, an `a` follows.
+            "deleg" if access.starts_with('w') || access.starts_with("rw") => "delegation_write",
+            "deleg" => "delegation_read",
+            "layout" => "layout",
+            _ => "other",
+        };
+        *self.states.entry(kind).or_default() += 1;
+        self.revoked += u64::from(fields.contains("revoked"));
+    }
+
+    fn fill(&self, s: &mut Snapshot) {
+        for status in STATUSES {
+            let n = self.clients.get(status).copied().unwrap_or(0);
+            s.gauge(&f::NFS4_CLIENTS, [status], n as f64);
+        }
+        for state in CALLBACKS {
+            let n = self.callbacks.get(state).copied().unwrap_or(0);
+            s.gauge(&f::NFS4_CALLBACKS, [state], n as f64);
+        }
+        for kind in TYPES {
+            let n = self.states.get(kind).copied().unwrap_or(0);
+            s.gauge(&f::NFS4_STATES, [kind], n as f64);
+        }
+        s.gauge(&f::NFS4_REVOKED, [], self.revoked as f64);
+        s.gauge(&f::NFS4_OLDEST_RENEWAL, [], self.oldest as f64);
+        s.gauge(&f::NFS4_PARTIAL, [], f64::from(u8::from(self.partial)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    const INFO: &str = "clientid: 0x3b1a\naddress: \"10.9.0.2:830\"\nstatus: courtesy\nseconds from last renew: 97\nname: \"Linux: status: confirmed\"\nminor version: 2\ncallback state: DOWN\ncallback address: 10.9.0.2:0\n";
+    const STATES: &str = "- 0x1: { type: open, access: rw, deny: --, superblock: \"fd:10:1\", filename: \"type: lock\", owner: \"open id:1\" }
+- 0x2: { type: deleg, access: r, superblock: \"fd:10:1\", filename: \"access: w revoked\" }
+- 0x3: { type: deleg, access: wa, superblock: \"fd:10:2\", filename: \"b\" }
+- 0x4: { type: lock, superblock: \"fd:10:1\", filename: \"a\", owner: \"lock id:2\" }
+- 0x5: { type: layout, superblock: \"fd:10:1\", filename: \"a\" }
+- 0x6: { type: deleg, access: r, superblock: \"fd:10:1\", status: admin-revoked, filename: \"c\" }
+";
+
+    fn clients(n: usize) -> PathBuf {
+        let name = format!("nfscope-clients-{}-{n}", std::process::id());
+        let all = std::env::temp_dir().join(name);
+        for client in 0..n {
+            let directory = all.join(client.to_string());
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("info"), INFO).unwrap();
+            fs::write(directory.join("states"), STATES).unwrap();
+        }
+        all
+    }
+
+    #[test]
+    fn what_clients_hold_is_added_up() {
+        let all = clients(2);
+        let found = Found::read(&all, 10, 10_000).unwrap();
+        fs::remove_dir_all(&all).unwrap();
+        let mut s = Snapshot::default();
+        found.fill(&mut s);
+        assert_eq!(s.value(&f::NFS4_CLIENTS, ["courtesy"]), Some(2.0));
+        assert_eq!(s.value(&f::NFS4_CLIENTS, ["confirmed"]), Some(0.0));
+        assert_eq!(s.value(&f::NFS4_CALLBACKS, ["down"]), Some(2.0));
+        for (kind, n) in TYPES.iter().zip([2.0, 2.0, 4.0, 2.0, 2.0, 0.0]) {
+            assert_eq!(s.value(&f::NFS4_STATES, [kind]), Some(n), "{kind}");
+        }
+        assert_eq!(s.value(&f::NFS4_REVOKED, []), Some(2.0));
+        assert_eq!(s.value(&f::NFS4_OLDEST_RENEWAL, []), Some(97.0));
+        assert_eq!(s.value(&f::NFS4_PARTIAL, []), Some(0.0));
+    }
+
+    #[test]
+    fn of_very_many_not_all_are_looked_at() {
+        let all = clients(3);
+        let few = Found::read(&all, 2, 10_000).unwrap();
+        assert_eq!((few.clients["courtesy"], few.partial), (2, true));
+        let short = Found::read(&all, 10, STATES.len() as u64 + 10).unwrap();
+        assert_eq!((short.states["open"], short.partial), (1, true));
+        assert_eq!(short.clients["courtesy"], 3);
+        assert!(Found::read(&all.join("none"), 2, 10).is_err());
+        fs::remove_dir_all(&all).unwrap();
+    }
+}

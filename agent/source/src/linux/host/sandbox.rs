@@ -1,0 +1,173 @@
+//! What is left to the process that speaks with strangers: no user of its parent's, no capabilities, no files, and of the system
+//! calls those that answering needs.
+//!
+//! Credentials belong to a thread, as the kernel sees it. One thread of the agent takes those of an unprivileged user for good, and
+//! starts the process: also when that has to be started again, long after the agent has given up the right to change users.
+
+use super::capabilities::{drop_all, forbid_more};
+use super::syscalls;
+use anyhow::{Context, ensure};
+use caps::CapSet;
+use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset};
+use landlock::{RulesetAttr, RulesetStatus, Scope};
+use rustix::fs::{Gid, Uid};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+use rustix::process::{geteuid, getrlimit, set_dumpable_behavior, setrlimit};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use std::fs;
+
+/// The user that the process has where the host has it.
+const USER: &str = "nfscope";
+/// The number that it has otherwise: of nobody. Not `nobody`: other services are that user, and the kernel lets each process of a
+/// user end the others, and all of the agent by the thread that has become that user.
+const NUMBERS: std::ops::Range<u32> = 0x7ffe_0000..0x7ffe_1000;
+/// Where the kernel has no such number, in a user namespace.
+const NOBODY: (u32, u32) = (65534, 65534);
+/// Memory of the process in bytes. Bodies of a large server take a hundredth.
+const MEMORY: u64 = 512 << 20;
+
+/// Gives this thread the user of the process that speaks with strangers, and takes every capability from it, all for good. Says as
+/// whom it goes on.
+///
+/// # Errors
+/// When the kernel refuses to take capabilities away, which no sane one does.
+pub fn leave_user() -> anyhow::Result<String> {
+    let mut who = "as the agent's own user".to_owned();
+    // What this takes away needs a capability that goes with the user.
+    forbid_more()?;
+    if geteuid().is_root() {
+        let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let (uid, gid) = unprivileged(&passwd);
+        who = match become_user(uid, gid) {
+            Ok(()) => format!("as user {uid}"),
+            Err(Errno::INVAL) => match become_user(NOBODY.0, NOBODY.1) {
+                Ok(()) => "as user nobody, whose other processes may end the agent (this user namespace has no other number)"
+                    .to_owned(),
+                Err(e) => as_root(e),
+            },
+            Err(e) => as_root(e),
+        };
+    }
+    drop_all()?;
+    Ok(who)
+}
+
+fn as_root(e: Errno) -> String {
+    format!(
+        "as root, because this agent may not change its user ({e}; CAP_SETUID and CAP_SETGID allow it)"
+    )
+}
+
+/// Numbers of user and group that no other service of the host has.
+fn unprivileged(passwd: &str) -> (u32, u32) {
+    let users = || {
+        passwd.lines().filter_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            let mut number = |n| fields.nth(n)?.parse::<u32>().ok();
+            Some((name, number(1)?, number(0)?))
+        })
+    };
+    let own = users().find(|(name, uid, gid)| *name == USER && *uid != 0 && *gid != 0);
+    let free = |n: &u32| users().all(|(_, uid, gid)| uid != *n && gid != *n);
+    own.map(|(_, uid, gid)| (uid, gid))
+        .or_else(|| NUMBERS.into_iter().find(free).map(|n| (n, n)))
+        .unwrap_or(NOBODY)
+}
+
+fn become_user(uid: u32, gid: u32) -> rustix::io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)
+}
+
+/// Keeps other processes of its user out of this process's memory, which will have keys and passwords.
+///
+/// # Errors
+/// When the kernel refuses, which no sane one does.
+pub fn hide_memory() -> anyhow::Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .context("cannot hide the memory of this process")
+}
+
+/// Confines this process, which has one thread so far, for good. Says by what.
+///
+/// # Errors
+/// When it still has a capability, or the kernel refuses what every kernel has.
+pub fn confine_stranger() -> anyhow::Result<String> {
+    drop_all()?;
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        ensure!(
+            caps::read(None, set)?.is_empty(),
+            "this process still has capabilities"
+        );
+    }
+    hide_memory()?;
+    limit(Resource::Core, 0);
+    limit(Resource::Data, MEMORY);
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .context("cannot end with the agent")?;
+    let landlock = no_files().unwrap_or_else(|e| format!("without Landlock ({e:#})"));
+    let seccomp = match syscalls::restrict() {
+        Ok(()) => "with a filter of system calls".to_owned(),
+        Err(e) => format!("without a filter of system calls ({e:#})"),
+    };
+    Ok(format!("without capabilities, {seccomp}, {landlock}"))
+}
+
+/// Lowers a limit. One that is lower already stays.
+fn limit(resource: Resource, most: u64) {
+    let now = getrlimit(resource);
+    let most = now.maximum.map_or(most, |n| n.min(most));
+    let limit = Rlimit {
+        current: Some(now.current.map_or(most, |n| n.min(most))),
+        maximum: Some(most),
+    };
+    // The kernel refuses no lower one.
+    let _ = setrlimit(resource, limit);
+}
+
+/// Takes all access to files from this thread and those that it starts, and what else this kernel's Landlock knows: connections,
+/// and signals to other processes.
+fn no_files() -> anyhow::Result<String> {
+    let all = ABI::V6;
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(all))?
+        .handle_access(AccessNet::from_all(all))?
+        .scope(Scope::from_all(all))?
+        .create()?
+        .restrict_self()?;
+    Ok(match status.ruleset {
+        RulesetStatus::NotEnforced => "without Landlock (this kernel has none)",
+        _ => "with Landlock",
+    }
+    .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_is_that_of_no_other_service_and_never_root() {
+        let first = NUMBERS.start;
+        let others = "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n";
+        assert_eq!(unprivileged(others), (first, first));
+        let own = format!("{others}nfscope:x:501:502::/:/bin/false\n");
+        assert_eq!(unprivileged(&own), (501, 502));
+        let taken = format!("{others}a:x:{first}:7::/:\nb:x:8:{}::/:\n", first + 1);
+        assert_eq!(unprivileged(&taken), (first + 2, first + 2));
+        for odd in [
+            "",
+            "nfscope",
+            "nfscope:x:0:0::/:/bin/sh",
+            "nfscope:x:y:z",
+            "nfscope2:x:7:7",
+        ] {
+            assert_eq!(unprivileged(odd), (first, first), "{odd}");
+        }
+    }
+}

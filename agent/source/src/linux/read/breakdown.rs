@@ -1,0 +1,299 @@
+//! Break-down on demand: asks the probes for it, and reads the table that then exists.
+//!
+//! There are two tables. One is the probes', the other is being read; they change places at every look. What a look returns is
+//! therefore whole, and no operation is in two of them.
+
+use super::decode::time;
+use super::nfsd::op_name;
+use super::slow_ops::{self, WORDS};
+use super::top_k::address;
+use crate::linux::host::file_handle::{Exports, NO_EXPORT, inode};
+use crate::linux::load::hash_table::HashTable;
+use crate::linux::load::object::Loaded;
+use crate::linux::load::program::Build;
+use anyhow::{Context, ensure};
+use nfscope_model::breakdown::Keys;
+use nfscope_model::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Histogram, Scheme};
+use nfscope_probes::types as t;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// Rows of each table, unless a test wants fewer: 4 MB.
+const ROWS: u32 = 4096;
+const MAP: &str = "nfsd_breakdown";
+const WANT: &str = ".data.nfsd_breakdown_want";
+/// `BREAKDOWN_OTHER` and `BREAKDOWN_NO_USER` of nfsd.h.
+const OTHER: u32 = u32::MAX;
+const NO_USER: u32 = u32::MAX;
+
+type Table = HashTable<t::breakdown_key, t::time_hist>;
+
+/// Tables that somebody looks at.
+pub struct Looking {
+    tables: [Table; 2],
+    /// Which of them the probes have.
+    active: usize,
+    by: BTreeSet<Dimension>,
+    shards: u32,
+    before: t::breakdown_count,
+}
+
+/// What is asked of the probes.
+///
+/// # Errors
+/// An operation that is in no table; what this build cannot tell.
+fn wanted(want: &BreakdownWant, l: &Loaded) -> anyhow::Result<t::breakdown_want> {
+    use t::breakdown_by as B;
+    if l.build == Build::Raw {
+        for d in [Dimension::Export, Dimension::File] {
+            ensure!(
+                !want.by.contains(&d),
+                "without BTF of module nfsd operations cannot be told apart by {}; a kernel of 5.11 or later built with \
+                 CONFIG_DEBUG_INFO_BTF_MODULES=y has it",
+                d.name()
+            );
+        }
+    }
+    let bits = want.by.iter().map(|d| match d {
+        Dimension::Client => B::BY_CLIENT.0,
+        Dimension::Export => B::BY_EXPORT.0,
+        Dimension::Op | Dimension::Version => B::BY_OP.0,
+        Dimension::User => B::BY_USER.0,
+        Dimension::File => B::BY_FILE.0 | B::BY_EXPORT.0,
+    });
+    Ok(t::breakdown_want {
+        client: want.client.map_or([0; 2], slow_ops::key),
+        by: B(bits.fold(B::BY_NOTHING.0, |all, bit| all | bit)),
+        rows: slow_ops::rows(want.ops.iter(), l.build)?,
+        unused: 0,
+    })
+}
+
+impl Looking {
+    /// Makes the tables, gives one to the probes and tells them what to put there. `rows`: 0 for as many as usual.
+    ///
+    /// # Errors
+    /// Where the kernel refuses a map, or nothing can tell what is wanted.
+    pub fn start(l: &Loaded, want: &BreakdownWant, rows: u32) -> anyhow::Result<Self> {
+        let asked = wanted(want, l)?;
+        let rows = if rows == 0 { ROWS } else { rows };
+        let table = || {
+            Table::create(rows).context(
+                "cannot make a table for a break-down; an agent with --no-late-attach has given up the right to",
+            )
+        };
+        let shape: t::table_shape = l.get(".rodata.nfsd_shape").unwrap_or_default();
+        let looking = Looking {
+            tables: [table()?, table()?],
+            active: 0,
+            by: want.by.clone(),
+            shards: shape.shared_mask + 1,
+            before: count(l),
+        };
+        looking.tables.iter().try_for_each(|t| looking.prepare(t))?;
+        l.put_table(MAP, &looking.tables[0])?;
+        if let Err(why) = l.set(WANT, &asked) {
+            l.close_ring(MAP);
+            return Err(why);
+        }
+        Ok(looking)
+    }
+
+    /// An empty table has the rows of what finds no other.
+    fn prepare(&self, table: &Table) -> anyhow::Result<()> {
+        for shard in 0..self.shards {
+            let key = t::breakdown_key {
+                row: OTHER,
+                shard,
+                ..Default::default()
+            };
+            (table.put(&key, &t::time_hist::default())).context("a table without any room")?;
+        }
+        Ok(())
+    }
+
+    /// Asks for something else. Returns what came by then.
+    ///
+    /// # Errors
+    /// As [`Looking::start`]; then all is as before.
+    pub fn change(
+        &mut self,
+        l: &Loaded,
+        want: &BreakdownWant,
+        exports: &mut Exports,
+    ) -> anyhow::Result<BreakdownBatch> {
+        let asked = wanted(want, l)?;
+        let mut all = HashMap::new();
+        let mut batch = BreakdownBatch::default();
+        l.set(WANT, &asked)?;
+        // A program that had read the old wish may have found the new table. With the second one no such program is left.
+        for _ in 0..2 {
+            self.turn(l, exports, &mut all, &mut batch);
+        }
+        self.by.clone_from(&want.by);
+        Ok(self.finish(l, all, batch))
+    }
+
+    /// No table, and nothing more in it.
+    pub fn stop(mut self, l: &Loaded, exports: &mut Exports) -> BreakdownBatch {
+        let none = t::breakdown_want::default();
+        // The section exists as long as the probe does; what cannot be written then concerns nobody.
+        let _ = l.set(WANT, &none);
+        let last = self.take(l, exports);
+        l.close_ring(MAP);
+        last
+    }
+
+    /// What has come since the last call.
+    pub fn take(&mut self, l: &Loaded, exports: &mut Exports) -> BreakdownBatch {
+        let (mut all, mut batch) = (HashMap::new(), BreakdownBatch::default());
+        self.turn(l, exports, &mut all, &mut batch);
+        self.finish(l, all, batch)
+    }
+
+    /// Gives the probes the other table, and reads the one that they had.
+    fn turn(
+        &mut self,
+        l: &Loaded,
+        exports: &mut Exports,
+        all: &mut HashMap<Keys, Histogram>,
+        batch: &mut BreakdownBatch,
+    ) {
+        // Where it cannot be given, the one that they have goes on filling.
+        if l.put_table(MAP, &self.tables[1 - self.active]).is_err() {
+            return;
+        }
+        let read = &self.tables[self.active];
+        for (key, times) in read.drain() {
+            let times = time(&times);
+            if times.count() == 0 {
+                continue;
+            }
+            match key.row {
+                OTHER => batch.unplaced.merge(&times),
+                _ => all
+                    .entry(keys(&key, &self.by, l.build, exports))
+                    .or_insert_with(|| Histogram::new(Scheme::TIME))
+                    .merge(&times),
+            }
+        }
+        // Emptied just now.
+        let _ = self.prepare(read);
+        self.active = 1 - self.active;
+    }
+
+    fn finish(
+        &mut self,
+        l: &Loaded,
+        all: HashMap<Keys, Histogram>,
+        mut batch: BreakdownBatch,
+    ) -> BreakdownBatch {
+        let rows = all.into_iter();
+        batch.rows = rows
+            .map(|(keys, times)| BreakdownRow { keys, times })
+            .collect();
+        let now = count(l);
+        let before = std::mem::replace(&mut self.before, now);
+        batch.lost = now.lost.saturating_sub(before.lost);
+        batch.cost = Duration::from_nanos(now.cost_ns.saturating_sub(before.cost_ns));
+        batch.kernel_bytes = self.kernel_bytes();
+        batch
+    }
+
+    /// Kernel memory that it takes.
+    pub fn kernel_bytes(&self) -> u64 {
+        self.tables.iter().map(Table::kernel_memory).sum()
+    }
+}
+
+fn count(l: &Loaded) -> t::breakdown_count {
+    l.get(".data.nfsd_breakdown_count").unwrap_or_default()
+}
+
+/// What a row's operations have in common, as users know it.
+fn keys(
+    key: &t::breakdown_key,
+    by: &BTreeSet<Dimension>,
+    build: Build,
+    exports: &mut Exports,
+) -> Keys {
+    let mut keys = Keys::default();
+    let (version, op) = op_name(key.row, build).unwrap_or(("unknown", "unknown"));
+    for d in by {
+        keys[*d as usize] = match d {
+            Dimension::Client => {
+                address(key.client).map_or_else(|| "local".to_owned(), |a| a.to_string())
+            }
+            Dimension::Export => match key.export {
+                NO_EXPORT => "none".to_owned(),
+                k => exports.path(k).unwrap_or("unknown").to_owned(),
+            },
+            Dimension::Op => op.to_owned(),
+            Dimension::Version => version.to_owned(),
+            Dimension::User => match key.user {
+                NO_USER => "unknown".to_owned(),
+                user => user.to_string(),
+            },
+            Dimension::File => file(key),
+        };
+    }
+    keys
+}
+
+fn file(key: &t::breakdown_key) -> String {
+    let id = (key.file.get(..usize::from(key.file_size))).unwrap_or_default();
+    match (key.file_known, key.file_kind) {
+        (0, _) => "none".to_owned(),
+        // FILEID_ROOT: a handle without a file's id names the root of its export.
+        (_, 0) => "/".to_owned(),
+        (_, kind) => inode(kind, id).map_or_else(|| "unknown".to_owned(), |i| i.to_string()),
+    }
+}
+
+/// The words of a set of rows have room for all of them.
+const _: () = assert!(WORDS * 64 >= t::op_row::OP_ROWS.0 as usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_by_their_inode() {
+        let mut key = t::breakdown_key::default();
+        assert_eq!(file(&key), "none");
+        key.file_known = 1;
+        assert_eq!(file(&key), "/");
+        (key.file_kind, key.file_size) = (1, 8);
+        key.file[..4].copy_from_slice(&77u32.to_ne_bytes());
+        assert_eq!(file(&key), "77");
+        key.file_kind = 0xf0;
+        assert_eq!(file(&key), "unknown");
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_told() {
+        let mut key = t::breakdown_key {
+            row: 7,
+            user: 1000,
+            ..Default::default()
+        };
+        key.client = slow_ops::key("10.0.0.9".parse().unwrap());
+        let mut exports = Exports::default();
+        let by = |dims: &[Dimension]| dims.iter().copied().collect();
+        let mut told = |dims: &[Dimension]| keys(&key, &by(dims), Build::Btf, &mut exports);
+        let none = String::new;
+        assert_eq!(told(&[]), Keys::default());
+        assert_eq!(
+            told(&[Dimension::Client, Dimension::Op, Dimension::User]),
+            [
+                "10.0.0.9".into(),
+                none(),
+                "write".into(),
+                none(),
+                "1000".into(),
+                none()
+            ]
+        );
+        assert_eq!(told(&[Dimension::Version])[3], "3");
+    }
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Operations by what somebody asks for: any combination of client, export, operation, user and file.
+ *
+ * While nobody looks there is no table, and operations pay nothing: they are compared with watch_from_ns anyhow, for
+ * slow ones. User space puts a table into the map nfsd_breakdown, and another in its place every second: when that call
+ * returns, no program adds to the first one any more (the kernel waits for those that run), which then holds the second
+ * exactly. What finds no place counts for a row that every table has from the beginning.
+ */
+#ifndef NFSCOPE_BREAKDOWN_H
+#define NFSCOPE_BREAKDOWN_H
+
+struct breakdown_table {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	/* Not by type: from 5.15 to 6.1 no table without BTF takes the place of one that has it. */
+	__uint(key_size, sizeof(struct breakdown_key));
+	__uint(value_size, sizeof(struct time_hist));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct breakdown_table);
+} nfsd_breakdown SEC(".maps");
+
+volatile struct breakdown_want breakdown_want SEC(".data.nfsd_breakdown_want") = {};
+struct breakdown_count breakdown_count SEC(".data.nfsd_breakdown_count") = {};
+
+/* Only for its type, as slow_event_type. */
+const volatile struct breakdown_key breakdown_key_type SEC(".rodata.nfsd_breakdown_key") = {};
+
+static const struct time_hist no_times;
+
+/* One operation in so many is timed itself: what the break-down costs. */
+#define COST_SHIFT 6
+
+/* The user id that the call carries, before any is mapped to another. */
+static __always_inline u32 user_of(struct request_record *r)
+{
+	struct svc_rqst *rqst = (void *)r->rqst;
+
+	if (!bpf_core_field_exists(rqst->rq_cred.cr_uid.val))
+		return BREAKDOWN_NO_USER;
+	return load32(ADDRESS(rqst->rq_cred.cr_uid.val));
+}
+
+/* Bytes of the fsid that stands before the file's id, by its type: fs/nfsd/nfsfh.h, key_len(). */
+static __always_inline u32 fsid_bytes(u32 type)
+{
+	return type == 1 ? 4 : type == 2 ? 12 : type == 6 ? 16 : type == 7 ? 24 : 8;
+}
+
+/* The file's id in a handle: what follows size, head and fsid. */
+static __always_inline void file_of(struct breakdown_key *key, u64 handle)
+{
+	u64 head, size;
+	u32 fsid;
+
+	if (!handle)
+		return;
+	head = load64((void *)handle);
+	size = (u32)head;
+	if (!size)
+		return;
+	key->file_known = 1;
+	key->file_kind = head >> 56;
+	fsid = fsid_bytes(head >> 48 & 0xff);
+	size -= 4 + fsid;
+	barrier_var(size);
+	/* None is longer in its file systems' own handles; and of none that is, more is needed. */
+	if (size > sizeof(key->file))
+		size = size > HANDLE_BYTES ? 0 : sizeof(key->file);
+	barrier_var(size);
+	if (!size || size > sizeof(key->file))
+		return;
+	key->file_size = size;
+	if (bpf_probe_read_kernel(key->file, size, (void *)(handle + 8 + fsid)))
+		key->file_size = 0;
+}
+
+/* The row of a key that the table does not have. */
+static __noinline struct time_hist *breakdown_row_new(void *table, struct breakdown_key *key)
+{
+	struct breakdown_key other = { .row = BREAKDOWN_OTHER };
+	struct time_hist *h;
+
+	if (!table || !key)
+		return 0;
+	bpf_map_update_elem(table, key, &no_times, BPF_NOEXIST);
+	/* Another CPU may have been first. */
+	h = bpf_map_lookup_elem(table, key);
+	if (h)
+		return h;
+	other.shard = key->shard;
+	return bpf_map_lookup_elem(table, &other);
+}
+
+/* What names an operation's row. */
+static __always_inline void breakdown_key_of(struct breakdown_key *key, struct request_record *r, u32 row, u32 status,
+					     u32 by)
+{
+	u64 handle;
+
+	key->shard = bpf_get_smp_processor_id() & table_shape.shared_mask;
+	if (by & BY_CLIENT) {
+		key->client[0] = r->client[0];
+		key->client[1] = r->client[1];
+	}
+	if (by & BY_OP)
+		key->row = row;
+	if (by & BY_USER)
+		key->user = user_of(r);
+	if (!(by & (BY_EXPORT | BY_FILE)))
+		return;
+	handle = status == ERR_STALE || status == ERR_BADHANDLE ? 0 : handle_of(r);
+	/* Its end may be seen late (EV_SKIPPED), when a later operation has set the handle. */
+	if (r->compound && row == ROW_V4 + (r->version - V4_0) * V4_OPS + OP_SEQUENCE)
+		handle = 0;
+	key->export = export_of(handle);
+	if (by & BY_FILE)
+		file_of(key, handle);
+}
+
+static __noinline int breakdown_add(struct request_record *r, u32 row, u64 ns, u32 status)
+{
+	struct breakdown_key key = {};
+	u32 by = breakdown_want.by, first = 0, word = row / 64;
+	u64 from = ns & ((1 << COST_SHIFT) - 1) ? 0 : bpf_ktime_get_ns();
+	struct time_hist *h;
+	void *table;
+
+	barrier_var(word);
+	if (!r || word >= ROW_WORDS || !(breakdown_want.rows[word] >> (row % 64) & 1))
+		return 0;
+	if ((breakdown_want.client[0] || breakdown_want.client[1]) &&
+	    (breakdown_want.client[0] != r->client[0] || breakdown_want.client[1] != r->client[1]))
+		return 0;
+	table = bpf_map_lookup_elem(&nfsd_breakdown, &first);
+	if (!table)
+		return 0;
+	breakdown_key_of(&key, r, row, status, by);
+	h = bpf_map_lookup_elem(table, &key);
+	if (!h)
+		h = breakdown_row_new(table, &key);
+	if (h)
+		time_hist_add(h, ns);
+	else
+		add(&breakdown_count.lost, 1);
+	if (from)
+		add(&breakdown_count.cost_ns, elapsed(from, bpf_ktime_get_ns()) << COST_SHIFT);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Whether anybody looks at single operations, which costs those that nobody looks at one comparison. */
+#ifndef NFSCOPE_WATCHED_H
+#define NFSCOPE_WATCHED_H
+
+/* Operations that take so long are looked at: the slow ones that are asked for, or all. Set by user space. */
+volatile u64 watch_from_ns SEC(".data.nfsd_watch") = ~0ULL;
+
+/*
+ * An operation of this thread. Not static: the verifier then looks at it once for a program, and not at every place
+ * that calls it; and it takes no pointer, which Linux 5.10 does not know there.
+ */
+__noinline int op_watched(u32 row, u64 ns, u32 status)
+{
+	struct request_record *r = request_get();
+
+	if (!r)
+		return 0;
+	if (breakdown_want.by)
+		breakdown_add(r, row, ns, status);
+	if (ns > slow_want.over_ns)
+		slow_report(r, row, ns, status);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,547 @@
+"""Looks at the page of an agent in Chromium, as a person would, and ends with an error at the first thing that is wrong.
+
+page.py URL PROGRAM STORE [FOLDER]    FOLDER takes screenshots
+
+The agent is that of agent/nfscope/tests/page/main.rs, whose numbers are known: every window of a second has 100 WRITEs of 1 ms and 20 of
+40 ms, and 300 GETATTRs of 20 us. PROGRAM is nfscope, and STORE has the recordings `before`, `after` and `ticking`.
+"""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+from urllib.request import urlopen
+
+from playwright.sync_api import sync_playwright
+
+URL = sys.argv[1]
+PROGRAM, STORE = sys.argv[2:4]
+FOLDER = Path(sys.argv[4]) if len(sys.argv) > 4 else None
+KNOWN = 420
+
+
+def until(what, check, seconds=60):
+    """Waits until a check holds; pages draw when they can."""
+    end = time.monotonic() + seconds
+    while True:
+        value = check()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(what)
+        time.sleep(0.1)
+
+
+def contrast(a, b):
+    """By WCAG 2.1, section 1.4.3."""
+
+    def luminance(color):
+        parts = [c / 255 for c in color]
+        parts = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def shot(page, name):
+    if FOLDER:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        # Or else what sticks to the top stands in the middle.
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=FOLDER / f"{name}.png", full_page=True)
+
+
+def lit(page, canvas):
+    """Pixels of a canvas that are not empty."""
+    return page.evaluate(
+        """id => { const c = document.getElementById(id); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        let n = 0; for (let i = 3; i < d.length; i += 4) if (d[i]) n += 1; return n }""",
+        canvas,
+    )
+
+
+def rows(page, inside):
+    """Cells of a table, at one moment: the page draws it anew every second."""
+    return page.evaluate(
+        """q => [...document.querySelectorAll(`${q} tbody tr`)].map(r => [...r.cells].map(c => c.innerText))""", inside
+    )
+
+
+def count(page):
+    return int(page.evaluate("document.getElementById('summary').dataset.count ?? 0"))
+
+
+def every_panel_has_data(page):
+    until("no operations", lambda: count(page) >= 3 * KNOWN)
+    for canvas in ["heat", "phases", "requests"]:
+        assert lit(page, canvas) > 500, canvas
+    for figures, names in [("#log-charts", ["ext4 vda"]), ("#disk-charts", ["vda write"]), ("#pool-charts", ["0"])]:
+        assert page.locator(f"{figures} figcaption").all_inner_texts() == names, figures
+        assert page.evaluate("""q => { const c = document.querySelector(q + ' canvas');
+            return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v) }""", figures), figures
+    for table in ["#phase-table", "#request-table", "#by", "#logs", "#disks", "#pools"]:
+        assert rows(page, table), table
+    assert page.locator("#findings .card, #findings p").count() > 0
+    assert page.get_by_role("status").inner_text() == "live"
+
+
+def numbers_are_those_of_the_agent(page):
+    page.get_by_role("button", name="Pause").click()
+    until("not paused", lambda: "paused" in page.get_by_role("status").inner_text())
+    # A window may have come with the click.
+    time.sleep(0.3)
+    seconds, rest = divmod(count(page), KNOWN)
+    assert rest == 0, count(page)
+    page.locator("#op").select_option("4.2/write")
+    until("not filtered", lambda: count(page) == seconds * 120)
+    writes = count(page)
+    page.locator("#latency summary").click()
+    table = [(r[0], r[1], int(r[2])) for r in rows(page, "#latency details")]
+    assert [n for *_, n in table] == [writes // 6, writes * 5 // 6], table
+    # 1 ms is an edge, 40 ms lies in its bucket.
+    assert table[1][1] == "1.00 ms", table
+    page.locator("#op").select_option("all")
+
+
+def two_latencies_are_two_bands(page):
+    bands = page.evaluate(
+        """async () => { const { merge } = await import('/page/model.js'); const r = await (await fetch('/windows')).json();
+        const w = r.windows.map(x => x.ops.filter(o => o.op === 'write')).flat(); return merge(w.map(o => o.times)).buckets.size }"""
+    )
+    assert bands == 2, bands
+
+
+def a_band_is_selected_by_dragging(page):
+    box = page.locator("#heat").bounding_box()
+    y = box["y"]
+    # The upper third has the slow WRITEs alone.
+    page.mouse.move(box["x"] + 70, y + 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 4, y + box["height"] / 4, steps=5)
+    page.mouse.up()
+    until("nothing selected", lambda: rows(page, "#inside"))
+    [row] = rows(page, "#inside")
+    assert row[0] == "4.2/write" and int(row[1]) % 20 == 0, row
+    assert row[2] == "17 %", row
+    assert "low=" in page.url and "from=" in page.url, page.url
+    shot(page, "selected")
+    # The address shows the same view to somebody else.
+    other = page.context.new_page()
+    other.goto(page.url)
+    until("the selection is not in the address", lambda: rows(other, "#inside") == [row])
+    other.close()
+    page.keyboard.press("Escape")
+    until("still selected", lambda: not rows(page, "#inside"))
+
+
+def tab(page, name):
+    page.get_by_role("group", name="Table by").first.get_by_role("button", name=name).click()
+
+
+def the_slow_client_is_found(page):
+    tab(page, "client")
+    until("no clients", lambda: rows(page, "#by")[0][0] == "192.0.2.2")
+    first = rows(page, "#by")[0]
+    assert first[2] == "40.0 ms" and first[4].strip() == "88 %", first
+    tab(page, "operation")
+
+
+def operations_are_filters(page):
+    page.locator("#by").get_by_role("button", name="3/getattr").click()
+    until("not filtered", lambda: page.locator("#op").input_value() == "3/getattr")
+    assert count(page) % 300 == 0
+    page.locator("#op").select_option("all")
+
+
+def everything_is_done_with_keys(page):
+    page.locator("#heat").focus()
+    page.keyboard.press("]")
+    until("no other operation", lambda: page.locator("#op").input_value() != "all")
+    page.keyboard.press("[")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    until("no column", lambda: "from=" in page.url)
+    assert count(page) in (KNOWN, 0) or count(page) % KNOWN == 0, count(page)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Go on").click()
+    # Every control has a name and can be reached.
+    names = page.evaluate(
+        """() => [...document.querySelectorAll('button, select, input, canvas:not([aria-hidden]), summary')].filter(e => e.offsetParent)
+        .map(e => [e.tagName, (e.getAttribute('aria-label') ?? e.labels?.[0]?.textContent ?? e.textContent).trim(), e.tabIndex])"""
+    )
+    for tag, name, index in names:
+        assert name, (tag, names)
+        assert index >= 0 or tag == "CANVAS", (tag, name)
+
+
+def hostile_names_stay_text(page):
+    for by in ["client", "export"]:
+        tab(page, by)
+        until("no rows", lambda: any("<img" in r[0] for r in rows(page, "#by")))
+        name = next(r[0] for r in rows(page, "#by") if "<img" in r[0])
+        assert "\\u202e" in name and "\\u001b" in name and "\x1b" not in name, repr(name)
+    tab(page, "operation")
+    page.locator("#probes summary").click()
+    until("no probes", lambda: rows(page, "#probe-table"))
+    page.locator("#probes summary").click()
+    assert page.locator("img").count() == 0
+
+
+def raw_breakdown(by, where):
+    """One second of the break-down, as everybody can read it: count, mean and the key of each row."""
+    query = urlencode([("by", by), *(("where", f"{d}:{v}") for d, v in where)])
+    with urlopen(f"{URL}breakdown?{query}") as lines:
+        assert "header" in json.loads(lines.readline())
+        second = json.loads(lines.readline())
+    return [([r[d] for d in by.split(",")], r["count"], r["sum_seconds"] / r["count"]) for r in second["rows"]]
+
+
+def shown_breakdown(page):
+    """The rows of the panel: names, counts, and the mean as it is written."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('#down tbody tr')].map(r => { const names = [...r.cells].filter(c => c.className === 'name');
+        return [names.map(c => c.innerText), parseInt(r.cells[names.length].title), r.cells[names.length + 1].innerText] })"""
+    )
+
+
+def seconds_of(shown, raw):
+    """How many seconds of the raw break-down the panel shows; 0 where it shows something else."""
+    names = lambda all: sorted("\0".join(r[0]) for r in all)
+    if not shown or names(shown) != names([([n.replace("\u202e", "\\u202e").replace("\x1b", "\\u001b") for n in k], *_) for k, *_ in raw]):
+        return 0
+    counts = {"\0".join(k).replace("\u202e", "\\u202e").replace("\x1b", "\\u001b"): n for k, n, _ in raw}
+    ratios = {n / counts["\0".join(k)] for k, n, _ in shown}
+    return ratios.pop() if len(ratios) == 1 else 0
+
+
+def the_slow_client_of_three_is_found_by_two_clicks(page):
+    assert not rows(page, "#down")
+    panel = page.locator("#down")
+    # The first click starts counting, by client: the slow one is on top.
+    page.locator("#down-run").click()
+    until("no break-down", lambda: shown_breakdown(page) and shown_breakdown(page)[0][0] == ["192.0.2.2"])
+    assert len(shown_breakdown(page)) == 3 and shown_breakdown(page)[0][2] == "40.0 ms", shown_breakdown(page)
+    # The second one shows what it does.
+    panel.get_by_role("button", name="192.0.2.2").click()
+    until("not filtered", lambda: [r[0] for r in shown_breakdown(page)] == [["write"]])
+    assert page.locator("#down-where").inner_text().startswith("client 192.0.2.2"), page.locator("#down-where").inner_text()
+    assert "where=client%3A192.0.2.2" in page.url and "down=op" in page.url, page.url
+    note = page.locator("#down-note").inner_text()
+    assert "of CPU time a second" in note and "9.96 MB" in note, note
+    shot(page, "who-and-what")
+
+
+def every_drill_down_has_the_numbers_of_the_raw_breakdown(page):
+    group = page.get_by_role("group", name="Break down by")
+    for press, by, where in [
+        ([], "op", [("client", "192.0.2.2")]),
+        (["file"], "op,file", [("client", "192.0.2.2")]),
+        (["op", "user"], "file,user", [("client", "192.0.2.2")]),
+        (["file", "export", "version"], "user,export,version", [("client", "192.0.2.2")]),
+        (["Without the filter client 192.0.2.2"], "user,export,version", []),
+        (["client", "user", "version"], "export,client", []),
+    ]:
+        for name in press:
+            (page if name.startswith("Without") else group).get_by_role("button", name=name).click()
+        raw = raw_breakdown(by, where)
+        assert raw, (by, where)
+        until(f"not the numbers of {by} {where}: {raw}, {shown_breakdown(page)}", lambda: seconds_of(shown_breakdown(page), raw) >= 1)
+    # A name that the agent does not take as a filter is refused in words, and stays text.
+    page.locator("#down").get_by_role("button", name="<img").first.click()
+    until("not refused", lambda: "is no value" in page.locator("#down-note").inner_text())
+    assert "\\u202e" in page.locator("#down-note").inner_text() and page.locator("img").count() == 0
+    page.get_by_role("button", name="Without the filter export").click()
+    # Stopped, the agent has no listener left: the kernel counts nothing.
+    page.keyboard.press("b")
+    until("not going on", lambda: len(shown_breakdown(page)) >= 1 and page.locator("#down-run").inner_text() == "Stop")
+    page.keyboard.press("b")
+    until("not stopped", lambda: page.locator("#down-run").inner_text() == "Start")
+    assert "counts nothing" in page.locator("#down-note").inner_text()
+
+
+def totals_are_those_of_the_snapshot(page):
+    """What the counters have and the windows of the page have not is what was counted before the first one: one reading."""
+    rest = """async () => { const all = new Map(); const add = (key, n) => { all.set(key, (all.get(key) ?? 0) + n); if (!all.get(key)) all.delete(key) };
+        for (let since = ''; ;) { const r = await (await fetch('/windows' + since)).json();
+            for (const w of r.windows) for (const o of w.ops) for (const [i, n] of o.times.buckets) add(`${o.version} ${o.op} ${i}`, -n);
+            since = '?since=' + r.since; if (!r.more) break }
+        for (const s of (await (await fetch('/snapshot')).json()).families.nfscope_op_duration_seconds)
+            s.sample.histogram.counts.forEach((n, i) => n && add(`${s.labels.join(' ')} ${i}`, n));
+        return [...all].map(([key, n]) => [key.replace(/ \\d+$/, ''), n]).sort((a, b) => a[1] - b[1]) }"""
+    until(f"not the totals: {page.evaluate(rest)}", lambda: page.evaluate(rest) == [["4.2 write", 20], ["4.2 write", 100], ["3 getattr", 300]])
+
+
+def slow_operations_are_shown_while_watched(page):
+    page.get_by_role("button", name="Watch").click()
+    until("no slow operation", lambda: rows(page, "#slow") and len(rows(page, "#slow")[0]) > 4)
+    first = rows(page, "#slow")[0]
+    assert first[1] == "192.0.2.2" and first[4] == "40.0 ms" and first[7] == "131073", first
+    until("no dots", lambda: lit(page, "slow-plot") > 20)
+    page.get_by_role("button", name="Stop").click()
+
+
+def what_happened_before_is_on_the_disk(page):
+    page.locator("#range").select_option("86400")
+    until("no past", lambda: "4.1/read" in [r[0] for r in rows(page, "#by")])
+    # The present is on the disk by now, too.
+    page.locator("#op").select_option("4.1/read")
+    until("not all of the past", lambda: count(page) == 120)
+    page.locator("#op").select_option("all")
+    # What happened three hours ago, in the middle of five minutes.
+    page.locator("#range").select_option("300")
+    there = page.evaluate("""() => { const d = new Date(Date.now() - 3 * 3600e3 + 75e3);
+        return new Date(d - d.getTimezoneOffset() * 60e3).toISOString().slice(0, 19) }""")
+    page.locator("#goto").fill(there)
+    page.locator("#goto").dispatch_event("change")
+    until("not gone back", lambda: count(page) == 120 and "paused" in page.get_by_role("status").inner_text())
+    # Between the two minutes nothing is known.
+    gaps = page.evaluate("""async () => { const { gaps } = await import('/page/model.js');
+        const at = Number(new URLSearchParams(location.hash.slice(1)).get('at'));
+        const r = await (await fetch(`/windows?from=${at - 300}&to=${at}&columns=300`)).json(); return gaps(r.windows).length }""")
+    assert gaps == 1, gaps
+    shot(page, "past")
+    page.get_by_role("button", name="Earlier").click()
+    page.get_by_role("button", name="Earlier").click()
+    until("no word of an empty time", lambda: "nothing of this time" in page.get_by_role("note").inner_text())
+    page.get_by_role("button", name="Go on").click()
+    until("not back", lambda: page.get_by_role("status").inner_text() == "live" and count(page) % KNOWN == 0)
+
+
+def clock_steps_are_gaps_or_begin_anew(page):
+    """What the page keeps of windows whose clock was set ahead by an hour, and then back by two."""
+    kept, hatched = page.evaluate(
+        """async () => { const { take, gaps } = await import('/page/model.js'); const all = [];
+        const some = from => [1, 2, 3].map(i => ({ at: from + i, seconds: 1 }));
+        take(all, some(10000), 86400); take(all, some(13600), 86400); const hatched = gaps(all);
+        take(all, some(6400), 86400); return [all.map(w => w.at), hatched] }"""
+    )
+    assert hatched == [[10003, 13600]], hatched
+    assert kept == [6401, 6402, 6403], kept
+
+
+def a_recording_opens_in_the_same_page(page):
+    page.locator("#show").select_option("before")
+    until("no recording", lambda: count(page) == 600)
+    assert page.get_by_role("status").inner_text() == "a recording"
+    assert "show=before" in page.url, page.url
+    # The present is not asked for meanwhile.
+    assert not page.locator("#slow-watch").is_visible() and not page.locator("#down-run").is_visible()
+    title = page.locator("#pane-title").inner_text()
+    assert "before" in title and "0:01:00 long" in title and "\\u202e" in title, title
+    shot(page, "recording")
+
+
+def two_recordings_stand_side_by_side(page):
+    page.locator("#beside").select_option("after")
+    other = lambda: int(page.evaluate("document.getElementById('summary-2')?.dataset.count ?? 0"))
+    until("no second one", lambda: (count(page), other()) == (600, 200))
+    # Both begin at the left, and have the same scales: a second of either is as wide, a latency as high.
+    left, right = (page.locator(q).bounding_box() for q in ["#heat", "#heat-2"])
+    assert left["y"] == right["y"] and abs(left["width"] - right["width"]) < 1, (left, right)
+    width = left["width"] - 66
+    # Heights of what is painted at a part of the time, from 0 at the top to 1, below which the times are written.
+    painted = lambda q, part: page.evaluate("""([q, x]) => { const c = document.getElementById(q); const s = devicePixelRatio || 1;
+        const h = c.height - 18 * s; const d = c.getContext('2d').getImageData(x * s, 0, 1, h).data;
+        return [...Array(h).keys()].filter(y => d[4 * y + 3] === 255).map(y => y / h) }""", [q, 64 + part * width])
+    # 40 ms above 1 ms in both; the second one has ended after half of the time, and has a gap before.
+    assert max(painted("heat", 0.08)) < 0.2 and max(painted("heat", 0.92)) < 0.2, painted("heat", 0.08)
+    assert min(painted("heat-2", 0.08)) > 0.8 and min(painted("heat-2", 0.42)) > 0.8, painted("heat-2", 0.08)
+    assert not painted("heat-2", 0.25) and not painted("heat-2", 0.92)
+    # What is selected in one is selected in both.
+    page.evaluate("scrollTo(0, 0)")
+    box = page.locator("#heat-2").bounding_box()
+    page.mouse.move(box["x"] + 66, box["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 64 + width / 2, box["y"] + box["height"] - 20, steps=4)
+    page.mouse.up()
+    until("not both selected", lambda: (count(page), other()) == (300, 200))
+    shot(page, "side-by-side")
+    page.locator("#zoom").click()
+    until("not zoomed", lambda: (count(page), other()) == (300, 200) and "zoom=" in page.url)
+    # The address shows the same to somebody else.
+    link = page.context.new_page()
+    link.goto(page.url)
+    until("the recordings are not in the address", lambda: rows(link, "#by-2") and count(link) == 300)
+    link.close()
+    page.locator("#unzoom").click()
+    page.locator("#show").select_option("")
+    until("not back", lambda: page.get_by_role("status").inner_text() == "live" and count(page) % KNOWN == 0 and count(page) > 0)
+    assert page.locator("#pane-2").count() == 0
+
+
+def colors_can_be_told_apart(page):
+    for scheme in ["light", "dark"]:
+        page.emulate_media(color_scheme=scheme)
+        ramp = page.evaluate(
+            """async s => { const { ramp } = await import('/page/color.js'); return [...Array(11).keys()].map(i => ramp(i / 10, s)) }""", scheme
+        )
+
+        ground = page.evaluate("getComputedStyle(document.querySelector('section')).backgroundColor.match(/\\d+/g).map(Number)")
+        from_ground = [contrast(c, ground) for c in ramp]
+        assert from_ground == sorted(from_ground), (scheme, from_ground)
+        assert from_ground[-1] >= 7, (scheme, from_ground)
+        for what in ["body", ".soft", "a", "td"]:
+            text = page.evaluate("q => getComputedStyle(document.querySelector(q)).color.match(/\\d+/g).map(Number)", what)
+            for back in (ground, page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")):
+                assert contrast(text, back) >= 4.5, (scheme, what, contrast(text, back))
+        phases = page.evaluate(
+            """async s => { const { PHASES } = await import('/page/color.js');
+            return PHASES[s].map(h => [1, 3, 5].map(i => parseInt(h.slice(i, i + 2), 16))) }""",
+            scheme,
+        )
+        for color in phases:
+            assert contrast(color, ground) >= 3, (scheme, color, contrast(color, ground))
+        time.sleep(0.3)
+        shot(page, scheme)
+    page.emulate_media(color_scheme="light")
+
+
+def it_fits_every_screen(page):
+    for width, height in [(320, 640), (390, 844), (768, 1024), (1440, 900), (3840, 2160)]:
+        page.set_viewport_size({"width": width, "height": height})
+        time.sleep(0.3)
+        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert over <= 0, (width, over)
+        shot(page, f"width-{width}")
+        page.emulate_media(color_scheme="dark")
+        shot(page, f"width-{width}-dark")
+        page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def a_finding_stays_open_and_tells_who_is_behind_it(page):
+    until("no finding", lambda: page.locator("#findings summary").count() > 0)
+    page.locator("#findings summary", has_text="Evidence").first.click()
+    # The cards are made anew every few seconds.
+    page.evaluate("document.querySelector('#findings article').dataset.old = 1")
+    until("the same card", lambda: page.locator("#findings article[data-old]").count() == 0)
+    assert page.locator("#findings li").first.is_visible()
+    shot(page, "finding")
+    page.locator("#findings").get_by_role("button", name="Count who and what").first.click()
+    until("no rows", lambda: len(rows(page, "#down")) > 0)
+    assert rows(page, "#down")[0][:3] == ["192.0.2.2", rows(page, "#down")[0][1], "write"], rows(page, "#down")
+    assert "down=client%2Cexport%2Cop" in page.url, page.url
+    page.locator("#down-run").click()
+
+
+def an_agent_that_is_gone_is_told(page):
+    page.route("**/windows*", lambda route: route.abort())
+    until("no word of the agent that is gone", lambda: page.get_by_role("status").inner_text() == "not connected")
+    assert "cannot be reached" in page.get_by_role("alert").inner_text()
+    shot(page, "gone")
+    page.unroute("**/windows*")
+    until("not back", lambda: page.get_by_role("status").inner_text() == "live")
+    assert not page.get_by_role("alert").is_visible()
+
+
+def one_listener_too_many_is_told(page):
+    """One address has six streams; eight is the most of all."""
+    streams = [urlopen(f"{URL}slow?min_latency=60s") for _ in range(6)]
+    for button, note in [("#slow-watch", "#slow-note"), ("#down-run", "#down-note")]:
+        page.locator(button).click()
+        until("not told", lambda: "at most 6 listeners" in page.locator(note).inner_text())
+        # The page draws when it can.
+        until("still pressed", lambda: page.locator(button).get_attribute("aria-pressed") == "false")
+    for stream in streams:
+        stream.close()
+
+
+def an_agent_that_is_killed_is_told_and_the_page_goes_on(page):
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        free.close()
+        file = f"{folder}/ticking.db"
+        subprocess.run([PROGRAM, "baseline", "export", "ticking", file, "--store", STORE], check=True, capture_output=True)
+        command = [PROGRAM, "agent", "--replay", file, "--web.listen-address", address]
+        start = lambda: subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        agent = start()
+        try:
+            until("no agent", lambda: listens(address))
+            page.goto(f"http://{address}/")
+            until("no replay", lambda: page.get_by_role("status").inner_text() == "live" and count(page) > 0)
+            agent.kill()
+            agent.wait()
+            until("no word of the agent that is gone", lambda: page.get_by_role("status").inner_text() == "not connected")
+            assert "cannot be reached" in page.get_by_role("alert").inner_text()
+            before = count(page)
+            agent = start()
+            until("not back", lambda: page.get_by_role("status").inner_text() == "live" and count(page) > before)
+            # A recording has no operations that could be broken down, and the page says so.
+            page.locator("#down-run").click()
+            until("not told", lambda: "no operations down" in page.locator("#down-note").inner_text())
+        finally:
+            agent.kill()
+            agent.wait()
+
+
+def listens(address):
+    with socket.socket() as s:
+        return s.connect_ex((address.split(":")[0], int(address.split(":")[1]))) == 0
+
+
+def a_command_opens_two_baselines(page):
+    opened = subprocess.Popen([PROGRAM, "baseline", "open", "before", "after", "--store", STORE], stdout=subprocess.PIPE, text=True)
+    try:
+        url = opened.stdout.readline().strip()
+        assert url.endswith("#show=before&beside=after"), url
+        page.goto(url)
+        until("no recordings", lambda: count(page) == 600 and rows(page, "#by-2"))
+        assert page.get_by_role("status").inner_text() == "two recordings"
+    finally:
+        opened.send_signal(signal.SIGINT)
+        assert opened.wait() == 0
+
+
+def main():
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+        page = context.new_page()
+        said, asked = [], set()
+        # The page reads no pixels; these tests do. Chromium notes each answer that is a refusal; those of streams are meant.
+        meant = lambda m: "willReadFrequently" in m.text or any(path in m.location.get("url", "") for path in ["/breakdown", "/slow"])
+        page.on("console", lambda m: None if meant(m) else said.append(m.text))
+        page.on("pageerror", lambda e: said.append(str(e)))
+        page.on("request", lambda r: asked.add(urlsplit(r.url).netloc) if not r.url.startswith("data:") else None)
+        page.goto(URL)
+        for check in [
+            every_panel_has_data,
+            numbers_are_those_of_the_agent,
+            totals_are_those_of_the_snapshot,
+            two_latencies_are_two_bands,
+            a_band_is_selected_by_dragging,
+            the_slow_client_is_found,
+            operations_are_filters,
+            everything_is_done_with_keys,
+            hostile_names_stay_text,
+            the_slow_client_of_three_is_found_by_two_clicks,
+            every_drill_down_has_the_numbers_of_the_raw_breakdown,
+            slow_operations_are_shown_while_watched,
+            what_happened_before_is_on_the_disk,
+            clock_steps_are_gaps_or_begin_anew,
+            a_recording_opens_in_the_same_page,
+            two_recordings_stand_side_by_side,
+            one_listener_too_many_is_told,
+            colors_can_be_told_apart,
+            it_fits_every_screen,
+            a_finding_stays_open_and_tells_who_is_behind_it,
+        ]:
+            check(page)
+            print("ok", check.__name__.replace("_", " "), flush=True)
+        assert said == [], said
+        assert asked == {urlsplit(URL).netloc}, asked
+        for check in [an_agent_that_is_gone_is_told, an_agent_that_is_killed_is_told_and_the_page_goes_on, a_command_opens_two_baselines]:
+            check(page)
+            print("ok", check.__name__.replace("_", " "), flush=True)
+        browser.close()
+
+
+main()

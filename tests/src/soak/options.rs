@@ -1,0 +1,22 @@
+//! What is asked of a soak.
+
+use std::path::PathBuf;
+
+use crate::kernel::Kernel;
+
+/// For how long, and on what.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Hours
+    #[arg(long, default_value_t = 8.0)]
+    pub hours: f64,
+    /// The machine's kernel: 6.1, 6.12 or 7.2
+    #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+    pub kernel: Kernel,
+    /// CPUs of the machine
+    #[arg(long, default_value_t = 2)]
+    pub cpus: u32,
+    /// Directory for the figures of each round and what they come to [default: target/soak]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}

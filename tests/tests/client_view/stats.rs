@@ -1,0 +1,62 @@
+//! What the kernel adds up for each mount, read anew.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use lab::{Agent, Server};
+use nfscope_model::Snapshot;
+
+/// One procedure of a mount, as mountstats has it: RPCs, transmissions, timeouts, bytes sent and received, milliseconds of
+/// backlog, round trip and the whole, errors.
+pub type Row = [u64; 9];
+/// By mount point and procedure.
+pub type Stats = BTreeMap<(String, String), Row>;
+
+/// What mountstats says and what the agent knows, at a moment when nothing moves.
+pub fn settled(server: &Server, agent: &Agent) -> Result<(Stats, Snapshot)> {
+    let mut last = stats(server)?;
+    for _ in 0..60 {
+        thread::sleep(Duration::from_millis(500));
+        let seen = agent.snapshot()?;
+        let now = stats(server)?;
+        if now == last {
+            return Ok((now, seen));
+        }
+        last = now;
+    }
+    bail!("RPCs keep coming without a load")
+}
+
+fn stats(server: &Server) -> Result<Stats> {
+    let text = server.sh("cat /proc/self/mountstats")?.stdout;
+    let mut all = Stats::new();
+    let (mut point, mut in_ops) = (None, false);
+    for line in text.lines() {
+        if line.starts_with("device ") {
+            let words: Vec<_> = line.split(' ').collect();
+            in_ops = false;
+            point = words
+                .get(4)
+                .filter(|_| line.contains("with fstype nfs"))
+                .map(|p| (*p).to_owned());
+            // That of the server itself.
+            point = point.filter(|_| !line.contains("fstype nfsd"));
+        } else if line.contains("per-op statistics") {
+            in_ops = true;
+        } else if let (Some(point), true, Some((op, numbers))) =
+            (&point, in_ops, line.trim().split_once(": "))
+        {
+            let numbers: Vec<u64> = numbers
+                .split_whitespace()
+                .filter_map(|n| n.parse().ok())
+                .collect();
+            let row: Row = numbers.try_into().ok().with_context(|| line.to_owned())?;
+            if row[0] > 0 {
+                all.insert((point.clone(), op.to_ascii_lowercase()), row);
+            }
+        }
+    }
+    Ok(all)
+}

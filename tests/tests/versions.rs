@@ -1,0 +1,232 @@
+//! What `nfscope versions` counts, with what the kernels' own counters said of the same calls in machines without nfscope.
+
+use anyhow::{Context, Result, ensure};
+use lab::{Agent, Server};
+use serde_json::Value;
+
+/// RPCs and component operations of one call over each version.
+type Expected = [(&'static str, f64, f64); 4];
+
+/// By load, where the server grants no delegation. With one, WRITE and CLOSE of 4.1 and later ask for no attributes: an operation
+/// less. Each level of directories is a LOOKUP and an ACCESS.
+const TABLE: [(&str, Expected); 5] = [
+    (
+        "reads",
+        [
+            ("3", 1., 1.),
+            ("4.0", 1., 2.),
+            ("4.1", 1., 3.),
+            ("4.2", 1., 3.),
+        ],
+    ),
+    (
+        "writes",
+        [
+            ("3", 1., 1.),
+            ("4.0", 1., 3.),
+            ("4.1", 1., 4.),
+            ("4.2", 1., 4.),
+        ],
+    ),
+    (
+        "open-0",
+        [
+            ("3", 2., 2.),
+            ("4.0", 3., 10.),
+            ("4.1", 2., 9.),
+            ("4.2", 2., 9.),
+        ],
+    ),
+    (
+        "open-4",
+        [
+            ("3", 9., 9.),
+            ("4.0", 10., 34.),
+            ("4.1", 9., 41.),
+            ("4.2", 9., 41.),
+        ],
+    ),
+    (
+        "open-8",
+        [
+            ("3", 17., 17.),
+            ("4.0", 18., 62.),
+            ("4.1", 17., 77.),
+            ("4.2", 17., 77.),
+        ],
+    ),
+];
+
+/// One round over each version: RPCs and component operations of each call.
+pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
+    server.sh("echo 0 >/proc/sys/fs/leases-enable")?;
+    let report = run(server, agent, "--loads reads,writes,metadata,opens");
+    server.sh("echo 1 >/proc/sys/fs/leases-enable")?;
+    let report = report?;
+    let mut wrong = Vec::new();
+    for (load, expected) in TABLE {
+        for (version, rpcs, ops) in expected {
+            let seen = counted(&report, load, version)?;
+            println!("{load} over {version}: {seen:?}");
+            if seen != (rpcs, ops) {
+                wrong.push(format!(
+                    "{load} over {version}: {seen:?}, not {rpcs} and {ops}"
+                ));
+            }
+        }
+    }
+    // Eleven calls each; attributes that have become old are asked for now and then.
+    let procedures = |version: &str| rpcs_of(&report, "metadata", version);
+    for (version, made, removed, closed) in [("3", "MKDIR", 1.0, 0.0), ("4.1", "OPEN", 2.0, 2.0)] {
+        let by = procedures(version)?;
+        let of = |name: &str| by[name].as_f64().unwrap_or(0.0) * 11.0;
+        for (name, each) in [
+            (made, 1.0),
+            ("REMOVE", removed),
+            ("RENAME", 1.0),
+            ("WRITE", 1.0),
+            ("CLOSE", closed),
+        ] {
+            let more = of(name) - each;
+            // A client does not wait for CLOSE. One that the next OPEN of the file overtakes is not sent, or is refused and sent again
+            // (fs/nfs/nfs4proc.c, nfs4_close_prepare and nfs4_close_done).
+            let allowed = if name == "CLOSE" { 0.05 * each } else { 0.0 };
+            if more.abs() > allowed + 1e-9 {
+                wrong.push(format!("metadata over {version}: {name} {}", of(name)));
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{wrong:#?}\n{report}");
+    // Without a cache of attributes each open begins and ends with GETATTR.
+    let noac = run(
+        server,
+        agent,
+        "--versions 3 --mount-options noac --loads opens",
+    )?;
+    for (load, rpcs) in [("open-0", 4.0), ("open-4", 11.0), ("open-8", 19.0)] {
+        let seen = counted(&noac, load, "3")?;
+        ensure!(seen == (rpcs, rpcs), "{load} with noac: {seen:?}");
+    }
+    Ok(())
+}
+
+/// What the server does not offer is left out, and what it said is told.
+pub fn a_refused_version_is_told(server: &Server, agent: &Agent) -> Result<()> {
+    let report = report(
+        server,
+        agent,
+        "--versions 4.2,3 --v3-export 10.9.0.1:/run/none --loads reads",
+    )?;
+    let left = &report["left_out"];
+    ensure!(
+        left[0]["what"] == "3" && left[0]["why"].as_str().is_some_and(|w| w.contains("mount")),
+        "{left}"
+    );
+    ensure!(report["versions"] == serde_json::json!(["4.2"]), "{report}");
+    Ok(())
+}
+
+/// Ctrl-C in the middle of a block.
+pub fn a_signal_leaves_nothing_behind(server: &Server) -> Result<()> {
+    let said = server.client(0).sh(&format!(
+        "{} versions 10.9.0.1:/ --v3-export 10.9.0.1:/run/exp --versions 3,4.2 --loads writes --runtime 60s --threads 2 &
+         for try in $(seq 300); do ls -d /run/exp/nfscope-versions-*/4.2/writes/t1/file 2>/dev/null && break; sleep 0.1; done
+         kill -INT $!; wait $!; echo ended with $?
+         grep nfscope-versions /proc/self/mountinfo; ls -d /run/exp/nfscope-versions-* /tmp/nfscope-versions-* 2>/dev/null
+         echo",
+        server.nfscope_path()?.display()
+    ))?;
+    let mut lines = said.stdout.trim().lines();
+    ensure!(
+        lines.next().is_some_and(|l| l.ends_with("/file")),
+        "{said:?}"
+    );
+    let rest: Vec<_> = lines.collect();
+    ensure!(rest == ["ended with 130"], "{said:?}");
+    Ok(())
+}
+
+/// Through 13.9 ms an open takes as long as its round trips, and no fault is found with the server.
+pub fn an_open_is_its_round_trips(server: &Server, agent: &Agent) -> Result<()> {
+    server.sh("modprobe sch_netem && tc qdisc add dev s0 root netem delay 13900us")?;
+    let report = run(server, agent, "--versions 3,4.0,4.1,4.2 --loads opens");
+    let findings: Value = serde_json::from_str(&agent.get("/findings")?)?;
+    server.sh("tc qdisc del dev s0 root")?;
+    let report = report?;
+    println!("{report}");
+    for load in report["loads"].as_array().context("no loads")? {
+        let distances = load["distance"].as_array().context("no distance")?;
+        ensure!(distances.len() == 4, "{load}");
+        for d in distances {
+            let of = |name: &str| {
+                d[name]
+                    .as_f64()
+                    .with_context(|| format!("no {name} in {d}"))
+            };
+            let (predicted, measured) = (of("predicted_seconds")?, of("measured_seconds")?);
+            ensure!(
+                (predicted / measured - 1.0).abs() < 0.1,
+                "{} over {}: predicted {predicted} s, measured {measured} s",
+                load["load"],
+                d["version"]
+            );
+            ensure!(
+                (of("round_trip_seconds")? / 13.9e-3 - 1.0).abs() < 0.1,
+                "{d}"
+            );
+        }
+    }
+    ensure!(
+        findings["active"].as_array().is_some_and(Vec::is_empty),
+        "{findings}"
+    );
+    Ok(())
+}
+
+/// `nfscope versions` on the first client, one round of everything that was asked for.
+fn run(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
+    let report = report(
+        server,
+        agent,
+        &format!("{arguments} --v3-export 10.9.0.1:/run/exp"),
+    )?;
+    ensure!(
+        report["left_out"].as_array().is_some_and(Vec::is_empty),
+        "{report}"
+    );
+    Ok(report)
+}
+
+fn report(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
+    let mut running = server.client(0).spawn(&format!(
+        "modprobe -a nfs nfsv3 nfsv4
+         {} versions 10.9.0.1:/ --url http://10.9.0.1:{} --rounds 1 --runtime 1s --threads 1 --json {arguments}",
+        server.nfscope_path()?.display(),
+        agent.port()
+    ))?;
+    let output = running.wait(std::time::Duration::from_secs(900))?;
+    let output = output.ok("nfscope versions")?;
+    serde_json::from_str(&output.stdout).context("versions --json")
+}
+
+/// RPCs and component operations of one call.
+fn counted(report: &Value, load: &str, version: &str) -> Result<(f64, f64)> {
+    let rows = find(report, load)?["rows"].as_array().context("no rows")?;
+    let mean = |metric: &str| {
+        let row = rows
+            .iter()
+            .find(|r| r["metric"] == metric && r["version"] == version);
+        row.and_then(|r| r["mean"]["mean"].as_f64())
+            .with_context(|| format!("{load} over {version} has no {metric}"))
+    };
+    Ok((mean("rpcs")?, mean("component_ops")?))
+}
+
+fn rpcs_of<'a>(report: &'a Value, load: &str, version: &str) -> Result<&'a Value> {
+    Ok(&find(report, load)?["rpcs"][version])
+}
+
+fn find<'a>(report: &'a Value, load: &str) -> Result<&'a Value> {
+    let loads = report["loads"].as_array().context("no loads")?;
+    loads.iter().find(|l| l["load"] == load).context("no load")
+}
