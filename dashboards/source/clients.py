@@ -15,6 +15,12 @@ FULL_SLOTS = (
     q.rate(SESSION_REQUESTS, "instance, client", 'slots="full"') + " / " + q.rate(SESSION_REQUESTS, "instance, client")
 )
 
+RETURN_SECONDS = (
+    q.rate("nfscope_client_delegation_recall_seconds_total", "instance, client")
+    + " / "
+    + q.rate("nfscope_client_delegation_recalls_total", "instance, client")
+)
+
 
 def busiest(kind: str, noun: str) -> list:
     """The panels that clients and exports have in common."""
@@ -119,9 +125,81 @@ DASHBOARD = dashboard(
                 "s", (q.by("instance", q.of("nfscope_nfs4_oldest_renewal_seconds"), "max"), "{{instance}}"),
             ),
             timeseries(
+                "Time since the laundromat ran",
+                "Since the kernel last ended leases of silent clients and revoked delegations. It does so once in a lease at the "
+                "latest (90 s by default). Where it goes on rising, nfscope stuck says whether the laundromat hangs.",
+                "s", (q.by("instance", q.of("nfscope_nfs4_laundromat_age_seconds"), "max"), "{{instance}}"),
+            ),
+            timeseries(
                 "Too much to list",
                 "1 where clients hold more than the agent looks at. The other panels of this row then show too little.",
                 "short", (q.by("instance", q.of("nfscope_nfs4_partial"), "max"), "{{instance}}"),
+            ),
+        ]),
+        ("nfsd: delegations and layouts", [
+            timeseries(
+                "Delegations granted",
+                "Delegations a second, by type. A client with one opens, reads and locks the file without asking the server.",
+                "ops", (q.rate("nfscope_nfs4_delegations_granted_total", "instance, type"), "{{instance}} {{type}}"),
+            ),
+            timeseries(
+                "Delegations that end",
+                "Delegations a second that clients return, that the server recalls, and that it revokes. Where recalls come near the "
+                "grants, clients use the same files, and delegations cost more than they save. Revoked ones are of clients that do not answer.",
+                "ops",
+                (q.rate("nfscope_nfs4_delegations_returned_total", "instance"), "{{instance}} returned"),
+                (q.rate("nfscope_nfs4_delegation_recalls_total", "instance"), "{{instance}} recalled"),
+                (q.rate("nfscope_nfs4_delegations_revoked_total", "instance"), "{{instance}} revoked"),
+            ),
+            timeseries(
+                "Recalls, 99th percentile",
+                "From the recall of a delegation or layout until the client returned it, or until the server took it away. Returned "
+                "ones rise with the distance to clients; those taken away last a lease.",
+                "s", (q.quantile(0.99, "nfscope_nfs4_recall_seconds", "instance, state, end"), "{{instance}} {{state}} {{end}}"),
+            ),
+            timeseries(
+                "Recalls under way",
+                "Delegations and layouts that clients were asked for and have not returned. Others that want the file wait meanwhile.",
+                "short", (q.by("instance, state", q.of("nfscope_nfs4_recalls_pending")), "{{instance}} {{state}}"),
+            ),
+            timeseries(
+                "Oldest recall",
+                "Since the oldest of them was asked for. At the lease time (90 s by default) the server takes it away.",
+                "s", (q.by("instance, state", q.of("nfscope_nfs4_oldest_recall_seconds"), "max"), "{{instance}} {{state}}"),
+            ),
+            timeseries(
+                "Recalls by client",
+                "Delegations a second that each client is asked for, the ten with most. Two that rise together use the same files.",
+                "ops",
+                (q.busiest(10, q.rate("nfscope_client_delegation_recalls_total", "instance, client")), "{{instance}} {{client}}"),
+            ),
+            timeseries(
+                "Time until clients return delegations",
+                "Average time from the recall to the return, the ten longest clients. One that rises alone is far away, slow or gone.",
+                "s",
+                (q.busiest(10, RETURN_SECONDS), "{{instance}} {{client}}"),
+            ),
+            timeseries(
+                "Delegations still to return",
+                "Recalled delegations that each client has not returned, the ten with most. One that stays keeps others from its files.",
+                "short",
+                (q.busiest(10, q.by("instance, client", q.of("nfscope_client_delegation_recalls_pending"), "max")), "{{instance}} {{client}}"),
+            ),
+            timeseries(
+                "Layouts (pNFS)",
+                "Layouts a second that are granted, end, are recalled, and whose recall failed. Failed ones are of clients that are kept "
+                "from the storage.",
+                "ops",
+                (q.rate("nfscope_nfs4_layouts_granted_total", "instance"), "{{instance}} granted"),
+                (q.rate("nfscope_nfs4_layouts_ended_total", "instance"), "{{instance}} ended"),
+                (q.rate("nfscope_nfs4_layout_recalls_total", "instance"), "{{instance}} recalled"),
+                (q.rate("nfscope_nfs4_layout_recalls_failed_total", "instance"), "{{instance}} failed"),
+            ),
+            timeseries(
+                "Layouts by client",
+                "Layouts a second granted to each client, the ten with most. A client with layouts and many READs and WRITEs does not use them.",
+                "ops",
+                (q.busiest(10, q.rate("nfscope_client_layouts_granted_total", "instance, client")), "{{instance}} {{client}}"),
             ),
         ]),
         ("nfsd: exports", busiest("export", "Exports")),

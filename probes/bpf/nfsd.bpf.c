@@ -29,6 +29,7 @@
 #include "lib/held.h"
 #include "lib/pending.h"
 #ifndef NFSCOPE_RAW
+#include "lib/nfs4_state.h"
 #include "lib/upcall.h"
 #endif
 #endif

@@ -3,6 +3,7 @@
 #ifndef NFSCOPE_NFSD_H
 #define NFSCOPE_NFSD_H
 
+#include "nfs4_state.h"
 #include "wait_kind.h"
 
 /*
@@ -249,6 +250,7 @@ enum event {
 	EV_ELSEWHERE, /* of the NFS server of another network namespace */
 	EV_ELSEWHERE_V3, /* the same: an NFSv3 procedure, which kernels count together with those here */
 	EV_NO_CLOCK, /* a request over UDP or RDMA: nothing tells when it arrived */
+	EV_RECALL_FULL, /* a recall without a duration: STATE_RECALLS are under way */
 	EV_WAIT_OUTSIDE, /* a wait that does not fit into the duration of its operation: its rest belongs to none */
 	EVENTS,
 };

@@ -22,6 +22,7 @@ mod nfs4_state;
 mod page;
 mod phases;
 mod put_off;
+mod recalls;
 mod sessions;
 mod stuck;
 mod versions;

@@ -12,8 +12,8 @@ use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, coverage, disks, durability, faults, hot_plug, lifecycle,
-    logs, many_threads, matrix, measures, memory, namespaces, nfs4_state, page, put_off, sessions,
-    stuck, versions, workloads,
+    logs, many_threads, matrix, measures, memory, namespaces, nfs4_state, page, put_off, recalls,
+    sessions, stuck, versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -51,6 +51,9 @@ fn vm_6_1_operations_and_causes() -> Result<()> {
     let mut checks = Checks::new("6.1 operations and causes");
     let (server, agent) = operations(Kernel::V6_1, &mut checks)?;
     time_is_where_it_went(&server, &agent, &mut checks)?;
+    checks.run("the laundromat", || {
+        recalls::laundromat_is_seen(&server, &agent)
+    });
     checks.run("the agent stops", || agent.stop());
     checks.run("kernel memory", || memory::is_bounded(&server, POSSIBLE));
     checks.finish()
@@ -187,6 +190,9 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     });
     checks.run("what clients hold", || {
         nfs4_state::is_as_the_kernel_lists_it(&server, &agent)
+    });
+    checks.run("delegations and recalls", || {
+        recalls::are_as_traced(&server, &agent)
     });
     checks.run("the kernel log", || {
         call_counts::the_kernel_log_is_clean(&server)
@@ -363,6 +369,9 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
         lifecycle::probes_are_detached_on_request(&server, &agent)
     });
     server.client(0).unmount_all()?;
+    checks.run("the laundromat", || {
+        recalls::laundromat_is_seen(&server, &agent)
+    });
     checks.run("workloads", || workloads::run_over_nfs(&server, &agent));
     checks.run("versions", || versions::are_counted(&server, &agent));
     checks.run("a version that is refused", || {
@@ -387,6 +396,9 @@ fn vm_7_2_outlives_changes() -> Result<()> {
     lifecycle::of_everything(&server, &mut checks)?;
     server.client(0).unmount_all()?;
     let agent = server.agent(&[])?;
+    checks.run("the laundromat", || {
+        recalls::laundromat_is_seen(&server, &agent)
+    });
     checks.run("raw calls", || {
         call_counts::raw_calls_are_counted(&server, &agent)
     });

@@ -5,6 +5,7 @@ use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
 use crate::put_off::PutOff;
 pub use crate::ratio::{mean, part, sum};
+use crate::recalls::{Layouts, Recalls};
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::on_illumos::is_illumos;
 use nfscope_model::window_mounts::{self, WindowMount};
@@ -204,6 +205,10 @@ pub struct Breakdown {
     pub full_slots: f64,
     /// Exports that acknowledge writes before they are durable, by reason.
     pub not_durable: Vec<(String, String)>,
+    /// Recalls of delegations; `None` where nothing tells.
+    pub recalls: Option<Recalls>,
+    /// Layouts; `None` where there are some, and nothing tells.
+    pub layouts: Option<Layouts>,
     /// States that the server has taken away; `None` where nothing tells.
     pub revoked: Option<f64>,
     /// All WRITEs.
@@ -304,6 +309,8 @@ impl Breakdown {
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
             put_off: PutOff::all(w),
+            recalls: Recalls::of(w),
+            layouts: Layouts::of(w),
             mounts: window_mounts::mounts(w),
             rare_known: window_parts::tells_rare_phases(w),
             illumos: is_illumos(&w.delta.probes),

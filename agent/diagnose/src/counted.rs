@@ -69,6 +69,7 @@ pub fn ops(kind: Kind, b: &Breakdown) -> Option<Of> {
     };
     let of = match kind {
         Kind::SmallSyncWrites => named(&["write", "commit"]),
+        Kind::PnfsFallback => named(&["read", "write"]),
         Kind::ChattyClient => named(&["getattr", "lookup", "access", "readlink", "read"]),
         Kind::SlowIntentLog => waiting(|p| p.log.unwrap_or(0.0)),
         Kind::SlowDisk => waiting(|p| p.disk),

@@ -21,6 +21,7 @@ pub mod export_io;
 pub mod long_waits;
 pub mod put_off;
 mod ratio;
+pub mod recalls;
 mod render;
 mod rules;
 pub mod thresholds;

@@ -77,6 +77,10 @@ labels! {
     NFS4_STATUS = "status": "confirmed, unconfirmed, courtesy (it has been silent for longer than its lease, and nobody wants what it holds), expirable (somebody does)";
     NFS4_CALLBACK = "state": "up, unknown (not tried yet), down, fault";
     NFS4_TYPE = "type": "open, lock, delegation_read, delegation_write, layout, other";
+    DELEGATION = "type": "read, write, directory: those that this kernel grants";
+    RECALLED_STATE = "state": "delegation, layout";
+    RECALL_END = "end": "returned (by the client), taken (the server took it away, or its client is gone)";
+    HOLDER = "client": "address without port, those with the longest recalls, 100 at most (--max-clients); local for one without an address";
     POOL = "pool": "nfsd thread pool number";
     REASON = "reason": "dropped, deferred, garbage, auth";
     RESULT = "result": "hit, miss, nocache";
@@ -92,7 +96,7 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes, slow_mount";
+    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes, slow_mount";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
     READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client; sched has no tables of its own";
@@ -186,6 +190,30 @@ families! {
         "Time since the client renewed its lease that did so longest ago", since "0.2.0";
     NFS4_PARTIAL: "nfscope_nfs4_partial" Gauge, [],
         "1 where clients have more than the agent looks at (2,000 clients, 2 MiB of their states): nfscope_nfs4_clients and nfscope_nfs4_states are then too low", since "0.2.0";
+    DELEGATIONS_GRANTED: "nfscope_nfs4_delegations_granted_total" Counter, [DELEGATION],
+        "Delegations that the server has granted; no series of a type that this kernel does not grant", since "0.2.0";
+    DELEGATIONS_RETURNED: "nfscope_nfs4_delegations_returned_total" Counter, [],
+        "Delegations that clients have returned (DELEGRETURN), asked or not", since "0.2.0";
+    DELEGATION_RECALLS: "nfscope_nfs4_delegation_recalls_total" Counter, [],
+        "Recalls of delegations, because somebody else uses the file; one that is recalled for readers, and then for writers, counts twice", since "0.2.0";
+    DELEGATIONS_REVOKED: "nfscope_nfs4_delegations_revoked_total" Counter, [],
+        "Delegations that the server took away: their client did not return them within a lease, or an administrator revoked them", since "0.2.0";
+    LAYOUTS_GRANTED: "nfscope_nfs4_layouts_granted_total" Counter, [],
+        "Layouts (pNFS) that the server has granted: one for a client and a file, whatever its number of LAYOUTGETs", since "0.2.0";
+    LAYOUTS_ENDED: "nfscope_nfs4_layouts_ended_total" Counter, [],
+        "Layouts that have ended: returned as a whole, taken away, or gone with their client", since "0.2.0";
+    LAYOUT_RECALLS: "nfscope_nfs4_layout_recalls_total" Counter, [],
+        "Recalls of layouts, because somebody else uses the file", since "0.2.0";
+    LAYOUT_RECALLS_FAILED: "nfscope_nfs4_layout_recalls_failed_total" Counter, [],
+        "Recalls of layouts whose client did not return them within a lease, or refused: the server fences it where the storage can do that (SCSI reservations), else it runs nfsd-recall-failed", since "0.2.0";
+    RECALL_SECONDS: "nfscope_nfs4_recall_seconds" Histogram(Scheme::TIME), [RECALLED_STATE, RECALL_END],
+        "From a recall until the state was returned, or taken away; at most 4,096 recalls are under way at a time, and those beyond have no duration", since "0.2.0";
+    RECALLS_PENDING: "nfscope_nfs4_recalls_pending" Gauge, [RECALLED_STATE],
+        "Recalls whose state is neither returned nor taken away", since "0.2.0";
+    OLDEST_RECALL: "nfscope_nfs4_oldest_recall_seconds" Gauge, [RECALLED_STATE],
+        "Time since the oldest of these recalls; 0 without any", since "0.2.0";
+    LAUNDROMAT_AGE: "nfscope_nfs4_laundromat_age_seconds" Gauge, [],
+        "Time since the kernel's laundromat ended its last run, which ends the leases of silent clients and revokes delegations: once in a lease at the latest (/proc/fs/nfsd/nfsv4leasetime); no series before the first run that the agent has seen", since "0.2.0";
     RPC_DURATION: "nfscope_rpc_duration_seconds" Histogram(Scheme::TIME), [VERSION],
         "Residence on the server: from the request's arrival on its socket until its reply was handed to the socket";
     RPC_PHASE: "nfscope_rpc_phase_seconds_total" Counter, [VERSION, PHASE],
@@ -284,6 +312,14 @@ families! {
         "Requests of the client's NFSv4.1 and 4.2 sessions, as nfscope_session_requests_total has them, in the first 2,047 pairs of a client and an export; without other", since "0.2.0";
     CLIENT_SESSION_SLOTS: "nfscope_client_session_slots" Gauge, [CLIENT],
         "Slots that the server granted the session that the client used last", since "0.2.0";
+    CLIENT_RECALLS: "nfscope_client_delegation_recalls_total" Counter, [HOLDER],
+        "Recalls of delegations by the client that holds them; of more than 768 clients all begin at 0 again", since "0.2.0";
+    CLIENT_RECALL_SECONDS: "nfscope_client_delegation_recall_seconds_total" Counter, [HOLDER],
+        "Time of those of these recalls that have ended, added up: several can be under way at a time", since "0.2.0";
+    CLIENT_RECALLS_PENDING: "nfscope_client_delegation_recalls_pending" Gauge, [HOLDER],
+        "Recalls of delegations that this client has not returned yet", since "0.2.0";
+    CLIENT_LAYOUTS: "nfscope_client_layouts_granted_total" Counter, [HOLDER],
+        "Layouts (pNFS) granted, by client", since "0.2.0";
     CLIENT_EVICTIONS: "nfscope_client_evictions_total" Counter, [],
         "Clients that lost their series to a busier one";
     VIEW_RPCS: "nfscope_client_view_rpcs_total" Counter, [MOUNT, MOUNT_VERSION, MOUNT_OP],
@@ -345,7 +381,7 @@ families! {
     KERNEL_MEMORY: "nfscope_kernel_memory_bytes" Gauge, [PROBE],
         "Kernel memory of the probe's maps and programs, by the kernel's account (memlock in fdinfo; copies of maps for each possible CPU included from Linux 6.4 on)";
     EVENTS_LOST: "nfscope_events_lost_total" Counter, [PROBE, LOST],
-        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that CPU), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside, client_full (no row for a client and export: its operations count for other), wait_outside (a wait that did not fit into its operation), other_netns (requests to the NFS server of another network namespace, which an agent there measures)";
+        "Events that a probe could not measure, or only in part: recursion (the kernel skipped a program because the same one was preempted on that CPU), late (counted by a later program instead, with a less exact time), record and map_full (no room), unmatched (an end without its start), arrival_unknown and arrival_merged (no or no exact queue time), pool_outside, recall_full (a recall without a duration), client_full (no row for a client and export: its operations count for other), wait_outside (a wait that did not fit into its operation), other_netns (requests to the NFS server of another network namespace, which an agent there measures)";
     MAP_ENTRIES: "nfscope_map_entries" Gauge, [MAP],
         "Entries in use of a BPF map that can fill";
     MAP_CAPACITY: "nfscope_map_capacity" Gauge, [MAP],

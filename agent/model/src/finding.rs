@@ -21,7 +21,10 @@ macro_rules! kinds {
             /// Whether its share is one of requests that wait outside the server, or need not be. Causes with a share of the time in the
             /// server are listed before.
             pub fn is_of_requests(self) -> bool {
-                matches!(self, Kind::SlotStarvation | Kind::StateRecoveryStorm)
+                matches!(
+                    self,
+                    Kind::SlotStarvation | Kind::StateRecoveryStorm | Kind::PnfsFallback
+                )
             }
 
             /// The kind's name in labels and JSON.
@@ -52,6 +55,8 @@ kinds! {
     SlotStarvation: "slot_starvation", "Too few session slots";
     /// Clients make or recover state again and again.
     StateRecoveryStorm: "state_recovery_storm", "Clients recover state instead of working";
+    /// Clients with layouts read and write through the server.
+    PnfsFallback: "pnfs_fallback", "Clients with pNFS layouts use the server instead of the storage";
     /// Requests wait for a thread, whatever the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.

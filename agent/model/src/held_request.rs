@@ -52,4 +52,20 @@ pub struct HeldRequests {
     pub requests: Vec<HeldRequest>,
     /// So many more there may be, all of them younger than these.
     pub left_out: u64,
+    /// What ends the leases of silent clients, and takes back delegations; `None` where nothing is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub laundromat: Option<Laundromat>,
+}
+
+/// When the laundromat of NFSv4 state ran (fs/nfsd/nfs4state.c, `laundromat_main`). The kernel runs it once in a lease at the
+/// latest. One that hangs leaves recalls and silent clients as they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Laundromat {
+    /// Since it ended last; `None` where it has not since the agent began to look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_seconds: Option<f64>,
+    /// Since it began, where it has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_seconds: Option<f64>,
 }

@@ -24,7 +24,7 @@ pub mod window_parts;
 
 pub use breakdown::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension};
 pub use family::{Family, Info, Kind};
-pub use held_request::{HeldRequest, HeldRequests};
+pub use held_request::{HeldRequest, HeldRequests, Laundromat};
 pub use histogram::{Histogram, Sparse};
 pub use probe::{ProbeState, ProbeStatus};
 pub use scheme::Scheme;

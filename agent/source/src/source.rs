@@ -85,6 +85,7 @@ pub trait Source: Send {
             unknown: (!known).then(|| NOT_TIMED.to_owned()),
             requests,
             left_out,
+            laundromat: None,
         }
     }
     /// The health of every probe program, without reading the measurements.

@@ -19,7 +19,26 @@
 #define KNOWN_EXPORTS 4 /* exports whose rows a connection remembers */
 
 /* Slots of through_memory. */
-enum number { IN_ARRIVE, IN_RECEIVE, IN_XPRT_FREE, IN_ACCEPT, NUMBERS };
+enum number {
+	IN_ARRIVE,
+	IN_RECEIVE,
+	IN_XPRT_FREE,
+	IN_ACCEPT,
+	IN_DELEG_R,
+	IN_DELEG_W,
+	IN_DELEG_DIR,
+	IN_DELEG_ASK,
+	IN_DELEG_TAKE,
+	IN_DELEG_FREE,
+	IN_LAYOUT_NEW,
+	IN_LAYOUT_END,
+	IN_LAYOUT_ASK,
+	IN_LAYOUT_OUT,
+	IN_LAYOUT_GOT,
+	IN_LAUNDER,
+	IN_LAUNDERED,
+	NUMBERS
+};
 
 TABLE(nfsd_number, NUMBERS, enum number, u64);
 

@@ -100,6 +100,7 @@ struct net {
 
 /* What a daemon fills: net/sunrpc/cache.c. */
 struct cache_detail {
+	struct net *net;
 	char *name;
 };
 
@@ -278,6 +279,40 @@ struct nfsd3_writeargs {
 
 struct nfsd3_writeres {
 	unsigned long count;
+};
+
+/* fs/nfsd: what clients hold. */
+struct nfs4_client {
+	struct __kernel_sockaddr_storage cl_addr;
+	struct net *net;
+};
+
+/* A delegation and a layout begin with it. */
+struct nfs4_stid {
+	struct {
+		u32 si_generation;
+	} sc_stateid;
+	struct nfs4_client *sc_client;
+};
+
+struct nfsd4_delegreturn {
+	struct {
+		u32 si_generation;
+	} dr_stateid;
+};
+
+struct work_struct {
+	void *func;
+};
+
+struct delayed_work {
+	struct work_struct work;
+};
+
+/* The NFS server of a network namespace. */
+struct nfsd_net {
+	struct cache_detail *svc_export_cache;
+	struct delayed_work laundromat_work;
 };
 #endif
 

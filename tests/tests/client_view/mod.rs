@@ -3,7 +3,7 @@
 
 mod path;
 mod stats;
-mod trace;
+pub mod trace;
 
 use std::thread;
 use std::time::Duration;

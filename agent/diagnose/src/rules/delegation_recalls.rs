@@ -1,8 +1,10 @@
 //! `delegation_recalls`: operations wait for clients to return delegations (fs/nfsd/nfs4state.c, nfsd_wait_for_delegreturn). The
-//! kernel waits a thirtieth of a second at most, and then tells the client to try again later: `retry_later`.
+//! kernel waits a thirtieth of a second at most, and then tells the client to try again later: `retry_later`. The evidence has what
+//! is measured from each recall to the return.
 
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::known_wait::{self, KnownWait};
+use crate::rules::recall_evidence;
 use nfscope_model::finding::Kind;
 
 pub fn rule(context: &Context) -> RuleResult {
@@ -26,5 +28,7 @@ pub fn rule(context: &Context) -> RuleResult {
             .to_owned(),
         "sysctl fs.leases-enable=0 stops new delegations, and leases of programs on the server, until the next boot".into(),
     ];
-    known_wait::result(context, &wait, Vec::new(), advice)
+    let recalls = context.breakdown.recalls.as_ref();
+    let more = recalls.map(recall_evidence::all).unwrap_or_default();
+    known_wait::result(context, &wait, more, advice)
 }

@@ -9,6 +9,8 @@ pub mod evidence;
 mod known_wait;
 mod lock_contention;
 mod memory_reclaim;
+mod pnfs_fallback;
+mod recall_evidence;
 mod retry_later;
 mod slot_starvation;
 mod slow_disk;
@@ -34,6 +36,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
         Kind::UnsafeWrites => unsafe_writes::rule,
         Kind::SlotStarvation => slot_starvation::rule,
         Kind::StateRecoveryStorm => state_recovery_storm::rule,
+        Kind::PnfsFallback => pnfs_fallback::rule,
         Kind::ThreadStarvation => thread_starvation::rule,
         Kind::SlowIntentLog => slow_intent_log::rule,
         Kind::SlowDisk => slow_disk::rule,
@@ -53,6 +56,8 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
 
 #[cfg(test)]
 mod rare_wait_tests;
+#[cfg(test)]
+mod recall_tests;
 #[cfg(test)]
 mod sentence_tests;
 #[cfg(test)]

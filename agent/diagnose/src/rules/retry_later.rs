@@ -5,6 +5,7 @@ use crate::breakdown::{Breakdown, part, sum};
 use crate::put_off::PutOff;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
+use crate::rules::recall_evidence;
 use crate::thresholds::{BEGIN_SHARE, END_SHARE, FELT_SECONDS, MIN_PUT_OFF};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -72,7 +73,14 @@ pub fn rule(context: &Context) -> RuleResult {
         condition: share >= threshold && (active || lost >= FELT_SECONDS),
         max_severity: Severity::Critical,
         summary: told.clone(),
-        evidence: evidence_for(&all, active),
+        evidence: [
+            evidence_for(&all, active),
+            b.recalls
+                .as_ref()
+                .map(recall_evidence::all)
+                .unwrap_or_default(),
+        ]
+        .concat(),
         advice: advice(b.illumos),
         ruled_out_reason: match all.is_empty() {
             true => "no operation was answered with the request to try again later".into(),

@@ -178,9 +178,13 @@ agent does not know requests that began before it attached. A file handle of an
 export's own directory has no inode number. On illumos requests
 below half a second are not told.
 
+The last line says when the kernel's laundromat ended its last run. It ends the
+leases of silent clients and revokes delegations, once in a lease at the latest.
+
 A JSON object:
   host, over_seconds, unknown (the reason, or null), left_out
-  requests   thread seconds version op wait client export inode stack";
+  requests   thread seconds version op wait client export inode stack
+  laundromat   idle_seconds running_seconds";
 
 pub(super) const DIAGNOSE_EXAMPLES: &str = "\
 Exit code:
@@ -205,6 +209,7 @@ each explains. A cause with 25 % or more is a finding:
                      session in use, and the rest waits in the client
   state_recovery_storm  clients make or recover NFSv4 state instead of
                      working with files
+  pnfs_fallback      clients with pNFS layouts read and write through the server
   thread_starvation  requests wait for a thread, whatever the threads wait for
   slow_intent_log    operations wait for the journal or intent log, most of the
                      time in waits of 1 ms or more

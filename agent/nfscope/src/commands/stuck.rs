@@ -81,7 +81,8 @@ pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
     if answer.requests.is_empty() {
         let host = &answer.host;
         return console::plain(&format!(
-            "{host}: no request is in hand for {over} or longer\n"
+            "{host}: no request is in hand for {over} or longer\n{}",
+            laundromat_line(answer)
         ));
     }
     let head = [
@@ -117,7 +118,26 @@ pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
     if answer.requests.iter().all(|r| r.stack.is_empty()) {
         out += "no kernel stacks: root sees them on the server itself, where threads sleep\n";
     }
+    out += &laundromat_line(answer);
     console::plain(&out)
+}
+
+/// What the kernel needs to take delegations from clients that do not return them, and to forget silent ones.
+fn laundromat_line(answer: &HeldRequests) -> String {
+    let Some(laundromat) = answer.laundromat else {
+        return String::new();
+    };
+    let ran = match laundromat.idle_seconds {
+        Some(s) => format!("ended its last run {} ago", seconds(s)),
+        None => "has not ended a run since the agent attached".to_owned(),
+    };
+    match laundromat.running_seconds {
+        Some(s) => format!(
+            "the laundromat of NFSv4 state {ran}, and has been running for {}\n",
+            seconds(s)
+        ),
+        None => format!("the laundromat of NFSv4 state {ran}\n"),
+    }
 }
 
 fn cells(r: &HeldRequest, wide: bool) -> [String; 8] {

@@ -3,7 +3,9 @@
 use crate::fixture::serve::{attached, get};
 use crate::fixture::{golden, said};
 use nfscope::commands::stuck::page_of;
-use nfscope_model::{HeldRequest, HeldRequests, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use nfscope_model::{
+    HeldRequest, HeldRequests, Laundromat, ProbeStatus, SlowBatch, SlowFilter, Snapshot,
+};
 use nfscope_source::Source;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -72,6 +74,10 @@ fn some() -> HeldRequests {
             },
         ],
         left_out: 3,
+        laundromat: Some(Laundromat {
+            idle_seconds: Some(34.0),
+            running_seconds: None,
+        }),
     }
 }
 
@@ -101,6 +107,13 @@ fn pages() {
     bare.requests.remove(0);
     text += &page_of(&bare, false);
     bare.requests.clear();
+    text += &page_of(&bare, false);
+    bare.laundromat = Some(Laundromat {
+        idle_seconds: Some(400.0),
+        running_seconds: Some(310.0),
+    });
+    text += &page_of(&bare, false);
+    bare.laundromat = None;
     text += &page_of(&bare, false);
     bare.unknown = Some("NFS operations are not timed here; `nfscope check` says why".into());
     text += &page_of(&bare, false);

@@ -34,7 +34,7 @@ use read::thread_io::ThreadIo;
 use read::top_k::ClientAccounting;
 use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
-use read::{LOGS, block, held, logs, monotonic_ns, nfsd, probe_runs};
+use read::{LOGS, block, granted_state, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -357,6 +357,8 @@ impl Source for Linux {
             self.accounting.read(l, &mut self.exports, &mut s);
             held::read(l, &mut self.exports, phases.is_some(), &mut s);
             held::read_pending(l, &mut s);
+            let attached = |program: &str| self.attached(program);
+            granted_state::read(l, &attached, self.options.max_clients, &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
                 self.coverage.read(l, timed, [k, &after], &mut s);
             }
@@ -405,7 +407,8 @@ impl Source for Linux {
         let phases = self.phases().is_some();
         let mut all = match self.loaded.get("nfsd") {
             Some(l) => {
-                let all = held::all(l, &mut self.exports, phases, over);
+                let mut all = held::all(l, &mut self.exports, phases, over);
+                all.laundromat = granted_state::laundromat(l);
                 l.unmap();
                 all
             }

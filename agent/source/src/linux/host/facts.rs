@@ -28,6 +28,10 @@ pub struct Facts {
     /// The kernel's BTF has what reads the scheduler's books: what a task has run and waited, and its CPU's run queue where that
     /// has a clock of its own.
     pub books: bool,
+    /// nfsd grants delegations for writing, and has a tracepoint for that.
+    pub write_delegations: bool,
+    /// nfsd grants delegations of directories.
+    pub directory_delegations: bool,
     /// By how much the clocks of CPUs may differ (sched_clock()): nothing to speak of where the kernel trusts a counter that they
     /// share, and a tick elsewhere.
     pub clock_slack: Duration,
@@ -82,6 +86,9 @@ const ON_DEMAND: &str = "bpf_mem_alloc";
 /// What tells of the fast SRCU.
 const FAST_SRCU: &str = "srcu_ctr";
 
+/// What tells, in nfsd's BTF, that it grants delegations for writing, and of directories.
+const DELEGATIONS: [&str; 2] = ["btf_trace_nfsd_deleg_write", "nfsd_get_dir_deleg"];
+
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// See [`Facts::clock_slack`]. A tick is 10 ms at most (CONFIG_HZ).
@@ -116,6 +123,15 @@ impl Facts {
             let _ = remove_names(&mut btf, &mut missing);
         }
         let has = |name| !missing.contains(name);
+        let mut not_granted = BTreeSet::from(DELEGATIONS);
+        let nfsd = match procfs::built_in("nfsd") {
+            true => "/sys/kernel/btf/vmlinux",
+            false => "/sys/kernel/btf/nfsd",
+        };
+        if let Ok(mut btf) = fs::File::open(nfsd) {
+            let _ = remove_names(&mut btf, &mut not_granted);
+        }
+        let grants = DELEGATIONS.map(|name| !not_granted.contains(name));
         let run_delay = exists("/proc/schedstat") || read("/proc/sys/kernel/task_delayacct") == "1";
         Facts {
             release: read("/proc/sys/kernel/osrelease"),
@@ -127,6 +143,8 @@ impl Facts {
             books: run_delay
                 && BOOKS.into_iter().all(has)
                 && (has(GROUPS) || !APART.into_iter().any(has)),
+            write_delegations: grants[0],
+            directory_delegations: grants[1],
             skip_one_in: 0,
             netns: fs::metadata("/proc/self/ns/net").map_or(0, |m| m.st_ino() as u32),
             possible_cpus: count_cpus(&possible).unwrap_or(1),

@@ -165,6 +165,11 @@ impl DeviceNames {
     }
 }
 
+/// True where the kernel says that the NFS server has no threads.
+pub fn no_server_runs() -> bool {
+    fs::read_to_string("/proc/fs/nfsd/threads").is_ok_and(|n| n.trim() == "0")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

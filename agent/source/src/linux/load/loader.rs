@@ -86,6 +86,8 @@ fn variant(facts: &Facts, shared: &Shared) -> Variant {
     Variant {
         preemptible: facts.preemptible,
         books: facts.books && shared.books(),
+        write_delegations: facts.write_delegations,
+        directory_delegations: facts.directory_delegations,
     }
 }
 

@@ -30,6 +30,10 @@ pub enum When {
     Books,
     /// Where they do not.
     NoBooks,
+    /// Where the server grants delegations for writing.
+    WriteDelegations,
+    /// Where the server grants delegations of directories.
+    DirectoryDelegations,
 }
 
 /// What the kernel is like, as far as it decides which programs are loaded.
@@ -39,6 +43,10 @@ pub struct Variant {
     pub preemptible: bool,
     /// The waits of operations are read from the scheduler's books.
     pub books: bool,
+    /// The server grants delegations for writing.
+    pub write_delegations: bool,
+    /// The server grants delegations of directories.
+    pub directory_delegations: bool,
 }
 
 /// One probe: an object, the modules that it looks into, and its programs in the order in which they attach: ends before
@@ -106,6 +114,8 @@ impl Probe {
             When::Preemptible => build == Build::Btf && on.preemptible,
             When::Books => build == Build::Btf && on.books,
             When::NoBooks => build == Build::Raw || !on.books,
+            When::WriteDelegations => build == Build::Btf && on.write_delegations,
+            When::DirectoryDelegations => build == Build::Btf && on.directory_delegations,
         })
     }
 }

@@ -50,6 +50,22 @@ const fn upcall_half(name: &'static str, btf: &'static str) -> Program {
     )
 }
 
+const RECALLED: &str = "delegations that are recalled, and how long clients take to return them";
+const LAYOUTS_RECALLED: &str =
+    "pNFS layouts that are recalled, and how long clients take to return them";
+const LAUNDROMAT: &str = "when the laundromat of NFSv4 state ran last";
+
+/// One that looks at what NFSv4 clients hold.
+const fn of_state(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
+    program(
+        name,
+        btf,
+        Err("the layout of its states is unknown"),
+        gives,
+        false,
+    )
+}
+
 const SLOT_WAITS: &str = "how long RPCs of NFSv4 mounts wait for a slot of their session";
 /// Without it the view of a client is read from mountstats.
 pub const CLIENT_RPC_END: &str = "client_rpc_end";
@@ -175,6 +191,66 @@ pub static PROBES: [Probe; 9] = [
             upcall_half("nfsd_untrack", "fentry/nfsd4_client_record_remove"),
             rare_half("nfsd_recalled", "fexit/nfsd_wait_for_delegreturn", RECALLS),
             rare_half("nfsd_recall", "fentry/nfsd_wait_for_delegreturn", RECALLS),
+            of_state("nfsd_deleg_free", "fentry/nfs4_free_deleg", RECALLED),
+            of_state(
+                "nfsd_deleg_take",
+                "tp_btf/nfsd_stid_revoke",
+                "delegations that are revoked",
+            ),
+            of_state(
+                "nfsd_deleg_back",
+                "fexit/nfsd4_delegreturn",
+                "delegations that are returned",
+            ),
+            of_state("nfsd_deleg_ask", "tp_btf/nfsd_cb_recall", RECALLED),
+            of_state(
+                "nfsd_deleg_r",
+                "tp_btf/nfsd_deleg_read",
+                "delegations that are granted",
+            ),
+            Program {
+                when: When::WriteDelegations,
+                ..of_state(
+                    "nfsd_deleg_w",
+                    "tp_btf/nfsd_deleg_write",
+                    "delegations that are granted for writing",
+                )
+            },
+            Program {
+                when: When::DirectoryDelegations,
+                ..of_state(
+                    "nfsd_deleg_dir",
+                    "fexit/nfsd_get_dir_deleg",
+                    "delegations of directories that are granted",
+                )
+            },
+            of_state(
+                "nfsd_layout_end",
+                "tp_btf/nfsd_layoutstate_free",
+                "pNFS layouts that end",
+            ),
+            of_state(
+                "nfsd_layout_got",
+                "tp_btf/nfsd_layout_recall_release",
+                LAYOUTS_RECALLED,
+            ),
+            of_state(
+                "nfsd_layout_out",
+                "tp_btf/nfsd_layout_recall_fail",
+                "clients that are kept from the storage",
+            ),
+            of_state(
+                "nfsd_layout_ask",
+                "tp_btf/nfsd_layout_recall",
+                LAYOUTS_RECALLED,
+            ),
+            of_state(
+                "nfsd_layout_new",
+                "tp_btf/nfsd_layoutstate_alloc",
+                "pNFS layouts that are granted",
+            ),
+            of_state("nfsd_laundered", "fexit/laundromat_main", LAUNDROMAT),
+            of_state("nfsd_launder", "fentry/laundromat_main", LAUNDROMAT),
             program(
                 "nfsd_receive",
                 "tp_btf/svcsock_tcp_recv",

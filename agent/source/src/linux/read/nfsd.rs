@@ -226,6 +226,7 @@ pub fn read(
             ("late", E::EV_SKIPPED.0),
             ("map_full", E::EV_ERROR_FULL.0),
             ("client_full", E::EV_CLIENT_FULL.0),
+            ("recall_full", E::EV_RECALL_FULL.0),
             ("wait_outside", E::EV_WAIT_OUTSIDE.0),
         ];
         lost(l, "nfsd_event", "nfsd", s, &events);

@@ -1,0 +1,112 @@
+//! Delegations that the server asked clients to return, and pNFS layouts that it granted them.
+
+use crate::ratio::sum;
+use nfscope_model::window_parts::{histograms, numbers};
+use nfscope_model::{Histogram, Window, family as f};
+
+/// What a client was asked to return.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holder {
+    /// Label `client`.
+    pub name: String,
+    /// Recalls.
+    pub recalls: f64,
+    /// Time of those that ended, added up.
+    pub seconds: f64,
+    /// Recalls that had not ended when the window did.
+    pub pending: f64,
+}
+
+/// Recalls of delegations in a window.
+#[derive(Debug, Clone, Default)]
+pub struct Recalls {
+    /// Their number.
+    pub recalls: f64,
+    /// Those after which the client returned the delegation.
+    pub returned: Option<Histogram>,
+    /// Delegations that were revoked.
+    pub revoked: f64,
+    /// Recalls that had not ended when the window did.
+    pub pending: f64,
+    /// Age of the oldest of these.
+    pub oldest: f64,
+    /// Who was asked, those that have not answered first, then those that took longest.
+    pub holders: Vec<Holder>,
+}
+
+impl Recalls {
+    /// Of a window; `None` where nothing counts recalls.
+    pub fn of(w: &Window) -> Option<Recalls> {
+        let recalls = w.delta.value(&f::DELEGATION_RECALLS, [])?;
+        let of_client = |family, name| w.delta.value(family, [name]).unwrap_or(0.0).max(0.0);
+        let holders = numbers(w, &f::CLIENT_RECALLS).map(|([name], recalls)| Holder {
+            name: name.to_owned(),
+            recalls,
+            seconds: of_client(&f::CLIENT_RECALL_SECONDS, name),
+            pending: of_client(&f::CLIENT_RECALLS_PENDING, name),
+        });
+        let mut holders: Vec<_> = holders
+            .filter(|h| h.recalls > 0.0 || h.pending > 0.0)
+            .collect();
+        holders.sort_by(|a, b| {
+            let rank = |h: &Holder| (h.pending, h.seconds);
+            let ((a0, a1), (b0, b1)) = (rank(a), rank(b));
+            b0.total_cmp(&a0).then(b1.total_cmp(&a1))
+        });
+        let returned = w.delta.hist(&f::RECALL_SECONDS, ["delegation", "returned"]);
+        Some(Recalls {
+            recalls: recalls.max(0.0),
+            returned: returned.filter(|h| h.count() > 0).cloned(),
+            revoked: (w.delta.value(&f::DELEGATIONS_REVOKED, [])).map_or(0.0, |n| n.max(0.0)),
+            pending: (w.delta.value(&f::RECALLS_PENDING, ["delegation"])).unwrap_or(0.0),
+            oldest: (w.delta.value(&f::OLDEST_RECALL, ["delegation"])).unwrap_or(0.0),
+            holders,
+        })
+    }
+}
+
+/// Layouts, and the requests that they should have made unnecessary.
+#[derive(Debug, Clone, Default)]
+pub struct Layouts {
+    /// Granted in the window.
+    pub granted: f64,
+    /// Clients that were ever granted some.
+    pub holders: Vec<String>,
+    /// READs and WRITEs over NFSv4.1 and later that are these clients': as many at least.
+    pub through_server: f64,
+}
+
+impl Layouts {
+    /// Of a window; `None` where there were LAYOUTGETs and nothing counts layouts.
+    pub fn of(w: &Window) -> Option<Layouts> {
+        let ops = |names: &'static [&str]| {
+            let all = numbers_of_ops(w).filter(move |(version, op, _)| {
+                matches!(*version, "4.1" | "4.2") && names.contains(op)
+            });
+            sum(all.map(|(.., n)| n))
+        };
+        let Some(granted) = w.delta.value(&f::LAYOUTS_GRANTED, []) else {
+            return (ops(&["layoutget"]) == 0.0).then(Layouts::default);
+        };
+        let holders: Vec<_> = numbers(w, &f::CLIENT_LAYOUTS)
+            .map(|([name], _)| name.to_owned())
+            .collect();
+        // Operations are counted by client, but not by client and kind: what others did not do, these did.
+        let others = numbers(w, &f::CLIENT_OPS)
+            .filter(|([name], _)| !holders.iter().any(|h| h == name))
+            .map(|(_, n)| n);
+        let through_server = match holders.is_empty() {
+            true => 0.0,
+            false => (ops(&["read", "write"]) - sum(others)).max(0.0),
+        };
+        Some(Layouts {
+            granted: granted.max(0.0),
+            holders,
+            through_server,
+        })
+    }
+}
+
+fn numbers_of_ops(w: &Window) -> impl Iterator<Item = (&str, &str, f64)> {
+    histograms(w, &f::OP_DURATION).map(|([version, op], h)| (version, op, h.count() as f64))
+}

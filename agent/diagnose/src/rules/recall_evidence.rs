@@ -1,0 +1,62 @@
+//! What is said of recalls, by those rules whose cause they may be.
+
+use crate::recalls::Recalls;
+use crate::rules::evidence::{evidence, tail};
+use nfscope_model::family as f;
+use nfscope_model::finding::Evidence;
+use nfscope_text::units::{many, seconds};
+
+/// So many clients are named.
+const NAMED: usize = 2;
+
+/// How long clients take, and who they are.
+pub fn all(recalls: &Recalls) -> Vec<Evidence> {
+    let mut all = Vec::new();
+    if let Some((h, mean)) = recalls.returned.as_ref().and_then(|h| Some((h, h.mean()?))) {
+        let text = format!(
+            "a client returns a delegation {} after the recall on average, {}: {} of {:.0} recalled",
+            seconds(mean),
+            tail(h, mean),
+            h.count(),
+            recalls.recalls.max(h.count() as f64)
+        );
+        all.push(evidence(&f::RECALL_SECONDS.info, mean, None, text));
+    }
+    if recalls.pending > 0.0 {
+        let text = format!(
+            "{} not returned yet, the oldest {} after its recall",
+            match recalls.pending {
+                1.0 => "1 recalled delegation is".to_owned(),
+                n => format!("{n:.0} recalled delegations are"),
+            },
+            seconds(recalls.oldest)
+        );
+        all.push(evidence(
+            &f::RECALLS_PENDING.info,
+            recalls.pending,
+            None,
+            text,
+        ));
+    }
+    if recalls.revoked > 0.0 {
+        let text = format!("the server revoked {}", many(recalls.revoked, "delegation"));
+        all.push(evidence(
+            &f::DELEGATIONS_REVOKED.info,
+            recalls.revoked,
+            None,
+            text,
+        ));
+    }
+    for h in recalls.holders.iter().take(NAMED) {
+        let asked = many(h.recalls, "delegation");
+        let (name, took) = (&h.name, seconds(h.seconds));
+        let text = match h.pending {
+            0.0 => format!("{name} was asked to return {asked}, and took {took} in all"),
+            n => format!(
+                "{name} was asked to return {asked}, took {took} in all, and has {n:.0} still to return"
+            ),
+        };
+        all.push(evidence(&f::CLIENT_RECALLS.info, h.recalls, None, text));
+    }
+    all
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the server grants to NFSv4 clients, and how long they take to return it when it is recalled.
+ *
+ * Cost: one short program when a delegation or a layout is granted, recalled, returned or freed, and two each time that
+ * the laundromat runs. Nothing at any other request.
+ *
+ * A recall is known by its state's id: the return carries no other name. A delegation that is recalled once more before
+ * it is returned (for reading, then for writing) is two recalls and one wait.
+ */
+#ifndef NFSCOPE_LIB_NFS4_STATE_H
+#define NFSCOPE_LIB_NFS4_STATE_H
+
+#define EEXIST 17
+#define MOST_ERRNO 4095 /* include/linux/err.h */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STATE_KINDS);
+	__type(key, enum state_kind);
+	__type(value, struct state_row);
+} nfsd_state SEC(".maps");
+
+/* Entries take memory only while they are there, where the kernel can do that. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, STATE_RECALLS);
+	__type(key, struct state_key);
+	__type(value, struct state_recall);
+} nfsd_recalls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, STATE_CLIENTS);
+	__type(key, struct state_client_key);
+	__type(value, struct state_client);
+} nfsd_holder SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct state_laundry);
+} nfsd_laundry SEC(".maps");
+
+static __always_inline bool is_measured(struct net *net)
+{
+	return !table_shape.netns || load32(ADDRESS(net->ns.inum)) == table_shape.netns;
+}
+
+/* Whose state it is; no client where it is of another network namespace's server. */
+static __always_inline struct nfs4_client *holder_of(struct nfs4_stid *s)
+{
+	struct nfs4_client *c = (void *)load64(ADDRESS(s->sc_client));
+
+	return is_measured((void *)load64(ADDRESS(c->net))) ? c : 0;
+}
+
+/* The state that a pointer to its id belongs to. */
+static __always_inline struct nfs4_stid *stid_of(void *stateid, enum number slot)
+{
+	u64 at = as_number((u64)stateid, slot);
+
+	return (void *)(at - bpf_core_field_offset(struct nfs4_stid, sc_stateid));
+}
+
+/* Generation, then what names the state: 4 and 12 bytes, in the kernel as in RFC 8881. */
+static __always_inline void key_at(const void *stateid, struct state_key *key)
+{
+	bpf_probe_read_kernel(key, sizeof(*key), stateid + sizeof(u32));
+}
+
+static __always_inline void key_of(struct nfs4_stid *s, struct state_key *key)
+{
+	key_at(ADDRESS(s->sc_stateid), key);
+}
+
+static __always_inline void address_of(struct nfs4_client *c, u64 client[2])
+{
+	u32 family = load32(ADDRESS(c->cl_addr)) & 0xffff;
+
+	client[0] = 0;
+	client[1] = 0;
+	if (family == AF_INET) {
+		client[1] = (u64)load32(ADDRESS(c->cl_addr.__data[2])) << 32 | 0xffff0000;
+	} else if (family == AF_INET6) {
+		client[0] = load64(ADDRESS(c->cl_addr.__data[6]));
+		client[1] = load64(ADDRESS(c->cl_addr.__data[14]));
+	}
+}
+
+static __always_inline struct state_client *holder_row(const u64 client[2])
+{
+	struct state_client_key key = { .client = { client[0], client[1] } };
+	struct state_client none = {}, *row = bpf_map_lookup_elem(&nfsd_holder, &key);
+
+	if (row)
+		return row;
+	bpf_map_update_elem(&nfsd_holder, &key, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&nfsd_holder, &key);
+}
+
+static __always_inline void granted(struct nfs4_stid *s, enum state_kind kind, u32 type)
+{
+	struct nfs4_client *c = holder_of(s);
+	struct state_row *row = row_of(&nfsd_state, kind);
+	struct state_client *holder;
+	u64 client[2];
+
+	if (!c || !row || type >= 3)
+		return;
+	add(&row->granted[type], 1);
+	if (kind != STATE_LAYOUT)
+		return;
+	address_of(c, client);
+	holder = holder_row(client);
+	if (holder)
+		add(&holder->layouts, 1);
+}
+
+static __always_inline void recall(struct nfs4_stid *s, enum state_kind kind)
+{
+	struct nfs4_client *c = holder_of(s);
+	struct state_row *row = row_of(&nfsd_state, kind);
+	struct state_recall r = { .kind = kind };
+	struct state_client *holder;
+	struct state_key key;
+	long error;
+
+	if (!c || !row)
+		return;
+	add(&row->recalls, 1);
+	r.since = bpf_ktime_get_ns();
+	address_of(c, r.client);
+	key_of(s, &key);
+	error = bpf_map_update_elem(&nfsd_recalls, &key, &r, BPF_NOEXIST);
+	if (error && error != -EEXIST)
+		count(EV_RECALL_FULL);
+	if (kind != STATE_DELEGATION)
+		return;
+	holder = holder_row(r.client);
+	if (holder)
+		add(&holder->recalls, 1);
+}
+
+/* A recall has ended, if there was one: the state was returned, or taken away. */
+static __always_inline void recall_over(struct state_key *key, bool taken)
+{
+	struct state_recall *known = bpf_map_lookup_elem(&nfsd_recalls, key), r;
+	struct state_client *holder;
+	struct state_row *row;
+	u64 ns;
+
+	if (!known)
+		return;
+	r = *known;
+	/* Another thread may have seen its end in another way. */
+	if (bpf_map_delete_elem(&nfsd_recalls, key))
+		return;
+	row = row_of(&nfsd_state, r.kind);
+	ns = elapsed(r.since, bpf_ktime_get_ns());
+	if (row)
+		time_hist_add(taken || r.failed ? &row->taken : &row->returned, ns);
+	if (r.kind != STATE_DELEGATION)
+		return;
+	holder = holder_row(r.client);
+	if (!holder)
+		return;
+	add(&holder->ended, 1);
+	add(&holder->ended_ns, ns);
+}
+
+/* Delegations. */
+
+TP(nfsd_deleg_read)
+int PROGRAM(nfsd_deleg_r, void *stateid)
+{
+	granted(stid_of(stateid, IN_DELEG_R), STATE_DELEGATION, 0);
+}
+
+TP(nfsd_deleg_write)
+int PROGRAM(nfsd_deleg_w, void *stateid)
+{
+	granted(stid_of(stateid, IN_DELEG_W), STATE_DELEGATION, 1);
+}
+
+/* From 6.19 on clients may ask for delegations of directories. The result is one, which begins with its state, or none, or
+ * an error as a pointer. */
+SEC("fexit/nfsd_get_dir_deleg")
+int PROGRAM(nfsd_deleg_dir, void *state, void *asked, void *file, void *delegation)
+{
+	u64 s = as_number((u64)delegation, IN_DELEG_DIR);
+
+	if (s && s < (u64)-MOST_ERRNO)
+		granted((void *)s, STATE_DELEGATION, 2);
+}
+
+SEC("fexit/nfsd4_delegreturn")
+int PROGRAM(nfsd_deleg_back, struct svc_rqst *rqst, void *state, struct nfsd4_delegreturn *arguments, u32 status)
+{
+	struct state_row *row = row_of(&nfsd_state, STATE_DELEGATION);
+	struct state_key key;
+
+	if (status || !row || !is_here(rqst, 0))
+		return;
+	add(&row->ended, 1);
+	key_at(ADDRESS(arguments->dr_stateid), &key);
+	recall_over(&key, false);
+}
+
+TP(nfsd_cb_recall)
+int PROGRAM(nfsd_deleg_ask, void *stid)
+{
+	recall((void *)as_number((u64)stid, IN_DELEG_ASK), STATE_DELEGATION);
+}
+
+TP(nfsd_stid_revoke)
+int PROGRAM(nfsd_deleg_take, void *stid)
+{
+	struct nfs4_stid *s = (void *)as_number((u64)stid, IN_DELEG_TAKE);
+	struct nfs4_client *c = holder_of(s);
+	struct state_row *row = row_of(&nfsd_state, STATE_DELEGATION);
+	struct state_client *holder;
+	struct state_key key;
+	u64 client[2];
+
+	if (!c || !row)
+		return;
+	add(&row->forfeited, 1);
+	address_of(c, client);
+	holder = holder_row(client);
+	if (holder)
+		add(&holder->forfeited, 1);
+	key_of(s, &key);
+	recall_over(&key, true);
+}
+
+/* Gone with its client: nobody returns it any more. */
+SEC("fentry/nfs4_free_deleg")
+int PROGRAM(nfsd_deleg_free, void *stid)
+{
+	struct state_key key;
+
+	key_of((void *)as_number((u64)stid, IN_DELEG_FREE), &key);
+	recall_over(&key, true);
+}
+
+/* Layouts: parts of a file that a client reads and writes at the storage itself. */
+
+TP(nfsd_layoutstate_alloc)
+int PROGRAM(nfsd_layout_new, void *stateid)
+{
+	granted(stid_of(stateid, IN_LAYOUT_NEW), STATE_LAYOUT, 0);
+}
+
+TP(nfsd_layoutstate_free)
+int PROGRAM(nfsd_layout_end, void *stateid)
+{
+	struct state_row *row = row_of(&nfsd_state, STATE_LAYOUT);
+
+	if (row && holder_of(stid_of(stateid, IN_LAYOUT_END)))
+		add(&row->ended, 1);
+}
+
+TP(nfsd_layout_recall)
+int PROGRAM(nfsd_layout_ask, void *stateid)
+{
+	recall(stid_of(stateid, IN_LAYOUT_ASK), STATE_LAYOUT);
+}
+
+/* The client did not return it within its lease, or refused: the server keeps it from the storage. */
+TP(nfsd_layout_recall_fail)
+int PROGRAM(nfsd_layout_out, void *stateid)
+{
+	struct nfs4_stid *s = stid_of(stateid, IN_LAYOUT_OUT);
+	struct state_row *row = row_of(&nfsd_state, STATE_LAYOUT);
+	struct state_recall *r;
+	struct state_key key;
+
+	if (!row || !holder_of(s))
+		return;
+	add(&row->forfeited, 1);
+	key_of(s, &key);
+	r = bpf_map_lookup_elem(&nfsd_recalls, &key);
+	if (r)
+		r->failed = 1;
+}
+
+TP(nfsd_layout_recall_release)
+int PROGRAM(nfsd_layout_got, void *stateid)
+{
+	struct state_key key;
+
+	key_of(stid_of(stateid, IN_LAYOUT_GOT), &key);
+	recall_over(&key, false);
+}
+
+/* The laundromat: what ends leases and takes back delegations, once in a while. */
+
+static __always_inline struct state_laundry *laundry_of(void *work, enum number slot)
+{
+	u64 at = as_number((u64)work, slot);
+	struct nfsd_net *nn = (void *)(at - bpf_core_field_offset(struct nfsd_net, laundromat_work.work));
+	struct cache_detail *cache = (void *)load64(ADDRESS(nn->svc_export_cache));
+
+	return is_measured((void *)load64(ADDRESS(cache->net))) ? row_of(&nfsd_laundry, 0) : 0;
+}
+
+SEC("fentry/laundromat_main")
+int PROGRAM(nfsd_launder, void *work)
+{
+	struct state_laundry *l = laundry_of(work, IN_LAUNDER);
+
+	if (l)
+		l->begun = bpf_ktime_get_ns();
+}
+
+SEC("fexit/laundromat_main")
+int PROGRAM(nfsd_laundered, void *work)
+{
+	struct state_laundry *l = laundry_of(work, IN_LAUNDERED);
+
+	if (l)
+		l->ended = bpf_ktime_get_ns();
+}
+
+#endif
