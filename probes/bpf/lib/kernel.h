@@ -295,12 +295,6 @@ struct nfs4_stid {
 	struct nfs4_client *sc_client;
 };
 
-struct nfsd4_delegreturn {
-	struct {
-		u32 si_generation;
-	} dr_stateid;
-};
-
 struct work_struct {
 	void *func;
 };

@@ -197,16 +197,18 @@ int PROGRAM(nfsd_deleg_dir, void *state, void *asked, void *file, void *delegati
 		granted((void *)s, STATE_DELEGATION, 2);
 }
 
-SEC("fexit/nfsd4_delegreturn")
-int PROGRAM(nfsd_deleg_back, struct svc_rqst *rqst, void *state, struct nfsd4_delegreturn *arguments, u32 status)
+/* Not at the end of the function, by which the delegation may be freed. The thread's record tells whose server it is. */
+TP(nfsd_deleg_return)
+int PROGRAM(nfsd_deleg_back, void *stateid)
 {
+	struct request_record *r = request_get();
 	struct state_row *row = row_of(&nfsd_state, STATE_DELEGATION);
 	struct state_key key;
 
-	if (status || !row || !is_here(rqst, 0))
+	if (!row || (r && table_shape.netns && r->netns && r->netns != table_shape.netns))
 		return;
 	add(&row->ended, 1);
-	key_at(ADDRESS(arguments->dr_stateid), &key);
+	key_at((void *)as_number((u64)stateid, IN_DELEG_BACK), &key);
 	recall_over(&key, false);
 }
 

@@ -41,21 +41,9 @@ pub fn rule(context: &Context) -> RuleResult {
         ),
         evidence: vec![
             evidence(&f::CLIENT_LAYOUTS.info, layouts.granted, None, granted),
-            evidence(
-                &f::OP_DURATION.info,
-                share,
-                Some(FALLBACK_RATIO),
-                sent,
-            ),
+            evidence(&f::OP_DURATION.info, share, Some(FALLBACK_RATIO), sent),
         ],
-        advice: vec![
-            "on these clients, look whether they reach the storage: the exported disk must be there (lsblk), and for block layouts blkmapd must run (systemctl status nfs-blkmap)"
-                .into(),
-            "on these clients, /proc/self/mountstats counts LAYOUTGET, GETDEVICEINFO and their errors; the kernel's log names devices that it cannot use"
-                .into(),
-            "clients read and write through the server where an I/O is not aligned to blocks, or a file is locked or open with O_DIRECT; if they cannot use the storage at all, take pnfs out of the export's options"
-                .into(),
-        ],
+        advice: advice(b.illumos),
         ruled_out_reason: match &b.layouts {
             None => "this host does not tell layouts; `nfscope check` shows why".into(),
             Some(l) if l.holders.is_empty() => "no client was granted a layout".into(),
@@ -66,4 +54,17 @@ pub fn rule(context: &Context) -> RuleResult {
             ),
         },
     }
+}
+
+fn advice(illumos: bool) -> Vec<String> {
+    // Its server grants no layouts.
+    if illumos {
+        return Vec::new();
+    }
+    let texts = [
+        "on these clients, look whether they reach the storage: the exported disk must be there (lsblk), and for block layouts blkmapd must run (systemctl status nfs-blkmap)",
+        "on these clients, /proc/self/mountstats counts LAYOUTGET, GETDEVICEINFO and their errors; the kernel's log names devices that it cannot use",
+        "clients read and write through the server where an I/O is not aligned to blocks, or a file is locked or open with O_DIRECT; if they cannot use the storage at all, take pnfs out of the export's options",
+    ];
+    texts.map(str::to_owned).into()
 }

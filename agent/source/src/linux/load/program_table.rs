@@ -199,7 +199,7 @@ pub static PROBES: [Probe; 9] = [
             ),
             of_state(
                 "nfsd_deleg_back",
-                "fexit/nfsd4_delegreturn",
+                "tp_btf/nfsd_deleg_return",
                 "delegations that are returned",
             ),
             of_state("nfsd_deleg_ask", "tp_btf/nfsd_cb_recall", RECALLED),
