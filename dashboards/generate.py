@@ -1,7 +1,7 @@
-"""Writes dashboards and rules: python dashboards/generate.py [DIRECTORY [TABLE]]
+"""Writes dashboards and rules: python dashboards/generate.py [DIRECTORY [TABLE [OBJECTIVES]]]
 
 DIRECTORY is dashboards unless given; it gets grafana/ and rules/. TABLE is docs/metrics.md, which names the families that have
-to be shown. config.json, slo.yml and source/alerts.yml are read beside this file. The Python that has the libraries is the one
+to be shown. OBJECTIVES is slo.yml. config.json and source/alerts.yml are read beside this file. The Python that has the libraries is the one
 that tests/setup/setup.sh monitoring makes: ~/.cache/nfscope/lab/dashboards/bin/python.
 """
 
@@ -26,6 +26,7 @@ def main() -> None:
     here = Path(__file__).resolve().parent
     into = Path(sys.argv[1]) if len(sys.argv) > 1 else here
     table = Path(sys.argv[2]) if len(sys.argv) > 2 else here.parent / "docs/metrics.md"
+    objectives = Path(sys.argv[3]) if len(sys.argv) > 3 else here / "slo.yml"
     config = json.loads((here / "config.json").read_text())
     families = others.families(table)
     # Dashboards ask for recorded series, whose names have the labels of the table.
@@ -37,7 +38,7 @@ def main() -> None:
     unseen = [f for f in families if f.name not in asked]
     for name, module in zip(DASHBOARDS, modules):
         write(into / f"grafana/{name}.json", text(module.DASHBOARD(others.rows(name, unseen))) + "\n")
-    spec = yaml.safe_load((here / "slo.yml").read_text())
+    spec = yaml.safe_load(objectives.read_text())
     files = rules.files(spec, (here / "source/alerts.yml").read_text(), config)
     for name, content in files.items():
         write(into / "rules" / name, content)

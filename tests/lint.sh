@@ -1,6 +1,6 @@
 #!/bin/bash
 # Formatting and lints: rustfmt, clippy, a check for illumos, clang-format, systemd's rating of the unit,
-# cargo deny, shell syntax. With --fix, formats instead of checking.
+# cargo deny, dashboard-linter, shell syntax. With --fix, formats instead of checking.
 # The last line of each check is `ok`, `FAILED` or `skipped: <why>`; the exit status is the number of failures.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -82,6 +82,13 @@ if cargo deny --version >/dev/null 2>&1; then
   fi
 else
   skip "cargo deny" "cargo-deny is missing: tests/setup/setup.sh lint, or cargo install --locked cargo-deny"
+fi
+# Grafana's own: its rules are also in tests/tests/monitoring/linter.rs, which needs no linter.
+if command -v dashboard-linter >/dev/null; then
+  linted() { for file in dashboards/grafana/*.json; do dashboard-linter lint --strict "$file" || return; done; }
+  check "dashboard-linter" "see each message" linted
+else
+  skip "dashboard-linter" "it is missing: go install github.com/grafana/dashboard-linter@v0.2.0 (its rules are tested without it)"
 fi
 syntax() { for file in "$@"; do bash -n "$file" || return; done; }
 check "shell syntax" "see the message" syntax "${shell_files[@]}"

@@ -32,8 +32,10 @@ DASHBOARD = dashboard(
                 "short", f"count({q.by(SERVER, q.of('nfscope_build_info'))})",
             ),
             stat(
-                "Not answering", "Chosen servers that Prometheus cannot scrape. Above 0 nothing is known of them.",
-                "short", q.by("", f"{q.of('up')} == bool 0"), limits=(1, 1),
+                "Not answering",
+                "Chosen servers whose agents Prometheus cannot scrape, in jobs of which another agent answers and in the job nfscope. "
+                "Above 0 nothing is known of them.",
+                "short", q.by("", f"{q.of(r.ANSWERS)} == bool 0"), limits=(1, 1),
             ),
             stat(
                 "With findings", "Chosen servers with a finding that is active. The table below names them.",

@@ -142,6 +142,7 @@ CPUS = "instance:nfscope_cpu_utilization:ratio_rate5m"
 DISKS = "instance:nfscope_block_busy:max_rate5m"
 SATURATION = "instance:nfscope_saturation:max_rate5m"
 FINDINGS = "instance:nfscope_findings:count"
+ANSWERS = "instance:nfscope_up:max"
 RESIDENCE = "instance:nfscope_rpc_duration_seconds:mean_1h"
 RESIDENCE_P99 = f"instance:nfscope_rpc_duration_seconds:p99_{WINDOW}"
 OPERATION_MEAN = "instance_version_op:nfscope_op_duration_seconds:mean_1h"
@@ -162,6 +163,11 @@ def of_servers() -> list[Rule]:
     ]
     return [
         Rule(OPERATIONS, f"sum by ({SERVER}) ({part(duration, 'count')})"),
+        Rule(
+            ANSWERS,
+            f"max by ({SERVER}) (\n  up and on (cluster, job) nfscope_build_info\n  or up{{job=\"nfscope\"}}\n)",
+            "1 where the agent answers, 0 where not: the targets of jobs in which an agent answers, and those of the job nfscope.",
+        ),
         Rule(
             FINDINGS,
             f"sum by ({SERVER}) (nfscope_bottleneck_active)",

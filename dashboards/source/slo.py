@@ -5,14 +5,12 @@ What each objective costs is small, because its query asks recorded series: one 
 
 import json
 import re
+from dataclasses import dataclass
 
 from .recorded import SERVER, WINDOW, Engine
 
-WINDOWS = ["5m", "30m", "1h", "2h", "6h", "1d", "3d"]
-PERIOD_DAYS = 30
-# Factor of the burn rate, short and long window; the two of each pair are joined by `or`.
-PAGE = [(14.4, "5m", "1h"), (6, "30m", "6h")]
-TICKET = [(3, "2h", "1d"), (1, "6h", "3d")]
+# Always recorded: what the period and the rate of now are made of.
+SHORTEST = "5m"
 DURATION = "nfscope_op_duration_seconds"
 # One slow operation of a few is no p99: fewer in the window are no minute of an objective.
 ENOUGH = "100 / 300"
@@ -20,13 +18,57 @@ WITHIN = f"instance_op:{DURATION}_within:ratio_rate{WINDOW}"
 ON = "on (sloth_id, sloth_slo, sloth_service) group_left ()"
 
 
+def _minutes(window: str) -> int:
+    """A duration of one unit, as Prometheus writes it."""
+    found = re.fullmatch(r"(\d+)([mhdw])", window)
+    if not found or int(found[1]) == 0:
+        raise SystemExit(f"error: dashboards/slo.yml: {window!r} is no duration\n  fix: write a number and m, h, d or w: 30m")
+    return int(found[1]) * {"m": 1, "h": 60, "d": 1440, "w": 10080}[found[2]]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The period of objectives, and of each kind of alert the pairs of which one must hold: factor, short and long window."""
+
+    period: str
+    pairs: dict[str, list[tuple[float, str, str]]]
+
+    @staticmethod
+    def of(spec: dict) -> "Windows":
+        """What alert_windows has."""
+        given = spec["alert_windows"]
+        period = given["sloPeriod"]
+        pairs: dict[str, list[tuple[float, str, str]]] = {}
+        for kind in ("page", "ticket"):
+            for speed in ("quick", "slow"):
+                one = given[kind][speed]
+                short, long = one["shortWindow"], one["longWindow"]
+                if not _minutes(short) < _minutes(long) < _minutes(period):
+                    raise SystemExit(
+                        f"error: dashboards/slo.yml: {kind} {speed}: {short}, {long} and {period} do not rise\n"
+                        "  fix: write shortWindow < longWindow < sloPeriod"
+                    )
+                factor = one["errorBudgetPercent"] / 100 * _minutes(period) / _minutes(long)
+                pairs.setdefault(kind, []).append((factor, short, long))
+        return Windows(period, pairs)
+
+    def all(self) -> list[str]:
+        """Every window that is asked for, the shortest first."""
+        asked = {w for pairs in self.pairs.values() for _, short, long in pairs for w in (short, long)}
+        return sorted(asked | {SHORTEST}, key=_minutes)
+
+    def days(self) -> str:
+        return f"{_minutes(self.period) / 1440:.12g}"
+
+
 def groups(spec: dict, engine: Engine) -> list[dict]:
     """Groups of rules of every objective."""
     if spec.get("version") != "prometheus/v1":
         raise SystemExit('error: dashboards/slo.yml: version is not "prometheus/v1"\n  fix: write version: prometheus/v1')
     out = [{"name": "nfscope-within", "rules": within(spec, engine)}]
+    windows = Windows.of(spec)
     for slo in spec["slos"]:
-        out += _objective(spec["service"], slo)
+        out += _objective(spec["service"], slo, windows)
     return out
 
 
@@ -50,7 +92,7 @@ def within(spec: dict, engine: Engine) -> list[dict]:
     return rules
 
 
-def _objective(service: str, slo: dict) -> list[dict]:
+def _objective(service: str, slo: dict, windows: Windows) -> list[dict]:
     name = f"{service}-{slo['name']}"
     ids = {"sloth_id": name, "sloth_service": service, "sloth_slo": slo["name"]}
     chosen = "{" + ", ".join(f'{k}="{v}"' for k, v in ids.items()) + "}"
@@ -61,23 +103,23 @@ def _objective(service: str, slo: dict) -> list[dict]:
             "expr": _ratio(slo["sli"], window),
             "labels": {**ids, "sloth_window": window},
         }
-        for window in WINDOWS
+        for window in windows.all()
     ]
+    period, now = windows.period, f"slo:sli_error:ratio_rate{SHORTEST}{chosen}"
     recordings.append({
-        "record": f"slo:sli_error:ratio_rate{PERIOD_DAYS}d",
-        "expr": f"sum_over_time(slo:sli_error:ratio_rate5m{chosen}[{PERIOD_DAYS}d])\n/ ignoring (sloth_window)\n"
-                f"count_over_time(slo:sli_error:ratio_rate5m{chosen}[{PERIOD_DAYS}d])",
-        "labels": {**ids, "sloth_window": f"{PERIOD_DAYS}d"},
+        "record": f"slo:sli_error:ratio_rate{period}",
+        "expr": f"sum_over_time({now}[{period}])\n/ ignoring (sloth_window)\ncount_over_time({now}[{period}])",
+        "labels": {**ids, "sloth_window": period},
     })
     meta = [
         ("slo:objective:ratio", f"vector({slo['objective'] / 100:.12g})"),
         ("slo:error_budget:ratio", f"vector({budget})"),
-        ("slo:time_period:days", f"vector({PERIOD_DAYS})"),
-        ("slo:current_burn_rate:ratio", f"slo:sli_error:ratio_rate5m{chosen}\n/ {ON}\nslo:error_budget:ratio{chosen}"),
-        ("slo:period_burn_rate:ratio", f"slo:sli_error:ratio_rate{PERIOD_DAYS}d{chosen}\n/ {ON}\nslo:error_budget:ratio{chosen}"),
+        ("slo:time_period:days", f"vector({windows.days()})"),
+        ("slo:current_burn_rate:ratio", f"{now}\n/ {ON}\nslo:error_budget:ratio{chosen}"),
+        ("slo:period_burn_rate:ratio", f"slo:sli_error:ratio_rate{period}{chosen}\n/ {ON}\nslo:error_budget:ratio{chosen}"),
         ("slo:period_error_budget_remaining:ratio", f"1 - slo:period_burn_rate:ratio{chosen}"),
     ]
-    # The 30 days need a look at all of them, and change slowly.
+    # The period needs a look at all of it, and changes slowly.
     return [
         {"name": f"sloth-slo-sli-recordings-{name}", "interval": "1m", "rules": recordings},
         {
@@ -85,7 +127,7 @@ def _objective(service: str, slo: dict) -> list[dict]:
             "interval": "1m",
             "rules": [{"record": record, "expr": expr, "labels": ids} for record, expr in meta],
         },
-        {"name": f"sloth-slo-alerts-{name}", "rules": _alerts(slo, chosen, budget)},
+        {"name": f"sloth-slo-alerts-{name}", "rules": _alerts(slo, chosen, budget, windows)},
     ]
 
 
@@ -97,10 +139,10 @@ def _ratio(sli: dict, window: str) -> str:
     return query.replace("{{.window}}", window).strip()
 
 
-def _alerts(slo: dict, chosen: str, budget: str) -> list[dict]:
+def _alerts(slo: dict, chosen: str, budget: str, windows: Windows) -> list[dict]:
     alerting = slo["alerting"]
     rules = []
-    for kind, pairs in (("page", PAGE), ("ticket", TICKET)):
+    for kind, pairs in windows.pairs.items():
         own = alerting.get(f"{kind}_alert", {})
         if own.get("disable"):
             continue

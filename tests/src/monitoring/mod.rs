@@ -25,6 +25,11 @@ pub fn dashboards() -> PathBuf {
 /// Has the generator write every dashboard and every rule into this directory, which gets `grafana/` and `rules/`. `table` is a metric table as `docs/metrics.md`
 /// has it: a family in it that no dashboard shows gets a panel.
 pub fn generate(into: &Path, table: &Path) -> Result<()> {
+    generate_for(into, table, &dashboards().join("slo.yml"))
+}
+
+/// The same with other objectives than those of `dashboards/slo.yml`.
+pub fn generate_for(into: &Path, table: &Path, objectives: &Path) -> Result<()> {
     let python = cache().join("dashboards/bin/python");
     ensure!(
         python.is_file(),
@@ -34,7 +39,7 @@ pub fn generate(into: &Path, table: &Path) -> Result<()> {
     let output = Command::new(&python)
         .arg("-B")
         .arg(dashboards().join("generate.py"))
-        .args([into, table])
+        .args([into, table, objectives])
         .output()
         .with_context(|| format!("running {}", python.display()))?;
     ensure!(

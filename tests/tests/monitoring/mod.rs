@@ -3,7 +3,9 @@
 
 mod dashboards;
 mod fleet;
+mod linter;
 mod mixin;
+mod objectives;
 mod rules;
 
 use std::path::Path;

@@ -144,6 +144,12 @@ impl Query {
         Ok(self)
     }
 
+    /// The same, with answers of so much time or as near to it as there are.
+    pub fn near(mut self, interval: Duration) -> Query {
+        self.interval = interval.clamp(INTERVAL, LONGEST_INTERVAL);
+        self
+    }
+
     fn within_bounds(mut self) -> Result<Query, String> {
         let mut seen = Vec::new();
         self.by.retain(|d| {

@@ -92,8 +92,10 @@ Examples:
 
 The key ? explains keys, columns and phases. The keys + and - change the length
 of a window. On a wide screen each row has its history. In the panel of clients,
-enter shows one client or export by itself. While a client is shown, nfscope top
-listens to its operations for 300 ms after each window, as nfscope slow does.
+enter shows one client or export by itself, with all of its operations. The
+kernel counts them while they are on the screen, as with --by. For the phases of
+a client's operations, nfscope top listens for 300 ms after each window, as
+nfscope slow does.
 Into a pipe or a file, and where TERM is dumb, nfscope top prints plain tables
 one after another. They are 100 columns wide in a pipe: the least important
 columns go, and … marks a name that is cut. With --wide nothing is left out.

@@ -1,5 +1,6 @@
 //! What the user has chosen and what is known of the agent. Pure: keys and news in, state out.
 
+use crate::api::breakdown_line::Line;
 use crate::api::breakdown_query::{self, Query};
 use crate::tui::breakdown::Breakdown;
 use crate::tui::history::History;
@@ -58,6 +59,8 @@ pub struct App {
     pub subject: Option<Subject>,
     /// What the panel of the break-down shows.
     pub breakdown: Breakdown,
+    /// Every operation of the client or export that is shown by itself, where those can be told from others.
+    counted: Option<Breakdown>,
     shown: Option<View>,
     /// While paused: the latest, to go on with.
     held: Option<Option<View>>,
@@ -105,6 +108,7 @@ impl Default for App {
             chosen: None,
             subject: None,
             breakdown: Breakdown::new(usual_query()),
+            counted: None,
             shown: None,
             held: None,
             history: History::default(),
@@ -159,7 +163,32 @@ impl App {
 
     /// What is to be broken down now.
     pub fn wants_breakdown(&self) -> Option<&Query> {
-        (self.tab == Tab::By && !self.paused()).then_some(&self.breakdown.query)
+        let shown = match &self.counted {
+            None if self.tab != Tab::By => return None,
+            None => &self.breakdown,
+            Some(counted) => counted,
+        };
+        (!self.paused()).then_some(&shown.query)
+    }
+
+    /// Takes what was told of it.
+    pub fn take_breakdown(&mut self, told: anyhow::Result<Line>) {
+        match &mut self.counted {
+            Some(counted) => counted.take(told),
+            None => self.breakdown.take(told),
+        }
+    }
+
+    /// Every operation of the client or export that is shown by itself.
+    pub(super) fn counted(&self) -> Option<&Breakdown> {
+        self.counted.as_ref()
+    }
+
+    /// Makes windows as long as this, and intervals of break-downs as far as they can be.
+    pub fn set_interval(&mut self, length: Duration) {
+        self.interval = length;
+        let all = [Some(&mut self.breakdown), self.counted.as_mut()];
+        all.into_iter().flatten().for_each(|b| b.every(length));
     }
 
     /// Takes what was heard of a client, if it is still the one that is shown.
@@ -274,12 +303,16 @@ impl App {
     }
 
     fn is_filtered(&self) -> bool {
-        !self.selection.text.is_empty() || self.selection.version.is_some()
+        let by = self.tab == Tab::By && !self.breakdown.query.filters.is_empty();
+        by || !self.selection.text.is_empty() || self.selection.version.is_some()
     }
 
     fn show_all(&mut self) {
         self.selection.text.clear();
         self.selection.version = None;
+        if self.tab == Tab::By {
+            self.breakdown.show_all();
+        }
         self.scroll = 0;
     }
 
@@ -287,6 +320,8 @@ impl App {
         if subject.is_some() {
             self.chosen.clone_from(&subject);
         }
+        let query = subject.as_ref().and_then(|s| s.query(self.interval));
+        self.counted = query.map(Breakdown::new);
         self.subject = subject;
         self.scroll = 0;
     }
@@ -301,7 +336,7 @@ impl App {
         let Some(next) = next else {
             return Action::None;
         };
-        self.interval = next;
+        self.set_interval(next);
         Action::Interval(next)
     }
 
@@ -348,8 +383,7 @@ impl App {
 
     fn turn(&mut self, tab: Tab) {
         self.tab = tab;
-        self.subject = None;
-        self.scroll = 0;
+        self.show(None);
     }
 
     fn sort_by(&mut self, key: Key) {

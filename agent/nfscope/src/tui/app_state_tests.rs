@@ -1,6 +1,7 @@
 //! Tests of [`super`].
 
 use super::*;
+use crate::tui::view::Client;
 
 fn press(app: &mut App, keys: &str) -> Action {
     let press = |c| app.key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
@@ -59,6 +60,88 @@ fn keys_change_the_interval_and_stop_at_its_ends() {
     app.interval = Duration::from_secs(3600);
     assert_eq!(press(&mut app, "+"), Action::None);
     assert_eq!(press(&mut app, "-"), seconds(600.0));
+}
+
+/// What is asked of `/breakdown`, as its query.
+fn wanted(app: &App) -> Option<String> {
+    app.wants_breakdown().map(breakdown_query::to_query)
+}
+
+#[test]
+fn who_is_shown_alone_is_broken_down_by_operation() {
+    let mut app = App::default();
+    app.set_interval(Duration::from_secs(5));
+    let mut shown = View::default();
+    for (name, share) in [("192.0.2.7", 0.6), ("other", 0.4)] {
+        shown.clients.push(Client {
+            client: name.into(),
+            rate: 1.0,
+            share: Some(share),
+            seconds: Some(share),
+            mean: None,
+            rtt: None,
+        });
+    }
+    app.take(shown);
+    press(&mut app, "4");
+    assert_eq!(wanted(&app), None);
+    code(&mut app, KeyCode::Enter);
+    let of = |seconds| {
+        Some(format!(
+            "by=version%2Cop&where=client%3A192.0.2.7&interval={seconds}s&rows=200"
+        ))
+    };
+    assert_eq!(wanted(&app), of(5));
+    press(&mut app, "+");
+    assert_eq!(wanted(&app), of(10));
+    press(&mut app, " ");
+    assert_eq!(wanted(&app), None);
+    press(&mut app, " ");
+    // What comes is of the client, and the panel of break-downs knows nothing of it.
+    app.take_breakdown(Err(anyhow::anyhow!("no room")));
+    let empty = |b: &Breakdown| b.table(&Selection::default()).empty;
+    assert_eq!(empty(app.counted().unwrap()), "no room");
+    assert_ne!(empty(&app.breakdown), "no room");
+    code(&mut app, KeyCode::Esc);
+    assert_eq!(wanted(&app), None);
+    // All the others are nobody whose operations could be asked for.
+    press(&mut app, "j");
+    code(&mut app, KeyCode::Enter);
+    assert_eq!(app.subject, Some(Subject::Client("other".into())));
+    assert_eq!(wanted(&app), None);
+    // Another panel ends it.
+    code(&mut app, KeyCode::Esc);
+    press(&mut app, "k");
+    code(&mut app, KeyCode::Enter);
+    assert_eq!(wanted(&app), of(10));
+    press(&mut app, "1");
+    assert_eq!(wanted(&app), None);
+}
+
+#[test]
+fn the_interval_is_that_of_the_panel_of_break_downs_too() {
+    let mut app = App::default();
+    press(&mut app, "6");
+    for (seconds, interval) in [(0.5, "1s"), (30.0, "30s"), (600.0, "1m")] {
+        app.set_interval(Duration::from_secs_f64(seconds));
+        let wanted = wanted(&app).unwrap();
+        assert!(
+            wanted.contains(&format!("&interval={interval}&")),
+            "{wanted}"
+        );
+    }
+}
+
+#[test]
+fn escape_ends_the_filters_of_a_break_down_before_it_ends_the_program() {
+    let mut app = App {
+        tab: Tab::By,
+        breakdown: Breakdown::new(breakdown_query::from_query("by=op&where=op:write").unwrap()),
+        ..App::default()
+    };
+    assert_eq!(code(&mut app, KeyCode::Esc), Action::None);
+    assert_eq!(wanted(&app).as_deref(), Some("by=op&interval=1s&rows=200"));
+    assert_eq!(code(&mut app, KeyCode::Esc), Action::Quit);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::tui::table_columns::{left, number, right};
 use crate::tui::terminal_style::TerminalStyle;
 use nfscope_model::{Dimension, Histogram, Scheme};
 use nfscope_text::units::{percent, rate, seconds};
+use std::time::Duration;
 
 /// The keys that add a dimension or take it away, in the order of [`Dimension::ALL`].
 const KEYS: [char; 6] = ['C', 'E', 'O', 'V', 'U', 'F'];
@@ -42,6 +43,25 @@ impl Breakdown {
             }
             Ok(Told::Interval(interval)) => self.interval = Some(interval),
             Err(why) => self.why = Some(format!("{why:#}")),
+        }
+    }
+
+    /// Rows are those of operations of this moment.
+    pub(super) fn tells(&self) -> bool {
+        self.interval.is_some() && self.why.is_none()
+    }
+
+    /// Asks for about so much time at once from now on. What has come stays until the next rows come.
+    pub(super) fn every(&mut self, interval: Duration) {
+        self.query = self.query.clone().near(interval);
+    }
+
+    /// Drops the filters.
+    pub(super) fn show_all(&mut self) {
+        let mut query = self.query.clone();
+        query.filters.clear();
+        if query != self.query {
+            *self = Breakdown::new(query);
         }
     }
 
@@ -100,10 +120,10 @@ impl Breakdown {
         let (Some(interval), Some(header)) = (&self.interval, &self.header) else {
             return Vec::new();
         };
-        let mut notes = vec![Line::of(Tone::Dim, cost(header, interval))];
-        if let Some(why) = &self.why {
-            notes.push(Line::of(Tone::Alarm, why.clone()));
-        }
+        let mut notes = vec![match &self.why {
+            Some(why) => Line::of(Tone::Alarm, format!("OPS/S is no longer counted: {why}")),
+            None => Line::of(Tone::Dim, cost(header, interval)),
+        }];
         if interval.evicted > 0 {
             let text = format!(
                 "{} operations found no room in the kernel's table",

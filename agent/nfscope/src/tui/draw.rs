@@ -274,6 +274,11 @@ impl Body {
             None => panel::tables(app.tab, view, &app.selection),
         };
         tables.iter_mut().for_each(|t| app.fill_history(t));
+        if let Some(counted) = app.counted() {
+            // History is that of the whole server.
+            let counted = subject::counted(counted, &app.selection);
+            tables.insert(tables.len().min(2), counted);
+        }
         let order = Some(&app.selection);
         let mut out: Vec<_> = tables
             .iter()
@@ -284,7 +289,8 @@ impl Body {
             out.extend(lines.next().map(|head| (head, lines.collect())));
         }
         if let Some(subject) = &app.subject {
-            out.push(subject::notes(subject, app.sample(), &view.host));
+            let (counted, sample) = (app.counted(), app.sample());
+            out.push(subject::notes(subject, counted, sample, &view.host));
         }
         let marked = mark(app, view, &mut out, width);
         Body(out, marked)

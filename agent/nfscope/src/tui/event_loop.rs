@@ -75,15 +75,16 @@ pub(crate) fn run(
         from_fn(move || signals.forever().next().map(Event::Signal)),
     )?;
     let mut app = App::default();
-    app.interval = interval.get();
     if let Some(query) = by.first {
         (app.tab, app.breakdown) = (Tab::By, Breakdown::new(query));
     }
+    app.set_interval(interval.get());
     let mut streams = Streams {
         agent: by.agent,
         sender,
         running: None,
         now: Arc::default(),
+        failed: false,
     };
     loop {
         paint(&mut screen, &mut app, style)?;
@@ -91,10 +92,17 @@ pub(crate) fn run(
         let first = events.recv();
         for event in first.into_iter().chain(events.try_iter()) {
             match event {
-                Event::Window(event) => take(&mut app, event, host),
+                Event::Window(event) => {
+                    if let WindowEvent::Window(_) = event {
+                        streams.try_again();
+                    }
+                    take(&mut app, event, host);
+                }
                 Event::Sample(sample) => app.take_sample(sample),
-                Event::Breakdown(number, told) if streams.is_now(number) => {
-                    app.breakdown.take(told);
+                // A key of this very batch may have asked for something else.
+                Event::Breakdown(number, told) if streams.is_now(number, &app) => {
+                    streams.failed |= told.is_err();
+                    app.take_breakdown(told);
                 }
                 Event::Breakdown(..) => {}
                 Event::Signal(SIGCONT) => screen.again()?,
@@ -125,7 +133,7 @@ pub(crate) struct By {
     pub(crate) first: Option<Query>,
 }
 
-/// The stream that the panel of the break-down shows, if it is on the screen.
+/// The stream of the break-down that is on the screen, if one is.
 struct Streams {
     agent: String,
     sender: EventSender<Event>,
@@ -133,11 +141,23 @@ struct Streams {
     running: Option<Query>,
     /// The number of the stream that is looked at; each has its own.
     now: Arc<AtomicU64>,
+    /// It has ended.
+    failed: bool,
 }
 
 impl Streams {
-    fn is_now(&self, number: u64) -> bool {
-        self.running.is_some() && self.now.load(Ordering::Relaxed) == number
+    fn is_now(&self, number: u64, app: &App) -> bool {
+        let wanted = app.wants_breakdown();
+        wanted.is_some()
+            && wanted == self.running.as_ref()
+            && self.now.load(Ordering::Relaxed) == number
+    }
+
+    /// Asks once more where the last answer was none: the agent that tells of windows may be another one by now.
+    fn try_again(&mut self) {
+        if std::mem::take(&mut self.failed) {
+            self.running = None;
+        }
     }
 
     /// Begins and ends streams as the screen needs them. One that is not looked at any more ends with its next line.

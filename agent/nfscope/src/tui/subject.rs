@@ -1,14 +1,20 @@
 //! A client or an export by itself: chosen in its panel, then shown with all that is known of it.
 
+use crate::api::breakdown_query::{Filter, Query};
+use crate::tui::breakdown::Breakdown;
 use crate::tui::panel;
 use crate::tui::spans::{Line, Tone};
 use crate::tui::tab::Tab;
 use crate::tui::table::{Selection, Table};
 use crate::tui::table_columns;
 use crate::tui::view::{Sample, View};
-use nfscope_model::HeldRequest;
+use nfscope_model::{Dimension, HeldRequest};
 use nfscope_text::units::seconds;
 use std::net::IpAddr;
+use std::time::Duration;
+
+/// The row of all that have none of their own.
+const OTHER: &str = "other";
 
 /// Who a row of the panel of clients is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +39,27 @@ impl Subject {
         match self {
             Subject::Client(name) | Subject::Export(name) => name,
         }
+    }
+
+    fn dimension(&self) -> Dimension {
+        match self {
+            Subject::Client(_) => Dimension::Client,
+            Subject::Export(_) => Dimension::Export,
+        }
+    }
+
+    /// What only its operations have; `None` of `other`, who is many.
+    fn filter(&self) -> Option<Filter> {
+        let text = format!("{}:{}", self.dimension().name(), self.name());
+        let one = self.name() != OTHER;
+        one.then(|| Filter::parse(&text).ok()).flatten()
+    }
+
+    /// The break-down that tells its operations, at about this interval.
+    pub(super) fn query(&self, interval: Duration) -> Option<Query> {
+        let by = vec![Dimension::Version, Dimension::Op];
+        let query = Query::new(by, vec![self.filter()?]).ok()?;
+        Some(query.near(interval))
     }
 }
 
@@ -75,55 +102,102 @@ pub(super) fn tables(
         Subject::Client(name) => r.client.as_ref() == Some(name),
         Subject::Export(name) => r.export.as_ref() == Some(name),
     };
-    let held = table_columns::held(view.held.iter().filter(its));
-    let sampled = sample.map(|s| table_columns::sampled(&s.ops));
-    let mut all = vec![row, held];
-    all.extend(sampled);
-    // The filter was for who is to be found.
-    let order = Selection {
-        text: String::new(),
-        version: None,
-        ..selection.clone()
-    };
+    let mut all = vec![row, table_columns::held(view.held.iter().filter(its))];
+    all.extend(sample.map(|s| table_columns::sampled(&s.ops)));
+    let order = everything(selection);
     all[1..].iter_mut().for_each(|t| t.select(&order));
     all
 }
 
+/// Every operation, as the kernel counts them.
+pub(super) fn counted(counted: &Breakdown, selection: &Selection) -> Table {
+    counted.table(&everything(selection))
+}
+
+/// The filter was for who is to be found.
+fn everything(selection: &Selection) -> Selection {
+    Selection {
+        text: String::new(),
+        version: None,
+        ..selection.clone()
+    }
+}
+
 /// What the tables leave open, and where it can be had.
-pub(super) fn notes(subject: &Subject, sample: Option<&Sample>, host: &str) -> (Line, Vec<Line>) {
-    let what = match subject {
-        Subject::Client(_) => "client",
-        Subject::Export(_) => "export",
-    };
-    let mut lines = vec![format!(
-        "The agent counts by operation and by {what}, not by both."
-    )];
-    match (subject.address(), sample) {
-        (Some(_), Some(s)) => lines.push(format!(
-            "SEEN are {} operations that ended while nfscope listened for {}; at most {} a second are reported.",
+pub(super) fn notes(
+    subject: &Subject,
+    counted: Option<&Breakdown>,
+    sample: Option<&Sample>,
+    host: &str,
+) -> (Line, Vec<Line>) {
+    let what = subject.dimension().name();
+    let mut lines = Vec::new();
+    match counted {
+        Some(counted) => {
+            if counted.tells() {
+                lines.push(Line::of(
+                    Tone::Plain,
+                    "OPS/S is of every operation: the kernel counts them while this is on the screen.",
+                ));
+            }
+            lines.extend(counted.notes());
+        }
+        None => {
+            let text = format!("These are several {what}s. The next command tells them apart.");
+            lines.push(Line::of(Tone::Plain, text));
+        }
+    }
+    let mut say = |text: String| lines.push(Line::of(Tone::Plain, text));
+    match sample {
+        Some(s) if s.count == 0 => {
+            say("None ended while nfscope listened, or the agent does not report single operations.".to_owned());
+        }
+        Some(s) => say(format!(
+            "SEEN and PHASES are of {} operations that ended while nfscope listened for {}; at most {} a second are reported.",
             s.count,
             seconds(s.length.as_secs_f64()),
             s.per_second
         )),
-        (Some(_), None) => {
-            lines.push("With the next window nfscope listens to them for a moment.".to_owned());
+        None if subject.address().is_some() => {
+            say("With the next window nfscope listens for phases for a moment.".to_owned());
         }
-        (None, _) => {}
+        None => {}
     }
-    if sample.is_some_and(|s| s.count == 0) {
-        lines.push("None ended, or the agent does not report single operations.".to_owned());
-    }
-    let client = subject.address().map(|a| format!(" --client {a}"));
-    lines.push(format!("Each as it happens, with its phases, on {host}:"));
-    lines.push(format!(
-        "  nfscope slow{} --min-latency 0",
-        client.unwrap_or_default()
-    ));
-    let lines = lines
-        .into_iter()
-        .map(|text| Line::of(Tone::Plain, "  ".to_owned() + &text));
+    let (question, command) = match (subject.address(), subject.filter()) {
+        (Some(address), _) => (
+            "Each as it happens, with its phases",
+            format!("slow --client {address} --min-latency 0"),
+        ),
+        (None, Some(filter)) => {
+            let other = match filter.dimension {
+                Dimension::Client => "export",
+                _ => "client",
+            };
+            let filter = quoted(&format!("{what}={}", filter.value));
+            (
+                "Also by what else",
+                format!("top --by {other},op --where {filter}"),
+            )
+        }
+        (None, None) => ("Each by itself", format!("top --by {what},op")),
+    };
+    say(format!("{question}, on {host}:"));
+    say(format!("  nfscope {command}"));
+    let lines = lines.into_iter().map(|mut line| {
+        line.0.insert(0, (Tone::Plain, "  ".to_owned()));
+        line
+    });
     let head = format!("OPERATIONS OF THIS {}", what.to_uppercase());
     (Line::of(Tone::Head, head), lines.collect())
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-:=+@%".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 #[cfg(test)]
@@ -143,5 +217,33 @@ mod tests {
         let gone = Subject::Export("a".into());
         assert_eq!(step(&all, Some(&gone), 1), Some(all[0].clone()));
         assert_eq!(step(&[], None, 1), None);
+    }
+
+    #[test]
+    fn a_client_or_an_export_is_a_filter_unless_it_is_many() {
+        let query = |s: Subject| {
+            let query = s.query(Duration::from_millis(200))?;
+            Some(crate::api::breakdown_query::to_query(&query))
+        };
+        let client = |name: &str| query(Subject::Client(name.into()));
+        let export = |name: &str| query(Subject::Export(name.into()));
+        let of = |filter: &str| {
+            Some(format!(
+                "by=version%2Cop&where={filter}&interval=1s&rows=200"
+            ))
+        };
+        assert_eq!(client("192.0.2.7"), of("client%3A192.0.2.7"));
+        assert_eq!(client("local"), of("client%3Alocal"));
+        assert_eq!(export("/srv/a b"), of("export%3A%2Fsrv%2Fa+b"));
+        assert_eq!(export("none"), of("export%3Anone"));
+        assert_eq!(client("other"), None);
+        assert_eq!(export("other"), None);
+    }
+
+    #[test]
+    fn commands_can_be_pasted_into_a_shell() {
+        assert_eq!(quoted("export=/srv/münchen"), "export=/srv/münchen");
+        assert_eq!(quoted("export=/srv/a b"), "'export=/srv/a b'");
+        assert_eq!(quoted("it's;"), r"'it'\''s;'");
     }
 }

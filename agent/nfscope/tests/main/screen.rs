@@ -226,6 +226,16 @@ fn a_client_by_itself() {
         app.take_sample(Sample::of(client, length, 1000, &heard));
         text += &letters(&buffer(&mut app, NO_COLOR, (120, 24)));
     }
+    // Every operation, and then why not.
+    for line in [
+        r#"{"header":{"host":"nas","by":["version","op"],"where":["client:192.0.2.7"],"interval_seconds":2.0,"max_rows":200,"kernel_bytes":8388608}}"#,
+        r#"{"at":1.0,"seconds":2.0,"by":["version","op"],"rows":[{"version":"4.2","op":"write","count":1200,"sum_seconds":4.8,"buckets":[[0.004,1150],[0.02,50]]},{"version":"4.2","op":"commit","count":600,"sum_seconds":1.2,"buckets":[[0.002,600]]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.002}"#,
+    ] {
+        app.take_breakdown(Ok(serde_json::from_str(line).unwrap()));
+    }
+    text += &letters(&buffer(&mut app, NO_COLOR, (120, 28)));
+    app.take_breakdown(Err(anyhow::anyhow!("8 listen already")));
+    text += &letters(&buffer(&mut app, NO_COLOR, (120, 28)));
     golden("screen.client.txt", &text);
     // The mark is where the row is, however the rows are sorted.
     let mut app = App::default();

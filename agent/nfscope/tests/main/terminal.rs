@@ -3,8 +3,11 @@
 use crate::fixture::busy::busy;
 use crate::fixture::pty::{Terminal, is_color, sgr};
 use crate::fixture::serve::serve;
-use crate::fixture::slow_op;
-use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
+use crate::fixture::{histogram, slow_op};
+use nfscope_model::{
+    BreakdownBatch, BreakdownRow, BreakdownWant, ProbeStatus, Scheme, SlowBatch, SlowFilter,
+    Snapshot,
+};
 use nfscope_source::Source;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
@@ -16,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A busy server, one second later at every look.
+/// A busy server, one second later at every look. Its client 192.0.2.7 does 30 WRITEs and 10 COMMITs between two looks.
 #[derive(Default)]
 struct Busy(u64);
 
@@ -40,6 +43,21 @@ impl Source for Busy {
         SlowBatch {
             ops: vec![slow_op("write", 12)],
             left_out: 0,
+        }
+    }
+
+    fn watch_breakdown(&mut self, _: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {
+        Ok(BreakdownBatch::default())
+    }
+
+    fn take_breakdown(&mut self) -> BreakdownBatch {
+        let row = |op: &str, count| BreakdownRow {
+            keys: ["192.0.2.7", "/srv/münchen", op, "4.2", "", ""].map(str::to_owned),
+            times: histogram(Scheme::TIME, &[(0.004, count)]),
+        };
+        BreakdownBatch {
+            rows: vec![row("write", 30), row("commit", 10)],
+            ..BreakdownBatch::default()
         }
     }
 }
@@ -127,19 +145,32 @@ fn wide_screens_and_one_client() {
     t.shows("every 500 ms");
     t.press("4j\r");
     t.shows("nfscope slow --client 2001:db8::17 --min-latency 0");
-    // This client does nothing that can be heard.
-    t.shows("SEEN are 0 operations");
+    // This client does nothing that can be heard or counted.
+    t.shows("None ended while nfscope listened");
+    t.shows("no such operations in this interval");
     t.press("\r");
     t.press("k\r");
     t.shows("nfscope slow --client 192.0.2.7 --min-latency 0");
     let text = t.wait("what it does", |s| {
-        s.contains("SEEN are ") && !s.contains("SEEN are 0 ")
+        s.contains("SEEN and PHASES are of ") && s.contains("OPS/S is of every operation")
     });
     assert!(text.contains("12.0 ms") && text.contains("write"), "{text}");
-    // Its history is that of the whole server.
-    let sampled = text.lines().find(|l| l.contains("SEEN "));
-    assert!(sampled.is_some_and(|l| !l.contains("HISTORY")), "{text}");
+    // Three of four operations that were counted, and none of them is left out.
+    let counted = text.lines().find(|l| l.starts_with("4.2  commit"));
+    assert!(counted.is_some_and(|l| l.contains("25.0 %")), "{text}");
+    // History is that of the whole server.
+    let heads = text.lines().filter(|l| l.starts_with("VER "));
+    let heads: Vec<_> = heads.collect();
+    assert_eq!(heads.len(), 2, "{text}");
+    assert!(!heads.iter().any(|l| l.contains("HISTORY")), "{text}");
     println!("{text}");
+    // The export has the same operations.
+    t.press("\r");
+    t.press("G");
+    t.press("k");
+    t.press("\r");
+    t.shows("nfscope top --by client,op --where export=/srv/münchen");
+    t.shows("75.0 %");
     // Back, then without the filter, and only then the end.
     // An escape with letters right behind it would be another key.
     t.press("\x1b");
@@ -310,6 +341,51 @@ fn an_agent_that_goes_and_comes_back() {
     t.press("q");
     assert!(t.ended().0.success());
     agent.stop(address);
+}
+
+/// An agent that has no room for another break-down at first.
+#[test]
+fn a_break_down_that_was_refused_is_asked_for_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let lines = [
+            r#"{"header":{"host":"nas","by":["client","op"],"where":[],"interval_seconds":1.0,"max_rows":200,"kernel_bytes":1}}"#,
+            r#"{"at":1.0,"seconds":1.0,"by":["client","op"],"rows":[{"client":"192.0.2.9","op":"rename","count":1,"sum_seconds":0.1,"buckets":[[0.1,1]]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.0}"#,
+        ];
+        let (mut asked, mut open) = (0, Vec::new());
+        for (n, stream) in (1..).zip(listener.incoming()) {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 1024];
+            let length = stream.read(&mut request).unwrap_or(0);
+            if !String::from_utf8_lossy(&request[..length]).starts_with("GET /breakdown?") {
+                let body = serde_json::to_string(&busy(n)).unwrap();
+                let head = "HTTP/1.0 200 OK\r\nContent-Type: application/json";
+                let _ = write!(
+                    stream,
+                    "{head}\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                continue;
+            }
+            asked += 1;
+            if asked < 3 {
+                let head = "HTTP/1.0 503 Service Unavailable\r\nContent-Length: 17";
+                let _ = write!(stream, "{head}\r\n\r\n8 listen already\n");
+                continue;
+            }
+            let head = "HTTP/1.0 200 OK\r\nContent-Type: application/x-ndjson";
+            let _ = write!(stream, "{head}\r\n\r\n{}\n", lines.join("\n"));
+            open.push(stream);
+        }
+    });
+    let t = Terminal::start(&url(address), &[], None);
+    t.shows("getattr");
+    t.press("6");
+    t.shows("8 listen already");
+    t.shows("192.0.2.9");
+    t.press("q");
+    assert!(t.ended().0.success());
 }
 
 #[test]
