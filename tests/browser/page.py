@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
@@ -278,6 +279,74 @@ def totals_are_those_of_the_snapshot(page):
     until(f"not the totals: {page.evaluate(rest)}", lambda: page.evaluate(rest) == [["4.2 write", 20], ["4.2 write", 100], ["3 getattr", 300]])
 
 
+def files_have_names_when_asked(page):
+    """A name is text, whatever it is; a file without one keeps its number, and the page says why."""
+    page.goto(f"{URL}#down=file")
+    page.locator("#down-run").click()
+    files = lambda: {r[0]: r[2] for r in page.evaluate(
+        """() => [...document.querySelectorAll('#down tbody tr')].map(r => [r.cells[0].innerText, 0, r.cells[0].title])""")}
+    until("no files", lambda: "/b:5" in files() and "/b:/" in files())
+    page.get_by_role("button", name="paths").click()
+    escaped = "/b/<img src=x onerror=alert(1)>\\u202eevil\\u001b[2J"
+    until(f"no names: {files()}", lambda: escaped in files() and "/b" in files())
+    assert files()[escaped] == f"/b:5: {escaped}", files()
+    gone = next(f for f in files() if f.endswith(":12"))
+    assert files()[gone].endswith(": it is gone"), files()
+    said = page.locator("#down p").all_inner_texts()
+    assert "1 without a path: it is gone." in said and any("looked up first" in s for s in said), said
+    assert "paths=" in page.url and page.locator("img").count() == 0, page.url
+    shot(page, "names")
+    # What is clicked is the file, not its name.
+    page.locator("#down").get_by_role("button", name="/b/<img").click()
+    until("not filtered", lambda: page.locator("#down-where").inner_text().startswith("file /b:5") and rows(page, "#down"))
+    assert [r[0] for r in rows(page, "#down")] == ["write"], rows(page, "#down")
+    page.locator("#down-run").click()
+    page.goto(URL + "#")
+
+
+def four_operations_have_a_colour_each(page):
+    page.locator("#op").select_option("4.2/write")
+    until("no other can be chosen", lambda: page.locator("#also").is_enabled())
+    page.locator("#also").select_option("3/getattr")
+    legend = lambda: [b.inner_text() for b in page.locator("#legend button").all()]
+    until("no legend", lambda: legend() == ["4.2/write \u00d7", "3/getattr \u00d7"])
+    until("not both", lambda: count(page) > 0 and count(page) % KNOWN == 0)
+    page.get_by_role("button", name="Pause").click()
+    until("not paused", lambda: "paused" in page.get_by_role("status").inner_text())
+    time.sleep(0.3)
+    seconds = count(page) // KNOWN
+    # A table has what the colours say.
+    head = page.locator("#latency details th").all_inner_texts()
+    assert head == ["Longer than", "Up to", "Operations", "Share", "4.2/write", "3/getattr"], head
+    table = [[int(n) for n in (r[2], r[4], r[5])] for r in rows(page, "#latency details")]
+    assert table == [[n * seconds for n in row] for row in [(20, 20, 0), (100, 100, 0), (300, 0, 300)]], table
+    bands = """() => { const c = document.getElementById('heat'); const h = c.height - 18 * (devicePixelRatio || 1);
+        const d = c.getContext('2d').getImageData(0, 0, c.width, h).data; const all = { blue: [], orange: [] };
+        for (let i = 0; i < d.length; i += 4) { const y = Math.floor(i / 4 / c.width) / h; if (d[i + 3] < 255) continue;
+            if (d[i + 2] > d[i] + 60) all.blue.push(y); else if (d[i] > d[i + 2] + 60) all.orange.push(y); }
+        return [Math.max(...all.blue), Math.min(...all.orange), all.blue.length, all.orange.length] }"""
+    lowest, highest, *found = page.evaluate(bands)
+    assert min(found) > 100 and lowest < highest, (lowest, highest, found)
+    box = page.locator("#heat").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + box["height"] - 30)
+    tip = page.locator("#tip").inner_text()
+    assert "4.2/write " in tip and "3/getattr " in tip, tip
+    # The address has them, and no more than four.
+    link = page.context.new_page()
+    link.goto(page.url)
+    until("the operations are not in the address", lambda: [b.inner_text() for b in link.locator("#legend button").all()] == legend())
+    link.goto(f"{URL}#op=4.2/write,3/getattr,4.1,4.0,3")
+    link.reload()
+    until("not four", lambda: link.locator("#legend button").count() == 4)
+    assert not link.locator("#also").is_enabled()
+    link.close()
+    shot(page, "two-operations")
+    page.get_by_role("button", name="Without 4.2/write").click()
+    until("not alone", lambda: legend() == [] and count(page) == 300 * seconds and page.locator("#op").input_value() == "3/getattr")
+    page.locator("#op").select_option("all")
+    page.get_by_role("button", name="Go on").click()
+
+
 def slow_operations_are_shown_while_watched(page):
     page.get_by_role("button", name="Watch").click()
     until("no slow operation", lambda: rows(page, "#slow") and len(rows(page, "#slow")[0]) > 4)
@@ -379,14 +448,20 @@ def two_recordings_stand_side_by_side(page):
 def colors_can_be_told_apart(page):
     for scheme in ["light", "dark"]:
         page.emulate_media(color_scheme=scheme)
-        ramp = page.evaluate(
-            """async s => { const { ramp } = await import('/page/color.js'); return [...Array(11).keys()].map(i => ramp(i / 10, s)) }""", scheme
+        ramps = page.evaluate(
+            """async s => { const { ramp } = await import('/page/color.js'); return [null, 0, 1, 2, 3].map(hue => [...Array(11).keys()].map(i => ramp(i / 10, hue, s))) }""", scheme
         )
 
         ground = page.evaluate("getComputedStyle(document.querySelector('section')).backgroundColor.match(/\\d+/g).map(Number)")
-        from_ground = [contrast(c, ground) for c in ramp]
-        assert from_ground == sorted(from_ground), (scheme, from_ground)
-        assert from_ground[-1] >= 7, (scheme, from_ground)
+        for ramp in ramps:
+            from_ground = [contrast(c, ground) for c in ramp]
+            assert from_ground == sorted(from_ground), (scheme, from_ground)
+            assert from_ground[-1] >= 7, (scheme, from_ground)
+        # Of operations side by side, also the weaker cells differ.
+        for part in (5, 10):
+            for i, a in enumerate(ramps[1:]):
+                for b in ramps[2 + i:]:
+                    assert sum((x - y) ** 2 for x, y in zip(a[part], b[part])) ** 0.5 > 45, (scheme, part, a[part], b[part])
         for what in ["body", ".soft", "a", "td"]:
             text = page.evaluate("q => getComputedStyle(document.querySelector(q)).color.match(/\\d+/g).map(Number)", what)
             for back in (ground, page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")):
@@ -441,12 +516,61 @@ def an_agent_that_is_gone_is_told(page):
     assert not page.get_by_role("alert").is_visible()
 
 
+def is_alive(page):
+    """It takes windows that come now."""
+    newest = "(async () => (await import('/page/address.js')).state.windows.at(-1)?.at ?? 0)()"
+    before = page.evaluate(newest)
+    until("the page stands still", lambda: page.evaluate(newest) > before)
+    assert page.get_by_role("status").inner_text() == "live"
+
+
+def nine_pages_are_served_and_told(page):
+    """A browser has six connections to the agent: pages that count leave one for everything else."""
+    pages = [page, *(page.context.new_page() for _ in range(8))]
+    for other in pages[1:]:
+        other.goto(URL)
+    for i, one in enumerate(pages):
+        one.locator("#down-run").click()
+        if i < 5:
+            until(f"page {i} does not count", lambda: rows(one, "#down"))
+        else:
+            until(f"page {i} is not told", lambda: "at most 5 listeners" in one.locator("#down-note").inner_text())
+    for one in pages:
+        is_alive(one)
+    page.locator("#down-run").click()
+    for other in pages[1:]:
+        other.close()
+
+
+def the_ninth_listener_is_told(page):
+    """Eight of other addresses count already. The ninth page cannot, says so, and does everything else."""
+    host, port = urlsplit(URL).hostname, urlsplit(URL).port
+    others = []
+    for i in range(8):
+        connection = HTTPConnection(host, port, source_address=(f"127.0.0.{2 + i // 4}", 0))
+        connection.request("GET", "/breakdown?by=client")
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        others.append((connection, answer))
+    page.locator("#down-run").click()
+    until("not told", lambda: "at most 8 listeners" in page.locator("#down-note").inner_text())
+    until("still pressed", lambda: page.locator("#down-run").get_attribute("aria-pressed") == "false")
+    is_alive(page)
+    shot(page, "ninth")
+    for connection, answer in others:
+        answer.close()
+        connection.close()
+    # As soon as one has gone, there is room.
+    until("no room", lambda: page.locator("#down-run").click() or time.sleep(1) or page.locator("#down-run").inner_text() == "Stop")
+    page.locator("#down-run").click()
+
+
 def one_listener_too_many_is_told(page):
-    """One address has six streams; eight is the most of all."""
-    streams = [urlopen(f"{URL}slow?min_latency=60s") for _ in range(6)]
+    """One address has five streams; eight is the most of all."""
+    streams = [urlopen(f"{URL}slow?min_latency=60s") for _ in range(5)]
     for button, note in [("#slow-watch", "#slow-note"), ("#down-run", "#down-note")]:
         page.locator(button).click()
-        until("not told", lambda: "at most 6 listeners" in page.locator(note).inner_text())
+        until("not told", lambda: "at most 5 listeners" in page.locator(note).inner_text())
         # The page draws when it can.
         until("still pressed", lambda: page.locator(button).get_attribute("aria-pressed") == "false")
     for stream in streams:
@@ -524,12 +648,16 @@ def main():
             hostile_names_stay_text,
             the_slow_client_of_three_is_found_by_two_clicks,
             every_drill_down_has_the_numbers_of_the_raw_breakdown,
+            files_have_names_when_asked,
+            four_operations_have_a_colour_each,
             slow_operations_are_shown_while_watched,
             what_happened_before_is_on_the_disk,
             clock_steps_are_gaps_or_begin_anew,
             a_recording_opens_in_the_same_page,
             two_recordings_stand_side_by_side,
             one_listener_too_many_is_told,
+            the_ninth_listener_is_told,
+            nine_pages_are_served_and_told,
             colors_can_be_told_apart,
             it_fits_every_screen,
             a_finding_stays_open_and_tells_who_is_behind_it,

@@ -50,6 +50,10 @@ pub struct Interval {
 pub struct Row {
     #[serde(flatten)]
     pub times: Times,
+    #[serde(default)]
+    pub path: Option<String>,
+    #[serde(default)]
+    pub no_path: Option<String>,
     #[serde(flatten)]
     pub values: BTreeMap<String, serde_json::Value>,
 }
@@ -83,6 +87,8 @@ pub struct Told {
     pub header: Header,
     /// Times by the values of `by`, in its order, of all intervals.
     pub rows: BTreeMap<Vec<String>, Times>,
+    /// The same for the last path of the file, or why it has none.
+    pub paths: BTreeMap<Vec<String>, Result<String, String>>,
     /// The same of what had no row.
     pub other: Times,
     /// All intervals.
@@ -128,7 +134,7 @@ impl Breakdown {
             bail!("no header");
         };
         let (mut rows, mut other) = (BTreeMap::<_, Times>::new(), Times::default());
-        let mut intervals = Vec::new();
+        let (mut paths, mut intervals) = (BTreeMap::new(), Vec::new());
         for line in lines {
             let Line::Interval(interval) = line? else {
                 bail!("two headers");
@@ -142,6 +148,10 @@ impl Breakdown {
                         .with_context(|| format!("{name} in {row:?}"))
                 };
                 let key = header.by.iter().map(value).collect::<Result<Vec<_>>>()?;
+                let why = row.no_path.clone().map(Err);
+                if let Some(path) = row.path.clone().map(Ok).or(why) {
+                    paths.insert(key.clone(), path);
+                }
                 rows.entry(key).or_default().add(&row.times);
             }
             other.add(&interval.other);
@@ -150,6 +160,7 @@ impl Breakdown {
         Ok(Told {
             header,
             rows,
+            paths,
             other,
             intervals,
         })

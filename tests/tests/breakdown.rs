@@ -36,6 +36,8 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
     let all = Breakdown::begin(agent.address(), all)?;
     let home = "by=user,file&where=export:/run/exp/home&where=op:read";
     let home = Breakdown::begin(agent.address(), home)?;
+    let named = "by=file&where=op:read&paths=true";
+    let named = Breakdown::begin(agent.address(), named)?;
     ensure!(
         self::tables(server, agent)? == tables + 2,
         "listeners do not share tables"
@@ -63,6 +65,15 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
     }
     let after = settled(server, &[agent])?;
     let (op, all, home) = (op.end()?, all.end()?, home.end()?);
+    let paths = ["/run/exp", "/run/exp/home"].into_iter().zip(&inodes);
+    let paths = paths.map(|(export, inode)| {
+        (
+            vec![format!("{export}:{inode}")],
+            Ok(format!("{export}/known")),
+        )
+    });
+    let told = named.end()?.paths;
+    ensure!(told == paths.collect(), "{told:?}");
     let seen = window(&before, &after, 0).1;
     let late = told_late(server.kernel());
     println!(

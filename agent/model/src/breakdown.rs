@@ -3,8 +3,9 @@
 use crate::histogram::Histogram;
 use crate::scheme::Scheme;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What operations can be told apart by.
@@ -72,6 +73,22 @@ pub struct BreakdownWant {
     pub ops: BTreeSet<String>,
     /// Only this client's.
     pub client: Option<IpAddr>,
+    /// Whether the paths of files are wanted, too.
+    pub paths: bool,
+}
+
+/// A file or directory by export and [`Dimension::File`].
+pub type FileKey = (String, String);
+
+/// What is known of a file's path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilePath {
+    /// One of its paths. A client chose the name: it may have any character but NUL.
+    Is(Arc<str>),
+    /// It is being looked up.
+    Coming,
+    /// Why there is none.
+    Unknown(Arc<str>),
 }
 
 /// Operations with the same keys.
@@ -88,6 +105,8 @@ pub struct BreakdownRow {
 pub struct BreakdownBatch {
     /// Operations by their keys, each keys once.
     pub rows: Vec<BreakdownRow>,
+    /// Paths of files of these rows or of earlier ones, where they are wanted. A file that is not here has its turn later.
+    pub paths: HashMap<FileKey, FilePath>,
     /// Operations for which the table had no room.
     pub unplaced: Histogram,
     /// Operations that are in neither.
@@ -102,6 +121,7 @@ impl Default for BreakdownBatch {
     fn default() -> Self {
         BreakdownBatch {
             rows: Vec::new(),
+            paths: HashMap::new(),
             unplaced: Histogram::new(Scheme::TIME),
             lost: 0,
             cost: Duration::ZERO,

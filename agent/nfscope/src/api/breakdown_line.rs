@@ -1,7 +1,7 @@
 //! Objects of the stream at `/breakdown`, one a line: first what it is and takes, then what came in each interval.
 
 use super::breakdown_query::Query;
-use nfscope_model::breakdown::Keys;
+use nfscope_model::breakdown::{FilePath, Keys};
 use nfscope_model::{Dimension, Histogram};
 use serde::{Deserialize, Serialize};
 
@@ -77,10 +77,19 @@ pub struct Row {
     /// See [`Dimension::File`]; behind its export and a colon where rows are not told apart by export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// A path of the file, where paths are wanted and it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Why it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_path: Option<String>,
     /// How long they took.
     #[serde(flatten)]
     pub times: Times,
 }
+
+const COMING: &str = "its path is being looked up";
+const LATER: &str = "paths of files that took more time are looked up first";
 
 /// How long operations took.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -117,8 +126,21 @@ impl Row {
             op: some(Dimension::Op, op),
             version: some(Dimension::Version, version),
             user: some(Dimension::User, user),
+            path: None,
+            no_path: None,
             times: times.into(),
         }
+    }
+
+    /// The same with what is known of the path; `None` where other files came first.
+    pub fn named(mut self, path: Option<&FilePath>) -> Row {
+        match path {
+            Some(FilePath::Is(path)) => self.path = Some(path.as_ref().to_owned()),
+            Some(FilePath::Coming) => self.no_path = Some(COMING.to_owned()),
+            Some(FilePath::Unknown(why)) => self.no_path = Some(why.as_ref().to_owned()),
+            None => self.no_path = Some(LATER.to_owned()),
+        }
+        self
     }
 
     /// Its value for a dimension.
@@ -192,5 +214,23 @@ mod tests {
             format!(r#"{{"export":"/a","file":"77",{times}"#)
         );
         assert_eq!(text("by=file"), format!(r#"{{"file":"/a:77",{times}"#));
+    }
+
+    #[test]
+    fn a_name_is_text_whatever_it_is() {
+        fn named(path: Option<&FilePath>) -> String {
+            serde_json::to_string(&Row::default().named(path)).unwrap()
+        }
+        let rest = r#","count":0,"sum_seconds":0.0,"buckets":[]}"#;
+        assert_eq!(
+            named(Some(&FilePath::Is("/a/\u{1b}[2J\n\"".into()))),
+            format!(r#"{{"path":"/a/\u001b[2J\n\""{rest}"#)
+        );
+        let gone = FilePath::Unknown("it is gone".into());
+        assert_eq!(
+            named(Some(&gone)),
+            format!(r#"{{"no_path":"it is gone"{rest}"#)
+        );
+        assert_ne!(named(Some(&FilePath::Coming)), named(None));
     }
 }

@@ -17,7 +17,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 const MOST_FILTERS: usize = 16;
 const MOST_BYTES: usize = 1024;
 
-const PARAMETERS: [&str; 4] = ["by", "where", "interval", "rows"];
+const PARAMETERS: [&str; 5] = ["by", "where", "paths", "interval", "rows"];
 /// The values of the label `version`.
 const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
 
@@ -107,6 +107,8 @@ pub struct Query {
     pub by: Vec<Dimension>,
     /// Only operations with these values: one of those for each dimension that has any.
     pub filters: Vec<Filter>,
+    /// Whether the paths of files are told, too.
+    pub paths: bool,
     /// Time that each answer tells of.
     pub interval: Duration,
     /// Rows of an answer, at most.
@@ -122,6 +124,7 @@ impl Query {
         Query {
             by,
             filters,
+            paths: false,
             interval: INTERVAL,
             rows: ROWS,
         }
@@ -150,6 +153,15 @@ impl Query {
         self
     }
 
+    /// The same, with the paths of files where `paths`.
+    ///
+    /// # Errors
+    /// Says what is right.
+    pub fn naming(mut self, paths: bool) -> Result<Query, String> {
+        self.paths = paths;
+        self.within_bounds()
+    }
+
     fn within_bounds(mut self) -> Result<Query, String> {
         let mut seen = Vec::new();
         self.by.retain(|d| {
@@ -160,6 +172,9 @@ impl Query {
         if self.by.is_empty() {
             let all = Dimension::ALL.map(Dimension::name).join(", ");
             return Err(format!("by: name one or more of {all}"));
+        }
+        if self.paths && !self.by.contains(&Dimension::File) {
+            return Err("paths: only files have paths; add file to by".to_owned());
         }
         let bytes: usize = self.filters.iter().map(|f| f.value.len()).sum();
         if self.filters.len() > MOST_FILTERS || bytes > MOST_BYTES {
@@ -202,6 +217,7 @@ impl Query {
             by,
             ops: values(Dimension::Op).map(|f| f.value.clone()).collect(),
             client: client.filter(|_| clients.next().is_none()),
+            paths: self.paths,
         }
     }
 }
@@ -224,6 +240,7 @@ pub fn union(wants: impl Iterator<Item = BreakdownWant>) -> Option<BreakdownWant
             a.ops.extend(b.ops);
         }
         a.client = a.client.filter(|_| a.client == b.client);
+        a.paths |= b.paths;
         a
     })
 }
@@ -234,7 +251,7 @@ pub fn union(wants: impl Iterator<Item = BreakdownWant>) -> Option<BreakdownWant
 /// Says which parameter is wrong, and what is right.
 pub fn from_query(query: &str) -> Result<Query, String> {
     let (mut by, mut filters) = (Vec::new(), Vec::new());
-    let (mut interval, mut rows) = (None, None);
+    let (mut paths, mut interval, mut rows) = (None, None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let wrong = |why: String| format!("{name}: {why}");
         let once = |before: bool| match before {
@@ -248,6 +265,11 @@ pub fn from_query(query: &str) -> Result<Query, String> {
                 }
             }
             "where" => filters.push(Filter::parse(&value).map_err(wrong)?),
+            "paths" => {
+                once(paths.is_some())?;
+                let told = || wrong(format!("`{value}` is neither `true` nor `false`"));
+                paths = Some(value.parse::<bool>().map_err(|_| told())?);
+            }
             "interval" => {
                 once(interval.is_some())?;
                 let bounds = INTERVAL..=LONGEST_INTERVAL;
@@ -268,6 +290,7 @@ pub fn from_query(query: &str) -> Result<Query, String> {
     Query {
         by,
         filters,
+        paths: paths.unwrap_or_default(),
         interval: interval.unwrap_or(INTERVAL),
         rows: rows.unwrap_or(ROWS),
     }
@@ -281,6 +304,9 @@ pub fn to_query(query: &Query) -> String {
     out.append_pair("by", &by.join(","));
     for filter in &query.filters {
         out.append_pair("where", &filter.to_string());
+    }
+    if query.paths {
+        out.append_pair("paths", "true");
     }
     out.append_pair("interval", &parse::exact(query.interval));
     out.append_pair("rows", &query.rows.to_string());
@@ -302,6 +328,7 @@ mod tests {
             "by=file&by=user&where=export:/srv/a+b:c&where=client:fe80::1&interval=10s&rows=7",
             "by=op&where=op:write&where=op:read&where=version:4.1&where=user:0&where=file:/srv/a:77&where=file:/",
             "by=client,client&where=export:%26%3D%25%0",
+            "by=op,file&paths=true",
         ] {
             let query = from_query(text).unwrap();
             assert_eq!(from_query(&to_query(&query)), Ok(query), "{text}");
@@ -344,6 +371,9 @@ mod tests {
             "by=op&rows=0",
             "by=op&rows=1001",
             "by=op&rows=1&rows=1",
+            "by=op&paths=true",
+            "by=file&paths=1",
+            "by=file&paths=true&paths=true",
         ] {
             assert!(from_query(wrong).is_err(), "{wrong}");
         }
@@ -394,6 +424,8 @@ mod tests {
         assert_eq!(both.client, one.client);
         let all = union([both, want("by=op")].into_iter()).unwrap();
         assert_eq!((all.ops.len(), all.client), (0, None));
+        let named = union([want("by=file&paths=true"), want("by=op")].into_iter());
+        assert!(named.unwrap().paths && !one.paths);
         let two = want("by=op&where=client:10.0.0.1&where=client:10.0.0.2");
         assert_eq!(two.client, None);
         assert_eq!(union([].into_iter()), None);

@@ -49,7 +49,7 @@ Served, packed by gzip where the client takes that:
   /stuck       requests in hand for longer than over=1s, the oldest first: client,
                operation, inode, export and what each waits for, as JSON
   /slow        slow operations as they happen, one JSON object per line, until
-               the client disconnects; at most 8 clients, 6 of one address
+               the client disconnects; at most 8 clients, 5 of one address
   /docs/metrics, /docs/findings   the reference of this release, as text
   /windows     what the page draws: the last quarter of an hour, or a range from
                the disk (from, to: seconds since 1970; columns: 1 to 400), or of

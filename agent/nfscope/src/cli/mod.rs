@@ -277,6 +277,9 @@ pub struct TopArgs {
     /// alternatives
     #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = breakdown_query::Filter::parse)]
     pub filters: Vec<breakdown_query::Filter>,
+    /// With --by file: tell the paths of files and directories. The agent asks the kernel for them only meanwhile
+    #[arg(long, requires = "by")]
+    pub paths: bool,
 }
 
 /// `nfscope slow`

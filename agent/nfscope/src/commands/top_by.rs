@@ -21,7 +21,7 @@ pub(super) fn query(args: &TopArgs) -> anyhow::Result<Option<Query>> {
         return Ok(None);
     }
     let query = Query::new(args.by.clone(), args.filters.clone());
-    let query = query.and_then(|q| q.every(args.interval));
+    let query = query.and_then(|q| q.every(args.interval)?.naming(args.paths));
     query.map(Some).map_err(anyhow::Error::msg)
 }
 

@@ -1,7 +1,8 @@
-//! The files of the page at `/`: vanilla modules, nothing from elsewhere. `page/main.js` says how they work together.
+//! The files of the page at `/`: vanilla modules, nothing from elsewhere. `page/main.js` says how they work together. `build.rs` leaves
+//! out their comments and indentation.
 
 /// Where the page stands.
-pub(super) const INDEX: &str = include_str!("page/index.html");
+pub(super) const INDEX: &str = include_str!(concat!(env!("OUT_DIR"), "/page/index.html"));
 
 /// Only what this agent serves is run, shown or asked for.
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
@@ -23,7 +24,7 @@ macro_rules! asset {
         Asset {
             path: concat!("/page/", $name),
             content_type: $type,
-            text: include_str!(concat!("page/", $name)),
+            text: include_str!(concat!(env!("OUT_DIR"), "/page/", $name)),
         }
     };
 }
@@ -63,12 +64,14 @@ mod tests {
     #[test]
     fn the_page_is_small_and_complete() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/page");
-        let files = fs::read_dir(folder).unwrap().count();
+        let files = fs::read_dir(&folder).unwrap().count();
         assert_eq!(files, ALL.len() + 1, "a file of the page is not served");
-        let raw = ALL.iter().map(|a| a.text).chain([INDEX]);
-        let packed: usize = raw.clone().map(|t| gzip(t.as_bytes()).unwrap().len()).sum();
-        let raw: usize = raw.map(str::len).sum();
-        assert!(raw <= 100_000, "{raw} bytes");
+        let served = ALL.iter().map(|a| a.text).chain([INDEX]);
+        let packed: usize = served.map(|t| gzip(t.as_bytes()).unwrap().len()).sum();
+        // Nothing is hidden in comments: what people write has the same bound.
+        let written = fs::read_dir(&folder).unwrap();
+        let written: u64 = written.map(|f| f.unwrap().metadata().unwrap().len()).sum();
+        assert!(written <= 100_000, "{written} bytes are written");
         assert!(packed <= 35_000, "{packed} bytes packed");
     }
 

@@ -10,8 +10,9 @@ use std::net::{IpAddr, Ipv6Addr};
 const PLACES: usize = 320;
 /// Of these for one peer; the others stay in reserve for everybody else.
 pub(super) const PEER_PLACES: usize = 256;
-/// Streams of one peer; the service has [`MAX_SUBSCRIBERS`](crate::service::slow_subscribers::MAX_SUBSCRIBERS) for all.
-pub(super) const PEER_STREAMS: usize = 6;
+/// Streams of one peer: a browser has six connections to a server, and pages that count or watch need one of them for everything else.
+/// The service has [`MAX_SUBSCRIBERS`](crate::service::slow_subscribers::MAX_SUBSCRIBERS) for all.
+pub(super) const PEER_STREAMS: usize = 5;
 
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,15 +2,15 @@
 //!
 //! The source tells operations apart by all that somebody wants, once for all listeners, and only while there are any. Each gets
 //! the rows that it asked for. What one does not take in time is kept and comes with the next line, so that no operation is lost:
-//! at most [`MOST_KEPT`] rows, and the rest summed up.
+//! at most [`MOST_KEPT`] rows, and the rest summed up. Where a path is still being looked up, a line waits for the next look, once.
 
 use crate::api::breakdown_line::{Header, Interval, Line, Row, keys_of};
 use crate::api::breakdown_query::{self, INTERVAL, Query};
 use bytes::Bytes;
-use nfscope_model::breakdown::Keys;
-use nfscope_model::{BreakdownBatch, BreakdownWant, Histogram, Scheme};
+use nfscope_model::breakdown::{FileKey, FilePath, Keys};
+use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension, Histogram, Scheme};
 use nfscope_source::{Source, hostname};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -26,10 +26,21 @@ struct Listener {
     lines: Sender<Bytes>,
     /// When the interval began that is being kept.
     since: Instant,
-    rows: HashMap<Keys, Histogram>,
+    rows: HashMap<Keys, Kept>,
+    /// Of files of these rows, where it wants them.
+    paths: HashMap<FileKey, FilePath>,
+    /// Whether the line waits for paths.
+    waits: bool,
     other: Histogram,
     evicted: u64,
     cost: Duration,
+}
+
+/// A row until the next line.
+struct Kept {
+    times: Histogram,
+    /// Empty where paths are not wanted.
+    file: FileKey,
 }
 
 impl Listener {
@@ -39,6 +50,8 @@ impl Listener {
             lines,
             since: now,
             rows: HashMap::new(),
+            paths: HashMap::new(),
+            waits: false,
             other: Histogram::new(Scheme::TIME),
             evicted: 0,
             cost: Duration::ZERO,
@@ -48,13 +61,33 @@ impl Listener {
     fn add(&mut self, batch: &BreakdownBatch) {
         for row in batch.rows.iter().filter(|r| self.query.lets_pass(&r.keys)) {
             let keys = keys_of(&self.query, &row.keys);
-            if let Some(times) = self.rows.get_mut(&keys) {
-                times.merge(&row.times);
+            if let Some(kept) = self.rows.get_mut(&keys) {
+                kept.times.merge(&row.times);
             } else if self.rows.len() < MOST_KEPT {
-                self.rows.insert(keys, row.times.clone());
+                let file = match self.query.paths {
+                    true => {
+                        [Dimension::Export, Dimension::File].map(|d| row.keys[d as usize].clone())
+                    }
+                    false => Default::default(),
+                };
+                let times = row.times.clone();
+                self.rows.insert(
+                    keys,
+                    Kept {
+                        times,
+                        file: file.into(),
+                    },
+                );
             } else {
                 self.other.merge(&row.times);
             }
+        }
+        if self.query.paths {
+            // Also of rows that wait for them.
+            let files: HashSet<_> = self.rows.values().map(|r| &r.file).collect();
+            let paths = batch.paths.iter().filter(|(file, _)| files.contains(file));
+            self.paths
+                .extend(paths.map(|(file, path)| (file.clone(), path.clone())));
         }
         self.evicted += batch.unplaced.count() + batch.lost;
         if self.query.filters.is_empty() {
@@ -70,15 +103,22 @@ impl Listener {
         if passed + INTERVAL / 2 < self.query.interval {
             return;
         }
+        let comes = self.paths.values().any(|p| *p == FilePath::Coming);
+        if comes && !std::mem::replace(&mut self.waits, true) {
+            return;
+        }
         let Ok(place) = self.lines.try_reserve() else {
             return;
         };
+        self.waits = false;
         let by = &self.query.by;
         let mut rows: Vec<_> = self.rows.drain().collect();
         // Of equal ones always the same first.
-        rows.sort_by(|(ak, a), (bk, b)| b.sum.total_cmp(&a.sum).then_with(|| ak.cmp(bk)));
-        for (_, times) in rows.iter().skip(self.query.rows) {
-            self.other.merge(times);
+        rows.sort_by(|(ak, a), (bk, b)| {
+            (b.times.sum.total_cmp(&a.times.sum)).then_with(|| ak.cmp(bk))
+        });
+        for (_, kept) in rows.iter().skip(self.query.rows) {
+            self.other.merge(&kept.times);
         }
         rows.truncate(self.query.rows);
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -87,13 +127,17 @@ impl Listener {
             seconds: passed.as_secs_f64(),
             by: by.clone(),
             rows: (rows.into_iter())
-                .map(|(keys, times)| Row::new(keys, &times, by))
+                .map(|(keys, kept)| match kept.file.1.as_str() {
+                    "" | "none" => Row::new(keys, &kept.times, by),
+                    _ => Row::new(keys, &kept.times, by).named(self.paths.get(&kept.file)),
+                })
                 .collect(),
             other: (&std::mem::replace(&mut self.other, Histogram::new(Scheme::TIME))).into(),
             evicted: std::mem::take(&mut self.evicted),
             cost_seconds: std::mem::take(&mut self.cost).as_secs_f64(),
         });
         self.since = now;
+        self.paths.clear();
         if let Ok(text) = line.encode() {
             place.send(text.into());
         }
@@ -370,6 +414,59 @@ mod tests {
         let got = lines(&mut long);
         assert_eq!(got.len(), 2);
         assert_eq!(got[0].seconds, 3.0);
+    }
+
+    #[test]
+    fn a_line_waits_once_for_paths() {
+        let mut f = Fixture::new();
+        let mut named = f.subscribe("by=file&paths=true").unwrap();
+        let mut other = f.subscribe("by=file").unwrap();
+        let of = |file: &str| ("/x".to_owned(), file.to_owned());
+        let rows = || {
+            vec![
+                row(["", "/x", "", "", "", "7"], 1, 2.0),
+                row(["", "/x", "", "", "", "8"], 1, 1.0),
+                row(["", "none", "", "", "", "none"], 1, 0.5),
+            ]
+        };
+        let mut first = batch(rows(), 0);
+        first.paths.insert(of("7"), FilePath::Coming);
+        f.second(first);
+        assert_eq!(lines(&mut other).len(), 1);
+        assert_eq!(lines(&mut named).len(), 0);
+        // Nothing happened to the file since.
+        let mut then = batch(Vec::new(), 0);
+        then.paths.insert(of("7"), FilePath::Is("/x/a".into()));
+        then.paths.insert(of("9"), FilePath::Is("/x/b".into()));
+        f.second(then);
+        let [line] = &lines(&mut named)[..] else {
+            panic!("one line")
+        };
+        assert_eq!(line.seconds, 2.0);
+        let told = line
+            .rows
+            .iter()
+            .map(|r| (r.file.as_deref(), r.path.as_deref(), r.no_path.is_some()));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                (Some("/x:7"), Some("/x/a"), false),
+                (Some("/x:8"), None, true),
+                (Some("none:none"), None, false)
+            ]
+        );
+        assert!(lines(&mut other).iter().all(|l| {
+            l.rows
+                .iter()
+                .all(|r| r.path.is_none() && r.no_path.is_none())
+        }));
+        // A disk that does not answer keeps no line longer.
+        for _ in 0..4 {
+            let mut still = batch(rows(), 0);
+            still.paths.insert(of("7"), FilePath::Coming);
+            f.second(still);
+        }
+        assert_eq!(lines(&mut named).len(), 2);
     }
 
     #[test]

@@ -419,6 +419,7 @@ fn usual_query() -> Query {
     Query {
         by: vec![Dimension::Client, Dimension::Op],
         filters: Vec::new(),
+        paths: false,
         interval: breakdown_query::INTERVAL,
         rows: breakdown_query::ROWS,
     }

@@ -8,10 +8,13 @@ use crate::tui::table_columns::{left, number, right};
 use crate::tui::terminal_style::TerminalStyle;
 use nfscope_model::{Dimension, Histogram, Scheme};
 use nfscope_text::units::{percent, rate, seconds};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The keys that add a dimension or take it away, in the order of [`Dimension::ALL`].
 const KEYS: [char; 6] = ['C', 'E', 'O', 'V', 'U', 'F'];
+/// The key of the paths of files.
+const PATHS: char = 'N';
 
 /// A break-down that somebody looks at.
 #[derive(Debug, Clone)]
@@ -67,6 +70,15 @@ impl Breakdown {
 
     /// Adds the dimension of a key, or takes it away unless it is the last one. False for a key of none.
     pub(super) fn turn(&mut self, key: char) -> bool {
+        if key == PATHS {
+            let mut query = self.query.clone();
+            query.paths = !query.paths;
+            if !query.by.contains(&Dimension::File) {
+                query.by.push(Dimension::File);
+            }
+            *self = Breakdown::new(query);
+            return true;
+        }
         let Some(i) = KEYS.iter().position(|k| *k == key) else {
             return false;
         };
@@ -77,6 +89,7 @@ impl Breakdown {
             None => query.by.push(d),
         }
         query.by.sort_unstable();
+        query.paths &= query.by.contains(&Dimension::File);
         *self = Breakdown::new(query);
         true
     }
@@ -91,6 +104,12 @@ impl Breakdown {
             };
             line.push(tone, format!(" {key} {} ", d.name()));
         }
+        let tone = if self.query.paths {
+            Tone::Chosen
+        } else {
+            Tone::Dim
+        };
+        line.push(tone, format!(" {PATHS} paths "));
         for filter in &self.query.filters {
             line.push(Tone::Warning, format!("  {filter}"));
         }
@@ -131,6 +150,12 @@ impl Breakdown {
             );
             notes.push(Line::of(Tone::Warning, text));
         }
+        let mut whys = BTreeMap::<_, usize>::new();
+        for why in interval.rows.iter().filter_map(|r| r.no_path.as_deref()) {
+            *whys.entry(why).or_default() += 1;
+        }
+        let without = |(why, n)| Line::of(Tone::Dim, format!("{n} without a path: {why}"));
+        notes.extend(whys.into_iter().map(without));
         notes
     }
 
@@ -218,7 +243,10 @@ fn table(interval: &Interval) -> Table {
             cells,
         }
     };
-    let value = |r: &breakdown_line::Row, d: &Dimension| r.value(*d).unwrap_or_default().to_owned();
+    let value = |r: &breakdown_line::Row, d: &Dimension| {
+        let path = r.path.as_deref().filter(|_| *d == Dimension::File);
+        (path.or_else(|| r.value(*d)).unwrap_or_default()).to_owned()
+    };
     let mut rows: Vec<_> = (interval.rows.iter())
         .map(|r| row(interval.by.iter().map(|d| value(r, d)).collect(), &r.times))
         .collect();
@@ -301,8 +329,32 @@ mod tests {
         assert!(b.turn('C') && b.turn('F') && b.turn('O'));
         assert_eq!(b.query.by, [Dimension::Op]);
         assert!(!b.turn('x'));
+        // Names are of files.
+        assert!(b.turn('N'));
+        assert_eq!(b.query.by, [Dimension::Op, Dimension::File]);
+        assert!(b.query.paths && b.turn('F') && !b.query.paths);
         b.take(Err(anyhow::anyhow!("no room")));
         assert_eq!(b.table(&Selection::default()).empty, "no room");
+    }
+
+    #[test]
+    fn a_file_has_its_path_or_the_reason() {
+        let mut b = Breakdown::new(from_query("by=file&paths=true").unwrap());
+        for line in [
+            r#"{"header":{"host":"nas","by":["file"],"where":[],"interval_seconds":1.0,"max_rows":200,"kernel_bytes":1}}"#,
+            r#"{"at":1.0,"seconds":1.0,"by":["file"],"rows":[{"file":"/a:7","path":"/a/\u001b[2Jevil","count":1,"sum_seconds":0.1,"buckets":[]},{"file":"/a:8","no_path":"it is gone","count":1,"sum_seconds":0.1,"buckets":[]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.0}"#,
+        ] {
+            b.take(Ok(serde_json::from_str(line).unwrap()));
+        }
+        let text = b.plain(80, STYLE);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(
+            lines[3].starts_with("/a/") && lines[3].contains("evil"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(lines[4].starts_with("/a:8"), "{text}");
+        assert!(text.contains("1 without a path: it is gone"), "{text}");
     }
 
     #[test]

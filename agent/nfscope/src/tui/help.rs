@@ -15,7 +15,7 @@ const KEYS: &[&str] = &[
     "  space                      pause and resume       + -  longer, shorter windows",
     "  enter                      the chosen client or export alone; esc goes back",
     "  C E O V U F                break-down by client, export, operation, version,",
-    "                             user, file, or not",
+    "                             user, file, or not      N    paths of files",
     "  up, down, pgup, pgdn, home, end                      scroll",
     "  q, ctrl-c                  quit                      ctrl-z suspend",
     "  esc                        close what is open, end the filters, or quit",

@@ -10,6 +10,7 @@ use nfscope::service::archive::Archive;
 use nfscope::service::recordings::Recordings;
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
 use nfscope_baseline::store::Store;
+use nfscope_model::breakdown::FilePath;
 use nfscope_model::{
     BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Histogram, ProbeState, ProbeStatus,
     Scheme, SlowBatch, SlowFilter, SlowOp, Snapshot, Window, family as f,
@@ -158,8 +159,15 @@ impl Source for Known {
             keys: keys.try_into().unwrap(),
             times,
         };
+        let named = |export: &str, file: &str, path| ((export.to_owned(), file.to_owned()), path);
+        let paths = [
+            named(HOSTILE, "12", FilePath::Unknown("it is gone".into())),
+            named("/b", "5", FilePath::Is(format!("/b/{HOSTILE}").into())),
+            named("/b", "/", FilePath::Is("/b".into())),
+        ];
         BreakdownBatch {
             rows: rows.into_iter().map(row).collect(),
+            paths: paths.into_iter().filter(|_| want.paths).collect(),
             cost: Duration::from_micros(12),
             ..BreakdownBatch::default()
         }

@@ -1,10 +1,13 @@
 // What is looked at: it stands behind the `#` of the address, so that a link shows the same view to others.
 
 export const RANGES = [60, 300, 900, 3600, 21600, 86400];
+/** Operations of one heat map, each with a colour of its own. */
+export const MOST_OPS = 4;
 export const DIMENSIONS = ["client", "op", "export", "version", "user", "file"];
 
 export const state = {
   windows: [], since: null, edges: [], phases: [], rpcPhases: [], report: null, gone: null,
+  /** `op`: "all", or up to four of "4.2" and "4.2/write" with commas between. */
   range: 300, op: "all", by: "op", selection: null, frozen: null,
   /** How long the axis was when it was stopped; null for the whole range. */
   frozenLength: null,
@@ -16,13 +19,15 @@ export const state = {
   zoom: null,
   /** What is broken down on demand, and what is left out of it: [dimension, value]. */
   down: ["client"], where: [],
+  /** Whether files have their paths there. */
+  paths: false,
 };
 
 export function readAddress() {
   const p = new URLSearchParams(location.hash.slice(1));
   const number = (name) => (p.has(name) && Number.isFinite(Number(p.get(name))) ? Number(p.get(name)) : undefined);
   state.range = RANGES.includes(number("range")) ? number("range") : 300;
-  state.op = p.get("op") ?? "all";
+  state.op = [...new Set((p.get("op") ?? "all").split(","))].slice(0, MOST_OPS).join();
   state.by = ["op", "client", "export"].includes(p.get("by")) ? p.get("by") : "op";
   const [from, to, low, high] = ["from", "to", "low", "high"].map(number);
   state.selection = from !== undefined && to > from ? { from, to, low, high } : null;
@@ -33,6 +38,7 @@ export function readAddress() {
   state.zoom = zoom.length === 2 && zoom[0] >= 0 && zoom[1] > zoom[0] ? zoom : null;
   const down = (p.get("down") ?? "").split(",").filter((d) => DIMENSIONS.includes(d));
   state.down = down.length ? [...new Set(down)] : ["client"];
+  state.paths = p.has("paths");
   state.where = p.getAll("where").map((w) => [w.slice(0, w.indexOf(":")), w.slice(w.indexOf(":") + 1)]).filter(([d]) => DIMENSIONS.includes(d));
 }
 
@@ -46,6 +52,7 @@ export function writeAddress() {
   ["show", "beside"].forEach((key, i) => state.show[i] && p.set(key, state.show[i]));
   if (state.zoom) p.set("zoom", state.zoom.map((s) => Number(s.toFixed(2))).join("_"));
   if (state.down.join() !== "client") p.set("down", state.down.join());
+  if (state.paths) p.set("paths", "");
   for (const [dimension, value] of state.where) p.append("where", `${dimension}:${value}`);
   history.replaceState(null, "", `#${p}`);
 }

@@ -25,13 +25,14 @@ class Breakdown {
     this.abort = null;
   }
 
-  async start(by, where, edges) {
+  async start(by, where, paths, edges) {
     this.stop();
     const abort = new AbortController();
     Object.assign(this, { abort, seconds: [], rows: 0, header: null, by: [...by], edges, index: new Map(edges.map((e, i) => [e, i])) });
     let reason = "The agent has ended the stream.";
     try {
       const query = new URLSearchParams([["by", by.join()], ...where.map(([d, v]) => ["where", `${d}:${v}`])]);
+      if (paths && by.includes("file")) query.set("paths", "true");
       const answer = await fetch(`/breakdown?${query}`, { signal: abort.signal });
       if (answer.ok) {
         for await (const some of objects(answer.body)) {
@@ -55,7 +56,7 @@ class Breakdown {
   take(second) {
     if (second.header) this.header = second.header;
     if (!second.rows) return;
-    const rows = second.rows.map((r) => ({ key: this.by.map((d) => r[d]), times: this.times(r) }));
+    const rows = second.rows.map((r) => ({ key: this.by.map((d) => r[d]), times: this.times(r), path: r.path, why: r.no_path }));
     this.seconds.push({ ...second, rows, other: second.other ? this.times(second.other) : null });
     this.rows += rows.length + 1;
     while (this.rows > MOST_KEPT) this.rows -= this.seconds.shift().rows.length + 1;
@@ -65,18 +66,20 @@ class Breakdown {
   within(from, to) {
     const seconds = this.seconds.filter((s) => s.at > from && s.at <= to + 0.5);
     const all = new Map();
-    const add = (key, times, s) => {
+    const add = ({ key, times, path, why }, s) => {
       const id = JSON.stringify(key);
       const row = all.get(id) ?? { key, times: { count: 0, sum: 0, buckets: new Map() }, at: [] };
       row.times.count += times.count;
       row.times.sum += times.sum;
       for (const [i, n] of times.buckets) row.times.buckets.set(i, (row.times.buckets.get(i) ?? 0) + n);
       row.at.push([s.at, times.count / s.seconds]);
+      // The latest: files are renamed.
+      if (path || why) Object.assign(row, { path, why });
       all.set(id, row);
     };
     for (const s of seconds) {
-      for (const r of s.rows) add(r.key, r.times, s);
-      if (s.other?.count) add(null, s.other, s);
+      for (const r of s.rows) add(r, s);
+      if (s.other?.count) add({ key: null, times: s.other }, s);
     }
     const rows = [...all.values()].sort((a, b) => (a.key === null) - (b.key === null) || b.times.sum - a.times.sum || b.times.count - a.times.count);
     const sum = (key) => seconds.reduce((all, s) => all + s[key], 0);
@@ -89,6 +92,8 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
   if (!rows.length) return el("p", { class: "soft" }, "No operation so far.");
   const total = rows.reduce((sum, r) => sum + r.times.sum, 0);
   const sparks = [];
+  /** Why files have no path, and how many. */
+  const whys = new Map();
   const body = rows.slice(0, MOST_ROWS).map((r) => {
     const spark = el("canvas", { class: "spark", "aria-hidden": "true" });
     sparks.push([spark, r.at]);
@@ -96,8 +101,10 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
       if (r.key === null) return { class: "name", content: i ? "" : "all others" };
       const value = r.key[i];
       if (value === null || value === undefined) return { class: "name", content: "unknown" };
-      const text = safe(value);
-      return { class: "name", title: text, content: el("button", { type: "button", "data-key": JSON.stringify([dimension, r.key]), onclick: () => filter(dimension, String(value)) }, text) };
+      const [path, why] = dimension === "file" ? [r.path, r.why] : [];
+      const text = safe(path ?? value);
+      if (why) whys.set(why, (whys.get(why) ?? 0) + 1);
+      return { class: "name", title: path || why ? `${safe(value)}: ${safe(path ?? why)}` : text, content: el("button", { type: "button", "data-key": JSON.stringify([dimension, r.key]), onclick: () => filter(dimension, String(value)) }, text) };
     });
     const share = total ? r.times.sum / total : null;
     return [...names, { title: `${r.times.count} operations`, content: digits(r.times.count / seconds) }, time(r.times.sum / r.times.count), time(quantile(r.times, 0.5, edges)),
@@ -105,6 +112,7 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
   });
   const result = el("div", {}, table([...by, "Per second", "Mean", "p50", "p99", "Share of time", "Per second over time"], body));
   if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
+  for (const [why, n] of whys) result.append(el("p", { class: "soft small" }, `${n} without a path: ${safe(why)}.`));
   queueMicrotask(() => sparks.forEach(([canvas, points]) => sparkline(canvas, view, points)));
   return result;
 }
@@ -119,7 +127,15 @@ export class BreakdownPanel {
       const rest = state.down.filter((d) => d !== dimension);
       const down = rest.length < state.down.length ? rest : [...rest, dimension];
       if (down.length) this.change({ down });
-    } }, dimension)));
+    } }, dimension)), el("button", { type: "button", id: "down-paths", onclick: () => {
+      const down = state.down.includes("file") ? state.down : [...state.down, "file"];
+      this.change({ paths: !this.named(), down });
+    } }, "paths"));
+  }
+
+  /** Whether files have their paths. */
+  named() {
+    return this.state.paths && this.state.down.includes("file");
   }
 
   say(text) {
@@ -128,7 +144,7 @@ export class BreakdownPanel {
 
   start() {
     this.say("The kernel begins to count.");
-    this.counts.start(this.state.down, this.state.where, this.state.edges);
+    this.counts.start(this.state.down, this.state.where, this.state.paths, this.state.edges);
     this.act.draw();
   }
 
@@ -154,7 +170,7 @@ export class BreakdownPanel {
 
   draw(view) {
     const { state, counts } = this;
-    for (const b of $("down-by").children) b.setAttribute("aria-pressed", String(state.down.includes(b.dataset.dimension)));
+    for (const b of $("down-by").children) b.setAttribute("aria-pressed", String(b.id ? this.named() : state.down.includes(b.dataset.dimension)));
     replace($("down-where"), ...state.where.map(([dimension, value]) => el("button", {
       type: "button", "data-key": `${dimension} ${value}`, "aria-label": `Without the filter ${dimension} ${safe(value)}`,
       onclick: () => this.change({ where: state.where.filter(([d, v]) => d !== dimension || v !== value) }),

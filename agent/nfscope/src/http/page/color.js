@@ -10,8 +10,18 @@ const RAMP = {
   dark: [[38, 50, 66], [60, 84, 128], [96, 124, 178], [214, 158, 92], [255, 224, 160]],
 };
 
-/** The colour of a part 0 to 1 of the largest count. */
-export function ramp(part, scheme = isDark() ? "dark" : "light") {
+/** From the ground to these for operations side by side, in their order. */
+const HUES = {
+  light: [[255, 255, 255], [30, 64, 150], [150, 60, 0], [0, 95, 60], [130, 20, 110]],
+  dark: [[24, 33, 42], [120, 190, 255], [255, 180, 90], [120, 225, 150], [240, 150, 235]],
+};
+
+/** The colour of a part 0 to 1 of the largest count; of one of several operations where `hue` is its number. */
+export function ramp(part, hue = null, scheme = isDark() ? "dark" : "light") {
+  if (hue !== null) {
+    const [ground, strong] = [HUES[scheme][0], HUES[scheme][hue + 1]];
+    return ground.map((v, c) => Math.round(v + (strong[c] - v) * (0.2 + 0.8 * Math.min(1, Math.max(0, part)))));
+  }
   const stops = RAMP[scheme];
   const place = Math.min(1, Math.max(0, part)) * (stops.length - 1);
   const i = Math.min(stops.length - 2, Math.floor(place));

@@ -1,9 +1,9 @@
-// Time against latency: the darker a cell, the more operations a second ended in it.
+// Time against latency: the stronger a cell, the more operations a second ended in it. Several operations have a colour each.
 
 import { Plot, LEFT } from "./axis.js";
 import { css, isDark, ramp } from "./color.js";
 import { time } from "./format.js";
-import { quantile } from "./model.js";
+import { merge, quantile } from "./model.js";
 
 /** The scale that several pictures share; null where none has one. */
 export function joined(scales) {
@@ -58,10 +58,13 @@ export class HeatMap {
     return [Math.max(0, low - 2), Math.min(edges.length, high + 2)];
   }
 
-  /** `timesOf(window)` gives what is drawn. Returns the scale that it needs, or null. */
-  prepare(windows, timesOf, edges) {
+  /** `layersOf(window)` gives the times that are drawn, one for each colour. Returns the scale that it needs, or null. */
+  prepare(windows, layersOf, edges) {
     this.edges = edges;
-    this.columns = windows.map((w) => ({ window: w, times: timesOf(w) }));
+    this.columns = windows.map((window) => {
+      const layers = layersOf(window);
+      return { window, layers, times: layers.length > 1 ? merge(layers) : layers[0] };
+    });
     const range = this.rows(edges);
     if (!range) return null;
     let most = 0;
@@ -88,14 +91,18 @@ export class HeatMap {
     // Logarithm of the rate: one slow operation beside thousands is to be seen.
     const { most, least } = scale;
     const span = Math.log(most / least) || 1;
-    for (const { window, times } of this.columns) {
+    for (const { window, layers, times } of this.columns) {
       const [a, b] = [Math.max(LEFT, plot.x(window.at - window.seconds)), plot.x(window.at)];
       if (b <= LEFT) continue;
-      for (const [i, n] of times.buckets) {
-        const part = 0.12 + 0.88 * (Math.log(n / window.seconds / least) / span);
-        const [red, green, blue] = ramp(part);
-        g.fillStyle = `rgb(${red} ${green} ${blue})`;
-        g.fillRect(a, top(i), Math.max(1, b - a + 0.4), Math.ceil(rowHeight + 0.4));
+      for (const i of times.buckets.keys()) {
+        // Operations that have the same cell share its height.
+        const here = layers.map((l, hue) => [hue, l.buckets.get(i)]).filter(([, n]) => n);
+        const height = rowHeight / here.length;
+        here.forEach(([hue, n], k) => {
+          const part = 0.12 + 0.88 * (Math.log(n / window.seconds / least) / span);
+          g.fillStyle = `rgb(${ramp(part, layers.length > 1 ? hue : null).join(" ")})`;
+          g.fillRect(a, top(i) + k * height, Math.max(1, b - a + 0.4), Math.ceil(height + 0.4));
+        });
       }
     }
     if (!this.small) {
@@ -168,7 +175,7 @@ export class HeatMap {
     const column = this.columns.find((c) => at > c.window.at - c.window.seconds && at <= c.window.at);
     if (!column) return null;
     const row = this.row(y);
-    return { ...this.bounds(row), row, window: column.window, count: column.times.buckets.get(row) ?? 0, all: column.times.count };
+    return { ...this.bounds(row), row, window: column.window, counts: column.layers.map((l) => l.buckets.get(row) ?? 0), all: column.times.count };
   }
 
   row(y) {

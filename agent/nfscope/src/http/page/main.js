@@ -15,6 +15,8 @@ import { Scatter, SlowWatch } from "./slow.js";
 const KEPT = 900;
 const INTERVAL = 1000;
 const RETRY = 2000;
+/** The agent answers within 30 s, or says that it is busy. */
+const PATIENCE = 40000;
 /** An axis is at least so long, in seconds. */
 const SHORTEST = 30;
 /** Windows of one picture from the agent's disk. */
@@ -116,7 +118,7 @@ const draw = coalesced(() => {
   const shown = panes.slice(0, views.length);
   const scales = Pane.together(shown.map((pane, i) => pane.prepare(views[i], state)));
   const known = model.choices(views.flatMap((v) => (v.shown.length || recorded() ? v.shown : state.windows)));
-  const options = known.includes(state.op) ? known : [...known, state.op];
+  const options = [...new Set([...known, ...state.op.split(",")])];
   shown.forEach((pane, i) => {
     title(pane, views[i].recording);
     pane.draw(scales, options);
@@ -276,7 +278,7 @@ onScheme(() => draw());
 // --- the agent ---
 
 async function ask(path) {
-  const answer = await fetch(path, { cache: "no-store" });
+  const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
   if (!answer.ok) throw new Error((await answer.text()).trim() || `the agent answers ${answer.status}`);
   return answer.json();
 }
@@ -353,7 +355,7 @@ async function loop() {
     }
   } catch (e) {
     state.gone ??= Date.now() / 1000;
-    const why = e instanceof TypeError ? "the agent cannot be reached" : e.message;
+    const why = e instanceof TypeError ? "the agent cannot be reached" : e.name === "TimeoutError" ? `no answer for ${PATIENCE / 1000} s` : e.message;
     banner(`Since ${clock(state.gone)}: ${why}. Trying again every ${RETRY / 1000} s.`);
     findingsAt = -Infinity;
     status();

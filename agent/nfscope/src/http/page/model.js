@@ -27,12 +27,14 @@ export function quantile(times, q, edges) {
   return null;
 }
 
-/** Operations that a choice like "all", "4.2" or "4.2/write" stands for. */
-export function chosen(window, choice) {
-  if (choice === "all") return window.ops;
-  const [version, op] = choice.split("/");
-  return window.ops.filter((o) => o.version === version && (!op || o.op === op));
+/** Operations that a choice like "all", "4.2", "4.2/write" or "4.2/write,3" stands for, for each of its parts; none is in two. */
+export function layers(window, choice) {
+  const parts = choice.split(",");
+  const all = parts.map(() => []);
+  for (const o of window.ops) all[parts.findIndex((p) => p === "all" || p === o.version || p === `${o.version}/${o.op}`)]?.push(o);
+  return all;
 }
+export const chosen = (window, choice) => layers(window, choice).flat();
 
 /** Every choice that some window has something for. */
 export function choices(windows) {

@@ -50,7 +50,7 @@ export class HeatMultiples {
     }
     const keys = [...all.keys()].sort((a, b) => all.get(b).sum - all.get(a).sum || (a < b ? -1 : 1));
     this.drawn = this.figures.of(keys);
-    return joined(this.drawn.map(([key, heat]) => heat.prepare(windows, (w) => all.get(key).by.get(w) ?? NONE, edges)));
+    return joined(this.drawn.map(([key, heat]) => heat.prepare(windows, (w) => [all.get(key).by.get(w) ?? NONE], edges)));
   }
 
   draw(view, scale) {

@@ -2,7 +2,8 @@
 
 import { LEFT } from "./axis.js";
 import { Stack } from "./charts.js";
-import { css } from "./color.js";
+import { MOST_OPS } from "./address.js";
+import { css, ramp } from "./color.js";
 import { $, el, replace, safe } from "./dom.js";
 import { digits, percent, time, words } from "./format.js";
 import { HeatMap, joined } from "./heatmap.js";
@@ -36,6 +37,7 @@ export class Pane {
     this.disks = new HeatMultiples(this.id("disk-charts"), (key) => `Heat map of requests to ${key}.`, (w) => w.disks.map((d) => [panels.diskKey(d), d.times]));
     this.pools = new PoolMultiples(this.id("pool-charts"));
     this.id("op").addEventListener("change", (e) => act.set({ op: e.target.value }));
+    this.id("also").addEventListener("change", (e) => act.set({ op: [...this.parts.filter((p) => p !== "all"), e.target.value].join() }));
     this.tabs = [...this.id("by-tabs").querySelectorAll("[data-by]")];
     for (const b of this.tabs) b.addEventListener("click", () => act.set({ by: b.dataset.by }));
     this.id("heat").addEventListener("keydown", (e) => this.key(e));
@@ -69,10 +71,12 @@ export class Pane {
     Object.assign(this, { view, state });
     const { shown, edges } = view;
     const perSecond = (all, seconds) => all?.map((x) => (x === null ? null : x / seconds)) ?? null;
+    this.parts = state.op.split(",");
     this.opsOf = (w) => model.chosen(w, state.op);
+    this.layersOf = (windows) => this.parts.map((_, k) => model.merge(windows.flatMap((w) => model.layers(w, state.op)[k].map((o) => o.times))));
     this.chosen = view.selection ? model.within(shown, view.selection.from, view.selection.to) : shown;
     return {
-      heat: this.heat.prepare(shown, (w) => model.merge(this.opsOf(w).map((o) => o.times)), edges),
+      heat: this.heat.prepare(shown, (w) => this.layersOf([w]), edges),
       phases: this.phases.prepare(shown, (w) => perSecond(model.addPhases(this.opsOf(w).map((o) => o.phases)), w.seconds)),
       requests: this.requests.prepare(shown, (w) => perSecond(model.addPhases(w.rpc.map((r) => r.phases)), w.seconds)),
       logs: this.logs.prepare(shown, edges),
@@ -110,17 +114,30 @@ export class Pane {
   }
 
   choices(options) {
-    const list = this.id("op");
-    if ([...list.options].map((o) => o.value).join() !== options.join()) {
-      list.replaceChildren(...options.map((o) => el("option", { value: o }, o === "all" ? "all operations" : safe(o.includes("/") ? o : `all of ${o}`))));
-    }
-    list.value = this.state.op;
+    const { parts } = this;
+    const name = (o) => (o === "all" ? "all operations" : safe(o.includes("/") ? o : `all of ${o}`));
+    const fill = (list, all, value) => {
+      if ([...list.options].map((o) => o.value).join() !== all.join()) list.replaceChildren(...all.map((o) => el("option", { value: o }, o ? name(o) : "and ...")));
+      list.value = value;
+    };
+    fill(this.id("op"), options, parts[0]);
+    const also = this.id("also");
+    also.disabled = parts.length >= MOST_OPS || parts[0] === "all";
+    fill(also, ["", ...options.filter((o) => o !== "all" && !parts.includes(o))], "");
+    // What has which colour, and a way to do without it.
+    replace(this.id("legend"), ...(parts.length > 1 ? parts : []).map((p, k) => {
+      const swatch = el("span", { class: "swatch", "aria-hidden": "true" });
+      swatch.style.background = `rgb(${ramp(0.8, k).join(" ")})`;
+      return el("button", { type: "button", "data-key": p, "aria-label": `Without ${name(p)}`, onclick: () => this.act.set({ op: parts.filter((o) => o !== p).join() }) },
+        swatch, `${name(p)} \u00d7`);
+    }));
     for (const b of this.tabs) b.setAttribute("aria-pressed", String(b.dataset.by === this.state.by));
   }
 
   summary() {
     const { chosen, view } = this;
-    const times = model.merge(chosen.flatMap((w) => this.opsOf(w).map((o) => o.times)));
+    const layers = this.layersOf(chosen);
+    const times = model.merge(layers);
     const seconds = chosen.reduce((sum, w) => sum + w.seconds, 0);
     const line = this.id("summary");
     line.textContent = times.count
@@ -129,7 +146,7 @@ export class Pane {
     line.dataset.count = times.count;
     const s = view.selection;
     const column = this.heat.columns.find((c) => c.window.at === this.heat.cursor);
-    replace(this.id("column"), ...panels.columnRows(s || !column ? times : column.times, view.edges));
+    replace(this.id("column"), panels.columnTable(s || !column ? layers : column.layers, this.parts, view.edges));
     const inside = s && s.low !== undefined ? [panels.insideTable(model.inRectangle(chosen, this.state.op, s.low, s.high), s, view.edges, view.label)] : [];
     replace(this.id("inside"), ...inside);
   }
@@ -163,7 +180,7 @@ export class Pane {
         const a = x(model.begin(window));
         g.fillRect(a, h * (1 - share), Math.max(1, x(window.at) - a + 0.4), h * share);
       }
-      canvas.title = `${words(k)}: at most ${percent(worst)} of the requests' time`;
+      box.children[i].firstChild.textContent = `${words(k)}, up to ${percent(worst)}`;
     });
   }
 
@@ -172,7 +189,9 @@ export class Pane {
     tip.hidden = !cell;
     if (!cell) return;
     const limit = Number.isFinite(cell.upTo) ? `${time(cell.above)} to ${time(cell.upTo)}` : `longer than ${time(cell.above)}`;
-    tip.textContent = `${this.view.label(cell.window.at)}  ${limit}: ${cell.count} of ${cell.all} operations in ${digits(cell.window.seconds)} s`;
+    const { counts } = cell;
+    const each = counts.length > 1 ? `: ${this.parts.map((p, k) => `${safe(p)} ${counts[k]}`).join(", ")}` : "";
+    tip.textContent = `${this.view.label(cell.window.at)}  ${limit}: ${counts.reduce((a, b) => a + b)} of ${cell.all} operations in ${digits(cell.window.seconds)} s${each}`;
     const room = this.id("heat").clientWidth - tip.offsetWidth - 8;
     tip.style.left = `${Math.max(LEFT, Math.min(room, place[0] + 12))}px`;
     tip.style.top = `${Math.max(0, place[1] - 30)}px`;

@@ -64,13 +64,13 @@ export function insideTable(rows, selection, edges, label) {
       rows.map((r) => [name(r.key), String(r.inside), percent(r.inside / r.all), el("span", {}, bar(r.inside / total), ` ${percent(r.inside / total)}`)])) : null);
 }
 
-/** The heat map's numbers, bucket by bucket. */
-export function columnRows(times, edges) {
-  return [...times.buckets.entries()].sort((a, b) => b[0] - a[0]).map(([i, n]) => el("tr", {},
-    el("td", {}, i ? time(edges[i - 1]) : "0 s"),
-    el("td", {}, i < edges.length ? time(edges[i]) : "no limit"),
-    el("td", {}, String(n)),
-    el("td", {}, percent(n / times.count))));
+/** The heat map's numbers, bucket by bucket; where there are several layers, those of each by its name. */
+export function columnTable(layers, names, edges) {
+  const times = merge(layers);
+  const several = layers.length > 1 ? layers : [];
+  return table(["Longer than", "Up to", "Operations", "Share", ...several.map((_, k) => safe(names[k]))],
+    [...times.buckets].sort((a, b) => b[0] - a[0]).map(([i, n]) => [i ? time(edges[i - 1]) : "0 s", i < edges.length ? time(edges[i]) : "no limit",
+      String(n), percent(n / times.count), ...several.map((l) => String(l.buckets.get(i) ?? 0))]));
 }
 
 function together(windows, list, key, times) {

@@ -15,7 +15,7 @@ pub const NEEDED: [Capability; 3] = [
     Capability::CAP_SYS_ADMIN,
 ];
 
-/// Needed beside [`NEEDED`] to read what belongs to root: paths of exports, threads of a pool. Root needs it too, for the directories
+/// Needed beside [`NEEDED`] to read what belongs to root: paths of exports, threads of a pool; and to find files by their handles. Root needs it too, for the directories
 /// of NFSv4 clients: nobody has the right to search them (mode 0600, fs/nfsd/nfsctl.c, nfsd_client_mkdir).
 const READS: Capability = Capability::CAP_DAC_READ_SEARCH;
 
@@ -116,6 +116,17 @@ pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow:
 pub fn drop_all() -> anyhow::Result<()> {
     forbid_more()?;
     reduce(&CapsHashSet::new())
+}
+
+/// Leaves this thread the right to read, where it has it, and no other capability.
+///
+/// # Errors
+/// See [`confine`].
+pub fn keep_reading() -> anyhow::Result<()> {
+    forbid_more()?;
+    let mut keep = caps::read(None, CapSet::Permitted)?;
+    keep.retain(|c| *c == READS);
+    reduce(&keep)
 }
 
 /// Leaves this thread `keep`.

@@ -4,6 +4,7 @@
 //! therefore whole, and no operation is in two of them.
 
 use super::decode::time;
+use super::file_paths::{FilePaths, Handle};
 use super::nfsd::op_name;
 use super::slow_ops::{self, WORDS};
 use super::top_k::address;
@@ -12,7 +13,7 @@ use crate::linux::load::hash_table::HashTable;
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
 use anyhow::{Context, ensure};
-use nfscope_model::breakdown::Keys;
+use nfscope_model::breakdown::{FileKey, FilePath, Keys};
 use nfscope_model::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Histogram, Scheme};
 use nfscope_probes::types as t;
 use std::collections::{BTreeSet, HashMap};
@@ -22,6 +23,10 @@ use std::time::Duration;
 const ROWS: u32 = 4096;
 const MAP: &str = "nfsd_breakdown";
 const WANT: &str = ".data.nfsd_breakdown_want";
+/// Files with the most time whose paths are looked up: as many as an answer has rows.
+const MOST_PATHS: usize = 1000;
+const NO_EXPORT_KNOWN: &str = "its export is not in the kernel's list now";
+const NO_HANDLE_KNOWN: &str = "nfscope does not know the handles of its file system";
 /// `BREAKDOWN_OTHER` and `BREAKDOWN_NO_USER` of nfsd.h.
 const OTHER: u32 = u32::MAX;
 const NO_USER: u32 = u32::MAX;
@@ -36,6 +41,16 @@ pub struct Looking {
     by: BTreeSet<Dimension>,
     shards: u32,
     before: t::breakdown_count,
+    /// While somebody wants them.
+    paths: Option<FilePaths>,
+}
+
+/// What the tables had.
+#[derive(Default)]
+struct Came {
+    rows: HashMap<Keys, Histogram>,
+    /// Files by their handles; empty where nobody wants paths.
+    files: HashMap<FileKey, Handle>,
 }
 
 /// What is asked of the probes.
@@ -89,6 +104,7 @@ impl Looking {
             by: want.by.clone(),
             shards: shape.shared_mask + 1,
             before: count(l),
+            paths: paths(want)?,
         };
         looking.tables.iter().try_for_each(|t| looking.prepare(t))?;
         l.put_table(MAP, &looking.tables[0])?;
@@ -123,15 +139,19 @@ impl Looking {
         exports: &mut Exports,
     ) -> anyhow::Result<BreakdownBatch> {
         let asked = wanted(want, l)?;
-        let mut all = HashMap::new();
-        let mut batch = BreakdownBatch::default();
+        let (mut came, mut batch) = (Came::default(), BreakdownBatch::default());
+        match (want.paths, &self.paths) {
+            (true, None) => self.paths = paths(want)?,
+            (false, Some(_)) => self.paths = None,
+            _ => {}
+        }
         l.set(WANT, &asked)?;
         // A program that had read the old wish may have found the new table. With the second one no such program is left.
         for _ in 0..2 {
-            self.turn(l, exports, &mut all, &mut batch);
+            self.turn(l, exports, &mut came, &mut batch);
         }
         self.by.clone_from(&want.by);
-        Ok(self.finish(l, all, batch))
+        Ok(self.finish(l, came, batch))
     }
 
     /// No table, and nothing more in it.
@@ -146,9 +166,9 @@ impl Looking {
 
     /// What has come since the last call.
     pub fn take(&mut self, l: &Loaded, exports: &mut Exports) -> BreakdownBatch {
-        let (mut all, mut batch) = (HashMap::new(), BreakdownBatch::default());
-        self.turn(l, exports, &mut all, &mut batch);
-        self.finish(l, all, batch)
+        let (mut came, mut batch) = (Came::default(), BreakdownBatch::default());
+        self.turn(l, exports, &mut came, &mut batch);
+        self.finish(l, came, batch)
     }
 
     /// Gives the probes the other table, and reads the one that they had.
@@ -156,7 +176,7 @@ impl Looking {
         &mut self,
         l: &Loaded,
         exports: &mut Exports,
-        all: &mut HashMap<Keys, Histogram>,
+        came: &mut Came,
         batch: &mut BreakdownBatch,
     ) {
         // Where it cannot be given, the one that they have goes on filling.
@@ -171,10 +191,16 @@ impl Looking {
             }
             match key.row {
                 OTHER => batch.unplaced.merge(&times),
-                _ => all
-                    .entry(keys(&key, &self.by, l.build, exports))
-                    .or_insert_with(|| Histogram::new(Scheme::TIME))
-                    .merge(&times),
+                _ => {
+                    let keys = keys(&key, &self.by, l.build, exports);
+                    if self.paths.is_some()
+                        && let Some(handle) = handle(&key)
+                    {
+                        came.files.insert(file_key(&keys), handle);
+                    }
+                    let new = || Histogram::new(Scheme::TIME);
+                    came.rows.entry(keys).or_insert_with(new).merge(&times);
+                }
             }
         }
         // Emptied just now.
@@ -182,16 +208,14 @@ impl Looking {
         self.active = 1 - self.active;
     }
 
-    fn finish(
-        &mut self,
-        l: &Loaded,
-        all: HashMap<Keys, Histogram>,
-        mut batch: BreakdownBatch,
-    ) -> BreakdownBatch {
-        let rows = all.into_iter();
+    fn finish(&mut self, l: &Loaded, came: Came, mut batch: BreakdownBatch) -> BreakdownBatch {
+        let rows = came.rows.into_iter();
         batch.rows = rows
             .map(|(keys, times)| BreakdownRow { keys, times })
             .collect();
+        if let Some(paths) = &mut self.paths {
+            name_files(paths, came.files, &mut batch);
+        }
         let now = count(l);
         let before = std::mem::replace(&mut self.before, now);
         batch.lost = now.lost.saturating_sub(before.lost);
@@ -204,6 +228,54 @@ impl Looking {
     pub fn kernel_bytes(&self) -> u64 {
         self.tables.iter().map(Table::kernel_memory).sum()
     }
+}
+
+/// What finds paths, where somebody wants them.
+fn paths(want: &BreakdownWant) -> anyhow::Result<Option<FilePaths>> {
+    let start = || FilePaths::start().context("cannot start the thread that finds paths");
+    want.paths.then(start).transpose()
+}
+
+/// Asks for the files that took the most time first.
+fn name_files(
+    paths: &mut FilePaths,
+    mut files: HashMap<FileKey, Handle>,
+    batch: &mut BreakdownBatch,
+) {
+    batch.paths.extend(paths.news());
+    let mut rows: Vec<_> = batch.rows.iter().collect();
+    rows.sort_unstable_by(|a, b| b.times.sum.total_cmp(&a.times.sum));
+    let mut asked = 0;
+    for row in rows {
+        let key = file_key(&row.keys);
+        let path = match (key.0.as_str(), key.1.as_str()) {
+            (_, "none") => continue,
+            (export, _) if !export.starts_with('/') => FilePath::Unknown(NO_EXPORT_KNOWN.into()),
+            (export, "/") => FilePath::Is(export.into()),
+            (_, "unknown") => FilePath::Unknown(NO_HANDLE_KNOWN.into()),
+            _ => match files.remove(&key) {
+                Some(handle) if asked < MOST_PATHS => {
+                    asked += 1;
+                    paths.path(&key, handle)
+                }
+                _ => continue,
+            },
+        };
+        batch.paths.insert(key, path);
+    }
+}
+
+/// By what a row's file is known.
+fn file_key(keys: &Keys) -> FileKey {
+    let of = |d: Dimension| keys[d as usize].clone();
+    (of(Dimension::Export), of(Dimension::File))
+}
+
+/// The handle of a file below an export that is known now.
+fn handle(key: &t::breakdown_key) -> Option<Handle> {
+    let id = key.file.get(..usize::from(key.file_size))?;
+    let number = inode(key.file_kind, id)?;
+    (key.file_known == 1 && key.export != NO_EXPORT).then(|| Handle::new(key.file_kind, id, number))
 }
 
 fn count(l: &Loaded) -> t::breakdown_count {

@@ -4,7 +4,8 @@
 //! [`nfsd`] has the time that probe sched measures for its operations. [`jbd2`], [`xfs`] and [`btrfs`] name what [`logs`]
 //! reads for all of them. [`client`] reads both probes of this host's own mounts. [`held`] reads nfsd's records of requests in hand.
 //! [`decode`] has what every reader needs; [`top_k`], [`slow_ops`] and [`breakdown`] read nfsd's tables of clients, its ring of slow
-//! operations and its tables of what somebody asks for; [`granted_state`] reads what it counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
+//! operations and its tables of what somebody asks for; [`file_paths`] names the files of these; [`granted_state`] reads what it
+//! counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
 
 pub mod block;
 pub mod breakdown;
@@ -13,6 +14,7 @@ pub mod client;
 mod client_totals;
 pub mod coverage;
 mod decode;
+mod file_paths;
 pub mod granted_state;
 pub mod held;
 pub mod jbd2;

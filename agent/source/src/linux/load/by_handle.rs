@@ -1,0 +1,75 @@
+//! A file by the id that its file system has given it: open_by_handle_at(2).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Bytes of a file's id that the probes keep, and more than they need.
+const MOST_BYTES: usize = 128;
+
+/// `struct file_handle` of include/linux/fs.h.
+#[repr(C)]
+struct FileHandle {
+    bytes: u32,
+    kind: i32,
+    id: [u8; MOST_BYTES],
+}
+
+/// The file with this id, without opening it: what is returned names it and neither reads nor writes. `file_system` is an open
+/// directory of the file system.
+///
+/// # Errors
+/// EPERM without CAP_DAC_READ_SEARCH, ESTALE where the file is gone, EINVAL for an id that is too long.
+pub fn file_by_handle(file_system: &File, kind: u8, id: &[u8]) -> io::Result<OwnedFd> {
+    let mut handle = FileHandle {
+        bytes: id.len() as u32,
+        kind: kind.into(),
+        id: [0; MOST_BYTES],
+    };
+    let place = handle.id.get_mut(..id.len());
+    place
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .copy_from_slice(id);
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the handle has the kernel's layout and as many bytes as it says, and is only read; the descriptor is open.
+    let fd = unsafe {
+        libc::open_by_handle_at(
+            file_system.as_raw_fd(),
+            std::ptr::from_mut(&mut handle).cast(),
+            flags,
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The id that the file system gives a file, and its kind.
+#[cfg(test)]
+pub fn handle_of(path: &std::path::Path) -> (u8, Vec<u8>) {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+    let mut handle = FileHandle {
+        bytes: MOST_BYTES as u32,
+        kind: 0,
+        id: [0; MOST_BYTES],
+    };
+    let mut mount = 0;
+    // SAFETY: the kernel writes at most the bytes that the handle says; the path ends with NUL.
+    let done = unsafe {
+        libc::name_to_handle_at(
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            std::ptr::from_mut(&mut handle).cast(),
+            &raw mut mount,
+            0,
+        )
+    };
+    assert_eq!(done, 0, "{}", io::Error::last_os_error());
+    (
+        handle.kind as u8,
+        handle.id[..handle.bytes as usize].to_vec(),
+    )
+}
