@@ -64,11 +64,12 @@ fn store(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Writes the last 40 minutes of three servers, and the next ten: where the host is busy, the test must not come to their end.
+/// Writes the last 40 minutes of three servers, and half a minute more, in which a busy host makes blocks of them. Prometheus
+/// records nothing before their end, and rates are the smaller the longer that is ago.
 fn history(data: &Path, begin: u64) -> anyhow::Result<()> {
     let file = data.with_file_name("history.om");
     let status = Command::new(simulated())
-        .args(["history", "3", "3000", "10", &begin.to_string()])
+        .args(["history", "3", "2430", "10", &begin.to_string()])
         .stdout(fs::File::create(&file)?)
         .status()?;
     anyhow::ensure!(status.success());

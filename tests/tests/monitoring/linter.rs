@@ -7,6 +7,8 @@ use super::with_rules;
 
 /// What is wrong with a dashboard by a rule.
 type Rule = fn(&Dashboard) -> Vec<String>;
+/// The same of a query's tree.
+type QueryRule = fn(&Value) -> Vec<String>;
 
 /// Rules that read a dashboard.
 const OF_DASHBOARDS: [(&str, Rule); 9] = [
@@ -24,7 +26,7 @@ const OF_DASHBOARDS: [(&str, Rule); 9] = [
 ];
 
 /// Rules that read a query, as Prometheus reads it. Those for LogQL find no query here.
-const OF_QUERIES: [(&str, fn(&Value) -> Vec<String>); 4] = [
+const OF_QUERIES: [(&str, QueryRule); 4] = [
     ("target-rate-interval-rule", target_rate_interval),
     ("target-job-rule", |q| target_matcher(q, "job")),
     ("target-instance-rule", |q| target_matcher(q, "instance")),
