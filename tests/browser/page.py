@@ -371,6 +371,7 @@ def what_happened_before_is_on_the_disk(page):
     page.locator("#goto").dispatch_event("change")
     until("not gone back", lambda: count(page) == 120 and "paused" in page.get_by_role("status").inner_text())
     # Between the two minutes nothing is known.
+    assert page.locator("#slow").inner_text() == "None in this time.", page.locator("#slow").inner_text()
     gaps = page.evaluate("""async () => { const { gaps } = await import('/page/model.js');
         const at = Number(new URLSearchParams(location.hash.slice(1)).get('at'));
         const r = await (await fetch(`/windows?from=${at - 300}&to=${at}&columns=300`)).json(); return gaps(r.windows).length }""")

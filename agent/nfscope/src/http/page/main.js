@@ -206,8 +206,10 @@ function drawSlow(v) {
   $("slow-plot").hidden = !shown;
   if (!shown) return;
   if (slow.running) slowNote(`${slow.ops.length} shown; ${slow.leftOut} left out.`);
-  const s = state.selection;
-  const ops = s ? slow.ops.filter((o) => o.at >= s.from && o.at <= s.to) : slow.ops;
+  const { from, to } = state.selection ?? v;
+  // The latest ones are newer than the latest window.
+  const end = state.selection || state.frozen !== null ? to : Infinity;
+  const ops = slow.ops.filter((o) => o.at >= from && o.at <= end);
   scatter.draw(v, slow.ops);
   replace($("slow"), panels.slowTable(ops));
 }

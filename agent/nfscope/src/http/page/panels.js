@@ -173,7 +173,7 @@ export function probeTable(probes) {
 }
 
 export function slowTable(ops) {
-  if (!ops.length) return el("p", { class: "soft" }, "None so far.");
+  if (!ops.length) return el("p", { class: "soft" }, "None in this time.");
   return table(["Time", "Client", "Version", "Operation", "Duration", "Most of it", "Bytes", "Inode", "Export"], ops.slice(0, MOST_ROWS).map((o) => {
     const phases = Object.entries(o.phases_seconds ?? {}).filter(([, v]) => v).sort((a, b) => b[1] - a[1]);
     const most = phases.length ? `${words(phases[0][0])} ${percent(phases[0][1] / o.duration_seconds)}` : "-";

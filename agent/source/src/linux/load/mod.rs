@@ -11,7 +11,7 @@
 //!   this thread may read maps (bpf(2) by libbpf).
 //! - [`kretprobe`]: perf_event_open(2) and the ownership of its descriptor.
 //! - [`child`]: fork(2) and _exit(2).
-//! - [`by_handle`]: open_by_handle_at(2).
+//! - [`by_handle`]: a file by its handle (open_by_handle_at(2)).
 
 pub mod attach;
 mod batch;
