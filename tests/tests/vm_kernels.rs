@@ -396,6 +396,9 @@ fn vm_7_2_outlives_changes() -> Result<()> {
     lifecycle::of_everything(&server, &mut checks)?;
     server.client(0).unmount_all()?;
     let agent = server.agent(&[])?;
+    checks.run("the laundromat", || {
+        recalls::laundromat_is_seen(&server, &agent)
+    });
     checks.run("raw calls", || {
         call_counts::raw_calls_are_counted(&server, &agent)
     });
