@@ -186,8 +186,8 @@ int PROGRAM(nfsd_deleg_w, void *stateid)
 	granted(stid_of(stateid, IN_DELEG_W), STATE_DELEGATION, 1);
 }
 
-/* From 6.19 on clients may ask for delegations of directories. The result is one, which begins with its state, or none, or
- * an error as a pointer. */
+/* From 6.19 on clients may ask for delegations of directories. The result is one, which begins with its state, or none,
+ * or an error as a pointer. */
 SEC("fexit/nfsd_get_dir_deleg")
 int PROGRAM(nfsd_deleg_dir, void *state, void *asked, void *file, void *delegation)
 {
@@ -197,7 +197,8 @@ int PROGRAM(nfsd_deleg_dir, void *state, void *asked, void *file, void *delegati
 		granted((void *)s, STATE_DELEGATION, 2);
 }
 
-/* Not at the end of the function, by which the delegation may be freed. The thread's record tells whose server it is. */
+/* Not at the end of the function, by which the delegation may be freed. The thread's record tells whose server it is.
+ */
 TP(nfsd_deleg_return)
 int PROGRAM(nfsd_deleg_back, void *stateid)
 {
