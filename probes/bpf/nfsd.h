@@ -185,6 +185,37 @@ struct pending {
 	u64 since_ns; /* the oldest of them, CLOCK_MONOTONIC; 0: none */
 };
 
+/* What requests come over: net/sunrpc. */
+enum transport { TRANSPORT_TCP, TRANSPORT_RDMA, TRANSPORT_UDP, TRANSPORT_OTHER, TRANSPORTS };
+
+/* Why a connection is closed. */
+enum closed_by {
+	CLOSED_CLIENT, /* the client closed it, or the network did */
+	CLOSED_LIMIT, /* too many were open: the kernel closes the oldest */
+	CLOSED_IDLE, /* silent for six minutes or longer, or the server's address went away */
+	CLOSED_ERROR, /* the server gave it up: what came is no RPC, or a reply could not be sent */
+	CLOSED_SHUTDOWN, /* the server stops */
+	CLOSED_REASONS,
+};
+
+/* Connections that came and went since the programs attached. */
+struct transport_counts {
+	u64 accepted[TRANSPORTS];
+	u64 closed[TRANSPORTS][CLOSED_REASONS];
+};
+
+/* The server's sockets as they stand. User space asks for them: lib/transports.h. */
+struct transports_now {
+	u64 server; /* struct svc_serv; 0: none was seen */
+	u64 open[TRANSPORTS]; /* connections */
+	u64 listening[TRANSPORTS];
+	u64 drops; /* packets of new connections that TCP dropped at listeners */
+	u32 limited; /* connections that the kernel's limit is for */
+	u32 threads;
+	u32 most; /* the limit that was set; 0: the kernel's own */
+	u32 torn; /* a list changed meanwhile: what was counted is not all */
+};
+
 /* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {
 	struct time_hist residence;

@@ -1,6 +1,7 @@
 //! Breaks a window down: where the time of its requests went, and how much of each resource was in use.
 //! Every rule draws its conclusions from this breakdown alone.
 
+use crate::connections::Connections;
 use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
 use crate::put_off::PutOff;
@@ -166,6 +167,8 @@ pub struct Breakdown {
     pub held: Vec<HeldRequest>,
     /// Connections with a request that no thread has taken for long, when the window ended; `None` where nothing tells.
     pub pending: Option<Pending>,
+    /// Connections of clients; `None` where nothing tells.
+    pub connections: Option<Connections>,
     /// CPUs online.
     pub cpus: Option<f64>,
     /// Idle part of the CPUs' time.
@@ -319,6 +322,7 @@ impl Breakdown {
             logs: logs(w),
             disks: disks(w),
             clients: clients(w),
+            connections: Connections::of(w),
             compounds: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.count() as f64)),
             compound_ops: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.sum)),
             write_bytes: sum(numbers(w, &f::WRITE_BYTES).map(|(_, v)| v)),

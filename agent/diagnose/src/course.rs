@@ -165,6 +165,7 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
         | Kind::UnsafeWrites
         | Kind::SlotStarvation
         | Kind::StateRecoveryStorm
+        | Kind::ConnectionLimit
         | Kind::ChattyClient
         | Kind::SmallSyncWrites
         | Kind::SlowMount => {

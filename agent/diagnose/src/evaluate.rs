@@ -60,6 +60,7 @@ pub(crate) fn evaluate_breakdown(
                 | Kind::UnsafeWrites
                 | Kind::SlotStarvation
                 | Kind::StateRecoveryStorm
+                | Kind::ConnectionLimit
                 | Kind::SlowMount
         );
         let threshold = if active.contains(&kind) {

@@ -14,6 +14,7 @@
 pub mod attribution;
 pub mod breakdown;
 pub mod client_sample;
+pub mod connections;
 pub mod counted;
 pub mod course;
 mod evaluate;

@@ -21,7 +21,10 @@ macro_rules! kinds {
             /// Whether its share is one of requests that wait outside the server, or need not be. Causes with a share of the time in the
             /// server are listed before.
             pub fn is_of_requests(self) -> bool {
-                matches!(self, Kind::SlotStarvation | Kind::StateRecoveryStorm)
+                matches!(
+                    self,
+                    Kind::SlotStarvation | Kind::StateRecoveryStorm | Kind::ConnectionLimit
+                )
             }
 
             /// The kind's name in labels and JSON.
@@ -52,6 +55,8 @@ kinds! {
     SlotStarvation: "slot_starvation", "Too few session slots";
     /// Clients make or recover state again and again.
     StateRecoveryStorm: "state_recovery_storm", "Clients recover state instead of working";
+    /// The kernel closes connections because too many are open.
+    ConnectionLimit: "connection_limit", "Too many connections";
     /// Requests wait for a thread, whatever the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.

@@ -154,6 +154,34 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("no probe of illumos tells a connection's unread bytes"),
     ),
     (
+        "connections",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "listeners",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "limited_connections",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "connection_limit",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "connections_accepted_total",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "connections_closed_total",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "listener_drops_total",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
         "log_wait_seconds",
         Yes("zil_commit where sync is not disabled (fbt)"),
     ),

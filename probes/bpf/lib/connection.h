@@ -19,7 +19,7 @@
 #define KNOWN_EXPORTS 4 /* exports whose rows a connection remembers */
 
 /* Slots of through_memory. */
-enum number { IN_ARRIVE, IN_RECEIVE, IN_XPRT_FREE, IN_ACCEPT, NUMBERS };
+enum number { IN_ARRIVE, IN_RECEIVE, IN_XPRT_FREE, IN_ACCEPT, IN_CLOSE, IN_DETACH, NUMBERS };
 
 TABLE(nfsd_number, NUMBERS, enum number, u64);
 

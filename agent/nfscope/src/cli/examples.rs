@@ -205,6 +205,8 @@ each explains. A cause with 25 % or more is a finding:
                      session in use, and the rest waits in the client
   state_recovery_storm  clients make or recover NFSv4 state instead of
                      working with files
+  connection_limit   the kernel closes connections of clients, because too many
+                     are open
   thread_starvation  requests wait for a thread, whatever the threads wait for
   slow_intent_log    operations wait for the journal or intent log, most of the
                      time in waits of 1 ms or more

@@ -41,6 +41,8 @@ pub struct Facts {
     pub cpu_ids: usize,
     /// The kernel keeps account of how long a task waits for a CPU (CONFIG_SCHEDSTATS).
     pub run_delay: bool,
+    /// The kernel limits the connections whose client has not shown a valid file handle (6.12), instead of all.
+    pub limits_unproven: bool,
     /// Version of OpenZFS; empty where its module is not loaded.
     pub zfs: String,
     /// nfsd's pool mode: global, auto, percpu, pernode.
@@ -82,6 +84,9 @@ const ON_DEMAND: &str = "bpf_mem_alloc";
 /// What tells of the fast SRCU.
 const FAST_SRCU: &str = "srcu_ctr";
 
+/// What tells of connections whose client has shown a valid file handle: in the BTF of sunrpc.
+const PROVEN: &str = "XPT_PEER_VALID";
+
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// See [`Facts::clock_slack`]. A tick is 10 ms at most (CONFIG_HZ).
@@ -109,11 +114,14 @@ impl Facts {
             .cloned()
             .collect();
         let possible = read("/sys/devices/system/cpu/possible");
-        let single = [ON_DEMAND, FAST_SRCU, GROUPS];
+        let single = [ON_DEMAND, FAST_SRCU, GROUPS, PROVEN];
         let mut missing: BTreeSet<&str> = BOOKS.into_iter().chain(APART).chain(single).collect();
-        if let Ok(mut btf) = fs::File::open("/sys/kernel/btf/vmlinux") {
-            // What cannot be read to its end has no more names than were found.
-            let _ = remove_names(&mut btf, &mut missing);
+        // sunrpc is built in where it has no file of its own.
+        for file in ["vmlinux", "sunrpc"] {
+            if let Ok(mut btf) = fs::File::open(format!("/sys/kernel/btf/{file}")) {
+                // What cannot be read to its end has no more names than were found.
+                let _ = remove_names(&mut btf, &mut missing);
+            }
         }
         let has = |name| !missing.contains(name);
         let run_delay = exists("/proc/schedstat") || read("/proc/sys/kernel/task_delayacct") == "1";
@@ -128,6 +136,7 @@ impl Facts {
                 && BOOKS.into_iter().all(has)
                 && (has(GROUPS) || !APART.into_iter().any(has)),
             skip_one_in: 0,
+            limits_unproven: has(PROVEN),
             netns: fs::metadata("/proc/self/ns/net").map_or(0, |m| m.st_ino() as u32),
             possible_cpus: count_cpus(&possible).unwrap_or(1),
             cpu_ids: last_cpu(&possible).map_or(1, |last| last + 1),
