@@ -78,6 +78,7 @@ struct client_key {
 
 /* Per client, export and shard. */
 struct client_row {
+	u64 requests;
 	u64 ops;
 	u64 ns;
 	u64 reply_ns; /* sending replies */
@@ -94,6 +95,10 @@ struct session_row {
 	u64 stable; /* WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs: acknowledged ones */
 	u64 unwaited_writes; /* of them, WRITEs that waited for no log and no disk */
 	u64 unwaited_commits;
+	u64 v3_walks; /* requests that only walk a path: LOOKUP, ACCESS and READLINK, with what frames them */
+	u64 v4_walks;
+	u64 opens; /* requests with an OPEN */
+	u64 open_ns; /* execution of these, and of v4_walks */
 	u32 slots; /* that its session was granted when it was used last; 0: no session */
 	u32 unused;
 };

@@ -72,6 +72,7 @@ labels! {
     EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
     EXPORT_PATH = "export": "path in the table of exportfs(8)";
     NOT_DURABLE_WHY = "reason": "async (the export's option), sync_disabled (the property of its ZFS dataset)";
+    MAJOR = "version": "3, 4";
     SLOTS = "slots": "free, full (every slot that the server grants the session was in use)";
     UNSAFE_WHY = "reason": "async (the export's option), sync_disabled (the property of its ZFS dataset), no_wait (a WRITE of another export on ext4, XFS, btrfs or ZFS whose thread waited for no log and no disk), commit_no_wait (the same of a COMMIT, which may have found everything stored)";
     NFS4_STATUS = "status": "confirmed, unconfirmed, courtesy (it has been silent for longer than its lease, and nobody wants what it holds), expirable (somebody does)";
@@ -295,6 +296,14 @@ families! {
         "Server execution time of those operations";
     CLIENT_REPLY_SECONDS: "nfscope_client_reply_seconds_total" Counter, [CLIENT],
         "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
+    CLIENT_REQUESTS: "nfscope_client_requests_total" Counter, [CLIENT],
+        "RPC requests of those operations: an NFSv4 request has several operations. Without other", since "0.2.0";
+    CLIENT_WALKS: "nfscope_client_walk_requests_total" Counter, [CLIENT, MAJOR],
+        "Of the client's requests, those that only walk a path: LOOKUP, LOOKUPP, ACCESS and READLINK, with operations that frame a COMPOUND (SEQUENCE, PUTFH, GETFH, SAVEFH, GETATTR). In the first 2,047 pairs of a client and an export; without other", since "0.2.0";
+    CLIENT_OPENS: "nfscope_client_open_requests_total" Counter, [CLIENT],
+        "The client's requests with an OPEN (NFSv4), in the same pairs. With those that walk: how many round trips an open takes", since "0.2.0";
+    CLIENT_OPEN_SECONDS: "nfscope_client_open_seconds_total" Counter, [CLIENT],
+        "Server execution time of the client's NFSv4 requests that walk or open, in the same pairs", since "0.2.0";
     CLIENT_RTT: "nfscope_client_rtt_seconds" Gauge, [CLIENT],
         "Smoothed round-trip time of the TCP connection that the client used last, as the kernel's TCP estimates it";
     CLIENT_SESSION_REQUESTS: "nfscope_client_session_requests_total" Counter, [CLIENT, SLOTS],

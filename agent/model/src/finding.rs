@@ -179,6 +179,9 @@ pub struct Diagnosis {
     /// What else is dangerous, whatever the load: acknowledged writes that a crash loses.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// What clients wait for outside the server, and what would change that: the distance.
+    #[serde(default)]
+    pub outside: Vec<String>,
 }
 
 impl Diagnosis {

@@ -25,6 +25,8 @@ use OnIllumos::{No, Yes};
 const CLIENT_VIEW: &str = "the agent reads it from Linux's SunRPC client";
 const OWN: &str = "the agent reads it from Linux's /proc/self/stat";
 
+const WALKS: &str = "requests are not told apart by client and what they ask for";
+
 const SLOTS: &str = "its NFSv4 provider has no operation of NFSv4.1";
 
 const STATE: &str = "no file lists what clients hold";
@@ -271,6 +273,10 @@ const LIST: &[(&str, OnIllumos)] = &[
         "client_reply_seconds_total",
         No("replies are not told apart by client"),
     ),
+    ("client_requests_total", No(WALKS)),
+    ("client_walk_requests_total", No(WALKS)),
+    ("client_open_requests_total", No(WALKS)),
+    ("client_open_seconds_total", No(WALKS)),
     ("client_rtt_seconds", No("no stable probe tells it")),
     ("client_session_requests_total", No(SLOTS)),
     ("client_session_slots", No(SLOTS)),

@@ -178,6 +178,31 @@ static __always_inline void compound_args_late(struct request_record *r)
 #endif
 }
 
+/* What an op makes of its COMPOUND: enum compound, by number (RFC 8881, 18). */
+#define F 0
+#define W WALKS
+#define O OPENS
+#define D DOES
+static const u8 op_does[V4_OPS] = {
+	/* 0 */ D, D, D, W, D, D, D, D, D, F,
+	/* 10: GETFH, LOOKUP, LOOKUPP, OPEN */ F, D, D, D, D, W, W, D, O, D,
+	/* 20: PUTFH, PUTPUBFH, PUTROOTFH, READLINK */ D, D, F, F, F, D, D, W, D, D,
+	/* 30: RESTOREFH, SAVEFH */ D, F, F, D, D, D, D, D, D, D,
+	/* 40 */ D, D, D, D, D, D, D, D, D, D,
+	/* 50: SEQUENCE */ D, D, D, F, D, D, D, D, D, D,
+	/* 60 */ D, D, D, D, D, D, D, D, D, D,
+	/* 70 */ D, D, D, D, D, D, D, D, D, D,
+};
+#undef F
+#undef W
+#undef O
+#undef D
+
+static __always_inline void compound_does(struct request_record *r, u32 num)
+{
+	r->compound |= num < V4_ILLEGAL ? op_does[num] : DOES;
+}
+
 #ifndef NFSCOPE_RAW
 /*
  * Slots in use as the client says, the request's own included. Kernels from 6.14 on keep what it says until SEQUENCE
@@ -235,6 +260,7 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	u32 num = load32(ADDRESS(o->opnum));
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
+	compound_does(r, num);
 	if (num == OP_SEQUENCE) {
 		if (!status)
 			slots_granted(r, o);

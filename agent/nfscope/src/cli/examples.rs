@@ -235,7 +235,8 @@ requests, residence_seconds,
              something is found; worth_unknown has the reason where there is none
   ruled_out  kind share why; share null where this host cannot measure it
   headroom   resource utilization (0 to 1)
-  warnings   sentences: exports that acknowledge writes before they are durable";
+  warnings   sentences: exports that acknowledge writes before they are durable
+  outside    sentences: what distant clients wait for outside the server";
 
 pub(super) const PATH_EXAMPLES: &str = "\
 Examples:
