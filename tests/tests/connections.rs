@@ -18,8 +18,14 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     };
     server.set_threads(threads)?;
     let before = quiet(server, agent)?;
-    assert_eq!(before.value(&family::CONNECTION_LIMIT, [which]), Some(limit));
-    assert_eq!(before.value(&family::LIMITED_CONNECTIONS, [which]), Some(0.0));
+    assert_eq!(
+        before.value(&family::CONNECTION_LIMIT, [which]),
+        Some(limit)
+    );
+    assert_eq!(
+        before.value(&family::LIMITED_CONNECTIONS, [which]),
+        Some(0.0)
+    );
     for (transport, listed) in listeners(server)? {
         let told = before.value(&family::LISTENERS, [transport]);
         assert_eq!(told, Some(listed), "listeners over {transport}");
@@ -31,13 +37,21 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let (held, full) = settled(server, agent, u64::from(more))?;
     let seen = full.since(&before);
     println!("{held:?}; limit {limit} of {which}");
-    // The next to be accepted finds one more than the limit open.
-    ensure!(held.closed > 0 && held.closed < 20, "{held:?}");
-    assert_eq!(closed(&seen.delta, "limit"), held.closed, "closed by the limit");
+    // Some more than the limit stay: one that is already being closed may be chosen again.
+    let over = (held.opened - held.closed) as f64 - limit;
+    ensure!((0.0..8.0).contains(&over), "{held:?}");
+    assert_eq!(
+        closed(&seen.delta, "limit"),
+        held.closed,
+        "closed by the limit"
+    );
     assert_eq!(accepted(&seen.delta), held.opened, "accepted");
     let still_open = (held.opened - held.closed) as f64;
     assert_eq!(full.value(&family::CONNECTIONS, ["tcp"]), Some(still_open));
-    assert_eq!(full.value(&family::LIMITED_CONNECTIONS, [which]), Some(still_open));
+    assert_eq!(
+        full.value(&family::LIMITED_CONNECTIONS, [which]),
+        Some(still_open)
+    );
     let diagnosis = evaluate(&seen, &[]);
     let finding = diagnosis.finding(Kind::ConnectionLimit);
     let text = format!("{:#?}", finding);
@@ -68,13 +82,22 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
 
     // As many clients that work, with threads enough for them: none is closed, and nothing is found.
     server.set_threads(16)?;
-    let clients = server.run_clients("getattr --from 127.9.0.1 --clients 150 --threads 8 --times 4")?;
+    // Where those without a handle are limited, few may be without one at a time.
+    let together = match which {
+        "all" => "--threads 8",
+        _ => "--at-once 8",
+    };
+    let load = format!("getattr --from 127.9.0.1 --clients 150 {together} --times 4");
+    let clients = server.run_clients(&load)?;
     let seen = quiet(server, agent)?.since(&gone);
     assert_eq!(accepted(&seen.delta), clients.len() as u64);
     assert_eq!(closed(&seen.delta, "client"), clients.len() as u64);
     assert_eq!(closed(&seen.delta, "limit"), 0);
     let diagnosis = evaluate(&seen, &[]);
-    ensure!(diagnosis.finding(Kind::ConnectionLimit).is_none(), "{diagnosis:#?}");
+    ensure!(
+        diagnosis.finding(Kind::ConnectionLimit).is_none(),
+        "{diagnosis:#?}"
+    );
     server.set_threads(8)
 }
 
@@ -107,7 +130,9 @@ fn settled(server: &Server, agent: &Agent, opened: u64) -> Result<(Held, Snapsho
     let mut last = None;
     for _ in 0..40 {
         server.sh("sleep 0.5")?;
-        let text = server.sh(&format!("cat {REPORT} 2>/dev/null || true"))?.stdout;
+        let text = server
+            .sh(&format!("cat {REPORT} 2>/dev/null || true"))?
+            .stdout;
         let held: Option<Held> = serde_json::from_str(text.trim()).ok();
         let now = (held, sockets(server)?);
         let snapshot = agent.snapshot()?;
@@ -121,7 +146,10 @@ fn settled(server: &Server, agent: &Agent, opened: u64) -> Result<(Held, Snapsho
         }
         last = Some(now);
     }
-    anyhow::bail!("connections do not settle: {last:?}, {:#?}", agent.snapshot()?)
+    anyhow::bail!(
+        "connections do not settle: {last:?}, {:#?}",
+        agent.snapshot()?
+    )
 }
 
 /// A snapshot without any connection.
@@ -148,5 +176,7 @@ fn accepted(seen: &Snapshot) -> u64 {
 
 fn closed(seen: &Snapshot, why: &str) -> u64 {
     let all = seen.numbers(&family::CONNECTIONS_CLOSED);
-    all.filter(|([_, reason], _)| *reason == why).map(|(_, n)| n).sum::<f64>() as u64
+    all.filter(|([_, reason], _)| *reason == why)
+        .map(|(_, n)| n)
+        .sum::<f64>() as u64
 }

@@ -11,9 +11,9 @@ use nfscope_model::ProbeState;
 use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
-    breakdown, call_counts, client_view, connections, coverage, disks, durability, faults, hot_plug, lifecycle,
-    logs, many_threads, matrix, measures, memory, namespaces, nfs4_state, page, put_off, sessions,
-    stuck, versions, workloads,
+    breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
+    hot_plug, lifecycle, logs, many_threads, matrix, measures, memory, namespaces, nfs4_state,
+    page, put_off, sessions, stuck, versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.

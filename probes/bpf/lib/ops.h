@@ -178,21 +178,17 @@ static __always_inline void compound_args_late(struct request_record *r)
 #endif
 }
 
-/* What an op makes of its COMPOUND: enum compound, by number (RFC 8881, 18). */
+/*
+ * What an op makes of its COMPOUND, by number (RFC 8881, 18): GETATTR, GETFH, PUTFH and its kin, RESTOREFH, SAVEFH and
+ * SEQUENCE frame it; ACCESS, LOOKUP, LOOKUPP and READLINK walk.
+ */
 #define F 0
 #define W WALKS
 #define O OPENS
 #define D DOES
-static const u8 op_does[V4_OPS] = {
-	/* 0 */ D, D, D, W, D, D, D, D, D, F,
-	/* 10: GETFH, LOOKUP, LOOKUPP, OPEN */ F, D, D, D, D, W, W, D, O, D,
-	/* 20: PUTFH, PUTPUBFH, PUTROOTFH, READLINK */ D, D, F, F, F, D, D, W, D, D,
-	/* 30: RESTOREFH, SAVEFH */ D, F, F, D, D, D, D, D, D, D,
-	/* 40 */ D, D, D, D, D, D, D, D, D, D,
-	/* 50: SEQUENCE */ D, D, D, F, D, D, D, D, D, D,
-	/* 60 */ D, D, D, D, D, D, D, D, D, D,
-	/* 70 */ D, D, D, D, D, D, D, D, D, D,
-};
+static const u8 op_does[V4_OPS] = { D, D, D, W, D, D, D, D, D, F, F, D, D, D, D, W, W, D, O, D, D, D, F, F, F, D, D,
+				    W, D, D, D, F, F, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, F,
+				    D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D };
 #undef F
 #undef W
 #undef O

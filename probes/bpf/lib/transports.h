@@ -7,7 +7,8 @@
  * (svc_check_conn_limits in net/sunrpc/svc_xprt.c), and no tracepoint says so. But each other way to close a connection
  * leaves a trace by which it is known: a client that has closed it has changed TCP's state, a service that gives it up
  * passes tp svc_xprt_close, what is silent for long has been taken from the server's list, and a server that stops has
- * no thread that does it.
+ * no thread that does it. Kernels such as 6.1 give up a record that is too long without that tracepoint: then fewer
+ * connections are open than are too many.
  */
 #ifndef NFSCOPE_TRANSPORTS_H
 #define NFSCOPE_TRANSPORTS_H
@@ -83,6 +84,16 @@ int PROGRAM(nfsd_closing, struct svc_xprt *xprt)
 		bpf_map_update_elem(&nfsd_closing_now, &key, &value, BPF_ANY);
 }
 
+/* Too many are open: as svc_check_conn_limits() asks it. The one that is being closed still counts. */
+static __always_inline bool too_many_open(struct svc_serv *serv)
+{
+	u32 limit = table_shape.limits_unproven ? 64 : (BPF_CORE_READ(serv, sv_nrthreads) + 3) * 20;
+
+	if (bpf_core_field_exists(serv->sv_maxconn))
+		limit = BPF_CORE_READ(serv, sv_maxconn) ?: limit;
+	return (u32)BPF_CORE_READ(serv, sv_tmpcnt) > limit;
+}
+
 static __always_inline enum closed_by closed_by(struct svc_xprt *xprt, enum transport t, bool given_up)
 {
 	struct svc_sock *svsk = (void *)xprt;
@@ -96,7 +107,9 @@ static __always_inline enum closed_by closed_by(struct svc_xprt *xprt, enum tran
 	if (given_up)
 		return t == TRANSPORT_TCP ? CLOSED_ERROR : CLOSED_CLIENT;
 	/* svc_age_temp_xprts() takes it from the list, svc_check_conn_limits() leaves it there. */
-	return next == ADDRESS(xprt->xpt_list) ? CLOSED_IDLE : CLOSED_LIMIT;
+	if (next == ADDRESS(xprt->xpt_list))
+		return CLOSED_IDLE;
+	return too_many_open(BPF_CORE_READ(xprt, xpt_server)) ? CLOSED_LIMIT : CLOSED_ERROR;
 }
 
 /* A connection is closed. */

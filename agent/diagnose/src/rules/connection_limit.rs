@@ -37,7 +37,10 @@ pub fn rule(context: &Context) -> RuleResult {
         evidence: connections.map_or(Vec::new(), |c| evidence_for(&c, closed)),
         advice: connections.map_or(Vec::new(), |c| advice(&c, threads, closed)),
         ruled_out_reason: match connections {
-            None => "this host does not tell how many connections are open; `nfscope check` shows why".into(),
+            None => {
+                "this host does not tell how many connections are open; `nfscope check` shows why"
+                    .into()
+            }
             Some(c) => format!(
                 "{} {} open, and the kernel allows {:.0}",
                 counted(&c),
