@@ -367,7 +367,6 @@ int PROGRAM(nfsd_op_end, u32 asked, u32 done, u32 status, const char *name)
 		if (v)
 			io_done(r, v, *known == OP_WRITE);
 	}
-	compound_does(r, known ? *known : V4_ILLEGAL);
 	op_done(r, ROW_V4 + (known ? *known : V4_ILLEGAL), elapsed(r->t_op, now), bpf_ntohl(status));
 	r->io_done = 0;
 	r->nops++;

@@ -178,6 +178,7 @@ static __always_inline void compound_args_late(struct request_record *r)
 #endif
 }
 
+#ifndef NFSCOPE_RAW
 /*
  * What an op makes of its COMPOUND, by number (RFC 8881, 18): GETATTR, GETFH, PUTFH and its kin, RESTOREFH, SAVEFH and
  * SEQUENCE frame it; ACCESS, LOOKUP, LOOKUPP and READLINK walk.
@@ -199,7 +200,6 @@ static __always_inline void compound_does(struct request_record *r, u32 num)
 	r->compound |= num < V4_ILLEGAL ? op_does[num] : DOES;
 }
 
-#ifndef NFSCOPE_RAW
 /*
  * Slots in use as the client says, the request's own included. Kernels from 6.14 on keep what it says until SEQUENCE
  * ends; those before do not, and count from zero.
