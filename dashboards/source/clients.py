@@ -90,6 +90,31 @@ DASHBOARD = dashboard(
                 "short", (q.busiest(10, q.by("instance, client", q.of("nfscope_client_session_slots"), "max")), "{{instance}} {{client}}"),
             ),
             timeseries(
+                "Requests by client",
+                "RPC requests of each client, the ten with most. Over NFSv4 a request has several operations. A rise is more demand.",
+                "reqps", (q.busiest(10, q.rate("nfscope_client_requests_total", "instance, client")), "{{instance}} {{client}}"),
+            ),
+            timeseries(
+                "Requests that only walk a path",
+                "Requests that look up names or access rights and do nothing else, the ten clients with most. Each is a round trip that "
+                "an open of the client waits for.",
+                "reqps", (
+                    q.busiest(10, q.rate("nfscope_client_walk_requests_total", "instance, client, version")),
+                    "{{instance}} {{client}} v{{version}}",
+                ),
+            ),
+            timeseries(
+                "Requests that open files",
+                "Requests with an OPEN, the ten clients with most (NFSv4). Where they rise, programs on this client open more files.",
+                "reqps", (q.busiest(10, q.rate("nfscope_client_open_requests_total", "instance, client")), "{{instance}} {{client}}"),
+            ),
+            timeseries(
+                "Time of walking and opening",
+                "Time of NFSv4 requests that walk a path or open a file, in seconds a second, the ten largest. Where it rises alone, the "
+                "server answers them slower. The network is no part of it.",
+                "short", (q.busiest(10, q.rate("nfscope_client_open_seconds_total", "instance, client")), "{{instance}} {{client}}"),
+            ),
+            timeseries(
                 "Round-trip time",
                 "Smoothed round-trip time of each client's TCP connection, the ten longest. Where it rises, the network or the "
                 "client is slow, not the server.",

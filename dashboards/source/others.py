@@ -21,6 +21,7 @@ PLACES = [
     ("session_", "operations", "nfsd"),
     ("export_", "clients", "nfsd"),
     ("op_phase", "phases", "sched"),
+    ("connection", "threads", "nfsd"),
     ("rpc_", "threads", "nfsd"),
     ("thread", "threads", "nfsd"),
     ("op_", "operations", "nfsd"),

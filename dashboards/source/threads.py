@@ -86,6 +86,41 @@ DASHBOARD = dashboard(
                 (q.by("instance", q.of("nfscope_oldest_pending_seconds"), "max"), "{{instance}}"),
             ),
         ]),
+        ("nfsd: connections", [
+            timeseries(
+                "Connections and their limit",
+                "Connections that the kernel limits, and the limit. Above it the kernel closes the oldest when the server accepts "
+                "another one: raise the number of threads. From Linux 6.12 on it limits those that have shown no valid file handle.",
+                "short",
+                (q.by("instance, which", q.of("nfscope_limited_connections")), "{{instance}} {{which}}"),
+                (q.by("instance, which", q.of("nfscope_connection_limit")), "{{instance}} {{which}}: limit"),
+            ),
+            timeseries(
+                "Open connections",
+                "Connections that the server has open, by transport. It rises with clients, and with nconnect= on them.",
+                "short", (q.by("instance, transport", q.of("nfscope_connections")), "{{instance}} {{transport}}"),
+            ),
+            timeseries(
+                "Connections accepted and closed",
+                "Connections a second that the server accepted, and those that were closed, by reason. limit: the kernel closed the "
+                "oldest. Where both rise together, clients connect again and again.",
+                "short",
+                (q.rate("nfscope_connections_accepted_total", "instance"), "{{instance}} accepted"),
+                (q.rate("nfscope_connections_closed_total", "instance, reason"), "{{instance}} {{reason}}"),
+            ),
+            timeseries(
+                "New connections that were dropped",
+                "Packets of new connections that TCP dropped, because no thread accepted those before them. Clients send them again "
+                "after a second or more. All threads hang, or they are far too few.",
+                "short", (q.rate("nfscope_listener_drops_total", "instance"), "{{instance}}"),
+            ),
+            timeseries(
+                "Listeners",
+                "Sockets on which the server waits for connections, and for requests over UDP. One that goes away is a transport "
+                "that clients can no longer use.",
+                "short", (q.by("instance, transport", q.of("nfscope_listeners")), "{{instance}} {{transport}}"),
+            ),
+        ]),
         ("nfsd: waits for daemons", [
             timeseries(
                 "Waits for daemons",

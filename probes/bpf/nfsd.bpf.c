@@ -27,6 +27,7 @@
 #include "lib/stages.h"
 #ifndef NFSCOPE_BENCH
 #include "lib/held.h"
+#include "lib/transports.h"
 #include "lib/pending.h"
 #ifndef NFSCOPE_RAW
 #include "lib/nfs4_state.h"
@@ -103,9 +104,11 @@ int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 	struct tcp_sock *tcp;
 	u32 end_seq;
 
-	if (!xprt || READ(xprt, xpt_class, xcl_ident) != 6 /* IPPROTO_TCP, net/sunrpc/svcsock.c */)
+	if (!xprt)
 		return;
 	svsk = (void *)as_number((u64)xprt, IN_ACCEPT);
+	if (!svsk || connection_accepted((void *)svsk) != TRANSPORT_TCP)
+		return;
 	tcp = (void *)load64(ADDRESS(svsk->sk_sk));
 	end_seq = load32(ADDRESS(tcp->rcv_nxt));
 	if (end_seq == load32(ADDRESS(tcp->copied_seq)))

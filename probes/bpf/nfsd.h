@@ -79,6 +79,7 @@ struct client_key {
 
 /* Per client, export and shard. */
 struct client_row {
+	u64 requests;
 	u64 ops;
 	u64 ns;
 	u64 reply_ns; /* sending replies */
@@ -95,6 +96,10 @@ struct session_row {
 	u64 stable; /* WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs: acknowledged ones */
 	u64 unwaited_writes; /* of them, WRITEs that waited for no log and no disk */
 	u64 unwaited_commits;
+	u64 v3_walks; /* requests that only walk a path: LOOKUP, ACCESS and READLINK, with what frames them */
+	u64 v4_walks;
+	u64 opens; /* requests with an OPEN */
+	u64 open_ns; /* execution of these, and of v4_walks */
 	u32 slots; /* that its session was granted when it was used last; 0: no session */
 	u32 unused;
 };
@@ -184,6 +189,37 @@ struct held_op {
 struct pending {
 	u64 connections;
 	u64 since_ns; /* the oldest of them, CLOCK_MONOTONIC; 0: none */
+};
+
+/* What requests come over: net/sunrpc. */
+enum transport { TRANSPORT_TCP, TRANSPORT_RDMA, TRANSPORT_UDP, TRANSPORT_OTHER, TRANSPORTS };
+
+/* Why a connection is closed. */
+enum closed_by {
+	CLOSED_CLIENT, /* the client closed it, or the network did */
+	CLOSED_LIMIT, /* too many were open: the kernel closes the oldest */
+	CLOSED_IDLE, /* silent for six minutes or longer, or the server's address went away */
+	CLOSED_ERROR, /* the server gave it up: what came is no RPC, or a reply could not be sent */
+	CLOSED_SHUTDOWN, /* the server stops */
+	CLOSED_REASONS,
+};
+
+/* Connections that came and went since the programs attached. */
+struct transport_counts {
+	u64 accepted[TRANSPORTS];
+	u64 closed[TRANSPORTS][CLOSED_REASONS];
+};
+
+/* The server's sockets as they stand. User space asks for them: lib/transports.h. */
+struct transports_now {
+	u64 server; /* struct svc_serv; 0: none was seen */
+	u64 open[TRANSPORTS]; /* connections */
+	u64 listening[TRANSPORTS];
+	u64 drops; /* packets of new connections that TCP dropped at listeners */
+	u32 limited; /* connections that the kernel's limit is for */
+	u32 threads;
+	u32 most; /* the limit that was set; 0: the kernel's own */
+	u32 torn; /* a list changed meanwhile: what was counted is not all */
 };
 
 /* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */

@@ -72,6 +72,8 @@ enum What {
     /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
     /// as JSON
     Clients(lab::raw::clients::ClientLoad),
+    /// Open connections to the server on this machine and hold them until killed
+    Hold(lab::raw::hold::Hold),
     /// Take every CPU away from everybody else, again and again until killed; wants a real-time priority
     CpuHog {
         /// For so many milliseconds
@@ -252,6 +254,7 @@ fn run(what: What) -> Result<()> {
             let clients = lab::raw::clients::run(&load)?;
             println!("{}", serde_json::to_string(&clients)?);
         }
+        What::Hold(hold) => lab::raw::hold::run(&hold)?,
         What::CpuHog { busy, idle } => {
             lab::cpu_hog::run(Duration::from_millis(busy), Duration::from_millis(idle))?;
         }

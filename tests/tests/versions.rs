@@ -183,6 +183,72 @@ pub fn an_open_is_its_round_trips(server: &Server, agent: &Agent) -> Result<()> 
     Ok(())
 }
 
+/// Files of each depth, each in directories of its own.
+const OPENED: u32 = 12;
+
+/// What the server says of a distant client's opens is what the client measures: the round trips of each open, and the time that they
+/// take. Files lie 0, 4 and 8 directories deep.
+pub fn the_server_tells_the_distance(server: &Server, agent: &Agent) -> Result<()> {
+    let client = server.client(0);
+    let mount = client.mount_v4_2()?;
+    let below = |depth: usize, n: u32| match depth {
+        0 => format!("far-{n}"),
+        _ => format!("far/{depth}-{n}{}/file", "/below".repeat(depth - 2)),
+    };
+    for depth in [0, 4, 8] {
+        let files = (0..OPENED).map(|n| format!("/run/exp/{}", below(depth, n)));
+        let make = |file: String| format!("mkdir -p $(dirname {file}); echo hello >{file}\n");
+        server.sh(&files.map(make).collect::<String>())?;
+    }
+    server.sh("echo hello >/run/exp/far/first; modprobe sch_netem; tc qdisc add dev s0 root netem delay 13900us")?;
+    let told = [0, 4, 8].map(|depth| -> Result<(usize, f64, f64)> {
+        // What lies above them is known already.
+        client.sh(&format!("cat {mount}/far/first"))?;
+        let before = agent.snapshot()?;
+        let files: Vec<_> = (0..OPENED).map(|n| format!("{mount}/{}", below(depth, n))).collect();
+        let open = format!(
+            "python3 -c 'import os, sys, time
+total = 0
+for name in sys.argv[1:]:
+    begin = time.monotonic(); file = os.open(name, os.O_RDONLY); total += time.monotonic() - begin; os.close(file)
+print(total)' {}",
+            files.join(" ")
+        );
+        let seconds: f64 = client.sh(&open)?.stdout.trim().parse()?;
+        let seen = agent.snapshot()?.since(&before);
+        let diagnosis = nfscope_diagnose::evaluate(&seen, &[]);
+        println!("{depth}: {:?}", diagnosis.outside);
+        ensure!(diagnosis.findings.is_empty(), "{diagnosis:#?}");
+        let breakdown = nfscope_diagnose::breakdown::Breakdown::of(&seen);
+        let far = breakdown.clients.iter().find(|c| c.opens > 0.0).context("no opens")?;
+        assert_eq!(far.opens, f64::from(OPENED), "opens");
+        if depth > 0 {
+            let said = diagnosis.outside.first().context("nothing is said")?;
+            ensure!(said.starts_with("each open of 10.9.0.2 costs"), "{said}");
+        }
+        // Of few requests nothing is said, and yet this is so.
+        let trips = (far.walks + far.opens) / far.opens;
+        let each = trips * far.rtt.context("no round-trip time")? + far.open_seconds / far.opens;
+        println!("{trips} round trips, predicted {each} s, measured {}", seconds / f64::from(OPENED));
+        Ok((depth, trips, each / (seconds / f64::from(OPENED)) - 1.0))
+    });
+    server.sh("tc qdisc del dev s0 root")?;
+    client.unmount_all()?;
+    let mut trips = [0.0; 3];
+    for (told, trips) in told.into_iter().zip(&mut trips) {
+        let (depth, round_trips, off) = told?;
+        ensure!(off.abs() < 0.1, "{depth} deep: {off} off");
+        *trips = round_trips;
+    }
+    // A LOOKUP and an ACCESS for each level but the first, and the OPEN. The root is asked about once.
+    let opened = f64::from(OPENED);
+    assert_eq!(
+        trips.map(|t| (t * opened).round()),
+        [opened + 1.0, 7.0 * opened, 15.0 * opened]
+    );
+    Ok(())
+}
+
 /// `nfscope versions` on the first client, one round of everything that was asked for.
 fn run(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
     let report = report(

@@ -11,9 +11,9 @@ use nfscope_model::ProbeState;
 use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
-    breakdown, call_counts, client_view, coverage, disks, durability, faults, hot_plug, lifecycle,
-    logs, many_threads, matrix, measures, memory, namespaces, nfs4_state, page, put_off, recalls,
-    sessions, stuck, versions, workloads,
+    breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
+    hot_plug, lifecycle, logs, many_threads, matrix, measures, memory, namespaces, nfs4_state,
+    page, put_off, recalls, sessions, stuck, versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -188,6 +188,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     checks.run("writes that may be lost", || {
         durability::is_told(&server, &agent)
     });
+    checks.run("connections", || connections::are_counted(&server, &agent));
     checks.run("what clients hold", || {
         nfs4_state::is_as_the_kernel_lists_it(&server, &agent)
     });

@@ -15,5 +15,6 @@ fn vm_a_distant_open_is_its_round_trips() -> Result<()> {
         .start()?;
     let agent = server.agent(&[])?;
     versions::an_open_is_its_round_trips(&server, &agent)?;
+    versions::the_server_tells_the_distance(&server, &agent)?;
     agent.stop().map(drop)
 }

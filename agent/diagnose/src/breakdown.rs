@@ -1,6 +1,7 @@
 //! Breaks a window down: where the time of its requests went, and how much of each resource was in use.
 //! Every rule draws its conclusions from this breakdown alone.
 
+use crate::connections::Connections;
 use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
 use crate::put_off::PutOff;
@@ -102,7 +103,7 @@ pub struct Disk {
 }
 
 /// One NFS client.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Client {
     /// Label `client`.
     pub name: String,
@@ -120,6 +121,12 @@ pub struct Client {
     pub full: f64,
     /// Slots that its session was granted.
     pub slots: Option<f64>,
+    /// NFSv4 requests that only walk a path.
+    pub walks: f64,
+    /// Requests with an OPEN.
+    pub opens: f64,
+    /// Execution time of both, added up.
+    pub open_seconds: f64,
 }
 
 /// The breakdown of a window. Every number is finite and at least 0; times are in seconds.
@@ -167,6 +174,8 @@ pub struct Breakdown {
     pub held: Vec<HeldRequest>,
     /// Connections with a request that no thread has taken for long, when the window ended; `None` where nothing tells.
     pub pending: Option<Pending>,
+    /// Connections of clients; `None` where nothing tells.
+    pub connections: Option<Connections>,
     /// CPUs online.
     pub cpus: Option<f64>,
     /// Idle part of the CPUs' time.
@@ -326,6 +335,7 @@ impl Breakdown {
             logs: logs(w),
             disks: disks(w),
             clients: clients(w),
+            connections: Connections::of(w),
             compounds: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.count() as f64)),
             compound_ops: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.sum)),
             write_bytes: sum(numbers(w, &f::WRITE_BYTES).map(|(_, v)| v)),
@@ -530,6 +540,7 @@ fn slots_of(w: &Window, client: &str, slots: &str) -> f64 {
 }
 
 fn clients(w: &Window) -> Vec<Client> {
+    let count = |n: Option<f64>| n.filter(|n| n.is_finite() && *n > 0.0).unwrap_or_default();
     let replies: HashMap<_, _> = numbers(w, &f::CLIENT_REPLY_SECONDS).collect();
     let named = window_parts::clients(w)
         .into_iter()
@@ -543,6 +554,9 @@ fn clients(w: &Window) -> Vec<Client> {
             sequenced: slots_of(w, client.name, "free") + slots_of(w, client.name, "full"),
             full: slots_of(w, client.name, "full"),
             slots: w.delta.value(&f::CLIENT_SESSION_SLOTS, [client.name]),
+            walks: count(w.delta.value(&f::CLIENT_WALKS, [client.name, "4"])),
+            opens: count(w.delta.value(&f::CLIENT_OPENS, [client.name])),
+            open_seconds: count(w.delta.value(&f::CLIENT_OPEN_SECONDS, [client.name])),
         });
     let mut all: Vec<_> = named.collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

@@ -166,6 +166,7 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
         | Kind::SlotStarvation
         | Kind::StateRecoveryStorm
         | Kind::PnfsFallback
+        | Kind::ConnectionLimit
         | Kind::ChattyClient
         | Kind::SmallSyncWrites
         | Kind::SlowMount => {

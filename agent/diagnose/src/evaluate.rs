@@ -2,6 +2,7 @@
 
 use crate::attribution::Attribution;
 use crate::breakdown::{Breakdown, Phases, part};
+use crate::distance;
 use crate::rules;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::spread;
@@ -46,6 +47,7 @@ pub(crate) fn evaluate_breakdown(
         ruled_out: Vec::new(),
         headroom: headroom(breakdown),
         warnings: not_durable(window),
+        outside: distance::sentences(breakdown),
     };
     // A request that was put aside is in no residence, and its client has felt it.
     let loaded_for = |kind| loaded || (kind == Kind::SlowUpcall && attribution.upcalls_are_felt);
@@ -61,6 +63,7 @@ pub(crate) fn evaluate_breakdown(
                 | Kind::SlotStarvation
                 | Kind::StateRecoveryStorm
                 | Kind::PnfsFallback
+                | Kind::ConnectionLimit
                 | Kind::SlowMount
         );
         let threshold = if active.contains(&kind) {

@@ -14,8 +14,10 @@
 pub mod attribution;
 pub mod breakdown;
 pub mod client_sample;
+pub mod connections;
 pub mod counted;
 pub mod course;
+pub mod distance;
 mod evaluate;
 pub mod export_io;
 pub mod long_waits;

@@ -43,6 +43,12 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
             wrap(&mut out, WIDTH, "  - ", warning);
         }
     }
+    if !d.outside.is_empty() {
+        out += "\nOutside the server:\n";
+        for sentence in &d.outside {
+            wrap(&mut out, WIDTH, "  - ", sentence);
+        }
+    }
     if let Some(first) = d.headroom.first() {
         out += "\nUtilization:\n";
         for h in &d.headroom {

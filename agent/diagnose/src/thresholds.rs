@@ -47,6 +47,12 @@ thresholds! {
     FELT_SECONDS = 0.5, "0.5 s":
         "One wait or one request of this length counts whatever their number.",
         "A person or a program that waits for one request feels half a second.";
+    DISTANT_RATIO = 10.0, "10":
+        "An open of a client is said to be distance if its round trips take so many times as long as the server.",
+        "Then a server that answers at once would save the client a tenth of its wait.";
+    DISTANT_SECONDS = 1e-3, "1 ms":
+        "A client is distant from this round-trip time on.",
+        "Within a data centre a round trip takes a few hundred microseconds at most.";
     MIN_COUNT = 20.0, "20":
         "Shorter waits, operations or requests need this number in a window.",
         "The mean of fewer is a matter of chance.";

@@ -72,6 +72,7 @@ labels! {
     EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
     EXPORT_PATH = "export": "path in the table of exportfs(8)";
     NOT_DURABLE_WHY = "reason": "async (the export's option), sync_disabled (the property of its ZFS dataset)";
+    MAJOR = "version": "3, 4";
     SLOTS = "slots": "free, full (every slot that the server grants the session was in use)";
     UNSAFE_WHY = "reason": "async (the export's option), sync_disabled (the property of its ZFS dataset), no_wait (a WRITE of another export on ext4, XFS, btrfs or ZFS whose thread waited for no log and no disk), commit_no_wait (the same of a COMMIT, which may have found everything stored)";
     NFS4_STATUS = "status": "confirmed, unconfirmed, courtesy (it has been silent for longer than its lease, and nobody wants what it holds), expirable (somebody does)";
@@ -83,6 +84,9 @@ labels! {
     HOLDER = "client": "address without port, those with the longest recalls, 100 at most (--max-clients); local for one without an address";
     POOL = "pool": "nfsd thread pool number";
     REASON = "reason": "dropped, deferred, garbage, auth";
+    TRANSPORT = "transport": "tcp, rdma, udp, other";
+    CLOSED_WHY = "reason": "client (it closed the connection, or the network did), limit (too many were open when the server accepted another one, and this was the oldest), idle (silent for six minutes or longer, or the server's address went away), error (what came is no RPC, or a reply could not be sent), shutdown (the server stopped)";
+    LIMITED = "which": "all (of the server; the limit is 20 for each thread and 60 more, unless it was set), unproven (from Linux 6.12 on: those whose client has not shown a valid file handle yet)";
     RESULT = "result": "hit, miss, nocache";
     FS = "fs": "ext4, xfs, btrfs, zfs";
     VOLUME = "volume": "block device that the file system is mounted from, or the ZFS pool";
@@ -96,7 +100,7 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes, slow_mount";
+    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes, slow_mount";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
     READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client; sched has no tables of its own";
@@ -252,6 +256,20 @@ families! {
         "TCP connections with a request that arrived a second ago or longer and that no nfsd thread has taken; of the 2048 connections that arrivals are kept for. Without connections that use TLS, whose client takes no replies, or that no thread has accepted, and without what arrived before the agent";
     OLDEST_PENDING: "nfscope_oldest_pending_seconds" Gauge, [],
         "Time since the oldest of these requests arrived; 0 without one";
+    CONNECTIONS: "nfscope_connections" Gauge, [TRANSPORT],
+        "Connections that the NFS server has accepted and that are open; UDP has none", since "0.2.0";
+    LISTENERS: "nfscope_listeners" Gauge, [TRANSPORT],
+        "Sockets on which the NFS server waits for connections, and for requests over UDP", since "0.2.0";
+    LIMITED_CONNECTIONS: "nfscope_limited_connections" Gauge, [LIMITED],
+        "Open connections that the kernel's limit is for; where they exceed it when the server accepts another one, the kernel closes the oldest of them", since "0.2.0";
+    CONNECTION_LIMIT: "nfscope_connection_limit" Gauge, [LIMITED],
+        "That limit (svc_check_conn_limits() in net/sunrpc/svc_xprt.c): until Linux 6.13 what /proc/fs/nfsd/max_connections has, unless it is 0", since "0.2.0";
+    CONNECTIONS_ACCEPTED: "nfscope_connections_accepted_total" Counter, [TRANSPORT],
+        "Connections that the NFS server accepted", since "0.2.0";
+    CONNECTIONS_CLOSED: "nfscope_connections_closed_total" Counter, [TRANSPORT, CLOSED_WHY],
+        "Accepted connections that were closed; of RDMA nothing tells an error from the client's doing", since "0.2.0";
+    LISTENER_DROPS: "nfscope_listener_drops_total" Counter, [],
+        "Packets of new TCP connections that the kernel dropped at the server's listeners, nearly always because as many connections as fit (64) waited for a thread to accept them; clients send them again (sk_drops of the sockets; starts anew with a listener)", since "0.2.0";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
         "One wait by a thread for its changes to be durable in the log (ext4: for a transaction of the journal, or one fast commit; XFS: one synchronous log force; btrfs: one sync of the tree log, or one commit of a transaction where the log cannot serve; ZFS: zil_commit_impl, of which the kstat zil_commit_count counts each)";
     LOG_COMMIT: "nfscope_log_commit_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -306,6 +324,14 @@ families! {
         "Server execution time of those operations";
     CLIENT_REPLY_SECONDS: "nfscope_client_reply_seconds_total" Counter, [CLIENT],
         "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
+    CLIENT_REQUESTS: "nfscope_client_requests_total" Counter, [CLIENT],
+        "RPC requests of those operations: an NFSv4 request has several operations. Without other", since "0.2.0";
+    CLIENT_WALKS: "nfscope_client_walk_requests_total" Counter, [CLIENT, MAJOR],
+        "Of the client's requests, those that only walk a path: LOOKUP, LOOKUPP, ACCESS and READLINK, with operations that frame a COMPOUND (SEQUENCE, PUTFH, GETFH, SAVEFH, GETATTR). In the first 2,047 pairs of a client and an export; without other", since "0.2.0";
+    CLIENT_OPENS: "nfscope_client_open_requests_total" Counter, [CLIENT],
+        "The client's requests with an OPEN (NFSv4), in the same pairs. With those that walk: how many round trips an open takes", since "0.2.0";
+    CLIENT_OPEN_SECONDS: "nfscope_client_open_seconds_total" Counter, [CLIENT],
+        "Server execution time of the client's NFSv4 requests that walk or open, in the same pairs", since "0.2.0";
     CLIENT_RTT: "nfscope_client_rtt_seconds" Gauge, [CLIENT],
         "Smoothed round-trip time of the TCP connection that the client used last, as the kernel's TCP estimates it";
     CLIENT_SESSION_REQUESTS: "nfscope_client_session_requests_total" Counter, [CLIENT, SLOTS],

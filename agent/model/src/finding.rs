@@ -23,7 +23,10 @@ macro_rules! kinds {
             pub fn is_of_requests(self) -> bool {
                 matches!(
                     self,
-                    Kind::SlotStarvation | Kind::StateRecoveryStorm | Kind::PnfsFallback
+                    Kind::SlotStarvation
+                        | Kind::StateRecoveryStorm
+                        | Kind::PnfsFallback
+                        | Kind::ConnectionLimit
                 )
             }
 
@@ -57,6 +60,8 @@ kinds! {
     StateRecoveryStorm: "state_recovery_storm", "Clients recover state instead of working";
     /// Clients with layouts read and write through the server.
     PnfsFallback: "pnfs_fallback", "Clients with pNFS layouts use the server instead of the storage";
+    /// The kernel closes connections because too many are open.
+    ConnectionLimit: "connection_limit", "Too many connections";
     /// Requests wait for a thread, whatever the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.
@@ -179,6 +184,9 @@ pub struct Diagnosis {
     /// What else is dangerous, whatever the load: acknowledged writes that a crash loses.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// What clients wait for outside the server, and what would change that: the distance.
+    #[serde(default)]
+    pub outside: Vec<String>,
 }
 
 impl Diagnosis {

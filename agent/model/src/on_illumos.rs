@@ -25,6 +25,8 @@ use OnIllumos::{No, Yes};
 const CLIENT_VIEW: &str = "the agent reads it from Linux's SunRPC client";
 const OWN: &str = "the agent reads it from Linux's /proc/self/stat";
 
+const WALKS: &str = "requests are not told apart by client and what they ask for";
+
 const SLOTS: &str = "its NFSv4 provider has no operation of NFSv4.1";
 
 const STATE: &str = "no file lists what clients hold";
@@ -166,6 +168,34 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("no probe of illumos tells a connection's unread bytes"),
     ),
     (
+        "connections",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "listeners",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "limited_connections",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "connection_limit",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "connections_accepted_total",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "connections_closed_total",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "listener_drops_total",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
         "log_wait_seconds",
         Yes("zil_commit where sync is not disabled (fbt)"),
     ),
@@ -255,6 +285,10 @@ const LIST: &[(&str, OnIllumos)] = &[
         "client_reply_seconds_total",
         No("replies are not told apart by client"),
     ),
+    ("client_requests_total", No(WALKS)),
+    ("client_walk_requests_total", No(WALKS)),
+    ("client_open_requests_total", No(WALKS)),
+    ("client_open_seconds_total", No(WALKS)),
     ("client_rtt_seconds", No("no stable probe tells it")),
     ("client_session_requests_total", No(SLOTS)),
     ("client_session_slots", No(SLOTS)),

@@ -174,13 +174,26 @@ static __noinline u32 client_find(struct request_record *r, struct connection *c
 	return row;
 }
 
+/* The request only walks a path. */
+static __always_inline bool only_walks(struct request_record *r)
+{
+	return r->compound ? r->compound == (COMPOUND | WALKS)
+			   : r->version == V3 && r->row >= NFSPROC3_LOOKUP && r->row <= NFSPROC3_READLINK;
+}
+
 /* What only some requests have. */
-static __always_inline void session_add(struct request_record *r, u32 row)
+static __always_inline void session_add(struct request_record *r, u32 row, u64 ns, bool walks)
 {
 	struct session_row *s = row_of(&nfsd_session, row);
 
 	if (!s)
 		return;
+	if (walks && !r->compound) {
+		add(&s->v3_walks, 1);
+	} else if (walks || r->compound & OPENS) {
+		add(walks ? &s->v4_walks : &s->opens, 1);
+		add(&s->open_ns, ns);
+	}
 	if (r->slots_granted) {
 		s->slots = r->slots_granted;
 		add(&s->sequenced, 1);
@@ -204,7 +217,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
 	struct client_row *t;
 	u32 row = 0;
-	bool found = false;
+	bool found = false, walks = only_walks(r);
 
 	/* Its place may have been given to a connection that was not silent. */
 	if (c && c->xprt != r->xprt)
@@ -223,14 +236,15 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		row = client_find(r, c, export);
 	t = client_row(row);
 	if (t) {
+		add(&t->requests, 1);
 		add(&t->ops, ops);
 		add(&t->ns, ns);
 		add(&t->reply_ns, elapsed(r->t_reply, now));
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
-	if (row && (r->slots_granted || r->stable))
-		session_add(r, row);
+	if (row && (r->slots_granted || r->stable || walks || r->compound & OPENS))
+		session_add(r, row, ns, walks);
 	add_own(&v->accounted_ops, ops);
 	add_own(&v->accounted_ns, ns);
 }

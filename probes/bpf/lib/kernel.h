@@ -67,6 +67,7 @@ struct task_struct {
 	unsigned int in_iowait : 1;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	void *worker_private; /* of a kernel thread: its struct kthread (from 5.17 on) */
 };
 
 #ifdef NFSCOPE_BENCH /* the probe is driven without an NFS server */
@@ -108,14 +109,30 @@ struct svc_xprt_class {
 	int xcl_ident;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct svc_serv {
 	char *sv_name;
+	unsigned int sv_nrthreads;
+	unsigned int sv_maxconn; /* most connections; 0: the kernel's own limit. Until 6.13 */
+	struct list_head sv_permsocks; /* what it listens on */
+	struct list_head sv_tempsocks; /* what it has accepted */
+	int sv_tmpcnt; /* of these, those that the limit is for */
 };
 
 struct svc_xprt {
 	struct svc_xprt_class *xpt_class;
 	struct svc_serv *xpt_server;
 	struct net *xpt_net;
+	struct list_head xpt_list; /* of its server's lists */
+	unsigned long xpt_flags;
+};
+
+/* What a kernel thread was started with: kernel/kthread.c. Of a service's thread it is its struct svc_rqst. */
+struct kthread {
+	void *data;
 };
 
 struct svc_sock {
@@ -137,6 +154,7 @@ struct svc_cred {
 struct svc_rqst {
 	struct svc_cred rq_cred;
 	struct __kernel_sockaddr_storage rq_addr;
+	struct svc_serv *rq_server;
 	struct svc_pool *rq_pool;
 	struct svc_xprt *rq_xprt;
 	u32 rq_prot; /* IPPROTO_TCP, IPPROTO_UDP; RDMA: IPPROTO_MAX */
@@ -156,9 +174,17 @@ struct socket {
 	unsigned long flags;
 };
 
+struct sock_common {
+	volatile unsigned char skc_state; /* include/net/tcp_states.h */
+};
+
 struct sock {
+	struct sock_common __sk_common;
 	void *sk_user_data;
 	struct socket *sk_socket;
+	struct {
+		int counter;
+	} sk_drops; /* of a socket that listens: packets of new connections */
 };
 
 struct inet_connection_sock {

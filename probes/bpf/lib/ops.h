@@ -180,6 +180,27 @@ static __always_inline void compound_args_late(struct request_record *r)
 
 #ifndef NFSCOPE_RAW
 /*
+ * What an op makes of its COMPOUND, by number (RFC 8881, 18): GETATTR, GETFH, PUTFH and its kin, RESTOREFH, SAVEFH and
+ * SEQUENCE frame it; ACCESS, LOOKUP, LOOKUPP and READLINK walk.
+ */
+#define F 0
+#define W WALKS
+#define O OPENS
+#define D DOES
+static const u8 op_does[V4_OPS] = { D, D, D, W, D, D, D, D, D, F, F, D, D, D, D, W, W, D, O, D, D, D, F, F, F, D, D,
+				    W, D, D, D, F, F, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, F,
+				    D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D };
+#undef F
+#undef W
+#undef O
+#undef D
+
+static __always_inline void compound_does(struct request_record *r, u32 num)
+{
+	r->compound |= num < V4_ILLEGAL ? op_does[num] : DOES;
+}
+
+/*
  * Slots in use as the client says, the request's own included. Kernels from 6.14 on keep what it says until SEQUENCE
  * ends; those before do not, and count from zero.
  */
@@ -235,6 +256,7 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	u32 num = load32(ADDRESS(o->opnum));
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
+	compound_does(r, num);
 	if (num == OP_SEQUENCE) {
 		if (!status)
 			slots_granted(r, o);

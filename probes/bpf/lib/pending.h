@@ -21,18 +21,6 @@
 
 volatile struct pending pending SEC(".data.nfsd_pending_now");
 
-/* Of the NFS server that is measured: lockd and the callbacks of NFS clients have connections, too. */
-static __always_inline bool is_pending_here(struct svc_xprt *xprt)
-{
-	char name[8] = {};
-
-	if (bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(xprt, xpt_server, sv_name)) != sizeof("nfsd"))
-		return false;
-	if (name[0] != 'n' || name[1] != 'f' || name[2] != 's' || name[3] != 'd')
-		return false;
-	return !table_shape.netns || BPF_CORE_READ(xprt, xpt_net, ns.inum) == table_shape.netns;
-}
-
 static __always_inline bool is_readable(struct connection *c)
 {
 	struct sock *sk = (void *)c->sk;
@@ -73,7 +61,7 @@ int nfsd_pending(struct bpf_raw_tracepoint_args *ctx)
 		if (!c || !c->xprt || c->head == c->tail || now - c->ready_ns[c->tail % RING] < PENDING_NS)
 			continue;
 		since = pending_since(c);
-		if (!since || now < since + PENDING_NS || !is_readable(c) || !is_pending_here((void *)c->xprt))
+		if (!since || now < since + PENDING_NS || !is_readable(c) || !is_server_here((void *)c->xprt))
 			continue;
 		pending.connections++;
 		if (!pending.since_ns || since < pending.since_ns)

@@ -69,7 +69,7 @@ struct request_record {
 	u8 unwaited_commits;
 	u8 stage;
 	u8 version;
-	u8 compound;
+	u8 compound; /* enum compound; 0: a procedure */
 	u8 io_done; /* a READ or WRITE moved io_bytes since the last op */
 	u8 stability; /* what the WRITE asked for */
 	u8 off_wait; /* enum wait: what it sleeps for */
@@ -87,6 +87,14 @@ _Static_assert(sizeof(struct request_record) == 256, "records share no cache lin
 #define RARE_SHIFT 10
 /* lib/waits.h looks at all of them at once. */
 _Static_assert(RARE_WAITS == 4, "two words");
+
+/* Of a COMPOUND: what it does besides framing (SEQUENCE, PUTFH, GETATTR). Its ops so far. */
+enum compound {
+	COMPOUND = 1,
+	WALKS = 2, /* LOOKUP, ACCESS, READLINK */
+	OPENS = 4,
+	DOES = 8, /* anything else */
+};
 
 #define REQUESTS 8192
 #define REQUESTS_MORE 1408

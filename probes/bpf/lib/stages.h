@@ -112,7 +112,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	} else if (vers == 4 && program == NFS_PROGRAM) {
 		r->version = V4_NONE;
 		r->row = ROW_V4_NULL;
-		r->compound = proc == NFSPROC4_COMPOUND;
+		r->compound = proc == NFSPROC4_COMPOUND ? COMPOUND : 0;
 	} else {
 		return;
 	}

@@ -59,6 +59,7 @@ struct table_shape {
 	u32 alone; /* no other CPU, and nothing that interrupts, adds to a shard of the first kind */
 	u32 books; /* operations' waits are read from the scheduler's books: lib/waits.h */
 	u32 slack_ns; /* by which clocks of CPUs may differ */
+	u32 limits_unproven; /* the kernel's limit is for connections without a valid file handle: lib/transports.h */
 };
 
 volatile const struct table_shape table_shape SEC(".rodata." PROBE "_shape") = { .pools = 1, .client_rows = 1 };

@@ -4,6 +4,7 @@
 mod client;
 mod client_load;
 pub mod clients;
+pub mod hold;
 mod lab_server;
 mod operation;
 pub mod pipeline;

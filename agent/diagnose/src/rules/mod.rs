@@ -2,6 +2,7 @@
 //! a finding, and the words for it.
 
 mod chatty_client;
+mod connection_limit;
 pub mod context;
 mod cpu_saturation;
 mod delegation_recalls;
@@ -37,6 +38,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
         Kind::SlotStarvation => slot_starvation::rule,
         Kind::StateRecoveryStorm => state_recovery_storm::rule,
         Kind::PnfsFallback => pnfs_fallback::rule,
+        Kind::ConnectionLimit => connection_limit::rule,
         Kind::ThreadStarvation => thread_starvation::rule,
         Kind::SlowIntentLog => slow_intent_log::rule,
         Kind::SlowDisk => slow_disk::rule,
@@ -54,6 +56,8 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     rule(context)
 }
 
+#[cfg(test)]
+mod connection_tests;
 #[cfg(test)]
 mod rare_wait_tests;
 #[cfg(test)]

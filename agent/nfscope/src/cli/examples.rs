@@ -212,6 +212,8 @@ each explains. A cause with 25 % or more is a finding:
   state_recovery_storm  clients make or recover NFSv4 state instead of
                      working with files
   pnfs_fallback      clients with pNFS layouts read and write through the server
+  connection_limit   the kernel closes connections of clients, because too many
+                     are open
   thread_starvation  requests wait for a thread, whatever the threads wait for
   slow_intent_log    operations wait for the journal or intent log, most of the
                      time in waits of 1 ms or more
@@ -240,7 +242,8 @@ requests, residence_seconds,
              something is found; worth_unknown has the reason where there is none
   ruled_out  kind share why; share null where this host cannot measure it
   headroom   resource utilization (0 to 1)
-  warnings   sentences: exports that acknowledge writes before they are durable";
+  warnings   sentences: exports that acknowledge writes before they are durable
+  outside    sentences: what distant clients wait for outside the server";
 
 pub(super) const PATH_EXAMPLES: &str = "\
 Examples:

@@ -34,7 +34,7 @@ use read::thread_io::ThreadIo;
 use read::top_k::ClientAccounting;
 use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
-use read::{LOGS, block, granted_state, held, logs, monotonic_ns, nfsd, probe_runs};
+use read::{LOGS, block, connections, granted_state, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -208,6 +208,8 @@ impl Linux {
             return;
         }
         let facts = Facts::gather().skipping(self.options.skip_one_in);
+        // sunrpc may not have been there before.
+        self.facts.limits_unproven = facts.limits_unproven;
         for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {
             if let Some(l) = loaded {
                 if probe.word == "nfsd" {
@@ -307,6 +309,15 @@ impl Linux {
         took(start, "client", s);
     }
 
+    /// What is known of connections here.
+    fn connections_told(&self) -> connections::Told {
+        connections::Told {
+            accepted: self.attached("nfsd_accept"),
+            closed: self.attached("nfsd_detach") && self.attached("nfsd_closing"),
+            limits_unproven: self.facts.limits_unproven,
+        }
+    }
+
     /// Whether waits of operations for the log and the disks of this file system are seen here.
     fn sees_waits_of(&self, fs: &str) -> bool {
         let probe = match fs {
@@ -359,6 +370,7 @@ impl Source for Linux {
             held::read_pending(l, &mut s);
             let attached = |program: &str| self.attached(program);
             granted_state::read(l, &attached, self.options.max_clients, &mut s);
+            connections::read(l, self.connections_told(), &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
                 self.coverage.read(l, timed, [k, &after], &mut s);
             }

@@ -45,6 +45,8 @@ pub struct Facts {
     pub cpu_ids: usize,
     /// The kernel keeps account of how long a task waits for a CPU (CONFIG_SCHEDSTATS).
     pub run_delay: bool,
+    /// The kernel limits the connections whose client has not shown a valid file handle (6.12), instead of all.
+    pub limits_unproven: bool,
     /// Version of OpenZFS; empty where its module is not loaded.
     pub zfs: String,
     /// nfsd's pool mode: global, auto, percpu, pernode.
@@ -88,6 +90,8 @@ const FAST_SRCU: &str = "srcu_ctr";
 
 /// What tells, in nfsd's BTF, that it grants delegations for writing, and of directories.
 const DELEGATIONS: [&str; 2] = ["btf_trace_nfsd_deleg_write", "nfsd_get_dir_deleg"];
+/// What tells of connections whose client has shown a valid file handle: in the BTF of sunrpc.
+const PROVEN: &str = "XPT_PEER_VALID";
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -116,11 +120,14 @@ impl Facts {
             .cloned()
             .collect();
         let possible = read("/sys/devices/system/cpu/possible");
-        let single = [ON_DEMAND, FAST_SRCU, GROUPS];
+        let single = [ON_DEMAND, FAST_SRCU, GROUPS, PROVEN];
         let mut missing: BTreeSet<&str> = BOOKS.into_iter().chain(APART).chain(single).collect();
-        if let Ok(mut btf) = fs::File::open("/sys/kernel/btf/vmlinux") {
-            // What cannot be read to its end has no more names than were found.
-            let _ = remove_names(&mut btf, &mut missing);
+        // sunrpc is built in where it has no file of its own.
+        for file in ["vmlinux", "sunrpc"] {
+            if let Ok(mut btf) = fs::File::open(format!("/sys/kernel/btf/{file}")) {
+                // What cannot be read to its end has no more names than were found.
+                let _ = remove_names(&mut btf, &mut missing);
+            }
         }
         let has = |name| !missing.contains(name);
         let mut not_granted = BTreeSet::from(DELEGATIONS);
@@ -146,6 +153,7 @@ impl Facts {
             write_delegations: grants[0],
             directory_delegations: grants[1],
             skip_one_in: 0,
+            limits_unproven: has(PROVEN),
             netns: fs::metadata("/proc/self/ns/net").map_or(0, |m| m.st_ino() as u32),
             possible_cpus: count_cpus(&possible).unwrap_or(1),
             cpu_ids: last_cpu(&possible).map_or(1, |last| last + 1),

@@ -109,6 +109,13 @@ pub static PROBES: [Probe; 9] = [
                 false,
             ),
             program(
+                "nfsd_transports",
+                "iter/task",
+                Err("the layout of the server's lists is not known"),
+                "open connections by transport, and the kernel's limit",
+                false,
+            ),
+            program(
                 "nfsd_send",
                 "tp_btf/svc_send",
                 Ok(SAME),
@@ -265,6 +272,21 @@ pub static PROBES: [Probe; 9] = [
                 "forgets threads that have ended",
                 false,
             ),
+            // Before the other one, which would take a connection that was given up for one that was closed by the limit.
+            program(
+                "nfsd_closing",
+                "tp_btf/svc_xprt_close",
+                Err("the layout of its sockets is not known"),
+                "connections that the server gives up",
+                false,
+            ),
+            program(
+                "nfsd_detach",
+                "tp_btf/svc_xprt_detach",
+                Err("the layout of its sockets is not known"),
+                "why connections are closed",
+                false,
+            ),
             program(
                 "nfsd_xprt_free",
                 "tp_btf/svc_xprt_free",
@@ -276,7 +298,7 @@ pub static PROBES: [Probe; 9] = [
                 "nfsd_accept",
                 "tp_btf/svc_xprt_accept",
                 Err("the layout of its sockets is not known"),
-                "arrival of first calls that come before a thread accepts their connection",
+                "accepted connections, and the arrival of first calls that come before that",
                 false,
             ),
             program(

@@ -28,6 +28,7 @@ pub fn table_shape(facts: &Facts, client_rows: u32, books: bool) -> t::table_sha
         slack_ns: facts.clock_slack.as_nanos() as u32,
         skip_one_in: facts.skip_one_in,
         netns: facts.netns,
+        limits_unproven: u32::from(facts.limits_unproven),
         ..shape(
             facts.possible_cpus as u32,
             facts.cpu_ids as u32,
@@ -52,6 +53,7 @@ fn shape(possible: u32, ids: u32, pools: u32, preemptible: bool) -> t::table_sha
         skip_one_in: 0,
         books: 0,
         slack_ns: 0,
+        limits_unproven: 0,
         alone: u32::from(!preemptible && ids <= own),
     }
 }

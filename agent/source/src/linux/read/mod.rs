@@ -4,14 +4,15 @@
 //! [`nfsd`] has the time that probe sched measures for its operations. [`jbd2`], [`xfs`] and [`btrfs`] name what [`logs`]
 //! reads for all of them. [`client`] reads both probes of this host's own mounts. [`held`] reads nfsd's records of requests in hand.
 //! [`decode`] has what every reader needs; [`top_k`], [`slow_ops`] and [`breakdown`] read nfsd's tables of clients, its ring of slow
-//! operations and its tables of what somebody asks for; [`file_paths`] names the files of these; [`granted_state`] reads what it
-//! counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
+//! operations and its tables of what somebody asks for; [`file_paths`] names the files of these; [`connections`] reads the server's own
+//! lists; [`granted_state`] reads what it counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
 
 pub mod block;
 pub mod breakdown;
 pub mod btrfs;
 pub mod client;
 mod client_totals;
+pub mod connections;
 pub mod coverage;
 mod decode;
 mod file_paths;

@@ -107,6 +107,11 @@ impl ClientAccounting {
                 reply_ns: row.reply_ns,
                 sequenced: more.sequenced,
                 full: more.full,
+                requests: row.requests,
+                v3_walks: more.v3_walks,
+                v4_walks: more.v4_walks,
+                opens: more.opens,
+                open_ns: more.open_ns,
             };
             let durable = Durable {
                 all: more.stable,
@@ -167,6 +172,7 @@ impl ClientAccounting {
         for (name, named) in &self.clients.named {
             let seconds = named.sum.reply_ns as f64 / 1e9;
             s.counter(&f::CLIENT_REPLY_SECONDS, [name], seconds);
+            fill_walks(name, named.sum, s);
             if named.sum.sequenced > 0 {
                 let (all, full) = (named.sum.sequenced, named.sum.full);
                 let labels = &f::CLIENT_SESSION_REQUESTS;
@@ -217,6 +223,20 @@ impl ClientAccounting {
     }
 }
 
+/// How a client's requests come to its files.
+fn fill_walks(name: &str, sum: Sum, s: &mut Snapshot) {
+    s.counter(&f::CLIENT_REQUESTS, [name], sum.requests as f64);
+    for (version, walks) in [("3", sum.v3_walks), ("4", sum.v4_walks)] {
+        if walks > 0 {
+            s.counter(&f::CLIENT_WALKS, [name, version], walks as f64);
+        }
+    }
+    if sum.opens > 0 {
+        s.counter(&f::CLIENT_OPENS, [name], sum.opens as f64);
+        s.counter(&f::CLIENT_OPEN_SECONDS, [name], sum.open_ns as f64 / 1e9);
+    }
+}
+
 /// What all rows hold and held. To be read before them: each request adds here after it has added to its row, so that what
 /// has no name yet never counts for `other`, which could not give it back.
 fn total(versions: &Map) -> Sum {
@@ -240,11 +260,11 @@ fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
         .filter_map(|i| map.at::<t::client_row>(i))
     {
         let (ops, ns) = (all.ops + part.ops, all.ns + part.ns);
-        let reply_ns = all.reply_ns + part.reply_ns;
+        let (reply_ns, requests) = (all.reply_ns + part.reply_ns, all.requests + part.requests);
         if part.seen >= all.seen {
             all = part;
         }
-        (all.ops, all.ns, all.reply_ns) = (ops, ns, reply_ns);
+        (all.ops, all.ns, all.reply_ns, all.requests) = (ops, ns, reply_ns, requests);
     }
     all
 }

@@ -1,0 +1,94 @@
+//! What is said of the kernel's limit of connections, on servers that reach it and on some that do not.
+
+use super::test_server::{SERVER, judge, kinds, page, why_not};
+use nfscope_model::finding::{Kind, Severity};
+use nfscope_model::{Snapshot, family as f};
+
+/// A server of 4 threads with so many connections, of which so many were accepted and closed because of the limit.
+fn with(which: &str, open: f64, limit: f64, accepted: f64, closed: f64) -> Snapshot {
+    let mut s = SERVER.snapshot();
+    s.gauge(&f::CONNECTIONS, ["tcp"], open.max(500.0));
+    s.gauge(&f::LIMITED_CONNECTIONS, [which], open);
+    s.gauge(&f::CONNECTION_LIMIT, [which], limit);
+    s.counter(&f::CONNECTIONS_ACCEPTED, ["tcp"], accepted);
+    s.counter(&f::CONNECTIONS_CLOSED, ["tcp", "limit"], closed);
+    s.counter(&f::CONNECTIONS_CLOSED, ["tcp", "client"], 7.0);
+    s
+}
+
+#[test]
+fn a_server_with_too_few_threads_for_its_connections_is_told() {
+    let d = judge(with("all", 141.0, 140.0, 100.0, 60.0));
+    assert_eq!(kinds(&d), ["connection_limit"], "{d:#?}");
+    let finding = d.finding(Kind::ConnectionLimit);
+    assert_eq!(finding.map(|f| f.share), Some(0.6));
+    assert_eq!(finding.map(|f| f.severity), Some(Severity::Critical));
+    let page = page(&d, Kind::ConnectionLimit);
+    for says in [
+        "too many connections are open: the kernel closed 60 connections of clients",
+        "141 connections are open; the kernel allows 140",
+        "the server accepted 100 connections, and the kernel closed 60 for being the oldest",
+        // (141 + 60) / 20 - 3
+        "raise the number of nfsd threads to 8 or more: rpc.nfsd 8",
+    ] {
+        assert!(page.contains(says), "{says}: {page}");
+    }
+}
+
+#[test]
+fn a_server_that_is_full_warns_before_anything_is_closed() {
+    let d = judge(with("all", 141.0, 140.0, 0.0, 0.0));
+    assert_eq!(kinds(&d), ["connection_limit"], "{d:#?}");
+    let page = page(&d, Kind::ConnectionLimit);
+    assert!(page.contains("closes the oldest when the server accepts another one"));
+    assert!(page.contains("threads to 5 or more"), "{page}");
+    assert!(!page.contains("for being the oldest"), "{page}");
+}
+
+#[test]
+fn connections_that_show_no_handle_are_told_apart() {
+    let d = judge(with("unproven", 65.0, 64.0, 40.0, 10.0));
+    assert_eq!(kinds(&d), ["connection_limit"], "{d:#?}");
+    let finding = d.finding(Kind::ConnectionLimit);
+    assert_eq!(finding.map(|f| f.severity), Some(Severity::Warning));
+    let page = page(&d, Kind::ConnectionLimit);
+    for says in [
+        "too many connections that have shown no valid file handle are open",
+        "65 connections without a valid file handle are open; the kernel allows 64",
+        "500 connections are open in all",
+        "ss -tn 'sport = :2049'",
+    ] {
+        assert!(page.contains(says), "{says}: {page}");
+    }
+    // More threads allow no more of these.
+    assert!(!page.contains("rpc.nfsd"), "{page}");
+}
+
+#[test]
+fn as_many_as_are_allowed_are_none() {
+    for (s, why) in [
+        (
+            with("all", 140.0, 140.0, 20.0, 0.0),
+            "140 connections are open, and the kernel allows 140",
+        ),
+        (
+            with("unproven", 1.0, 64.0, 900.0, 0.0),
+            "1 connection without a valid file handle is open",
+        ),
+        (SERVER.snapshot(), "does not tell"),
+    ] {
+        let d = judge(s);
+        assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+        let said = why_not(&d, Kind::ConnectionLimit);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn what_does_not_say_why_connections_close_closes_none() {
+    let mut s = SERVER.snapshot();
+    s.gauge(&f::LIMITED_CONNECTIONS, ["all"], 10.0);
+    s.gauge(&f::CONNECTION_LIMIT, ["all"], 140.0);
+    let d = judge(s);
+    assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+}

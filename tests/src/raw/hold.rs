@@ -1,0 +1,81 @@
+//! `lab hold`: connections that are opened and held, and what becomes of them: a witness for what nfscope says of the server's limit.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::lab_server::NFS_PORT;
+
+/// What is opened.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Hold {
+    /// Connections, one after the other
+    pub connections: u32,
+    /// The server's address
+    #[arg(long, default_value_t = Ipv4Addr::LOCALHOST)]
+    pub to: Ipv4Addr,
+    /// Send each of them the head of a record that is longer than any, instead of nothing
+    #[arg(long)]
+    pub garbage: bool,
+    /// A file that has the state as JSON, and is written anew where that changes
+    #[arg(long)]
+    pub report: PathBuf,
+}
+
+/// How they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Opened, all of them.
+    pub opened: u64,
+    /// Of them, those that the server has closed.
+    pub closed: u64,
+}
+
+/// Opens them and holds them until it is killed.
+pub fn run(hold: &Hold) -> Result<()> {
+    let mut open = Vec::new();
+    for _ in 0..hold.connections {
+        let mut stream = TcpStream::connect((hold.to, NFS_PORT))
+            .with_context(|| format!("connecting to {}", hold.to))?;
+        if hold.garbage {
+            stream.write_all(&[0xff; 4])?;
+        }
+        stream.set_nonblocking(true)?;
+        open.push(stream);
+    }
+    let mut told = None;
+    loop {
+        open.retain_mut(is_open);
+        let held = Held {
+            opened: u64::from(hold.connections),
+            closed: u64::from(hold.connections) - open.len() as u64,
+        };
+        if told != Some(held) {
+            tell(&hold.report, held)?;
+            told = Some(held);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Nobody sees half of it.
+fn tell(file: &Path, held: Held) -> Result<()> {
+    let unfinished = file.with_extension("new");
+    fs::write(&unfinished, serde_json::to_string(&held)?)?;
+    fs::rename(&unfinished, file).with_context(|| format!("writing {}", file.display()))
+}
+
+fn is_open(stream: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    match stream.read(&mut byte) {
+        Ok(0) => false,
+        Ok(_) => true,
+        Err(e) => e.kind() == ErrorKind::WouldBlock,
+    }
+}

@@ -1,0 +1,182 @@
+//! Connections: as many as the kernel lists sockets, and those that the server closes are those that their client sees closed.
+
+use anyhow::{Result, ensure};
+use lab::raw::hold::Held;
+use lab::{Agent, Kernel, Server};
+use nfscope_diagnose::evaluate;
+use nfscope_model::finding::Kind;
+use nfscope_model::{Snapshot, family};
+
+const REPORT: &str = "/run/held.json";
+
+/// Nobody may have the server mounted.
+pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
+    let (which, limit, threads) = match server.kernel() {
+        // svc_check_conn_limits(): 20 for each thread and 60 more.
+        Kernel::V5_10 | Kernel::V6_1 => ("all", 100.0, 2),
+        _ => ("unproven", 64.0, 8),
+    };
+    server.set_threads(threads)?;
+    let before = quiet(server, agent)?;
+    assert_eq!(
+        before.value(&family::CONNECTION_LIMIT, [which]),
+        Some(limit)
+    );
+    assert_eq!(
+        before.value(&family::LIMITED_CONNECTIONS, [which]),
+        Some(0.0)
+    );
+    for (transport, listed) in listeners(server)? {
+        let told = before.value(&family::LISTENERS, [transport]);
+        assert_eq!(told, Some(listed), "listeners over {transport}");
+    }
+
+    // More than the limit, one after the other: each closes the oldest.
+    let more = limit as u32 + 20;
+    let holder = hold(server, &more.to_string())?;
+    let (held, full) = settled(server, agent, u64::from(more))?;
+    let seen = full.since(&before);
+    println!("{held:?}; limit {limit} of {which}");
+    // Some more than the limit stay: one that is already being closed may be chosen again.
+    let over = (held.opened - held.closed) as f64 - limit;
+    ensure!((0.0..8.0).contains(&over), "{held:?}");
+    assert_eq!(
+        closed(&seen.delta, "limit"),
+        held.closed,
+        "closed by the limit"
+    );
+    assert_eq!(accepted(&seen.delta), held.opened, "accepted");
+    let still_open = (held.opened - held.closed) as f64;
+    assert_eq!(full.value(&family::CONNECTIONS, ["tcp"]), Some(still_open));
+    assert_eq!(
+        full.value(&family::LIMITED_CONNECTIONS, [which]),
+        Some(still_open)
+    );
+    let diagnosis = evaluate(&seen, &[]);
+    let finding = diagnosis.finding(Kind::ConnectionLimit);
+    let text = format!("{:#?}", finding);
+    let says = format!("the kernel closed {} for being the oldest", held.closed);
+    ensure!(text.contains(&says), "{says}: {text}");
+    println!("{text}");
+
+    // They leave by themselves.
+    holder.kill()?;
+    let after = quiet(server, agent)?;
+    let seen = after.since(&full).delta;
+    assert_eq!(closed(&seen, "client"), held.opened - held.closed);
+    assert_eq!(closed(&seen, "limit"), 0);
+
+    // What is no RPC, and an address of the server that goes away.
+    let garbage = hold(server, "5 --garbage")?;
+    let (_, given_up) = settled(server, agent, 5)?;
+    garbage.kill()?;
+    server.sh("ip address add 10.77.0.1/32 dev lo")?;
+    let away = hold(server, "7 --to 10.77.0.1")?;
+    settled(server, agent, 7)?;
+    server.sh("ip address del 10.77.0.1/32 dev lo")?;
+    let gone = quiet(server, agent)?;
+    away.kill()?;
+    assert_eq!(closed(&given_up.since(&after).delta, "error"), 5);
+    let seen = gone.since(&given_up).delta;
+    assert_eq!(closed(&seen, "idle"), 7, "{seen:#?}");
+
+    // As many clients that work, with threads enough for them: none is closed, and nothing is found.
+    server.set_threads(16)?;
+    // Where those without a handle are limited, few may be without one at a time.
+    let together = match which {
+        "all" => "--threads 8",
+        _ => "--at-once 8",
+    };
+    let load = format!("getattr --from 127.9.0.1 --clients 150 {together} --times 4");
+    let clients = server.run_clients(&load)?;
+    let seen = quiet(server, agent)?.since(&gone);
+    assert_eq!(accepted(&seen.delta), clients.len() as u64);
+    assert_eq!(closed(&seen.delta, "client"), clients.len() as u64);
+    assert_eq!(closed(&seen.delta, "limit"), 0);
+    let diagnosis = evaluate(&seen, &[]);
+    ensure!(
+        diagnosis.finding(Kind::ConnectionLimit).is_none(),
+        "{diagnosis:#?}"
+    );
+    server.set_threads(8)
+}
+
+fn hold(server: &Server, arguments: &str) -> Result<lab::Running> {
+    server.sh(&format!("rm -f {REPORT}"))?;
+    let lab = server.lab_path().display();
+    server.spawn(&format!("exec {lab} hold {arguments} --report {REPORT}"))
+}
+
+/// What the kernel lists: sockets that are connected to the server's port, without those of its clients.
+fn sockets(server: &Server) -> Result<u64> {
+    let list = "ss -Htn state established state close-wait '( sport = :2049 )' | wc -l";
+    Ok(server.sh(list)?.stdout.trim().parse()?)
+}
+
+/// Listeners by transport, of both families.
+fn listeners(server: &Server) -> Result<Vec<(&'static str, f64)>> {
+    let list = server.sh("cat /proc/fs/nfsd/portlist")?.stdout;
+    Ok(["tcp", "udp", "rdma"]
+        .into_iter()
+        .map(|transport| {
+            let of = |line: &&str| line.starts_with(&format!("{transport} "));
+            (transport, list.lines().filter(of).count() as f64)
+        })
+        .collect())
+}
+
+/// A snapshot of so many connections, all of which were opened and some of which were closed, when nothing moves any more.
+fn settled(server: &Server, agent: &Agent, opened: u64) -> Result<(Held, Snapshot)> {
+    let mut last = None;
+    for _ in 0..40 {
+        server.sh("sleep 0.5")?;
+        let text = server
+            .sh(&format!("cat {REPORT} 2>/dev/null || true"))?
+            .stdout;
+        let held: Option<Held> = serde_json::from_str(text.trim()).ok();
+        let now = (held, sockets(server)?);
+        let snapshot = agent.snapshot()?;
+        if let (Some(held), sockets) = now
+            && last == Some(now)
+            && held.opened == opened
+            && held.opened - held.closed == sockets
+            && snapshot.value(&family::CONNECTIONS, ["tcp"]) == Some(sockets as f64)
+        {
+            return Ok((held, snapshot));
+        }
+        last = Some(now);
+    }
+    anyhow::bail!(
+        "connections do not settle: {last:?}, {:#?}",
+        agent.snapshot()?
+    )
+}
+
+/// A snapshot without any connection.
+fn quiet(server: &Server, agent: &Agent) -> Result<Snapshot> {
+    for _ in 0..40 {
+        let sockets = sockets(server)?;
+        let snapshot = agent.snapshot()?;
+        if sockets == 0 && snapshot.value(&family::CONNECTIONS, ["tcp"]) == Some(0.0) {
+            return Ok(snapshot);
+        }
+        server.sh("sleep 0.5")?;
+    }
+    anyhow::bail!(
+        "{} connections stay: {}",
+        sockets(server)?,
+        server.sh("ss -tn '( sport = :2049 )'")?.stdout
+    )
+}
+
+fn accepted(seen: &Snapshot) -> u64 {
+    let all = seen.numbers(&family::CONNECTIONS_ACCEPTED);
+    all.map(|(_, n)| n).sum::<f64>() as u64
+}
+
+fn closed(seen: &Snapshot, why: &str) -> u64 {
+    let all = seen.numbers(&family::CONNECTIONS_CLOSED);
+    all.filter(|([_, reason], _)| *reason == why)
+        .map(|(_, n)| n)
+        .sum::<f64>() as u64
+}
