@@ -3,11 +3,9 @@
 use crate::fixture::Fake;
 use crate::fixture::pki::{Pki, TLS};
 use crate::fixture::serve::{get, receive, send, serve_as};
-use nfscope::http::{Server, WebConfig};
+use nfscope::http::WebConfig;
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::io::{ErrorKind, Read};
 
 /// `open sesame`, at the lowest cost.
 const PASSWORD: &str = "Authorization: Basic YWxpY2U6b3BlbiBzZXNhbWU=\r\n";
