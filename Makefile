@@ -6,7 +6,7 @@ help:
 	@echo "make run        nfscope on this host's NFS server, or on one in a virtual machine"
 	@echo "make check      linters and every test that needs no virtual machine: for daily work"
 	@echo "make test       set-up, linters and every test, virtual machines included"
-	@echo "make fuzz       parsers against mutated input, RUNS=100000 times each, from SEED=0 on"
+	@echo "make fuzz       parsers against mutated input, TIMES=1 as many runs as the tests make (ten million), from SEED=0 on"
 	@echo "make bench      what the probes cost, in counted instructions"
 	@echo "make ssd-log    what a fast log device does for sync writes to a slow ZFS pool"
 	@echo "make scenarios  servers whose bottleneck is known, and what the diagnosis says of them"
@@ -42,8 +42,8 @@ bench:
 	@target/release/lab bench
 
 fuzz:
-	@FUZZ_RUNS=$(or $(RUNS),100000) FUZZ_SEED=$(or $(SEED),0) cargo test -p nfscope --test fuzz -- --nocapture
-	@FUZZ_RUNS=$(or $(RUNS),100000) FUZZ_SEED=$(or $(SEED),0) cargo test -p nfscope-source --lib fuzz -- --nocapture
+	@FUZZ_TIMES=$(or $(TIMES),1) FUZZ_SEED=$(or $(SEED),0) cargo test --profile fuzz -p nfscope --test fuzz -- --nocapture --test-threads 1
+	@FUZZ_TIMES=$(or $(TIMES),1) FUZZ_SEED=$(or $(SEED),0) cargo test --profile fuzz -p nfscope-source --lib fuzz -- --nocapture --test-threads 1
 
 ssd-log:
 	@tests/setup/setup.sh

@@ -123,7 +123,10 @@ impl Merger {
 fn add(sum: &mut Option<Sample>, sample: &Recorded) {
     match (&mut *sum, sample) {
         (Some(Sample::Counter(a)), Recorded::Counter(b)) => *a += b,
-        (Some(Sample::Histogram(h)), Recorded::Histogram { .. }) => {
+        // What has no edges in common with what was before is another quantity: a damaged file may have it.
+        (Some(Sample::Histogram(h)), Recorded::Histogram { scheme, .. })
+            if h.scheme.common(scheme).is_some() =>
+        {
             sample.histogram().iter().for_each(|other| h.merge(other));
         }
         (_, Recorded::Counter(v)) => *sum = Some(Sample::Counter(*v)),
@@ -135,7 +138,7 @@ fn add(sum: &mut Option<Sample>, sample: &Recorded) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nfscope_model::{Histogram, Kind};
+    use nfscope_model::{Histogram, Kind, Scheme};
 
     #[test]
     fn windows_add_up() {
@@ -159,9 +162,13 @@ mod tests {
         for _ in 0..2 {
             add(&mut all, &Recorded::from(&Sample::Histogram(h.clone())));
         }
-        let Some(Sample::Histogram(all)) = all else {
+        let Some(Sample::Histogram(sum)) = &all else {
             panic!("a histogram")
         };
-        assert_eq!((all.count(), all.sum), (4, 1.0));
+        assert_eq!((sum.count(), sum.sum), (4, 1.0));
+        // In other buckets it takes the place of what was.
+        let sizes = Sample::Histogram(Histogram::new(Scheme::SIZE));
+        add(&mut all, &Recorded::from(&sizes));
+        assert_eq!(all, Some(sizes));
     }
 }

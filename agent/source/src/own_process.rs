@@ -106,6 +106,12 @@ impl Stat {
     }
 }
 
+/// Whatever the file has is read or refused.
+#[cfg(test)]
+pub(crate) fn fuzzed(text: &str) {
+    let _ = Stat::of(text);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,8 +19,38 @@ pub fn nearest(
 
 /// The known name that is nearest to a mistyped one, where one is near.
 pub fn near<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |name: &&str| strsim::damerau_levenshtein(typed, name);
+    let length = typed.chars().count();
     known
-        .min_by_key(distance)
-        .filter(|best| distance(best) <= best.len().div_ceil(3).max(2))
+        .filter(|name| can_be_near(length, name))
+        .map(|name| (strsim::damerau_levenshtein(typed, name), name))
+        .filter(|(distance, name)| *distance <= reach(name))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Letters that may differ.
+fn reach(name: &str) -> usize {
+    name.len().div_ceil(3).max(2)
+}
+
+/// False where the lengths alone differ by too much. Comparing takes time and memory by the product of both, and a peer may send
+/// thousands of letters.
+fn can_be_near(letters: usize, name: &str) -> bool {
+    letters.abs_diff(name.chars().count()) <= reach(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_is_meant_and_what_is_much_longer_is_not_compared() {
+        let near = |typed| near(typed, ["write", "commit", "read", "readdir"].into_iter());
+        assert_eq!(near("wirte"), Some("write"));
+        assert_eq!(near("reddir"), Some("readdir"));
+        assert_eq!(near("reads"), Some("read"));
+        assert_eq!(near("x"), None);
+        assert!(can_be_near(7, "write") && !can_be_near(8, "write"));
+        assert!(!can_be_near(16_000, "readdir"));
+    }
 }

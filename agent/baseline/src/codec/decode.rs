@@ -10,6 +10,10 @@ const LARGEST: u64 = 64 << 20;
 /// Limit for the series of one window.
 const MOST_POINTS: usize = 1 << 20;
 
+/// Limit for the values of one bucket in one window: sums of 65,536 windows fit into 64 bits. A server that is a million times as busy
+/// as any stays below.
+const MOST_VALUES: u64 = 1 << 48;
+
 /// Decodes the samples of the series that `keep` selects.
 ///
 /// # Errors
@@ -101,6 +105,9 @@ impl Cursor<'_> {
             let i = next.checked_add(*skipped).ok_or(SHORT)?;
             if usize::from(i) >= of {
                 return Err(CodecError("a bucket that there is not"));
+            }
+            if *n > MOST_VALUES {
+                return Err(CodecError("more values than there can be"));
             }
             filled.push((i, *n));
             next = i.saturating_add(1);

@@ -8,6 +8,7 @@
 mod fixture;
 
 use crate::fixture::Fake;
+use crate::fixture::pki::{Pki, TLS};
 use crate::fixture::serve::{attached, get, send, send_from};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -46,7 +47,9 @@ fn scrape(a: SocketAddr) {
 /// HTTP.
 fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
     match kind % 12 {
-        0 | 1 => Vec::new(),
+        0 => Vec::new(),
+        // A name that nobody has: what it may be meant for is looked for among all that are known.
+        1 => format!("GET /slow?op={} HTTP/1.1\r\nHost: localhost\r\n\r\n", "writ".repeat(3_900)).into_bytes(),
         2 => b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".to_vec(),
         3 => b"G".to_vec(),
         4 => b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
@@ -162,4 +165,41 @@ fn every_scrape_is_answered_beside_those_who_do_not_read() {
         // One byte at a time is what the slowest reader takes.
         let _ = s.read(&mut [0]);
     }
+}
+
+/// What a crowd sends to who encrypts: nothing, half of a hello, one that goes no further, and what is none.
+fn sent_of_tls(kind: usize, hello: &[u8], random: &mut SmallRng) -> Vec<u8> {
+    match kind % 6 {
+        0 => Vec::new(),
+        1 => hello[..random.random_range(1..hello.len())].to_vec(),
+        // The server answers with its certificate and waits.
+        2 | 3 => hello.to_vec(),
+        4 => [&hello[..5], &sent(9, random)].concat(),
+        _ => sent(kind, random),
+    }
+}
+
+/// Each hello costs the server a signature, on the thread that scrapes are answered by.
+#[test]
+fn every_scrape_over_tls_is_answered_in_a_crowd() {
+    allow_descriptors();
+    let pki = Pki::new();
+    let (a, _server) = pki.serve(TLS);
+    let scrape = || {
+        let answer = pki.scrape(a, None).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:?}");
+    };
+    let hello = pki.hello();
+    let mut random = SmallRng::seed_from_u64(7);
+    let mut crowd: Vec<TcpStream> = Vec::new();
+    for kind in 0..CROWD {
+        crowd.push(send(a, &sent_of_tls(kind, &hello, &mut random)));
+        if kind % (CROWD / SCRAPES) == 0 {
+            scrape();
+        }
+    }
+    for _ in 0..SCRAPES {
+        scrape();
+    }
+    assert_eq!(crowd.len(), CROWD);
 }

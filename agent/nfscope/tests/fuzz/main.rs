@@ -10,16 +10,21 @@ mod mutate;
 use crate::fixture::serve::{get, send, serve_as};
 use crate::fixture::{Fake, recordings};
 use bytes::BytesMut;
-use mutate::{FAST, QUICK, fuzz, fuzz_text};
+use flate2::Compression;
+use flate2::read::{DeflateDecoder, DeflateEncoder};
+use mutate::{fuzz, fuzz_text};
 use nfscope::api::link::{Answer, MAX_QUESTION, Question};
 use nfscope::api::slow_line::Line;
-use nfscope::api::{breakdown_query, endpoint, slow_filter};
+use nfscope::api::{breakdown_query, endpoint, slow_filter, stuck_query, windows_query};
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config;
 use nfscope::exposition::{self, Collectors, Format};
-use nfscope::http::{Configuration, WebConfig};
+use nfscope::http::{Configuration, WebConfig, of_this_host};
 use nfscope::tui::{Breakdown, TerminalStyle};
+use nfscope_baseline::codec;
+use nfscope_baseline::recording::RecordedWindow;
 use nfscope_baseline::store::Store;
+use nfscope_baseline::window::Merger;
 use nfscope_model::Snapshot;
 use nfscope_source::Source;
 use std::io::Read;
@@ -42,7 +47,7 @@ fn questions_of_the_http_process() {
     ];
     let samples: Vec<_> = questions.iter().map(|q| q.encode().unwrap()).collect();
     let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
-    fuzz("questions", QUICK, &samples, |input| {
+    fuzz("questions", &samples, |input| {
         let mut arrived = BytesMut::from(input);
         while let Ok(Some(question)) = Question::take(&mut arrived) {
             // What has been read can be said again.
@@ -63,7 +68,7 @@ fn questions_of_the_http_process() {
         .map(|(head, body)| [&head[..], body].concat())
         .collect();
     let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
-    fuzz("answers", QUICK, &samples, |input| {
+    fuzz("answers", &samples, |input| {
         // A length that is not there is reserved; one of many megabytes is no news here.
         if input.get(11).is_none_or(|b| *b == 0) && input.get(12).is_none_or(|b| *b == 0) {
             let mut arrived = BytesMut::from(input);
@@ -78,7 +83,7 @@ fn queries_headers_and_addresses() {
         "min_latency=1.5s&op=write,commit&client=192.0.2.1&limit=9",
         "over=1ms&op=%77rite",
     ];
-    fuzz_text("query of /slow", FAST, &slow, |input| {
+    fuzz_text("query of /slow", &slow, |input| {
         if let Ok(filter) = slow_filter::from_query(input) {
             assert_eq!(
                 slow_filter::from_query(&slow_filter::to_query(&filter)),
@@ -90,7 +95,7 @@ fn queries_headers_and_addresses() {
         "by=client,op&where=export:/srv/a&where=op:write&interval=2s&rows=9",
         "by=file,user,version&where=file:/srv/a:77&where=client:2001:db8::7&where=user:0&where=version:4.1",
     ];
-    fuzz_text("query of /breakdown", FAST, &breakdown, |input| {
+    fuzz_text("query of /breakdown", &breakdown, |input| {
         if let Ok(query) = breakdown_query::from_query(input) {
             assert_eq!(
                 breakdown_query::from_query(&breakdown_query::to_query(&query)),
@@ -98,8 +103,33 @@ fn queries_headers_and_addresses() {
             );
         }
     });
+    let windows = [
+        "since=1f2e.77",
+        "from=1800000000.125&to=1800000300.5&columns=300",
+        "recording=a%26b&columns=3&from=1&to=2.5",
+    ];
+    fuzz_text("query of /windows", &windows, |input| {
+        if let Ok(wanted) = windows_query::from_query(input) {
+            assert_eq!(
+                windows_query::from_query(&windows_query::to_query(&wanted)),
+                Ok(wanted)
+            );
+        }
+    });
+    fuzz_text(
+        "query of /stuck",
+        &["over=1.5s", "over=20%6ds&x=1"],
+        |input| {
+            if let Ok(over) = stuck_query::from_query(input) {
+                assert_eq!(
+                    stuck_query::from_query(&stuck_query::to_query(over)),
+                    Ok(over)
+                );
+            }
+        },
+    );
     let parts = ["collect[]=op&collect%5B%5D=block", "exclude[]=cpu&x=1"];
-    fuzz_text("query of /metrics", FAST, &parts, |input| {
+    fuzz_text("query of /metrics", &parts, |input| {
         if let Ok(some) = Collectors::from_query(input) {
             assert_eq!(Collectors::from_query(&some.to_query()), Ok(some));
         }
@@ -109,22 +139,26 @@ fn queries_headers_and_addresses() {
         "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7",
         "gzip;q=0.5, identity;q=0, *",
     ];
-    fuzz_text("accept", FAST, &accept, |input| {
+    fuzz_text("accept", &accept, |input| {
         exposition::negotiate(Some(input));
         exposition::accepts_gzip(Some(input));
     });
     let urls = ["http://[::1]:9943/prefix/", "https://nfs1.example:9943"];
-    fuzz_text("url", FAST, &urls, |input| {
+    fuzz_text("url", &urls, |input| {
         if let Some(target) = endpoint::parse(input, "/snapshot") {
             assert!(!target.name().is_empty() || target.host.starts_with([':', '[']));
         }
+    });
+    let hosts = ["127.0.0.1 localhost\n127.0.1.1 nfs1.example nfs # own\n::1 ip6-loopback\nx\n"];
+    fuzz_text("names of this host", &hosts, |input| {
+        drop(of_this_host("nfs1.lan", input));
     });
 }
 
 #[test]
 fn snapshots_and_lines_of_an_agent() {
     let snapshot = serde_json::to_vec(&Fake::new().snapshot()).unwrap();
-    fuzz("snapshot", FAST / 5, &[&snapshot], |input| {
+    fuzz("snapshot", &[&snapshot], |input| {
         if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {
             let snapshot = Arc::new(snapshot);
             for format in Format::ALL {
@@ -146,7 +180,7 @@ fn snapshots_and_lines_of_an_agent() {
         color: true,
         utf8: true,
     };
-    fuzz("break-down line", FAST, &lines_of_breakdown, |input| {
+    fuzz("break-down line", &lines_of_breakdown, |input| {
         let mut shown = Breakdown::new(query.clone());
         for line in input.split(|b| *b == b'\n') {
             if let Ok(line) = serde_json::from_slice(line) {
@@ -155,7 +189,7 @@ fn snapshots_and_lines_of_an_agent() {
         }
         shown.plain(80, style);
     });
-    fuzz("slow line", FAST, &lines, |input| {
+    fuzz("slow line", &lines, |input| {
         let _ = serde_json::from_slice::<Line>(input);
     });
 }
@@ -171,7 +205,7 @@ fn files_of_the_administrator() {
     ];
     let web: Vec<_> = web.iter().map(String::as_str).collect();
     let path = dir.path().join("web.yml");
-    fuzz_text("web configuration", FAST / 4, &web, |input| {
+    fuzz_text("web configuration", &web, |input| {
         std::fs::write(&path, input).unwrap();
         let _ = WebConfig::load(&path);
     });
@@ -182,7 +216,7 @@ fn files_of_the_administrator() {
         config: Some(dir.path().join("nfscope.toml")),
         ..AgentArgs::default()
     };
-    fuzz_text("configuration", FAST / 4, &toml, |input| {
+    fuzz_text("configuration", &toml, |input| {
         std::fs::write(args.config.as_ref().unwrap(), input).unwrap();
         if let Err(e) = config::load(&args) {
             assert!(!e.to_string().is_empty());
@@ -197,14 +231,9 @@ fn files_of_the_administrator() {
         log_json: true,
         who: String::new(),
     };
-    fuzz(
-        "configuration sent",
-        FAST,
-        &[&sent.encode().unwrap()],
-        |input| {
-            let _ = Configuration::of(input);
-        },
-    );
+    fuzz("configuration sent", &[&sent.encode().unwrap()], |input| {
+        let _ = Configuration::of(input);
+    });
 }
 
 #[test]
@@ -216,7 +245,7 @@ fn recordings_that_are_imported() {
     from.put(&recording).unwrap();
     from.export("one", &path("one"), true).unwrap();
     let file = std::fs::read(path("one")).unwrap();
-    fuzz("import", FAST / 100, &[&file], |input| {
+    fuzz("import", &[&file], |input| {
         std::fs::write(path("mutated"), input).unwrap();
         let to = path("to");
         let _ = std::fs::remove_file(&to);
@@ -227,6 +256,50 @@ fn recordings_that_are_imported() {
             }
         }
     });
+}
+
+/// Behind the checksums, which somebody who makes a file can make as well.
+#[test]
+fn windows_of_recordings() {
+    let recording = recordings::recording("one", 1, 2, &recordings::writes(recordings::FLASH));
+    let packed: Vec<_> = (recording.windows.iter())
+        .map(|w| codec::encode(w.samples.iter().map(|(id, s)| (*id, true, s))).unwrap())
+        .collect();
+    let columns = packed.iter().map(|packed| {
+        let mut columns = Vec::new();
+        DeflateDecoder::new(&packed[..])
+            .read_to_end(&mut columns)
+            .unwrap();
+        columns
+    });
+    let columns: Vec<Vec<u8>> = columns.collect();
+    // What is decoded is put together and shown.
+    let mut decoded = 0;
+    let mut read = |packed: &[u8]| {
+        if let Ok(samples) = codec::decode(packed, |_| true) {
+            decoded += 1;
+            let mut merger = Merger::new(recording.series.clone(), |_| true);
+            let window = RecordedWindow {
+                samples,
+                ..recording.windows[0].clone()
+            };
+            merger.add(&window);
+            merger.add(&recording.windows[1]);
+            let all = Arc::new(merger.so_far());
+            let _ = exposition::encode(&all, Format::Plain);
+        }
+    };
+    let samples: Vec<_> = columns.iter().map(Vec::as_slice).collect();
+    fuzz("window", &samples, |input| {
+        let mut packed = Vec::new();
+        DeflateEncoder::new(input, Compression::none())
+            .read_to_end(&mut packed)
+            .unwrap();
+        read(&packed);
+    });
+    let samples: Vec<_> = packed.iter().map(Vec::as_slice).collect();
+    fuzz("packed window", &samples, read);
+    assert!(decoded > 100, "only {decoded} of all inputs are windows");
 }
 
 /// Whole requests, by way of a real connection.
@@ -247,9 +320,12 @@ fn requests() {
         "GET / HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Basic Og==\r\n\r\n".to_owned(),
     ];
     let samples: Vec<_> = samples.iter().map(String::as_bytes).collect();
-    for web in [WebConfig::default(), WebConfig::load(&path).unwrap()] {
+    for (name, web) in [
+        ("requests", WebConfig::default()),
+        ("requests with passwords", WebConfig::load(&path).unwrap()),
+    ] {
         let (a, _server) = serve_as(web, || Ok(Box::new(Fake::new())));
-        fuzz("requests", FAST / 50, &samples, |input| {
+        fuzz(name, &samples, |input| {
             let stream = send(a, input);
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let mut answer = Vec::new();

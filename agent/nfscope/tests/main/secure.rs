@@ -1,90 +1,14 @@
 //! The web configuration file: TLS, certificates of clients, passwords and headers, as a scraper meets them.
 
 use crate::fixture::Fake;
+use crate::fixture::pki::{Pki, TLS};
 use crate::fixture::serve::{get, receive, send, serve_as};
-use nfscope::http::{Server, WebConfig};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use nfscope::http::WebConfig;
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::io::{ErrorKind, Read};
 
 /// `open sesame`, at the lowest cost.
 const PASSWORD: &str = "Authorization: Basic YWxpY2U6b3BlbiBzZXNhbWU=\r\n";
-
-/// A directory with certificates, and those who signed them.
-struct Pki {
-    dir: tempfile::TempDir,
-    authority: CertifiedIssuer<'static, KeyPair>,
-}
-
-impl Pki {
-    fn new() -> Pki {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let authority = CertifiedIssuer::self_signed(params, key).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("ca.crt"), authority.pem()).unwrap();
-        let pki = Pki { dir, authority };
-        let (cert, key) = pki.sign("nfs1.example");
-        fs::write(pki.dir.path().join("server.crt"), cert.pem()).unwrap();
-        fs::write(pki.dir.path().join("server.key"), key.serialize_pem()).unwrap();
-        pki
-    }
-
-    fn sign(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (params.signed_by(&key, &self.authority).unwrap(), key)
-    }
-
-    /// A web configuration in this directory, with paths beside it.
-    fn web(&self, text: &str) -> anyhow::Result<WebConfig> {
-        let path: PathBuf = self.dir.path().join("web.yml");
-        fs::write(&path, text).unwrap();
-        WebConfig::load(&path)
-    }
-
-    fn serve(&self, text: &str) -> (SocketAddr, Server) {
-        serve_as(self.web(text).unwrap(), || Ok(Box::new(Fake::new())))
-    }
-
-    /// Scrapes as somebody who trusts this authority, with a certificate of this name or without one.
-    fn scrape(&self, a: SocketAddr, name: Option<&str>) -> std::io::Result<String> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.authority.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let config = match name.map(|name| self.sign(name)) {
-            None => builder.with_no_client_auth(),
-            Some((cert, key)) => {
-                let chain: Vec<CertificateDer> = vec![cert.der().clone()];
-                let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-                builder.with_client_auth_cert(chain, key).unwrap()
-            }
-        };
-        let server = ServerName::try_from("nfs1.example").unwrap();
-        let connection = ClientConnection::new(config.into(), server).unwrap();
-        let mut stream = StreamOwned::new(connection, send(a, b""));
-        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        // Without a complete answer the server may end as it likes.
-        match stream.read_to_string(&mut answer) {
-            Ok(_) => Ok(answer),
-            Err(_) if answer.contains("healthy") => Ok(answer),
-            Err(e) => Err(e),
-        }
-    }
-}
-
-const TLS: &str = "tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n";
 
 fn is_answered(answer: std::io::Result<String>) -> bool {
     answer.is_ok_and(|text| text.starts_with("HTTP/1.1 200 "))

@@ -14,7 +14,7 @@ pub fn read(s: &mut Snapshot) {
 }
 
 /// CPUs online, and ticks in which they were idle or waited for I/O with nothing else to do (proc_stat(5)).
-fn parse(text: &str) -> Option<(f64, f64)> {
+pub(crate) fn parse(text: &str) -> Option<(f64, f64)> {
     let mut idle = 0.0;
     let mut online = 0.0;
     for line in text.lines() {

@@ -37,7 +37,7 @@ impl Busy {
 }
 
 /// Milliseconds with requests in hand, by device (Documentation/admin-guide/iostats.rst, field 10).
-fn parse(text: &str) -> HashMap<&str, f64> {
+pub(crate) fn parse(text: &str) -> HashMap<&str, f64> {
     text.lines()
         .filter_map(|line| {
             let mut words = line.split_ascii_whitespace().skip(2);

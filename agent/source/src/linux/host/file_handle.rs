@@ -136,7 +136,7 @@ impl Exports {
 }
 
 /// Lines of `domain type 0xfsid path`, the fsid as words of eight digits (fs/nfsd/export.c, expkey_show()).
-fn parse_list(text: &str) -> impl Iterator<Item = (u64, String)> {
+pub(crate) fn parse_list(text: &str) -> impl Iterator<Item = (u64, String)> {
     text.lines().filter_map(|line| {
         if line.starts_with('#') {
             return None;

@@ -85,18 +85,9 @@ impl Found {
                 continue;
             };
             // One byte more, which says that there is more.
-            let mut states = BufReader::new(states.take(left + 1));
-            let mut line = String::new();
-            while left > 0 {
-                line.clear();
-                match states.read_line(&mut line) {
-                    Ok(0) | Err(_) => break,
-                    Ok(n) => left = left.saturating_sub(n as u64),
-                }
-                if line.ends_with('\n') {
-                    found.add_state(&line);
-                }
-            }
+            let states = BufReader::new(states.take(left + 1));
+            let read = found.add_states(states, left);
+            left = left.saturating_sub(read);
             found.partial |= left == 0;
         }
         Ok(found)
@@ -129,9 +120,28 @@ impl Found {
         *self.clients.entry(status.to_owned()).or_default() += 1;
     }
 
-    /// `- 0x01000000...: { type: deleg, access: r, superblock: "fd:10:13649", filename: "a/b" }`: names come last.
+    /// Adds whole lines until they have this many bytes, and says how many they had. The kernel does not escape names of files: they
+    /// may be in any encoding.
+    fn add_states(&mut self, mut states: impl BufRead, most: u64) -> u64 {
+        let (mut line, mut read) = (Vec::new(), 0);
+        while read < most {
+            line.clear();
+            match states.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => read += n as u64,
+            }
+            if line.ends_with(b"\n") {
+                self.add_state(&String::from_utf8_lossy(&line));
+            }
+        }
+        read
+    }
+
+    /// `- 0x01000000...: { type: deleg, access: r, superblock: "fd:10:13649", filename: "a/b" }`: names come last. A name with a new
+    /// line in it goes on in a line of its own, which is no state.
     fn add_state(&mut self, line: &str) {
-        let Some((_, fields)) = line.split_once("type: ") else {
+        let state = line.strip_prefix("- ");
+        let Some((_, fields)) = state.and_then(|s| s.split_once("type: ")) else {
             return;
         };
         let fields = fields
@@ -171,6 +181,16 @@ impl Found {
         s.gauge(&f::NFS4_OLDEST_RENEWAL, [], self.oldest as f64);
         s.gauge(&f::NFS4_PARTIAL, [], f64::from(u8::from(self.partial)));
     }
+}
+
+/// Whatever these files have, it can be told.
+#[cfg(test)]
+pub fn fuzzed(text: &[u8]) {
+    let mut found = Found::default();
+    found.add_info(&String::from_utf8_lossy(text));
+    let read = found.add_states(text, MOST_BYTES);
+    assert_eq!(read, text.len() as u64);
+    found.fill(&mut Snapshot::default());
 }
 
 #[cfg(test)]
@@ -215,6 +235,24 @@ mod tests {
         assert_eq!(s.value(&f::NFS4_REVOKED, []), Some(2.0));
         assert_eq!(s.value(&f::NFS4_OLDEST_RENEWAL, []), Some(97.0));
         assert_eq!(s.value(&f::NFS4_PARTIAL, []), Some(0.0));
+    }
+
+    /// Clients choose names of files, and the kernel lists them as they are.
+    #[test]
+    fn a_name_in_another_encoding_hides_no_state_and_one_with_lines_makes_none() {
+        let mut found = Found::default();
+        let mut states =
+            b"- 0x1: { type: open, access: rw, filename: \"caf\xe9\", owner: \"\xff\" }\n".to_vec();
+        states.extend(b"- 0x2: { type: lock, filename: \"a\ntype: layout\n\" }\n");
+        states.extend(STATES.as_bytes());
+        assert_eq!(
+            found.add_states(&states[..], MOST_BYTES),
+            states.len() as u64
+        );
+        for (kind, n) in TYPES.iter().zip([2, 2, 2, 1, 1]) {
+            assert_eq!(found.states.get(kind), Some(&n), "{kind}");
+        }
+        assert_eq!(found.states.get("other"), None);
     }
 
     #[test]

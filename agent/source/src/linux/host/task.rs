@@ -18,7 +18,7 @@ pub fn state(thread: u32) -> Option<State> {
     parse(&fs::read_to_string(format!("/proc/{thread}/stat")).ok()?)
 }
 
-fn parse(stat: &str) -> Option<State> {
+pub(crate) fn parse(stat: &str) -> Option<State> {
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     if !name.starts_with("nfsd") {
         return None;
@@ -37,7 +37,7 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
 }
 
 /// Lines of `[<0>] io_schedule+0x46/0x80`.
-fn functions(stack: &str) -> Vec<String> {
+pub(crate) fn functions(stack: &str) -> Vec<String> {
     let name = |line: &str| {
         let word = line.split_once("] ")?.1.split(['+', ' ']).next()?;
         Some(word.to_owned())
