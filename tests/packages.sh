@@ -30,7 +30,7 @@ initramfs() {
   local kernel=$lab/kernels/6.12 release file
   release=$(<"$kernel/release")
   mkdir -p "$work/add/lib/modules/$release" "$work/add/root" "$work/add/etc/systemd/system/multi-user.target.wants"
-  for module in overlay nfsd nfsv3 nfsv4 ext4 xfs btrfs virtio_blk virtio_pci; do
+  for module in overlay nfsd nfsv3 nfsv4 ext4 xfs btrfs virtio_blk virtio_pci 9p 9pnet_virtio; do
     modprobe -d "$kernel" -S "$release" --show-depends $module | awk '$1 == "insmod" { print $2 }'
   done | sort -u | while read -r file; do
     file=${file#"$kernel"/}
@@ -41,8 +41,10 @@ initramfs() {
   rm -r "$work/add/lib"
   cp "$kernel/lib/modules/$release"/modules.{builtin,order} "$work/add/usr/lib/modules/$release/"
   mkdir -p "$work/add/lib" && ln -s ../usr/lib/modules "$work/add/lib/modules" && depmod -b "$work/add" "$release" && rm -r "$work/add/lib"
-  cp "$deb" "$work/add/root/nfscope.deb"
-  cp tests/guest/installed.sh "$work/add/root/"
+  cp "$deb" "$work/add/root/"
+  cp -r tests/guest/installed.sh deploy/ansible "$work/add/root/"
+  # Ansible's programs name the directory that they were installed in.
+  echo "$cache/packages/deploy" >"$work/add/root/ansible/programs"
   cat >"$work/add/etc/systemd/system/packages-test.service" <<'END'
 [Unit]
 After=basic.target
@@ -83,10 +85,11 @@ machine() {
   truncate -s 256M "$work/btrfs.img" "$work/ext4.img"
   mkfs.btrfs -q -K "$work/btrfs.img" && mkfs.ext4 -q -F "$work/ext4.img" || return
   flock -n 8 || { exec 8>"$lab/slots/1.lock" && flock -w 1200 8; } || return
-  timeout 1500 "${emulator[@]}" -nodefaults -no-reboot -display none "${accel[@]}" -smp 2 -m 2G \
+  timeout 2400 "${emulator[@]}" -nodefaults -no-reboot -display none "${accel[@]}" -smp 2 -m 2G \
     -kernel "$lab/kernels/6.12/boot/vmlinuz-$(<"$lab/kernels/6.12/release")" -initrd "$work/initramfs" \
     -append "rdinit=/init console=ttyS0 quiet mitigations=off systemd.log_target=journal systemd.show_status=0" \
     -drive "file=$work/btrfs.img,if=virtio,format=raw,cache=unsafe" -drive "file=$work/ext4.img,if=virtio,format=raw,cache=unsafe" \
+    -virtfs "local,path=$cache/packages/deploy,mount_tag=programs,security_model=none,readonly=on" \
     -serial "file:$work/console" 8>&8
   exec 8>&-
 }
@@ -201,11 +204,11 @@ role() {
 }
 
 exec 3>&1
-check "the deb in a Debian with systemd" installed
+check "the deb and the role in a Debian with systemd" installed
 check "the rpm's content" rpm_content
 check "the rpm's scripts" rpm_scripts
 check "the image under runc with three capabilities" image_runs
-check "the Ansible role" role
+check "the Ansible role by its linter" role
 if command -v helm >/dev/null; then
   check "the chart against the schemas of Kubernetes 1.25 and 1.37" chart
 else

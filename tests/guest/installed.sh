@@ -1,5 +1,6 @@
 #!/bin/bash
-# Inside a Debian with systemd: installs the package, looks at the service, and purges it. A line for each check goes to the console.
+# Inside a Debian with systemd: installs the package, looks at the service, and purges it. Then the role of Ansible does the same
+# once more, by Ansible on this very host. A line for each check goes to the console.
 
 failed=0
 say() { echo "$*" >"${CONSOLE:-/dev/ttyS0}"; }
@@ -50,7 +51,7 @@ serves() {
 installs() {
   mkdir -p /run/systemd/system/nfscope.service.d
   printf '[Service]\nWatchdogSec=30\nRestartSec=1\n' >/run/systemd/system/nfscope.service.d/test.conf
-  DEBIAN_FRONTEND=noninteractive dpkg -i /root/nfscope.deb
+  DEBIAN_FRONTEND=noninteractive dpkg -i /root/nfscope_*.deb
 }
 runs() {
   is "$(property ActiveState)/$(property SubState)" active/running && is "$(systemctl is-enabled nfscope)" enabled &&
@@ -134,6 +135,29 @@ purges() {
   state >/root/after && diff /root/before /root/after
 }
 
+# Ansible's programs are those of the host that made this machine, at the same place.
+ansible_is_there() {
+  local programs
+  programs=$(cat /root/ansible/programs)
+  mkdir -p "$programs" && modprobe 9pnet_virtio && modprobe 9p &&
+    mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=512000 programs "$programs" && "$programs/bin/ansible-playbook" --version
+}
+playbook() {
+  local programs
+  programs=$(cat /root/ansible/programs)
+  cd /root/ansible && HOME=/root LC_ALL=C.UTF-8 ANSIBLE_NOCOLOR=1 "$programs/bin/ansible-playbook" -i localhost, -c local playbook.yml \
+    -e ansible_become=false -e ansible_python_interpreter=/usr/bin/python3 -e nfscope_package_dir=/root -e "$1"
+}
+status_of() { curl -s -o /dev/null -w '%{http_code}' "$@" http://127.0.0.1:9943/metrics; }
+# The hash of a password by the C library, as a reference for our bcrypt.
+hash=$(perl -e 'print crypt("open sesame", q($2y$04$) . "abcdefghijklmnopqrstuu")')
+settings="{nfscope_config: {limits: {clients: 7}, log: {level: debug}}, nfscope_web_config: {basic_auth_users: {alice: '$hash'}}}"
+role_runs() {
+  playbook "$settings" && eventually 60 runs && grep -q '^clients = 7$' /etc/nfscope/nfscope.toml &&
+    is "$(status_of)" 401 && is "$(status_of -u 'alice:open sesame')" 200 && is "$(status_of -u alice:other)" 401
+}
+role_changes_nothing_twice() { playbook "$settings" | tee /dev/stderr | grep -E '^localhost .*changed=0 .*unreachable=0 .*failed=0'; }
+
 check "the server serves" serves
 state >/root/before
 check "it installs" installs
@@ -151,5 +175,8 @@ check "documents, completions and rules are there" documented
 say "  $(systemd-analyze security --no-pager nfscope.service | tail -n 1)"
 [ $failed = 0 ] || say "$(journalctl -u nfscope -o cat --no-pager | tail -n 60)"
 check "purged, it leaves recordings, and no other file, user or unit" purges
+check "Ansible is there" ansible_is_there
+check "the role installs, writes settings and a password, and starts" role_runs
+check "the role changes nothing when it runs again" role_changes_nothing_twice
 say "installed: done, failed $failed"
 systemctl poweroff --force --force

@@ -12,8 +12,8 @@ ansible_lint=26.10.1
 kubernetes_validate=1.37.0
 helm=v3.22.0
 packages_packages=(mmdebstrap rpm rpm2cpio cpio runc libelf-dev zlib1g-dev binutils python3 python3-venv curl)
-# What an NFS server has, and what the test looks with.
-tree_packages=systemd,systemd-sysv,dbus,kmod,nfs-kernel-server,curl,procps,iproute2,e2fsprogs
+# What an NFS server has, what the test looks with, and what Ansible needs of a host.
+tree_packages=systemd,systemd-sysv,dbus,kmod,nfs-kernel-server,curl,procps,iproute2,e2fsprogs,python3,python3-apt
 packages_dir=$cache/packages
 
 set_up_packages() {
