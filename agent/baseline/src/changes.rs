@@ -10,7 +10,7 @@ use nfscope_model::family::Info;
 use nfscope_stats::{Interval, change_points};
 use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
-use nfscope_text::units::{many, rate, seconds};
+use nfscope_text::units::{rate, seconds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,8 +28,6 @@ pub const MAX_WINDOWS: usize = 2880;
 
 /// The level of all series together.
 const LEVEL: f64 = 0.05;
-/// Fewer windows do not tell a slow and weak wave from a change.
-const MANY: usize = 1440;
 /// Most operations that are searched; each more weakens all tests.
 const MOST_OPS: usize = 3;
 
@@ -213,14 +211,9 @@ pub fn render(c: &Changes) -> String {
     }
     out += &format!(
         "\nmethod: E-divisive (Matteson and James 2014) on the logarithms of means over stretches without correlation. The\n\
-         probability of any change in {} steady series is about 5 %. A daily wave is a change, too.\n",
+         probability of any change in {} steady series is at most 5 %. Waves with a correlation of up to 0.9 from\n\
+         window to window are no change. A daily one is.\n",
         c.searched.len()
     );
-    if c.windows < MANY {
-        out += &format!(
-            "In {} a slow and weak wave is taken for a change more often: record longer to tell them apart.\n",
-            many(c.windows as f64, "window")
-        );
-    }
     plain(&out)
 }

@@ -3,9 +3,11 @@
 //! E-divisive (D. S. Matteson and N. A. James, A nonparametric approach for multiple change point analysis of multivariate data, JASA
 //! 109, 2014): the split whose two sides have the largest energy distance is tested by permutations, and its sides are split again
 //! until nothing is found. Permutations take observations to be exchangeable, and windows of a server are not. The method is therefore
-//! applied to means of batches, which are as long as it takes for neighbours to be uncorrelated.
+//! applied to means of batches, which are as long as it takes for neighbours to be uncorrelated. What permutations take for a change
+//! must also be more than a slow wave makes that the values may hide.
 
 use crate::interval::{CONFIDENCE, Interval, students_t};
+use crate::slow_wave::SlowWave;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -69,13 +71,27 @@ pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
                 break;
             }
         }
-        let p = p(larger);
+        let by_order = p(larger);
+        if by_order > level {
+            break;
+        }
+        // A slow wave below the noise shows in no order of batches.
+        let wave = SlowWave::of(values, &places(&with(&ends, at), size, values.len()));
+        let mut larger = 0;
+        for _ in 0..PERMUTATIONS {
+            let series = means(&wave.sample(&mut random), size);
+            let most = best_split(&series, &ends).map_or(0.0, |s| s.1);
+            larger += usize::from(most >= q);
+            if p(larger) > level {
+                break;
+            }
+        }
+        let p = p(larger).max(by_order);
         if p > level {
             break;
         }
         found.push((at, p));
-        ends.push(at);
-        ends.sort_unstable();
+        ends = with(&ends, at);
     }
     found.sort_unstable_by_key(|(at, _)| *at);
     let points = found.iter().map(|(at, p)| {
@@ -92,6 +108,31 @@ pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
         }
     });
     Some(points.collect())
+}
+
+/// The ends with one more.
+fn with(ends: &[usize], at: usize) -> Vec<usize> {
+    let mut ends = ends.to_vec();
+    ends.push(at);
+    ends.sort_unstable();
+    ends
+}
+
+/// Ends of batches as positions of values; the last stretch has the values that are left over.
+fn places(ends: &[usize], size: usize, values: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = ends.iter().map(|end| end * size).collect();
+    if let Some(last) = places.last_mut() {
+        *last = values;
+    }
+    places
+}
+
+/// Means of stretches of this length.
+fn means(values: &[f64], size: usize) -> Vec<f64> {
+    let chunks = values.chunks_exact(size);
+    chunks
+        .map(|c| c.iter().sum::<f64>() / size as f64)
+        .collect()
 }
 
 /// The position, within a batch of this one, at which the values fit the two levels best.
@@ -120,10 +161,7 @@ fn best_split(batches: &[f64], ends: &[usize]) -> Option<(usize, f64)> {
         Some((segment[0] + at, q))
     });
     let (at, q) = each.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let mut ends = ends.to_vec();
-    ends.push(at);
-    ends.sort_unstable();
-    let long_run = 1.0 + 2.0 * correlation(batches, &ends);
+    let long_run = 1.0 + 2.0 * correlation(batches, &with(ends, at));
     Some((at, q / long_run.max(LEAST_LONG_RUN)))
 }
 
@@ -160,10 +198,7 @@ fn parted(z: &[f64]) -> Vec<usize> {
 fn batches(values: &[f64]) -> Option<(usize, Vec<f64>)> {
     let mut size = uncorrelated(values).max(values.len().div_ceil(MAX_BATCHES));
     while values.len() / size >= MIN_BATCHES {
-        let means: Vec<f64> = values
-            .chunks_exact(size)
-            .map(|c| c.iter().sum::<f64>() / size as f64)
-            .collect();
+        let means = means(values, size);
         if is_uncorrelated(&means) {
             return Some((size, means));
         }
@@ -179,14 +214,7 @@ fn uncorrelated(values: &[f64]) -> usize {
     let far = (n / 8).clamp(FAR, FARTHEST);
     // The parts of means are those of the values, but for a few.
     let size = n.div_ceil(MAX_BATCHES).max(1);
-    let means: Vec<f64> = values
-        .chunks_exact(size)
-        .map(|c| c.iter().sum::<f64>() / size as f64)
-        .collect();
-    let mut all: Vec<usize> = parted(&means).into_iter().map(|at| at * size).collect();
-    if let Some(last) = all.last_mut() {
-        *last = n;
-    }
+    let all = places(&parted(&means(values, size)), size, n);
     let whole = variogram(values, far, &all);
     let (mut sum, mut moment) = (0.0, 0.0);
     for k in 1..=far / 2 {

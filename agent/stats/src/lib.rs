@@ -32,6 +32,7 @@ mod quantile_interval;
 mod ratio;
 mod replicates;
 mod scalability;
+mod slow_wave;
 
 pub use change::{Change, MIN_EFFECT, change};
 pub use change_points::{ChangePoint, change_points};

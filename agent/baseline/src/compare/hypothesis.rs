@@ -2,6 +2,7 @@
 
 use crate::compare::errors::{self, Failures};
 use crate::compare::evidence::{Evidence, of_side};
+use crate::compare::families::{self, Family, LEVEL, is_failure};
 use crate::compare::matching;
 use crate::compare::options::Options;
 use crate::compare::quantities;
@@ -10,13 +11,9 @@ use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
 use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
 use nfscope_stats as stats;
-use nfscope_stats::{
-    CONFIDENCE, Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated,
-};
+use nfscope_stats::{Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated};
 use nfscope_text::units::percent;
 
-/// The level of all verdicts together.
-const LEVEL: f64 = 1.0 - CONFIDENCE;
 /// With this probability a change of the size that a row tells would have been found.
 const POWER: f64 = 0.8;
 
@@ -53,24 +50,22 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         .iter()
         .flat_map(|s| of_subject(sides, s, options))
         .collect();
-    correct(&mut all, options);
-    // The primary quantity is a family of its own.
-    let open = |primary: bool| {
-        let family = all.iter().filter(|t| t.row.primary == primary);
-        let open = family.filter(|t| t.row.p.is_some_and(|p| p > LEVEL));
-        open.count().max(1)
+    let mut rows: Vec<&mut Row> = all.iter_mut().map(|t| &mut t.row).collect();
+    families::correct(&mut rows, options);
+    let in_family = |of: Family, is: &dyn Fn(f64) -> bool| {
+        let p = all.iter().filter(|t| Family::of(&t.row, options) == of);
+        p.filter(|t| t.row.p.is_some_and(is)).count().max(1) as f64
     };
-    let open = [false, true].map(open);
-    let tested = |primary: bool| {
-        let family = all.iter().filter(|t| t.row.primary == primary);
-        family.filter(|t| t.row.p.is_some()).count().max(1)
-    };
-    let tested = [false, true].map(tested);
+    // What the first step of Holm's procedure has for each of as many tests, and what its next step has.
+    let levels = Family::ALL.map(|of| {
+        let next = of.level() / in_family(of, &|p| p > LEVEL);
+        (of.level() / in_family(of, &|_| true), next)
+    });
     for t in &mut all {
+        let (first, next) = levels[Family::of(&t.row, options) as usize];
         if let Some(Test::Recordings(r)) = &t.test {
-            // Another comparison of as many quantities, and none of the others found: the first step of Holm's procedure.
-            let level = LEVEL / tested[usize::from(t.row.primary)] as f64;
-            t.row.components = Some(components(r, options.min_effect, level));
+            // Another comparison of as many quantities, and none of the others found.
+            t.row.components = Some(components(r, options.min_effect, first));
         }
         let Some(p) = t.row.p else {
             continue;
@@ -81,56 +76,12 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         };
         t.row.verdict = verdict(&t.row, change, p, options.min_effect);
         if t.row.verdict == Verdict::NoEvidence {
-            // The next step of Holm's procedure has this level.
-            let level = LEVEL / open[usize::from(t.row.primary)] as f64;
-            let found = change.smallest_found(options.min_effect, level, POWER) - 1.0;
+            let found = change.smallest_found(options.min_effect, next, POWER) - 1.0;
             t.row.finds = Some(found).filter(|f| f.is_finite());
         }
         contradict(&mut t.row, sides, options.min_effect);
     }
     all.into_iter().map(|t| t.row).collect()
-}
-
-/// Corrects p values: Holm's procedure, behind the primary quantity if there is one.
-fn correct(all: &mut [Tested], options: &Options) {
-    let is_primary = |row: &Row| {
-        let primary = options.primary.as_ref();
-        primary.is_some_and(|m| {
-            matches!(&row.subject, Subject::Op { op, .. } if *op == m.op)
-                && row.quantity == Quantity::from(m.what)
-        })
-    };
-    let of = |all: &[Tested], primary: bool| -> Vec<usize> {
-        (0..all.len())
-            .filter(|i| all[*i].row.p.is_some() && is_primary(&all[*i].row) == primary)
-            .collect()
-    };
-    let corrected = |all: &[Tested], which: &[usize]| {
-        let p: Vec<f64> = which.iter().filter_map(|i| all[*i].row.p).collect();
-        stats::holm(&p)
-    };
-    let first = of(all, true);
-    let p = corrected(all, &first);
-    // The rest is tested only if all of the primary quantity is found: a fixed sequence of tests, each at the whole level.
-    let gate = match options.primary {
-        None => 0.0,
-        Some(_) if first.is_empty() => 1.0,
-        Some(_) => p.iter().copied().fold(0.0, f64::max),
-    };
-    for (i, p) in first.into_iter().zip(p) {
-        all[i].row.p = Some(p);
-        all[i].row.primary = true;
-    }
-    let rest = of(all, false);
-    let rest: Vec<usize> = rest.into_iter().filter(|i| !all[*i].row.primary).collect();
-    for (i, p) in rest.clone().into_iter().zip(corrected(all, &rest)) {
-        let row = &mut all[i].row;
-        if gate > LEVEL {
-            (row.p, row.verdict) = (None, Verdict::NotTested);
-        } else {
-            row.p = Some(p.max(gate));
-        }
-    }
 }
 
 fn verdict(row: &Row, change: &Change, p: f64, min_effect: f64) -> Verdict {
@@ -405,18 +356,6 @@ fn components(r: &Replicated, min_effect: f64, level: f64) -> Components {
 /// True for sums of events, of which half a one is meaningful.
 fn is_count(quantity: &Quantity) -> bool {
     matches!(quantity, Quantity::Rate | Quantity::Share)
-}
-
-/// True where a rise is bad whatever the reason: the share that failed. More failures per second may be those of more load.
-fn is_failure(row: &Row) -> bool {
-    let failure = matches!(
-        row.subject,
-        Subject::Errors { .. }
-            | Subject::Dropped { .. }
-            | Subject::Replays
-            | Subject::WorkloadErrors { .. }
-    );
-    failure && row.quantity == Quantity::Share
 }
 
 fn is_neutral(row: &Row) -> bool {

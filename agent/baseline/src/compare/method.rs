@@ -1,5 +1,6 @@
 //! The statistical methods of a comparison, in sentences, with their sources.
 
+use crate::compare::families::{FAILURES, LEVEL, is_failure};
 use crate::compare::options::Options;
 use crate::compare::result::Row;
 use crate::compare::sides::Sides;
@@ -22,12 +23,20 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
             "if recordings of an unchanged server differ by nothing but their windows".to_owned()
         }
     };
-    let order = match options.primary {
-        Some(_) => {
-            "The primary quantity is tested first, and the others only behind it (a fixed sequence). "
+    // Where nothing failed, all is behind the primary quantity.
+    let beside = options.primary.is_some() && rows.iter().any(is_failure);
+    let order = match (&options.primary, beside) {
+        (None, _) => String::new(),
+        (Some(_), false) => {
+            "The primary quantity is tested first, and the others only behind it (a fixed sequence). ".into()
         }
-        None => "",
+        (Some(_), true) => format!(
+            "The primary quantity is tested first, and the others only behind it (a fixed sequence). Failures are tested beside it, \
+             whatever it says, at a level of {:.0} %. ",
+            FAILURES * 100.0
+        ),
     };
+    let level = LEVEL + if beside { FAILURES } else { 0.0 };
     let earlier: Vec<_> = sides.earlier.iter().flatten().collect();
     let earlier: Vec<_> = earlier.iter().map(|c| c.metadata.name.as_str()).collect();
     let from = match earlier.is_empty() {
@@ -43,9 +52,10 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
     };
     let mut all = vec![format!(
         "A verdict reports a change by more than {}. {order}The probability that {any} reports a \
-         change where there is none is at most 5 % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
+         change where there is none is at most {:.0} % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
          comparisons. FINDS is the smallest change that four of five such comparisons would have found.{from}",
-        percent(options.min_effect)
+        percent(options.min_effect),
+        level * 100.0
     )];
     if options.matching.is_some() {
         all.push(

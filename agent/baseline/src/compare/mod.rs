@@ -1,7 +1,8 @@
 //! The comparison of two baselines.
 //!
 //! [`sides`] and [`options`] say what is asked. [`selection`] chooses what is compared, [`quantities`] estimates each quantity in
-//! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours), [`confounders`] finds what else
+//! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`families`] corrects for
+//! their number), [`confounders`] finds what else
 //! differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
 //! result.
 
@@ -9,6 +10,7 @@ mod comparison;
 mod confounders;
 mod errors;
 mod evidence;
+mod families;
 mod headline;
 pub mod html;
 mod hypothesis;

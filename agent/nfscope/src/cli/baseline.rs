@@ -112,11 +112,15 @@ Verdicts:
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
 and recordings differ by no more than they or --between say, the probability of
 any false verdict is at most 5 %. The interval beside a change is not corrected.
+With --primary the share that failed is tested beside it, at a level of 1 %, and
+the probability of any false verdict is at most 6 %.
 
 Exit code:
   0   compared
-  4   --fail-on worse, and a verdict is worse
-  1   could not compare
+  4   --fail-on worse, and a verdict is worse; with --primary that verdict may be
+      one of failures, whatever the primary quantity says
+  1   could not compare, or --fail-on and neither the primary quantity nor, without
+      --primary, anything else could be tested
 
 A JSON object; times are in seconds, rates per second, unknown values null:
   headline  what changed, in one paragraph
@@ -330,7 +334,7 @@ pub struct CompareArgs {
     /// By how much recordings of the unchanged server differ beyond their windows (standard deviation)
     #[arg(long, value_name = "PERCENT", value_parser = between)]
     pub between: Option<f64>,
-    /// Quantity to test first, at the whole level of 5 %; the others are tested behind it: write:p99
+    /// Quantity to test first, at the whole level of 5 %; all but failures are tested behind it: write:p99
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub primary: Option<Metric>,
     /// Pair each hour with the same hour of the day or of the week

@@ -2,7 +2,7 @@
 
 use crate::cli::{CompareArgs, FailOn, MatchUnit, WORSE};
 use anyhow::{Context, bail, ensure};
-use nfscope_baseline::compare::result::Verdict;
+use nfscope_baseline::compare::result::{Row, Verdict};
 use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides};
 use nfscope_baseline::series::{self, Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
@@ -59,11 +59,17 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
             .with_context(|| format!("cannot write {}", file.display()))?;
         say(&format!("wrote {}", file.display()));
     }
-    ensure!(
-        args.fail_on.is_none() || c.rows.iter().any(|r| r.p.is_some()),
-        "--fail-on: nothing could be tested, so that nobody knows whether it is worse; fix: record longer on both sides"
-    );
     let worse = c.rows.iter().any(|r| r.verdict == Verdict::Worse);
+    // Failures are tested beside a primary quantity: they can make it worse, and without an answer to the question nothing is well.
+    let answered = |r: &Row| r.p.is_some() && (r.primary || args.primary.is_none());
+    ensure!(
+        args.fail_on.is_none() || worse || c.rows.iter().any(answered),
+        "--fail-on: {} be tested, so that nobody knows whether it is worse; fix: record longer on both sides",
+        match args.primary {
+            Some(_) => "the primary quantity could not",
+            None => "nothing could",
+        }
+    );
     Ok(match args.fail_on {
         Some(FailOn::Worse) if worse => WORSE,
         _ => 0,
