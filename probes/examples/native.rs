@@ -56,6 +56,7 @@ fn load(alone: bool, books: bool) -> Result<Object> {
         alone: u32::from(alone),
         books: u32::from(books),
         slack_ns: 0,
+        limits_unproven: 0,
     };
     let mut open = ObjectBuilder::default()
         .name("nfsd")?

@@ -332,7 +332,9 @@ mod tests {
         // Names are of files.
         assert!(b.turn('N'));
         assert_eq!(b.query.by, [Dimension::Op, Dimension::File]);
-        assert!(b.query.paths && b.turn('F') && !b.query.paths);
+        assert!(b.query.paths);
+        assert!(b.turn('F'));
+        assert!(!b.query.paths);
         b.take(Err(anyhow::anyhow!("no room")));
         assert_eq!(b.table(&Selection::default()).empty, "no room");
     }
