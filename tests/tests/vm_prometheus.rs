@@ -285,16 +285,24 @@ fn ask_rule(
 }
 
 /// Whether a server may have nothing of it: rare phases have no series before they first occur, and what a change is worth is
-/// computed while there are findings. No client waits for a slot of its session here. Nothing is compared with last week,
+/// computed while there are findings. No client waits for a slot of its session, holds a layout, or has a delegation recalled
+/// here. Nothing is compared with last week,
 /// objectives are looked at once a minute, and the use of CPUs is told of whole five minutes.
 fn is_rare(expression: &str) -> bool {
     let worth = [&family::CHANGE_GAIN.info, &family::RECOMMENDED_THREADS.info];
+    let seldom = [
+        &family::VIEW_SLOT_WAIT.info,
+        &family::RECALL_SECONDS.info,
+        &family::CLIENT_RECALLS.info,
+        &family::CLIENT_RECALLS_PENDING.info,
+        &family::CLIENT_LAYOUTS.info,
+    ];
     let asks = |what: &str| expression.contains(what);
     phase::RARE
         .iter()
         .any(|name| asks(&format!("phase=\"{name}\"")))
         || worth.iter().any(|info| asks(info.name))
-        || asks(family::VIEW_SLOT_WAIT.info.name)
+        || seldom.iter().any(|info| asks(info.name))
         || asks(" offset 1w")
         || asks("slo:")
         || asks("instance:nfscope_cpu_utilization:")
