@@ -4,9 +4,9 @@
 #define NFSCOPE_NFS4_STATE_H
 
 /* Recalls that are under way at a time. One that finds no room is counted as a recall, but has no duration. */
-#define STATE_RECALLS 4096
+#define STATE_RECALLS 1024
 /* Clients whose recalls and layouts are counted apart. User space empties the table before it is full. */
-#define STATE_CLIENTS 1024
+#define STATE_CLIENTS 512
 
 enum state_kind { STATE_DELEGATION, STATE_LAYOUT, STATE_KINDS };
 

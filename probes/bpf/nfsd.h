@@ -79,7 +79,6 @@ struct client_key {
 
 /* Per client, export and shard. */
 struct client_row {
-	u64 requests;
 	u64 ops;
 	u64 ns;
 	u64 reply_ns; /* sending replies */

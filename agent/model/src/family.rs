@@ -211,7 +211,7 @@ families! {
     LAYOUT_RECALLS_FAILED: "nfscope_nfs4_layout_recalls_failed_total" Counter, [],
         "Recalls of layouts whose client did not return them within a lease, or refused: the server fences it where the storage can do that (SCSI reservations), else it runs nfsd-recall-failed", since "0.2.0";
     RECALL_SECONDS: "nfscope_nfs4_recall_seconds" Histogram(Scheme::TIME), [RECALLED_STATE, RECALL_END],
-        "From a recall until the state was returned, or taken away; at most 4,096 recalls are under way at a time, and those beyond have no duration", since "0.2.0";
+        "From a recall until the state was returned, or taken away; at most 1,024 recalls are under way at a time, and those beyond have no duration", since "0.2.0";
     RECALLS_PENDING: "nfscope_nfs4_recalls_pending" Gauge, [RECALLED_STATE],
         "Recalls whose state is neither returned nor taken away", since "0.2.0";
     OLDEST_RECALL: "nfscope_nfs4_oldest_recall_seconds" Gauge, [RECALLED_STATE],
@@ -324,8 +324,6 @@ families! {
         "Server execution time of those operations";
     CLIENT_REPLY_SECONDS: "nfscope_client_reply_seconds_total" Counter, [CLIENT],
         "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
-    CLIENT_REQUESTS: "nfscope_client_requests_total" Counter, [CLIENT],
-        "RPC requests of those operations: an NFSv4 request has several operations. Without other", since "0.2.0";
     CLIENT_WALKS: "nfscope_client_walk_requests_total" Counter, [CLIENT, MAJOR],
         "Of the client's requests, those that only walk a path: LOOKUP, LOOKUPP, ACCESS and READLINK, with operations that frame a COMPOUND (SEQUENCE, PUTFH, GETFH, SAVEFH, GETATTR). In the first 2,047 pairs of a client and an export; without other", since "0.2.0";
     CLIENT_OPENS: "nfscope_client_open_requests_total" Counter, [CLIENT],
@@ -339,7 +337,7 @@ families! {
     CLIENT_SESSION_SLOTS: "nfscope_client_session_slots" Gauge, [CLIENT],
         "Slots that the server granted the session that the client used last", since "0.2.0";
     CLIENT_RECALLS: "nfscope_client_delegation_recalls_total" Counter, [HOLDER],
-        "Recalls of delegations by the client that holds them; of more than 768 clients all begin at 0 again", since "0.2.0";
+        "Recalls of delegations by the client that holds them; of more than 384 clients all begin at 0 again", since "0.2.0";
     CLIENT_RECALL_SECONDS: "nfscope_client_delegation_recall_seconds_total" Counter, [HOLDER],
         "Time of those of these recalls that have ended, added up: several can be under way at a time", since "0.2.0";
     CLIENT_RECALLS_PENDING: "nfscope_client_delegation_recalls_pending" Gauge, [HOLDER],

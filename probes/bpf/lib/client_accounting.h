@@ -236,7 +236,6 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		row = client_find(r, c, export);
 	t = client_row(row);
 	if (t) {
-		add(&t->requests, 1);
 		add(&t->ops, ops);
 		add(&t->ns, ns);
 		add(&t->reply_ns, elapsed(r->t_reply, now));

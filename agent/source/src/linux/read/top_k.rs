@@ -107,7 +107,6 @@ impl ClientAccounting {
                 reply_ns: row.reply_ns,
                 sequenced: more.sequenced,
                 full: more.full,
-                requests: row.requests,
                 v3_walks: more.v3_walks,
                 v4_walks: more.v4_walks,
                 opens: more.opens,
@@ -225,7 +224,6 @@ impl ClientAccounting {
 
 /// How a client's requests come to its files.
 fn fill_walks(name: &str, sum: Sum, s: &mut Snapshot) {
-    s.counter(&f::CLIENT_REQUESTS, [name], sum.requests as f64);
     for (version, walks) in [("3", sum.v3_walks), ("4", sum.v4_walks)] {
         if walks > 0 {
             s.counter(&f::CLIENT_WALKS, [name, version], walks as f64);
@@ -260,11 +258,11 @@ fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
         .filter_map(|i| map.at::<t::client_row>(i))
     {
         let (ops, ns) = (all.ops + part.ops, all.ns + part.ns);
-        let (reply_ns, requests) = (all.reply_ns + part.reply_ns, all.requests + part.requests);
+        let reply_ns = all.reply_ns + part.reply_ns;
         if part.seen >= all.seen {
             all = part;
         }
-        (all.ops, all.ns, all.reply_ns, all.requests) = (ops, ns, reply_ns, requests);
+        (all.ops, all.ns, all.reply_ns) = (ops, ns, reply_ns);
     }
     all
 }
