@@ -97,7 +97,7 @@ enum compound {
 };
 
 #define REQUESTS 8192
-#define REQUESTS_MORE 704
+#define REQUESTS_MORE 512
 #define REQUEST_PLACES 4
 #define REQUEST_STALE_NS 60000000000ULL
 

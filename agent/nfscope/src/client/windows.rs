@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How often an agent that is gone is asked again, at least.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
+/// So often the same reading is asked for again. An agent whose clock stands for longer has been stopped.
+const MOST_SAME: u32 = 8;
+
 /// Where snapshots come from.
 enum WindowSource {
     Agent(String),
@@ -153,31 +156,40 @@ impl WindowStream {
     }
 
     /// The same; calls `waiting` each second.
-    pub(crate) fn next_with(&mut self, waiting: impl FnMut()) -> WindowEvent {
-        self.pause(waiting);
-        let (event, wait) = match self.source.snapshot() {
-            Ok(snapshot) => {
-                self.gone = None;
-                (self.windows.step(snapshot), self.interval.get())
+    pub(crate) fn next_with(&mut self, mut waiting: impl FnMut()) -> WindowEvent {
+        let mut same = 0;
+        loop {
+            self.pause(&mut waiting);
+            let (event, wait) = match self.source.snapshot() {
+                Ok(snapshot) => {
+                    self.gone = None;
+                    // An agent answers with the same reading for a quarter of a second: the window goes on.
+                    let again = same < MOST_SAME && self.windows.has(&snapshot);
+                    same += 1;
+                    let event = (!again).then(|| self.windows.step(snapshot));
+                    (event, self.interval.get())
+                }
+                Err(e) => {
+                    // What came during the gap belongs to no window.
+                    self.windows = Windows::default();
+                    let since = *self.gone.get_or_insert_with(Instant::now);
+                    let event = WindowEvent::Gone {
+                        why: e.to_string(),
+                        since: since.elapsed(),
+                    };
+                    (Some(event), self.interval.get().min(RETRY_INTERVAL))
+                }
+            };
+            self.wait = wait;
+            self.next += wait;
+            // After an answer that took longer than a window the next one is whole again, not short.
+            if self.next < Instant::now() {
+                self.next = Instant::now() + wait;
             }
-            Err(e) => {
-                // What came during the gap belongs to no window.
-                self.windows = Windows::default();
-                let since = *self.gone.get_or_insert_with(Instant::now);
-                let event = WindowEvent::Gone {
-                    why: e.to_string(),
-                    since: since.elapsed(),
-                };
-                (event, self.interval.get().min(RETRY_INTERVAL))
+            if let Some(event) = event {
+                return event;
             }
-        };
-        self.wait = wait;
-        self.next += wait;
-        // After an answer that took longer than a window the next one is whole again, not short.
-        if self.next < Instant::now() {
-            self.next = Instant::now() + wait;
         }
-        event
     }
 
     /// Looks at single operations for a moment. What keeps it from that is no reason to say nothing of the rest: then it
@@ -261,6 +273,12 @@ struct Windows {
 }
 
 impl Windows {
+    /// Whether the window that has begun began with this very reading.
+    fn has(&self, later: &Snapshot) -> bool {
+        let same = |e: &Snapshot| e.at == later.at && e.began == later.began;
+        self.earlier.as_ref().is_some_and(same)
+    }
+
     fn step(&mut self, later: Snapshot) -> WindowEvent {
         // An agent that is still attaching has no clock yet: the window begins when it has.
         if later.at.is_zero() {
@@ -298,6 +316,20 @@ mod tests {
         // It was started again between the second and the third.
         let windows = [(110, 1), (120, 1), (130, 127), (140, 127)].map(|(at, b)| step(at, b));
         assert_eq!(windows, [false, true, false, true]);
+    }
+
+    #[test]
+    fn the_same_reading_again_is_known() {
+        let reading = |at, began| {
+            let mut s = Snapshot::new(Duration::from_secs(at));
+            s.began = Duration::from_secs(began);
+            s
+        };
+        let mut w = Windows::default();
+        assert!(!w.has(&reading(4, 1)));
+        w.step(reading(4, 1));
+        assert!(w.has(&reading(4, 1)));
+        assert!(!w.has(&reading(5, 1)) && !w.has(&reading(4, 2)));
     }
 
     #[test]

@@ -239,7 +239,7 @@ pub struct Shared {
 
 /// `REQUESTS` and `REQUESTS_MORE` in lib/request.h; a test compares them.
 pub(super) const REQUESTS: u32 = 8192;
-pub(super) const REQUESTS_MORE: u32 = 704;
+pub(super) const REQUESTS_MORE: u32 = 512;
 
 /// The names of the maps that probes share.
 pub(super) const SHARED: [&str; 2] = ["nfsd_request", "nfsd_more"];
