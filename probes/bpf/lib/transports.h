@@ -28,7 +28,7 @@ struct {
 	__uint(max_entries, 256);
 	__type(key, u64);
 	__type(value, u64);
-} nfsd_closing_now SEC(".maps");
+} nfsd_closings SEC(".maps");
 
 /* The NFS server that is measured: lockd and the callbacks of NFS clients have connections, too. */
 static __always_inline bool is_nfs_server(struct svc_serv *serv)
@@ -81,7 +81,7 @@ int PROGRAM(nfsd_closing, struct svc_xprt *xprt)
 	u64 key = as_number((u64)xprt, IN_CLOSE), value = 0;
 
 	if (key && is_server_here((void *)key))
-		bpf_map_update_elem(&nfsd_closing_now, &key, &value, BPF_ANY);
+		bpf_map_update_elem(&nfsd_closings, &key, &value, BPF_ANY);
 }
 
 /* Too many are open: as svc_check_conn_limits() asks it. The one that is being closed still counts. */
@@ -124,7 +124,7 @@ int PROGRAM(nfsd_detach, struct svc_xprt *it)
 
 	if (!key)
 		return;
-	given_up = !bpf_map_delete_elem(&nfsd_closing_now, &key);
+	given_up = !bpf_map_delete_elem(&nfsd_closings, &key);
 	if (!(BPF_CORE_READ(xprt, xpt_flags) & XPT_TEMP) || !is_server_here(xprt))
 		return;
 	t = transport_of(BPF_CORE_READ(xprt, xpt_class));
