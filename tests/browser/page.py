@@ -308,7 +308,7 @@ def four_operations_have_a_colour_each(page):
     page.locator("#op").select_option("4.2/write")
     until("no other can be chosen", lambda: page.locator("#also").is_enabled())
     page.locator("#also").select_option("3/getattr")
-    legend = lambda: [b.inner_text() for b in page.locator("#legend button").all()]
+    legend = lambda: page.locator("#legend button").all_inner_texts()
     until("no legend", lambda: legend() == ["4.2/write \u00d7", "3/getattr \u00d7"])
     until("not both", lambda: count(page) > 0 and count(page) % KNOWN == 0)
     page.get_by_role("button", name="Pause").click()
@@ -334,7 +334,7 @@ def four_operations_have_a_colour_each(page):
     # The address has them, and no more than four.
     link = page.context.new_page()
     link.goto(page.url)
-    until("the operations are not in the address", lambda: [b.inner_text() for b in link.locator("#legend button").all()] == legend())
+    until("the operations are not in the address", lambda: link.locator("#legend button").all_inner_texts() == legend())
     link.goto(f"{URL}#op=4.2/write,3/getattr,4.1,4.0,3")
     link.reload()
     until("not four", lambda: link.locator("#legend button").count() == 4)

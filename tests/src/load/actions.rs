@@ -66,6 +66,13 @@ impl Worker {
         })
     }
 
+    /// Does each action of the mix once.
+    pub fn every_action(&mut self) -> Result<()> {
+        MIX.into_iter()
+            .try_for_each(|(name, _, action)| self.act(name, action))
+    }
+
+    /// Does one action.
     pub fn step(&mut self, kind: Kind) -> Result<()> {
         let (name, _, action) = match kind {
             Kind::SyncWrites => MIX[0],
@@ -83,6 +90,10 @@ impl Worker {
                 chosen
             }
         };
+        self.act(name, action)
+    }
+
+    fn act(&mut self, name: &'static str, action: Action) -> Result<()> {
         match action(self) {
             Ok(()) => *self.done.entry(name).or_default() += 1,
             Err(e) if unsupported(&e) => *self.unsupported.entry(name).or_default() += 1,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,8 @@ pub struct LoadReport {
     pub unsupported: BTreeMap<String, u64>,
 }
 
-/// `lab load`: two threads per mount, each in a directory of its own.
+/// `lab load`: two threads per mount, each in a directory of its own. A mixed load that ends by its operations goes on until the first
+/// thread of each mount has done every action: a mount whose calls take longer would else have few of some, or none.
 pub fn run(
     kind: Kind,
     operations: u64,
@@ -41,6 +42,10 @@ pub fn run(
     let started = Instant::now();
     let before = counts()?;
     let stop = AtomicBool::new(false);
+    let not_through = AtomicUsize::new(match kind {
+        Kind::Mixed if duration.is_none() => mounts.len(),
+        _ => 0,
+    });
     let mut report = LoadReport::default();
     thread::scope(|scope| -> Result<()> {
         let mut workers = Vec::new();
@@ -48,9 +53,15 @@ pub fn run(
             for w in 0..WORKERS_PER_MOUNT {
                 let number = n * WORKERS_PER_MOUNT + w;
                 let worker = Worker::new(mount, number, seed);
-                let stop = &stop;
+                let (stop, not_through) = (&stop, &not_through);
                 workers.push(scope.spawn(move || -> Result<Worker> {
                     let mut worker = worker?;
+                    if w == 0 && not_through.load(Ordering::Relaxed) > 0 {
+                        worker
+                            .every_action()
+                            .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                        not_through.fetch_sub(1, Ordering::Relaxed);
+                    }
                     while !stop.load(Ordering::Relaxed) {
                         // One worker's trouble ends the load, or the rest would hide it.
                         let begin = Instant::now();
@@ -66,7 +77,8 @@ pub fn run(
         begun::tell();
         while !stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(20));
-            let enough = (&counts()? - &before).operations() >= operations
+            let enough = (not_through.load(Ordering::Relaxed) == 0
+                && (&counts()? - &before).operations() >= operations)
                 || duration.is_some_and(|d| started.elapsed() >= d);
             stop.fetch_or(enough, Ordering::Relaxed);
         }
