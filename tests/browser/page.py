@@ -353,7 +353,16 @@ def slow_operations_are_shown_while_watched(page):
     first = rows(page, "#slow")[0]
     assert first[1] == "192.0.2.2" and first[4] == "40.0 ms" and first[7] == "131073", first
     until("no dots", lambda: lit(page, "slow-plot") > 20)
+    # A link watches the same.
+    page.locator("#slow-over").select_option("1ms")
+    until("not in the address", lambda: "over=1ms" in page.url and "watch=" in page.url)
+    link = page.context.new_page()
+    link.goto(page.url)
+    until("the link does not watch", lambda: rows(link, "#slow") and link.locator("#slow-over").input_value() == "1ms")
+    link.close()
+    page.locator("#slow-over").select_option("10ms")
     page.get_by_role("button", name="Stop").click()
+    until("still in the address", lambda: "watch" not in page.url and "over" not in page.url)
 
 
 def what_happened_before_is_on_the_disk(page):
@@ -505,6 +514,32 @@ def a_finding_stays_open_and_tells_who_is_behind_it(page):
     assert rows(page, "#down")[0][:3] == ["192.0.2.2", rows(page, "#down")[0][1], "write"], rows(page, "#down")
     assert "down=client%2Cexport%2Cop" in page.url, page.url
     page.locator("#down-run").click()
+
+
+def findings_of_the_time_that_is_looked_at(page):
+    """An agent's report in which one finding has cleared, and another is active."""
+    report = json.loads(page.evaluate("async () => (await fetch('/findings')).text()"))
+    now = page.evaluate("Date.now() / 1000")
+    seen = {**report["active"][0], "began": now - 100, "ended": now - 60, "worst_share": 0.4321}
+    seen = {**seen, "finding": {**seen["finding"], "kind": "slow_disk", "summary": "the disk was slow", "advice": ["another disk"]}}
+    page.route("**/findings", lambda route: route.fulfill(json={**report, "history": [seen]}))
+    cards = page.locator("#findings article")
+    past = cards.filter(has_text="slow disk")
+    until("no card of the past", lambda: past.count() == 1)
+    text = past.inner_text()
+    assert "up to 43 %" in text and " to " in text and "the disk was slow" in text, text
+    assert cards.first.inner_text() != text and past.get_by_role("button").count() == 0, "the active one comes first, and alone can be counted"
+    past.locator("summary", has_text="What would change it").click()
+    assert past.get_by_text("another disk", exact=True).is_visible()
+    shot(page, "past-finding")
+    # Five minutes that ended before it began.
+    page.goto(f"{URL}#at={now - 110}")
+    until("a finding of another time", lambda: past.count() == 0 and page.get_by_role("status").inner_text().startswith("paused"))
+    page.goto(f"{URL}#at={now - 70}")
+    until("not the finding of that time", lambda: past.count() == 1)
+    page.unroute("**/findings")
+    page.goto(URL + "#")
+    until("still there", lambda: past.count() == 0)
 
 
 def an_agent_that_is_gone_is_told(page):
@@ -662,6 +697,7 @@ def main():
             colors_can_be_told_apart,
             it_fits_every_screen,
             a_finding_stays_open_and_tells_who_is_behind_it,
+            findings_of_the_time_that_is_looked_at,
         ]:
             check(page)
             print("ok", check.__name__.replace("_", " "), flush=True)

@@ -29,7 +29,7 @@ macro_rules! asset {
     };
 }
 
-const ALL: [Asset; 16] = [
+const ALL: [Asset; 17] = [
     asset!("live.css", STYLE),
     asset!("address.js", SCRIPT),
     asset!("axis.js", SCRIPT),
@@ -46,6 +46,7 @@ const ALL: [Asset; 16] = [
     asset!("panels.js", SCRIPT),
     asset!("recordings.js", SCRIPT),
     asset!("slow.js", SCRIPT),
+    asset!("stream.js", SCRIPT),
 ];
 
 /// The file at this path.

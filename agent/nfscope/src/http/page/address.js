@@ -21,6 +21,8 @@ export const state = {
   down: ["client"], where: [],
   /** Whether files have their paths there. */
   paths: false,
+  /** From which duration on an operation is slow, and whether they are watched. */
+  over: "10ms", watch: false,
 };
 
 export function readAddress() {
@@ -39,6 +41,8 @@ export function readAddress() {
   const down = (p.get("down") ?? "").split(",").filter((d) => DIMENSIONS.includes(d));
   state.down = down.length ? [...new Set(down)] : ["client"];
   state.paths = p.has("paths");
+  state.over = /^(1|10|100)ms$|^1s$/.test(p.get("over")) ? p.get("over") : "10ms";
+  state.watch = p.has("watch");
   state.where = p.getAll("where").map((w) => [w.slice(0, w.indexOf(":")), w.slice(w.indexOf(":") + 1)]).filter(([d]) => DIMENSIONS.includes(d));
 }
 
@@ -53,6 +57,8 @@ export function writeAddress() {
   if (state.zoom) p.set("zoom", state.zoom.map((s) => Number(s.toFixed(2))).join("_"));
   if (state.down.join() !== "client") p.set("down", state.down.join());
   if (state.paths) p.set("paths", "");
+  if (state.over !== "10ms") p.set("over", state.over);
+  if (state.watch) p.set("watch", "");
   for (const [dimension, value] of state.where) p.append("where", `${dimension}:${value}`);
   history.replaceState(null, "", `#${p}`);
 }

@@ -4,48 +4,24 @@ import { DIMENSIONS } from "./address.js";
 import { sparkline } from "./charts.js";
 import { $, bar, el, replace, safe, table } from "./dom.js";
 import { digits, percent, time } from "./format.js";
-import { objects, quantile } from "./model.js";
+import { quantile } from "./model.js";
+import { Stream } from "./stream.js";
 
 /** Rows that are kept over all seconds; older seconds go first. */
 const MOST_KEPT = 60000;
 const MOST_ROWS = 50;
 
-class Breakdown {
-  /** `changed()` is called when seconds have come; `ended(reason)` when the stream has. */
-  constructor({ changed, ended }) {
-    Object.assign(this, { changed, ended, seconds: [], rows: 0, header: null, by: [], abort: null });
-  }
+class Breakdown extends Stream {
+  seconds = [];
+  rows = 0;
+  header = null;
+  by = [];
 
-  get running() {
-    return this.abort !== null;
-  }
-
-  stop() {
-    this.abort?.abort();
-    this.abort = null;
-  }
-
-  async start(by, where, paths, edges) {
-    this.stop();
-    const abort = new AbortController();
-    Object.assign(this, { abort, seconds: [], rows: 0, header: null, by: [...by], edges, index: new Map(edges.map((e, i) => [e, i])) });
-    let reason = "The agent has ended the stream.";
-    try {
-      const query = new URLSearchParams([["by", by.join()], ...where.map(([d, v]) => ["where", `${d}:${v}`])]);
-      if (paths && by.includes("file")) query.set("paths", "true");
-      const answer = await fetch(`/breakdown?${query}`, { signal: abort.signal });
-      if (answer.ok) {
-        for await (const some of objects(answer.body)) {
-          some.forEach((second) => this.take(second));
-          this.changed();
-        }
-      } else reason = (await answer.text()).trim();
-    } catch {
-      reason = "The agent cannot be reached.";
-    }
-    if (this.abort !== abort) return;
-    this.abort = null;
-    this.ended(reason);
+  start(by, where, paths, edges) {
+    Object.assign(this, { seconds: [], rows: 0, header: null, by: [...by], edges, index: new Map(edges.map((e, i) => [e, i])) });
+    const query = new URLSearchParams([["by", by.join()], ...where.map(([d, v]) => ["where", `${d}:${v}`])]);
+    if (paths && by.includes("file")) query.set("paths", "true");
+    this.read(`/breakdown?${query}`);
   }
 
   times({ count, sum_seconds, buckets }) {

@@ -36,7 +36,7 @@ const panes = [new Pane("", act)];
 const recorded = () => state.show.length > 0;
 const shelf = new Shelf(ask, () => draw());
 const scatter = new Scatter($("slow-plot"));
-const slow = new SlowWatch({ changed: () => draw(), ended: (reason) => { slowNote(reason); draw(); } });
+const slow = new SlowWatch({ changed: () => draw(), ended: (reason) => { set({ watch: false }); slowNote(reason); } });
 const down = new BreakdownPanel(state, act);
 
 /** Stops the picture as it is: what is selected should not scroll away. */
@@ -124,7 +124,9 @@ const draw = coalesced(() => {
     pane.draw(scales, options);
   });
   controls(views[0]);
+  watch();
   if (recorded()) return;
+  cards(views[0]);
   drawSlow(views[0]);
   down.draw(views[0]);
 });
@@ -144,9 +146,7 @@ function controls(v) {
   $("pause").setAttribute("aria-pressed", String(state.frozen !== null));
   $("pause").textContent = state.frozen === null ? "Pause" : "Go on";
   $("clear").hidden = !state.selection;
-  // The cards are those of the present, whatever is looked at.
   $("findings").hidden = recorded();
-  $("findings-now").hidden = recorded() || state.frozen === null;
   $("later").disabled = state.frozen === null;
   if (!recorded() && document.activeElement !== $("goto")) $("goto").value = localTime(state.frozen === null ? v.to : (v.from + v.to) / 2);
   $("zoom").disabled = !state.selection;
@@ -193,6 +193,22 @@ function note(text) {
   if ($("past-note").textContent !== text) $("past-note").textContent = text;
 }
 
+/** Findings of the time that is looked at, made anew for another report or time. */
+function cards(v) {
+  const { from, to } = state.selection ?? v;
+  const live = state.frozen === null;
+  const key = [findingsAt, ...(live ? [state.range] : [from, to])].join();
+  const box = $("findings");
+  if (!state.report || box.dataset.of === key) return;
+  box.dataset.of = key;
+  const seen = new Set(v.shown.filter((w) => w.at >= from && w.at <= to).flatMap((w) => Object.keys(w.findings)));
+  replace(box, ...panels.findingCards(state.report, { from, to, live, seen }, (by, ops) => {
+    set({ down: by, where: ops.map((op) => ["op", op]) });
+    down.start();
+    $("down-run").focus();
+  }));
+}
+
 // --- slow operations ---
 
 function slowNote(text) {
@@ -214,17 +230,17 @@ function drawSlow(v) {
   replace($("slow"), panels.slowTable(ops));
 }
 
-$("slow-watch").addEventListener("click", () => {
-  if (slow.running) {
-    slow.stop();
-    slowNote("Not watching any more.");
-  } else {
-    slowNote("Watching.");
-    slow.start($("slow-over").value);
-  }
-  draw();
-});
-$("slow-over").addEventListener("change", () => slow.running && slow.start($("slow-over").value));
+/** As the address says. */
+function watch() {
+  $("slow-over").value = state.over;
+  const wanted = state.watch && !recorded() ? state.over : null;
+  if (wanted === slow.over) return;
+  slow.stop();
+  slowNote(wanted ? "Watching." : "Not watching any more.");
+  if (wanted) slow.start(wanted);
+}
+$("slow-watch").addEventListener("click", () => set({ watch: !state.watch }));
+$("slow-over").addEventListener("change", (e) => set({ over: e.target.value }));
 
 // --- keyboard and controls ---
 
@@ -252,10 +268,7 @@ for (const [i, id] of ["show", "beside"].entries()) {
     const show = [...state.show.slice(0, i), e.target.value].filter(Boolean);
     // Other times are meant by what was selected.
     const other = recorded() && show.length ? {} : { selection: null, frozen: null };
-    if (show.length) {
-      slow.stop();
-      down.stop();
-    }
+    if (show.length) down.stop();
     set({ show, zoom: show.length ? state.zoom : null, ...other });
   });
 }
@@ -335,11 +348,6 @@ async function findings() {
   if (performance.now() - findingsAt < 5000) return;
   findingsAt = performance.now();
   state.report = await ask("/findings");
-  replace($("findings"), ...panels.findingCards(state.report, (by, ops) => {
-    set({ down: by, where: ops.map((op) => ["op", op]) });
-    down.start();
-    $("down-run").focus();
-  }));
   const health = await fetch("/healthz", { cache: "no-store" });
   banner(health.ok ? "" : (await health.text()).trim());
 }

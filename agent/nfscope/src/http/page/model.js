@@ -139,19 +139,3 @@ export function take(windows, news, keptSeconds) {
   const last = windows[windows.length - 1]?.at ?? 0;
   while (windows.length && windows[0].at < last - keptSeconds) windows.shift();
 }
-
-/** The objects of a stream, one a line, in arrays: all that have arrived. */
-export async function* objects(body) {
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let text = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    text += decoder.decode(value, { stream: true });
-    const lines = text.split("\n");
-    text = lines.pop();
-    const all = lines.filter(Boolean).map((line) => JSON.parse(line));
-    if (all.length) yield all;
-  }
-}

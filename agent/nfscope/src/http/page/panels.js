@@ -140,29 +140,38 @@ const OF_FILES = ["lock_contention", "small_sync_writes"];
 const OPS = { small_sync_writes: ["write", "commit"], chatty_client: ["getattr", "lookup", "access", "readlink", "read"] };
 const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "write_throttle", "thread_starvation", "cpu_saturation"];
 
-/** Findings as cards: what `/findings` says. `count(by, ops)` is called by who wants to know who and what is behind one. */
-export function findingCards(report, count) {
-  if (!report) return [];
+/**
+ * Findings as cards: what `/findings` says of `from` to `to`. `seen` are the kinds that windows of that time have. `count(by, ops)` is
+ * to count who and what is behind one.
+ */
+export function findingCards(report, { from, to, live, seen }, count) {
   const who = (kind) => WHO.includes(kind) && el("button", { type: "button", "data-key": kind, onclick: () =>
     count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Count who and what");
-  const cards = report.active.map((e) => el("article", { class: "card" },
+  const active = report.active.filter((e) => live || e.began <= to);
+  const past = report.history.filter((e) => e.began <= to && e.ended >= from);
+  const cards = [...active, ...past].map((e) => el("article", { class: e.ended ? "card past" : "card" },
     el("strong", {}, words(e.finding.kind)),
-    el("span", { class: "soft" }, ` ${percent(e.finding.share)} of the requests' time, since ${clock(e.began)}`),
+    el("span", { class: "soft" }, ` ${e.ended ? "up to " : ""}${percent(e.ended ? e.worst_share : e.finding.share)} of the requests' time, ${e.ended ? `${clock(e.began)} to ${clock(e.ended)}` : `since ${clock(e.began)}`}`),
     el("p", {}, safe(e.finding.summary)),
-    list(e.finding.kind, "Evidence", e.finding.evidence.map((x) => x.text)),
-    list(e.finding.kind, "What would change it", e.finding.advice),
-    who(e.finding.kind) || null));
-  if (cards.length) return cards;
-  const last = report.last_window;
-  if (!last) return [el("p", { class: "soft" }, "No window of ten seconds has been evaluated yet, or operations are not timed.")];
-  const text = { healthy: last.reason ? `Healthy: ${last.reason}.` : "Healthy: no bottleneck found in the last ten seconds.", unknown: `No finding, but ${last.reason}.` }[last.verdict]
-    ?? "A bottleneck was found in the last ten seconds; it becomes a finding when the next ten seconds have it, too.";
-  return [el("article", { class: last.verdict === "healthy" ? "card good" : "card" }, safe(text))];
+    list(e, "Evidence", e.finding.evidence.map((x) => x.text)),
+    list(e, "What would change it", e.finding.advice),
+    e.ended ? null : who(e.finding.kind) || null));
+  if (live && !active.length) cards.unshift(health(report.last_window));
+  const lost = [...seen].filter((k) => ![...active, ...past].some((e) => e.finding.kind === k));
+  if (lost.length) cards.push(el("p", { class: "soft" }, `Not kept any more: the evidence of ${lost.map(words).join(", ")}.`));
+  return cards.length ? cards : [el("p", { class: "soft" }, "No finding was active in this time.")];
 }
 
-function list(kind, title, items) {
+function health(last) {
+  if (!last) return el("p", { class: "soft" }, "No ten seconds have been evaluated yet, or operations are not timed.");
+  const text = { healthy: last.reason ? `Healthy: ${last.reason}.` : "Healthy: no bottleneck found in the last ten seconds.", unknown: `No finding, but ${last.reason}.` }[last.verdict]
+    ?? "The last ten seconds have a bottleneck; it becomes a finding when the next ten have it, too.";
+  return el("article", { class: last.verdict === "healthy" ? "card good" : "card" }, safe(text));
+}
+
+function list(episode, title, items) {
   if (!items.length) return null;
-  const key = `${kind} ${title}`;
+  const key = `${episode.finding.kind} ${episode.began} ${title}`;
   return el("details", { "data-key": key }, el("summary", { "data-key": `${key} summary` }, title), el("ul", {}, ...items.map((t) => el("li", {}, safe(t)))));
 }
 

@@ -3,45 +3,24 @@
 import { Plot } from "./axis.js";
 import { css } from "./color.js";
 import { time } from "./format.js";
-import { objects } from "./model.js";
+import { Stream } from "./stream.js";
 
 const MOST = 500;
 
-export class SlowWatch {
-  /** `changed()` is called when operations have come; `ended(reason)` when the stream has. */
-  constructor({ changed, ended }) {
-    Object.assign(this, { changed, ended, ops: [], leftOut: 0, abort: null });
-  }
-
-  get running() {
-    return this.abort !== null;
-  }
+export class SlowWatch extends Stream {
+  ops = [];
+  leftOut = 0;
+  /** From which duration on; null while nothing is watched. */
+  over = null;
 
   stop() {
-    this.abort?.abort();
-    this.abort = null;
+    super.stop();
+    this.over = null;
   }
 
-  async start(over) {
-    this.stop();
-    const abort = new AbortController();
-    [this.abort, this.ops, this.leftOut] = [abort, [], 0];
-    let reason = "The agent has ended the stream.";
-    try {
-      const answer = await fetch(`/slow?min_latency=${over}&limit=100`, { signal: abort.signal });
-      if (answer.ok) {
-        for await (const lines of objects(answer.body)) {
-          lines.forEach((line) => this.take(line));
-          this.changed();
-        }
-      }
-      else reason = (await answer.text()).trim();
-    } catch (e) {
-      reason = "The agent cannot be reached.";
-    }
-    if (this.abort !== abort) return;
-    this.abort = null;
-    this.ended(reason);
+  start(over) {
+    this.read(`/slow?min_latency=${over}&limit=100`);
+    Object.assign(this, { over, ops: [], leftOut: 0 });
   }
 
   take(line) {
