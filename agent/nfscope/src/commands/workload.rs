@@ -143,6 +143,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     let (autocorrelation, correlated) = summary::correlation(args.metric, &runs);
     warnings.extend(correlated);
     warnings.extend(summary::failures(&reports));
+    warnings.extend(summary::short(&reports));
     warnings.extend(given_up);
     let parameters = of_run;
     let value = |name: &str| parameters.get(name).map_or("", String::as_str);

@@ -146,6 +146,31 @@ pub fn failures(reports: &[RunReport]) -> Vec<String> {
     by_job.into_iter().map(told).collect()
 }
 
+/// A larger part of a job's time than this for one tick of fio's clock is told.
+const TICK: f64 = 0.01;
+
+/// What to say of jobs that were over so soon that fio's clock tells little of their rate, however much their repeats agree.
+pub fn short(reports: &[RunReport]) -> Option<String> {
+    let mut jobs: Vec<(&str, f64)> = Vec::new();
+    for (job, _, totals) in reports.iter().flat_map(|r| &r.totals) {
+        match jobs.iter_mut().find(|(name, _)| name == job) {
+            Some((_, least)) => *least = least.min(totals.seconds()),
+            None => jobs.push((job, totals.seconds())),
+        }
+    }
+    jobs.retain(|(_, seconds)| 0.001 > TICK * seconds);
+    let shortest = jobs.iter().map(|(_, s)| *s).fold(f64::INFINITY, f64::min);
+    let names: Vec<_> = jobs.iter().map(|(name, _)| *name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: over in as little as {:.0} ms, and fio counts whole milliseconds: rates are less exact than their intervals; \
+             fix: use a larger --size or a longer --runtime",
+            names.join(", "),
+            shortest * 1e3
+        )
+    })
+}
+
 /// Figures with their intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Intervals {

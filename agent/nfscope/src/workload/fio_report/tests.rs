@@ -1,4 +1,5 @@
 use crate::workload::fio_report::*;
+use crate::workload::summary::short;
 use serde_json::{Value, json};
 
 fn job(
@@ -52,6 +53,23 @@ fn phases_one_after_the_other_take_their_times_together() {
     assert_eq!(o.total.iops, 200.0);
     assert_eq!(o.jobs[1].1, "unlink");
     assert_eq!(o.jobs[1].2.iops, 1000.0);
+}
+
+#[test]
+fn a_job_that_is_over_within_some_ticks_of_the_clock_is_told() {
+    let report = |ms| {
+        let report = json!({"jobs": [
+            job("read", 0, "psync", "read", 128, ms, json!({"1000": 128})),
+            job("write", 1, "psync", "write", 128, 100, json!({"1000": 128})),
+        ]});
+        RunReport::parse(&report.to_string()).unwrap()
+    };
+    let told = short(&[report(400), report(2)]).unwrap();
+    assert!(
+        told.starts_with("read: over in as little as 2 ms"),
+        "{told}"
+    );
+    assert_eq!(short(&[report(400), report(100)]), None);
 }
 
 #[test]
