@@ -2,7 +2,7 @@
 
 use crate::histogram_series::HistogramSeries;
 use nfscope_stats as stats;
-use nfscope_stats::{CONFIDENCE, Estimate};
+use nfscope_stats::{CONFIDENCE, Estimate, Tail};
 use serde::Serialize;
 
 /// A value, and the ends of its 95 % confidence interval if there are enough windows.
@@ -19,6 +19,9 @@ pub struct Value {
     pub hidden: f64,
     /// How many independent windows would tell as much; `None` for too few windows.
     pub stretches: Option<f64>,
+    /// Of a quantile: what the values beyond it are known from.
+    #[serde(skip)]
+    pub tail: Option<Tail>,
 }
 
 impl Value {
@@ -32,6 +35,7 @@ impl Value {
                     high: Some(i.high),
                     hidden: (hidden.high - hidden.low) / 2.0 / i.value,
                     stretches: Some(m.stretches),
+                    tail: m.tail,
                 })
             }
             None => plain.map(|value| Value {
@@ -40,6 +44,7 @@ impl Value {
                 high: None,
                 hidden: 0.0,
                 stretches: None,
+                tail: None,
             }),
         }
     }

@@ -4,13 +4,18 @@ use crate::estimate::Value;
 use crate::histogram_series::HistogramSeries;
 use crate::target_metric::{Metric, Statistic};
 use nfscope_model::{Sample, Scheme, Window, family};
-use nfscope_stats::{Looks, MIN_STRETCHES_TO_STOP, MIN_WINDOWS, MIN_WINDOWS_TO_STOP};
+use nfscope_stats::{
+    Looks, MIN_SPELLS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS, MIN_WINDOWS_TO_STOP, Tail,
+};
 use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// More windows are merged in pairs, because each new window evaluates all of them.
-const MAX_WINDOWS: usize = 720;
+/// More windows are merged in pairs, because each new window evaluates all of them. Half as many still have enough independent stretches
+/// for a p99.
+const MAX_WINDOWS: usize = 1440;
+/// Events with a mean distance of a third of the time are missing from 5 % of recordings.
+const DISTANCES_TO_SEE: u32 = 3;
 
 /// Follows one metric through the windows of a recording.
 #[derive(Debug)]
@@ -86,12 +91,18 @@ impl Progress {
             .zip(self.wanted)
             .is_some_and(|(h, wanted)| h <= wanted);
         let stretches = self.stretches().unwrap_or(0.0);
+        let narrow = narrow && self.tail().is_none_or(|t| t.is_enough());
         self.reached |= self.looks.enough(self.windows, stretches, narrow);
     }
 
     /// Independent stretches that the metric is known from.
     fn stretches(&self) -> Option<f64> {
         self.value?.stretches
+    }
+
+    /// What the values beyond a quantile are known from.
+    fn tail(&self) -> Option<Tail> {
+        self.value?.tail
     }
 
     /// Merges windows in pairs.
@@ -147,13 +158,7 @@ impl Progress {
             return None;
         }
         if let Some(h) = self.half_width() {
-            let stretches = self.stretches().unwrap_or(0.0);
-            return (h <= wanted && stretches < MIN_STRETCHES_TO_STOP).then(|| {
-                format!(
-                    "windows resemble each other so much that they are {stretches:.0} independent stretches, and an interval needs \
-                     {MIN_STRETCHES_TO_STOP:.0}"
-                )
-            });
+            return (h <= wanted).then(|| self.lacks()).flatten();
         }
         let Some(metric) = &self.metric else {
             return Some("no operation has been recorded yet".to_owned());
@@ -164,6 +169,43 @@ impl Progress {
             true => format!("too few {op} operations have been recorded for an interval"),
             false => format!("no {op} has been recorded yet"),
         })
+    }
+
+    /// What is missing for an end although the interval is narrow, and how much of it would be enough.
+    fn lacks(&self) -> Option<String> {
+        let stretches = self.stretches()?;
+        if stretches < MIN_STRETCHES_TO_STOP {
+            return Some(format!(
+                "windows resemble each other so much that they are {stretches:.0} independent stretches, and an interval needs \
+                 {MIN_STRETCHES_TO_STOP:.0}"
+            ));
+        }
+        let (metric, tail) = (self.metric.as_ref()?, self.tail()?);
+        let least = tail.min_stretches().ceil();
+        if tail.stretches < least {
+            return Some(format!(
+                "these windows are {:.0} independent stretches, and {metric} needs {least:.0}: one stretch in {:.0} may have all values \
+                 beyond it, and fewer may not show one; a lower quantile or {}:mean needs fewer",
+                tail.stretches.floor(),
+                1.0 / tail.share,
+                metric.op
+            ));
+        }
+        (tail.spells < MIN_SPELLS_TO_STOP).then(|| {
+            format!(
+                "the values beyond {metric} came together and tell as much as {:.0} spells, and an interval needs {MIN_SPELLS_TO_STOP:.0}",
+                tail.spells.floor()
+            )
+        })
+    }
+
+    /// What a recording of this length may not have seen, although the metric is known: values beyond a quantile may come in spells.
+    pub fn unseen(&self, recorded: Duration) -> Option<String> {
+        self.tail()?;
+        Some(format!(
+            "slow spells that come less often than every {} may be missing from it",
+            units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
+        ))
     }
 
     /// Why the histogram resolution limits the precision, if it does.
@@ -193,6 +235,7 @@ impl Progress {
         let factor = (self.half_width()? / wanted).powi(2);
         let least = MIN_WINDOWS_TO_STOP as f64 / self.windows as f64;
         let least = least.max(MIN_STRETCHES_TO_STOP / self.stretches()?);
+        let least = least.max(self.tail().map_or(0.0, |t| t.lacks()));
         Duration::try_from_secs_f64(so_far.as_secs_f64() * factor.max(least)).ok()
     }
 }
@@ -251,10 +294,10 @@ mod tests {
             p.add(&window(i % 5));
         }
         assert_eq!(p.metric(), None);
-        for i in 0..91 {
+        for i in 0..511 {
             p.add(&window(i % 5));
         }
-        assert_eq!(p.operations(), 100 * 300);
+        assert_eq!(p.operations(), 520 * 300);
         let text = p.metric().unwrap();
         assert!(
             text.starts_with("write p99 ") && text.ends_with('%'),
@@ -266,18 +309,59 @@ mod tests {
     #[test]
     fn a_long_recording_has_coarser_windows_and_the_same_sums() {
         let mut p = Progress::new(None, Some(1e-9));
-        for i in 0..2001 {
+        for i in 0..4001 {
             p.add(&window(i % 5));
             assert!(p.seconds.len() <= MAX_WINDOWS);
         }
-        assert_eq!((p.each, p.seconds.len()), (4, 501));
-        assert_eq!(p.seconds.iter().sum::<f64>(), 20_010.0);
-        assert_eq!(p.histograms["write"].count(), 2001.0 * 200.0);
-        assert_eq!(p.histograms["write"].counts[500], 200.0);
+        assert_eq!((p.each, p.seconds.len()), (4, 1001));
+        assert_eq!(p.seconds.iter().sum::<f64>(), 40_010.0);
+        assert_eq!(p.histograms["write"].count(), 4001.0 * 200.0);
+        assert_eq!(p.histograms["write"].counts[1000], 200.0);
         // Apart from the width of the bucket.
         let value = p.value.unwrap();
         assert!(value.half_width().unwrap() - value.hidden < 0.05);
         assert!(!p.reached());
+    }
+
+    /// A narrow interval of a p99 ends nothing before a window in a hundred could have shown itself, and says so.
+    #[test]
+    fn a_tail_that_few_windows_show_is_refused() {
+        let mut p = Progress::new(None, Some(1.0));
+        for i in 0..150 {
+            p.add(&window(i * 7 % 5));
+        }
+        assert!(p.half_width().unwrap() < 1.0 && !p.reached());
+        let why = p.reason_without_interval(1.0).unwrap();
+        assert!(
+            why.contains("independent stretches, and write p99 needs 299: one stretch in 100"),
+            "{why}"
+        );
+        // A p90 is known from these.
+        let p90 = crate::target_metric::parse("write:p90").unwrap();
+        let mut p = Progress::new(Some(p90), Some(1.0));
+        for i in 0..150 {
+            p.add(&window(10 + i * 7 % 5));
+        }
+        assert!(p.reached(), "{:?}", p.reason_without_interval(1.0));
+        let unseen = p.unseen(Duration::from_secs(1500)).unwrap();
+        assert!(unseen.contains("less often than every 8m 20s"), "{unseen}");
+    }
+
+    /// Nor before as many separate spells have come.
+    #[test]
+    fn a_tail_of_few_spells_is_refused() {
+        let p90 = crate::target_metric::parse("write:p90").unwrap();
+        let mut p = Progress::new(Some(p90), Some(10.0));
+        // A spell of four windows in forty.
+        for i in 0..520 {
+            p.add(&window(if i % 40 < 4 { 99 } else { 1 + i * 7 % 3 }));
+        }
+        assert!(p.half_width().unwrap() < 10.0 && !p.reached());
+        let why = p.reason_without_interval(10.0).unwrap();
+        assert!(
+            why.contains("as 13 spells, and an interval needs 30"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::interval::{Bounds, CONFIDENCE, Interval, students_t};
 use crate::quantile_interval::QuantileError;
+use crate::tail::Tail;
 
 /// With fewer windows their variation cannot be estimated.
 pub const MIN_WINDOWS: usize = 10;
@@ -22,6 +23,8 @@ pub struct Estimate {
     /// The same for its lower end alone. No higher quantile is below the median, so that of the p99 of two slow windows the lower end
     /// is known from all of them.
     pub(crate) stretches_below: f64,
+    /// Of a quantile: what the values beyond it are known from.
+    pub tail: Option<Tail>,
     pub(crate) error: StandardError,
 }
 
@@ -41,6 +44,7 @@ impl Estimate {
             dof: windows as f64 - 1.0,
             stretches: windows as f64,
             stretches_below: windows as f64,
+            tail: None,
             error: StandardError::Log(2f64.sqrt()),
         }
     }

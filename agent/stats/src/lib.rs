@@ -33,6 +33,7 @@ mod ratio;
 mod replicates;
 mod scalability;
 mod slow_wave;
+mod tail;
 
 pub use change::{Change, MIN_EFFECT, change};
 pub use change_points::{ChangePoint, change_points};
@@ -45,3 +46,4 @@ pub use quantile::{quantile, quantile_of};
 pub use ratio::ratio;
 pub use replicates::{Replicated, paired, replicated};
 pub use scalability::{Load, MIN_LOADS, Scalability, scalability};
+pub use tail::{MIN_SPELLS_TO_STOP, Tail};

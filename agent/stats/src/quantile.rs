@@ -3,6 +3,7 @@
 use crate::batch_means::{error_of_sum, independent_share};
 use crate::estimate::{Estimate, MIN_WINDOWS, StandardError};
 use crate::quantile_interval::{Position, QuantileError, position};
+use crate::tail::Tail;
 use nfscope_model::{Histogram, Scheme, Sparse};
 
 /// The `q` quantile of all windows together. `None` with fewer than [`MIN_WINDOWS`] windows, or with fewer than ten values
@@ -20,13 +21,15 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
     let residuals = residuals(&above, share);
     // Values beyond it, counted by window: if two windows contribute all of them, the quantile is known no better than from two
     // values.
-    let rare = above.iter().map(|(above, n)| match q < 0.5 {
-        true => n - above,
-        false => *above,
-    });
-    let (all_rare, square) = rare.fold((0.0, 0.0), |(sum, square): (f64, f64), r| {
-        (sum + r, square + r * r)
-    });
+    let beyond: Vec<(f64, f64)> = match q < 0.5 {
+        true => above.iter().map(|(above, n)| (n - above, *n)).collect(),
+        false => above,
+    };
+    let (all_rare, square) = beyond
+        .iter()
+        .fold((0.0, 0.0), |(sum, square): (f64, f64), (r, _)| {
+            (sum + r, square + r * r)
+        });
     let contributing = all_rare * all_rare / square;
     // Such windows come in spells, which tell of their variation as little as one of them. They are too few to show it, and the
     // median shows it for all windows.
@@ -48,6 +51,7 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
         dof,
         stretches,
         stretches_below,
+        tail: Some(Tail::new(&beyond, share.min(q), sum.stretches, sum.error)),
         error: StandardError::Quantile(QuantileError {
             all,
             share,

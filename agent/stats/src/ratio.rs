@@ -18,6 +18,7 @@ pub fn ratio(y: &[f64], x: &[f64]) -> Option<Estimate> {
         dof: sum.dof,
         stretches: sum.stretches,
         stretches_below: sum.stretches,
+        tail: None,
         error: StandardError::Log(sum.error / all_y),
     })
 }

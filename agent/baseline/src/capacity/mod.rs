@@ -1,5 +1,6 @@
 //! How much more load a server can take, from recordings of it.
 
+mod group_commit;
 mod several;
 mod several_text;
 mod text;

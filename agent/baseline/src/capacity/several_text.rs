@@ -1,6 +1,7 @@
 //! The capacity from several recordings as text.
 
 use crate::capacity::several::{Law, Loads};
+use crate::capacity::text::limit;
 use nfscope_text::console::plain;
 use nfscope_text::table::columns;
 use nfscope_text::units::{rate, seconds};
@@ -74,8 +75,8 @@ fn headline(of: &Loads) -> String {
     let about = |v: f64| format!("about {} requests per second", rate(v));
     let bottleneck = match of.bottleneck.first() {
         Some(r) => format!(
-            "By the law of the bottleneck the server takes {}: then its {} are saturated.",
-            about(r.max_rate),
+            "By the law of the bottleneck the server takes about {} requests per second: then its {} are saturated.",
+            limit(r),
             r.name
         ),
         None => "No resource with a hard limit was measured.".into(),
@@ -102,11 +103,18 @@ fn headline(of: &Loads) -> String {
             }
         },
     };
+    let range = of
+        .bottleneck
+        .first()
+        .filter(|r| r.max_rate_at_least.is_some());
     let smaller = match of.limit {
         None => String::new(),
         Some((max, law)) => format!(
             " The smaller one counts: {}, by the {}.",
-            about(max),
+            match (law, range) {
+                (Law::Bottleneck, Some(r)) => format!("about {} requests per second", limit(r)),
+                _ => about(max),
+            },
             match law {
                 Law::Bottleneck => "law of the bottleneck",
                 Law::Scalability => "Universal Scalability Law",

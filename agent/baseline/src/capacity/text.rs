@@ -21,7 +21,7 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
     );
     let _ = writeln!(
         out,
-        "{:<28} {:>11} {:>15} {:>7} {:>12}",
+        "{:<28} {:>11} {:>15} {:>7} {:>14}",
         "RESOURCE", "UTILIZATION", "95 % CI", "PEAK", "MAX RATE"
     );
     for r in &c.resources {
@@ -30,11 +30,11 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
         });
         let _ = writeln!(
             out,
-            "{:<28} {:>9.1} % {interval:>15} {:>5.1} % {:>10}/s{}",
+            "{:<28} {:>9.1} % {interval:>15} {:>5.1} % {:>12}/s{}",
             name(c, r),
             r.utilization * 100.0,
             r.peak * 100.0,
-            rate(r.max_rate),
+            limit(r),
             if r.note.is_some() { " *" } else { "" }
         );
     }
@@ -60,28 +60,57 @@ fn name(c: &Capacity, r: &Resource) -> String {
     }
 }
 
+/// Its maximum rate, or both ends of it.
+pub(super) fn limit(r: &Resource) -> String {
+    match r.max_rate_at_least {
+        None => rate(r.max_rate),
+        Some(least) => format!("{} .. {}", rate(least), rate(r.max_rate)),
+    }
+}
+
 fn headline(c: &Capacity) -> String {
     let Some(first) = c.first() else {
         return "No resource with a hard limit was measured.".into();
     };
-    let mut text = format!(
-        "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate. Above about {} per second{} \
-         ({:.0} % of that) waiting times grow faster than the load.",
-        name(c, first),
-        rate(first.max_rate),
-        first.max_rate / c.rate,
-        rate(first.knee_rate),
-        first
-            .knee_interval
-            .map_or_else(String::new, |[low, high]| format!(
-                ", {} to {}",
-                rate(low),
-                rate(high)
-            )),
-        first.knee_rate / first.max_rate * 100.0
-    );
+    let mut text = match first.max_rate_at_least {
+        None => format!(
+            "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate. Above about {} per second{} \
+             ({:.0} % of that) waiting times grow faster than the load.",
+            name(c, first),
+            rate(first.max_rate),
+            first.max_rate / c.rate,
+            rate(first.knee_rate),
+            first
+                .knee_interval
+                .map_or_else(String::new, |[low, high]| format!(
+                    ", {} to {}",
+                    rate(low),
+                    rate(high)
+                )),
+            first.knee_rate / first.max_rate * 100.0
+        ),
+        Some(least) => format!(
+            "First to saturate: {}, at {} to {} requests per second, {:.1} to {:.1} times the observed rate: the lower end if each commit \
+             serves one request, the upper end if it serves all who wait. This recording does not tell which. Above {:.0} % of that \
+             waiting times grow faster than the load.",
+            name(c, first),
+            rate(least),
+            rate(first.max_rate),
+            least / c.rate,
+            first.max_rate / c.rate,
+            first.knee_rate / first.max_rate * 100.0
+        ),
+    };
     if c.rate >= first.knee_rate {
         let _ = write!(text, " The server is already above that.");
+    }
+    for earlier in c.maybe_earlier() {
+        let _ = write!(
+            text,
+            " The {} saturates earlier, at {} per second, if each of its commits serves one request.",
+            one_line(&earlier.name),
+            rate(earlier.least())
+        );
     }
     if let Some(earlier) = c.resources.iter().find(|r| r.max_rate < first.max_rate) {
         let _ = write!(

@@ -4,16 +4,15 @@
 //! 10, 1978): a resource with utilization U at X requests per second has a service demand of U / X per request. It cannot serve
 //! more than X / U requests per second. The smallest of these rates limits the server.
 
+use crate::capacity::group_commit::{Commits, Room};
 use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats as stats;
 use nfscope_stats::{CONFIDENCE, MIN_WINDOWS};
-use nfscope_text::units::many;
+use nfscope_text::units::{many, rate as rate_text};
 use serde::Serialize;
 
-/// From this many more requests in a commit on, it shows whether commits take all who wait.
-const VISIBLE: f64 = 0.02;
 /// With a lower utilization the maximum rate cannot be estimated reliably.
 const MIN_RELIABLE_UTILIZATION: f64 = 0.1;
 /// A resource with a lower utilization does not limit the load.
@@ -43,8 +42,12 @@ pub struct Resource {
     pub interval: Option<[f64; 2]>,
     /// Utilization in the busiest window.
     pub peak: f64,
-    /// Requests per second at a utilization of 1; of a log with as many requests in a commit as threads allow.
+    /// Requests per second at a utilization of 1; of a log with as many requests in a commit as threads allow, unless the recording
+    /// shows commits of one.
     pub max_rate: f64,
+    /// The same of a log whose commits serve no more requests than now; `None` where the recording tells which of both it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rate_at_least: Option<f64>,
     /// Servers that work side by side: threads, CPUs.
     pub servers: f64,
     /// Requests per second from which on waits grow faster than the load: three service times (M/M/c).
@@ -83,6 +86,23 @@ impl Capacity {
     pub fn first(&self) -> Option<&Resource> {
         self.resources.iter().find(|r| r.note.is_none())
     }
+
+    /// Others with a hard limit that saturate earlier if their commits serve one request each.
+    pub fn maybe_earlier(&self) -> impl Iterator<Item = &Resource> {
+        let first = self.first();
+        let earlier = move |r: &&Resource| {
+            let before = |first: &Resource| r.name != first.name && r.least() < first.least();
+            r.note.is_none() && first.is_some_and(before)
+        };
+        self.resources.iter().filter(earlier)
+    }
+}
+
+impl Resource {
+    /// The lower end of its limit: the limit itself where it is known.
+    pub fn least(&self) -> f64 {
+        self.max_rate_at_least.unwrap_or(self.max_rate)
+    }
 }
 
 const ASSUMPTIONS: [&str; 6] = [
@@ -91,8 +111,8 @@ const ASSUMPTIONS: [&str; 6] = [
     "a request holds its thread as long as before; when the intent log, block devices or CPUs come near saturation, it holds \
      the thread longer, and threads run out sooner than estimated here",
     "a log writes one record at a time (true of jbd2; XFS writes up to eight, ZFS several blocks)",
-    "a commit of a log takes as long with more requests in it; at the limit half of the threads are in each, because the other half \
-     came while it was written",
+    "a commit of a log takes as long with more requests in it; where commits serve all who wait, half of the threads are in each at the \
+     limit, because the other half came while it was written",
     "a block device serves one request at a time; SSDs, arrays and pools serve many, and their maximum rate is higher",
 ];
 
@@ -105,7 +125,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     let rate = requests.count() / c.seconds();
     let mut resources = Vec::new();
     let mut add =
-        |name: String, busy: Option<Vec<f64>>, whole: &[f64], room: f64, servers: f64, note| {
+        |name: String, busy: Option<Vec<f64>>, whole: &[f64], room: Room, servers: f64, note| {
             let Some(busy) = busy else { return };
             let (sum, all) = (busy.iter().sum::<f64>(), whole.iter().sum::<f64>());
             if sum <= 0.0 || all <= 0.0 {
@@ -117,7 +137,8 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
                 return;
             }
             let interval = stats::ratio(&busy, whole).map(|m| m.interval(CONFIDENCE));
-            let max_rate = rate / utilization * room;
+            let max_rate = rate / utilization * room.most;
+            let least = rate / utilization * room.least;
             let knee_rate = knee(servers) * max_rate;
             let parts = busy.iter().zip(whole).filter(|(_, w)| **w > 0.0);
             resources.push(Resource {
@@ -126,6 +147,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
                 interval: interval.map(|i| [i.low.min(1.0), i.high.min(1.0)]),
                 peak: parts.map(|(b, w)| (b / w).min(1.0)).fold(0.0, f64::max),
                 max_rate,
+                max_rate_at_least: (!room.is_known()).then_some(least),
                 servers,
                 knee_rate,
                 knee_interval: interval
@@ -148,7 +170,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         "threads".into(),
         c.numbers(&f::THREAD_BUSY, |_| true),
         &thread_time,
-        1.0,
+        Room::NONE,
         count,
         None,
     );
@@ -165,7 +187,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         "CPUs".into(),
         busy,
         &cpu_time,
-        1.0,
+        Room::NONE,
         cpu_count.unwrap_or(1.0),
         None,
     );
@@ -174,14 +196,14 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
         let note = (fs != "ext4").then_some(PARALLEL);
         let waits = c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]);
         let room = match (&waits, &writes) {
-            (Some(waits), Some(writes)) => group_commit(&Commits {
-                waits: waits.count(),
-                commits: writes.count(),
-                meanwhile: waits.count() / c.seconds() * writes.mean().unwrap_or(0.0),
-                queued: waits.mean().unwrap_or(0.0) / writes.mean().unwrap_or(f64::INFINITY) - 1.0,
+            (Some(waits), Some(writes)) => Commits {
+                waits: waits.total(),
+                commits: writes.total(),
+                seconds: c.seconds(),
                 threads: count,
-            }),
-            _ => 1.0,
+            }
+            .room(),
+            _ => Room::NONE,
         };
         add(
             format!("log of {fs} {volume}"),
@@ -198,13 +220,14 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             format!("block device {device}"),
             busy,
             &c.lengths,
-            1.0,
+            Room::NONE,
             1.0,
             Some(PARALLEL),
         );
     }
     for r in &mut resources {
-        r.extrapolated = nobody_waited(c, &r.name, residence);
+        r.extrapolated = r.max_rate_at_least.is_some()
+            || r.name == "threads" && no_thread_was_waited_for(c, residence);
     }
     resources.sort_by(|a, b| a.max_rate.total_cmp(&b.max_rate));
     Some(Capacity {
@@ -218,61 +241,15 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     })
 }
 
-/// A log of which fewer requests than this share found another one before them, or a wait for a thread of less than this share of the
-/// time in the server: nobody waited.
+/// A wait for a thread of less than this share of the time in the server: nobody waited.
 const NOBODY: f64 = 0.02;
 
-fn nobody_waited(c: &SeriesSet, resource: &str, residence: f64) -> bool {
-    if resource == "threads" {
-        let waits = c.histograms(&f::RPC_QUEUE, |_| true);
-        return waits
-            .and_then(|w| w.mean())
-            .is_some_and(|mean| mean < NOBODY * residence);
-    }
-    let logs = c.labels(&f::LOG_COMMIT);
-    let of = logs
-        .into_iter()
-        .find(|[fs, volume]| resource == format!("log of {fs} {volume}"));
-    let count = |family| Some(c.histograms(family, |l| Some(l) == of)?.count());
-    let both = count(&f::LOG_WAIT).zip(count(&f::LOG_COMMIT));
-    both.is_some_and(|(waits, commits)| commits > 0.0 && waits / commits < 1.0 + NOBODY)
-}
-
-/// What a recording tells of the commits of a log.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Commits {
-    /// Requests that waited for the log.
-    pub waits: f64,
-    /// Its commits.
-    pub commits: f64,
-    /// Requests that come while a commit is written.
-    pub meanwhile: f64,
-    /// How much longer a request waits than a commit takes, in commits.
-    pub queued: f64,
-    /// Threads of the server.
-    pub threads: f64,
-}
-
-/// How many times more requests a commit of a log can serve than it does now.
-///
-/// Requests that come while a commit is written wait for it and for the next. With all threads waiting there are two groups that take
-/// turns, so that each commit serves half of the threads, and never fewer than it serves now.
-///
-/// With random arrivals a commit that takes all who wait serves more than one. A log that does not has a queue, in which requests wait
-/// longer than a commit takes. Without that queue nobody came meanwhile, as from one client that waits for each reply, and nobody can
-/// tell.
-pub fn group_commit(of: &Commits) -> f64 {
-    if of.waits <= 0.0 || of.commits <= 0.0 {
-        return 1.0;
-    }
-    let now = (of.waits / of.commits).max(1.0);
-    // All who came, or one who comes later.
-    let more = of.meanwhile + (-of.meanwhile).exp() - 1.0;
-    // With random arrivals and one at a time, half of those who come meanwhile is the least that a request finds before itself.
-    if more > VISIBLE && now - 1.0 < more / 4.0 && of.queued > of.meanwhile / 4.0 {
-        return 1.0;
-    }
-    (of.threads / 2.0).max(now) / now
+/// True if hardly a request waited for a thread.
+fn no_thread_was_waited_for(c: &SeriesSet, residence: f64) -> bool {
+    let waits = c.histograms(&f::RPC_QUEUE, |_| true);
+    waits
+        .and_then(|w| w.mean())
+        .is_some_and(|mean| mean < NOBODY * residence)
 }
 
 /// The utilization at which a request waits three service times in a queue with so many servers and random arrivals (M/M/c): 0.75
@@ -315,20 +292,28 @@ fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
             most * 100.0
         ));
     }
-    if let Some(first) = resources
-        .iter()
-        .find(|r| r.note.is_none())
-        .filter(|r| r.extrapolated)
-    {
-        caveats.push(match first.name.as_str() {
-            "threads" => "hardly a request waited for a thread: what happens when all are busy is not in the recording, and the limit of the \
-                          threads is extrapolated"
-                .to_owned(),
-            log => format!(
-                "each commit of the {log} served one request, because nobody else waited: that a commit serves all who wait is assumed, \
-                 and the limit is extrapolated. Record more clients to see it"
-            ),
-        });
+    let first = resources.iter().find(|r| r.note.is_none());
+    if first.is_some_and(|r| r.extrapolated && r.name == "threads") {
+        caveats.push(
+            "hardly a request waited for a thread: what happens when all are busy is not in the recording, and the limit of the threads \
+             is extrapolated"
+                .into(),
+        );
+    }
+    let until = first.map_or(f64::INFINITY, |r| r.max_rate);
+    for r in resources.iter().filter(|r| r.note.is_none()) {
+        // What saturates late whatever its commits do is of no interest.
+        let Some(least) = r.max_rate_at_least.filter(|least| *least <= until) else {
+            continue;
+        };
+        caveats.push(format!(
+            "hardly a commit of the {} served two requests, and hardly a request waited for longer than two commits: whether a commit \
+             serves one request, for at least {} per second, or all who wait, for at most {}, is not in the recording, and both limits are \
+             extrapolated. A recording of more than two busy clients tells",
+            r.name,
+            rate_text(least),
+            rate_text(r.max_rate)
+        ));
     }
     let threads = c.numbers(&f::THREADS, |_| true).unwrap_or_default();
     if threads.iter().any(|n| *n != threads[0]) {
@@ -340,9 +325,6 @@ fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::SeedableRng;
-    use rand::rngs::SmallRng;
-    use rand_distr::{Distribution, Exp};
 
     #[test]
     fn the_knee_follows_the_number_of_servers() {
@@ -350,94 +332,5 @@ mod tests {
         // M/M/2 waits u² / (1 - u²) service times: three where u is the root of 3/4.
         assert!((knee(2.0) - 0.75f64.sqrt()).abs() < 1e-9);
         assert!(knee(8.0) > 0.94 && knee(64.0) > knee(8.0) && knee(64.0) < 1.0);
-    }
-
-    /// A closed network: clients that think for a random time and then wait for the log, which takes all who wait when it begins a
-    /// commit (or one at a time). Its rate under full load is what a recording of little load predicts: of one client that waits for
-    /// each reply, or of several.
-    #[test]
-    fn the_limit_of_a_log_is_predicted_from_little_load() {
-        for group in [true, false] {
-            for clients in [1u32, 2, 4, 8, 32] {
-                let (full, _) = network(clients, group, 0.05e-3);
-                for (few, think) in [(1, 20e-3), (4, 60e-3)] {
-                    if few == 1 && !group && clients > 1 {
-                        // One client never waits for another: nobody can tell, and commits are taken to serve all who wait.
-                        continue;
-                    }
-                    let (rate, of) = network(few, group, think);
-                    let of = Commits {
-                        threads: f64::from(clients),
-                        ..of
-                    };
-                    let utilization = rate * of.commits / of.waits * COMMIT;
-                    let predicted = rate / utilization * group_commit(&of);
-                    println!(
-                        "{clients} clients, group {group}, recorded with {few}: {full:.0} per second, predicted {predicted:.0}"
-                    );
-                    assert!(
-                        (predicted / full - 1.0).abs() < 0.1,
-                        "{clients} {group} {few} {of:?}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn commits_that_take_one_at_a_time_have_no_room() {
-        let of = |waits, meanwhile, queued| {
-            group_commit(&Commits {
-                waits,
-                commits: 1000.0,
-                meanwhile,
-                queued,
-                threads: 8.0,
-            })
-        };
-        // Half of the time a commit is written, and nobody who came meanwhile is in the next.
-        assert_eq!(of(1000.0, 0.5, 0.5), 1.0);
-        assert_eq!(of(1100.0, 0.5, 0.5), 4.0 / 1.1);
-        // Nobody came meanwhile: one client, which waits for each reply.
-        assert_eq!(of(1000.0, 0.5, 0.01), 4.0);
-        // Under little load nobody can tell.
-        assert_eq!(of(1000.0, 0.1, 0.1), 4.0);
-    }
-
-    const COMMIT: f64 = 8e-3;
-
-    /// Requests per second of a log with this many clients, and its commits.
-    fn network(clients: u32, group: bool, think: f64) -> (f64, Commits) {
-        let mut random = SmallRng::seed_from_u64(u64::from(clients));
-        let thinks = Exp::new(1.0 / think).unwrap();
-        let mut pause = || thinks.sample(&mut random);
-        // When each client asks next.
-        let mut asks: Vec<f64> = (0..clients).map(|_| pause()).collect();
-        let (mut now, mut waits, mut commits, mut waited) = (0.0f64, 0u32, 0u32, 0.0);
-        while commits < 5000 {
-            let first = asks.iter().copied().fold(f64::INFINITY, f64::min);
-            now = now.max(first);
-            let mut waiting: Vec<usize> = (0..asks.len()).filter(|i| asks[*i] <= now).collect();
-            waiting.sort_by(|a, b| asks[*a].total_cmp(&asks[*b]));
-            if !group {
-                waiting.truncate(1);
-            }
-            now += COMMIT;
-            commits += 1;
-            for i in waiting {
-                waited += now - asks[i];
-                asks[i] = now + pause();
-                waits += 1;
-            }
-        }
-        let rate = f64::from(waits) / now;
-        let of = Commits {
-            waits: waits.into(),
-            commits: commits.into(),
-            meanwhile: rate * COMMIT,
-            queued: waited / f64::from(waits) / COMMIT - 1.0,
-            threads: clients.into(),
-        };
-        (rate, of)
     }
 }

@@ -4,7 +4,7 @@ use crate::compare::labels::operation;
 use crate::compare::result::{Caveat, Subject};
 use crate::series::SeriesSet;
 use nfscope_model::family as f;
-use nfscope_text::units::percent;
+use nfscope_text::units::{many, percent};
 use std::collections::BTreeMap;
 
 /// Statuses that answer what was asked, or ask the client to wait: that a file does not exist, or exists already, is no failure of
@@ -13,8 +13,12 @@ const ANSWERS: [&str; 8] = [
     "noent", "exist", "same", "not_same", "notempty", "denied", "delay", "jukebox",
 ];
 
-/// Most operations whose errors are compared: each additional comparison weakens all tests.
-const MOST: usize = 4;
+/// Of so many operations the failures per second are compared, too: each additional comparison weakens all tests. The share that failed
+/// is compared of every operation.
+pub(super) const WITH_RATE: usize = 4;
+
+/// Of so many operations a caveat tells the failures; another one tells the number of the others.
+const MAX_CAVEATS: usize = 4;
 
 /// From this share of failures on, and from this difference between both sides on, durations of an operation are not those of
 /// the same work.
@@ -59,8 +63,8 @@ fn unless_unmeasured(c: &SeriesSet, numbers: Option<Vec<f64>>) -> Option<Vec<f64
     numbers.or_else(|| timed.then(|| vec![0.0; c.lengths.len()]))
 }
 
-/// What failed in any of these recordings, the most frequent first; and the operations that are left out.
-pub(super) fn subjects(all: &[&SeriesSet]) -> (Vec<Subject>, Vec<String>) {
+/// What failed in any of these recordings, the most frequent first.
+pub(super) fn subjects(all: &[&SeriesSet]) -> Vec<Subject> {
     let mut failed: BTreeMap<[String; 2], f64> = BTreeMap::new();
     let mut dropped: BTreeMap<String, f64> = BTreeMap::new();
     let mut replays = 0.0;
@@ -80,7 +84,6 @@ pub(super) fn subjects(all: &[&SeriesSet]) -> (Vec<Subject>, Vec<String>) {
     }
     let mut failed: Vec<_> = failed.into_iter().collect();
     failed.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let rest = failed.split_off(failed.len().min(MOST));
     let mut subjects: Vec<_> = failed
         .into_iter()
         .map(|([version, op], _)| Subject::Errors { version, op })
@@ -93,11 +96,12 @@ pub(super) fn subjects(all: &[&SeriesSet]) -> (Vec<Subject>, Vec<String>) {
     if replays > 0.0 {
         subjects.push(Subject::Replays);
     }
-    let left_out = rest
-        .into_iter()
-        .map(|([version, op], n)| format!("errors of {} ({n:.0})", operation(&version, &op)))
-        .collect();
-    (subjects, left_out)
+    subjects
+}
+
+/// True if this is the failures of an operation.
+pub(super) fn is_of_operation(subject: &Subject) -> bool {
+    matches!(subject, Subject::Errors { .. })
 }
 
 /// The share of an operation that failed.
@@ -137,13 +141,17 @@ pub(super) fn failures(before: f64, after: f64) -> Failures {
 
 /// Operations of which a relevant share failed: their durations include the failures.
 pub(super) fn caveats(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(Caveat)) {
-    let (subjects, _) = subjects(&[before, after]);
-    for subject in subjects {
+    let mut told = 0;
+    for subject in subjects(&[before, after]) {
         let Subject::Errors { version, op } = subject else {
             continue;
         };
         let [b, a] = [before, after].map(|c| share(c, &version, &op));
-        if b.max(a) > MATTERS {
+        if b.max(a) <= MATTERS {
+            continue;
+        }
+        told += 1;
+        if told <= MAX_CAVEATS {
             let statuses: Vec<_> = statuses(&[before, after], &version, &op);
             say(Caveat {
                 kind: "errors",
@@ -156,6 +164,16 @@ pub(super) fn caveats(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMu
                 ),
             });
         }
+    }
+    if told > MAX_CAVEATS {
+        say(Caveat {
+            kind: "errors",
+            text: format!(
+                "more than {} of {} failed, too. Their durations include the failures",
+                percent(MATTERS),
+                many((told - MAX_CAVEATS) as f64, "more operation")
+            ),
+        });
     }
 }
 

@@ -50,6 +50,9 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         .iter()
         .flat_map(|s| of_subject(sides, s, options))
         .collect();
+    let failing = subjects.iter().filter(|s| errors::is_of_operation(s));
+    let rarely: Vec<&Subject> = failing.skip(errors::WITH_RATE).collect();
+    all.retain(|t| t.row.quantity == Quantity::Share || !rarely.contains(&&t.row.subject));
     let mut rows: Vec<&mut Row> = all.iter_mut().map(|t| &mut t.row).collect();
     families::correct(&mut rows, options);
     let in_family = |of: Family, is: &dyn Fn(f64) -> bool| {

@@ -47,9 +47,7 @@ pub(super) fn choose(all: &[&SeriesSet]) -> Subjects {
             left_out.push(format!("{name} ({})", percent(share)));
         }
     }
-    let (failed, rarely) = errors::subjects(all);
-    kept.extend(failed);
-    left_out.extend(rarely);
+    kept.extend(errors::subjects(all));
     let (waited, hardly) = logs(all);
     kept.extend(waited);
     left_out.extend(hardly);

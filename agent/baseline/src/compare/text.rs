@@ -1,10 +1,11 @@
 //! A comparison for the terminal.
 
 use crate::compare::labels;
-use crate::compare::result::{Comparison, Row, Verdict};
+use crate::compare::result::{Comparison, Row, Subject, Verdict};
 use nfscope_stats::Interval;
 use nfscope_text::console::one_line;
 use nfscope_text::table::widths;
+use nfscope_text::units::many;
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
 
@@ -29,7 +30,13 @@ pub fn render(c: &Comparison, colors: bool) -> String {
     if c.rows.is_empty() {
         out += "Nothing was compared.\n";
     } else {
-        table(&mut out, &c.rows, colors);
+        let (shown, hidden) = shown(&c.rows);
+        table(&mut out, &shown, colors);
+        if hidden > 0 {
+            let failed = many(hidden as f64, "more operation");
+            let text = format!("failures of {failed} have no verdict of a change: --json has them");
+            wrap(&mut out, WIDTH, "", &text);
+        }
     }
     if !c.left_out.is_empty() {
         out.push('\n');
@@ -52,6 +59,23 @@ pub fn render(c: &Comparison, colors: bool) -> String {
         wrap(&mut out, WIDTH, "method: ", &one_line(first));
     }
     out
+}
+
+/// Operations whose failures have rows without a change, at most.
+const MAX_FAILING: usize = 4;
+
+/// The rows to print, and of how many operations the failures are left out. Whatever changed is printed.
+fn shown(rows: &[Row]) -> (Vec<Row>, usize) {
+    let (mut shown, mut failing, mut hidden) = (Vec::new(), 0, 0);
+    for of in rows.chunk_by(|a, b| a.subject == b.subject) {
+        failing += usize::from(matches!(of[0].subject, Subject::Errors { .. }));
+        let is_one_more = failing > MAX_FAILING && matches!(of[0].subject, Subject::Errors { .. });
+        match is_one_more && !of.iter().any(|r| r.verdict.is_change()) {
+            true => hidden += 1,
+            false => shown.extend_from_slice(of),
+        }
+    }
+    (shown, hidden)
 }
 
 fn sides(out: &mut String, c: &Comparison) {

@@ -47,7 +47,9 @@ confidence interval is at most that percentage of its value. Half the width
 takes four times the time. The recorder shows how long that is, and whether
 --max-duration allows it. It looks after 30 windows and then each time there are
 a third more, and ends after two looks in a row. Windows that resemble each
-other count as fewer: it needs 20 independent stretches of time.";
+other count as fewer: it needs 20 independent stretches of time. A p99 needs
+299, because one stretch in a hundred may have all values beyond it, and a p90
+needs 29. Quantiles need 30 separate spells of such values, too.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -156,7 +158,9 @@ A JSON object; times are in seconds, rates in requests per second:
   resources    name utilization interval peak max_rate servers knee_rate
                knee_interval, in the order in which they saturate; intervals
                [low, high] are null for too few windows; note, where max_rate
-               is no hard limit
+               is no hard limit; max_rate_at_least, where the recording does
+               not tell whether a commit of a log serves one request or all
+               who wait: max_rate is the upper end then
   caveats, assumptions
                lists of sentences
   model        what nfscope what-if --clients says of as many clients as bring

@@ -309,7 +309,11 @@ impl<'a> Session<'a> {
                 "±{aim} was not reached within {}{reason}; `{name}` is kept: {what}",
                 units::length(self.length)
             ),
-            _ => format!("recorded `{name}`: {what}"),
+            _ => {
+                let unseen = self.args.until_ci.and(self.progress.unseen(self.recorded));
+                let unseen = unseen.map_or_else(String::new, |what| format!("; {what}"));
+                format!("recorded `{name}`: {what}{unseen}")
+            }
         });
         Ok(if state == State::Unreached {
             UNREACHED

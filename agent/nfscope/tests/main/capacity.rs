@@ -5,7 +5,7 @@ use crate::fixture::golden;
 use crate::fixture::recorder::Place;
 use crate::fixture::recordings::series_set;
 use crate::fixture::said;
-use nfscope_baseline::capacity::{Law, Loads, capacity, render_several, several};
+use nfscope_baseline::capacity::{Law, Loads, capacity, render, render_several, several};
 use nfscope_baseline::store::Store;
 use std::process::Command;
 
@@ -163,14 +163,28 @@ fn a_limit_that_rests_on_no_crowd_is_told() {
             ..SERVER
         };
         let found = capacity(&series_set(&load.record("x", 30, 60))).unwrap();
-        let first = found.first().unwrap().name.clone();
         let told = found.caveats.iter().any(|c| c.contains("extrapolated"));
-        (first, told)
+        (found, told)
     };
-    let (alone, told) = of(1, 20e-3);
-    assert!(alone.starts_with("log of") && told, "{alone}");
-    let (crowd, told) = of(64, 0.2);
-    assert!(!told, "{crowd}");
+    let (found, told) = of(1, 20e-3);
+    let alone = found.first().unwrap();
+    assert!(alone.name.starts_with("log of") && told, "{alone:?}");
+    // One request or half of 8 threads in each commit of 8 ms.
+    let least = alone.max_rate_at_least.unwrap();
+    assert!((least / 125.0 - 1.0).abs() < 0.02, "{alone:?}");
+    assert!((alone.max_rate / least - 4.0).abs() < 0.01, "{alone:?}");
+    let load = Network {
+        clients: 1,
+        think: 20e-3,
+        ..SERVER
+    };
+    let metadata = load.record("journal", 30, 1).metadata;
+    golden("capacity.range.txt", &render(&found, &metadata));
+    let json = serde_json::to_value(&found).unwrap();
+    assert!(json["resources"][0]["max_rate_at_least"].is_f64(), "{json}");
+    let (found, told) = of(64, 0.2);
+    let crowd = found.first().unwrap();
+    assert!(!told && crowd.max_rate_at_least.is_none(), "{crowd:?}");
 }
 
 #[test]

@@ -6,11 +6,11 @@ use crate::fixture::recordings::{
 };
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
 use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, html, text};
-use nfscope_baseline::recording::Recording;
+use nfscope_baseline::recording::{Recording, Sample, SeriesKey};
 use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::target_metric;
-use nfscope_model::family;
+use nfscope_model::{Histogram, Scheme, family};
 
 const P99: Quantity = Quantity::Quantile { percent: 99 };
 
@@ -289,6 +289,78 @@ fn a_closed_gate_does_not_silence_failures() {
     assert!(
         code == 1 && err.contains("the primary quantity could not be tested"),
         "{err}"
+    );
+}
+
+/// The same with these operations beside the WRITEs, of which in each window so many of a hundred fail.
+fn with_operations(mut r: Recording, operations: &[(&str, u64)]) -> Recording {
+    let mut add = |family: &str, labels: &[&str]| {
+        let id = r.series.iter().map(|k| k.id).max().unwrap() + 1;
+        r.series.push(SeriesKey {
+            id,
+            family: family.into(),
+            labels: labels.iter().map(|l| (*l).to_owned()).collect(),
+        });
+        id
+    };
+    let ids: Vec<_> = operations
+        .iter()
+        .map(|(op, failed)| {
+            let times = add(family::OP_DURATION.info.name, &["3", op]);
+            let errors = add(family::OP_ERRORS.info.name, &["3", op, "nospc"]);
+            (times, errors, *failed)
+        })
+        .collect();
+    for w in &mut r.windows {
+        for (times, errors, failed) in &ids {
+            let mut h = Histogram::new(Scheme::TIME);
+            h.counts[Scheme::TIME.bucket(40e-6)] = 100;
+            h.sum = 100.0 * 40e-6;
+            let times_of = Sample::from(&nfscope_model::Sample::Histogram(h));
+            w.samples.push((*times, times_of));
+            w.samples.push((*errors, Sample::Counter(*failed as f64)));
+        }
+    }
+    r
+}
+
+/// Whatever the number of operations that fail, more failures of any of them are worse.
+#[test]
+fn the_last_of_many_failing_operations_counts() {
+    let always = [
+        ("lookup", 40),
+        ("getattr", 35),
+        ("access", 30),
+        ("setattr", 25),
+        ("create", 20),
+        ("remove", 15),
+    ];
+    let of = |name: &str, seed, rare| {
+        let operations = [&always[..], &[("rename", rare)]].concat();
+        with_operations(recording(name, seed, 150, &writes(DISKS)), &operations)
+    };
+    let place = Place::new("many");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    for r in [of("before", 41, 1), of("same", 42, 1), of("after", 43, 9)] {
+        store.put(&r).unwrap();
+    }
+    drop(store);
+    let ask = |after| ask(&path, &["compare", "before", after, "--fail-on", "worse"]);
+    let (code, out, err) = ask("after");
+    assert_eq!(code, 4, "{out}{err}");
+    assert!(out.contains("Failures of RENAME 3"), "{out}");
+    // Without a change four are printed, and the number of the others.
+    assert!(!out.contains("Failures of REMOVE 3"), "{out}");
+    assert!(
+        out.contains("failures of 2 more operations have no"),
+        "{out}"
+    );
+    let (code, out, err) = ask("same");
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        out.contains("failures of 3 more operations have no"),
+        "{out}"
     );
 }
 
