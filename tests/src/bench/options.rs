@@ -23,6 +23,9 @@ pub struct Options {
     /// Only a reading and kernel memory, where 2, 16 and 64 CPUs are possible
     #[arg(long)]
     pub reading: bool,
+    /// Only what single features cost: instructions in the agent's programs, with and without each
+    #[arg(long, conflicts_with_all = ["quick", "per_program", "agent", "reading"])]
+    pub features: bool,
     /// Only the agent's own: its start, its memory, its scrapes, and what open pages take
     #[arg(long, conflicts_with_all = ["quick", "per_program"])]
     pub agent: bool,

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use super::attach::{self, Attached, With};
 use super::context_switches::Switches;
+use super::features;
 use super::load::Measure;
 use super::options::Options;
 use super::possible_cpus;
@@ -90,6 +91,11 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
+/// Only what single features cost.
+pub(super) fn features(options: &Options) -> Result<Vec<Measured>> {
+    Bench::boot(options)?.features()
+}
+
 /// Only the agent's start, memory, scrapes and pages.
 pub(super) fn resources(options: &Options, results: &mut Results) -> Result<()> {
     Bench::boot(options)?.resources(results)
@@ -149,6 +155,28 @@ impl Bench<'_> {
             }
         }
         self.inside(&arguments)
+    }
+
+    /// What single features cost; each is measured a few times while it is attached, because attaching takes longest.
+    fn features(&self) -> Result<Vec<Measured>> {
+        const TIMES: usize = 3;
+        self.server.sh("sysctl -q kernel.bpf_stats_enabled=1")?;
+        let ops = self.options.ops;
+        let mut all = Vec::new();
+        for with in features::all() {
+            eprintln!("bench: {}", with.name());
+            let attached = Attached::attach(&self.server, with, false)?;
+            for _ in 0..TIMES {
+                let measures = self.inside(&format!("load --ops {ops} --features --programs"))?;
+                all.push(Measured {
+                    with,
+                    measures,
+                    switches: None,
+                });
+            }
+            attached.detach()?;
+        }
+        Ok(all)
     }
 
     fn switches(&self, programs: bool) -> Result<Switches> {
