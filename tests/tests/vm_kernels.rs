@@ -12,7 +12,7 @@ use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
-    hot_plug, lifecycle, logs, many_threads, matrix, measures, memory, namespaces, nfs4_state,
+    hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces, nfs4_state,
     page, put_off, recalls, sessions, stuck, versions, workloads,
 };
 
@@ -329,6 +329,7 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
                 run("disks", &|| disks::are_as_slow_as_told(server));
             }
         }
+        "xfs" => run("layouts", &|| layouts::are_counted(server, agent)),
         "btrfs" => {
             run("a sync write waits for log and disk", &|| {
                 causes::are_found_on_btrfs(&mut Watch::begin(server, agent)?)
@@ -431,5 +432,36 @@ fn zfs(kernel: Kernel) -> Result<()> {
         .clients(1)
         .start()?;
     crate::zfs::is_told_as_it_counts_itself(&server, &mut checks)?;
+    checks.finish()
+}
+
+#[test]
+fn vm_scratch() -> Result<()> {
+    let mut checks = Checks::new("scratch");
+    let name = std::env::var("SCRATCH").unwrap_or_else(|_| "6.12".into());
+    let kernel = Kernel::named(&name).map_err(|e| anyhow::anyhow!("{e}"))?;
+    let server = Server::boot(kernel)
+        .export("ext4")
+        .delayed()
+        .external_log()
+        .clients(3)
+        .start()?;
+    let agent = server.agent(&["--max-clients", "1000"])?;
+    run_all(
+        &server,
+        &agent,
+        &mut checks,
+        &[
+            ("three clients", who::each_of_three_clients),
+            ("many clients", |w| who::each_of_many_clients(w.server, w.agent)),
+        ],
+    )?;
+    checks.run("namespaces", || namespaces::are_told_apart(&server, &agent));
+    server.clients().try_for_each(|c| c.unmount_all())?;
+    checks.run("sessions", || sessions::are_counted(&server, &agent));
+    checks.run("connections", || connections::are_counted(&server, &agent));
+    server.export_inside("xfs")?;
+    checks.run("layouts", || layouts::are_counted(&server, &agent));
+    checks.run("the agent stops", || agent.stop());
     checks.finish()
 }

@@ -33,13 +33,28 @@ const RARE: [&str; 7] = [
     "nfsd_upcall",
 ];
 
-/// What is attached, one after the other.
-pub(super) fn all() -> impl Iterator<Item = With> {
-    let without = BESIDE.map(|(beside, _)| With::Without(beside));
-    let broken_down = BREAKDOWNS.map(|(by, _)| With::BrokenDown(by));
-    std::iter::once(With::Agent)
-        .chain(without)
-        .chain(broken_down)
+/// The agent without one feature after the other.
+pub(super) fn without() -> [With; BESIDE.len()] {
+    BESIDE.map(|(beside, _)| With::Without(beside))
+}
+
+/// The agent, asked for one break-down after the other.
+pub(super) fn broken_down() -> [With; BREAKDOWNS.len()] {
+    BREAKDOWNS.map(|(by, _)| With::BrokenDown(by))
+}
+
+/// Instructions in all programs with this attached, request by request.
+pub(super) fn told(all: &[Measured], with: With) -> String {
+    let of = |case| figure(all, with, case).map_or_else(|| "-".to_owned(), |f| f.short());
+    let cases = Case::of_features().into_iter();
+    cases.map(of).collect::<Vec<_>>().join(" ")
+}
+
+fn figure(all: &[Measured], with: With, case: Case) -> Option<Figure> {
+    let all = all.iter().filter(|measured| measured.with == with);
+    let measures = all.flat_map(|measured| &measured.measures);
+    let ours = measures.filter(|measure| measure.case == case);
+    Figure::of(ours.map(in_programs).collect())
 }
 
 pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
@@ -71,12 +86,7 @@ pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
 }
 
 fn row(all: &[Measured], case: Case) -> Option<Vec<String>> {
-    let of = |with: With| {
-        let all = all.iter().filter(|measured| measured.with == with);
-        let measures = all.flat_map(|measured| &measured.measures);
-        let ours = measures.filter(|measure| measure.case == case);
-        Figure::of(ours.map(in_programs).collect())
-    };
+    let of = |with: With| figure(all, with, case);
     let agent = of(With::Agent)?;
     let version = if case.version == 3 { "v3" } else { "v4.2" };
     let mut row = vec![format!("{}, {version}", case.operation()), agent.show()];

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::attach::{self, Attached, With};
 use super::context_switches::Switches;
@@ -13,6 +13,7 @@ use super::load::Measure;
 use super::options::Options;
 use super::possible_cpus;
 use super::results::{Measured, Results};
+use crate::breakdown::Breakdown;
 use crate::load::Load;
 use crate::paths;
 use crate::server::Server;
@@ -163,9 +164,7 @@ impl Bench<'_> {
         self.server.sh("sysctl -q kernel.bpf_stats_enabled=1")?;
         let ops = self.options.ops;
         let mut all = Vec::new();
-        for with in features::all() {
-            eprintln!("bench: {}", with.name());
-            let attached = Attached::attach(&self.server, with, false)?;
+        let mut measure = |with: With| -> Result<()> {
             for _ in 0..TIMES {
                 let measures = self.inside(&format!("load --ops {ops} --features --programs"))?;
                 all.push(Measured {
@@ -174,6 +173,23 @@ impl Bench<'_> {
                     switches: None,
                 });
             }
+            eprintln!("bench: {}: {}", with.name(), features::told(&all, with));
+            Ok(())
+        };
+        // Attaching takes longest: one agent has all break-downs, one after the other.
+        let agent = attach::agent(&self.server, true)?;
+        measure(With::Agent)?;
+        for with in features::broken_down() {
+            let With::BrokenDown(by) = with else { continue };
+            let stream = Breakdown::begin(agent.address(), by)?;
+            measure(with)?;
+            let told = stream.end()?;
+            ensure!(told.total().count > 0, "nothing was broken down by {by}");
+        }
+        agent.stop()?;
+        for with in features::without() {
+            let attached = Attached::attach(&self.server, with, false)?;
+            measure(with)?;
             attached.detach()?;
         }
         Ok(all)

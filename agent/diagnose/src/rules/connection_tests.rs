@@ -1,7 +1,8 @@
 //! What is said of the kernel's limit of connections, on servers that reach it and on some that do not.
 
 use super::test_server::{SERVER, judge, kinds, page, why_not};
-use nfscope_model::finding::{Kind, Severity};
+use crate::render::render;
+use nfscope_model::finding::{Diagnosis, Kind, Severity};
 use nfscope_model::{Snapshot, family as f};
 
 /// A server of 4 threads with so many connections, of which so many were accepted and closed because of the limit.
@@ -97,7 +98,7 @@ fn a_host_that_does_not_tell_the_limit_has_no_figure_of_it() {
     let said = why_not(&d, Kind::ConnectionLimit);
     assert!(said.contains("does not tell"), "{said}");
     assert_eq!(ruled_out_share(&d), None);
-    let page = render(&d, false);
+    let page = render(&d, "host", false);
     assert!(page.contains("    ?  connection_limit "), "{page}");
     // Of the time of requests everything is known.
     assert!(!d.reason.contains("connection_limit"), "{}", d.reason);
