@@ -243,7 +243,7 @@ struct version_row {
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
 	u64 slots[COUNT_BUCKETS]; /* requests by slots in use */
-	u64 slots_sum;
+	u64 slots_sum; /* of those with more than two */
 	u64 slots_full;
 	u64 replays; /* COMPOUNDs answered from their slot */
 	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */

@@ -116,7 +116,10 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
         let h = seen.hist(&f::RECALL_SECONDS, ["layout", end]);
         h.map_or(0, |h| h.count())
     });
-    println!("recalls that ended: {recalls:?}, and released as traced: {}", traced(&trace, "nfsd_layout_recall_release:")?);
+    println!(
+        "recalls that ended: {recalls:?}, and released as traced: {}",
+        traced(&trace, "nfsd_layout_recall_release:")?
+    );
     assert_eq!(
         recalls.iter().sum::<u64>(),
         traced(&trace, "nfsd_layout_recall_release:")?,

@@ -204,7 +204,8 @@ static __always_inline void compound_does(struct request_record *r, u32 num)
 
 /*
  * Slots in use as the client says, the request's own included. Kernels from 6.14 on keep what it says until SEQUENCE
- * ends; those before do not, and count from zero.
+ * ends; those before do not, and count from zero. There the number is read whatever the first op is: it only counts
+ * once a SEQUENCE has succeeded (slots_granted), which it does in no other place.
  */
 static __always_inline bool slots_are_kept(struct nfsd4_op *o)
 {
@@ -217,7 +218,7 @@ static __always_inline void slots_asked(struct request_record *r)
 
 	if (!counts_beside(BESIDE_SLOTS))
 		return;
-	if (!slots_are_kept(o) && load32(ADDRESS(o->opnum)) == OP_SEQUENCE)
+	if (!slots_are_kept(o))
 		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots)) + 1;
 }
 
@@ -362,7 +363,9 @@ static __always_inline void slots_add(struct request_record *r, struct version_r
 
 	if (b < COUNT_BUCKETS)
 		add_own(&v->slots[b], 1);
-	add_own(&v->slots_sum, used);
+	/* One and two slots have a bucket each, which says their sum. */
+	if (used > 2)
+		add_own(&v->slots_sum, used);
 	if (used >= r->slots_granted)
 		add_own(&v->slots_full, 1);
 }

@@ -45,11 +45,15 @@ pub enum With {
 
 /// What the agent counts beside operations and their time, as `--test-leave-out` has it: enum counted_beside in
 /// probes/bpf/lib/tables.h.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Beside {
+    /// Slots of sessions.
     Slots = 1,
+    /// Requests of each client that only walk, or open.
     Walks = 2,
+    /// Writes that may be lost.
     Durable = 4,
+    /// Requests by client.
     Requests = 8,
 }
 
@@ -111,7 +115,8 @@ impl Attached {
             With::Breakdown => broken_down(server, ALL)?,
             With::BrokenDown(by) => broken_down(server, by)?,
             With::Without(beside) => {
-                let agent = server.agent_start(&["--test-leave-out", &(beside as u32).to_string()])?;
+                let agent =
+                    server.agent_start(&["--test-leave-out", &(beside as u32).to_string()])?;
                 agent.wait_until_healthy(PATIENCE)?;
                 Attached::Agent(agent)
             }

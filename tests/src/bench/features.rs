@@ -102,10 +102,7 @@ fn row(all: &[Measured], case: Case) -> Option<Vec<String>> {
         ));
     }
     for (by, _) in BREAKDOWNS {
-        row.push(difference(
-            median(With::BrokenDown(by)),
-            Some(agent.median),
-        ));
+        row.push(difference(median(With::BrokenDown(by)), Some(agent.median)));
     }
     Some(row)
 }
@@ -164,7 +161,16 @@ mod tests {
         let case = Case::of_features()[0];
         let shown = row(&all, case).expect("it was measured");
         let numbers: Vec<&str> = shown[1..].iter().map(String::as_str).collect();
-        let expected = ["1,501 (1,500 to 1,502)", "30", "-", "-", "-", "200", "-", "-"];
+        let expected = [
+            "1,501 (1,500 to 1,502)",
+            "30",
+            "-",
+            "-",
+            "-",
+            "200",
+            "-",
+            "-",
+        ];
         assert_eq!(numbers, expected);
         assert_eq!(all[0].measures.iter().map(rare).sum::<u64>(), 6 * 10);
         assert_eq!(row(&all[3..], case), None);

@@ -197,7 +197,11 @@ fn targets(out: &mut Out, clients: &[(Client, Vec<Row>)], switch: Option<&Row>) 
                     ("agent, phases included, adds", &row.agent, SHARE_PHASES),
                     ("agent, phases included, adds", &row.agent, SHARE_GETATTR),
                 ];
-                let limits = if case.what == What::Write { &all[..2] } else { &all[2..] };
+                let limits = if case.what == What::Write {
+                    &all[..2]
+                } else {
+                    &all[2..]
+                };
                 for (agent, figure, limit) in limits {
                     let Some(figure) = figure else { continue };
                     let verdict = Verdict::of(figure, row.alone.median);
