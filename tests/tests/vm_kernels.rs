@@ -434,23 +434,3 @@ fn zfs(kernel: Kernel) -> Result<()> {
     crate::zfs::is_told_as_it_counts_itself(&server, &mut checks)?;
     checks.finish()
 }
-
-#[test]
-fn vm_scratch() -> Result<()> {
-    let mut checks = Checks::new("scratch");
-    let name = std::env::var("SCRATCH").unwrap_or_else(|_| "6.12".into());
-    let kernel = Kernel::named(&name).map_err(|e| anyhow::anyhow!("{e}"))?;
-    let server = Server::boot(kernel)
-        .export("ext4")
-        .delayed()
-        .external_log()
-        .clients(3)
-        .start()?;
-    let agent = server.agent(&["--max-clients", "1000"])?;
-    server.export_inside("xfs")?;
-    checks.run("layouts", || layouts::are_counted(&server, &agent));
-    checks.run("sessions", || sessions::are_counted(&server, &agent));
-    checks.run("connections", || connections::are_counted(&server, &agent));
-    checks.run("the agent stops", || agent.stop());
-    checks.finish()
-}
