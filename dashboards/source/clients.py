@@ -90,6 +90,11 @@ DASHBOARD = dashboard(
                 "short", (q.busiest(10, q.by("instance, client", q.of("nfscope_client_session_slots"), "max")), "{{instance}} {{client}}"),
             ),
             timeseries(
+                "Requests by client",
+                "RPC requests of each client, the ten with most. Over NFSv4 a request has several operations. A rise is more demand.",
+                "reqps", (q.busiest(10, q.rate("nfscope_client_requests_total", "instance, client")), "{{instance}} {{client}}"),
+            ),
+            timeseries(
                 "Requests that only walk a path",
                 "Requests that look up names or access rights and do nothing else, the ten clients with most. Each is a round trip that "
                 "an open of the client waits for.",

@@ -77,9 +77,15 @@ struct client_key {
 
 #define CLIENT_SEEN_SHIFT 30
 
-/* Per client, export and shard. */
+/*
+ * Per client, export and shard. Requests and operations share a word, which costs one addition and no memory: the low
+ * REQUEST_BITS bits are requests, the others operations. What user space adds up are differences between two readings,
+ * and it reads every ten seconds: they are exact while fewer than 2^32 of each come in between, whatever overflows.
+ */
+#define REQUEST_BITS 32
+
 struct client_row {
-	u64 ops;
+	u64 requests_ops;
 	u64 ns;
 	u64 reply_ns; /* sending replies */
 	u32 seen; /* when the last request ended: nanoseconds >> CLIENT_SEEN_SHIFT */
@@ -237,7 +243,7 @@ struct version_row {
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
 	u64 slots[COUNT_BUCKETS]; /* requests by slots in use */
-	u64 slots_sum;
+	u64 slots_sum; /* of those with more than two */
 	u64 slots_full;
 	u64 replays; /* COMPOUNDs answered from their slot */
 	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */

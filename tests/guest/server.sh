@@ -187,6 +187,12 @@ also_export_up() {
   mount -t tmpfs -o size=25% "$1" "/run/exp/$1"
 }
 
+# insecure: the raw client does not bother with a reserved port.
+export_options=rw,sync,no_root_squash,insecure,no_subtree_check
+
+# export_with <option>: what is exported has this option, too, such as pnfs.
+export_with() { exportfs -o "$export_options,fsid=0,$1" '*:/run/exp' && exportfs -f; }
+
 # nfsd_up <threads> [<name of another export>...]: from nothing to serving /run/exp.
 nfsd_up() {
   local threads=$1 fsid=1 name
@@ -201,8 +207,8 @@ nfsd_up() {
   }
   modprobe nfsd
   mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
-  # insecure: the raw client does not bother with a reserved port. fsid=0: the root of the v4 name space.
-  local options=rw,sync,no_root_squash,insecure,no_subtree_check
+  # fsid=0: the root of the v4 name space.
+  local options=$export_options
   exportfs -o $options,fsid=0 '*:/run/exp'
   for name; do
     exportfs -o "$options,fsid=$((fsid++))" "*:/run/exp/$name"

@@ -74,6 +74,8 @@ enum What {
     Clients(lab::raw::clients::ClientLoad),
     /// Open connections to the server on this machine and hold them until killed
     Hold(lab::raw::hold::Hold),
+    /// Ask the server on this machine for pNFS layouts, and read through it all the same; prints what was granted, as JSON
+    Layouts(lab::raw::layouts::Ask),
     /// Take every CPU away from everybody else, again and again until killed; wants a real-time priority
     CpuHog {
         /// For so many milliseconds
@@ -255,6 +257,10 @@ fn run(what: What) -> Result<()> {
             println!("{}", serde_json::to_string(&clients)?);
         }
         What::Hold(hold) => lab::raw::hold::run(&hold)?,
+        What::Layouts(ask) => {
+            let asked = lab::raw::layouts::run(&ask)?;
+            println!("{}", serde_json::to_string(&asked)?);
+        }
         What::CpuHog { busy, idle } => {
             lab::cpu_hog::run(Duration::from_millis(busy), Duration::from_millis(idle))?;
         }

@@ -136,6 +136,13 @@ impl Server {
             .with_context(|| format!("lab raw {scenario} printed {:?}", output.stdout))
     }
 
+    /// Asks for layouts (`lab layouts`).
+    pub fn layouts(&self, arguments: &str) -> Result<crate::raw::layouts::Asked> {
+        let output = self.lab(&format!("layouts {arguments}"))?;
+        serde_json::from_str(&output.stdout)
+            .with_context(|| format!("lab layouts {arguments} printed {:?}", output.stdout))
+    }
+
     /// Starts nfscope's agent in the machine with these arguments, and waits until it times NFS operations.
     pub fn agent(&self, arguments: &[&str]) -> Result<Agent> {
         let agent = self.agent_start(arguments)?;

@@ -1,11 +1,13 @@
 //! Connections: as many as the kernel lists sockets, and those that the server closes are those that their client sees closed.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use lab::raw::hold::Held;
 use lab::{Agent, Kernel, Server};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family};
+
+use crate::stuck::asleep;
 
 const REPORT: &str = "/run/held.json";
 
@@ -109,7 +111,82 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
         diagnosis.finding(Kind::ConnectionLimit).is_none(),
         "{diagnosis:#?}"
     );
+    what_is_open_ends_with_the_server(server, agent)?;
+    dropped_packets_are_counted(server, agent)?;
     server.set_threads(8)
+}
+
+fn what_is_open_ends_with_the_server(server: &Server, agent: &Agent) -> Result<()> {
+    const OPEN: u64 = 6;
+    let holder = hold(server, &OPEN.to_string())?;
+    let (_, open) = settled(server, agent, OPEN)?;
+    server.nfsd_stop()?;
+    let seen = agent.snapshot()?.since(&open).delta;
+    holder.kill()?;
+    let skipped = skipped(&seen);
+    let n = closed(&seen, "shutdown");
+    println!("{n} connections closed by the end of the server; {skipped} programs were skipped");
+    ensure!(n <= OPEN && n + skipped >= OPEN, "{seen:#?}");
+    for other in ["client", "limit", "idle", "error"] {
+        assert_eq!(closed(&seen, other), 0, "{other}");
+    }
+    server.nfsd_start()
+}
+
+/// The only thread waits for a frozen file system. More clients connect than fit until a thread accepts them: TCP drops what begins
+/// another connection, and its client sends it again.
+fn dropped_packets_are_counted(server: &Server, agent: &Agent) -> Result<()> {
+    server.set_threads(1)?;
+    let before = quiet(server, agent)?;
+    assert_eq!(dropped(server)?, 0, "listeners that are new");
+    assert_eq!(before.value(&family::LISTENER_DROPS, []), Some(0.0));
+    let lab = server.lab_path().display();
+    server.sh("fsfreeze -f /run/exp")?;
+    let seen = (|| {
+        let writer = server.spawn(&format!("exec {lab} clients write --clients 1 --times 1"))?;
+        let mut tries = 0;
+        while asleep(server)?.is_empty() {
+            tries += 1;
+            ensure!(tries < 60, "no thread waits for the file system");
+            server.sh("sleep 0.2")?;
+        }
+        // 64 fit, and one more.
+        let holder = hold(server, "70")?;
+        for _ in 0..60 {
+            server.sh("sleep 0.5")?;
+            let dropped_before = dropped(server)?;
+            let seen = agent.snapshot()?;
+            // None was dropped in between.
+            if dropped_before > 0 && dropped(server)? == dropped_before {
+                return Ok((writer, holder, dropped_before, seen));
+            }
+        }
+        anyhow::bail!("{} packets were dropped", dropped(server)?)
+    })();
+    server.sh("fsfreeze -u /run/exp")?;
+    let (mut writer, holder, dropped, seen) = seen?;
+    println!("{dropped} packets were dropped");
+    let told = seen.value(&family::LISTENER_DROPS, []);
+    assert_eq!(told, Some(dropped as f64), "dropped packets");
+    writer
+        .wait(std::time::Duration::from_secs(120))?
+        .ok("a client")?;
+    holder.kill()?;
+    server.set_threads(8)?;
+    quiet(server, agent).map(drop)
+}
+
+/// Packets that TCP dropped at the server's listeners, as the kernel says over netlink.
+fn dropped(server: &Server) -> Result<u64> {
+    let listed = server.sh("ss -Htlnm '( sport = :2049 )'")?.stdout;
+    // skmem:(r0,rb131072,...,d0)
+    let counts = listed.split("skmem:(").skip(1).map(|memory| {
+        let memory = memory.split(')').next().unwrap_or_default();
+        let drops = memory.split(',').find_map(|n| n.strip_prefix('d'));
+        let drops = drops.with_context(|| listed.clone())?;
+        drops.parse::<u64>().with_context(|| listed.clone())
+    });
+    counts.sum()
 }
 
 fn hold(server: &Server, arguments: &str) -> Result<lab::Running> {

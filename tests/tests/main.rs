@@ -11,6 +11,7 @@ mod disks;
 mod durability;
 mod faults;
 mod hot_plug;
+mod layouts;
 mod lifecycle;
 mod logs;
 mod many_threads;

@@ -87,11 +87,11 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
         |version: &str, times: u32| format!("getattr --clients 4 --times {times} --nfs {version}");
     let mut watch = Watch::begin(server, agent)?;
     let before = other.snapshot()?;
-    let (mut here, mut elsewhere) = (BTreeMap::new(), BTreeMap::new());
+    let (mut here, mut elsewhere) = (Sent::default(), Sent::default());
     let (_, seen) = watch.during(|| {
         for version in ["3", "4.2"] {
-            add(&mut here, &server.run_clients(&load(version, 30))?);
-            add(&mut elsewhere, &other.run_clients(&load(version, 50))?);
+            here.add(&server.run_clients(&load(version, 30))?);
+            elsewhere.add(&other.run_clients(&load(version, 50))?);
         }
         Ok(())
     })?;
@@ -101,11 +101,13 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
         ("here", &seen, &here, 8.0),
         ("in the other namespace", &seen_there, &elsewhere, 2.0),
     ] {
-        assert_eq!(
-            &crate::phases::who::by_name(seen, &family::CLIENT_OPS.info),
-            sent,
-            "{what}"
-        );
+        for (family, sent) in [
+            (&family::CLIENT_OPS, &sent.operations),
+            (&family::CLIENT_REQUESTS, &sent.requests),
+        ] {
+            let told = crate::phases::who::by_name(seen, &family.info);
+            assert_eq!(&told, sent, "{} {what}", family.info.name);
+        }
         let exports = crate::phases::who::by_name(seen, &family::EXPORT_OPS.info);
         ensure!(!exports.contains_key("unknown"), "{what}: {exports:?}");
         for version in ["3", "4"] {
@@ -131,8 +133,22 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
         .map(drop)
 }
 
-fn add(to: &mut BTreeMap<String, u64>, clients: &[ClientReport]) {
-    for client in clients {
-        *to.entry(client.address.to_string()).or_default() += client.operations;
+/// By client.
+#[derive(Debug, Default)]
+struct Sent {
+    operations: BTreeMap<String, u64>,
+    requests: BTreeMap<String, u64>,
+}
+
+impl Sent {
+    fn add(&mut self, clients: &[ClientReport]) {
+        for client in clients {
+            for (all, n) in [
+                (&mut self.operations, client.operations),
+                (&mut self.requests, client.requests),
+            ] {
+                *all.entry(client.address.to_string()).or_default() += n;
+            }
+        }
     }
 }

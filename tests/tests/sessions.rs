@@ -41,6 +41,8 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
             let count = sum(&seen, &family::CLIENT_SESSION_REQUESTS.info, slots);
             assert_eq!(count, n, "{scenario}: the client's with slots {slots}");
         }
+        let called: f64 = seen.numbers(&family::CLIENT_REQUESTS).map(|(_, n)| n).sum();
+        assert_eq!(called as u64, sent.calls, "{scenario}: requests");
         let replays: f64 = seen.numbers(&family::SESSION_REPLAYS).map(|(_, n)| n).sum();
         assert_eq!(replays as u64, sent.slot_replays, "{scenario}: replays");
         before = after;

@@ -101,7 +101,7 @@ fn begin(server: &Server, changes: &[Change]) -> Result<Vec<Running>> {
 }
 
 /// The nfsd threads that sleep uninterruptibly, each with the functions that it sleeps in.
-fn asleep(server: &Server) -> Result<BTreeSet<(u32, Vec<String>)>> {
+pub fn asleep(server: &Server) -> Result<BTreeSet<(u32, Vec<String>)>> {
     let script = r#"for t in $(pgrep -x nfsd); do
         read -r stat </proc/$t/stat; stat=${stat##*) }
         [ "${stat%% *}" = D ] && echo "$t $(sed 's/^[^ ]* //; s/[+ ].*//' /proc/$t/stack | tr '\n' ' ')"

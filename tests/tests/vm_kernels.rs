@@ -12,8 +12,8 @@ use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
-    hot_plug, lifecycle, logs, many_threads, matrix, measures, memory, namespaces, nfs4_state,
-    page, put_off, recalls, sessions, stuck, versions, workloads,
+    hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
+    nfs4_state, page, put_off, recalls, sessions, stuck, versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -329,6 +329,7 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
                 run("disks", &|| disks::are_as_slow_as_told(server));
             }
         }
+        "xfs" => run("layouts", &|| layouts::are_counted(server, agent)),
         "btrfs" => {
             run("a sync write waits for log and disk", &|| {
                 causes::are_found_on_btrfs(&mut Watch::begin(server, agent)?)

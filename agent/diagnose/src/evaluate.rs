@@ -117,7 +117,7 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
         return (Verdict::Healthy, too_little_load(b));
     }
     let not_measured: Vec<_> = (d.ruled_out.iter())
-        .filter(|r| r.share.is_none())
+        .filter(|r| r.share.is_none() && !verdict_without(r.kind))
         .map(|r| r.kind.as_str())
         .collect();
     if not_measured.is_empty() {
@@ -125,6 +125,11 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     }
     let reason = format!("this host cannot determine {}", not_measured.join(", "));
     (Verdict::Unknown, reason)
+}
+
+/// What is no part of the time of requests: a host that cannot tell it is not unknown because of that.
+fn verdict_without(kind: Kind) -> bool {
+    kind == Kind::ConnectionLimit
 }
 
 /// Exports so many of which are named; the others are counted.

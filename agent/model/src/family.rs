@@ -324,6 +324,8 @@ families! {
         "Server execution time of those operations";
     CLIENT_REPLY_SECONDS: "nfscope_client_reply_seconds_total" Counter, [CLIENT],
         "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
+    CLIENT_REQUESTS: "nfscope_client_requests_total" Counter, [CLIENT],
+        "RPC requests of those operations: an NFSv4 request has several operations. Without other", since "0.2.0";
     CLIENT_WALKS: "nfscope_client_walk_requests_total" Counter, [CLIENT, MAJOR],
         "Of the client's requests, those that only walk a path: LOOKUP, LOOKUPP, ACCESS and READLINK, with operations that frame a COMPOUND (SEQUENCE, PUTFH, GETFH, SAVEFH, GETATTR). In the first 2,047 pairs of a client and an export; without other", since "0.2.0";
     CLIENT_OPENS: "nfscope_client_open_requests_total" Counter, [CLIENT],

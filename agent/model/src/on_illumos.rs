@@ -285,6 +285,7 @@ const LIST: &[(&str, OnIllumos)] = &[
         "client_reply_seconds_total",
         No("replies are not told apart by client"),
     ),
+    ("client_requests_total", No(WALKS)),
     ("client_walk_requests_total", No(WALKS)),
     ("client_open_requests_total", No(WALKS)),
     ("client_open_seconds_total", No(WALKS)),

@@ -67,6 +67,8 @@ pub struct WindowUser<'a> {
     pub ops: f64,
     /// Their time.
     pub seconds: Option<f64>,
+    /// Of a client: the requests that these operations came in.
+    pub requests: Option<f64>,
     /// Of a client: the round-trip time of its connection.
     pub rtt: Option<f64>,
 }
@@ -164,8 +166,10 @@ pub fn disks(w: &Window) -> Vec<WindowDisk<'_>> {
 /// Clients with operations.
 pub fn clients(w: &Window) -> Vec<WindowUser<'_>> {
     let rtt: HashMap<_, _> = numbers(w, &family::CLIENT_RTT).collect();
+    let requests: HashMap<_, _> = numbers(w, &family::CLIENT_REQUESTS).collect();
     users(w, &family::CLIENT_OPS, &family::CLIENT_OP_SECONDS)
         .map(|user| WindowUser {
+            requests: requests.get(&[user.name]).copied(),
             rtt: rtt.get(&[user.name]).copied(),
             ..user
         })
@@ -190,6 +194,7 @@ fn users<'a>(
             name,
             ops,
             seconds: seconds.get(&[name]).copied(),
+            requests: None,
             rtt: None,
         })
 }

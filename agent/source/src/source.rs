@@ -33,6 +33,8 @@ pub struct Options {
     pub breakdown_rows: u32,
     /// For tests: programs are skipped at random, one run in so many; 0: none.
     pub skip_one_in: u32,
+    /// For measurements: bits of `enum counted_beside` (probes/bpf/lib/tables.h) that are not counted.
+    pub leaves_out: u32,
     /// For tests: false where the scheduler's books are not to be read.
     pub books: bool,
 }
@@ -52,6 +54,7 @@ impl Default for Options {
             max_pairs: MOST_PAIRS,
             breakdown_rows: 0,
             skip_one_in: 0,
+            leaves_out: 0,
             books: true,
         }
     }

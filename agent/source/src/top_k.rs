@@ -15,7 +15,9 @@ pub struct Sum {
     /// Requests of a session, and those of them that were sent with every slot in use.
     pub sequenced: u64,
     pub full: u64,
-    /// Requests that only walk a path, over NFSv3 and NFSv4.
+    /// Requests.
+    pub requests: u64,
+    /// Of them, those that only walk a path, over NFSv3 and NFSv4.
     pub v3_walks: u64,
     pub v4_walks: u64,
     /// Those with an OPEN.
@@ -31,6 +33,7 @@ impl Sum {
         self.reply_ns += other.reply_ns;
         self.sequenced += other.sequenced;
         self.full += other.full;
+        self.requests += other.requests;
         self.v3_walks += other.v3_walks;
         self.v4_walks += other.v4_walks;
         self.opens += other.opens;
@@ -46,6 +49,7 @@ impl Sum {
             reply_ns: self.reply_ns.saturating_sub(before.reply_ns),
             sequenced: self.sequenced.saturating_sub(before.sequenced),
             full: self.full.saturating_sub(before.full),
+            requests: self.requests.saturating_sub(before.requests),
             v3_walks: self.v3_walks.saturating_sub(before.v3_walks),
             v4_walks: self.v4_walks.saturating_sub(before.v4_walks),
             opens: self.opens.saturating_sub(before.opens),

@@ -182,7 +182,7 @@ static __always_inline bool only_walks(struct request_record *r)
 }
 
 /* What only some requests have. */
-static __always_inline void session_add(struct request_record *r, u32 row, u64 ns, bool walks)
+static __always_inline void session_add(struct request_record *r, u32 row, u64 ns, bool walks, bool opens)
 {
 	struct session_row *s = row_of(&nfsd_session, row);
 
@@ -190,11 +190,11 @@ static __always_inline void session_add(struct request_record *r, u32 row, u64 n
 		return;
 	if (walks && !r->compound) {
 		add(&s->v3_walks, 1);
-	} else if (walks || r->compound & OPENS) {
+	} else if (walks || opens) {
 		add(walks ? &s->v4_walks : &s->opens, 1);
 		add(&s->open_ns, ns);
 	}
-	if (r->slots_granted) {
+	if (r->slots_granted && counts_beside(BESIDE_SLOTS)) {
 		s->slots = r->slots_granted;
 		add(&s->sequenced, 1);
 		if (r->slots_used >= r->slots_granted)
@@ -217,7 +217,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
 	struct client_row *t;
 	u32 row = 0;
-	bool found = false, walks = only_walks(r);
+	bool found = false, opens, walks;
 
 	/* Its place may have been given to a connection that was not silent. */
 	if (c && c->xprt != r->xprt)
@@ -236,14 +236,16 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		row = client_find(r, c, export);
 	t = client_row(row);
 	if (t) {
-		add(&t->ops, ops);
+		add(&t->requests_ops, counts_beside(BESIDE_REQUESTS) ? ops << REQUEST_BITS | 1 : ops << REQUEST_BITS);
 		add(&t->ns, ns);
 		add(&t->reply_ns, elapsed(r->t_reply, now));
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
-	if (row && (r->slots_granted || r->stable || walks || r->compound & OPENS))
-		session_add(r, row, ns, walks);
+	walks = counts_beside(BESIDE_WALKS) && only_walks(r);
+	opens = counts_beside(BESIDE_WALKS) && r->compound & OPENS;
+	if (row && (r->slots_granted || r->stable || walks || opens))
+		session_add(r, row, ns, walks, opens);
 	add_own(&v->accounted_ops, ops);
 	add_own(&v->accounted_ns, ns);
 }

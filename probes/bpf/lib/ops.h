@@ -139,6 +139,8 @@ static __always_inline void write_asked(struct request_record *r, struct version
 static __always_inline void is_durable(struct request_record *r, bool commit)
 {
 #ifndef NFSCOPE_RAW
+	if (!counts_beside(BESIDE_DURABLE))
+		return;
 	waits_end(r);
 	r->stable++;
 	if (r->wait_ns[LOG] | r->wait_ns[DISK])
@@ -202,7 +204,8 @@ static __always_inline void compound_does(struct request_record *r, u32 num)
 
 /*
  * Slots in use as the client says, the request's own included. Kernels from 6.14 on keep what it says until SEQUENCE
- * ends; those before do not, and count from zero.
+ * ends; those before do not, and count from zero. There the number is read whatever the first op is: it only counts
+ * once a SEQUENCE has succeeded (slots_granted), which it does in no other place.
  */
 static __always_inline bool slots_are_kept(struct nfsd4_op *o)
 {
@@ -213,12 +216,16 @@ static __always_inline void slots_asked(struct request_record *r)
 {
 	struct nfsd4_op *o = (void *)r->ops;
 
-	if (!slots_are_kept(o) && load32(ADDRESS(o->opnum)) == OP_SEQUENCE)
+	if (!counts_beside(BESIDE_SLOTS))
+		return;
+	if (!slots_are_kept(o))
 		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots)) + 1;
 }
 
 static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o)
 {
+	if (!counts_beside(BESIDE_SLOTS))
+		return;
 	if (slots_are_kept(o)) {
 		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots));
 		r->slots_granted = load32(ADDRESS(o->u.sequence.target_maxslots));
@@ -256,7 +263,8 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	u32 num = load32(ADDRESS(o->opnum));
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
-	compound_does(r, num);
+	if (counts_beside(BESIDE_WALKS))
+		compound_does(r, num);
 	if (num == OP_SEQUENCE) {
 		if (!status)
 			slots_granted(r, o);
@@ -355,7 +363,9 @@ static __always_inline void slots_add(struct request_record *r, struct version_r
 
 	if (b < COUNT_BUCKETS)
 		add_own(&v->slots[b], 1);
-	add_own(&v->slots_sum, used);
+	/* One and two slots have a bucket each, which says their sum. */
+	if (used > 2)
+		add_own(&v->slots_sum, used);
 	if (used >= r->slots_granted)
 		add_own(&v->slots_full, 1);
 }
@@ -372,7 +382,7 @@ static __always_inline void compound_executed(struct request_record *r)
 	if (b < COUNT_BUCKETS)
 		add_own(&v->compound_ops[b], 1);
 	add_own(&v->compound_ops_sum, r->nops);
-	if (r->slots_used && r->slots_granted)
+	if (counts_beside(BESIDE_SLOTS) && r->slots_used && r->slots_granted)
 		slots_add(r, v);
 }
 

@@ -46,6 +46,17 @@ static __always_inline void add(u64 *counter, u64 n)
 	__sync_fetch_and_add(counter, n);
 }
 
+/*
+ * What the nfsd probe counts beside operations and their time, so that a measurement can leave it out and tell what it
+ * costs. Programs are loaded without what is left out.
+ */
+enum counted_beside {
+	BESIDE_SLOTS = 1, /* slots of sessions, by version and by client */
+	BESIDE_WALKS = 2, /* requests of each client that only walk a path, and those that open */
+	BESIDE_DURABLE = 4, /* WRITEs and COMMITs that clients take for durable */
+	BESIDE_REQUESTS = 8, /* requests by client */
+};
+
 /* How the host's CPUs share tables. The loader sets it, and the number of entries of each table after it. */
 struct table_shape {
 	u32 own_mask; /* of the tables whose rows take most of a request's additions: shards less one */
@@ -60,9 +71,15 @@ struct table_shape {
 	u32 books; /* operations' waits are read from the scheduler's books: lib/waits.h */
 	u32 slack_ns; /* by which clocks of CPUs may differ */
 	u32 limits_unproven; /* the kernel's limit is for connections without a valid file handle: lib/transports.h */
+	enum counted_beside leaves_out; /* for measurements; 0: nothing */
 };
 
 volatile const struct table_shape table_shape SEC(".rodata." PROBE "_shape") = { .pools = 1, .client_rows = 1 };
+
+static __always_inline bool counts_beside(enum counted_beside what)
+{
+	return !(table_shape.leaves_out & what);
+}
 
 static __always_inline bool is_skipped(void)
 {

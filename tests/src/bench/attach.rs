@@ -13,7 +13,7 @@ use crate::server::Server;
 const PEER: &str = include_str!("../../guest/peer.bt");
 const OFF_CPU: &str = include_str!("../../guest/offcpu.bt");
 /// The most that a break-down can be asked for.
-const ALL: &str = "by=client,export,op,version,user,file";
+pub(super) const ALL: &str = "by=client,export,op,version,user,file";
 const EMPTY: &str = include_str!("../../guest/empty.py");
 /// For one measurement, or for bpftrace to attach: emulated, and beside another machine.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -37,6 +37,24 @@ pub enum With {
     Entered,
     /// The agent, while somebody has operations broken down by all that there is.
     Breakdown,
+    /// The same by what is named.
+    BrokenDown(&'static str),
+    /// The agent, which leaves something out that it counts beside operations.
+    Without(Beside),
+}
+
+/// What the agent counts beside operations and their time, as `--test-leave-out` has it: enum counted_beside in
+/// probes/bpf/lib/tables.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Beside {
+    /// Slots of sessions.
+    Slots = 1,
+    /// Requests of each client that only walk, or open.
+    Walks = 2,
+    /// Writes that may be lost.
+    Durable = 4,
+    /// Requests by client.
+    Requests = 8,
 }
 
 impl With {
@@ -50,6 +68,11 @@ impl With {
             With::Empty => "with an empty program",
             With::Entered => "with the agent's programs emptied",
             With::Breakdown => "with the agent and a break-down",
+            With::BrokenDown(by) => by,
+            With::Without(Beside::Slots) => "without slots of sessions",
+            With::Without(Beside::Walks) => "without walks and opens by client",
+            With::Without(Beside::Durable) => "without writes that may be lost",
+            With::Without(Beside::Requests) => "without requests by client",
         }
     }
 
@@ -60,7 +83,10 @@ impl With {
 
     /// Whether it concerns context switches.
     pub fn switches(self) -> bool {
-        !matches!(self, With::Bpftrace | With::Entered | With::Breakdown)
+        matches!(
+            self,
+            With::Nothing | With::NoPhases | With::Agent | With::OffCpu | With::Empty
+        )
     }
 }
 
@@ -86,10 +112,13 @@ impl Attached {
                 agent.wait_until_healthy(PATIENCE)?;
                 Attached::Agent(agent)
             }
-            With::Breakdown => {
-                let agent = agent(server, true)?;
-                let stream = Breakdown::begin(agent.address(), ALL)?;
-                Attached::Breakdown(agent, stream)
+            With::Breakdown => broken_down(server, ALL)?,
+            With::BrokenDown(by) => broken_down(server, by)?,
+            With::Without(beside) => {
+                let agent =
+                    server.agent_start(&["--test-leave-out", &(beside as u32).to_string()])?;
+                agent.wait_until_healthy(PATIENCE)?;
+                Attached::Agent(agent)
             }
             With::Bpftrace => {
                 let mut prints = vec!["@dispatch_ns:", "@reply_ns:"];
@@ -133,6 +162,12 @@ impl Attached {
         }
         Ok(())
     }
+}
+
+fn broken_down(server: &Server, by: &str) -> Result<Attached> {
+    let agent = agent(server, true)?;
+    let stream = Breakdown::begin(agent.address(), by)?;
+    Ok(Attached::Breakdown(agent, stream))
 }
 
 /// The agent, attached.

@@ -21,6 +21,9 @@ pub enum Inside {
         /// Only writes
         #[arg(long)]
         quick: bool,
+        /// Those that show what features cost
+        #[arg(long)]
+        features: bool,
         /// Whose
         #[arg(long, value_enum)]
         client: Vec<Client>,
@@ -64,11 +67,15 @@ impl Inside {
             Inside::Load {
                 ops,
                 quick,
+                features,
                 client,
                 programs,
                 mounts,
             } => {
-                let cases = Case::all(*quick, client);
+                let cases = match features {
+                    true => Case::of_features(),
+                    false => Case::all(*quick, client),
+                };
                 serde_json::to_string(&load::run(&cases, *ops, mounts, *programs)?)?
             }
             Inside::Switches { trips, programs } => {

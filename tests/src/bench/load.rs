@@ -46,17 +46,17 @@ pub struct Case {
     pub client: Client,
     /// 3, or 4 for 4.2.
     pub version: u32,
-    /// A 4 KiB O_SYNC WRITE, or else a GETATTR.
-    pub write: bool,
+    /// A 4 KiB O_SYNC WRITE, a GETATTR, or a LOOKUP, which the raw client alone sends.
+    pub what: What,
 }
 
 impl Case {
     /// In words.
     pub fn operation(self) -> &'static str {
-        if self.write {
-            "4 KiB sync write"
-        } else {
-            "getattr"
+        match self.what {
+            What::Write => "4 KiB sync write",
+            What::Getattr => "getattr",
+            What::Lookup => "lookup",
         }
     }
 
@@ -64,23 +64,38 @@ impl Case {
     pub fn all(quick: bool, clients: &[Client]) -> Vec<Case> {
         let mut cases = Vec::new();
         for client in clients {
-            for write in [true, false] {
-                for version in [3, 4] {
-                    if write || !quick {
-                        cases.push(Case {
-                            client: *client,
-                            version,
-                            write,
-                        });
-                    }
-                }
-            }
+            let all: &[What] = match quick {
+                true => &[What::Write],
+                false => &[What::Write, What::Getattr],
+            };
+            cases.extend(Case::of(*client, all));
         }
         cases
     }
 
+    /// Those of which it is measured what the agent's features cost them.
+    pub fn of_features() -> Vec<Case> {
+        Case::of(Client::Raw, &[What::Write, What::Getattr, What::Lookup])
+    }
+
+    fn of(client: Client, all: &[What]) -> Vec<Case> {
+        let versions = |what: &What| {
+            let what = *what;
+            [3, 4].map(|version| Case {
+                client,
+                version,
+                what,
+            })
+        };
+        all.iter().flat_map(versions).collect()
+    }
+
     fn counted(self, counts: &KernelCounters) -> u64 {
-        let name = if self.write { "write" } else { "getattr" };
+        let name = match self.what {
+            What::Write => "write",
+            What::Getattr => "getattr",
+            What::Lookup => "lookup",
+        };
         match self.version {
             3 => counts.proc3(name),
             _ => counts.op4(name),
@@ -173,17 +188,13 @@ fn measure(case: Case, ops: u64, mounts: &[PathBuf], programs: bool) -> Result<M
 
 fn stepper(case: Case, mounts: &[PathBuf]) -> Result<Box<dyn FnMut() -> Result<()>>> {
     if case.client == Client::Raw {
-        let what = if case.write {
-            What::Write
-        } else {
-            What::Getattr
-        };
-        let mut repeat = Repeat::new(case.version, what, FILE)?;
+        let mut repeat = Repeat::new(case.version, case.what, FILE)?;
         return Ok(Box::new(move || repeat.step()));
     }
     let mount = mounts.get(usize::from(case.version != 3));
     let path = mount.context("a mount for each version")?.join(FILE);
-    if case.write {
+    ensure!(case.what != What::Lookup, "a mount keeps what it looked up");
+    if case.what == What::Write {
         let file = File::options()
             .write(true)
             .custom_flags(OFlags::SYNC.bits() as i32)

@@ -12,6 +12,7 @@
 mod agent;
 mod attach;
 mod context_switches;
+mod features;
 mod figures;
 mod inside;
 mod load;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::attach::Beside;
 use super::load::Client;
 use crate::kernel::Kernel;
 
@@ -23,6 +24,12 @@ pub struct Options {
     /// Only a reading and kernel memory, where 2, 16 and 64 CPUs are possible
     #[arg(long)]
     pub reading: bool,
+    /// Only what single features cost: instructions in the agent's programs, with and without each
+    #[arg(long, conflicts_with_all = ["quick", "per_program", "agent", "reading"])]
+    pub features: bool,
+    /// Only this of what --features leaves out, and no break-downs
+    #[arg(long, value_enum, requires = "features")]
+    pub without: Vec<Beside>,
     /// Only the agent's own: its start, its memory, its scrapes, and what open pages take
     #[arg(long, conflicts_with_all = ["quick", "per_program"])]
     pub agent: bool,

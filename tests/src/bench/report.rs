@@ -6,6 +6,7 @@ use super::options::Options;
 use super::resources;
 use super::results::Results;
 use super::table::{Out, thousands};
+use crate::raw::repeat::What;
 
 /// The agent without phases may add so much to a mount's 4 KiB sync write.
 const SHARE: f64 = 0.02;
@@ -196,7 +197,11 @@ fn targets(out: &mut Out, clients: &[(Client, Vec<Row>)], switch: Option<&Row>) 
                     ("agent, phases included, adds", &row.agent, SHARE_PHASES),
                     ("agent, phases included, adds", &row.agent, SHARE_GETATTR),
                 ];
-                let limits = if case.write { &all[..2] } else { &all[2..] };
+                let limits = if case.what == What::Write {
+                    &all[..2]
+                } else {
+                    &all[2..]
+                };
                 for (agent, figure, limit) in limits {
                     let Some(figure) = figure else { continue };
                     let verdict = Verdict::of(figure, row.alone.median);
@@ -247,7 +252,7 @@ mod tests {
         let case = Case {
             client: Client::Mount,
             version: 3,
-            write: true,
+            what: What::Write,
         };
         Row {
             subject: Subject::Operation(case),

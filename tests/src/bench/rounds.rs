@@ -4,14 +4,16 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use super::attach::{self, Attached, With};
+use super::attach::{self, Attached, Beside, With};
 use super::context_switches::Switches;
+use super::features;
 use super::load::Measure;
 use super::options::Options;
 use super::possible_cpus;
 use super::results::{Measured, Results};
+use crate::breakdown::Breakdown;
 use crate::load::Load;
 use crate::paths;
 use crate::server::Server;
@@ -57,12 +59,7 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
         for with in steps.iter().chain(scripts) {
             say(&format!("round {round} of {rounds}: {}", with.name()));
             let measured = bench.measure_with(*with, false)?;
-            if let Some(path) = &options.raw {
-                let line =
-                    serde_json::to_string(&(with.name(), &measured.measures, &measured.switches))?;
-                let mut file = File::options().create(true).append(true).open(path)?;
-                writeln!(file, "{line}").with_context(|| format!("writing {}", path.display()))?;
-            }
+            bench.keep(&measured)?;
             results.measured.push(measured);
         }
     }
@@ -88,6 +85,11 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     }
     say("done");
     Ok(())
+}
+
+/// Only what single features cost.
+pub(super) fn features(options: &Options) -> Result<Vec<Measured>> {
+    Bench::boot(options)?.features()
 }
 
 /// Only the agent's start, memory, scrapes and pages.
@@ -149,6 +151,64 @@ impl Bench<'_> {
             }
         }
         self.inside(&arguments)
+    }
+
+    /// Adds it to the file that has every measurement.
+    fn keep(&self, measured: &Measured) -> Result<()> {
+        let Some(path) = &self.options.raw else {
+            return Ok(());
+        };
+        let name = measured.with.name();
+        let line = serde_json::to_string(&(name, &measured.measures, &measured.switches))?;
+        let mut file = File::options().create(true).append(true).open(path)?;
+        writeln!(file, "{line}").with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// What single features cost; each is measured a few times while it is attached, because attaching takes longest.
+    fn features(&self) -> Result<Vec<Measured>> {
+        const TIMES: usize = 3;
+        self.server.sh("sysctl -q kernel.bpf_stats_enabled=1")?;
+        let ops = self.options.ops;
+        let mut all = Vec::new();
+        let mut measure = |with: With| -> Result<()> {
+            for _ in 0..TIMES {
+                let measures = self.inside(&format!("load --ops {ops} --features --programs"))?;
+                let measured = Measured {
+                    with,
+                    measures,
+                    switches: None,
+                };
+                self.keep(&measured)?;
+                all.push(measured);
+            }
+            eprintln!("bench: {}: {}", with.name(), features::told(&all, with));
+            Ok(())
+        };
+        // Attaching takes longest: one agent has all break-downs, one after the other.
+        let agent = attach::agent(&self.server, true)?;
+        measure(With::Agent)?;
+        let only = &self.options.without;
+        for with in features::broken_down() {
+            let With::BrokenDown(by) = with else { continue };
+            if !only.is_empty() {
+                continue;
+            }
+            let stream = Breakdown::begin(agent.address(), by)?;
+            measure(with)?;
+            let told = stream.end()?;
+            ensure!(told.total().count > 0, "nothing was broken down by {by}");
+        }
+        agent.stop()?;
+        for with in features::without() {
+            let is = |beside: &Beside| with == With::Without(*beside);
+            if !only.is_empty() && !only.iter().any(is) {
+                continue;
+            }
+            let attached = Attached::attach(&self.server, with, false)?;
+            measure(with)?;
+            attached.detach()?;
+        }
+        Ok(all)
     }
 
     fn switches(&self, programs: bool) -> Result<Switches> {

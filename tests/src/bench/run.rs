@@ -8,7 +8,7 @@ use super::agent::{OwnAgent, Scraped, Started};
 use super::options::Options;
 use super::results::Results;
 use super::table::Out;
-use super::{long_recording, possible_cpus, report, resources, rounds};
+use super::{features, long_recording, possible_cpus, report, resources, rounds};
 use crate::{machine, paths};
 
 /// Measures, and prints tables.
@@ -31,6 +31,12 @@ pub fn run(options: &Options) -> Result<()> {
         }
         let mut out = Out::new(options.markdown);
         resources::resources(&mut out, &results);
+        print!("{}", out.text);
+        return Ok(());
+    }
+    if options.features {
+        let mut out = Out::new(options.markdown);
+        features::show(&mut out, options, &rounds::features(options)?);
         print!("{}", out.text);
         return Ok(());
     }

@@ -26,6 +26,8 @@ pub struct ClientReport {
     pub address: Ipv4Addr,
     /// NFSv3 procedures and NFSv4 component operations that it sent, those that prepared the rest included.
     pub operations: u64,
+    /// RPC calls that these came in.
+    pub requests: u64,
     /// From just before each call was sent until its reply was read, all calls together.
     pub seconds: f64,
 }
@@ -70,6 +72,7 @@ pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
                         .push(ClientReport {
                             address,
                             operations: wire.sent.operations(),
+                            requests: wire.sent.calls,
                             seconds: wire.waited.as_secs_f64(),
                         });
                 }

@@ -6,6 +6,7 @@ mod client_load;
 pub mod clients;
 pub mod hold;
 mod lab_server;
+pub mod layouts;
 mod operation;
 pub mod pipeline;
 pub mod repeat;

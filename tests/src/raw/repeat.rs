@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 
 use super::lab_server::{EXPORT, NFS_PORT};
 use super::rpc::{Call, Connection, Cursor, Xdr, root_handle};
@@ -16,12 +17,15 @@ pub const WRITE_SIZE: usize = 4096;
 const FILE_SYNC: u32 = 2;
 
 /// The call to repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum What {
     /// A WRITE of 4 KiB, FILE_SYNC, at the beginning of the file.
     Write,
     /// A GETATTR of the file.
     Getattr,
+    /// A LOOKUP of the file, which only walks; over version 4 with GETFH and GETATTR.
+    Lookup,
 }
 
 /// A connection and the record that goes over it each time.
@@ -103,13 +107,15 @@ fn v3_call(wire: &mut Wire, what: What, file: &str) -> Result<Call> {
     let look_up = Xdr::new()
         .opaque(&root_handle(EXPORT)?)
         .opaque(file.as_bytes());
-    let answer = wire.exchange("lookup", &Call::nfs(3, 3, look_up))?;
+    let look_up = Call::nfs(3, 3, look_up);
+    let answer = wire.exchange("lookup", &look_up)?;
     let mut answer = Cursor(answer.body()?);
     let status = answer.u32()?;
     ensure!(status == 0, "looking up {file} over v3: status {status}");
     let handle = Xdr::new().opaque(answer.opaque()?);
     Ok(match what {
         What::Getattr => Call::nfs(3, 1, handle),
+        What::Lookup => look_up,
         What::Write => {
             let size = u32::try_from(WRITE_SIZE)?;
             let body = handle.u64(0).u32s(&[size, FILE_SYNC]);
@@ -121,27 +127,25 @@ fn v3_call(wire: &mut Wire, what: What, file: &str) -> Result<Call> {
 fn v4_call(wire: &mut Wire, what: What, file: &str) -> Result<(Call, [u8; 16], u32)> {
     let mut session = Session::open(wire, 2)?;
     let look_up = op("lookup", Xdr::new().opaque(file.as_bytes()));
-    let ops = [
-        session.next(false),
-        v4::put_root(),
-        look_up,
-        op("getfh", Xdr::new()),
-    ];
-    let answer = wire.compound("lookup", 2, &ops)?;
+    let get_handle = op("getfh", Xdr::new());
+    let walk = [v4::put_root(), look_up, get_handle];
+    let sequence = [session.next(false)];
+    let answer = wire.compound("lookup", 2, &[sequence.as_slice(), &walk].concat())?;
     let mut answer = Cursor(&answer.rest);
     answer.fixed(8 + 36)?; // SEQUENCE: number, status, session, slot and flags
     answer.fixed(8 + 8 + 8)?; // PUTROOTFH, LOOKUP, and the head of GETFH
     let handle = op("putfh", Xdr::new().opaque(answer.opaque()?));
-    let operation: Op = match what {
-        What::Getattr => v4::get_attributes(),
+    let operations: Vec<Op> = match what {
+        What::Getattr => vec![handle, v4::get_attributes()],
+        What::Lookup => [walk.as_slice(), &[v4::get_attributes()]].concat(),
         What::Write => {
             // The anonymous state: no OPEN.
             let head = Xdr::new().fixed(&[0; 16]).u64(0).u32(FILE_SYNC);
-            op("write", head.opaque(&[b'x'; WRITE_SIZE]))
+            vec![handle, op("write", head.opaque(&[b'x'; WRITE_SIZE]))]
         }
     };
-    let sequence = session.next(false);
+    let sequence = [session.next(false)];
     let last = session.sequence - 1;
-    let body = v4::compound(2, &[sequence, handle, operation]);
+    let body = v4::compound(2, &[sequence.as_slice(), &operations].concat());
     Ok((Call::nfs(4, 1, body), session.id, last))
 }

@@ -245,6 +245,10 @@ impl Session {
         self.sequence(self.sequence, 0, cache)
     }
 
+    pub(super) fn client(&self) -> u64 {
+        self.client
+    }
+
     pub(super) fn close(self, wire: &mut Wire) -> Result<()> {
         let session = op("destroy_session", Xdr::new().fixed(&self.id));
         wire.compound("destroy_session", self.minor, &[session])?;

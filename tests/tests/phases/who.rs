@@ -20,6 +20,7 @@ const BUSY: usize = 10;
 /// not count all that the agent times: NFSACL, and NULL of version 4.
 pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
     let (mut sent, mut reported) = (BTreeMap::new(), BTreeMap::new());
+    let (mut called, mut requested) = (BTreeMap::new(), BTreeMap::new());
     for (client, ops) in watch.server.clients().zip([100, 200, 300]) {
         let (counted, seen) = watch.during(|| {
             client.load(&Load::mixed().ops(ops))?;
@@ -30,13 +31,20 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
         assert_eq!(timed, counted.operations(), "operations of {client:?}");
         let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
         sent.insert(client.address().to_string(), all.map_or(0, |h| h.count()));
-        for (name, n) in by_name(&seen, &family::CLIENT_OPS.info) {
-            *reported.entry(name).or_default() += n;
+        called.insert(client.address().to_string(), counted.rpc_calls);
+        for (family, all) in [
+            (&family::CLIENT_OPS, &mut reported),
+            (&family::CLIENT_REQUESTS, &mut requested),
+        ] {
+            for (name, n) in by_name(&seen, &family.info) {
+                *all.entry(name).or_default() += n;
+            }
         }
     }
     println!("three clients: {reported:?}");
     let late = told_late(watch.server.kernel());
     assert_same("operations of three clients", &reported, &sent, late);
+    assert_same("requests of three clients", &requested, &called, late);
     Ok(())
 }
 
@@ -78,26 +86,30 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let both = [agent, &few];
     let late = told_late(server.kernel());
     let call = || -> Result<_> {
-        let mut sent = BTreeMap::new();
+        let (mut sent, mut called) = (BTreeMap::new(), BTreeMap::new());
         for load in [
             format!("--clients {CLIENTS} --at-once 4 --times 2"),
             format!("--clients {BUSY} --at-once 4 --times 10 --more 5"),
         ] {
             for client in server.run_clients(&format!("getattr --from 127.1.0.1 {load}"))? {
-                *sent.entry(client.address.to_string()).or_default() += client.operations;
+                let name = client.address.to_string();
+                *called.entry(name.clone()).or_default() += client.requests;
+                *sent.entry(name).or_default() += client.operations;
             }
         }
-        Ok(sent)
+        Ok((sent, called))
     };
     // For it to know who the busiest are.
     call()?;
     let before = lab::reconcile::settled(server, &both)?;
-    let sent: BTreeMap<String, u64> = call()?;
+    let (sent, called): (BTreeMap<String, u64>, BTreeMap<String, u64>) = call()?;
     let after = lab::reconcile::settled(server, &both)?;
 
     let all = lab::reconcile::window(&before, &after, 0).1;
     let reported = by_name(&all, &family::CLIENT_OPS.info);
     assert_same("operations of each client", &reported, &sent, late);
+    let requested = by_name(&all, &family::CLIENT_REQUESTS.info);
+    assert_same("requests of each client", &requested, &called, late);
 
     let some = lab::reconcile::window(&before, &after, 1).1;
     let reported = by_name(&some, &family::CLIENT_OPS.info);

@@ -17,16 +17,14 @@ const THREADS_BESIDE: f64 = 3.0;
 pub fn rule(context: &Context) -> RuleResult {
     let threads = context.breakdown.threads;
     let connections = context.breakdown.connections;
-    let closed = connections
-        .and_then(|c| c.closed_by_limit)
-        .unwrap_or_default();
+    let known = connections.and_then(|c| c.closed_by_limit);
+    let closed = known.unwrap_or_default();
     // The next one that is accepted costs an old one.
     let exceeded = connections.is_some_and(|c| c.limited_open > c.limit);
     let share = connections.map_or(0.0, |c| part(closed, c.accepted).min(1.0));
     RuleResult {
         kind: Kind::ConnectionLimit,
-        // What nothing tells is no reason to call a server unknown.
-        share: Some(share),
+        share: (known.is_some() || exceeded).then_some(share),
         of_threads: 0.0,
         condition: closed > 0.0 || exceeded,
         max_severity: match closed >= MIN_COUNT {

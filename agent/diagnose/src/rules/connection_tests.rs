@@ -1,7 +1,8 @@
 //! What is said of the kernel's limit of connections, on servers that reach it and on some that do not.
 
 use super::test_server::{SERVER, judge, kinds, page, why_not};
-use nfscope_model::finding::{Kind, Severity};
+use crate::render::render;
+use nfscope_model::finding::{Diagnosis, Kind, Severity};
 use nfscope_model::{Snapshot, family as f};
 
 /// A server of 4 threads with so many connections, of which so many were accepted and closed because of the limit.
@@ -75,13 +76,37 @@ fn as_many_as_are_allowed_are_none() {
             with("unproven", 1.0, 64.0, 900.0, 0.0),
             "1 connection without a valid file handle is open",
         ),
-        (SERVER.snapshot(), "does not tell"),
     ] {
         let d = judge(s);
         assert_eq!(kinds(&d), [""; 0], "{d:#?}");
         let said = why_not(&d, Kind::ConnectionLimit);
         assert!(said.contains(why), "{said}");
+        assert_eq!(ruled_out_share(&d), Some(0.0));
     }
+}
+
+/// Of the time, as the list of what was ruled out has it.
+fn ruled_out_share(d: &Diagnosis) -> Option<f64> {
+    let mut all = d.ruled_out.iter();
+    all.find(|r| r.kind == Kind::ConnectionLimit)?.share
+}
+
+#[test]
+fn a_host_that_does_not_tell_the_limit_has_no_figure_of_it() {
+    let d = judge(SERVER.snapshot());
+    assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+    let said = why_not(&d, Kind::ConnectionLimit);
+    assert!(said.contains("does not tell"), "{said}");
+    assert_eq!(ruled_out_share(&d), None);
+    let page = render(&d, "host", false);
+    assert!(page.contains("    ?  connection_limit "), "{page}");
+    // Of the time of requests everything is known.
+    assert!(!d.reason.contains("connection_limit"), "{}", d.reason);
+    // The limit is known, and not what was closed because of it.
+    let mut s = SERVER.snapshot();
+    s.gauge(&f::LIMITED_CONNECTIONS, ["all"], 10.0);
+    s.gauge(&f::CONNECTION_LIMIT, ["all"], 140.0);
+    assert_eq!(ruled_out_share(&judge(s)), None);
 }
 
 #[test]

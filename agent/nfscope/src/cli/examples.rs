@@ -117,7 +117,7 @@ values are null. Each list is sorted by time, largest first.
            writes_per_s write_p99 bytes_per_s separate
   disks    device op rate queue_p99 device_p50 device_p99 device_max seconds
            bytes_per_s in_flight
-  clients  client rate share seconds mean rtt
+  clients  client rate share seconds mean ops_per_request rtt
   exports  export rate share seconds mean
   held     requests in hand for long, the oldest first: thread seconds version op
            wait client export inode stack

@@ -79,6 +79,7 @@ fn who_is_shown_alone_is_broken_down_by_operation() {
             share: Some(share),
             seconds: Some(share),
             mean: None,
+            ops_per_request: None,
             rtt: None,
         });
     }

@@ -263,6 +263,7 @@ const CLIENTS: &[Column] = &[
     right("OPS/S", Some(Key::Rate), 9, 4),
     right("MEAN", None, 10, 3),
     right("SHARE", Some(Key::Time), 8, 5),
+    right("OPS/REQ", None, 9, 1),
     right("RTT", None, 10, 2),
 ];
 
@@ -274,6 +275,7 @@ pub(super) fn clients(v: &View) -> Table {
             number(Some(c.rate), rate),
             number(c.mean, seconds),
             number(c.share, percent),
+            number(c.ops_per_request, |n| format!("{n:.1}")),
             number(c.rtt, seconds),
         ],
     };

@@ -75,7 +75,9 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         ),
         None => None,
     };
-    let facts = Facts::gather().skipping(options.skip_one_in);
+    let facts = Facts::gather()
+        .skipping(options.skip_one_in)
+        .leaving_out(options.leaves_out);
     let shared = Shared::create(options.max_pairs);
     if !options.phases || !options.books {
         shared.without_books();
@@ -207,7 +209,9 @@ impl Linux {
         if probes.is_empty() {
             return;
         }
-        let facts = Facts::gather().skipping(self.options.skip_one_in);
+        let facts = Facts::gather()
+            .skipping(self.options.skip_one_in)
+            .leaving_out(self.options.leaves_out);
         // sunrpc may not have been there before.
         self.facts.limits_unproven = facts.limits_unproven;
         for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {

@@ -178,6 +178,7 @@ impl<'a> Rows<'a> {
                 share,
                 seconds: user.seconds,
                 mean: user.seconds.map(|s| s / user.ops),
+                ops_per_request: user.requests.filter(|n| *n > 0.0).map(|n| user.ops / n),
                 rtt: user.rtt,
             })
             .collect()

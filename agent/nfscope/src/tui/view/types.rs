@@ -207,6 +207,8 @@ pub struct Client {
     pub seconds: Option<f64>,
     /// The same for one operation.
     pub mean: Option<f64>,
+    /// Operations in one request, on average: an NFSv4 request has several.
+    pub ops_per_request: Option<f64>,
     /// Smoothed round-trip time of its TCP connection.
     pub rtt: Option<f64>,
 }

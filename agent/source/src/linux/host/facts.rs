@@ -39,6 +39,8 @@ pub struct Facts {
     pub possible_cpus: usize,
     /// Programs are skipped at random, one run in so many, as [`Facts::preemptible`] kernels do at times; 0: they are not.
     pub skip_one_in: u32,
+    /// What a measurement leaves out: bits of `enum counted_beside`.
+    pub leaves_out: u32,
     /// The network namespace of this process, by its inode number; 0 where it cannot be told.
     pub netns: u32,
     /// One more than their highest number.
@@ -153,6 +155,7 @@ impl Facts {
             write_delegations: grants[0],
             directory_delegations: grants[1],
             skip_one_in: 0,
+            leaves_out: 0,
             limits_unproven: has(PROVEN),
             netns: fs::metadata("/proc/self/ns/net").map_or(0, |m| m.st_ino() as u32),
             possible_cpus: count_cpus(&possible).unwrap_or(1),
@@ -181,6 +184,12 @@ impl Facts {
     pub fn skipping(mut self, one_in: u32) -> Self {
         self.skip_one_in = one_in;
         self.preemptible |= one_in > 1;
+        self
+    }
+
+    /// The same without what a measurement leaves out.
+    pub fn leaving_out(mut self, what: u32) -> Self {
+        self.leaves_out = what;
         self
     }
 

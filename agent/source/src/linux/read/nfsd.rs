@@ -260,7 +260,9 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build,
     }
     // That build cannot read a COMPOUND's arguments; and earlier versions have no sessions.
     if build == Build::Btf && matches!(version, "4.1" | "4.2") {
-        let used = sizes(Scheme::COUNT, &row.slots, row.slots_sum);
+        // Of one and of two slots, which have a bucket each, nothing is added to the sum.
+        let sum = row.slots_sum + row.slots[0] + 2 * row.slots[1];
+        let used = sizes(Scheme::COUNT, &row.slots, sum);
         let (all, full) = (used.count(), row.slots_full);
         s.histogram(&f::SESSION_SLOTS_USED, [version], used);
         let free = all.saturating_sub(full);

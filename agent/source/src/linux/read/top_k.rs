@@ -20,13 +20,30 @@ pub struct ClientAccounting {
     clients: TopK,
     exports: TopK,
     /// Rows as they were read last.
-    before: HashMap<([u64; 2], u64), (Sum, Durable)>,
+    before: HashMap<([u64; 2], u64), Before>,
     /// What clients take for durable, by export, since it was taken.
     durable: BTreeMap<String, Durable>,
     epoch: u32,
     /// Requests without a row, at the last reading.
     full: f64,
     at: Duration,
+}
+
+/// What was read of a row.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    requests_ops: u64,
+    sum: Sum,
+    durable: Durable,
+}
+
+/// `REQUEST_BITS` of nfsd.h.
+const REQUEST_BITS: u32 = 32;
+
+/// Requests and operations between two readings of the word that has both.
+fn requests_and_ops(now: u64, before: u64) -> (u64, u64) {
+    let delta = now.wrapping_sub(before);
+    (delta & ((1 << REQUEST_BITS) - 1), delta >> REQUEST_BITS)
 }
 
 /// `CLIENT_SEEN_SHIFT` of nfsd.h.
@@ -102,7 +119,6 @@ impl ClientAccounting {
         let mut slots: HashMap<String, (u32, u32)> = HashMap::new();
         for (key, row, more) in &rows {
             let sum = Sum {
-                ops: row.ops,
                 ns: row.ns,
                 reply_ns: row.reply_ns,
                 sequenced: more.sequenced,
@@ -111,15 +127,22 @@ impl ClientAccounting {
                 v4_walks: more.v4_walks,
                 opens: more.opens,
                 open_ns: more.open_ns,
+                ..Sum::default()
             };
             let durable = Durable {
                 all: more.stable,
                 unwaited_writes: more.unwaited_writes,
                 unwaited_commits: more.unwaited_commits,
             };
-            let before = self.before.insert((key.client, key.export), (sum, durable));
-            let (before, durable_before) = before.unwrap_or_default();
-            let (delta, durable) = (sum.since(before), durable.since(durable_before));
+            let now = Before {
+                requests_ops: row.requests_ops,
+                sum,
+                durable,
+            };
+            let before = self.before.insert((key.client, key.export), now);
+            let before = before.unwrap_or_default();
+            let (mut delta, durable) = (sum.since(before.sum), durable.since(before.durable));
+            (delta.requests, delta.ops) = requests_and_ops(row.requests_ops, before.requests_ops);
             let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
             let seen = Duration::from_nanos(u64::from(row.seen) << CLIENT_SEEN_SHIFT);
             if row.srtt_us > 0 && s.at.saturating_sub(seen) < RTT_LASTS {
@@ -171,7 +194,7 @@ impl ClientAccounting {
         for (name, named) in &self.clients.named {
             let seconds = named.sum.reply_ns as f64 / 1e9;
             s.counter(&f::CLIENT_REPLY_SECONDS, [name], seconds);
-            fill_walks(name, named.sum, s);
+            fill_requests(name, named.sum, s);
             if named.sum.sequenced > 0 {
                 let (all, full) = (named.sum.sequenced, named.sum.full);
                 let labels = &f::CLIENT_SESSION_REQUESTS;
@@ -222,8 +245,9 @@ impl ClientAccounting {
     }
 }
 
-/// How a client's requests come to its files.
-fn fill_walks(name: &str, sum: Sum, s: &mut Snapshot) {
+/// How many requests a client sends, and how they come to its files.
+fn fill_requests(name: &str, sum: Sum, s: &mut Snapshot) {
+    s.counter(&f::CLIENT_REQUESTS, [name], sum.requests as f64);
     for (version, walks) in [("3", sum.v3_walks), ("4", sum.v4_walks)] {
         if walks > 0 {
             s.counter(&f::CLIENT_WALKS, [name, version], walks as f64);
@@ -257,12 +281,12 @@ fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
         .shards(rows, row)
         .filter_map(|i| map.at::<t::client_row>(i))
     {
-        let (ops, ns) = (all.ops + part.ops, all.ns + part.ns);
-        let reply_ns = all.reply_ns + part.reply_ns;
+        let requests_ops = all.requests_ops.wrapping_add(part.requests_ops);
+        let (ns, reply_ns) = (all.ns + part.ns, all.reply_ns + part.reply_ns);
         if part.seen >= all.seen {
             all = part;
         }
-        (all.ops, all.ns, all.reply_ns) = (ops, ns, reply_ns);
+        (all.requests_ops, all.ns, all.reply_ns) = (requests_ops, ns, reply_ns);
     }
     all
 }
@@ -270,6 +294,27 @@ fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As the probe adds: lib/client_accounting.h.
+    fn add(word: u64, ops: u64) -> u64 {
+        word.wrapping_add(ops << REQUEST_BITS | 1)
+    }
+
+    #[test]
+    fn requests_and_operations_share_a_word_that_may_overflow() {
+        let before = add(add(0, 3), 1);
+        assert_eq!(requests_and_ops(before, 0), (2, 4));
+        // All requests of four billion, and operations near their end, too.
+        let before = (u64::from(u32::MAX - 1) << REQUEST_BITS) | u64::from(u32::MAX);
+        let now = (0..5).fold(before, |word, _| add(word, 4));
+        assert!(now < before);
+        assert_eq!(requests_and_ops(now, before), (5, 20));
+        // Of two shards, of which one overflowed.
+        let (one, two) = (add(before, 7), add(9, 2));
+        let all = one.wrapping_add(two);
+        assert_eq!(requests_and_ops(all, before.wrapping_add(9)), (2, 9));
+        assert_eq!(requests_and_ops(all, all), (0, 0));
+    }
 
     #[test]
     fn addresses() {

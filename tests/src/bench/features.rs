@@ -1,0 +1,178 @@
+//! What single features of the agent cost, in its programs: the whole operation varies by more.
+
+use super::attach::{ALL, Beside, With};
+use super::figures::Figure;
+use super::load::{Case, Measure};
+use super::options::Options;
+use super::results::Measured;
+use super::table::{Out, thousands};
+
+/// What is counted beside operations, with its column.
+const BESIDE: [(Beside, &str); 4] = [
+    (Beside::Slots, "slots of sessions"),
+    (Beside::Walks, "walks and opens by client"),
+    (Beside::Durable, "writes that may be lost"),
+    (Beside::Requests, "requests by client"),
+];
+
+/// What operations are broken down by, with its column.
+const BREAKDOWNS: [(&str, &str); 3] = [
+    ("by=client,op", "break-down by client, op"),
+    ("by=client,op,file", "by client, op, file"),
+    (ALL, "by all"),
+];
+
+/// Programs that run when state is granted, recalled or returned, and when a connection comes or goes.
+const RARE: [&str; 7] = [
+    "nfsd_deleg",
+    "nfsd_layout",
+    "nfsd_launder",
+    "nfsd_accept",
+    "nfsd_closing",
+    "nfsd_detach",
+    "nfsd_upcall",
+];
+
+/// The agent without one feature after the other.
+pub(super) fn without() -> [With; BESIDE.len()] {
+    BESIDE.map(|(beside, _)| With::Without(beside))
+}
+
+/// The agent, asked for one break-down after the other.
+pub(super) fn broken_down() -> [With; BREAKDOWNS.len()] {
+    BREAKDOWNS.map(|(by, _)| With::BrokenDown(by))
+}
+
+/// Instructions in all programs with this attached, request by request.
+pub(super) fn told(all: &[Measured], with: With) -> String {
+    let of = |case| figure(all, with, case).map_or_else(|| "-".to_owned(), |f| f.short());
+    let cases = Case::of_features().into_iter();
+    cases.map(of).collect::<Vec<_>>().join(" ")
+}
+
+fn figure(all: &[Measured], with: With, case: Case) -> Option<Figure> {
+    let all = all.iter().filter(|measured| measured.with == with);
+    let measures = all.flat_map(|measured| &measured.measures);
+    let ours = measures.filter(|measure| measure.case == case);
+    Figure::of(ours.map(in_programs).collect())
+}
+
+pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
+    out.paragraph(&format!(
+        "Instructions per request in the agent's programs on Linux {}, {} requests each; what each feature adds, which is \
+         in the first column for those that cannot be switched off.",
+        options.kernel,
+        thousands(options.ops as f64)
+    ));
+    let mut head = vec!["request", "programs take"];
+    head.extend(BESIDE.map(|(_, column)| column));
+    head.extend(BREAKDOWNS.map(|(_, column)| column));
+    let rows: Vec<_> = Case::of_features()
+        .into_iter()
+        .filter_map(|case| row(all, case))
+        .collect();
+    out.table(&head, 1, &rows);
+    let measures = all.iter().flat_map(|measured| &measured.measures);
+    let (mut requests, mut runs) = (0, 0);
+    for measure in measures {
+        requests += measure.ops;
+        runs += rare(measure);
+    }
+    out.paragraph(&format!(
+        "Programs of delegations, layouts, the laundromat, upcalls and of connections that come and go ran {} times in {} requests.",
+        thousands(runs as f64),
+        thousands(requests as f64)
+    ));
+}
+
+fn row(all: &[Measured], case: Case) -> Option<Vec<String>> {
+    let of = |with: With| figure(all, with, case);
+    let agent = of(With::Agent)?;
+    let version = if case.version == 3 { "v3" } else { "v4.2" };
+    let mut row = vec![format!("{}, {version}", case.operation()), agent.show()];
+    let difference = |more: Option<f64>, less: Option<f64>| match (more, less) {
+        (Some(more), Some(less)) => thousands((more - less).round()),
+        _ => "-".to_owned(),
+    };
+    let median = |with: With| of(with).map(|figure| figure.median);
+    for (beside, _) in BESIDE {
+        row.push(difference(
+            Some(agent.median),
+            median(With::Without(beside)),
+        ));
+    }
+    for (by, _) in BREAKDOWNS {
+        row.push(difference(median(With::BrokenDown(by)), Some(agent.median)));
+    }
+    Some(row)
+}
+
+/// Instructions of all programs for each operation.
+fn in_programs(measure: &Measure) -> f64 {
+    let ns: u64 = measure.programs.values().map(|program| program.ns).sum();
+    ns as f64 / measure.ops as f64
+}
+
+fn rare(measure: &Measure) -> u64 {
+    let is_rare = |name: &str| RARE.iter().any(|rare| name.starts_with(rare));
+    let programs = measure.programs.iter();
+    programs
+        .filter(|(name, _)| is_rare(name))
+        .map(|(_, program)| program.runs)
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::load::Program;
+    use super::*;
+
+    fn measured(with: With, ns: u64) -> Measured {
+        let program = |ns| Program { runs: 10, ns };
+        let measure = |case| Measure {
+            case,
+            ops: 10,
+            ns: 1_000_000,
+            tenths: Vec::new(),
+            calls: 10,
+            programs: BTreeMap::from([
+                ("nfsd_run#1".to_owned(), program(ns)),
+                ("nfsd_deleg_r#2".to_owned(), program(0)),
+            ]),
+        };
+        Measured {
+            with,
+            measures: Case::of_features().into_iter().map(measure).collect(),
+            switches: None,
+        }
+    }
+
+    #[test]
+    fn a_feature_costs_what_programs_take_more_with_it() {
+        let all = [
+            measured(With::Agent, 15_000),
+            measured(With::Agent, 15_020),
+            measured(With::Agent, 15_010),
+            measured(With::Without(Beside::Slots), 14_710),
+            measured(With::BrokenDown("by=client,op"), 17_010),
+        ];
+        let case = Case::of_features()[0];
+        let shown = row(&all, case).expect("it was measured");
+        let numbers: Vec<&str> = shown[1..].iter().map(String::as_str).collect();
+        let expected = [
+            "1,501 (1,500 to 1,502)",
+            "30",
+            "-",
+            "-",
+            "-",
+            "200",
+            "-",
+            "-",
+        ];
+        assert_eq!(numbers, expected);
+        assert_eq!(all[0].measures.iter().map(rare).sum::<u64>(), 6 * 10);
+        assert_eq!(row(&all[3..], case), None);
+    }
+}

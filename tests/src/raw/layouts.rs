@@ -1,0 +1,163 @@
+//! `lab layouts`: a client that asks for pNFS layouts of files, and reads through the server all the same. It knows what it was
+//! granted: a reference for what nfscope says of layouts.
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::lab_server::NFS_PORT;
+use super::rpc::{Connection, Cursor, Xdr};
+use super::sent::Sent;
+use super::v4::{self, Op, Session, op};
+use super::wire::Wire;
+
+const MINOR: u32 = 2;
+/// LAYOUT4_BLOCK_VOLUME (RFC 5663).
+const BLOCK_VOLUME: u32 = 3;
+/// LAYOUTIOMODE4_RW.
+const READ_WRITE: u32 = 2;
+/// LAYOUTRETURN4_FILE.
+const OF_FILE: u32 = 1;
+const BLOCK: u32 = 4096;
+/// For reading and writing, and no delegation (OPEN4_SHARE_ACCESS_WANT_NO_DELEG).
+const ACCESS: u32 = 3 | 0x400;
+
+/// What is asked.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Ask {
+    /// Files that lie directly in the export, and have a block at least
+    #[arg(required = true)]
+    pub files: Vec<String>,
+    /// Layouts to ask for: of the first files
+    #[arg(long, default_value_t = 0)]
+    pub layouts: usize,
+    /// Layouts to return, of the first files again; the others, and the open files, are kept
+    #[arg(long, default_value_t = 0)]
+    pub returned: usize,
+    /// READs of each file through the server
+    #[arg(long, default_value_t = 0)]
+    pub reads: u32,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Asked {
+    /// Layouts that the server granted.
+    pub granted: u64,
+    /// Of them, those that were returned.
+    pub returned: u64,
+    /// All that was sent.
+    pub sent: Sent,
+}
+
+/// Asks, and goes without giving anything back that is not to be returned.
+pub fn run(ask: &Ask) -> Result<Asked> {
+    let mut wire = Wire {
+        connection: Some(Connection::open(NFS_PORT)?),
+        ..Wire::default()
+    };
+    wire.sent.connections += 1;
+    let mut client = Client {
+        session: Session::open(&mut wire, MINOR)?,
+        wire,
+    };
+    let (mut granted, mut returned) = (0, 0);
+    for (n, name) in ask.files.iter().enumerate() {
+        let file = client.open(name)?;
+        let layout = match n < ask.layouts {
+            true => Some(client.layout(&file)?),
+            false => None,
+        };
+        granted += u64::from(layout.is_some());
+        for _ in 0..ask.reads {
+            client.read(&file)?;
+        }
+        if let Some(layout) = layout.filter(|_| n < ask.returned) {
+            client.give_back(&file, &layout)?;
+            returned += 1;
+        }
+    }
+    Ok(Asked {
+        granted,
+        returned,
+        sent: client.wire.sent,
+    })
+}
+
+type StateId = [u8; 16];
+
+struct File {
+    handle: Op,
+    state: StateId,
+}
+
+struct Client {
+    wire: Wire,
+    session: Session,
+}
+
+impl Client {
+    /// A COMPOUND of the session that has to succeed; its results behind that of SEQUENCE.
+    fn call(&mut self, what: &str, ops: &[Op]) -> Result<Vec<u8>> {
+        let sequence = [self.session.next(false)];
+        let answer = self
+            .wire
+            .compound(what, MINOR, &[sequence.as_slice(), ops].concat())?;
+        ensure!(answer.status == 0, "{what}: status {}", answer.status);
+        let mut rest = Cursor(&answer.rest);
+        rest.fixed(8 + 36)?; // number, status; session, slot and flags
+        Ok(rest.0.to_vec())
+    }
+
+    fn open(&mut self, name: &str) -> Result<File> {
+        let look_up = op("lookup", Xdr::new().opaque(name.as_bytes()));
+        let get_handle = op("getfh", Xdr::new());
+        let answer = self.call("lookup", &[v4::put_root(), look_up, get_handle])?;
+        let mut answer = Cursor(&answer);
+        answer.fixed(8 + 8 + 8)?; // PUTROOTFH, LOOKUP, and the head of GETFH
+        let handle = op("putfh", Xdr::new().opaque(answer.opaque()?));
+        // No sequence number in 4.1 and later; nothing is denied to others; not created; by its name in the directory.
+        let how = Xdr::new()
+            .u32s(&[0, ACCESS, 0])
+            .u64(self.session.client())
+            .opaque(b"lab")
+            .u32s(&[0, 0])
+            .opaque(name.as_bytes());
+        let answer = self.call("open", &[v4::put_root(), op("open", how)])?;
+        let mut answer = Cursor(&answer);
+        answer.fixed(8 + 8)?;
+        let state = answer.fixed(16)?.try_into().context("a state")?;
+        Ok(File { handle, state })
+    }
+
+    fn layout(&mut self, file: &File) -> Result<StateId> {
+        let what = Xdr::new()
+            .u32s(&[0, BLOCK_VOLUME, READ_WRITE])
+            .u64(0)
+            .u64(BLOCK.into())
+            .u64(BLOCK.into())
+            .fixed(&file.state)
+            .u32(BLOCK);
+        let answer = self.call("layoutget", &[file.handle.clone(), op("layoutget", what)])?;
+        let mut answer = Cursor(&answer);
+        answer.fixed(8 + 8 + 4)?; // PUTFH; the head of LAYOUTGET, and whether to return it on close
+        answer.fixed(16)?.try_into().context("a state")
+    }
+
+    fn read(&mut self, file: &File) -> Result<()> {
+        let what = Xdr::new().fixed(&file.state).u64(0).u32(BLOCK);
+        self.call("read", &[file.handle.clone(), op("read", what)])?;
+        Ok(())
+    }
+
+    fn give_back(&mut self, file: &File, layout: &StateId) -> Result<()> {
+        let what = Xdr::new()
+            .u32s(&[0, BLOCK_VOLUME, READ_WRITE, OF_FILE])
+            .u64(0)
+            .u64(u64::MAX)
+            .fixed(layout)
+            .opaque(&[]);
+        let ops = [file.handle.clone(), op("layoutreturn", what)];
+        self.call("layoutreturn", &ops)?;
+        Ok(())
+    }
+}
