@@ -37,7 +37,12 @@ pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
             let result: serde_json::Value = serde_json::from_str(&output.stdout)
                 .with_context(|| format!("{name}: {}", output.stdout))?;
             assert_eq!(result["filesystem"]["version"], version, "{result}");
-            assert_eq!(result["warnings"].as_array().map(Vec::len), Some(0));
+            // So small that some jobs are over within some ticks of fio's clock.
+            let mut warnings = result["warnings"].as_array().into_iter().flatten();
+            let of_clock = |w: &serde_json::Value| {
+                (w.as_str()).is_some_and(|w| w.contains("fio counts whole milliseconds"))
+            };
+            assert!(warnings.all(of_clock), "{result}");
 
             let (v3, v4) = operations(&seen);
             let stable = by_last_label(&seen, &family::WRITE.info, |_| true);

@@ -55,7 +55,7 @@ pub fn run(
                 let worker = Worker::new(mount, number, seed);
                 let (stop, not_through) = (&stop, &not_through);
                 workers.push(scope.spawn(move || -> Result<Worker> {
-                    let mut worker = worker?;
+                    let mut worker = worker.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
                     if w == 0 && not_through.load(Ordering::Relaxed) > 0 {
                         worker
                             .every_action()

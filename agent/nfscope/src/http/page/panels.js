@@ -159,7 +159,7 @@ export function findingCards(report, { from, to, live, seen }, count) {
   if (live && !active.length) cards.unshift(health(report.last_window));
   const lost = [...seen].filter((k) => ![...active, ...past].some((e) => e.finding.kind === k));
   if (lost.length) cards.push(el("p", { class: "soft" }, `Not kept any more: the evidence of ${lost.map(words).join(", ")}.`));
-  return cards.length ? cards : [el("p", { class: "soft" }, "No finding was active in this time.")];
+  return cards.length ? cards : [el("p", { class: "soft" }, "No finding is known of this time.")];
 }
 
 function health(last) {
