@@ -69,6 +69,7 @@ static __always_inline void prepare(struct stand_in *s, struct svc_pool *pool, u
 	s->args3.stable = 2;
 	s->res3.count = 4096;
 	s->args4.minorversion = 2;
+	s->args4.client_opcnt = 4;
 	s->args4.opcnt = 4;
 	s->args4.ops = s->args4.iops;
 	s->args4.iops[0].opnum = OP_SEQUENCE;

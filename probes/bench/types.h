@@ -102,6 +102,7 @@ struct nfsd4_op {
 
 struct nfsd4_compoundargs {
 	u32 minorversion;
+	u32 client_opcnt;
 	u32 opcnt;
 	struct nfsd4_op *ops;
 	struct nfsd4_op iops[8];

@@ -276,6 +276,7 @@ struct nfsd4_op {
 
 struct nfsd4_compoundargs {
 	u32 minorversion;
+	u32 client_opcnt; /* as the client says; opcnt is not more */
 	u32 opcnt;
 	struct nfsd4_op *ops;
 	struct nfsd4_op iops[8];

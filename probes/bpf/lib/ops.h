@@ -152,16 +152,31 @@ static __always_inline void is_durable(struct request_record *r, bool commit)
 #endif
 }
 
-/* A COMPOUND's arguments: its minor version and its ops. */
+#define BEHIND(args, one, other)                 \
+	(bpf_core_field_exists((args)->other) && \
+	 bpf_core_field_offset((args)->other) == bpf_core_field_offset((args)->one) + sizeof((args)->one))
+
+/*
+ * A COMPOUND's arguments: its minor version and its ops. These are in the arguments where they are few, which a number
+ * beside the minor version says: one read for both.
+ */
 static __always_inline void compound_args(struct request_record *r)
 {
 #ifndef NFSCOPE_RAW
 	struct nfsd4_compoundargs *args = (void *)r->argp;
-	u32 minor = load32(ADDRESS(args->minorversion));
+	u32 minor, most = ~0U;
 
+	if (BEHIND(args, minorversion, client_opcnt)) {
+		u64 both = load64(ADDRESS(args->minorversion));
+
+		minor = both;
+		most = both >> 32;
+	} else {
+		minor = load32(ADDRESS(args->minorversion));
+	}
 	if (minor <= 2)
 		r->version = V4_0 + minor;
-	r->ops = load64(ADDRESS(args->ops));
+	r->ops = most <= INLINE_OPS ? (u64)ADDRESS(args->iops) : load64(ADDRESS(args->ops));
 #endif
 }
 
@@ -359,13 +374,18 @@ static __always_inline void ops_complete(struct request_record *r)
 
 static __always_inline void slots_add(struct request_record *r, struct version_row *v)
 {
-	u64 used = r->slots_used, b = size_bucket(used, COUNT_BUCKETS);
+	u64 used = r->slots_used, b;
 
-	if (b < COUNT_BUCKETS)
-		add_own(&v->slots[b], 1);
 	/* One and two slots have a bucket each, which says their sum. */
-	if (used > 2)
-		add_own(&v->slots_sum, used);
+	if (used == 1) {
+		add_own(&v->slots[0], 1);
+	} else {
+		b = size_bucket(used, COUNT_BUCKETS);
+		if (b < COUNT_BUCKETS)
+			add_own(&v->slots[b], 1);
+		if (used > 2)
+			add_own(&v->slots_sum, used);
+	}
 	if (used >= r->slots_granted)
 		add_own(&v->slots_full, 1);
 }
