@@ -54,24 +54,24 @@ pub fn run(
                 let number = n * WORKERS_PER_MOUNT + w;
                 let worker = Worker::new(mount, number, seed);
                 let (stop, not_through) = (&stop, &not_through);
-                workers.push(scope.spawn(move || -> Result<Worker> {
-                    let mut worker = worker.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                let work = move || -> Result<Worker> {
+                    let mut worker = worker?;
                     if w == 0 && not_through.load(Ordering::Relaxed) > 0 {
-                        worker
-                            .every_action()
-                            .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                        worker.every_action()?;
                         not_through.fetch_sub(1, Ordering::Relaxed);
                     }
                     while !stop.load(Ordering::Relaxed) {
-                        // One worker's trouble ends the load, or the rest would hide it.
                         let begin = Instant::now();
-                        worker
-                            .step(kind)
-                            .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                        worker.step(kind)?;
                         thread::sleep(every.saturating_sub(begin.elapsed()));
                     }
                     Ok(worker)
-                }));
+                };
+                // One worker's trouble ends the load, or the rest would hide it.
+                workers
+                    .push(scope.spawn(move || {
+                        work().inspect_err(|_| stop.store(true, Ordering::Relaxed))
+                    }));
             }
         }
         begun::tell();
