@@ -181,12 +181,12 @@ impl Progress {
             ));
         }
         let (metric, tail) = (self.metric.as_ref()?, self.tail()?);
-        let least = tail.min_stretches().ceil();
-        if tail.stretches < least {
+        if tail.stretches < tail.min_stretches() {
             return Some(format!(
-                "these windows are {:.0} independent stretches, and {metric} needs {least:.0}: one stretch in {:.0} may have all values \
+                "these windows are {:.0} independent stretches, and {metric} needs {:.0}: one stretch in {:.0} may have all values \
                  beyond it, and fewer may not show one; a lower quantile or {}:mean needs fewer",
                 tail.stretches.floor(),
+                tail.min_stretches().ceil(),
                 1.0 / tail.share,
                 metric.op
             ));

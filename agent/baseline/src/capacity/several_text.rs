@@ -72,11 +72,11 @@ pub fn render_several(of: &Loads) -> String {
 }
 
 fn headline(of: &Loads) -> String {
-    let about = |v: f64| format!("about {} requests per second", rate(v));
+    let about = |limit: String| format!("about {limit} requests per second");
     let bottleneck = match of.bottleneck.first() {
         Some(r) => format!(
-            "By the law of the bottleneck the server takes about {} requests per second: then its {} are saturated.",
-            limit(r),
+            "By the law of the bottleneck the server takes {}: then its {} are saturated.",
+            about(limit(r)),
             r.name
         ),
         None => "No resource with a hard limit was measured.".into(),
@@ -98,23 +98,19 @@ fn headline(of: &Loads) -> String {
                 });
                 format!(
                     " By the Universal Scalability Law it takes {}{at}{range}.",
-                    about(max)
+                    about(rate(max))
                 )
             }
         },
     };
-    let range = of
-        .bottleneck
-        .first()
-        .filter(|r| r.max_rate_at_least.is_some());
     let smaller = match of.limit {
         None => String::new(),
         Some((max, law)) => format!(
             " The smaller one counts: {}, by the {}.",
-            match (law, range) {
-                (Law::Bottleneck, Some(r)) => format!("about {} requests per second", limit(r)),
-                _ => about(max),
-            },
+            about(match (law, of.bottleneck.first()) {
+                (Law::Bottleneck, Some(r)) => limit(r),
+                _ => rate(max),
+            }),
             match law {
                 Law::Bottleneck => "law of the bottleneck",
                 Law::Scalability => "Universal Scalability Law",

@@ -1,8 +1,8 @@
 //! The headline: what changed, in one paragraph.
 
-use crate::compare::labels;
 use crate::compare::quantities::phases;
 use crate::compare::result::{Caveat, Quantity, Row, Subject, Verdict};
+use crate::compare::{errors, labels};
 use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
 use nfscope_stats::Interval;
@@ -122,7 +122,7 @@ fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
 /// More failures and calls sent again, which no shorter duration makes up for; or fewer.
 fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|row| {
-        let of = matches!(row.subject, Subject::Errors { .. }) && row.quantity == Quantity::Share;
+        let of = errors::is_of_operation(&row.subject) && row.quantity == Quantity::Share;
         let of = of
             || matches!(
                 row.subject,

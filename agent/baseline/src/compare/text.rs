@@ -1,7 +1,7 @@
 //! A comparison for the terminal.
 
-use crate::compare::labels;
-use crate::compare::result::{Comparison, Row, Subject, Verdict};
+use crate::compare::result::{Comparison, Row, Verdict};
+use crate::compare::{errors, labels};
 use nfscope_stats::Interval;
 use nfscope_text::console::one_line;
 use nfscope_text::table::widths;
@@ -68,8 +68,9 @@ const MAX_FAILING: usize = 4;
 fn shown(rows: &[Row]) -> (Vec<Row>, usize) {
     let (mut shown, mut failing, mut hidden) = (Vec::new(), 0, 0);
     for of in rows.chunk_by(|a, b| a.subject == b.subject) {
-        failing += usize::from(matches!(of[0].subject, Subject::Errors { .. }));
-        let is_one_more = failing > MAX_FAILING && matches!(of[0].subject, Subject::Errors { .. });
+        let fails = errors::is_of_operation(&of[0].subject);
+        failing += usize::from(fails);
+        let is_one_more = fails && failing > MAX_FAILING;
         match is_one_more && !of.iter().any(|r| r.verdict.is_change()) {
             true => hidden += 1,
             false => shown.extend_from_slice(of),
