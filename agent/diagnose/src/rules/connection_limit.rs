@@ -40,10 +40,14 @@ pub fn rule(context: &Context) -> RuleResult {
                     .into()
             }
             Some(c) => format!(
-                "{} {} open, and the kernel allows {:.0}",
+                "{} {} open, and the kernel allows {:.0}{}",
                 counted(&c),
                 if c.limited_open == 1.0 { "is" } else { "are" },
-                c.limit
+                c.limit,
+                match known {
+                    Some(_) => "",
+                    None => "; this host does not tell whether it closed some because of that",
+                }
             ),
         },
     }

@@ -106,7 +106,10 @@ fn a_host_that_does_not_tell_the_limit_has_no_figure_of_it() {
     let mut s = SERVER.snapshot();
     s.gauge(&f::LIMITED_CONNECTIONS, ["all"], 10.0);
     s.gauge(&f::CONNECTION_LIMIT, ["all"], 140.0);
-    assert_eq!(ruled_out_share(&judge(s)), None);
+    let d = judge(s);
+    assert_eq!(ruled_out_share(&d), None);
+    let said = why_not(&d, Kind::ConnectionLimit);
+    assert!(said.contains("does not tell whether it closed"), "{said}");
 }
 
 #[test]
