@@ -21,7 +21,7 @@ export const state = {
   down: ["client"], where: [],
   /** Whether files have their paths there. */
   paths: false,
-  /** From which duration on an operation is slow, and whether they are watched. */
+  /** Slow operations: from which duration on, and whether they are watched. */
   over: "10ms", watch: false,
 };
 
@@ -41,7 +41,7 @@ export function readAddress() {
   const down = (p.get("down") ?? "").split(",").filter((d) => DIMENSIONS.includes(d));
   state.down = down.length ? [...new Set(down)] : ["client"];
   state.paths = p.has("paths");
-  state.over = /^(1|10|100)ms$|^1s$/.test(p.get("over")) ? p.get("over") : "10ms";
+  state.over = /^(1s|10{0,2}ms)$/.test(p.get("over")) ? p.get("over") : "10ms";
   state.watch = p.has("watch");
   state.where = p.getAll("where").map((w) => [w.slice(0, w.indexOf(":")), w.slice(w.indexOf(":") + 1)]).filter(([d]) => DIMENSIONS.includes(d));
 }

@@ -146,7 +146,6 @@ function controls(v) {
   $("pause").setAttribute("aria-pressed", String(state.frozen !== null));
   $("pause").textContent = state.frozen === null ? "Pause" : "Go on";
   $("clear").hidden = !state.selection;
-  $("findings").hidden = recorded();
   $("later").disabled = state.frozen === null;
   if (!recorded() && document.activeElement !== $("goto")) $("goto").value = localTime(state.frozen === null ? v.to : (v.from + v.to) / 2);
   $("zoom").disabled = !state.selection;
@@ -193,16 +192,20 @@ function note(text) {
   if ($("past-note").textContent !== text) $("past-note").textContent = text;
 }
 
-/** Findings of the time that is looked at, made anew for another report or time. */
+/** Findings of the time that is looked at. */
 function cards(v) {
+  const { report } = state;
+  if (!report) return;
   const { from, to } = state.selection ?? v;
   const live = state.frozen === null;
-  const key = [findingsAt, ...(live ? [state.range] : [from, to])].join();
+  // Of later windows the report cannot know.
+  const until = Math.min(to, report.at);
+  const seen = [...new Set(v.shown.flatMap((w) => (w.at >= from && w.at <= until ? Object.keys(w.findings) : [])))];
+  const key = [report.at, ...(live ? [state.range] : [from, to]), ...seen].join();
   const box = $("findings");
-  if (!state.report || box.dataset.of === key) return;
+  if (box.dataset.of === key) return;
   box.dataset.of = key;
-  const seen = new Set(v.shown.filter((w) => w.at >= from && w.at <= to).flatMap((w) => Object.keys(w.findings)));
-  replace(box, ...panels.findingCards(state.report, { from, to, live, seen }, (by, ops) => {
+  replace(box, ...panels.findingCards(report, { from, to, live, seen }, (by, ops) => {
     set({ down: by, where: ops.map((op) => ["op", op]) });
     down.start();
     $("down-run").focus();
@@ -347,7 +350,7 @@ let findingsAt = -Infinity;
 async function findings() {
   if (performance.now() - findingsAt < 5000) return;
   findingsAt = performance.now();
-  state.report = await ask("/findings");
+  state.report = { ...await ask("/findings"), at: lastAt() };
   const health = await fetch("/healthz", { cache: "no-store" });
   banner(health.ok ? "" : (await health.text()).trim());
 }

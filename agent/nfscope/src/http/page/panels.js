@@ -140,24 +140,25 @@ const OF_FILES = ["lock_contention", "small_sync_writes"];
 const OPS = { small_sync_writes: ["write", "commit"], chatty_client: ["getattr", "lookup", "access", "readlink", "read"] };
 const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "write_throttle", "thread_starvation", "cpu_saturation"];
 
-/**
- * Findings as cards: what `/findings` says of `from` to `to`. `seen` are the kinds that windows of that time have. `count(by, ops)` is
- * to count who and what is behind one.
- */
+/** Findings as cards, of `from` to `to`. `seen` are the kinds in windows of that time. `count(by, ops)` counts who is behind. */
 export function findingCards(report, { from, to, live, seen }, count) {
   const who = (kind) => WHO.includes(kind) && el("button", { type: "button", "data-key": kind, onclick: () =>
     count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Count who and what");
+  const card = ({ finding, began }, style, part, when, button) => el("article", { class: style },
+    el("strong", {}, words(finding.kind)),
+    el("span", { class: "soft" }, ` ${part} of the requests' time, ${when}`),
+    el("p", {}, safe(finding.summary)),
+    list(finding.kind + began, "Evidence", finding.evidence.map((x) => x.text)),
+    list(finding.kind + began, "What would change it", finding.advice),
+    button || null);
   const active = report.active.filter((e) => live || e.began <= to);
   const past = report.history.filter((e) => e.began <= to && e.ended >= from);
-  const cards = [...active, ...past].map((e) => el("article", { class: e.ended ? "card past" : "card" },
-    el("strong", {}, words(e.finding.kind)),
-    el("span", { class: "soft" }, ` ${e.ended ? "up to " : ""}${percent(e.ended ? e.worst_share : e.finding.share)} of the requests' time, ${e.ended ? `${clock(e.began)} to ${clock(e.ended)}` : `since ${clock(e.began)}`}`),
-    el("p", {}, safe(e.finding.summary)),
-    list(e, "Evidence", e.finding.evidence.map((x) => x.text)),
-    list(e, "What would change it", e.finding.advice),
-    e.ended ? null : who(e.finding.kind) || null));
+  const cards = [
+    ...active.map((e) => card(e, "card", percent(e.finding.share), `since ${clock(e.began)}`, who(e.finding.kind))),
+    ...past.map((e) => card(e, "card past", `up to ${percent(e.worst_share)}`, `${clock(e.began)} to ${clock(e.ended)}`)),
+  ];
   if (live && !active.length) cards.unshift(health(report.last_window));
-  const lost = [...seen].filter((k) => ![...active, ...past].some((e) => e.finding.kind === k));
+  const lost = seen.filter((k) => ![...active, ...past].some((e) => e.finding.kind === k));
   if (lost.length) cards.push(el("p", { class: "soft" }, `Not kept any more: the evidence of ${lost.map(words).join(", ")}.`));
   return cards.length ? cards : [el("p", { class: "soft" }, "No finding is known of this time.")];
 }
@@ -169,9 +170,9 @@ function health(last) {
   return el("article", { class: last.verdict === "healthy" ? "card good" : "card" }, safe(text));
 }
 
-function list(episode, title, items) {
+function list(of, title, items) {
   if (!items.length) return null;
-  const key = `${episode.finding.kind} ${episode.began} ${title}`;
+  const key = `${of} ${title}`;
   return el("details", { "data-key": key }, el("summary", { "data-key": `${key} summary` }, title), el("ul", {}, ...items.map((t) => el("li", {}, safe(t)))));
 }
 

@@ -10,7 +10,7 @@ const MOST = 500;
 export class SlowWatch extends Stream {
   ops = [];
   leftOut = 0;
-  /** From which duration on; null while nothing is watched. */
+  /** Null while nothing is watched. */
   over = null;
 
   stop() {

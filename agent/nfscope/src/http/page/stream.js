@@ -1,4 +1,4 @@
-// A stream of the agent, one object a line, while somebody reads it.
+// A stream of the agent: one object a line.
 
 async function* objects(body) {
   const reader = body.getReader();
@@ -19,7 +19,7 @@ async function* objects(body) {
 export class Stream {
   abort = null;
 
-  /** `changed()` is called when objects have come; `ended(reason)` when the stream has ended by itself. */
+  /** `changed()` is called when objects have come; `ended(reason)` when the stream has. */
   constructor({ changed, ended }) {
     Object.assign(this, { changed, ended });
   }
