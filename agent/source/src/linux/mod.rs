@@ -66,6 +66,13 @@ struct Linux {
     _statistics: Option<OwnedFd>,
 }
 
+/// What there is on this host, and what tests and measurements change of it.
+fn facts(options: &Options) -> Facts {
+    Facts::gather()
+        .skipping(options.skip_one_in)
+        .leaving_out(options.leaves_out)
+}
+
 /// See [`crate::start`].
 pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
     let statistics = match options.probe_stats.then(object::enable_statistics) {
@@ -75,9 +82,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         ),
         None => None,
     };
-    let facts = Facts::gather()
-        .skipping(options.skip_one_in)
-        .leaving_out(options.leaves_out);
+    let facts = facts(options);
     let shared = Shared::create(options.max_pairs);
     if !options.phases || !options.books {
         shared.without_books();
@@ -209,9 +214,7 @@ impl Linux {
         if probes.is_empty() {
             return;
         }
-        let facts = Facts::gather()
-            .skipping(self.options.skip_one_in)
-            .leaving_out(self.options.leaves_out);
+        let facts = facts(&self.options);
         // sunrpc may not have been there before.
         self.facts.limits_unproven = facts.limits_unproven;
         for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {
