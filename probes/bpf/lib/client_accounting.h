@@ -236,7 +236,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		row = client_find(r, c, export);
 	t = client_row(row);
 	if (t) {
-		add(&t->requests_ops, counts_beside(BESIDE_REQUESTS) ? ops << REQUEST_BITS | 1 : ops << REQUEST_BITS);
+		add(&t->requests_ops, ops << REQUEST_BITS | 1);
 		add(&t->ns, ns);
 		add(&t->reply_ns, elapsed(r->t_reply, now));
 		t->seen = now >> CLIENT_SEEN_SHIFT;

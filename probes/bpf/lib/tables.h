@@ -54,7 +54,6 @@ enum counted_beside {
 	BESIDE_SLOTS = 1, /* slots of sessions, by version and by client */
 	BESIDE_WALKS = 2, /* requests of each client that only walk a path, and those that open */
 	BESIDE_DURABLE = 4, /* WRITEs and COMMITs that clients take for durable */
-	BESIDE_REQUESTS = 8, /* requests by client */
 };
 
 /* How the host's CPUs share tables. The loader sets it, and the number of entries of each table after it. */

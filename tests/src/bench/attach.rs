@@ -35,9 +35,7 @@ pub enum With {
     Empty,
     /// The agent, whose programs end before they do anything: what the kernel takes to enter them.
     Entered,
-    /// The agent, while somebody has operations broken down by all that there is.
-    Breakdown,
-    /// The same by what is named.
+    /// The agent, while somebody has operations broken down by what is named.
     BrokenDown(&'static str),
     /// The agent, which leaves something out that it counts beside operations.
     Without(Beside),
@@ -53,13 +51,21 @@ pub enum Beside {
     Walks = 2,
     /// Writes that may be lost.
     Durable = 4,
-    /// Requests by client.
-    Requests = 8,
+}
+
+impl Beside {
+    pub fn name(self) -> &'static str {
+        match self {
+            Beside::Slots => "slots of sessions",
+            Beside::Walks => "walks and opens by client",
+            Beside::Durable => "writes that may be lost",
+        }
+    }
 }
 
 impl With {
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> String {
+        let name = match self {
             With::Nothing => "alone",
             With::NoPhases => "with the agent without phases",
             With::Agent => "with the agent",
@@ -67,13 +73,11 @@ impl With {
             With::OffCpu => "with the off-CPU script",
             With::Empty => "with an empty program",
             With::Entered => "with the agent's programs emptied",
-            With::Breakdown => "with the agent and a break-down",
+            With::BrokenDown(ALL) => "with the agent and a break-down",
             With::BrokenDown(by) => by,
-            With::Without(Beside::Slots) => "without slots of sessions",
-            With::Without(Beside::Walks) => "without walks and opens by client",
-            With::Without(Beside::Durable) => "without writes that may be lost",
-            With::Without(Beside::Requests) => "without requests by client",
-        }
+            With::Without(beside) => return format!("without {}", beside.name()),
+        };
+        name.to_owned()
     }
 
     /// Whether it concerns NFS operations.
@@ -112,8 +116,11 @@ impl Attached {
                 agent.wait_until_healthy(PATIENCE)?;
                 Attached::Agent(agent)
             }
-            With::Breakdown => broken_down(server, ALL)?,
-            With::BrokenDown(by) => broken_down(server, by)?,
+            With::BrokenDown(by) => {
+                let agent = agent(server, true)?;
+                let stream = Breakdown::begin(agent.address(), by)?;
+                Attached::Breakdown(agent, stream)
+            }
             With::Without(beside) => {
                 let agent =
                     server.agent_start(&["--test-leave-out", &(beside as u32).to_string()])?;
@@ -162,12 +169,6 @@ impl Attached {
         }
         Ok(())
     }
-}
-
-fn broken_down(server: &Server, by: &str) -> Result<Attached> {
-    let agent = agent(server, true)?;
-    let stream = Breakdown::begin(agent.address(), by)?;
-    Ok(Attached::Breakdown(agent, stream))
 }
 
 /// The agent, attached.

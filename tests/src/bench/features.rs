@@ -1,5 +1,7 @@
 //! What single features of the agent cost, in its programs: the whole operation varies by more.
 
+use clap::ValueEnum;
+
 use super::attach::{ALL, Beside, With};
 use super::figures::Figure;
 use super::load::{Case, Measure};
@@ -7,16 +9,8 @@ use super::options::Options;
 use super::results::Measured;
 use super::table::{Out, thousands};
 
-/// What is counted beside operations, with its column.
-const BESIDE: [(Beside, &str); 4] = [
-    (Beside::Slots, "slots of sessions"),
-    (Beside::Walks, "walks and opens by client"),
-    (Beside::Durable, "writes that may be lost"),
-    (Beside::Requests, "requests by client"),
-];
-
 /// What operations are broken down by, with its column.
-const BREAKDOWNS: [(&str, &str); 3] = [
+pub(super) const BREAKDOWNS: [(&str, &str); 3] = [
     ("by=client,op", "break-down by client, op"),
     ("by=client,op,file", "by client, op, file"),
     (ALL, "by all"),
@@ -32,16 +26,6 @@ const RARE: [&str; 7] = [
     "nfsd_detach",
     "nfsd_upcall",
 ];
-
-/// The agent without one feature after the other.
-pub(super) fn without() -> [With; BESIDE.len()] {
-    BESIDE.map(|(beside, _)| With::Without(beside))
-}
-
-/// The agent, asked for one break-down after the other.
-pub(super) fn broken_down() -> [With; BREAKDOWNS.len()] {
-    BREAKDOWNS.map(|(by, _)| With::BrokenDown(by))
-}
 
 /// Instructions in all programs with this attached, request by request.
 pub(super) fn told(all: &[Measured], with: With) -> String {
@@ -65,7 +49,7 @@ pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
         thousands(options.ops as f64)
     ));
     let mut head = vec!["request", "programs take"];
-    head.extend(BESIDE.map(|(_, column)| column));
+    head.extend(Beside::value_variants().iter().map(|beside| beside.name()));
     head.extend(BREAKDOWNS.map(|(_, column)| column));
     let rows: Vec<_> = Case::of_features()
         .into_iter()
@@ -95,11 +79,9 @@ fn row(all: &[Measured], case: Case) -> Option<Vec<String>> {
         _ => "-".to_owned(),
     };
     let median = |with: With| of(with).map(|figure| figure.median);
-    for (beside, _) in BESIDE {
-        row.push(difference(
-            Some(agent.median),
-            median(With::Without(beside)),
-        ));
+    for beside in Beside::value_variants() {
+        let without = median(With::Without(*beside));
+        row.push(difference(Some(agent.median), without));
     }
     for (by, _) in BREAKDOWNS {
         row.push(difference(median(With::BrokenDown(by)), Some(agent.median)));
@@ -163,16 +145,7 @@ mod tests {
         let case = Case::of_features()[0];
         let shown = row(&all, case).expect("it was measured");
         let numbers: Vec<&str> = shown[1..].iter().map(String::as_str).collect();
-        let expected = [
-            "1,501 (1,500 to 1,502)",
-            "30",
-            "-",
-            "-",
-            "-",
-            "200",
-            "-",
-            "-",
-        ];
+        let expected = ["1,501 (1,500 to 1,502)", "30", "-", "-", "200", "-", "-"];
         assert_eq!(numbers, expected);
         assert_eq!(all[0].measures.iter().map(rare).sum::<u64>(), 6 * 10);
         assert_eq!(row(&all[3..], case), None);

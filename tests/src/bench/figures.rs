@@ -1,6 +1,6 @@
 //! Measurements over the rounds, compared.
 
-use super::attach::With;
+use super::attach::{ALL, With};
 use super::context_switches::Switches;
 use super::load::{Case, Measure};
 use super::median::median;
@@ -116,7 +116,7 @@ impl Row {
             off_cpu: added(With::OffCpu),
             empty: added(With::Empty),
             entered: added(With::Entered),
-            breakdown: added(With::Breakdown),
+            breakdown: added(With::BrokenDown(ALL)),
             alone,
         })
     }

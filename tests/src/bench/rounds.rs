@@ -5,6 +5,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 
 use super::attach::{self, Attached, Beside, With};
 use super::context_switches::Switches;
@@ -30,14 +31,14 @@ const SCRIPTS: &[With] = &[
     With::OffCpu,
     With::Empty,
     With::Entered,
-    With::Breakdown,
+    With::BrokenDown(attach::ALL),
 ];
 const QUICK: &[With] = &[
     With::Nothing,
     With::NoPhases,
     With::Agent,
     With::Entered,
-    With::Breakdown,
+    With::BrokenDown(attach::ALL),
 ];
 
 pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
@@ -188,22 +189,18 @@ impl Bench<'_> {
         let agent = attach::agent(&self.server, true)?;
         measure(With::Agent)?;
         let only = &self.options.without;
-        for with in features::broken_down() {
-            let With::BrokenDown(by) = with else { continue };
-            if !only.is_empty() {
-                continue;
+        if only.is_empty() {
+            for (by, _) in features::BREAKDOWNS {
+                let stream = Breakdown::begin(agent.address(), by)?;
+                measure(With::BrokenDown(by))?;
+                let told = stream.end()?;
+                ensure!(told.total().count > 0, "nothing was broken down by {by}");
             }
-            let stream = Breakdown::begin(agent.address(), by)?;
-            measure(with)?;
-            let told = stream.end()?;
-            ensure!(told.total().count > 0, "nothing was broken down by {by}");
         }
         agent.stop()?;
-        for with in features::without() {
-            let is = |beside: &Beside| with == With::Without(*beside);
-            if !only.is_empty() && !only.iter().any(is) {
-                continue;
-            }
+        let is_asked = |beside: &&Beside| only.is_empty() || only.contains(beside);
+        for beside in Beside::value_variants().iter().filter(is_asked) {
+            let with = With::Without(*beside);
             let attached = Attached::attach(&self.server, with, false)?;
             measure(with)?;
             attached.detach()?;
