@@ -8,6 +8,7 @@ use lab::raw::pipeline::Timed;
 use lab::{Agent, Server};
 use nfscope_model::family;
 
+use crate::client_view::trace::Trace;
 use crate::coverage::told_late;
 
 const WRITERS: usize = 8;
@@ -16,18 +17,13 @@ const WRITES: usize = 15;
 pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
     server.client(0).unmount_all()?;
     let before = lab::reconcile::settled(server, &[agent])?;
-    let tracing = "cd /sys/kernel/tracing; set -e";
-    server.sh(&format!(
-        "{tracing}; echo > trace
-         for e in svc_stats_latency svc_xprt_dequeue; do echo 1 > events/sunrpc/$e/enable; done"
-    ))?;
+    // In a buffer of its own: the common one stays small on 6.1 once there has been another (ring_buffer_expanded).
+    let events = ["sunrpc/svc_stats_latency", "sunrpc/svc_xprt_dequeue"];
+    let tracing = Trace::begin(server, &events, "")?;
     let output = server.lab(&format!("pipeline --writers {WRITERS} --writes {WRITES}"))?;
     let calls: Vec<Timed> = serde_json::from_str(&output.stdout)?;
-    let trace = server
-        .sh(&format!(
-            "{tracing}; echo 0 > events/sunrpc/enable; cat trace"
-        ))?
-        .stdout;
+    let trace = tracing.text()?;
+    tracing.end()?;
     let after = lab::reconcile::settled(server, &[agent])?;
     let seen = lab::reconcile::window(&before, &after, 0).1;
 
