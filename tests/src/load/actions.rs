@@ -117,9 +117,10 @@ impl Worker {
         self.dir.join(format!("file{n}"))
     }
 
+    /// A name that no earlier load has left behind when it was killed, with the same seed or not.
     fn temporary(&mut self) -> PathBuf {
-        let n = self.below(1 << 30);
-        self.dir.join(format!("temporary{n}"))
+        let (process, n) = (std::process::id(), self.below(1 << 30));
+        self.dir.join(format!("temporary{process}-{n}"))
     }
 
     fn open(&mut self, flags: OFlags) -> std::io::Result<File> {
