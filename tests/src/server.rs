@@ -131,16 +131,12 @@ impl Server {
 
     /// Runs the raw RPC client's scenario in the machine, against the server there.
     pub fn raw(&self, scenario: &str) -> Result<crate::raw::Sent> {
-        let output = self.lab(&format!("raw {scenario}"))?;
-        serde_json::from_str(&output.stdout)
-            .with_context(|| format!("lab raw {scenario} printed {:?}", output.stdout))
+        self.lab_says(&format!("raw {scenario}"))
     }
 
     /// Asks for layouts (`lab layouts`).
     pub fn layouts(&self, arguments: &str) -> Result<crate::raw::layouts::Asked> {
-        let output = self.lab(&format!("layouts {arguments}"))?;
-        serde_json::from_str(&output.stdout)
-            .with_context(|| format!("lab layouts {arguments} printed {:?}", output.stdout))
+        self.lab_says(&format!("layouts {arguments}"))
     }
 
     /// Starts nfscope's agent in the machine with these arguments, and waits until it times NFS operations.
@@ -249,9 +245,14 @@ impl Server {
 
     /// Lets many clients of the lab's own call the server, as `lab clients --help` describes them.
     pub fn run_clients(&self, arguments: &str) -> Result<Vec<ClientReport>> {
-        let output = self.lab(&format!("clients {arguments}"))?;
+        self.lab_says(&format!("clients {arguments}"))
+    }
+
+    /// What a command of the lab in the machine prints as JSON.
+    fn lab_says<T: serde::de::DeserializeOwned>(&self, arguments: &str) -> Result<T> {
+        let output = self.lab(arguments)?;
         serde_json::from_str(&output.stdout)
-            .with_context(|| format!("lab clients {arguments} printed {:?}", output.stdout))
+            .with_context(|| format!("lab {arguments} printed {:?}", output.stdout))
     }
 
     /// Takes every CPU away from everything else for `busy`, leaves it for `idle`, and so on until the returned

@@ -1,7 +1,7 @@
 //! `lab layouts`: a client that asks for pNFS layouts of files, and reads through the server all the same. It knows what it was
 //! granted: a reference for what nfscope says of layouts.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::lab_server::NFS_PORT;
@@ -96,25 +96,12 @@ struct Client {
 }
 
 impl Client {
-    /// A COMPOUND of the session that has to succeed; its results behind that of SEQUENCE.
     fn call(&mut self, what: &str, ops: &[Op]) -> Result<Vec<u8>> {
-        let sequence = [self.session.next(false)];
-        let answer = self
-            .wire
-            .compound(what, MINOR, &[sequence.as_slice(), ops].concat())?;
-        ensure!(answer.status == 0, "{what}: status {}", answer.status);
-        let mut rest = Cursor(&answer.rest);
-        rest.fixed(8 + 36)?; // number, status; session, slot and flags
-        Ok(rest.0.to_vec())
+        self.session.call(&mut self.wire, what, ops)
     }
 
     fn open(&mut self, name: &str) -> Result<File> {
-        let look_up = op("lookup", Xdr::new().opaque(name.as_bytes()));
-        let get_handle = op("getfh", Xdr::new());
-        let answer = self.call("lookup", &[v4::put_root(), look_up, get_handle])?;
-        let mut answer = Cursor(&answer);
-        answer.fixed(8 + 8 + 8)?; // PUTROOTFH, LOOKUP, and the head of GETFH
-        let handle = op("putfh", Xdr::new().opaque(answer.opaque()?));
+        let handle = self.session.look_up(&mut self.wire, name)?;
         // No sequence number in 4.1 and later; nothing is denied to others; not created; by its name in the directory.
         let how = Xdr::new()
             .u32s(&[0, ACCESS, 0])

@@ -126,18 +126,10 @@ fn v3_call(wire: &mut Wire, what: What, file: &str) -> Result<Call> {
 
 fn v4_call(wire: &mut Wire, what: What, file: &str) -> Result<(Call, [u8; 16], u32)> {
     let mut session = Session::open(wire, 2)?;
-    let look_up = op("lookup", Xdr::new().opaque(file.as_bytes()));
-    let get_handle = op("getfh", Xdr::new());
-    let walk = [v4::put_root(), look_up, get_handle];
-    let sequence = [session.next(false)];
-    let answer = wire.compound("lookup", 2, &[sequence.as_slice(), &walk].concat())?;
-    let mut answer = Cursor(&answer.rest);
-    answer.fixed(8 + 36)?; // SEQUENCE: number, status, session, slot and flags
-    answer.fixed(8 + 8 + 8)?; // PUTROOTFH, LOOKUP, and the head of GETFH
-    let handle = op("putfh", Xdr::new().opaque(answer.opaque()?));
+    let handle = session.look_up(wire, file)?;
     let operations: Vec<Op> = match what {
         What::Getattr => vec![handle, v4::get_attributes()],
-        What::Lookup => [walk.as_slice(), &[v4::get_attributes()]].concat(),
+        What::Lookup => [v4::walk(file).as_slice(), &[v4::get_attributes()]].concat(),
         What::Write => {
             // The anonymous state: no OPEN.
             let head = Xdr::new().fixed(&[0; 16]).u64(0).u32(FILE_SYNC);

@@ -177,6 +177,12 @@ pub(super) fn without_session(wire: &mut Wire) -> Result<()> {
     Ok(())
 }
 
+/// From the root to a file in it, whose handle is asked for.
+pub(super) fn walk(name: &str) -> [Op; 3] {
+    let look_up = op("lookup", Xdr::new().opaque(name.as_bytes()));
+    [put_root(), look_up, op("getfh", Xdr::new())]
+}
+
 /// A client id and a session with one slot in use.
 pub(super) struct Session {
     minor: u32,
@@ -243,6 +249,24 @@ impl Session {
     pub(super) fn next(&mut self, cache: bool) -> Op {
         self.sequence += 1;
         self.sequence(self.sequence, 0, cache)
+    }
+
+    /// A COMPOUND on slot 0 that has to succeed; its results behind that of SEQUENCE.
+    pub(super) fn call(&mut self, wire: &mut Wire, what: &str, ops: &[Op]) -> Result<Vec<u8>> {
+        let sequence = [self.next(false)];
+        let answer = wire.compound(what, self.minor, &[sequence.as_slice(), ops].concat())?;
+        ensure!(answer.status == 0, "{what}: status {}", answer.status);
+        let mut rest = Cursor(&answer.rest);
+        rest.fixed(8 + 36)?; // number, status; session, slot and flags
+        Ok(rest.0.to_vec())
+    }
+
+    /// PUTFH of a file of the export's root.
+    pub(super) fn look_up(&mut self, wire: &mut Wire, name: &str) -> Result<Op> {
+        let answer = self.call(wire, "lookup", &walk(name))?;
+        let mut answer = Cursor(&answer);
+        answer.fixed(8 + 8 + 8)?; // PUTROOTFH, LOOKUP, and the head of GETFH
+        Ok(op("putfh", Xdr::new().opaque(answer.opaque()?)))
     }
 
     pub(super) fn client(&self) -> u64 {
