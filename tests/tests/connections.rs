@@ -7,6 +7,7 @@ use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family};
 
+use crate::lifecycle::eventually;
 use crate::stuck::asleep;
 
 const REPORT: &str = "/run/held.json";
@@ -144,24 +145,18 @@ fn dropped_packets_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     server.sh("fsfreeze -f /run/exp")?;
     let seen = (|| {
         let writer = server.spawn(&format!("exec {lab} clients write --clients 1 --times 1"))?;
-        let mut tries = 0;
-        while asleep(server)?.is_empty() {
-            tries += 1;
-            ensure!(tries < 60, "no thread waits for the file system");
-            server.sh("sleep 0.2")?;
-        }
+        eventually(|| Ok((!asleep(server)?.is_empty()).then_some(())))
+            .context("no thread waits for the file system")?;
         // 64 fit, and one more.
         let holder = hold(server, "70")?;
-        for _ in 0..60 {
-            server.sh("sleep 0.5")?;
-            let dropped_before = dropped(server)?;
+        let (dropped, seen) = eventually(|| {
+            let before = dropped(server)?;
             let seen = agent.snapshot()?;
             // None was dropped in between.
-            if dropped_before > 0 && dropped(server)? == dropped_before {
-                return Ok((writer, holder, dropped_before, seen));
-            }
-        }
-        anyhow::bail!("{} packets were dropped", dropped(server)?)
+            Ok((before > 0 && dropped(server)? == before).then_some((before, seen)))
+        })
+        .context("no packet was dropped")?;
+        anyhow::Ok((writer, holder, dropped, seen))
     })();
     server.sh("fsfreeze -u /run/exp")?;
     let (mut writer, holder, dropped, seen) = seen?;
@@ -172,9 +167,6 @@ fn dropped_packets_are_counted(server: &Server, agent: &Agent) -> Result<()> {
         .wait(std::time::Duration::from_secs(120))?
         .ok("a client")?;
     holder.kill()?;
-    // Threads that began together have numbers that follow each other: later checks choose theirs by them.
-    server.nfsd_stop()?;
-    server.nfsd_start()?;
     quiet(server, agent).map(drop)
 }
 

@@ -1,13 +1,14 @@
 //! pNFS layouts: what the raw client was granted and gave back is what the agent counts, and so is what the kernel traces. The server
 //! exports XFS, whose blocks it hands out.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use lab::{Agent, Server};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family as f};
 
 use crate::client_view::trace::Trace;
+use crate::lifecycle::eventually;
 
 const EVENTS: [&str; 5] = [
     "nfsd/nfsd_layoutstate_alloc",
@@ -85,12 +86,8 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
 
     // A program of the server changes a file whose layout is out. The client has gone, and returns nothing.
     let mut writer = server.spawn("echo again >>/run/exp/layout-4")?;
-    let mut tries = 0;
-    while traced(&trace, "nfsd_layout_recall:")? == 0 {
-        tries += 1;
-        ensure!(tries < 60, "no layout is recalled");
-        server.sh("sleep 0.5")?;
-    }
+    eventually(|| Ok((traced(&trace, "nfsd_layout_recall:")? > 0).then_some(())))
+        .context("no layout is recalled")?;
     let list = "grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/info";
     server.sh(&format!(
         "for c in $({list}); do echo expire >${{c%info}}ctl; done"
@@ -98,8 +95,13 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
     writer
         .wait(std::time::Duration::from_secs(120))?
         .ok("the writer")?;
-    server.sh("sleep 1")?;
-    let after = agent.snapshot()?;
+    let after = eventually(|| {
+        let ended = traced(&trace, "nfsd_layoutstate_free:")? >= asked.granted;
+        let seen = agent.snapshot()?;
+        let pending = seen.value(&f::RECALLS_PENDING, ["layout"]);
+        Ok((ended && pending == Some(0.0)).then_some(seen))
+    })
+    .context("the client's layouts do not end")?;
     let seen = after.since(&read).delta;
     is_granted(&seen, asked.granted, asked.granted)?;
     assert_eq!(

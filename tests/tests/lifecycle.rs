@@ -234,7 +234,8 @@ fn running(seen: &Snapshot) -> Option<f64> {
     seen.value(&family::THREADS, ["0"])
 }
 
-fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+/// Looks again and again until there is something to see.
+pub fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let started = Instant::now();
     loop {
         if let Some(found) = look()? {
