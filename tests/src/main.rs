@@ -72,6 +72,11 @@ enum What {
     /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
     /// as JSON
     Clients(lab::raw::clients::ClientLoad),
+    /// Send so many SETATTRs to the server on this machine at the same time, each on a connection of its own
+    AtOnce {
+        /// How many
+        calls: u32,
+    },
     /// Open connections to the server on this machine and hold them until killed
     Hold(lab::raw::hold::Hold),
     /// Ask the server on this machine for pNFS layouts, and read through it all the same; prints what was granted, as JSON
@@ -256,6 +261,7 @@ fn run(what: What) -> Result<()> {
             let clients = lab::raw::clients::run(&load)?;
             println!("{}", serde_json::to_string(&clients)?);
         }
+        What::AtOnce { calls } => lab::raw::at_once::run(calls)?,
         What::Hold(hold) => lab::raw::hold::run(&hold)?,
         What::Layouts(ask) => {
             let asked = lab::raw::layouts::run(&ask)?;

@@ -217,6 +217,10 @@ fn quantiles_hold_where_a_measurement_ends() {
                 missed <= 1.0 - least + chance(least, series()),
                 "{server:?} {correlation}: {missed}"
             );
+            // Its 2880 windows are 152 independent stretches, and a p99 needs 299.
+            if correlation == 0.9 && of[0] == 0.99 {
+                assert!(all.len() <= series() / 20, "{server:?}: {}", all.len());
+            }
             // Where few end, those do whose windows differ little by luck.
             if all.len() >= series() / 2 {
                 let held = share(&all, |e| e.holds, all.len());
@@ -244,8 +248,10 @@ fn a_measurement_that_has_seen_rare_spells_goes_on() {
         println!("{seen:.3} end and miss although a spell has come");
         assert!(seen <= 1.0 - least, "{correlation}: {seen}");
         let missed = share(&all, |e| !e.holds, series());
+        // Spells that last for ten windows come so seldom that the floor does not see to it.
+        let most = if correlation > 0.6 { 0.4 } else { 0.07 };
         assert!(
-            missed <= 0.07 || correlation > 0.6,
+            missed <= most + chance(most, series()),
             "{correlation}: {missed}"
         );
     }

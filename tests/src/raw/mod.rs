@@ -1,6 +1,7 @@
 //! A small NFS client that speaks wrongly on purpose: replays, garbage, illegal operations, broken sessions - what no
 //! kernel client sends and every server gets. It knows what it sent, so that a test can check who counted it right.
 
+pub mod at_once;
 mod client;
 mod client_load;
 pub mod clients;

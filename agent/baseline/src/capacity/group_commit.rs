@@ -33,10 +33,12 @@ pub(super) struct Commits {
 /// How many times more requests a commit serves at the limit than now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Room {
-    /// If commits take one request at a time, unless the recording shows that they do not.
+    /// If commits take no more requests than now, unless the recording shows that they do not.
     pub least: f64,
     /// If commits take all who wait, unless the recording shows that they do not.
     pub most: f64,
+    /// Requests that a commit serves now, on average; `None` for what has no commits, or none that was waited for.
+    pub now: Option<f64>,
 }
 
 impl Room {
@@ -44,6 +46,7 @@ impl Room {
     pub const NONE: Room = Room {
         least: 1.0,
         most: 1.0,
+        now: None,
     };
 
     /// True if the recording tells what commits do.
@@ -62,17 +65,22 @@ impl Commits {
         let now = (waits / commits).max(1.0);
         let together = now - 1.0;
         let most = (self.threads / 2.0).max(now) / now;
+        let of = |least, most| Room {
+            least,
+            most,
+            now: Some(now),
+        };
         // Of those who come during a commit all, or one who comes later, as far as they come at random.
         let meanwhile = waits / self.seconds * self.commits.sum / commits;
         let all = meanwhile + (-meanwhile).exp() - 1.0;
         // A log that takes a few of many is no such log.
         if together > VISIBLE && together >= all / 4.0 {
-            return Room { least: most, most };
+            return of(most, most);
         }
         if self.beyond_two_commits() > VISIBLE * waits {
-            return Room::NONE;
+            return of(1.0, 1.0);
         }
-        Room { least: 1.0, most }
+        of(1.0, most)
     }
 
     /// Requests that waited longer than a log can take that serves all who wait.
@@ -184,7 +192,11 @@ mod tests {
         };
         let room = of.room();
         let [least, most] = [room.least, room.most].map(|r| rate / utilization * r / full);
-        Room { least, most }
+        Room {
+            least,
+            most,
+            ..room
+        }
     }
 
     /// Each limit is told within 10 %, from each number of clients under each load: as the one limit where the recording tells what
@@ -247,7 +259,7 @@ mod tests {
             assert!(of.waits.count() <= of.commits.count() + 1);
             assert!(of.waits.sum > 1.5 * of.commits.sum);
             let full = Network::at_its_limit(8, group).run().0;
-            let Room { least, most } = predicted(&recording, 8, full);
+            let Room { least, most, .. } = predicted(&recording, 8, full);
             // Half of eight threads are in each commit of a log that takes all.
             assert!((most / least - 4.0).abs() < 0.1, "{least} {most}");
             let truth = if group { most } else { least };

@@ -1,7 +1,8 @@
 //! The capacity of a server from recordings of it under several loads: two laws side by side.
 //!
 //! The law of the bottleneck knows the resources that are measured, and nothing of others, such as locks. The Universal Scalability Law
-//! knows nothing of resources, and follows whatever slowed the server down. Each may miss a limit, so that the smaller one is told.
+//! knows nothing of resources, and follows whatever slowed the server down. Each may miss a limit, so that the smaller one is told. Where
+//! the first law has a range, because a recording does not tell what the commits of a log can serve, both ends are compared.
 
 use crate::capacity::utilization::{Capacity, capacity};
 use crate::recording::Metadata;
@@ -36,6 +37,46 @@ pub enum Law {
     Scalability,
 }
 
+/// The smaller limit of both laws in requests per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limit {
+    /// If no commit of a log can serve more requests than now; equal to `most` where that makes no difference.
+    pub least: f64,
+    /// If commits serve all who wait.
+    pub most: f64,
+    /// The law that has `most`. A lower `least` is always by the law of the bottleneck.
+    pub law: Law,
+}
+
+impl Limit {
+    /// The smaller one of the limit by measured resources and that by the Universal Scalability Law; `None` where neither has one.
+    pub fn smaller(bottleneck: &Capacity, scalability: Option<f64>) -> Option<Limit> {
+        let by_resource = bottleneck.first().map(|r| Limit {
+            least: bottleneck.least().map_or(r.max_rate, |r| r.least()),
+            most: r.max_rate,
+            law: Law::Bottleneck,
+        });
+        let by_law = scalability.map(|max| Limit {
+            least: max,
+            most: max,
+            law: Law::Scalability,
+        });
+        let (Some(a), Some(b)) = (by_resource, by_law) else {
+            return by_resource.or(by_law);
+        };
+        let upper = if a.most <= b.most { a } else { b };
+        Some(Limit {
+            least: a.least.min(b.least),
+            ..upper
+        })
+    }
+
+    /// True if it is one number, and no range.
+    pub fn is_known(&self) -> bool {
+        self.least == self.most
+    }
+}
+
 /// The capacity from several recordings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Loads {
@@ -47,8 +88,8 @@ pub struct Loads {
     pub scalability: Option<Scalability>,
     /// The lowest and the highest limit by that law when any one recording is left out; `None` for fewer than four.
     pub without_one: Option<[f64; 2]>,
-    /// The smaller limit in requests per second, and the law that has it.
-    pub limit: Option<(f64, Law)>,
+    /// The smaller limit; `None` where neither law has one.
+    pub limit: Option<Limit>,
     /// What makes the result less certain.
     pub caveats: Vec<String>,
 }
@@ -98,14 +139,7 @@ pub fn several(all: &[SeriesSet]) -> Option<Loads> {
         max_rate: s.max_rate.map(|max| max.max(highest)),
         ..s
     });
-    let by_resource = bottleneck.first().map(|r| (r.max_rate, Law::Bottleneck));
-    let by_law = law
-        .and_then(|s| s.max_rate)
-        .map(|max| (max, Law::Scalability));
-    let limit = by_resource
-        .into_iter()
-        .chain(by_law)
-        .min_by(|a, b| a.0.total_cmp(&b.0));
+    let limit = Limit::smaller(bottleneck, law.and_then(|s| s.max_rate));
     let metadata: Vec<&Metadata> = all.iter().map(|c| &c.metadata).collect();
     let threads: Vec<f64> = each.iter().map(|(_, of)| of.threads).collect();
     let mut caveats = bottleneck.caveats.clone();
@@ -115,7 +149,7 @@ pub fn several(all: &[SeriesSet]) -> Option<Loads> {
             "the Universal Scalability Law needs {MIN_LOADS} recordings under loads that differ by half or more"
         ));
     }
-    if limit.is_some_and(|(max, _)| max > FAR * highest) {
+    if limit.is_some_and(|l| l.most > FAR * highest) {
         caveats.push(format!(
             "the limit is more than {FAR:.0} times the highest rate that was recorded: record under more load"
         ));

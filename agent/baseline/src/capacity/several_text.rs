@@ -1,7 +1,7 @@
 //! The capacity from several recordings as text.
 
-use crate::capacity::several::{Law, Loads};
-use crate::capacity::text::limit;
+use crate::capacity::several::{Law, Limit, Loads};
+use crate::capacity::utilization::Resource;
 use nfscope_text::console::plain;
 use nfscope_text::table::columns;
 use nfscope_text::units::{rate, seconds};
@@ -72,18 +72,24 @@ pub fn render_several(of: &Loads) -> String {
 }
 
 fn headline(of: &Loads) -> String {
-    let about = |limit: String| format!("about {limit} requests per second");
-    let bottleneck = match of.bottleneck.first() {
+    let mut text = match of.bottleneck.first() {
         Some(r) => format!(
-            "By the law of the bottleneck the server takes {}: then its {} are saturated.",
-            about(limit(r)),
+            "By the law of the bottleneck the server takes {} requests per second: then its {} are saturated.",
+            its_limit(r),
             r.name
         ),
         None => "No resource with a hard limit was measured.".into(),
     };
-    let law = match of.scalability {
-        None => String::new(),
-        Some(s) => match (s.max_rate, s.peak) {
+    for earlier in of.bottleneck.maybe_earlier() {
+        text += &format!(
+            " Its {} is saturated at {} already if a commit serves no more than {}, as now.",
+            earlier.name,
+            rate(earlier.least()),
+            earlier.commits_serve()
+        );
+    }
+    if let Some(s) = of.scalability {
+        text += &match (s.max_rate, s.peak) {
             (None, _) => " The Universal Scalability Law sees no limit in these loads.".into(),
             (Some(max), peak) => {
                 let at = peak.map_or_else(String::new, |n| {
@@ -97,25 +103,41 @@ fn headline(of: &Loads) -> String {
                     )
                 });
                 format!(
-                    " By the Universal Scalability Law it takes {}{at}{range}.",
-                    about(rate(max))
+                    " By the Universal Scalability Law it takes about {} requests per second{at}{range}.",
+                    rate(max)
                 )
             }
-        },
+        };
+    }
+    if let Some(limit) = &of.limit {
+        text += &smaller(of, limit);
+    }
+    text
+}
+
+/// `about 500`, or both ends: `125 to 500`.
+fn its_limit(r: &Resource) -> String {
+    match r.max_rate_at_least {
+        None => format!("about {}", rate(r.max_rate)),
+        Some(least) => format!("{} to {}", rate(least), rate(r.max_rate)),
+    }
+}
+
+/// Which limit counts.
+fn smaller(of: &Loads, limit: &Limit) -> String {
+    let by = match limit.law {
+        Law::Bottleneck => "law of the bottleneck",
+        Law::Scalability => "Universal Scalability Law",
     };
-    let smaller = match of.limit {
-        None => String::new(),
-        Some((max, law)) => format!(
-            " The smaller one counts: {}, by the {}.",
-            about(match (law, of.bottleneck.first()) {
-                (Law::Bottleneck, Some(r)) => limit(r),
-                _ => rate(max),
-            }),
-            match law {
-                Law::Bottleneck => "law of the bottleneck",
-                Law::Scalability => "Universal Scalability Law",
-            }
+    let most = rate(limit.most);
+    match of.bottleneck.least().filter(|_| !limit.is_known()) {
+        None => format!(" The smaller one counts: about {most} requests per second, by the {by}."),
+        Some(least) => format!(
+            " The smaller one counts: at most {most} requests per second, by the {by}, and {} if a commit of the {} serves no more than \
+             {}, as now. The recordings do not tell which.",
+            rate(limit.least),
+            least.name,
+            least.commits_serve()
         ),
-    };
-    format!("{bottleneck}{law}{smaller}")
+    }
 }

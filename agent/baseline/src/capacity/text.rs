@@ -90,14 +90,15 @@ fn headline(c: &Capacity) -> String {
             first.knee_rate / first.max_rate * 100.0
         ),
         Some(least) => format!(
-            "First to saturate: {}, at {} to {} requests per second, {:.1} to {:.1} times the observed rate: the lower end if each commit \
-             serves one request, the upper end if it serves all who wait. This recording does not tell which. Above {:.0} % of that \
-             waiting times grow faster than the load.",
+            "First to saturate: {}, at {} to {} requests per second, {:.1} to {:.1} times the observed rate: the lower end if a commit \
+             serves no more than {}, as now, the upper end if it serves all who wait. This recording does not tell which. Above {:.0} % \
+             of that waiting times grow faster than the load.",
             name(c, first),
             rate(least),
             rate(first.max_rate),
             least / c.rate,
             first.max_rate / c.rate,
+            first.commits_serve(),
             first.knee_rate / first.max_rate * 100.0
         ),
     };
@@ -107,9 +108,10 @@ fn headline(c: &Capacity) -> String {
     for earlier in c.maybe_earlier() {
         let _ = write!(
             text,
-            " The {} saturates earlier, at {} per second, if each of its commits serves one request.",
+            " The {} saturates earlier, at {} per second, if a commit serves no more than {}, as now.",
             one_line(&earlier.name),
-            rate(earlier.least())
+            rate(earlier.least()),
+            earlier.commits_serve()
         );
     }
     if let Some(earlier) = c.resources.iter().find(|r| r.max_rate < first.max_rate) {

@@ -48,6 +48,9 @@ pub struct Resource {
     /// The same of a log whose commits serve no more requests than now; `None` where the recording tells which of both it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rate_at_least: Option<f64>,
+    /// Of a log that requests waited for: how many each of its commits served on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_commit: Option<f64>,
     /// Servers that work side by side: threads, CPUs.
     pub servers: f64,
     /// Requests per second from which on waits grow faster than the load: three service times (M/M/c).
@@ -87,7 +90,13 @@ impl Capacity {
         self.resources.iter().find(|r| r.note.is_none())
     }
 
-    /// Others with a hard limit that saturate earlier if their commits serve one request each.
+    /// The one whose lower end is the lowest, of those with a hard limit.
+    pub fn least(&self) -> Option<&Resource> {
+        let hard = self.resources.iter().filter(|r| r.note.is_none());
+        hard.min_by(|a, b| a.least().total_cmp(&b.least()))
+    }
+
+    /// Others with a hard limit that saturate earlier if their commits serve no more requests than now.
     pub fn maybe_earlier(&self) -> impl Iterator<Item = &Resource> {
         let first = self.first();
         let earlier = move |r: &&Resource| {
@@ -102,6 +111,14 @@ impl Resource {
     /// The lower end of its limit: the limit itself where it is known.
     pub fn least(&self) -> f64 {
         self.max_rate_at_least.unwrap_or(self.max_rate)
+    }
+
+    /// What its commits serve now, as the end of a sentence: `one request`, `1.3 requests`.
+    pub fn commits_serve(&self) -> String {
+        match self.requests_per_commit {
+            Some(n) if n >= 1.005 => format!("{n:.2} requests"),
+            _ => "one request".to_owned(),
+        }
     }
 }
 
@@ -148,6 +165,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
                 peak: parts.map(|(b, w)| (b / w).min(1.0)).fold(0.0, f64::max),
                 max_rate,
                 max_rate_at_least: (!room.is_known()).then_some(least),
+                requests_per_commit: room.now,
                 servers,
                 knee_rate,
                 knee_interval: interval
@@ -307,10 +325,11 @@ fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
             continue;
         };
         caveats.push(format!(
-            "hardly a commit of the {} served two requests, and hardly a request waited for longer than two commits: whether a commit \
-             serves one request, for at least {} per second, or all who wait, for at most {}, is not in the recording, and both limits are \
-             extrapolated. A recording of more than two busy clients tells",
+            "a commit of the {} served {} on average, and hardly a request waited for longer than two commits: whether a commit can serve \
+             more, up to all who wait, is not in the recording. The limit of {} per second holds if it cannot, that of {} if it can, and \
+             both are extrapolated. A recording of more than two busy clients tells",
             r.name,
+            r.commits_serve(),
             rate_text(least),
             rate_text(r.max_rate)
         ));

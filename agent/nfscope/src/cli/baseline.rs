@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   sudo nfscope baseline record before --label disks=hdd
   sudo nfscope baseline record night --duration 8h
-  sudo nfscope baseline record after --until-ci 5% --metric write:p99
+  sudo nfscope baseline record after --until-ci 5% --metric write:mean
   nfscope baseline list
   nfscope baseline show before
   nfscope baseline compare before after
@@ -35,8 +35,9 @@ Examples:
   sudo nfscope baseline record week --duration 7d --interval 1m
   nfscope baseline record nfs1-idle --url http://nfs1:9943 \\
       --store ~/nfs.db --label disks=hdd --label season=winter
-  sudo nfscope baseline record after --until-ci 5% --max-duration 4h
   sudo nfscope baseline record after --until-ci 2% --metric read:mean
+  sudo nfscope baseline record after --until-ci 5% --metric write:p99 \\
+      --max-duration 8h
 
 Each window is committed to disk when it ends, and survives kill -9, a full
 disk or a power failure. While the agent does not answer, windows are missing,
@@ -49,7 +50,8 @@ takes four times the time. The recorder shows how long that is, and whether
 a third more, and ends after two looks in a row. Windows that resemble each
 other count as fewer: it needs 20 independent stretches of time. A p99 needs
 299, because one stretch in a hundred may have all values beyond it, and a p90
-needs 29. Quantiles need 30 separate spells of such values, too.";
+needs 29. Quantiles need 30 separate spells of such values, too. A p99 therefore
+takes two hours and often more with windows of 10 s: give it a --max-duration.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -158,9 +160,9 @@ A JSON object; times are in seconds, rates in requests per second:
   resources    name utilization interval peak max_rate servers knee_rate
                knee_interval, in the order in which they saturate; intervals
                [low, high] are null for too few windows; note, where max_rate
-               is no hard limit; max_rate_at_least, where the recording does
-               not tell whether a commit of a log serves one request or all
-               who wait: max_rate is the upper end then
+               is no hard limit; requests_per_commit of a log;
+               max_rate_at_least, where the recording does not tell whether a
+               commit can serve more than now: max_rate is the upper end then
   caveats, assumptions
                lists of sentences
   model        what nfscope what-if --clients says of as many clients as bring
@@ -173,7 +175,9 @@ Of several recordings:
                loads, or similar ones
   without_one  [low, high] of that max_rate with one recording left out; null
                for fewer than four
-  limit        [rate, law]; law is bottleneck or scalability
+  limit        least most law; law is bottleneck or scalability and has most;
+               least differs where the recordings do not tell what the
+               commits of a log can serve; null where no law has a limit
   caveats";
 
 const CHECK_STORE_EXAMPLES: &str = "\
@@ -259,8 +263,8 @@ pub struct RecordArgs {
     /// Length of one window: 500ms, 10s, 1m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
     pub interval: Duration,
-    /// Metric for --until-ci, over all NFS versions: OP, or OP:p50, p90, p99, mean, rate [default: p99 of the operation
-    /// that takes the most time]
+    /// Metric to follow, over all NFS versions: OP, which is OP:p99, or OP:p50, p90, p99, mean, rate [default: of the operation
+    /// that takes the most time the mean with --until-ci, else the p99]
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metric: Option<Metric>,
     /// Label to store with the baseline; may be given more than once

@@ -315,7 +315,15 @@ fn until_ci_ends_when_it_is_known_well_enough_or_says_that_it_was_not() {
         "{s}"
     );
     // All its writes take the same time: of the p99 no more can be known than its bucket.
-    let alike = ["alike", "--until-ci", "5%", "--at-most", "5s"];
+    let alike = [
+        "alike",
+        "--until-ci",
+        "5%",
+        "--at-most",
+        "5s",
+        "--metric",
+        "write",
+    ];
     let (code, _, err) = said(&record(&store, agent, &alike).output().unwrap());
     assert_eq!(code, 3, "{err}");
     assert!(

@@ -5,8 +5,9 @@ use crate::fixture::golden;
 use crate::fixture::recorder::Place;
 use crate::fixture::recordings::series_set;
 use crate::fixture::said;
-use nfscope_baseline::capacity::{Law, Loads, capacity, render, render_several, several};
+use nfscope_baseline::capacity::{Law, Limit, Loads, capacity, render, render_several, several};
 use nfscope_baseline::store::Store;
+use nfscope_stats::Scalability;
 use std::process::Command;
 
 const SERVER: Network = Network {
@@ -51,11 +52,10 @@ fn the_limit_of_threads_and_log_is_told_from_half_of_it() {
                 ..SERVER
             };
             let (found, truth) = under(server, &[0.1, 0.2, 0.35, 0.5]);
-            let (limit, law) = found.limit.unwrap();
-            println!(
-                "{threads} threads, group commit {group}: {limit:.0} per second by the {law:?}, {truth:.0} in truth"
-            );
-            assert!((limit / truth - 1.0).abs() < 0.1, "{threads} {group}");
+            let limit = found.limit.unwrap();
+            println!("{threads} threads, group commit {group}: {limit:.0?}, {truth:.0} in truth");
+            assert!(limit.is_known(), "{threads} {group}: {limit:?}");
+            assert!((limit.most / truth - 1.0).abs() < 0.1, "{threads} {group}");
         }
     }
 }
@@ -72,14 +72,61 @@ fn a_limit_that_is_not_measured_shows_in_the_loads() {
     };
     let (found, truth) = under(server, &[0.3, 0.5, 0.65, 0.8, 0.9]);
     println!("{found:?}");
-    let (limit, law) = found.limit.unwrap();
-    println!("{limit:.0} per second, {truth:.0} in truth: {found:?}");
-    assert_eq!(law, Law::Scalability);
-    assert!((limit / truth - 1.0).abs() < 0.1);
+    let limit = found.limit.unwrap();
+    println!("{limit:?}, {truth:.0} in truth: {found:?}");
+    assert!(limit.law == Law::Scalability && limit.is_known());
+    assert!((limit.most / truth - 1.0).abs() < 0.1);
     let [low, high] = found.without_one.unwrap();
-    assert!(low <= limit && limit <= high && high < 1.3 * low);
+    assert!(low <= limit.most && limit.most <= high && high < 1.3 * low);
     assert!(found.bottleneck.first().unwrap().max_rate > 1.5 * truth);
     golden("capacity.several.txt", &render_several(&found));
+}
+
+/// One client, which tells nothing of what a log does with a crowd: both ends of its range are compared with the other law, and
+/// the lower end is never passed over.
+#[test]
+fn a_log_that_may_be_the_limit_is_told_beside_another_law() {
+    let alone = |think: f64| Network {
+        clients: 1,
+        think,
+        ..SERVER
+    };
+    let parts = [80e-3, 40e-3, 20e-3].map(alone);
+    let all: Vec<_> = (parts.iter().zip(40..))
+        .map(|(load, seed)| series_set(&load.record(&format!("load-{seed}"), seed, 60)))
+        .collect();
+    let found = several(&all).unwrap();
+    let range = found.bottleneck.first().unwrap();
+    let (least, most) = (range.least(), range.max_rate);
+    assert!((most / least - 4.0).abs() < 0.01, "{range:?}");
+    // Whatever these three loads say by the other law, its limit is put below, between and above both ends.
+    let by_law = |max: Option<f64>| {
+        let mut found = found.clone();
+        found.scalability = max.map(|max| Scalability {
+            one: 100.0,
+            contention: 100.0 / max,
+            coherency: 0.0,
+            max_rate: Some(max),
+            peak: None,
+        });
+        found.without_one = None;
+        found.limit = Limit::smaller(&found.bottleneck, max);
+        let limit = found.limit.unwrap();
+        ([limit.least, limit.most], limit.law, render_several(&found))
+    };
+    let (limit, law, text) = by_law(Some(least / 2.0));
+    assert_eq!((limit, law), ([least / 2.0; 2], Law::Scalability));
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one_line(&text).contains("counts: about 62"), "{text}");
+    let (limit, law, text) = by_law(Some(least * 2.0));
+    assert_eq!((limit, law), ([least, least * 2.0], Law::Scalability));
+    let both = "by the Universal Scalability Law, and 125 if a commit of the log of";
+    assert!(one_line(&text).contains(both), "{text}");
+    for (limit, law, text) in [by_law(Some(most * 2.0)), by_law(None)] {
+        assert_eq!((limit, law), ([least, most], Law::Bottleneck));
+        let both = "by the law of the bottleneck, and 125 if a commit of the log of";
+        assert!(one_line(&text).contains(both), "{text}");
+    }
 }
 
 #[test]
@@ -144,7 +191,7 @@ fn capacity_takes_several_names() {
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["points"].as_array().unwrap().len(), 3, "{json}");
     assert!(
-        json["limit"][0].is_f64() && json["bottleneck"]["resources"].is_array(),
+        json["limit"]["most"].is_f64() && json["bottleneck"]["resources"].is_array(),
         "{json}"
     );
     let (code, _, err) = ask(&["load-0", "load-0"]);

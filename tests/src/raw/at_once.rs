@@ -1,0 +1,29 @@
+//! `lab at-once`: so many calls at the same time, each on a connection of its own. While the exported file system is frozen, each
+//! of them is in the hands of another thread.
+
+use anyhow::{Context, Result, ensure};
+
+use super::lab_server::{EXPORT, NFS_PORT};
+use super::rpc::{Call, Connection, Cursor, Xdr, root_handle};
+
+const SETATTR: u32 = 2;
+
+/// Gives the export's directory the server's time, by so many NFSv3 SETATTRs (RFC 1813, 3.3.2) that are all sent before any reply is
+/// waited for.
+pub fn run(calls: u32) -> Result<()> {
+    let root = root_handle(EXPORT)?;
+    // No mode, owner, group, size and access time; the server's time as mtime; no guard.
+    let body = Xdr::new().opaque(&root).u32s(&[0, 0, 0, 0, 0, 1, 0]);
+    let call = Call::nfs(3, SETATTR, body);
+    let open = (0..calls).map(|_| Connection::open(NFS_PORT));
+    let mut open = open.collect::<Result<Vec<_>>>()?;
+    for connection in &mut open {
+        connection.send(&call)?;
+    }
+    for mut connection in open {
+        let reply = connection.receive().context("SETATTR")?;
+        let status = Cursor(reply.body()?).u32()?;
+        ensure!(status == 0, "SETATTR: status {status}");
+    }
+    Ok(())
+}
