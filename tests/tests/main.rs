@@ -24,6 +24,7 @@ mod nfs4_state;
 mod page;
 mod phases;
 mod put_off;
+mod rdma;
 mod recalls;
 mod sessions;
 mod stuck;

@@ -13,7 +13,7 @@ use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
     hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
-    nfs4_state, page, put_off, recalls, sessions, stuck, versions, workloads,
+    nfs4_state, page, put_off, rdma, recalls, sessions, stuck, versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -189,6 +189,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
         durability::is_told(&server, &agent)
     });
     checks.run("connections", || connections::are_counted(&server, &agent));
+    checks.run("RDMA", || rdma::is_counted(&server, &agent));
     checks.run("what clients hold", || {
         nfs4_state::is_as_the_kernel_lists_it(&server, &agent)
     });

@@ -103,13 +103,13 @@ static __always_inline enum closed_by closed_by(struct svc_xprt *xprt, enum tran
 		return CLOSED_CLIENT;
 	if (!maybe_nfsd(current_task()) || !BPF_CORE_READ(xprt, xpt_server, sv_nrthreads))
 		return CLOSED_SHUTDOWN;
-	/* Of RDMA nothing else tells that the client has gone. */
-	if (given_up)
-		return t == TRANSPORT_TCP ? CLOSED_ERROR : CLOSED_CLIENT;
 	/* svc_age_temp_xprts() takes it from the list, svc_check_conn_limits() leaves it there. */
-	if (next == ADDRESS(xprt->xpt_list))
+	if (!given_up && next == ADDRESS(xprt->xpt_list))
 		return CLOSED_IDLE;
-	return too_many_open(BPF_CORE_READ(xprt, xpt_server)) ? CLOSED_LIMIT : CLOSED_ERROR;
+	if (!given_up && too_many_open(BPF_CORE_READ(xprt, xpt_server)))
+		return CLOSED_LIMIT;
+	/* Of RDMA nothing else tells that the client has gone; svc_xprt_deferred_close() of 6.1 has no tracepoint. */
+	return t == TRANSPORT_TCP ? CLOSED_ERROR : CLOSED_CLIENT;
 }
 
 /* A connection is closed. */
