@@ -1,7 +1,11 @@
 //! pNFS layouts: what the raw client was granted and gave back is what the agent counts, and so is what the kernel traces. The server
 //! exports XFS, whose blocks it hands out.
 
+use std::fmt::Debug;
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
+use lab::raw::layouts::Asked;
 use lab::{Agent, Server};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
@@ -18,8 +22,19 @@ const EVENTS: [&str; 5] = [
     "nfsd/nfsd_layout_recall_release",
 ];
 
+const RECALL: &str = "nfsd_layout_recall:";
+const FAILURE: &str = "nfsd_layout_recall_fail:";
+const FREE: &str = "nfsd_layoutstate_free:";
+
 const FILES: &str = "layout-1 layout-2 layout-3 layout-4 layout-5";
 const HOLDER: &str = "127.0.0.1";
+/// What the client says that refuses.
+const REPORT: &str = "/run/layouts.json";
+/// For a program that waits for a layout.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// All that the lab's clients hold ends.
+const END_CLIENTS: &str = "for c in $(grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/info || true); do echo expire >${c%info}ctl; done";
 
 /// Later kernels grant no layout while lockd waits for clients that had locks before the server started.
 const LOCKS_ARE_RECLAIMED: &str = "echo Y >/proc/fs/lockd/nlm_end_grace";
@@ -38,20 +53,21 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
          for f in {FILES}; do dd if=/dev/urandom of=$f bs=4096 count=4 status=none; done
          sync .; export_with pnfs; {LOCKS_ARE_RECLAIMED}"
     ))?;
-    let told = told(server, agent);
-    server.sh(&format!(
-        "set -e; export_with no_subtree_check; cd /run/exp; rm -f {FILES}"
-    ))?;
-    told
+    let told = told(server, agent).and_then(|()| refusals_are_told(server, agent));
+    let cleaned = server.sh(&format!(
+        "set -e; {END_CLIENTS}; export_with no_subtree_check; cd /run/exp; rm -f {FILES}"
+    ));
+    told.and(cleaned.map(drop))
 }
 
+/// Nothing in here panics: the export is as it was, whatever fails.
 fn told(server: &Server, agent: &Agent) -> Result<()> {
     let before = agent.snapshot()?;
     // One who asks for none may read through the server.
     server.layouts(&format!("{FILES} --reads 10"))?;
     let read = agent.snapshot()?;
     let window = read.since(&before);
-    is_granted(&window.delta, 0, 0)?;
+    are_granted(&window.delta, 0, 0)?;
     let diagnosis = evaluate(&window, &[]);
     ensure!(
         diagnosis.finding(Kind::PnfsFallback).is_none(),
@@ -61,22 +77,13 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
     let trace = Trace::begin(server, &EVENTS, "")?;
     let asked = server.layouts(&format!("{FILES} --layouts 4 --returned 2 --reads 10"))?;
     println!("{asked:?}");
-    assert_eq!((asked.granted, asked.returned), (4, 2));
+    equal("asked", (asked.granted, asked.returned), (4, 2))?;
     let fallen_back = agent.snapshot()?;
     let window = fallen_back.since(&read);
-    is_granted(&window.delta, asked.granted, asked.returned)?;
-    assert_eq!(
-        traced(&trace, "nfsd_layoutstate_alloc:")?,
-        asked.granted,
-        "as traced"
-    );
-    assert_eq!(
-        traced(&trace, "nfsd_layoutstate_free:")?,
-        asked.returned,
-        "as traced"
-    );
+    are_granted(&window.delta, asked.granted, asked.returned)?;
+    are_traced(&trace, asked.granted, asked.returned)?;
     let of_client = window.delta.value(&f::CLIENT_LAYOUTS, [HOLDER]);
-    assert_eq!(of_client, Some(asked.granted as f64), "{HOLDER}");
+    equal(HOLDER, of_client, Some(asked.granted as f64))?;
     let diagnosis = evaluate(&window, &[]);
     let finding = diagnosis.finding(Kind::PnfsFallback);
     println!("{finding:#?}");
@@ -86,58 +93,99 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
 
     // A program of the server changes a file whose layout is out. The client has gone, and returns nothing.
     let mut writer = server.spawn("echo again >>/run/exp/layout-4")?;
-    eventually(|| Ok((traced(&trace, "nfsd_layout_recall:")? > 0).then_some(())))
+    eventually(|| Ok((traced(&trace, RECALL)? > 0).then_some(())))
         .context("no layout is recalled")?;
-    let list = "grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/info";
-    server.sh(&format!(
-        "for c in $({list}); do echo expire >${{c%info}}ctl; done"
+    server.sh(END_CLIENTS)?;
+    writer.wait(PATIENCE)?.ok("the writer")?;
+    let after = all_ended(&trace, agent, asked.granted)?;
+    let seen = after.since(&read).delta;
+    are_granted(&seen, asked.granted, asked.granted)?;
+    are_traced(&trace, asked.granted, asked.granted)?;
+    recalls_are_as_traced(&seen, &trace)?;
+    trace.end()
+}
+
+/// A client that can be called refuses to return its layout. The kernel takes the layout back, and the writer goes on.
+fn refusals_are_told(server: &Server, agent: &Agent) -> Result<()> {
+    let before = agent.snapshot()?;
+    let trace = Trace::begin(server, &EVENTS, "")?;
+    let lab = server.lab_path().display();
+    server.sh(&format!("rm -f {REPORT}"))?;
+    let holder = server.spawn(&format!(
+        "exec {lab} layouts layout-5 --layouts 1 --refuse {REPORT}"
     ))?;
-    writer
-        .wait(std::time::Duration::from_secs(120))?
-        .ok("the writer")?;
-    let after = eventually(|| {
-        let ended = traced(&trace, "nfsd_layoutstate_free:")? >= asked.granted;
+    let reported = |refused: u64| {
+        let report = server.sh(&format!("cat {REPORT} 2>/dev/null || true"))?;
+        let asked: Option<Asked> = serde_json::from_str(report.stdout.trim()).ok();
+        Ok(asked.filter(|asked| asked.refused >= refused))
+    };
+    let asked = eventually(|| reported(0))
+        .with_context(|| format!("no layout is held: {:?}", holder.output_so_far()))?;
+    equal("granted", asked.granted, 1)?;
+
+    let mut writer = server.spawn("echo again >>/run/exp/layout-5")?;
+    eventually(|| Ok((traced(&trace, FAILURE)? > 0).then_some(())))
+        .with_context(|| format!("no recall fails: {:?}", holder.output_so_far()))?;
+    writer.wait(PATIENCE)?.ok("the writer")?;
+    let after = all_ended(&trace, agent, asked.granted)?;
+    let refused = eventually(|| reported(1)).context("the client has refused nothing")?;
+    println!("{refused:?}\n{}", trace.text()?);
+    holder.kill()?;
+    server.sh(END_CLIENTS)?;
+    let seen = after.since(&before).delta;
+    are_granted(&seen, asked.granted, asked.granted)?;
+    are_traced(&trace, asked.granted, asked.granted)?;
+    equal("refused", refused.refused, traced(&trace, FAILURE)?)?;
+    recalls_are_as_traced(&seen, &trace)?;
+    trace.end()
+}
+
+/// A snapshot in which as many layouts have ended as were granted, and no recall is under way.
+fn all_ended(trace: &Trace, agent: &Agent, granted: u64) -> Result<Snapshot> {
+    eventually(|| {
+        let ended = traced(trace, FREE)? >= granted;
         let seen = agent.snapshot()?;
         let pending = seen.value(&f::RECALLS_PENDING, ["layout"]);
         Ok((ended && pending == Some(0.0)).then_some(seen))
     })
-    .context("the client's layouts do not end")?;
-    let seen = after.since(&read).delta;
-    is_granted(&seen, asked.granted, asked.granted)?;
-    assert_eq!(
-        traced(&trace, "nfsd_layoutstate_free:")?,
-        asked.granted,
-        "as traced"
-    );
-    for (family, event) in [
-        (&f::LAYOUT_RECALLS, "nfsd_layout_recall:"),
-        (&f::LAYOUT_RECALLS_FAILED, "nfsd_layout_recall_fail:"),
-    ] {
-        let traced = traced(&trace, event)?;
-        println!("{event} {traced}");
-        assert_eq!(seen.value(family, []), Some(traced as f64), "{event}");
+    .context("the client's layouts do not end")
+}
+
+fn are_granted(seen: &Snapshot, granted: u64, ended: u64) -> Result<()> {
+    for (family, n) in [(&f::LAYOUTS_GRANTED, granted), (&f::LAYOUTS_ENDED, ended)] {
+        equal(family.info.name, seen.value(family, []), Some(n as f64))?;
     }
-    let recalls = ["returned", "taken"].map(|end| {
+    Ok(())
+}
+
+fn are_traced(trace: &Trace, granted: u64, ended: u64) -> Result<()> {
+    for (event, n) in [("nfsd_layoutstate_alloc:", granted), (FREE, ended)] {
+        equal(event, traced(trace, event)?, n)?;
+    }
+    Ok(())
+}
+
+/// All of them have ended. Those that failed were taken away.
+fn recalls_are_as_traced(seen: &Snapshot, trace: &Trace) -> Result<()> {
+    let [asked, failed, released] = [RECALL, FAILURE, "nfsd_layout_recall_release:"]
+        .map(|event| traced(trace, event).map(|n| (event, n)));
+    let ((recall, asked), (failure, failed), (_, released)) = (asked?, failed?, released?);
+    println!("as traced: {asked} recalls, {failed} failed, {released} released");
+    for (family, event, n) in [
+        (&f::LAYOUT_RECALLS, recall, asked),
+        (&f::LAYOUT_RECALLS_FAILED, failure, failed),
+    ] {
+        equal(event, seen.value(family, []), Some(n as f64))?;
+    }
+    let ended = ["returned", "taken"].map(|end| {
         let h = seen.hist(&f::RECALL_SECONDS, ["layout", end]);
         h.map_or(0, |h| h.count())
     });
-    println!(
-        "recalls that ended: {recalls:?}, and released as traced: {}",
-        traced(&trace, "nfsd_layout_recall_release:")?
-    );
-    assert_eq!(
-        recalls.iter().sum::<u64>(),
-        traced(&trace, "nfsd_layout_recall_release:")?,
-        "recalls that ended"
-    );
-    assert_eq!(after.value(&f::RECALLS_PENDING, ["layout"]), Some(0.0));
-    trace.end()
+    println!("recalls that were returned, and taken: {ended:?}");
+    equal("recalls that ended", ended, [released - failed, failed])
 }
 
-fn is_granted(seen: &Snapshot, granted: u64, ended: u64) -> Result<()> {
-    for (family, n) in [(&f::LAYOUTS_GRANTED, granted), (&f::LAYOUTS_ENDED, ended)] {
-        let seen = seen.value(family, []);
-        assert_eq!(seen, Some(n as f64), "{}", family.info.name);
-    }
+fn equal<T: PartialEq + Debug>(what: &str, seen: T, expected: T) -> Result<()> {
+    ensure!(seen == expected, "{what} {seen:?}, not {expected:?}");
     Ok(())
 }

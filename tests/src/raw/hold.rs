@@ -57,17 +57,17 @@ pub fn run(hold: &Hold) -> Result<()> {
             closed: u64::from(hold.connections) - open.len() as u64,
         };
         if told != Some(held) {
-            tell(&hold.report, held)?;
+            tell(&hold.report, &held)?;
             told = Some(held);
         }
         thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Nobody sees half of it.
-fn tell(file: &Path, held: Held) -> Result<()> {
+/// Writes a state to a file anew. Nobody sees half of it.
+pub(super) fn tell(file: &Path, state: &impl Serialize) -> Result<()> {
     let unfinished = file.with_extension("new");
-    fs::write(&unfinished, serde_json::to_string(&held)?)?;
+    fs::write(&unfinished, serde_json::to_string(state)?)?;
     fs::rename(&unfinished, file).with_context(|| format!("writing {}", file.display()))
 }
 

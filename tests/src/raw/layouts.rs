@@ -1,9 +1,13 @@
 //! `lab layouts`: a client that asks for pNFS layouts of files, and reads through the server all the same. It knows what it was
-//! granted: a reference for what nfscope says of layouts.
+//! granted: a reference for what nfscope says of layouts. It can stay, and refuse to return what the server recalls.
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::callback;
+use super::hold::tell;
 use super::lab_server::NFS_PORT;
 use super::rpc::{Connection, Cursor, Xdr};
 use super::sent::Sent;
@@ -36,6 +40,10 @@ pub struct Ask {
     /// READs of each file through the server
     #[arg(long, default_value_t = 0)]
     pub reads: u32,
+    /// Then stay until killed, and refuse each recall of a layout; a file that has what came of it as JSON, and is written anew
+    /// after each of them
+    #[arg(long, value_name = "REPORT")]
+    pub refuse: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -45,19 +53,25 @@ pub struct Asked {
     pub granted: u64,
     /// Of them, those that were returned.
     pub returned: u64,
+    /// Recalls that the client refused.
+    pub refused: u64,
     /// All that was sent.
     pub sent: Sent,
 }
 
-/// Asks, and goes without giving anything back that is not to be returned.
+/// Asks, and goes or stays without giving anything back that is not to be returned.
 pub fn run(ask: &Ask) -> Result<Asked> {
     let mut wire = Wire {
         connection: Some(Connection::open(NFS_PORT)?),
         ..Wire::default()
     };
     wire.sent.connections += 1;
+    let back_channel = match ask.refuse {
+        Some(_) => callback::ON_THIS_CONNECTION,
+        None => 0,
+    };
     let mut client = Client {
-        session: Session::open(&mut wire, MINOR)?,
+        session: Session::open_with(&mut wire, MINOR, back_channel)?,
         wire,
     };
     let (mut granted, mut returned) = (0, 0);
@@ -76,11 +90,22 @@ pub fn run(ask: &Ask) -> Result<Asked> {
             returned += 1;
         }
     }
-    Ok(Asked {
+    let mut asked = Asked {
         granted,
         returned,
-        sent: client.wire.sent,
-    })
+        refused: 0,
+        sent: client.wire.sent.clone(),
+    };
+    let Some(report) = &ask.refuse else {
+        return Ok(asked);
+    };
+    tell(report, &asked)?;
+    loop {
+        if callback::refuse(client.wire.connection()?)? {
+            asked.refused += 1;
+            tell(report, &asked)?;
+        }
+    }
 }
 
 type StateId = [u8; 16];

@@ -2,6 +2,7 @@
 //! kernel client sends and every server gets. It knows what it sent, so that a test can check who counted it right.
 
 pub mod at_once;
+mod callback;
 mod client;
 mod client_load;
 pub mod clients;

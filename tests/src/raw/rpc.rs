@@ -1,17 +1,21 @@
 //! ONC RPC by hand (RFC 5531): calls over TCP, right ones and wrong ones.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
 
 /// The RPC program number of NFS.
 pub const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
 const PORTMAPPER: u32 = 100_000;
+/// Directions of a message (RFC 5531, 9).
+const CALL: u32 = 0;
+const REPLY: u32 = 1;
 /// For a reply. So long because the clock of a machine that counts instructions leaps over idle time: a minute passes
 /// while the host reads a page for rpc.mountd. Who waits for the whole program is less patient.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -149,7 +153,8 @@ impl Call {
             Auth::Unknown => Xdr::new().u32(77).opaque(b""),
         };
         let message = Xdr::new()
-            .u32s(&[xid, 0, self.rpc, self.program, self.version, self.procedure])
+            .u32s(&[xid, CALL, self.rpc])
+            .u32s(&[self.program, self.version, self.procedure])
             .append(&credentials)
             .u32s(&[0, 0]) // verifier: none
             .append(&self.body);
@@ -186,6 +191,21 @@ impl Reply {
 pub struct Connection {
     stream: TcpStream,
     next_xid: u32,
+    /// Calls of the server that came while a reply was awaited.
+    calls: VecDeque<Vec<u8>>,
+}
+
+/// What the server asks of its client.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Transaction id, for the answer.
+    pub xid: u32,
+    /// Program number.
+    pub program: u32,
+    /// Procedure number.
+    pub procedure: u32,
+    /// Arguments.
+    pub arguments: Vec<u8>,
 }
 
 impl Connection {
@@ -221,7 +241,11 @@ impl Connection {
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let opened = OPENED.fetch_add(1, Ordering::Relaxed);
         let next_xid = (std::process::id() << 12).wrapping_add(opened << 20);
-        Ok(Connection { stream, next_xid })
+        Ok(Connection {
+            stream,
+            next_xid,
+            calls: VecDeque::new(),
+        })
     }
 
     /// Sends a call with a new transaction id and returns the id.
@@ -250,15 +274,15 @@ impl Connection {
 
     /// Waits for the next reply, and says which call it answers.
     pub fn receive_any(&mut self) -> Result<(u32, Reply)> {
-        let mut head = [0; 4];
-        self.stream
-            .read_exact(&mut head)
-            .context("waiting for a reply")?;
-        let length = u32::from_be_bytes(head) & 0x7fff_ffff;
-        let mut record = vec![0; length as usize];
-        self.stream
-            .read_exact(&mut record)
-            .context("reading a reply")?;
+        let record = loop {
+            let record = self.record().context("waiting for a reply")?;
+            let mut head = Cursor(&record);
+            let (_xid, direction) = (head.u32()?, head.u32()?);
+            if direction == REPLY {
+                break record;
+            }
+            self.calls.push_back(record);
+        };
         let mut reply = Cursor(&record);
         let (xid, _direction) = (reply.u32()?, reply.u32()?);
         if reply.u32()? == 1 {
@@ -278,6 +302,46 @@ impl Connection {
             _ => Reply::Refused("system_err"),
         };
         Ok((xid, answer))
+    }
+
+    /// Waits for the server's next call, on the back channel of this connection. One that came before a reply is the first.
+    pub fn next_call(&mut self) -> Result<Incoming> {
+        let record = match self.calls.pop_front() {
+            Some(record) => record,
+            None => self.record().context("waiting for a call")?,
+        };
+        let mut call = Cursor(&record);
+        let (xid, direction) = (call.u32()?, call.u32()?);
+        ensure!(direction == CALL, "a reply to no call");
+        let (_rpc, program) = (call.u32()?, call.u32()?);
+        let (_version, procedure) = (call.u32()?, call.u32()?);
+        let (_flavour, _credentials) = (call.u32()?, call.opaque()?);
+        let (_flavour, _verifier) = (call.u32()?, call.opaque()?);
+        Ok(Incoming {
+            xid,
+            program,
+            procedure,
+            arguments: call.0.to_vec(),
+        })
+    }
+
+    /// Answers a call of the server: accepted, with no verifier, and executed.
+    pub fn answer(&mut self, xid: u32, results: &Xdr) -> Result<()> {
+        let message = Xdr::new().u32s(&[xid, REPLY, 0, 0, 0, 0]).append(results);
+        let length = u32::try_from(message.0.len())?;
+        let record = Xdr::new().u32(0x8000_0000 | length).append(&message);
+        self.stream.write_all(&record.0).context("answering a call")
+    }
+
+    fn record(&mut self) -> Result<Vec<u8>> {
+        let mut head = [0; 4];
+        self.stream.read_exact(&mut head)?;
+        let length = u32::from_be_bytes(head) & 0x7fff_ffff;
+        let mut record = vec![0; length as usize];
+        self.stream
+            .read_exact(&mut record)
+            .context("reading a message")?;
+        Ok(record)
     }
 
     /// Sends a call and waits for its reply.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
+use super::callback;
 use super::rpc::{Call, Cursor, Reply, Xdr};
 use super::sent::count;
 use super::wire::Wire;
@@ -158,7 +159,7 @@ pub(super) fn without_session(wire: &mut Wire) -> Result<()> {
     let id = Xdr::new()
         .fixed(&[7; 8])
         .opaque(own_name("client", 0).as_bytes())
-        .u32(0x4000_0000)
+        .u32(callback::PROGRAM)
         .opaque(b"tcp")
         .opaque(b"127.0.0.1.0.0")
         .u32(1);
@@ -193,6 +194,11 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn open(wire: &mut Wire, minor: u32) -> Result<Session> {
+        Session::open_with(wire, minor, 0)
+    }
+
+    /// With flags of CREATE_SESSION.
+    pub(super) fn open_with(wire: &mut Wire, minor: u32, flags: u32) -> Result<Session> {
         static OWNERS: AtomicU32 = AtomicU32::new(0);
         let n = OWNERS.fetch_add(1, Ordering::Relaxed);
         let owner = format!("{}-{n}", own_name("owner", minor));
@@ -211,10 +217,10 @@ impl Session {
         let channel = Xdr::new().u32s(&[0, 8192, 8192, 4096, 8, 4, 0]);
         let session = Xdr::new()
             .u64(client)
-            .u32s(&[sequence, 0])
+            .u32s(&[sequence, flags])
             .append(&channel)
             .append(&channel)
-            .u32s(&[0x4000_0000, 1, 0]);
+            .u32s(&[callback::PROGRAM, 1, 0]); // called without credentials
         let answer = wire.compound("create_session", minor, &[op("create_session", session)])?;
         let mut answer = Cursor(&answer.rest);
         let (_op, status) = (answer.u32()?, answer.u32()?);

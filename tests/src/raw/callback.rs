@@ -1,0 +1,67 @@
+//! The back channel of a session, on the connection that made it: what the server asks of its client, and a client that refuses it.
+
+use anyhow::{Result, ensure};
+
+use super::rpc::{Connection, Cursor, Xdr};
+
+/// The program number that CREATE_SESSION names for it: one that nobody else has (RFC 5531, 8.2).
+pub(super) const PROGRAM: u32 = 0x4000_0000;
+/// CREATE_SESSION4_FLAG_CONN_BACK_CHAN (RFC 8881, 18.36).
+pub(super) const ON_THIS_CONNECTION: u32 = 2;
+const CB_LAYOUTRECALL: u32 = 5;
+const CB_SEQUENCE: u32 = 11;
+const NFS4ERR_SERVERFAULT: u32 = 10_006;
+
+/// Answers the server's next call. Nothing but CB_NULL and CB_SEQUENCE succeeds. Says whether a layout was recalled.
+pub(super) fn refuse(connection: &mut Connection) -> Result<bool> {
+    let call = connection.next_call()?;
+    ensure!(call.program == PROGRAM, "a call of {}", call.program);
+    // CB_NULL has no arguments and no results (RFC 8881, 19.1).
+    let (results, refused) = match call.procedure {
+        0 => (Xdr::new(), None),
+        _ => compound(&mut Cursor(&call.arguments))?,
+    };
+    connection.answer(call.xid, &results)?;
+    Ok(refused == Some(CB_LAYOUTRECALL))
+}
+
+/// CB_COMPOUND (RFC 8881, 19.2): CB_SEQUENCE succeeds, and the operation behind it, if there is one, fails. The results, and the
+/// number of that operation.
+fn compound(arguments: &mut Cursor) -> Result<(Xdr, Option<u32>)> {
+    let tag = arguments.opaque()?;
+    let (_minor, _ident, operations) = (arguments.u32()?, arguments.u32()?, arguments.u32()?);
+    let first = arguments.u32()?;
+    ensure!(first == CB_SEQUENCE, "operation {first} comes first");
+    let sequence = sequence(arguments)?;
+    let refused = match operations {
+        1 => None,
+        _ => Some(arguments.u32()?),
+    };
+    let status = refused.map_or(0, |_| NFS4ERR_SERVERFAULT);
+    let executed = 1 + u32::from(refused.is_some());
+    let results = Xdr::new()
+        .u32(status)
+        .opaque(tag)
+        .u32s(&[executed, CB_SEQUENCE, 0])
+        .append(&sequence);
+    let results = match refused {
+        None => results,
+        Some(operation) => results.u32s(&[operation, status]),
+    };
+    Ok((results, refused))
+}
+
+/// The results of CB_SEQUENCE (RFC 8881, 20.9): session, sequence and slot as they came, and the highest slots.
+fn sequence(arguments: &mut Cursor) -> Result<Xdr> {
+    let session = arguments.fixed(16)?;
+    let (number, slot, highest) = (arguments.u32()?, arguments.u32()?, arguments.u32()?);
+    let _cached = arguments.u32()?;
+    // Calls that this one refers to: of each session, their sequence numbers and slots.
+    for _ in 0..arguments.u32()? {
+        arguments.fixed(16)?;
+        let calls = arguments.u32()? as usize;
+        arguments.fixed(calls * 8)?;
+    }
+    let results = Xdr::new().fixed(session);
+    Ok(results.u32s(&[number, slot, highest, highest]))
+}
