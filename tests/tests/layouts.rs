@@ -25,6 +25,7 @@ const EVENTS: [&str; 5] = [
 const RECALL: &str = "nfsd_layout_recall:";
 const FAILURE: &str = "nfsd_layout_recall_fail:";
 const FREE: &str = "nfsd_layoutstate_free:";
+const RELEASE: &str = "nfsd_layout_recall_release:";
 
 const FILES: &str = "layout-1 layout-2 layout-3 layout-4 layout-5";
 const HOLDER: &str = "127.0.0.1";
@@ -53,7 +54,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
          for f in {FILES}; do dd if=/dev/urandom of=$f bs=4096 count=4 status=none; done
          sync .; export_with pnfs; {LOCKS_ARE_RECLAIMED}"
     ))?;
-    let told = told(server, agent).and_then(|()| refusals_are_told(server, agent));
+    let told = told(server, agent)
+        .and_then(|()| answers_are_told(server, agent, true))
+        .and_then(|()| answers_are_told(server, agent, false));
     let cleaned = server.sh(&format!(
         "set -e; {END_CLIENTS}; export_with no_subtree_check; cd /run/exp; rm -f {FILES}"
     ));
@@ -101,42 +104,44 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
     let seen = after.since(&read).delta;
     are_granted(&seen, asked.granted, asked.granted)?;
     are_traced(&trace, asked.granted, asked.granted)?;
-    recalls_are_as_traced(&seen, &trace)?;
+    // It cannot be called back, and returned nothing.
+    recalls_are_as_traced(&seen, &trace, 0)?;
     trace.end()
 }
 
-/// A client that can be called refuses to return its layout. The kernel takes the layout back, and the writer goes on.
-fn refusals_are_told(server: &Server, agent: &Agent) -> Result<()> {
+/// A client that can be called returns its layout, or refuses to. The kernel then takes the layout back, and the writer goes on.
+fn answers_are_told(server: &Server, agent: &Agent, refuses: bool) -> Result<()> {
     let before = agent.snapshot()?;
     let trace = Trace::begin(server, &EVENTS, "")?;
     let lab = server.lab_path().display();
     server.sh(&format!("rm -f {REPORT}"))?;
+    let refuse = if refuses { "--refuse" } else { "" };
     let holder = server.spawn(&format!(
-        "exec {lab} layouts layout-5 --layouts 1 --refuse {REPORT}"
+        "exec {lab} layouts layout-5 --layouts 1 --stay {REPORT} {refuse}"
     ))?;
-    let reported = |refused: u64| {
+    let reported = |answers: u64| {
         let report = server.sh(&format!("cat {REPORT} 2>/dev/null || true"))?;
         let asked: Option<Asked> = serde_json::from_str(report.stdout.trim()).ok();
-        Ok(asked.filter(|asked| asked.refused >= refused))
+        Ok(asked.filter(|asked| asked.refused + asked.returned >= answers))
     };
     let asked = eventually(|| reported(0))
         .with_context(|| format!("no layout is held: {:?}", holder.output_so_far()))?;
     equal("granted", asked.granted, 1)?;
 
     let mut writer = server.spawn("echo again >>/run/exp/layout-5")?;
-    eventually(|| Ok((traced(&trace, FAILURE)? > 0).then_some(())))
-        .with_context(|| format!("no recall fails: {:?}", holder.output_so_far()))?;
+    eventually(|| Ok((traced(&trace, RELEASE)? > 0).then_some(())))
+        .with_context(|| format!("no recall ends: {:?}", holder.output_so_far()))?;
     writer.wait(PATIENCE)?.ok("the writer")?;
     let after = all_ended(&trace, agent, asked.granted)?;
-    let refused = eventually(|| reported(1)).context("the client has refused nothing")?;
-    println!("{refused:?}\n{}", trace.text()?);
+    let answered = eventually(|| reported(1)).context("the client was not asked")?;
+    println!("{answered:?}\n{}", trace.text()?);
     holder.kill()?;
     server.sh(END_CLIENTS)?;
     let seen = after.since(&before).delta;
     are_granted(&seen, asked.granted, asked.granted)?;
     are_traced(&trace, asked.granted, asked.granted)?;
-    equal("refused", refused.refused, traced(&trace, FAILURE)?)?;
-    recalls_are_as_traced(&seen, &trace)?;
+    equal("refused", answered.refused, traced(&trace, FAILURE)?)?;
+    recalls_are_as_traced(&seen, &trace, answered.returned)?;
     trace.end()
 }
 
@@ -165,10 +170,10 @@ fn are_traced(trace: &Trace, granted: u64, ended: u64) -> Result<()> {
     Ok(())
 }
 
-/// All of them have ended. Those that failed were taken away.
-fn recalls_are_as_traced(seen: &Snapshot, trace: &Trace) -> Result<()> {
-    let [asked, failed, released] = [RECALL, FAILURE, "nfsd_layout_recall_release:"]
-        .map(|event| traced(trace, event).map(|n| (event, n)));
+/// All of them have ended: so many because the client returned the layout, the others because the server took it away.
+fn recalls_are_as_traced(seen: &Snapshot, trace: &Trace, returned: u64) -> Result<()> {
+    let [asked, failed, released] =
+        [RECALL, FAILURE, RELEASE].map(|event| traced(trace, event).map(|n| (event, n)));
     let ((recall, asked), (failure, failed), (_, released)) = (asked?, failed?, released?);
     println!("as traced: {asked} recalls, {failed} failed, {released} released");
     for (family, event, n) in [
@@ -182,7 +187,7 @@ fn recalls_are_as_traced(seen: &Snapshot, trace: &Trace) -> Result<()> {
         h.map_or(0, |h| h.count())
     });
     println!("recalls that were returned, and taken: {ended:?}");
-    equal("recalls that ended", ended, [released - failed, failed])
+    equal("recalls that ended", ended, [returned, released - returned])
 }
 
 fn equal<T: PartialEq + Debug>(what: &str, seen: T, expected: T) -> Result<()> {

@@ -209,7 +209,7 @@ families! {
     LAYOUT_RECALLS: "nfscope_nfs4_layout_recalls_total" Counter, [],
         "Recalls of layouts, because somebody else uses the file", since "0.2.0";
     LAYOUT_RECALLS_FAILED: "nfscope_nfs4_layout_recalls_failed_total" Counter, [],
-        "Recalls of layouts whose client did not return them within a lease, or refused: the server fences it where the storage can do that (SCSI reservations), else it runs nfsd-recall-failed", since "0.2.0";
+        "Recalls of layouts whose client refused, or did not return them within two leases: the server fences it where the storage can do that (SCSI reservations), else it runs nfsd-recall-failed", since "0.2.0";
     RECALL_SECONDS: "nfscope_nfs4_recall_seconds" Histogram(Scheme::TIME), [RECALLED_STATE, RECALL_END],
         "From a recall until the state was returned, or taken away; at most 1,024 recalls are under way at a time, and those beyond have no duration", since "0.2.0";
     RECALLS_PENDING: "nfscope_nfs4_recalls_pending" Gauge, [RECALLED_STATE],

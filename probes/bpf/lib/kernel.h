@@ -322,6 +322,11 @@ struct nfs4_stid {
 	struct nfs4_client *sc_client;
 };
 
+struct nfs4_layout_stateid {
+	struct nfs4_stid ls_stid;
+	struct list_head ls_layouts;
+};
+
 struct work_struct {
 	void *func;
 };

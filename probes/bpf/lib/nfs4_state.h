@@ -273,7 +273,7 @@ int PROGRAM(nfsd_layout_ask, void *stateid)
 	recall(stid_of(stateid, IN_LAYOUT_ASK), STATE_LAYOUT);
 }
 
-/* The client did not return it within its lease, or refused: the server keeps it from the storage. */
+/* The client refused, or did not return it in two leases (nfsd4_cb_layout_done()): the server keeps it from the storage. */
 TP(nfsd_layout_recall_fail)
 int PROGRAM(nfsd_layout_out, void *stateid)
 {
@@ -291,13 +291,16 @@ int PROGRAM(nfsd_layout_out, void *stateid)
 		r->failed = 1;
 }
 
+/* The server takes what is left of it. */
 TP(nfsd_layout_recall_release)
 int PROGRAM(nfsd_layout_got, void *stateid)
 {
+	struct nfs4_stid *s = stid_of(stateid, IN_LAYOUT_GOT);
+	struct nfs4_layout_stateid *l = (void *)s - bpf_core_field_offset(struct nfs4_layout_stateid, ls_stid);
 	struct state_key key;
 
-	key_of(stid_of(stateid, IN_LAYOUT_GOT), &key);
-	recall_over(&key, false);
+	key_of(s, &key);
+	recall_over(&key, load64(ADDRESS(l->ls_layouts.next)) != (u64)ADDRESS(l->ls_layouts));
 }
 
 /* The laundromat: what ends leases and takes back delegations, once in a while. */

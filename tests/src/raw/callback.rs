@@ -1,4 +1,4 @@
-//! The back channel of a session, on the connection that made it: what the server asks of its client, and a client that refuses it.
+//! The back channel of a session, on the connection that made it: what the server asks of its client, and what that answers.
 
 use anyhow::{Result, ensure};
 
@@ -10,45 +10,51 @@ pub(super) const PROGRAM: u32 = 0x4000_0000;
 pub(super) const ON_THIS_CONNECTION: u32 = 2;
 const CB_LAYOUTRECALL: u32 = 5;
 const CB_SEQUENCE: u32 = 11;
-const NFS4ERR_SERVERFAULT: u32 = 10_006;
+/// A layout will be returned.
+pub(super) const NFS4_OK: u32 = 0;
+/// An operation fails.
+pub(super) const NFS4ERR_SERVERFAULT: u32 = 10_006;
+/// No such layout is held (any more).
+pub(super) const NFS4ERR_NOMATCHING_LAYOUT: u32 = 10_060;
 
-/// Answers the server's next call. Nothing but CB_NULL and CB_SEQUENCE succeeds. Says whether a layout was recalled.
-pub(super) fn refuse(connection: &mut Connection) -> Result<bool> {
+/// Answers the server's next call: CB_NULL and CB_SEQUENCE succeed, and any other operation has this status. Says whether a layout was
+/// recalled.
+pub(super) fn answer(connection: &mut Connection, status: u32) -> Result<bool> {
     let call = connection.next_call()?;
     ensure!(call.program == PROGRAM, "a call of {}", call.program);
     // CB_NULL has no arguments and no results (RFC 8881, 19.1).
-    let (results, refused) = match call.procedure {
+    let (results, asked) = match call.procedure {
         0 => (Xdr::new(), None),
-        _ => compound(&mut Cursor(&call.arguments))?,
+        _ => compound(&mut Cursor(&call.arguments), status)?,
     };
     connection.answer(call.xid, &results)?;
-    Ok(refused == Some(CB_LAYOUTRECALL))
+    Ok(asked == Some(CB_LAYOUTRECALL))
 }
 
-/// CB_COMPOUND (RFC 8881, 19.2): CB_SEQUENCE succeeds, and the operation behind it, if there is one, fails. The results, and the
-/// number of that operation.
-fn compound(arguments: &mut Cursor) -> Result<(Xdr, Option<u32>)> {
+/// CB_COMPOUND (RFC 8881, 19.2): CB_SEQUENCE succeeds, and the operation behind it, if there is one, has this status. The results,
+/// and the number of that operation.
+fn compound(arguments: &mut Cursor, status: u32) -> Result<(Xdr, Option<u32>)> {
     let tag = arguments.opaque()?;
     let (_minor, _ident, operations) = (arguments.u32()?, arguments.u32()?, arguments.u32()?);
     let first = arguments.u32()?;
     ensure!(first == CB_SEQUENCE, "operation {first} comes first");
     let sequence = sequence(arguments)?;
-    let refused = match operations {
+    let asked = match operations {
         1 => None,
         _ => Some(arguments.u32()?),
     };
-    let status = refused.map_or(0, |_| NFS4ERR_SERVERFAULT);
-    let executed = 1 + u32::from(refused.is_some());
+    let status = asked.map_or(NFS4_OK, |_| status);
+    let executed = 1 + u32::from(asked.is_some());
     let results = Xdr::new()
         .u32(status)
         .opaque(tag)
         .u32s(&[executed, CB_SEQUENCE, 0])
         .append(&sequence);
-    let results = match refused {
+    let results = match asked {
         None => results,
         Some(operation) => results.u32s(&[operation, status]),
     };
-    Ok((results, refused))
+    Ok((results, asked))
 }
 
 /// The results of CB_SEQUENCE (RFC 8881, 20.9): session, sequence and slot as they came, and the highest slots.

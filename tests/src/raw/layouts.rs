@@ -40,10 +40,13 @@ pub struct Ask {
     /// READs of each file through the server
     #[arg(long, default_value_t = 0)]
     pub reads: u32,
-    /// Then stay until killed, and refuse each recall of a layout; a file that has what came of it as JSON, and is written anew
-    /// after each of them
+    /// Then stay until killed, and return the layouts when one is recalled; a file that has what came of it as JSON, and is written
+    /// anew after each recall
     #[arg(long, value_name = "REPORT")]
-    pub refuse: Option<PathBuf>,
+    pub stay: Option<PathBuf>,
+    /// Refuse each recall instead
+    #[arg(long, requires = "stay")]
+    pub refuse: bool,
 }
 
 /// What came of it.
@@ -66,7 +69,7 @@ pub fn run(ask: &Ask) -> Result<Asked> {
         ..Wire::default()
     };
     wire.sent.connections += 1;
-    let back_channel = match ask.refuse {
+    let back_channel = match ask.stay {
         Some(_) => callback::ON_THIS_CONNECTION,
         None => 0,
     };
@@ -74,7 +77,7 @@ pub fn run(ask: &Ask) -> Result<Asked> {
         session: Session::open_with(&mut wire, MINOR, back_channel)?,
         wire,
     };
-    let (mut granted, mut returned) = (0, 0);
+    let (mut granted, mut returned, mut held) = (0, 0, Vec::new());
     for (n, name) in ask.files.iter().enumerate() {
         let file = client.open(name)?;
         let layout = match n < ask.layouts {
@@ -85,9 +88,13 @@ pub fn run(ask: &Ask) -> Result<Asked> {
         for _ in 0..ask.reads {
             client.read(&file)?;
         }
-        if let Some(layout) = layout.filter(|_| n < ask.returned) {
-            client.give_back(&file, &layout)?;
-            returned += 1;
+        match layout {
+            Some(layout) if n < ask.returned => {
+                client.give_back(&file, &layout)?;
+                returned += 1;
+            }
+            Some(layout) => held.push((file, layout)),
+            None => {}
         }
     }
     let mut asked = Asked {
@@ -96,15 +103,29 @@ pub fn run(ask: &Ask) -> Result<Asked> {
         refused: 0,
         sent: client.wire.sent.clone(),
     };
-    let Some(report) = &ask.refuse else {
+    let Some(report) = &ask.stay else {
         return Ok(asked);
     };
     tell(report, &asked)?;
     loop {
-        if callback::refuse(client.wire.connection()?)? {
-            asked.refused += 1;
-            tell(report, &asked)?;
+        let status = match (ask.refuse, held.is_empty()) {
+            (true, _) => callback::NFS4ERR_SERVERFAULT,
+            (false, false) => callback::NFS4_OK,
+            // The kernel asks again until it is told so.
+            (false, true) => callback::NFS4ERR_NOMATCHING_LAYOUT,
+        };
+        if !callback::answer(client.wire.connection()?, status)? {
+            continue;
         }
+        if ask.refuse {
+            asked.refused += 1;
+        } else {
+            for (file, layout) in held.drain(..) {
+                client.give_back(&file, &layout)?;
+                asked.returned += 1;
+            }
+        }
+        tell(report, &asked)?;
     }
 }
 

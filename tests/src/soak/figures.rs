@@ -71,6 +71,7 @@ http=$(pgrep -x nfscope-http | head -n 1)
 ip tcp_metrics flush
 date +%s >/proc/net/rpc/auth.unix.ip/flush
 echo 2 >/proc/sys/vm/drop_caches
+for cache in /sys/kernel/slab/*/shrink; do echo 1 >$cache; done
 of() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status"; }
 fds() { ls "/proc/$1/fd" | wc -l; }
 # A map or a program may have several descriptors; a link names its program as well. Others close while they are listed.
