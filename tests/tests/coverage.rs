@@ -329,7 +329,7 @@ fn scalar(s: &Snapshot, info: &Info, keep: impl Fn(&[String]) -> bool) -> f64 {
 
 fn nothing_was_lost(s: &Snapshot, kernel: Kernel, skips: Skips, operations: u64) {
     for x in s.series(&family::EVENTS_LOST.info) {
-        let lost = scalar(s, &family::EVENTS_LOST.info, |l| l == x.labels);
+        let lost = scalar(s, &family::EVENTS_LOST.info, |l| *l == *x.labels);
         // CountedLoad compares those of unknown arrival with the number of connections.
         if skips.allows(&x.labels[0], &x.labels[1], lost, operations) {
             continue;

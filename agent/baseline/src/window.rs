@@ -105,7 +105,13 @@ impl Merger {
             if let (Some(info), Some(sample)) = (info, sum) {
                 let labels = key.labels.clone();
                 let sample = sample.clone();
-                all.add(info, Series { labels, sample });
+                all.add(
+                    info,
+                    Series {
+                        labels: labels.into(),
+                        sample,
+                    },
+                );
             }
         }
         all

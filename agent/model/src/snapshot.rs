@@ -5,6 +5,7 @@ use crate::family::{Family, Info, Kind};
 use crate::{HeldRequest, Histogram, ProbeStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The value of one series.
@@ -22,8 +23,9 @@ pub enum Sample {
 /// One series: label values in the order of its family, and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Label values, as many as the family has labels.
-    pub labels: Vec<String>,
+    /// Label values, as many as the family has labels. Shared: whoever looks at a snapshot copies it, and its labels are most of what it
+    /// is made of.
+    pub labels: Arc<[String]>,
     /// Value.
     pub sample: Sample,
 }
@@ -127,7 +129,7 @@ impl Snapshot {
     pub fn get<const N: usize>(&self, f: &Family<N>, labels: [&str; N]) -> Option<&Sample> {
         self.series(&f.info)
             .iter()
-            .find(|s| s.labels == labels)
+            .find(|s| *s.labels == labels[..])
             .map(|s| &s.sample)
     }
 
@@ -162,25 +164,35 @@ impl Snapshot {
 
     /// What happened between `earlier` and this snapshot.
     pub fn since(&self, earlier: &Snapshot) -> Window {
-        let mut delta = self.clone();
-        for (name, series) in &mut delta.families {
+        let families = self.families.iter().map(|(name, series)| {
             let old = earlier.families.get(name).map_or(&[][..], Vec::as_slice);
             let old: HashMap<_, _> = old.iter().map(|o| (&o.labels, &o.sample)).collect();
-            for s in series {
-                let Some(before) = old.get(&s.labels) else {
-                    continue;
-                };
-                match (&mut s.sample, before) {
+            let since = |s: &Series| Series {
+                labels: s.labels.clone(),
+                sample: match (&s.sample, old.get(&s.labels)) {
                     // A counter below its earlier value started anew: all of it came since.
-                    (Sample::Counter(b), Sample::Counter(a)) if *b >= *a => *b -= a,
-                    (Sample::Histogram(b), Sample::Histogram(a)) => *b = b.since(a),
-                    _ => {}
-                }
-            }
-        }
+                    (Sample::Counter(b), Some(Sample::Counter(a))) if b >= a => {
+                        Sample::Counter(b - a)
+                    }
+                    (Sample::Histogram(b), Some(Sample::Histogram(a))) => {
+                        Sample::Histogram(b.since(a))
+                    }
+                    (now, _) => now.clone(),
+                },
+            };
+            (name.clone(), series.iter().map(since).collect())
+        });
         Window {
             length: self.at.saturating_sub(earlier.at),
-            delta,
+            delta: Snapshot {
+                at: self.at,
+                began: self.began,
+                host: self.host.clone(),
+                kernel: self.kernel.clone(),
+                families: families.collect(),
+                probes: self.probes.clone(),
+                held: self.held.clone(),
+            },
         }
     }
 }

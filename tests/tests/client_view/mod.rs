@@ -375,7 +375,7 @@ fn of_op(s: &Snapshot, info: &nfscope_model::Info, mount: &str, version: &str, o
     let series = s
         .series(info)
         .iter()
-        .filter(|x| x.labels == [mount, version, op]);
+        .filter(|x| *x.labels == [mount, version, op]);
     series
         .map(|x| match &x.sample {
             nfscope_model::Sample::Counter(n) | nfscope_model::Sample::Gauge(n) => *n,

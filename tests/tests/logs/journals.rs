@@ -448,15 +448,15 @@ impl Watched<'_> {
     /// What was mounted before has none left.
     fn has_series_alone(&self, seen: &Snapshot) -> Result<()> {
         let Case { fs, separate, .. } = self.case;
-        let own = vec![fs.to_owned(), DATA.to_owned()];
+        let own = [fs, DATA];
         for info in [
             &family::LOG_WAIT.info,
             &family::LOG_COMMIT.info,
             &family::LOG_SEPARATE.info,
         ] {
-            let series = seen.series(info).iter().map(|s| &s.labels);
+            let series = seen.series(info).iter().map(|s| &*s.labels);
             let labels: Vec<_> = series.collect();
-            ensure!(labels == [&own], "{}: {labels:?}", info.name);
+            ensure!(labels == [own], "{}: {labels:?}", info.name);
         }
         let series = seen.series(&family::LOG_BYTES.info).iter();
         let labels: Vec<_> = series.map(|s| s.labels.join(" ")).collect();

@@ -51,12 +51,12 @@ fn protobuf_has_both_faces_of_every_histogram() {
     assert_eq!(names, expected);
     for (f, (info, series)) in families.iter().zip(snapshot.filled()) {
         // The one histogram by version that has no value.
-        let series = series.iter().filter(|s| s.labels != ["3", "lookup"]);
+        let series = series.iter().filter(|s| *s.labels != ["3", "lookup"]);
         let series: Vec<_> = series.collect();
         assert_eq!(f.metric.len(), series.len(), "{}", f.name);
         for (m, s) in f.metric.iter().zip(series) {
             let values: Vec<_> = m.label.iter().map(|l| l.value.clone()).collect();
-            assert_eq!(values, s.labels);
+            assert_eq!(values[..], *s.labels);
             match &s.sample {
                 Sample::Counter(v) => assert_eq!(m.counter.as_ref().unwrap().value, *v),
                 Sample::Gauge(v) => assert_eq!(m.gauge.as_ref().unwrap().value, *v),
