@@ -57,11 +57,22 @@ def main():
         before = page.evaluate(COUNTERS)
         print("ready", flush=True)
         sys.stdin.readline()
-        ended = until("the server is not quiet any more", quiet)["last"]
-        after = page.evaluate(COUNTERS)
-        gained = {k: n - before.get(k, 0) for k, n in after.items() if n != before.get(k, 0)}
-        windows = page.evaluate(WINDOWS, begun)["all"]
-        assert gained and windows == gained, (windows, gained)
+        # The windows of a busy machine come late.
+        seen = {}
+
+        def agree():
+            if not (now := quiet()):
+                return None
+            after = page.evaluate(COUNTERS)
+            seen["gained"] = {k: n - before.get(k, 0) for k, n in after.items() if n != before.get(k, 0)}
+            seen["windows"] = page.evaluate(WINDOWS, begun)["all"]
+            return seen["gained"] and seen["windows"] == seen["gained"] and now["last"]
+
+        try:
+            ended = until("the counters' operations are not those of the windows", agree)
+        except AssertionError as e:
+            raise AssertionError(seen) from e
+        gained, windows = seen["gained"], seen["windows"]
         total = sum(gained.values())
         # The page shows these windows, and what it counted on demand is all of it.
         shown = lambda: sum(int(r[1].split()[0]) for r in rows(page, "#down"))
