@@ -27,6 +27,8 @@ const FAILURE: &str = "nfsd_layout_recall_fail:";
 const FREE: &str = "nfsd_layoutstate_free:";
 const RELEASE: &str = "nfsd_layout_recall_release:";
 
+const SIGSTOP: i32 = 19;
+
 const FILES: &str = "layout-1 layout-2 layout-3 layout-4 layout-5";
 const HOLDER: &str = "127.0.0.1";
 /// What the client says that refuses.
@@ -35,7 +37,8 @@ const REPORT: &str = "/run/layouts.json";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// All that the lab's clients hold ends.
-const END_CLIENTS: &str = "for c in $(grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/info || true); do echo expire >${c%info}ctl; done";
+/// One that has ended meanwhile need not be ended.
+const END_CLIENTS: &str = "for c in $(grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/info || true); do { echo expire >${c%info}ctl; } 2>/dev/null || true; done";
 
 /// Later kernels grant no layout while lockd waits for clients that had locks before the server started.
 const LOCKS_ARE_RECLAIMED: &str = "echo Y >/proc/fs/lockd/nlm_end_grace";
@@ -49,14 +52,16 @@ fn traced(trace: &Trace, event: &str) -> Result<u64> {
 
 pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     server.clients().try_for_each(|c| c.unmount_all())?;
-    server.sh(&format!(
+    let exported = server.sh(&format!(
         "set -e; cd /run/exp
          for f in {FILES}; do dd if=/dev/urandom of=$f bs=4096 count=4 status=none; done
          sync .; export_with pnfs; {LOCKS_ARE_RECLAIMED}"
-    ))?;
-    let told = told(server, agent)
-        .and_then(|()| answers_are_told(server, agent, true))
-        .and_then(|()| answers_are_told(server, agent, false));
+    ));
+    let told = exported
+        .and_then(|_| told(server, agent))
+        .and_then(|()| answers_are_told(server, agent, Holder::Refuses))
+        .and_then(|()| answers_are_told(server, agent, Holder::Returns))
+        .and_then(|()| answers_are_told(server, agent, Holder::IsSilent));
     let cleaned = server.sh(&format!(
         "set -e; {END_CLIENTS}; export_with no_subtree_check; cd /run/exp; rm -f {FILES}"
     ));
@@ -109,14 +114,27 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
     trace.end()
 }
 
-/// A client that can be called returns its layout, or refuses to. The kernel then takes the layout back, and the writer goes on.
-fn answers_are_told(server: &Server, agent: &Agent, refuses: bool) -> Result<()> {
+/// What a client that can be called does when its layout is recalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Returns,
+    /// The kernel takes the layout back at once.
+    Refuses,
+    /// The kernel takes it when the client's lease ends.
+    IsSilent,
+}
+
+/// The writer goes on when the layout is back, however that came.
+fn answers_are_told(server: &Server, agent: &Agent, how: Holder) -> Result<()> {
     let before = agent.snapshot()?;
     let trace = Trace::begin(server, &EVENTS, "")?;
     let lab = server.lab_path().display();
     server.sh(&format!("rm -f {REPORT}"))?;
-    let refuse = if refuses { "--refuse" } else { "" };
-    let holder = server.spawn(&format!(
+    let refuse = match how {
+        Holder::Refuses => "--refuse",
+        Holder::Returns | Holder::IsSilent => "",
+    };
+    let mut holder = server.spawn(&format!(
         "exec {lab} layouts layout-5 --layouts 1 --stay {REPORT} {refuse}"
     ))?;
     let reported = |answers: u64| {
@@ -127,14 +145,23 @@ fn answers_are_told(server: &Server, agent: &Agent, refuses: bool) -> Result<()>
     let asked = eventually(|| reported(0))
         .with_context(|| format!("no layout is held: {:?}", holder.output_so_far()))?;
     equal("granted", asked.granted, 1)?;
+    if how == Holder::IsSilent {
+        holder.signal(SIGSTOP)?;
+    }
 
     let mut writer = server.spawn("echo again >>/run/exp/layout-5")?;
+    eventually(|| Ok((traced(&trace, RECALL)? > 0).then_some(()))).context("no recall")?;
+    if how == Holder::IsSilent {
+        // As the end of its lease does.
+        server.sh(END_CLIENTS)?;
+    }
     eventually(|| Ok((traced(&trace, RELEASE)? > 0).then_some(())))
         .with_context(|| format!("no recall ends: {:?}", holder.output_so_far()))?;
     writer.wait(PATIENCE)?.ok("the writer")?;
     let after = all_ended(&trace, agent, asked.granted)?;
-    let answered = eventually(|| reported(1)).context("the client was not asked")?;
-    println!("{answered:?}\n{}", trace.text()?);
+    let answers = u64::from(how != Holder::IsSilent);
+    let answered = eventually(|| reported(answers)).context("the client was not asked")?;
+    println!("{how:?}: {answered:?}\n{}", trace.text()?);
     holder.kill()?;
     server.sh(END_CLIENTS)?;
     let seen = after.since(&before).delta;

@@ -312,6 +312,7 @@ struct nfsd3_writeres {
 struct nfs4_client {
 	struct __kernel_sockaddr_storage cl_addr;
 	struct net *net;
+	u64 cl_time; /* of its last renewal; 0 once it is expired */
 };
 
 /* A delegation and a layout begin with it. */

@@ -291,16 +291,21 @@ int PROGRAM(nfsd_layout_out, void *stateid)
 		r->failed = 1;
 }
 
-/* The server takes what is left of it. */
+/*
+ * The server takes what is left of it. Of a client that it expires it has taken all before (__destroy_client()), and no client
+ * can return anything then.
+ */
 TP(nfsd_layout_recall_release)
 int PROGRAM(nfsd_layout_got, void *stateid)
 {
 	struct nfs4_stid *s = stid_of(stateid, IN_LAYOUT_GOT);
 	struct nfs4_layout_stateid *l = (void *)s - bpf_core_field_offset(struct nfs4_layout_stateid, ls_stid);
+	struct nfs4_client *c = (void *)load64(ADDRESS(s->sc_client));
+	bool is_left = load64(ADDRESS(l->ls_layouts.next)) != (u64)ADDRESS(l->ls_layouts);
 	struct state_key key;
 
 	key_of(s, &key);
-	recall_over(&key, load64(ADDRESS(l->ls_layouts.next)) != (u64)ADDRESS(l->ls_layouts));
+	recall_over(&key, is_left || !load64(ADDRESS(c->cl_time)));
 }
 
 /* The laundromat: what ends leases and takes back delegations, once in a while. */

@@ -125,6 +125,7 @@ pub fn run(ask: &Ask) -> Result<Asked> {
                 asked.returned += 1;
             }
         }
+        asked.sent = client.wire.sent.clone();
         tell(report, &asked)?;
     }
 }

@@ -63,15 +63,17 @@ pub const QUANTITIES: [Quantity; 13] = [
 /// One reading of all of them.
 pub type Figures = [f64; QUANTITIES.len()];
 
-/// Prints a line of numbers; `$1` is the agent's process id. What the kernel may forget at once, it has forgotten: caches, and what it
-/// keeps of each address that ever connected, TCP's metrics until somebody asks and the server's access for half an hour.
+/// Prints a line of numbers; `$main` is the agent's process id. What the kernel may forget at once, it has forgotten: caches, and what
+/// it keeps of each address that ever connected. It keeps TCP's metrics until they are flushed, and who has access for half an hour.
 const SCRIPT: &str = r#"
 http=$(pgrep -x nfscope-http | head -n 1)
 [ -n "$main" ] && [ -n "$http" ] || { echo "one of the processes is gone" >&2; exit 1; }
+set -e
 ip tcp_metrics flush
 date +%s >/proc/net/rpc/auth.unix.ip/flush
 echo 2 >/proc/sys/vm/drop_caches
 for cache in /sys/kernel/slab/*/shrink; do echo 1 >$cache; done
+set +e
 of() { awk -v key="$2:" '$1 == key { print $2 }' "/proc/$1/status"; }
 fds() { ls "/proc/$1/fd" | wc -l; }
 # A map or a program may have several descriptors; a link names its program as well. Others close while they are listed.

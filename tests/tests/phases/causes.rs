@@ -141,7 +141,7 @@ fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
             let lost = ["late", "recursion"].map(|r| seen.value(&family::EVENTS_LOST, ["nfsd", r]));
             ensure!(lost.iter().any(|n| *n > Some(0.0)), "{why}");
             if left == 0 {
-                // A wait that is not known counts as CPU time: neither of the two can be more than both were.
+                // A wait that is not known counts as CPU time: waits are not more than the threads', nor are both than both.
                 cpu_time_and_waits_are_the_threads(&seen, &threads).context(why)?;
                 return Ok(seen);
             }
@@ -184,14 +184,15 @@ fn cpu_time_is_the_threads(seen: &Snapshot, threads: &ThreadTimes) -> Result<()>
     Ok(())
 }
 
-/// The same of both together.
+/// The same of waits, and of both together.
 fn cpu_time_and_waits_are_the_threads(seen: &Snapshot, threads: &ThreadTimes) -> Result<()> {
     let op = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
     let told = op["cpu"] + op["runqueue"];
-    let had = (threads.ran() + threads.waited()).as_secs_f64();
+    let (ran, waited) = (threads.ran().as_secs_f64(), threads.waited().as_secs_f64());
+    let had = ran + waited;
     ensure!(
-        told <= had && told >= had / 2.0,
-        "{op:?}, but the threads ran and waited for {had} s"
+        op["runqueue"] <= waited && told <= had && told >= had / 2.0,
+        "{op:?}, but the threads ran {ran} s and waited {waited} s"
     );
     Ok(())
 }

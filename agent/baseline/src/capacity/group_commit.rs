@@ -37,7 +37,8 @@ pub(super) struct Room {
     pub least: f64,
     /// If commits take all who wait, unless the recording shows that they do not.
     pub most: f64,
-    /// Requests that a commit serves now, on average; `None` for what has no commits, or none that was waited for.
+    /// Requests that a commit serves now, on average: less than one where commits come that nobody waits for. `None` for what has no
+    /// commits, or none that was waited for.
     pub now: Option<f64>,
 }
 
@@ -68,7 +69,7 @@ impl Commits {
         let of = |least, most| Room {
             least,
             most,
-            now: Some(now),
+            now: Some(waits / commits),
         };
         // Of those who come during a commit all, or one who comes later, as far as they come at random.
         let meanwhile = waits / self.seconds * self.commits.sum / commits;
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_recording_proves_what_a_log_does() {
-        let of = |waits: &[(f64, u64)], commits: &[(f64, u64)]| {
+        let room = |waits: &[(f64, u64)], commits: &[(f64, u64)]| {
             let [waits, commits] = [waits, commits].map(|values| {
                 let mut h = Histogram::new(Scheme::TIME);
                 for (seconds, n) in values {
@@ -278,13 +279,16 @@ mod tests {
                 }
                 h
             });
-            let room = Commits {
+            Commits {
                 waits,
                 commits,
                 seconds: 16.0,
                 threads: 8.0,
             }
-            .room();
+            .room()
+        };
+        let of = |waits: &[(f64, u64)], commits: &[(f64, u64)]| {
+            let room = room(waits, commits);
             [room.least, room.most]
         };
         let commits = [(8e-3, 1000)];
@@ -301,5 +305,9 @@ mod tests {
         assert_eq!(of(&[(8e-3, 800), (140e-3, 200)], &slow), [1.0, 4.0]);
         assert_eq!(of(&[(8e-3, 700), (240e-3, 300)], &slow), [1.0, 1.0]);
         assert_eq!(of(&[], &commits), [1.0, 1.0]);
+        // Commits that nobody waited for count, too.
+        assert_eq!(room(&[(12e-3, 2000)], &commits).now, Some(2.0));
+        assert_eq!(room(&[(12e-3, 100)], &commits).now, Some(0.1));
+        assert_eq!(room(&[], &commits).now, None);
     }
 }

@@ -4,7 +4,7 @@
 //! knows nothing of resources, and follows whatever slowed the server down. Each may miss a limit, so that the smaller one is told. Where
 //! the first law has a range, because a recording does not tell what the commits of a log can serve, both ends are compared.
 
-use crate::capacity::utilization::{Capacity, capacity};
+use crate::capacity::utilization::{Capacity, Resource, capacity};
 use crate::recording::Metadata;
 use crate::series::SeriesSet;
 use nfscope_stats::{Load, MIN_LOADS, Scalability, scalability};
@@ -95,14 +95,16 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// The rate with so many requests in the server by the law of the bottleneck: what it was under the smallest load, as long as no
-    /// resource is saturated.
-    pub fn by_bottleneck(&self, in_server: f64) -> f64 {
+    /// The rate with so many requests in the server by the law of the bottleneck, if commits serve no more than now, and if they serve
+    /// all who wait: what it was under the smallest load, as long as no resource is saturated.
+    pub fn by_bottleneck(&self, in_server: f64) -> [f64; 2] {
         let least = self.points.iter().map(|p| p.residence);
         let free = in_server / least.fold(f64::INFINITY, f64::min);
-        self.bottleneck
-            .first()
-            .map_or(free, |r| free.min(r.max_rate))
+        let limits = [
+            self.bottleneck.least().map(Resource::least),
+            self.bottleneck.first().map(|r| r.max_rate),
+        ];
+        limits.map(|limit| limit.map_or(free, |limit| free.min(limit)))
     }
 
     /// Numbers of requests in the server beyond the data, at which both laws are told.
@@ -149,9 +151,13 @@ pub fn several(all: &[SeriesSet]) -> Option<Loads> {
             "the Universal Scalability Law needs {MIN_LOADS} recordings under loads that differ by half or more"
         ));
     }
-    if limit.is_some_and(|l| l.most > FAR * highest) {
+    if let Some(l) = limit.filter(|l| l.most > FAR * highest) {
+        let what = match l.least > FAR * highest {
+            true => "the limit",
+            false => "the upper end of the limit",
+        };
         caveats.push(format!(
-            "the limit is more than {FAR:.0} times the highest rate that was recorded: record under more load"
+            "{what} is more than {FAR:.0} times the highest rate that was recorded: record under more load"
         ));
     }
     Some(Loads {

@@ -12,6 +12,10 @@ const WIDTH: usize = 80;
 /// What `nfscope capacity` prints of several recordings.
 pub fn render_several(of: &Loads) -> String {
     let per_second = |v: f64| format!("{}/s", rate(v));
+    let by_bottleneck = |n: f64| match of.by_bottleneck(n) {
+        [least, most] if least == most => per_second(most),
+        [least, most] => format!("{} .. {}", rate(least), per_second(most)),
+    };
     let by_law = |n: f64| {
         of.scalability
             .map_or("-".to_owned(), |s| per_second(s.rate(n)))
@@ -31,7 +35,7 @@ pub fn render_several(of: &Loads) -> String {
             format!("{:.2}", p.load.in_server),
             seconds(p.residence),
             per_second(p.load.rate),
-            per_second(of.by_bottleneck(p.load.in_server)),
+            by_bottleneck(p.load.in_server),
             by_law(p.load.in_server),
         ]
     }));
@@ -41,7 +45,7 @@ pub fn render_several(of: &Loads) -> String {
             format!("{n:.2}"),
             "-".to_owned(),
             "-".to_owned(),
-            per_second(of.by_bottleneck(n)),
+            by_bottleneck(n),
             by_law(n),
         ]
     }));

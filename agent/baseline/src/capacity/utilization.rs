@@ -113,11 +113,12 @@ impl Resource {
         self.max_rate_at_least.unwrap_or(self.max_rate)
     }
 
-    /// What its commits serve now, as the end of a sentence: `one request`, `1.3 requests`.
+    /// What its commits serve now, as the end of a sentence: `one request`, `1.30 requests`.
     pub fn commits_serve(&self) -> String {
-        match self.requests_per_commit {
-            Some(n) if n >= 1.005 => format!("{n:.2} requests"),
-            _ => "one request".to_owned(),
+        let n = self.requests_per_commit.unwrap_or(0.0);
+        match (0.995..1.005).contains(&n) {
+            true => "one request".to_owned(),
+            false => format!("{n:.2} requests"),
         }
     }
 }

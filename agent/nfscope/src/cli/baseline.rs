@@ -50,8 +50,9 @@ takes four times the time. The recorder shows how long that is, and whether
 a third more, and ends after two looks in a row. Windows that resemble each
 other count as fewer: it needs 20 independent stretches of time. A p99 needs
 299, because one stretch in a hundred may have all values beyond it, and a p90
-needs 29. Quantiles need 30 separate spells of such values, too. A p99 therefore
-takes two hours and often more with windows of 10 s: give it a --max-duration.";
+needs 29. Quantiles need 30 separate spells of such values, too. With windows of
+10 s a p99 therefore takes an hour and a half at least, and longer where windows
+resemble each other: give it a longer --max-duration.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
