@@ -311,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_long_recording_has_coarser_windows_and_the_same_sums() {
-        let mut p = Progress::new(None, Some(1e-9));
+        let p99 = crate::target_metric::parse("write").unwrap();
+        let mut p = Progress::new(Some(p99), Some(1e-9));
         for i in 0..4001 {
             p.add(&window(i % 5));
             assert!(p.seconds.len() <= MAX_WINDOWS);

@@ -273,7 +273,8 @@ int PROGRAM(nfsd_layout_ask, void *stateid)
 	recall(stid_of(stateid, IN_LAYOUT_ASK), STATE_LAYOUT);
 }
 
-/* The client refused, or did not return it in two leases (nfsd4_cb_layout_done()): the server keeps it from the storage. */
+/* The client refused, or did not return it in two leases (nfsd4_cb_layout_done()): the server keeps it from the
+ * storage. */
 TP(nfsd_layout_recall_fail)
 int PROGRAM(nfsd_layout_out, void *stateid)
 {
@@ -292,8 +293,8 @@ int PROGRAM(nfsd_layout_out, void *stateid)
 }
 
 /*
- * The server takes what is left of it. Of a client that it expires it has taken all before (__destroy_client()), and no client
- * can return anything then.
+ * The server takes what is left of it. Of a client that it expires it has taken all before (__destroy_client()), and no
+ * client can return anything then.
  */
 TP(nfsd_layout_recall_release)
 int PROGRAM(nfsd_layout_got, void *stateid)
