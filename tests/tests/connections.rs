@@ -264,7 +264,7 @@ fn closed(seen: &Snapshot, why: &str) -> u64 {
 }
 
 /// Runs of the probe's programs that the kernel skipped.
-fn skipped(seen: &Snapshot) -> u64 {
+pub fn skipped(seen: &Snapshot) -> u64 {
     let lost = seen.numbers(&family::EVENTS_LOST);
     lost.filter(|([probe, reason], _)| *probe == "nfsd" && *reason == "recursion")
         .map(|(_, n)| n)

@@ -6,6 +6,7 @@ use lab::reconcile;
 use lab::{Agent, KernelCounters, Server};
 use nfscope_model::{Snapshot, family as f};
 
+use crate::connections;
 use crate::coverage::Skips;
 
 /// The server's end of the link to its first client. Its programs mount over it, because the device knows no other network namespace.
@@ -100,10 +101,9 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
 /// Programs that the kernel may have skipped: none but where it does so.
 fn skipped(server: &Server, seen: &Snapshot) -> Result<f64> {
     Ok(match Skips::of(server)? {
-        Skips::All => reconcile::lost(seen).get("nfsd recursion").copied(),
-        Skips::None | Skips::Functions => None,
-    }
-    .unwrap_or(0.0))
+        Skips::All => connections::skipped(seen) as f64,
+        Skips::None | Skips::Functions => 0.0,
+    })
 }
 
 fn are_the_same(counted: &KernelCounters, seen: &Snapshot) -> Result<()> {

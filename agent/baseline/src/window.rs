@@ -103,15 +103,9 @@ impl Merger {
         for (key, sum) in self.keys.iter().zip(&self.sums.samples) {
             let info = family::ALL.iter().find(|f| f.name == key.family);
             if let (Some(info), Some(sample)) = (info, sum) {
-                let labels = key.labels.clone();
+                let labels = key.labels.as_slice().into();
                 let sample = sample.clone();
-                all.add(
-                    info,
-                    Series {
-                        labels: labels.into(),
-                        sample,
-                    },
-                );
+                all.add(info, Series { labels, sample });
             }
         }
         all

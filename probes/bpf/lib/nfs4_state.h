@@ -273,8 +273,10 @@ int PROGRAM(nfsd_layout_ask, void *stateid)
 	recall(stid_of(stateid, IN_LAYOUT_ASK), STATE_LAYOUT);
 }
 
-/* The client refused, or did not return it in two leases (nfsd4_cb_layout_done()): the server keeps it from the
- * storage. */
+/*
+ * The client refused, or did not return it in two leases (nfsd4_cb_layout_done()): the server keeps it from the
+ * storage.
+ */
 TP(nfsd_layout_recall_fail)
 int PROGRAM(nfsd_layout_out, void *stateid)
 {

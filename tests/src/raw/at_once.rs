@@ -1,5 +1,5 @@
-//! `lab at-once`: so many calls at the same time, each on a connection of its own. While the exported file system is frozen, each
-//! of them is in the hands of another thread.
+//! `lab at-once`: so many calls at the same time, each on a connection of its own. Each waits for the log of an export with `sync`, so
+//! that all threads of a server take some of many.
 
 use anyhow::{Context, Result, ensure};
 

@@ -4,7 +4,7 @@
 //! knows nothing of resources, and follows whatever slowed the server down. Each may miss a limit, so that the smaller one is told. Where
 //! the first law has a range, because a recording does not tell what the commits of a log can serve, both ends are compared.
 
-use crate::capacity::utilization::{Capacity, Resource, capacity};
+use crate::capacity::utilization::{Capacity, capacity};
 use crate::recording::Metadata;
 use crate::series::SeriesSet;
 use nfscope_stats::{Load, MIN_LOADS, Scalability, scalability};
@@ -51,9 +51,9 @@ pub struct Limit {
 impl Limit {
     /// The smaller one of the limit by measured resources and that by the Universal Scalability Law; `None` where neither has one.
     pub fn smaller(bottleneck: &Capacity, scalability: Option<f64>) -> Option<Limit> {
-        let by_resource = bottleneck.first().map(|r| Limit {
-            least: bottleneck.least().map_or(r.max_rate, |r| r.least()),
-            most: r.max_rate,
+        let by_resource = bottleneck.limits().map(|[least, most]| Limit {
+            least,
+            most,
             law: Law::Bottleneck,
         });
         let by_law = scalability.map(|max| Limit {
@@ -100,11 +100,8 @@ impl Loads {
     pub fn by_bottleneck(&self, in_server: f64) -> [f64; 2] {
         let least = self.points.iter().map(|p| p.residence);
         let free = in_server / least.fold(f64::INFINITY, f64::min);
-        let limits = [
-            self.bottleneck.least().map(Resource::least),
-            self.bottleneck.first().map(|r| r.max_rate),
-        ];
-        limits.map(|limit| limit.map_or(free, |limit| free.min(limit)))
+        let limits = self.bottleneck.limits();
+        limits.map_or([free; 2], |limits| limits.map(|limit| free.min(limit)))
     }
 
     /// Numbers of requests in the server beyond the data, at which both laws are told.

@@ -1,6 +1,7 @@
 //! The capacity from several recordings as text.
 
 use crate::capacity::several::{Law, Limit, Loads};
+use crate::capacity::text::range;
 use crate::capacity::utilization::Resource;
 use nfscope_text::console::plain;
 use nfscope_text::table::columns;
@@ -12,10 +13,7 @@ const WIDTH: usize = 80;
 /// What `nfscope capacity` prints of several recordings.
 pub fn render_several(of: &Loads) -> String {
     let per_second = |v: f64| format!("{}/s", rate(v));
-    let by_bottleneck = |n: f64| match of.by_bottleneck(n) {
-        [least, most] if least == most => per_second(most),
-        [least, most] => format!("{} .. {}", rate(least), per_second(most)),
-    };
+    let by_bottleneck = |n: f64| format!("{}/s", range(of.by_bottleneck(n)));
     let by_law = |n: f64| {
         of.scalability
             .map_or("-".to_owned(), |s| per_second(s.rate(n)))

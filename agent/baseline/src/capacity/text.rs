@@ -34,7 +34,7 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
             name(c, r),
             r.utilization * 100.0,
             r.peak * 100.0,
-            limit(r),
+            range([r.least(), r.max_rate]),
             if r.note.is_some() { " *" } else { "" }
         );
     }
@@ -60,11 +60,11 @@ fn name(c: &Capacity, r: &Resource) -> String {
     }
 }
 
-/// Its maximum rate, or both ends of it.
-pub(super) fn limit(r: &Resource) -> String {
-    match r.max_rate_at_least {
-        None => rate(r.max_rate),
-        Some(least) => format!("{} .. {}", rate(least), rate(r.max_rate)),
+/// A rate, or both ends of it.
+pub(super) fn range([least, most]: [f64; 2]) -> String {
+    match least == most {
+        true => rate(most),
+        false => format!("{} .. {}", rate(least), rate(most)),
     }
 }
 

@@ -96,6 +96,12 @@ impl Capacity {
         hard.min_by(|a, b| a.least().total_cmp(&b.least()))
     }
 
+    /// The lowest limits of those with a hard limit, in requests per second: if commits serve no more than now, and if they serve all who
+    /// wait.
+    pub fn limits(&self) -> Option<[f64; 2]> {
+        Some([self.least()?.least(), self.first()?.max_rate])
+    }
+
     /// Others with a hard limit that saturate earlier if their commits serve no more requests than now.
     pub fn maybe_earlier(&self) -> impl Iterator<Item = &Resource> {
         let first = self.first();
