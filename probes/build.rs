@@ -37,6 +37,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         .include("bpf/lib")
         .compile("histogram_host");
     println!("cargo:rerun-if-changed=src/histogram_host.c");
+    // And the ring of arrivals, for the test that clears it while it is read.
+    cc::Build::new()
+        .file("src/arrivals_host.c")
+        .include("bpf/lib")
+        .compile("arrivals_host");
+    println!("cargo:rerun-if-changed=src/arrivals_host.c");
     Ok(())
 }
 

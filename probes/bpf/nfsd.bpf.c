@@ -60,7 +60,7 @@ static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
 	now = bpf_ktime_get_ns();
 	c->ready = now;
 	c->srtt_us = srtt_us;
-	if (!arrival_note(c, end_seq, now))
+	if (!arrival_note(&c->arrivals, end_seq, now))
 		count(EV_ARRIVAL_MERGED);
 }
 
@@ -99,6 +99,7 @@ int PROGRAM(nfsd_arrive, struct sock *sk)
 TP(svc_xprt_accept)
 int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 {
+	struct request_record *r = request_get();
 	struct svc_sock *svsk;
 	struct connection *c;
 	struct tcp_sock *tcp;
@@ -109,16 +110,20 @@ int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 	svsk = (void *)as_number((u64)xprt, IN_ACCEPT);
 	if (!svsk || connection_accepted((void *)svsk) != TRANSPORT_TCP)
 		return;
+	/* What came before the thread was told of this one is another's, at the same address, whose end was skipped. */
+	c = connection_of((u64)svsk);
+	if (c && r && c->ready < r->t_dequeue)
+		connection_clear(c);
 	tcp = (void *)load64(ADDRESS(svsk->sk_sk));
 	end_seq = load32(ADDRESS(tcp->rcv_nxt));
 	if (end_seq == load32(ADDRESS(tcp->copied_seq)))
 		return;
 	c = connection_with((u64)tcp, (u64)svsk);
-	if (!c || c->head)
+	if (!c || c->arrivals.head)
 		return;
 	c->ready = load64(ADDRESS(tcp->tcp_mstamp)) * 1000;
 	c->srtt_us = load32(ADDRESS(tcp->srtt_us));
-	arrival_note(c, end_seq, c->ready);
+	arrival_note(&c->arrivals, end_seq, c->ready);
 }
 #endif
 
@@ -172,7 +177,7 @@ int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 		return;
 	r->connection = c->place;
 	tcp = (void *)c->sk;
-	r->t_arrive = arrival_match(c, load32(ADDRESS(tcp->copied_seq)));
+	r->t_arrive = arrival_match(&c->arrivals, load32(ADDRESS(tcp->copied_seq)));
 }
 
 /* A thread that asks a daemon may sleep for seconds before the call is known. It is busy. */

@@ -1,5 +1,6 @@
 //! The kernel side of nfscope: the BPF objects, in the two builds of `bpf/lib/kernel.h`, and their map types.
 
+pub mod arrivals;
 pub mod time_edges;
 
 /// One BPF object file in its two builds.

@@ -43,12 +43,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     // More than the limit stay, the more the busier the host is: one that is already being closed may be chosen again.
     let over = (held.opened - held.closed) as f64 - limit;
     ensure!(held.closed > 0 && over >= 0.0, "{held:?}");
-    assert_eq!(
-        closed(&seen.delta, "limit"),
-        held.closed,
-        "closed by the limit"
-    );
-    assert_eq!(accepted(&seen.delta), held.opened, "accepted");
+    counted(&seen.delta, accepted(&seen.delta), held.opened, "accepted")?;
+    let by_limit = closed(&seen.delta, "limit");
+    counted(&seen.delta, by_limit, held.closed, "closed by the limit")?;
     let still_open = (held.opened - held.closed) as f64;
     assert_eq!(full.value(&family::CONNECTIONS, ["tcp"]), Some(still_open));
     assert_eq!(
@@ -58,7 +55,7 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let diagnosis = evaluate(&seen, &[]);
     let finding = diagnosis.finding(Kind::ConnectionLimit);
     let text = format!("{:#?}", finding);
-    let says = format!("the kernel closed {} for being the oldest", held.closed);
+    let says = format!("the kernel closed {by_limit} for being the oldest");
     ensure!(text.contains(&says), "{says}: {text}");
     println!("{text}");
 
@@ -66,7 +63,13 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     holder.kill()?;
     let after = quiet(server, agent)?;
     let seen = after.since(&full).delta;
-    assert_eq!(closed(&seen, "client"), held.opened - held.closed);
+    let by_client = closed(&seen, "client");
+    counted(
+        &seen,
+        by_client,
+        held.opened - held.closed,
+        "closed by the client",
+    )?;
     assert_eq!(closed(&seen, "limit"), 0);
 
     // What is no RPC, and an address of the server that goes away.
@@ -79,9 +82,10 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     server.sh("ip address del 10.77.0.1/32 dev lo")?;
     let gone = quiet(server, agent)?;
     away.kill()?;
-    assert_eq!(closed(&given_up.since(&after).delta, "error"), 5);
+    let seen = given_up.since(&after).delta;
+    counted(&seen, closed(&seen, "error"), 5, "given up")?;
     let seen = gone.since(&given_up).delta;
-    assert_eq!(closed(&seen, "idle"), 7, "{seen:#?}");
+    counted(&seen, closed(&seen, "idle"), 7, "without an address")?;
 
     // As many clients that work, with threads enough for them: none is closed, and nothing is found.
     server.set_threads(16)?;
@@ -93,19 +97,10 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let load = format!("getattr --from 127.9.0.1 --clients 150 {together} --times 4");
     let clients = server.run_clients(&load)?;
     let seen = quiet(server, agent)?.since(&gone);
-    // A kernel that skips programs (7.2) says how many; each of them may be an event of a connection.
-    let skipped = skipped(&seen.delta);
     let all = clients.len() as u64;
-    for (what, n) in [
-        ("accepted", accepted(&seen.delta)),
-        ("closed by the client", closed(&seen.delta, "client")),
-    ] {
-        let closings: Vec<_> = seen.delta.numbers(&family::CONNECTIONS_CLOSED).collect();
-        ensure!(
-            n <= all && n + skipped >= all,
-            "{what}: {n} of {all}, and {skipped} programs were skipped: {closings:?}"
-        );
-    }
+    counted(&seen.delta, accepted(&seen.delta), all, "accepted")?;
+    let by_client = closed(&seen.delta, "client");
+    counted(&seen.delta, by_client, all, "closed by the client")?;
     assert_eq!(closed(&seen.delta, "limit"), 0);
     let diagnosis = evaluate(&seen, &[]);
     ensure!(
@@ -124,10 +119,12 @@ fn what_is_open_ends_with_the_server(server: &Server, agent: &Agent) -> Result<(
     server.nfsd_stop()?;
     let seen = agent.snapshot()?.since(&open).delta;
     holder.kill()?;
-    let skipped = skipped(&seen);
-    let n = closed(&seen, "shutdown");
-    println!("{n} connections closed by the end of the server; {skipped} programs were skipped");
-    ensure!(n <= OPEN && n + skipped >= OPEN, "{seen:#?}");
+    counted(
+        &seen,
+        closed(&seen, "shutdown"),
+        OPEN,
+        "closed by the end of the server",
+    )?;
     for other in ["client", "limit", "idle", "error"] {
         assert_eq!(closed(&seen, other), 0, "{other}");
     }
@@ -261,6 +258,18 @@ fn closed(seen: &Snapshot, why: &str) -> u64 {
     all.filter(|([_, reason], _)| *reason == why)
         .map(|(_, n)| n)
         .sum::<f64>() as u64
+}
+
+/// All events of a kind are counted. A kernel that skips programs (7.2) says how many; each of them may be such an event.
+fn counted(seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
+    let skipped = skipped(seen);
+    println!("{what}: {n} of {all}; {skipped} programs were skipped");
+    let closings: Vec<_> = seen.numbers(&family::CONNECTIONS_CLOSED).collect();
+    ensure!(
+        n <= all && n + skipped >= all,
+        "{what}: {n} of {all}, and {skipped} programs were skipped: {closings:?}"
+    );
+    Ok(())
 }
 
 /// Runs of the probe's programs that the kernel skipped.

@@ -2,12 +2,6 @@
 /*
  * What is known of a TCP connection: when the requests that wait on it arrived, and where its client is counted.
  *
- * The transport's own clocks do not know a request's arrival: a connection is enqueued once for many requests, and
- * `wakeup-us` is stale under load. But TCP's sequence numbers do. Each time data is ready, the connection's ring keeps
- * (rcv_nxt, time); once a record is read, copied_seq is its end, and the first entry that reaches it tells when its
- * last byte was ready. Requests are read in order under XPT_BUSY, so entries before copied_seq never matter again: O(1)
- * a request, amortised.
- *
  * Connections stand in one array, at a place that their transport's address names or one of the seven behind, because
  * two look-ups in a hash cost each request some 200 instructions more. Where all eight are taken, the one that was
  * longest silent gives way.
@@ -15,7 +9,8 @@
 #ifndef NFSCOPE_CONNECTION_H
 #define NFSCOPE_CONNECTION_H
 
-#define RING 128 /* segments that wait unread on one connection; more share an entry, see below */
+#include "arrivals.h"
+
 #define KNOWN_EXPORTS 4 /* exports whose rows a connection remembers */
 
 /* Slots of through_memory. */
@@ -54,16 +49,13 @@ struct connection {
 	u64 xprt; /* struct svc_xprt; 0: free */
 	u64 sk;
 	u64 ready; /* data came last */
-	u32 head; /* next entry to write */
-	u32 tail; /* first entry that may still matter */
 	u32 srtt_us; /* smoothed round-trip time, times eight */
 	u32 place; /* its own, plus one */
 	u32 epoch; /* of what follows */
 	u32 unused;
 	u64 client[2]; /* whose rows they are: this may be another one's connection, the end of which was skipped */
 	u64 known[KNOWN_EXPORTS]; /* see lib/client_accounting.h */
-	u64 ready_ns[RING];
-	u32 end_seq[RING];
+	struct arrivals arrivals;
 };
 
 #define CONNECTIONS 2048
@@ -111,7 +103,7 @@ static __always_inline struct connection *connection_of(u64 xprt)
 
 static __always_inline void connection_clear(struct connection *c)
 {
-	c->head = c->tail = 0;
+	c->arrivals.head = c->arrivals.tail = 0;
 	c->srtt_us = 0;
 	for (int i = 0; i < KNOWN_EXPORTS; i++)
 		c->known[i] = 0;
@@ -143,48 +135,15 @@ static __noinline struct connection *connection_make(u64 xprt)
 #else
 	u64 owner = best->xprt;
 
+	/* Another CPU has made it meanwhile, and may have noted an arrival. */
+	if (owner == xprt)
+		return best;
 	if (__sync_val_compare_and_swap(&best->xprt, owner, xprt) != owner)
-		return 0;
+		return best->xprt == xprt ? best : 0;
 #endif
 	connection_clear(best);
 	best->place = place;
 	return best;
-}
-
-/*
- * Notes that everything up to `end_seq` is ready. A full ring widens its last entry: the requests in it keep the time
- * of the earlier segment, so their wait can read too long by less than the time between two of 128 waiting segments.
- *
- * Returns false where it had to.
- */
-static __always_inline bool arrival_note(struct connection *c, u32 end_seq, u64 now)
-{
-	u32 i = c->head;
-	bool full = i - c->tail >= RING;
-
-	if (full)
-		i--;
-	else
-		c->ready_ns[i % RING] = now;
-	c->end_seq[i % RING] = end_seq;
-	if (!full)
-		c->head = i + 1;
-	return !full;
-}
-
-/* When the byte before `copied_seq` was ready; 0 where that was not seen. */
-static __always_inline u64 arrival_match(struct connection *c, u32 copied_seq)
-{
-	u32 i = c->tail, head = c->head;
-
-	for (int n = 0; n < RING && i != head; n++, i++) {
-		if ((s32)(c->end_seq[i % RING] - copied_seq) >= 0) {
-			c->tail = i;
-			return c->ready_ns[i % RING];
-		}
-	}
-	c->tail = i;
-	return 0;
 }
 
 #endif

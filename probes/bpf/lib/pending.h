@@ -34,14 +34,15 @@ static __always_inline bool is_readable(struct connection *c)
 static __always_inline u64 pending_since(struct connection *c)
 {
 	struct tcp_sock *tcp = (void *)c->sk;
-	u32 i = c->tail, copied_seq = BPF_CORE_READ(tcp, copied_seq);
+	struct arrivals *a = &c->arrivals;
+	u32 i = a->tail, copied_seq = BPF_CORE_READ(tcp, copied_seq);
 
 	if ((s32)(BPF_CORE_READ(tcp, rcv_nxt) - copied_seq) < RECORD_MARKER)
 		return 0;
 	/* The first entry has been read as a rule: its end is that of the last request. */
-	for (int n = 0; n < 2 && i != c->head; n++, i++) {
-		if ((s32)(c->end_seq[i % RING] - copied_seq) > 0)
-			return c->ready_ns[i % RING];
+	for (int n = 0; n < 2 && i != a->head; n++, i++) {
+		if ((s32)(a->end_seq[i % RING] - copied_seq) > 0)
+			return a->ready_ns[i % RING];
 	}
 	return 0;
 }
@@ -55,10 +56,14 @@ int nfsd_pending(struct bpf_raw_tracepoint_args *ctx)
 
 	for (u32 n = 0; n < PENDING_AT_A_TIME; n++) {
 		struct connection *c = connection_at(first + n);
+		struct arrivals *a;
 		u64 since;
 
+		if (!c || !c->xprt)
+			continue;
+		a = &c->arrivals;
 		/* Its oldest entry is older than what is pending. */
-		if (!c || !c->xprt || c->head == c->tail || now - c->ready_ns[c->tail % RING] < PENDING_NS)
+		if (a->head == a->tail || now - a->ready_ns[a->tail % RING] < PENDING_NS)
 			continue;
 		since = pending_since(c);
 		if (!since || now < since + PENDING_NS || !is_readable(c) || !is_server_here((void *)c->xprt))
