@@ -121,6 +121,9 @@ static __noinline struct connection *connection_make(u64 xprt)
 
 		if (!c)
 			continue;
+		/* Another CPU has made it meanwhile, and may have noted an arrival. */
+		if (c->xprt == xprt)
+			return c;
 		if (!best || !c->xprt || (best->xprt && c->ready < best->ready)) {
 			best = c;
 			place = (i + n) % CONNECTIONS + 1;
@@ -135,7 +138,6 @@ static __noinline struct connection *connection_make(u64 xprt)
 #else
 	u64 owner = best->xprt;
 
-	/* Another CPU has made it meanwhile, and may have noted an arrival. */
 	if (owner == xprt)
 		return best;
 	if (__sync_val_compare_and_swap(&best->xprt, owner, xprt) != owner)
