@@ -30,19 +30,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo:rerun-if-changed=bench");
     build("nfsd", Build::Drive, &out)?;
-    // The same histogram code for the host, for the test that compares it with the Rust side.
+    // The same code for the host, for tests: of the histogram, compared with the Rust side, and of the ring of arrivals.
     cc::Build::new()
-        .file("src/histogram_host.c")
+        .file("src/host.c")
         .include(&out)
         .include("bpf/lib")
-        .compile("histogram_host");
-    println!("cargo:rerun-if-changed=src/histogram_host.c");
-    // And the ring of arrivals, for the test that clears it while it is read.
-    cc::Build::new()
-        .file("src/arrivals_host.c")
-        .include("bpf/lib")
-        .compile("arrivals_host");
-    println!("cargo:rerun-if-changed=src/arrivals_host.c");
+        .compile("nfscope_probes_host");
+    println!("cargo:rerun-if-changed=src/host.c");
     Ok(())
 }
 

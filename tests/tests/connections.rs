@@ -2,11 +2,13 @@
 
 use anyhow::{Context, Result, ensure};
 use lab::raw::hold::Held;
+use lab::reconcile;
 use lab::{Agent, Kernel, Server};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family};
 
+use crate::coverage::Skips;
 use crate::lifecycle::eventually;
 use crate::stuck::asleep;
 
@@ -43,9 +45,21 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     // More than the limit stay, the more the busier the host is: one that is already being closed may be chosen again.
     let over = (held.opened - held.closed) as f64 - limit;
     ensure!(held.closed > 0 && over >= 0.0, "{held:?}");
-    counted(&seen.delta, accepted(&seen.delta), held.opened, "accepted")?;
+    counted(
+        server,
+        &seen.delta,
+        accepted(&seen.delta),
+        held.opened,
+        "accepted",
+    )?;
     let by_limit = closed(&seen.delta, "limit");
-    counted(&seen.delta, by_limit, held.closed, "closed by the limit")?;
+    counted(
+        server,
+        &seen.delta,
+        by_limit,
+        held.closed,
+        "closed by the limit",
+    )?;
     let still_open = (held.opened - held.closed) as f64;
     assert_eq!(full.value(&family::CONNECTIONS, ["tcp"]), Some(still_open));
     assert_eq!(
@@ -65,6 +79,7 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let seen = after.since(&full).delta;
     let by_client = closed(&seen, "client");
     counted(
+        server,
         &seen,
         by_client,
         held.opened - held.closed,
@@ -83,9 +98,15 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let gone = quiet(server, agent)?;
     away.kill()?;
     let seen = given_up.since(&after).delta;
-    counted(&seen, closed(&seen, "error"), 5, "given up")?;
+    counted(server, &seen, closed(&seen, "error"), 5, "given up")?;
     let seen = gone.since(&given_up).delta;
-    counted(&seen, closed(&seen, "idle"), 7, "without an address")?;
+    counted(
+        server,
+        &seen,
+        closed(&seen, "idle"),
+        7,
+        "without an address",
+    )?;
 
     // As many clients that work, with threads enough for them: none is closed, and nothing is found.
     server.set_threads(16)?;
@@ -98,9 +119,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let clients = server.run_clients(&load)?;
     let seen = quiet(server, agent)?.since(&gone);
     let all = clients.len() as u64;
-    counted(&seen.delta, accepted(&seen.delta), all, "accepted")?;
+    counted(server, &seen.delta, accepted(&seen.delta), all, "accepted")?;
     let by_client = closed(&seen.delta, "client");
-    counted(&seen.delta, by_client, all, "closed by the client")?;
+    counted(server, &seen.delta, by_client, all, "closed by the client")?;
     assert_eq!(closed(&seen.delta, "limit"), 0);
     let diagnosis = evaluate(&seen, &[]);
     ensure!(
@@ -120,6 +141,7 @@ fn what_is_open_ends_with_the_server(server: &Server, agent: &Agent) -> Result<(
     let seen = agent.snapshot()?.since(&open).delta;
     holder.kill()?;
     counted(
+        server,
         &seen,
         closed(&seen, "shutdown"),
         OPEN,
@@ -260,9 +282,9 @@ fn closed(seen: &Snapshot, why: &str) -> u64 {
         .sum::<f64>() as u64
 }
 
-/// All events of a kind are counted. A kernel that skips programs (7.2) says how many; each of them may be such an event.
-fn counted(seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
-    let skipped = skipped(seen);
+/// All events of a kind are counted. Programs that the kernel skipped may each have been of such an event.
+fn counted(server: &Server, seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
+    let skipped = skipped(server, seen)?;
     println!("{what}: {n} of {all}; {skipped} programs were skipped");
     let closings: Vec<_> = seen.numbers(&family::CONNECTIONS_CLOSED).collect();
     ensure!(
@@ -272,10 +294,11 @@ fn counted(seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs of the probe's programs that the kernel skipped.
-pub fn skipped(seen: &Snapshot) -> u64 {
-    let lost = seen.numbers(&family::EVENTS_LOST);
-    lost.filter(|([probe, reason], _)| *probe == "nfsd" && *reason == "recursion")
-        .map(|(_, n)| n)
-        .sum::<f64>() as u64
+/// Runs of the probe's programs at tracepoints that the kernel may have skipped: none but where it does so.
+pub fn skipped(server: &Server, seen: &Snapshot) -> Result<u64> {
+    let lost = reconcile::lost(seen).get("nfsd recursion").copied();
+    Ok(match Skips::of(server)? {
+        Skips::All => lost.unwrap_or(0.0) as u64,
+        Skips::None | Skips::Functions => 0,
+    })
 }

@@ -7,7 +7,6 @@ use lab::{Agent, KernelCounters, Server};
 use nfscope_model::{Snapshot, family as f};
 
 use crate::connections;
-use crate::coverage::Skips;
 
 /// The server's end of the link to its first client. Its programs mount over it, because the device knows no other network namespace.
 const LINK: &str = "s0";
@@ -57,7 +56,7 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     ))?;
     let open = reconcile::settled(server, &[agent])?;
     let (counted, seen) = reconcile::window(&before, &open, 0);
-    let skipped = skipped(server, &seen)?;
+    let skipped = connections::skipped(server, &seen)? as f64;
     println!(
         "NFSv{version} over RDMA: {} operations, {skipped} programs skipped",
         counted.operations()
@@ -96,14 +95,6 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     let (counted, seen) = reconcile::window(&open, &closed, 0);
     are_the_same(&counted, &seen)?;
     are(Ends::Closed, &closed.1[0], &seen, skipped)
-}
-
-/// Programs that the kernel may have skipped: none but where it does so.
-fn skipped(server: &Server, seen: &Snapshot) -> Result<f64> {
-    Ok(match Skips::of(server)? {
-        Skips::All => connections::skipped(seen) as f64,
-        Skips::None | Skips::Functions => 0.0,
-    })
 }
 
 fn are_the_same(counted: &KernelCounters, seen: &Snapshot) -> Result<()> {
