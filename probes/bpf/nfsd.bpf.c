@@ -108,7 +108,7 @@ int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 	if (!xprt)
 		return;
 	svsk = (void *)as_number((u64)xprt, IN_ACCEPT);
-	if (!svsk || connection_accepted((void *)svsk) != TRANSPORT_TCP)
+	if (!svsk || connection_accepted((void *)svsk, r ? r->t_dequeue : 0) != TRANSPORT_TCP)
 		return;
 	/* What came before the thread was told of this one is another's, at the same address, whose end was skipped. */
 	c = connection_of((u64)svsk);
@@ -131,10 +131,14 @@ int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 TP(svc_xprt_free)
 int PROGRAM(nfsd_xprt_free, struct svc_xprt *xprt)
 {
-	struct connection *c = connection_of(as_number((u64)xprt, IN_XPRT_FREE));
+	u64 key = as_number((u64)xprt, IN_XPRT_FREE);
+	struct connection *c = connection_of(key);
 
 	if (c)
 		c->xprt = 0;
+#if !defined(NFSCOPE_BENCH) && !defined(NFSCOPE_RAW)
+	was_given_up(key);
+#endif
 }
 
 /* A thread dequeues a transport. A third of the time nothing is there to read, and the thread goes back to sleep. */

@@ -42,9 +42,10 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let (held, full) = settled(server, agent, u64::from(more))?;
     let seen = full.since(&before);
     println!("{held:?}; limit {limit} of {which}");
-    // More than the limit stay, the more the busier the host is: one that is already being closed may be chosen again.
+    // More than the limit stay, the more the busier the host is: one that is already being closed may be chosen again. Or one fewer
+    // does: the kernel reads how many are open before it takes the lock, and another one may be closed in between.
     let over = (held.opened - held.closed) as f64 - limit;
-    ensure!(held.closed > 0 && over >= 0.0, "{held:?}");
+    ensure!(held.closed > 0 && over >= -1.0, "{held:?}");
     counted(
         server,
         &seen.delta,

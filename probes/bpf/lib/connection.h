@@ -69,9 +69,15 @@ struct {
 	__type(value, struct connection);
 } nfsd_connection SEC(".maps");
 
+/* A place of a table of 2^bits for an address. */
+static __always_inline u32 address_place(u64 address, u32 bits)
+{
+	return (u32)(address >> 6) * 0x9e3779b1U >> (32 - bits);
+}
+
 static __always_inline u32 connection_place(u64 xprt)
 {
-	return (u32)(xprt >> 6) * 0x9e3779b1U >> (32 - CONNECTION_BITS);
+	return address_place(xprt, CONNECTION_BITS);
 }
 
 static __always_inline struct connection *connection_at(u32 i)
@@ -114,32 +120,34 @@ static __noinline struct connection *connection_make(u64 xprt)
 {
 	u32 i = connection_place(xprt);
 	struct connection *best = 0;
+	u64 owner = 0;
 	u32 place = 0;
 
 	for (u32 n = 0; n < CONNECTION_PLACES; n++) {
 		struct connection *c = connection_at(i + n);
+		u64 has;
 
 		if (!c)
 			continue;
+		has = c->xprt;
 		/* Another CPU has made it meanwhile, and may have noted an arrival. */
-		if (c->xprt == xprt)
+		if (has == xprt)
 			return c;
-		if (!best || !c->xprt || (best->xprt && c->ready < best->ready)) {
+		if (!best || !has || c->ready < best->ready) {
 			best = c;
+			owner = has;
 			place = (i + n) % CONNECTIONS + 1;
 		}
-		if (!c->xprt)
+		if (!has)
 			break;
 	}
 	if (!best)
 		return 0;
 #ifdef NFSCOPE_RAW
+	if (best->xprt != owner)
+		return 0;
 	best->xprt = xprt;
 #else
-	u64 owner = best->xprt;
-
-	if (owner == xprt)
-		return best;
 	if (__sync_val_compare_and_swap(&best->xprt, owner, xprt) != owner)
 		return best->xprt == xprt ? best : 0;
 #endif

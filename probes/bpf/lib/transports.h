@@ -7,8 +7,8 @@
  * (svc_check_conn_limits in net/sunrpc/svc_xprt.c), and no tracepoint says so. But each other way to close a connection
  * leaves a trace by which it is known: a client that has closed it has changed TCP's state, a service that gives it up
  * passes tp svc_xprt_close, what is silent for long has been taken from the server's list, and a server that stops has
- * no thread that does it. Kernels such as 6.1 give up a record that is too long without that tracepoint: then fewer
- * connections are open than are too many.
+ * no thread that does it. Kernels such as 6.1 give up a record that is too long without that tracepoint: then it is not
+ * the oldest one, or fewer connections are open than the limit.
  */
 #ifndef NFSCOPE_TRANSPORTS_H
 #define NFSCOPE_TRANSPORTS_H
@@ -22,13 +22,40 @@
 volatile struct transport_counts transport_counts SEC(".data.nfsd_xprt_count");
 volatile struct transports_now transports_now SEC(".data.nfsd_xprt_now");
 
-/* Connections that the service gives up, until they are closed. */
+/*
+ * Connections that the service gives up, until they are closed, each at the place that its address names. Where two with
+ * one place are given up at the same time, the earlier one is forgotten.
+ */
+struct closing {
+	u64 xprt;
+	u64 at;
+};
+
+#define CLOSING_BITS 8
+
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
-	__type(key, u64);
-	__type(value, u64);
-} nfsd_closings SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << CLOSING_BITS);
+	__type(key, u32);
+	__type(value, struct closing);
+} nfsd_given_up SEC(".maps");
+
+static __always_inline struct closing *closing_at(u64 xprt)
+{
+	u32 i = address_place(xprt, CLOSING_BITS);
+
+	return bpf_map_lookup_elem(&nfsd_given_up, &i);
+}
+
+static __always_inline bool was_given_up(u64 xprt)
+{
+	struct closing *closing = closing_at(xprt);
+
+	if (!closing || closing->xprt != xprt)
+		return false;
+	closing->xprt = 0;
+	return true;
+}
 
 /* The NFS server that is measured: lockd and the callbacks of NFS clients have connections, too. */
 static __always_inline bool is_nfs_server(struct svc_serv *serv)
@@ -64,11 +91,17 @@ static __always_inline enum transport transport_of(struct svc_xprt_class *class)
 	}
 }
 
-/* A thread has accepted a connection. */
-static __always_inline enum transport connection_accepted(struct svc_xprt *xprt)
+/*
+ * A thread has accepted a connection. What was given up before the thread was told of it is another one, at the same
+ * address, whose end was skipped.
+ */
+static __always_inline enum transport connection_accepted(struct svc_xprt *xprt, u64 told)
 {
 	enum transport t = transport_of(BPF_CORE_READ(xprt, xpt_class));
+	struct closing *closing = closing_at((u64)xprt);
 
+	if (closing && closing->xprt == (u64)xprt && closing->at < told)
+		closing->xprt = 0;
 	if (is_server_here(xprt))
 		add((u64 *)&transport_counts.accepted[t], 1);
 	return t;
@@ -78,20 +111,33 @@ static __always_inline enum transport connection_accepted(struct svc_xprt *xprt)
 TP(svc_xprt_close)
 int PROGRAM(nfsd_closing, struct svc_xprt *xprt)
 {
-	u64 key = as_number((u64)xprt, IN_CLOSE), value = 0;
+	u64 key = as_number((u64)xprt, IN_CLOSE);
+	struct closing *closing;
 
-	if (key && is_server_here((void *)key))
-		bpf_map_update_elem(&nfsd_closings, &key, &value, BPF_ANY);
+	if (!key || !is_server_here((void *)key))
+		return;
+	closing = closing_at(key);
+	if (!closing)
+		return;
+	closing->at = bpf_ktime_get_ns();
+	closing->xprt = key;
 }
 
-/* Too many are open: as svc_check_conn_limits() asks it. The one that is being closed still counts. */
-static __always_inline bool too_many_open(struct svc_serv *serv)
+/*
+ * The kernel closes it because too many are open, as svc_check_conn_limits() does: the oldest one, which stays in the list and
+ * still counts. One more than the limit were open before. But the kernel reads their number before it takes the lock under
+ * which it chooses. Where another one is closed in between, the limit itself is left.
+ */
+static __always_inline bool is_one_too_many(struct svc_xprt *xprt, struct svc_serv *serv)
 {
 	u32 limit = table_shape.limits_unproven ? 64 : (BPF_CORE_READ(serv, sv_nrthreads) + 3) * 20;
 
 	if (bpf_core_field_exists(serv->sv_maxconn))
 		limit = BPF_CORE_READ(serv, sv_maxconn) ?: limit;
-	return (u32)BPF_CORE_READ(serv, sv_tmpcnt) > limit;
+	if ((u32)BPF_CORE_READ(serv, sv_tmpcnt) < limit)
+		return false;
+	/* New ones are at the head. Where some are exempt from the limit, the oldest one of the others can be anywhere. */
+	return table_shape.limits_unproven || BPF_CORE_READ(xprt, xpt_list.next) == ADDRESS(serv->sv_tempsocks);
 }
 
 static __always_inline enum closed_by closed_by(struct svc_xprt *xprt, enum transport t, bool given_up)
@@ -106,7 +152,7 @@ static __always_inline enum closed_by closed_by(struct svc_xprt *xprt, enum tran
 	/* svc_age_temp_xprts() takes it from the list, svc_check_conn_limits() leaves it there. */
 	if (!given_up && next == ADDRESS(xprt->xpt_list))
 		return CLOSED_IDLE;
-	if (!given_up && too_many_open(BPF_CORE_READ(xprt, xpt_server)))
+	if (!given_up && is_one_too_many(xprt, BPF_CORE_READ(xprt, xpt_server)))
 		return CLOSED_LIMIT;
 	/* Of RDMA nothing else tells that the client has gone; svc_xprt_deferred_close() of 6.1 has no tracepoint. */
 	return t == TRANSPORT_TCP ? CLOSED_ERROR : CLOSED_CLIENT;
@@ -124,7 +170,7 @@ int PROGRAM(nfsd_detach, struct svc_xprt *it)
 
 	if (!key)
 		return;
-	given_up = !bpf_map_delete_elem(&nfsd_closings, &key);
+	given_up = was_given_up(key);
 	if (!(BPF_CORE_READ(xprt, xpt_flags) & XPT_TEMP) || !is_server_here(xprt))
 		return;
 	t = transport_of(BPF_CORE_READ(xprt, xpt_class));
