@@ -24,9 +24,12 @@ build() {
   deploy/packages/static_libs.sh "$arch-linux-musl" "$libs"
   headers=$(zig env | sed -n 's/^ *\.lib_dir = "\(.*\)",$/\1/p')/libc/include
   headers=$headers/${arch/x86_64/x86}-linux-any:$headers/any-linux-any
+  local -a allocator=()
+  # Pages of aarch64 have up to 64 KiB, by the kernel's configuration.
+  [ "$arch" != aarch64 ] || allocator=(JEMALLOC_SYS_WITH_LG_PAGE=16)
   # Crates that run while building take the host's own libelf and zlib, from libelf-dev and zlib1g-dev. Cargo gives them the
   # feature of the program's crates as well.
-  env NFSCOPE_ASM_HEADERS="$headers" "LIBBPF_SYS_LIBRARY_PATH_${host//-/_}=$(dirname "$(cc -print-file-name=libelf.a)")" \
+  env "${allocator[@]}" NFSCOPE_ASM_HEADERS="$headers" "LIBBPF_SYS_LIBRARY_PATH_${host//-/_}=$(dirname "$(cc -print-file-name=libelf.a)")" \
     "LIBBPF_SYS_LIBRARY_PATH_${target//-/_}=$libs" LIBBPF_SYS_EXTRA_CFLAGS="-I$libs/include" \
     "CARGO_TARGET_$(tr a-z- A-Z_ <<<"$target")_RUSTFLAGS=--remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" \
     cargo zigbuild --locked --release --target-dir $out/build --target "$target" -p nfscope --features static

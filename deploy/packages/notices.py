@@ -48,6 +48,7 @@ for entry in open("Cargo.lock").read().split("[[package]]"):
 bundled = {
     "libbpf-sys": [("libbpf", "LGPL-2.1-only OR BSD-2-Clause"), ("libelf (elfutils)", "GPL-2.0-or-later OR LGPL-3.0-or-later"), ("zlib", "Zlib")],
     "libsqlite3-sys": [("SQLite", "blessing")],
+    "tikv-jemalloc-sys": [("jemalloc", "BSD-2-Clause")],
 }
 
 

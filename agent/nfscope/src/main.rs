@@ -15,6 +15,11 @@ use nfscope_source::{Source, privileges};
 use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
 
+/// The agent runs for months, and keeps small things for a quarter of an hour among large ones that live for a moment.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     if http::process::is_this() {
         return http::process::run();
