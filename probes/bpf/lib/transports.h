@@ -23,8 +23,8 @@ volatile struct transport_counts transport_counts SEC(".data.nfsd_xprt_count");
 volatile struct transports_now transports_now SEC(".data.nfsd_xprt_now");
 
 /*
- * Connections that the service gives up, until they are closed, each at the place that its address names. Where two with
- * one place are given up at the same time, the earlier one is forgotten.
+ * Connections that the service gives up, until they are closed, each at the place that its address names. Where two
+ * with one place are given up at the same time, the earlier one is forgotten.
  */
 struct closing {
 	u64 xprt;
@@ -124,9 +124,9 @@ int PROGRAM(nfsd_closing, struct svc_xprt *xprt)
 }
 
 /*
- * The kernel closes it because too many are open, as svc_check_conn_limits() does: the oldest one, which stays in the list and
- * still counts. One more than the limit were open before. But the kernel reads their number before it takes the lock under
- * which it chooses. Where another one is closed in between, the limit itself is left.
+ * The kernel closes it because too many are open, as svc_check_conn_limits() does: the oldest one, which stays in the
+ * list and still counts. One more than the limit were open before. But the kernel reads their number before it takes
+ * the lock under which it chooses. Where another one is closed in between, the limit itself is left.
  */
 static __always_inline bool is_one_too_many(struct svc_xprt *xprt, struct svc_serv *serv)
 {
@@ -136,7 +136,7 @@ static __always_inline bool is_one_too_many(struct svc_xprt *xprt, struct svc_se
 		limit = BPF_CORE_READ(serv, sv_maxconn) ?: limit;
 	if ((u32)BPF_CORE_READ(serv, sv_tmpcnt) < limit)
 		return false;
-	/* New ones are at the head. Where some are exempt from the limit, the oldest one of the others can be anywhere. */
+	/* New ones are at the head. Where some are exempt, the oldest one of the others can be anywhere. */
 	return table_shape.limits_unproven || BPF_CORE_READ(xprt, xpt_list.next) == ADDRESS(serv->sv_tempsocks);
 }
 
