@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use nfscope_model::family;
 use nfscope_model::family::Info;
 use nfscope_model::{Histogram, Sample, Snapshot};
@@ -64,33 +64,38 @@ pub fn operations(seen: &Snapshot) -> (BTreeMap<String, u64>, BTreeMap<String, u
 /// Panics unless the agent counted every operation and every COMPOUND as often as the kernel did.
 #[track_caller]
 pub fn assert_same_operations(what: &str, counted: &KernelCounters, seen: &Snapshot) {
-    assert_same_but_late(what, counted, seen, 0);
+    if let Err(e) = same_operations(counted, seen, 0) {
+        panic!("{what}: {e}");
+    }
 }
 
-/// The same, where so many requests of the window may be told after it, or of the time before in it.
-#[track_caller]
-pub fn assert_same_but_late(what: &str, counted: &KernelCounters, seen: &Snapshot, late: u64) {
+/// Whether the agent counted every operation and every COMPOUND as often as the kernel did, but for so many requests that are told
+/// before or after their own window.
+///
+/// # Errors
+/// With both counts, where they differ.
+pub fn same_operations(counted: &KernelCounters, seen: &Snapshot, late: u64) -> Result<()> {
     let (v3, v4) = operations(seen);
     let lost = lost(seen);
-    let kernels = (counted.procs3(), counted.ops4_by_name());
-    for (told, kernels, version) in [(v3, kernels.0, "NFSv3"), (v4, kernels.1, "NFSv4")] {
+    for (version, told, kernels) in [
+        ("NFSv3", v3, counted.procs3()),
+        ("NFSv4", v4, counted.ops4_by_name()),
+    ] {
         let of = |counts: &BTreeMap<String, u64>, op| counts.get(op).copied().unwrap_or(0);
-        let same = told
-            .keys()
-            .chain(kernels.keys())
-            .all(|op| of(&told, op).abs_diff(of(&kernels, op)) <= late);
-        assert!(
-            same,
-            "{what}: {version}, {late} may be late: {told:?}, and the kernel has {kernels:?}; lost: {lost:?}"
+        let mut ops = told.keys().chain(kernels.keys());
+        ensure!(
+            ops.all(|op| of(&told, op).abs_diff(of(&kernels, op)) <= late),
+            "{version}, {late} may be late: {told:?}, and the kernel has {kernels:?}; lost: {lost:?}"
         );
     }
     let compounds = merged(seen, &family::COMPOUND_DURATION.info, |_| true);
     let compounds = compounds.map_or(0, |h| h.count());
-    assert!(
+    ensure!(
         compounds.abs_diff(counted.compounds) <= late,
-        "{what}: {compounds} compounds, and the kernel has {}",
+        "{compounds} compounds, {late} may be late, and the kernel has {}",
         counted.compounds
     );
+    Ok(())
 }
 
 /// Sums of counters by their last label (a phase, a client), where all labels are wanted.

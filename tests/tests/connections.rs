@@ -8,7 +8,7 @@ use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family};
 
-use crate::coverage::Skips;
+use crate::coverage::skips_all;
 use crate::lifecycle::eventually;
 use crate::stuck::asleep;
 
@@ -285,7 +285,7 @@ fn closed(seen: &Snapshot, why: &str) -> u64 {
 
 /// All events of a kind are counted. Programs that the kernel skipped may each have been of such an event.
 fn counted(server: &Server, seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
-    let skipped = skipped(server, seen)?;
+    let skipped = skipped(server, seen);
     println!("{what}: {n} of {all}; {skipped} programs were skipped");
     let closings: Vec<_> = seen.numbers(&family::CONNECTIONS_CLOSED).collect();
     ensure!(
@@ -296,10 +296,10 @@ fn counted(server: &Server, seen: &Snapshot, n: u64, all: u64, what: &str) -> Re
 }
 
 /// Runs of the probe's programs at tracepoints that the kernel may have skipped: none but where it does so.
-pub fn skipped(server: &Server, seen: &Snapshot) -> Result<u64> {
+pub fn skipped(server: &Server, seen: &Snapshot) -> u64 {
+    if !skips_all(server.kernel()) {
+        return 0;
+    }
     let lost = reconcile::lost(seen).get("nfsd recursion").copied();
-    Ok(match Skips::of(server)? {
-        Skips::All => lost.unwrap_or(0.0) as u64,
-        Skips::None | Skips::Functions => 0,
-    })
+    lost.unwrap_or(0.0) as u64
 }

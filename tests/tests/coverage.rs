@@ -26,15 +26,20 @@ pub enum Skips {
 }
 
 /// Whether a kernel preempts programs at tracepoints.
-fn skips_all(kernel: Kernel) -> bool {
+pub fn skips_all(kernel: Kernel) -> bool {
     kernel == Kernel::V7_2
 }
 
 /// How many requests may be counted after the moment that a window ends at. One whose end the kernel skipped, in every program
 /// that could have told it, is counted when its thread takes the next one: one for each thread.
 pub fn told_late(kernel: Kernel) -> u64 {
+    told_late_of(kernel, THREADS)
+}
+
+/// The same for a server that has had so many threads.
+pub fn told_late_of(kernel: Kernel, threads: u64) -> u64 {
     match skips_all(kernel) {
-        true => THREADS,
+        true => threads,
         false => 0,
     }
 }

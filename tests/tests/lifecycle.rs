@@ -5,14 +5,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use lab::reconcile::{assert_same_but_late, settled, window};
+use lab::reconcile::{same_operations, settled, window};
 use lab::{Agent, Checks, Load, Server};
 use nfscope_model::Snapshot;
 use nfscope_model::family;
 
-use crate::coverage::told_late;
+use crate::coverage::{told_late, told_late_of};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Threads that a server has under load, at most.
+const MOST_THREADS: u32 = 64;
 
 /// In a machine without nfsd, as it was booted, and nothing attached.
 pub fn of_everything(server: &Server, checks: &mut Checks) -> Result<()> {
@@ -69,12 +71,7 @@ fn waits_for_the_server(server: &Server) -> Result<Agent> {
     server.load(Load::mixed().ops(1_000))?;
     let after = settled(server, &[&agent])?;
     let (counted, seen) = window(&before, &after, 0);
-    assert_same_but_late(
-        "after nfsd came",
-        &counted,
-        &seen,
-        told_late(server.kernel()),
-    );
+    same_operations(&counted, &seen, told_late(server.kernel())).context("after nfsd came")?;
     Ok(agent)
 }
 
@@ -82,7 +79,7 @@ fn waits_for_the_server(server: &Server) -> Result<Agent> {
 fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> Result<()> {
     let before = settled(server, agents)?;
     let mut load = server.start_load(Load::mixed().endless())?;
-    for threads in [8, 1, 64] {
+    for threads in [8, 1, MOST_THREADS] {
         server.set_threads(threads)?;
         for agent in agents {
             eventually(|| {
@@ -95,15 +92,18 @@ fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> 
     load.signal(2)?;
     load.wait(PATIENCE)?;
     let after = settled(server, agents)?;
-    // One for each thread, and there were more of them.
-    let late = told_late(server.kernel()) * 8;
+    let late = told_late_of(server.kernel(), MOST_THREADS.into());
     for (agent, name) in ["the first agent", "the second agent"].iter().enumerate() {
         let (counted, seen) = window(&before, &after, agent);
         assert!(counted.operations() > 500, "no load: {counted:?}");
         println!("{name}: {} operations", counted.operations());
-        assert_same_but_late(name, &counted, &seen, late);
+        same_operations(&counted, &seen, late).context(*name)?;
         let most = seen.value(&family::THREADS_LIMIT, ["0"]);
-        assert_eq!(most, Some(64.0), "{name}: the limit of the pool's threads");
+        assert_eq!(
+            most,
+            Some(MOST_THREADS.into()),
+            "{name}: the limit of the pool's threads"
+        );
     }
     server.set_threads(8)
 }
@@ -121,12 +121,8 @@ fn counts_on_after_a_restart(server: &Server, agents: &[&Agent]) -> Result<()> {
     let after = settled(server, agents)?;
     for agent in 0..agents.len() {
         let (counted, seen) = window(&before, &after, agent);
-        assert_same_but_late(
-            "after nfsd's restart",
-            &counted,
-            &seen,
-            told_late(server.kernel()),
-        );
+        same_operations(&counted, &seen, told_late(server.kernel()))
+            .context("after nfsd's restart")?;
         assert_eq!(running(&seen), Some(8.0));
     }
     Ok(())
@@ -224,12 +220,7 @@ pub fn probes_are_detached_on_request(server: &Server, agent: &Agent) -> Result<
     server.load(Load::mixed().ops(500))?;
     let after = settled(server, &[agent])?;
     let (counted, seen) = window(&before, &after, 0);
-    assert_same_but_late(
-        "attached again",
-        &counted,
-        &seen,
-        told_late(server.kernel()),
-    );
+    same_operations(&counted, &seen, told_late(server.kernel())).context("attached again")?;
     assert_eq!(seen.value(&family::COVERAGE, ["3"]), Some(1.0));
     Ok(())
 }

@@ -1,11 +1,9 @@
 //! NFS over RDMA, on the kernel's software device (drivers/infiniband/sw/rxe): operations, bytes, connections and clients are counted
 //! as over TCP, and no request has a queue time.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Result, ensure};
 use lab::reconcile;
-use lab::{Agent, KernelCounters, Server};
+use lab::{Agent, Server};
 use nfscope_model::{Snapshot, family as f};
 
 use crate::connections;
@@ -61,14 +59,14 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     ))?;
     let open = reconcile::settled(server, &[agent])?;
     let (counted, seen) = reconcile::window(&before, &open, 0);
-    let skipped = connections::skipped(server, &seen)?;
+    let skipped = connections::skipped(server, &seen);
     println!(
         "NFSv{version} over RDMA: {} operations, {skipped} programs skipped",
         counted.operations()
     );
     // Where programs are skipped, a request can be told in the window before its own, or in the one behind.
     let late = skipped + told_late(server.kernel());
-    are_the_same(&counted, &seen, late)?;
+    reconcile::same_operations(&counted, &seen, late)?;
     let skipped = skipped as f64;
     ensure!(counted.bytes_written > 2 << 20 && counted.bytes_read >= 2 << 20);
     for (op, bytes) in [
@@ -104,25 +102,9 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     server.sh(&format!("umount {MOUNT}"))?;
     let closed = reconcile::settled(server, &[agent])?;
     let (counted, seen) = reconcile::window(&open, &closed, 0);
-    let skipped = connections::skipped(server, &seen)?;
-    are_the_same(&counted, &seen, skipped + told_late(server.kernel()))?;
+    let skipped = connections::skipped(server, &seen);
+    reconcile::same_operations(&counted, &seen, skipped + told_late(server.kernel()))?;
     are(Ends::Closed, &closed.1[0], &seen, skipped as f64)
-}
-
-/// Of each operation as many as the kernel has, or as many more or fewer as there may be requests told late.
-fn are_the_same(counted: &KernelCounters, seen: &Snapshot, late: u64) -> Result<()> {
-    let told = reconcile::operations(seen);
-    let kernels = (counted.procs3(), counted.ops4_by_name());
-    for (told, kernels) in [(&told.0, &kernels.0), (&told.1, &kernels.1)] {
-        for op in told.keys().chain(kernels.keys()) {
-            let of = |counts: &BTreeMap<String, u64>| counts.get(op).copied().unwrap_or(0);
-            ensure!(
-                of(told).abs_diff(of(kernels)) <= late,
-                "{op}, {late} may be late: {told:?}, and the kernel has {kernels:?}"
-            );
-        }
-    }
-    Ok(())
 }
 
 /// What became of the mount's one connection in a window.
