@@ -6,6 +6,8 @@
 #
 #   tests/machines.sh [FILTER]    (a part of the test's name: vm_7_2)
 #
+# LAB_TIMED_AFTER=FILE: until that file is there, only the machine that counts runs.
+#
 # LAB_FLAVOUR=rt or arm64, LAB_CPUS=8 and LAB_KERNEL_ARGS="..." change every machine of a run: docs/develop/lab.md.
 #
 # The cache directory keeps how long each test took when it passed last. The longest begin first, so that none is left
@@ -87,6 +89,11 @@ worker() {
   return $failed
 }
 
+# Where something else uses the host, and what is timed must not run beside it.
+wait_for_the_host() {
+  while [ -n "${LAB_TIMED_AFTER:-}" ] && [ ! -e "$LAB_TIMED_AFTER" ]; do sleep 1; done
+}
+
 # take <list>: its first line, which it has no longer
 take() {
   (
@@ -98,6 +105,7 @@ take() {
 
 if [ "${1:-}" = --worker ]; then
   shift
+  [[ $1 != */timed ]] || wait_for_the_host
   worker "$@"
   exit
 fi

@@ -73,6 +73,19 @@ lint() {
   [ "${PIPESTATUS[0]}" = "$(grep -c ' FAILED$' $reports/lint.log)" ] || broken+=("the linters broke off")
 }
 
+# Beside the rest of this script, and yet ended by Ctrl-C, which a shell's jobs ignore.
+beside() { env --default-signal=INT,QUIT "$@"; }
+
+# Most of the release build keeps one CPU busy: linters, and the build of the tests, have the other one meanwhile.
+release_build() {
+  beside cargo build --release -p nfscope >$reports/build.log 2>&1 &
+  building=$!
+}
+
+release_built() {
+  wait $building || { cat $reports/build.log; return 1; }
+}
+
 # cargo_tests <arguments of cargo test>
 cargo_tests() {
   local before failed
@@ -85,11 +98,19 @@ cargo_tests() {
   fi
 }
 
+# Machines that count instructions take what CPU time plain tests leave; the others begin when these have ended.
+machine_tests_begin() {
+  rm -f $reports/plain-tests-ended
+  LAB_TIMED_AFTER=$PWD/$reports/plain-tests-ended beside tests/machines.sh "$machines" >$reports/machines.log 2>&1 &
+  machines_run=$!
+}
+
 machine_tests() {
   local before
   before=$(count 'FAILED$')
-  tests/machines.sh "$machines" 2>&1 | tee -a $log
-  [ "${PIPESTATUS[0]}" = 0 ] || [ "$(count 'FAILED$')" != "$before" ] || broken+=("tests/machines.sh ended without a failed test")
+  touch $reports/plain-tests-ended
+  tail -n +1 -f --pid $machines_run $reports/machines.log | tee -a $log
+  wait $machines_run || [ "$(count 'FAILED$')" != "$before" ] || broken+=("tests/machines.sh ended without a failed test")
 }
 
 # Counted by test, not by the totals: a test program with a harness of its own prints none.
@@ -100,15 +121,18 @@ if [ -n "$machines" ]; then
 else
   stage set-up "Set-up" tests/setup/setup.sh build lint monitoring browser dtrace || broken+=("tests/setup/setup.sh build lint monitoring browser dtrace")
 fi
+[ -z "$machines" ] || release_build
 stage lint "Linters" lint
+stage "test build" "Build of the tests" cargo test --workspace --no-run --quiet || broken+=("the build of the tests")
 if [ -n "$machines" ]; then
   # An older build would be tested in its place: without a new one no machine starts.
-  stage build "Release build" cargo build --release -p nfscope || { broken+=("the release build; no machine was started"); machines=; }
+  stage build "Release build, which has gone on meanwhile" release_built || { broken+=("the release build; no machine was started"); machines=; }
 fi
 if [ $# -gt 0 ]; then
   # One test owns one machine at most, so two threads keep both slots busy.
   RUST_TEST_THREADS=2 stage tests "Tests (output of passing tests is in $log)" cargo_tests "$@"
 else
+  [ -z "$machines" ] || machine_tests_begin
   # Most of them wait for processes and clocks, and hardly compute.
   RUST_TEST_THREADS=8 stage "plain tests" "Tests without machines (output of passing tests is in $log)" cargo_tests -- --skip vm_
   [ -z "$machines" ] || stage machines "Tests with machines, two at a time" machine_tests

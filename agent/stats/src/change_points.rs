@@ -261,20 +261,15 @@ fn split(z: &[f64]) -> Option<(usize, f64)> {
     if n < 2 * SHORTEST {
         return None;
     }
-    let distance = |i: usize, j: usize| (z[i] - z[j]).abs();
     // Sums of distances: within the first part, within the second, and across.
-    let (mut first, mut second, mut across) = (0.0, 0.0, 0.0);
-    for i in 0..n {
-        for j in i + 1..n {
-            second += distance(i, j);
-        }
-    }
+    let (mut first, mut across) = (0.0, 0.0);
+    let mut second: f64 = (1..n).map(|j| distances(&z[..j], z[j])).sum();
     let mut best: Option<(usize, f64)> = None;
     for at in 1..=n - SHORTEST {
         // One more goes to the first part.
         let moved = at - 1;
-        let to_first: f64 = (0..moved).map(|i| distance(i, moved)).sum();
-        let to_second: f64 = (at..n).map(|j| distance(moved, j)).sum();
+        let to_first = distances(&z[..moved], z[moved]);
+        let to_second = distances(&z[at..], z[moved]);
         first += to_first;
         across += to_second - to_first;
         second -= to_second;
@@ -290,6 +285,19 @@ fn split(z: &[f64]) -> Option<(usize, f64)> {
         }
     }
     best
+}
+
+/// The sum of the distances of all from one. Four sums at a time, which a CPU adds to at once.
+fn distances(z: &[f64], one: f64) -> f64 {
+    let mut sums = [0.0; 4];
+    let fours = z.chunks_exact(sums.len());
+    let rest = fours.remainder().iter();
+    for four in fours {
+        for (sum, value) in sums.iter_mut().zip(four) {
+            *sum += (value - one).abs();
+        }
+    }
+    sums.iter().sum::<f64>() + rest.map(|value| (value - one).abs()).sum::<f64>()
 }
 
 /// Both levels, and their difference by Student's t with one variance.

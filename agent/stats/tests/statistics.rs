@@ -8,6 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, Normal};
+use std::sync::LazyLock;
 
 /// So many series for each figure.
 const SERIES: usize = 2000;
@@ -104,13 +105,14 @@ impl Server {
     }
 }
 
-/// As [`Scheme::bucket`], faster.
+/// As [`Scheme::bucket`] of a logarithm, faster.
 fn bucket(log: f64) -> usize {
-    // Powers of ten move the indices up by four at most.
-    let i = (log / std::f64::consts::LN_2 * 4.0).ceil() as i32 - Scheme::TIME.first;
-    let (first, last) = (i.clamp(0, 105) as usize, Scheme::TIME.len - 1);
-    let found = (first..last).find(|i| log.exp() <= Scheme::TIME.edge(*i));
-    found.unwrap_or(last)
+    static EDGES: LazyLock<Vec<f64>> = LazyLock::new(|| {
+        (0..Scheme::TIME.len - 1)
+            .map(|i| Scheme::TIME.edge(i).ln())
+            .collect()
+    });
+    EDGES.partition_point(|edge| log > *edge)
 }
 
 /// 95 % of the intervals hold the truth, whether windows resemble each other or not; a little less where they resemble each
