@@ -578,6 +578,16 @@ static __always_inline bool is_skipped(void);
 	}                                                                         \
 	static __always_inline void body_##name(unsigned long long *ctx, ##args)
 
+/*
+ * A function that the verifier looks at once for a program, whatever its arguments are, and not on every path that
+ * calls it: one that is not static. Linux 5.10 knows no pointers there.
+ */
+#ifdef NFSCOPE_RAW
+#define VERIFIED_ONCE static __noinline
+#else
+#define VERIFIED_ONCE __noinline
+#endif
+
 static __always_inline struct task_struct *current_task(void)
 {
 #ifdef NFSCOPE_RAW

@@ -7,7 +7,7 @@
 #define NFSCOPE_OPS_H
 
 /* The rare waits of an operation of which `left` is not yet accounted for; what does not fit. */
-static __noinline u64 rare_fold(struct request_record *r, struct op_times *t, u64 left)
+VERIFIED_ONCE u64 rare_fold(struct request_record *r, struct op_times *t, u64 left)
 {
 	u64 rest = 0;
 
@@ -32,7 +32,7 @@ static __noinline u64 rare_fold(struct request_record *r, struct op_times *t, u6
  * when the ends of several were skipped and they share their time. But the books have another clock than the duration,
  * and each CPU one of its own: what that makes of a wait is nobody's.
  */
-static __noinline int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
+VERIFIED_ONCE int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
 {
 	u64 left = ns, rest = 0;
 
@@ -62,11 +62,29 @@ static __noinline int waits_fold(struct request_record *r, struct op_times *t, u
 	return 0;
 }
 
+VERIFIED_ONCE int op_failed(u32 row, u32 status)
+{
+	struct error_key key = { .row = row, .status = status };
+	u64 *n, one = 1;
+
+	key.shard = bpf_get_smp_processor_id() & table_shape.shared_mask;
+	n = bpf_map_lookup_elem(&nfsd_op_error, &key);
+	if (n) {
+		add(n, 1);
+	} else if (bpf_map_update_elem(&nfsd_op_error, &key, &one, BPF_NOEXIST)) {
+		/* Another CPU may have been first. */
+		n = bpf_map_lookup_elem(&nfsd_op_error, &key);
+		if (n)
+			add(n, 1);
+		else
+			count(EV_ERROR_FULL);
+	}
+	return 0;
+}
+
 static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	struct op_times *t = op_row(row);
-	struct error_key key = { .row = row, .status = status };
-	u64 *n, one = 1;
 
 #ifndef NFSCOPE_RAW
 	waits_end(r);
@@ -81,20 +99,8 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 #endif
 	if (t)
 		time_hist_add_own(&t->duration, ns);
-	if (!status)
-		return;
-	key.shard = bpf_get_smp_processor_id() & table_shape.shared_mask;
-	n = bpf_map_lookup_elem(&nfsd_op_error, &key);
-	if (n)
-		add(n, 1);
-	else if (bpf_map_update_elem(&nfsd_op_error, &key, &one, BPF_NOEXIST)) {
-		/* Another CPU may have been first. */
-		n = bpf_map_lookup_elem(&nfsd_op_error, &key);
-		if (n)
-			add(n, 1);
-		else
-			count(EV_ERROR_FULL);
-	}
+	if (status)
+		op_failed(row, status);
 }
 
 static __always_inline void io_add(struct request_record *r, u32 bytes)
@@ -470,6 +476,14 @@ static __always_inline void executed(struct request_record *r)
 		if (!r->compound)
 			count(EV_WAIT_OUTSIDE);
 	}
+}
+
+/* The same where the program that should have seen it was skipped. */
+VERIFIED_ONCE int executed_late(struct request_record *r)
+{
+	if (r)
+		executed(r);
+	return 0;
 }
 
 #endif

@@ -15,7 +15,7 @@
 
 #ifndef NFSCOPE_RAW
 #define PENDING_NS 1000000000ULL /* younger ones are on their way to a thread */
-#define PENDING_AT_A_TIME 64 /* connections: the verifier walks through all of them */
+#define PENDING_AT_A_TIME 64 /* connections */
 #define SOCK_NOSPACE 2 /* include/linux/net.h */
 #define RECORD_MARKER 4 /* bytes: RFC 5531, section 11 */
 
@@ -47,6 +47,28 @@ static __always_inline u64 pending_since(struct connection *c)
 	return 0;
 }
 
+/* The connection at this place. */
+VERIFIED_ONCE int pending_at(u32 place, u64 now)
+{
+	struct connection *c = connection_at(place);
+	struct arrivals *a;
+	u64 since;
+
+	if (!c || !c->xprt)
+		return 0;
+	a = &c->arrivals;
+	/* Its oldest entry is older than what is pending. */
+	if (a->head == a->tail || now - a->ready_ns[a->tail % RING] < PENDING_NS)
+		return 0;
+	since = pending_since(c);
+	if (!since || now < since + PENDING_NS || !is_readable(c) || !is_server_here((void *)c->xprt))
+		return 0;
+	pending.connections++;
+	if (!pending.since_ns || since < pending.since_ns)
+		pending.since_ns = since;
+	return 0;
+}
+
 /* The first argument is the first place. */
 SEC("raw_tp")
 int nfsd_pending(struct bpf_raw_tracepoint_args *ctx)
@@ -54,24 +76,8 @@ int nfsd_pending(struct bpf_raw_tracepoint_args *ctx)
 	u64 now = bpf_ktime_get_ns();
 	u32 first = ctx->args[0];
 
-	for (u32 n = 0; n < PENDING_AT_A_TIME; n++) {
-		struct connection *c = connection_at(first + n);
-		struct arrivals *a;
-		u64 since;
-
-		if (!c || !c->xprt)
-			continue;
-		a = &c->arrivals;
-		/* Its oldest entry is older than what is pending. */
-		if (a->head == a->tail || now - a->ready_ns[a->tail % RING] < PENDING_NS)
-			continue;
-		since = pending_since(c);
-		if (!since || now < since + PENDING_NS || !is_readable(c) || !is_server_here((void *)c->xprt))
-			continue;
-		pending.connections++;
-		if (!pending.since_ns || since < pending.since_ns)
-			pending.since_ns = since;
-	}
+	for (u32 n = 0; n < PENDING_AT_A_TIME; n++)
+		pending_at(first + n, now);
 	return 0;
 }
 #endif

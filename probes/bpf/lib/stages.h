@@ -47,12 +47,12 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 }
 
 /* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
-static __noinline int end_late(struct request_record *r, u64 now)
+VERIFIED_ONCE int end_late(struct request_record *r, u64 now)
 {
 	if (!r)
 		return 0;
 	if (r->stage == RUNNING)
-		executed(r);
+		executed_late(r);
 	if (r->stage == REPLYING) {
 		leave(r, r->t_reply, 0);
 		count(EV_SKIPPED);
@@ -203,7 +203,7 @@ static __always_inline void request_end(struct svc_rqst *rqst, int sent)
 	if (r->stage < RUNNING && !r->t_busy)
 		return;
 	if (r->stage == RUNNING)
-		executed(r);
+		executed_late(r);
 	now = bpf_ktime_get_ns();
 	if (r->stage == REPLYING)
 		leave(r, now, sent);
