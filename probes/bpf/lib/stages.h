@@ -52,7 +52,7 @@ VERIFIED_ONCE int end_late(struct request_record *r, u64 now)
 	if (!r)
 		return 0;
 	if (r->stage == RUNNING)
-		executed_late(r);
+		executed(r);
 	if (r->stage == REPLYING) {
 		leave(r, r->t_reply, 0);
 		count(EV_SKIPPED);
