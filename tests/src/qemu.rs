@@ -38,8 +38,8 @@ pub fn emulator(spec: &Spec) -> String {
 
 /// What the kernel's command line has besides virtme-ng's.
 pub fn kernel_options(spec: &Spec) -> Vec<String> {
-    // Retpolines are the dearest instructions there are to emulate, and every page is zeroed before it is used. No test is about
-    // either.
+    // Retpolines are the dearest instructions there are to emulate. Debian's kernels also zero each page that they hand
+    // out. No test is about either.
     let usual = (!spec.faithful).then_some("mitigations=off init_on_alloc=0");
     let words = usual.into_iter().chain(spec.kernel_args.as_deref());
     words

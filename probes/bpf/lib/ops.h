@@ -478,7 +478,7 @@ static __always_inline void executed(struct request_record *r)
 	}
 }
 
-/* The same where the program that should have seen it was skipped. */
+/* The same where nfsd_reply has not seen it: it was skipped, or there is no reply. */
 VERIFIED_ONCE int executed_late(struct request_record *r)
 {
 	if (r)
