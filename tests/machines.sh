@@ -6,7 +6,8 @@
 #
 #   tests/machines.sh [FILTER]    (a part of the test's name: vm_7_2)
 #
-# LAB_TIMED_AFTER=FILE: until that file is there, only the machine that counts runs.
+# LAB_TIMED_AFTER=FILE: until that file is there, only the machine that counts runs. Where LAB_OWNER=PID is gone before that, the
+# others never do.
 #
 # LAB_FLAVOUR=rt or arm64, LAB_CPUS=8 and LAB_KERNEL_ARGS="..." change every machine of a run: docs/develop/lab.md.
 #
@@ -91,7 +92,10 @@ worker() {
 
 # Where something else uses the host, and what is timed must not run beside it.
 wait_for_the_host() {
-  while [ -n "${LAB_TIMED_AFTER:-}" ] && [ ! -e "$LAB_TIMED_AFTER" ]; do sleep 1; done
+  while [ -n "${LAB_TIMED_AFTER:-}" ] && [ ! -e "$LAB_TIMED_AFTER" ]; do
+    [ -e "/proc/${LAB_OWNER:-self}" ] || exit 1
+    sleep 1
+  done
 }
 
 # take <list>: its first line, which it has no longer

@@ -101,8 +101,10 @@ cargo_tests() {
 # Machines that count instructions take what CPU time plain tests leave; the others begin when these have ended.
 machine_tests_begin() {
   rm -f $reports/plain-tests-ended
-  LAB_TIMED_AFTER=$PWD/$reports/plain-tests-ended beside tests/machines.sh "$machines" >$reports/machines.log 2>&1 &
+  LAB_OWNER=$$ LAB_TIMED_AFTER=$PWD/$reports/plain-tests-ended beside tests/machines.sh "$machines" >$reports/machines.log 2>&1 &
   machines_run=$!
+  # Their machines are gone when this script is.
+  trap 'wait $machines_run; exit 130' INT
 }
 
 machine_tests() {
