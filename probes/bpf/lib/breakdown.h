@@ -123,7 +123,7 @@ static __always_inline void breakdown_key_of(struct breakdown_key *key, struct r
 		file_of(key, handle);
 }
 
-VERIFIED_ONCE int breakdown_add(struct request_record *r, u32 row, u64 ns, u32 status)
+POINTERS_VERIFIED_ONCE int breakdown_add(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	struct breakdown_key key = {};
 	u32 by = breakdown_want.by, first = 0, word = row / 64;

@@ -134,7 +134,7 @@ static __always_inline bool client_known(struct connection *c, struct request_re
 }
 
 /* The row of a client and export that the connection does not know (any more). */
-VERIFIED_ONCE u32 client_find(struct request_record *r, struct connection *c, u64 export)
+POINTERS_VERIFIED_ONCE u32 client_find(struct request_record *r, struct connection *c, u64 export)
 {
 	struct client_key key = { .export = export };
 	u32 row = 0, *known, epoch = client_epoch, place;

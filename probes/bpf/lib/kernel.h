@@ -580,12 +580,13 @@ static __always_inline bool is_skipped(void);
 
 /*
  * A function that the verifier looks at once for a program, whatever its arguments are, and not on every path that
- * calls it: one that is not static. Linux 5.10 knows no pointers there.
+ * calls it: one that is not static. The second is for those that take pointers, which Linux 5.10 does not know there.
  */
-#ifdef NFSCOPE_RAW
-#define VERIFIED_ONCE static __noinline
-#else
 #define VERIFIED_ONCE __noinline
+#ifdef NFSCOPE_RAW
+#define POINTERS_VERIFIED_ONCE static __noinline
+#else
+#define POINTERS_VERIFIED_ONCE VERIFIED_ONCE
 #endif
 
 static __always_inline struct task_struct *current_task(void)

@@ -7,7 +7,7 @@
 #define NFSCOPE_OPS_H
 
 /* The rare waits of an operation of which `left` is not yet accounted for; what does not fit. */
-VERIFIED_ONCE u64 rare_fold(struct request_record *r, struct op_times *t, u64 left)
+POINTERS_VERIFIED_ONCE u64 rare_fold(struct request_record *r, struct op_times *t, u64 left)
 {
 	u64 rest = 0;
 
@@ -32,7 +32,7 @@ VERIFIED_ONCE u64 rare_fold(struct request_record *r, struct op_times *t, u64 le
  * when the ends of several were skipped and they share their time. But the books have another clock than the duration,
  * and each CPU one of its own: what that makes of a wait is nobody's.
  */
-VERIFIED_ONCE int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
+POINTERS_VERIFIED_ONCE int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
 {
 	u64 left = ns, rest = 0;
 
@@ -62,6 +62,7 @@ VERIFIED_ONCE int waits_fold(struct request_record *r, struct op_times *t, u64 n
 	return 0;
 }
 
+/* An operation ended with a status that is an error. */
 VERIFIED_ONCE int op_failed(u32 row, u32 status)
 {
 	struct error_key key = { .row = row, .status = status };
@@ -479,7 +480,7 @@ static __always_inline void executed(struct request_record *r)
 }
 
 /* The same where nfsd_reply has not seen it: it was skipped, or there is no reply. */
-VERIFIED_ONCE int executed_late(struct request_record *r)
+POINTERS_VERIFIED_ONCE int executed_late(struct request_record *r)
 {
 	if (r)
 		executed(r);

@@ -44,7 +44,7 @@ static __always_inline bool slow_allowed(u64 now)
 #endif
 }
 
-VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns, u32 status)
+POINTERS_VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	u64 now = bpf_ktime_get_ns(), handle, left = ns;
 	struct slow_event *e;

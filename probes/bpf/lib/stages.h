@@ -47,7 +47,7 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 }
 
 /* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
-VERIFIED_ONCE int end_late(struct request_record *r, u64 now)
+POINTERS_VERIFIED_ONCE int end_late(struct request_record *r, u64 now)
 {
 	if (!r)
 		return 0;

@@ -172,7 +172,7 @@ static __always_inline void inside_begin(struct request_record *r, struct task_s
 }
 
 /* It leaves that. */
-VERIFIED_ONCE int inside_end(struct request_record *r, u32 kind)
+POINTERS_VERIFIED_ONCE int inside_end(struct request_record *r, u32 kind)
 {
 	struct task_struct *t = current_task();
 	struct books_wait w;
@@ -200,7 +200,7 @@ static __always_inline void books_open(struct request_record *r, struct task_str
 }
 
 /* The operation that ends was switched out. */
-VERIFIED_ONCE int books_fold(struct request_record *r)
+POINTERS_VERIFIED_ONCE int books_fold(struct request_record *r)
 {
 	struct task_struct *t = current_task();
 	struct books_wait w;

@@ -6,11 +6,8 @@
 /* Operations that take so long are looked at: the slow ones that are asked for, or all. Set by user space. */
 volatile u64 watch_from_ns SEC(".data.nfsd_watch") = ~0ULL;
 
-/*
- * An operation of this thread. Not static: the verifier then looks at it once for a program, and not at every place
- * that calls it; and it takes no pointer, which Linux 5.10 does not know there.
- */
-__noinline int op_watched(u32 row, u64 ns, u32 status)
+/* An operation of this thread. It looks for the record itself: a pointer to it could not be passed on Linux 5.10. */
+VERIFIED_ONCE int op_watched(u32 row, u64 ns, u32 status)
 {
 	struct request_record *r = request_get();
 
