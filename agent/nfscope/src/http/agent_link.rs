@@ -80,6 +80,10 @@ impl Lane {
 
     async fn answer(&mut self) -> anyhow::Result<Answer> {
         let answer = link::next(&mut self.stream, &mut self.arrived, Answer::take).await?;
+        // What is left is a part of the answer's memory, and would keep all of it until this lane is asked again.
+        if self.arrived.is_empty() {
+            self.arrived = BytesMut::new();
+        }
         answer.context(AGENT_ENDED)
     }
 }
@@ -341,4 +345,29 @@ pub(super) fn gzip(body: &[u8]) -> anyhow::Result<Bytes> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     packer.write_all(body)?;
     Ok(packer.finish()?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lane_keeps_nothing_of_an_answer() {
+        let (ours, agents) = StdUnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let sent = std::thread::spawn(move || {
+            let answer = Answer::Body(1, Bytes::from(vec![7; 1 << 20]));
+            let (head, body) = answer.parts();
+            (&agents).write_all(&[&head[..], body].concat()).unwrap();
+            agents
+        });
+        let mut lane = Lane {
+            stream: UnixStream::from_std(ours).unwrap(),
+            arrived: BytesMut::new(),
+        };
+        let answer = lane.ask(&Question::Findings).await.unwrap();
+        assert!(matches!(&answer, Answer::Body(1, body) if body.len() == 1 << 20));
+        assert_eq!(lane.arrived.capacity(), 0);
+        drop(sent.join().unwrap());
+    }
 }
