@@ -331,9 +331,8 @@ int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 		begin(r, rqst, now); /* nfsd_run was skipped */
 	if (r->stage != RUNNING)
 		return;
-	compound_args(r);
 #ifndef NFSCOPE_RAW
-	slots_asked(r);
+	compound_args(r, true);
 #endif
 	/* Decoding is the COMPOUND's own. */
 	waits_skip(r);
@@ -385,7 +384,7 @@ int PROGRAM(nfsd_op_end, u32 asked, u32 done, u32 status, const char *name)
 
 	/* An op out of order is answered without tp nfsd_compound. */
 	if (!r->ops)
-		compound_args(r);
+		compound_args(r, false);
 	done--;
 	if (done > r->nops && done < MOST_OPS) {
 		ns /= done - r->nops + 1;

@@ -96,8 +96,8 @@ struct client_row {
 #define SESSION_ROWS 2048
 
 struct session_row {
-	u64 sequenced; /* requests of a session */
-	u64 full; /* of them, those that were sent with every slot in use */
+	u64 slots_free; /* requests of a session that were sent while another slot was free */
+	u64 slots_full; /* with every slot in use */
 	u64 stable; /* WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs: acknowledged ones */
 	u64 unwaited_writes; /* of them, WRITEs that waited for no log and no disk */
 	u64 unwaited_commits;
@@ -242,9 +242,9 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
-	u64 slots[COUNT_BUCKETS]; /* requests by slots in use */
+	/* Requests by slots in use; behind them those that had every slot in use. Apart, so that neither ever falls. */
+	u64 slots[2][COUNT_BUCKETS];
 	u64 slots_sum; /* of those with more than two */
-	u64 slots_full;
 	u64 replays; /* COMPOUNDs answered from their slot */
 	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */
 	u64 accounted_ops;

@@ -12,9 +12,9 @@ pub struct Sum {
     pub ns: u64,
     /// Sending replies.
     pub reply_ns: u64,
-    /// Requests of a session, and those of them that were sent with every slot in use.
-    pub sequenced: u64,
-    pub full: u64,
+    /// Requests of a session: those that were sent while another slot was free, and those with every slot in use.
+    pub slots_free: u64,
+    pub slots_full: u64,
     /// Requests.
     pub requests: u64,
     /// Of them, those that only walk a path, over NFSv3 and NFSv4.
@@ -31,8 +31,8 @@ impl Sum {
         self.ops += other.ops;
         self.ns += other.ns;
         self.reply_ns += other.reply_ns;
-        self.sequenced += other.sequenced;
-        self.full += other.full;
+        self.slots_free += other.slots_free;
+        self.slots_full += other.slots_full;
         self.requests += other.requests;
         self.v3_walks += other.v3_walks;
         self.v4_walks += other.v4_walks;
@@ -47,8 +47,8 @@ impl Sum {
             ops: self.ops.saturating_sub(before.ops),
             ns: self.ns.saturating_sub(before.ns),
             reply_ns: self.reply_ns.saturating_sub(before.reply_ns),
-            sequenced: self.sequenced.saturating_sub(before.sequenced),
-            full: self.full.saturating_sub(before.full),
+            slots_free: self.slots_free.saturating_sub(before.slots_free),
+            slots_full: self.slots_full.saturating_sub(before.slots_full),
             requests: self.requests.saturating_sub(before.requests),
             v3_walks: self.v3_walks.saturating_sub(before.v3_walks),
             v4_walks: self.v4_walks.saturating_sub(before.v4_walks),

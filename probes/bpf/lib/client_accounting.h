@@ -99,19 +99,22 @@ static __always_inline u64 handle_of(struct request_record *r)
 /* What names its export. */
 static __always_inline u64 export_of(u64 handle)
 {
-	u64 head, a, b, c;
+	u64 *at = (void *)handle, *numbers = HAS_CAST ? NUMBERS_AT(at) : at, head, a, b, c;
 	u32 type;
 
 	if (!handle)
 		return NO_EXPORT;
 	/* Size; then version, authentication type, fsid type, file id type. */
-	head = load64((void *)handle);
+	head = HAS_CAST ? numbers[0] : load64(at);
 	if (!(u32)head)
 		return NO_EXPORT;
 	type = head >> 48 & 0xff;
-	a = load64((void *)(handle + 8));
-	b = type == 6 || type == 7 || type == 2 ? load64((void *)(handle + 16)) : 0;
-	c = type == 7 ? load64((void *)(handle + 24)) : 0;
+	a = HAS_CAST ? numbers[1] : load64(at + 1);
+	b = c = 0;
+	if (type == 6 || type == 7 || type == 2)
+		b = HAS_CAST ? numbers[2] : load64(at + 2);
+	if (type == 7)
+		c = HAS_CAST ? numbers[3] : load64(at + 3);
 	if (type == 1)
 		a = (u32)a;
 	if (type == 2)
@@ -196,9 +199,7 @@ static __always_inline void session_add(struct request_record *r, u32 row, u64 n
 	}
 	if (r->slots_granted && counts_beside(BESIDE_SLOTS)) {
 		s->slots = r->slots_granted;
-		add(&s->sequenced, 1);
-		if (r->slots_used >= r->slots_granted)
-			add(&s->full, 1);
+		add(r->slots_used >= r->slots_granted ? &s->slots_full : &s->slots_free, 1);
 	}
 	if (!r->stable)
 		return;

@@ -498,6 +498,12 @@ struct refcount_struct {
 	} refs;
 };
 
+/* Some 130 numbers of eight bytes and nothing else, in every kernel that speaks TCP: what NUMBERS_AT() pretends to
+ * read. */
+struct linux_mib {
+	unsigned long mibs[1];
+};
+
 #pragma clang attribute pop
 
 /*
@@ -545,23 +551,30 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
 static __always_inline u64 load64(const void *address)
 {
-	u64 v = 0;
+	u64 v;
 
 	if (HAS_CAST)
 		return *(const u64 *)CAST(address, struct timespec64);
+	/* Zeroes where nothing can be read. */
 	bpf_probe_read_kernel(&v, sizeof(v), address);
 	return v;
 }
 
 static __always_inline u32 load32(const void *address)
 {
-	u32 v = 0;
+	u32 v;
 
 	if (HAS_CAST)
 		return *(const u32 *)CAST(address, struct refcount_struct);
 	bpf_probe_read_kernel(&v, sizeof(v), address);
 	return v;
 }
+
+/*
+ * Where there is a cast, one serves all fields of a structure up to its thousandth byte: `NUMBERS_AT(ptr)->field`. To
+ * the verifier they are numbers, whatever their type here is.
+ */
+#define NUMBERS_AT(ptr) ((typeof(ptr))CAST(ptr, struct linux_mib))
 
 /* Whether a test has the kernel's skipping of programs (EV_SKIPPED) happen to this run: lib/tables.h. */
 static __always_inline bool is_skipped(void);

@@ -163,29 +163,92 @@ static __always_inline void is_durable(struct request_record *r, bool commit)
 	(bpf_core_field_exists((args)->other) && \
 	 bpf_core_field_offset((args)->other) == bpf_core_field_offset((args)->one) + sizeof((args)->one))
 
+#ifndef NFSCOPE_RAW
+/* Kernels from 6.14 on keep what the client says of its slots until SEQUENCE ends, and count from one. */
+static __always_inline bool slots_are_kept(void)
+{
+	return bpf_core_field_exists(((struct nfsd4_sequence *)0)->target_maxslots);
+}
+
+static __always_inline void compound_is(struct request_record *r, u32 minor, u64 ops)
+{
+	if (minor <= 2)
+		r->version = V4_0 + minor;
+	r->ops = ops;
+}
+
+static __always_inline u32 first_maxslots(u64 ops)
+{
+	return load32(ADDRESS(((struct nfsd4_op *)ops)->u.sequence.maxslots));
+}
+
+#define HEAD_COPY 88
+#define HEAD_OFFSET(args, field) (bpf_core_field_offset((args)->field) - bpf_core_field_offset((args)->minorversion))
+
+/* compound_args() where each read is a call: one call for all. */
+POINTERS_VERIFIED_ONCE int compound_copied(struct request_record *r)
+{
+	struct nfsd4_compoundargs *args = r ? (void *)r->argp : 0;
+	u32 ops_at = HEAD_OFFSET(args, ops), slots_at = HEAD_OFFSET(args, iops[0].u.sequence.maxslots);
+	u8 copy[HEAD_COPY] __attribute__((aligned(8)));
+	u64 ops;
+
+	if (!r)
+		return 0;
+	if (slots_at > HEAD_COPY - sizeof(u32) || ops_at > HEAD_COPY - sizeof(u64)) {
+		compound_is(r, load32(ADDRESS(args->minorversion)), load64(ADDRESS(args->ops)));
+		r->slots_used = first_maxslots(r->ops) + 1;
+		return 0;
+	}
+	bpf_probe_read_kernel(copy, slots_at + sizeof(u32), ADDRESS(args->minorversion));
+	/* A stack has no words that are not aligned. */
+	ops = *(u32 *)(copy + ops_at) | (u64) * (u32 *)(copy + ops_at + sizeof(u32)) << 32;
+	compound_is(r, *(u32 *)copy, ops);
+	r->slots_used = (ops == (u64)ADDRESS(args->iops) ? *(u32 *)(copy + slots_at) : first_maxslots(ops)) + 1;
+	return 0;
+}
+
 /*
  * A COMPOUND's arguments: its minor version and its ops. These are in the arguments where they are few, which a number
  * beside the minor version says: one read for both.
+ *
+ * When it `begins`, also slots in use as the client says, the request's own included. Kernels that do not keep that
+ * count from zero. There it is read whatever the first op is: it only counts once a SEQUENCE has succeeded
+ * (slots_granted), which it does in no other place.
  */
-static __always_inline void compound_args(struct request_record *r)
+static __always_inline void compound_args(struct request_record *r, bool begins)
 {
-#ifndef NFSCOPE_RAW
-	struct nfsd4_compoundargs *args = (void *)r->argp;
+	struct nfsd4_compoundargs *args = (void *)r->argp, *numbers;
+	bool asks = begins && !slots_are_kept() && counts_beside(BESIDE_SLOTS);
+	u64 both;
 	u32 minor, most = ~0U;
 
+	if (!HAS_CAST) {
+		if (asks)
+			compound_copied(r);
+		else
+			compound_is(r, load32(ADDRESS(args->minorversion)), load64(ADDRESS(args->ops)));
+		return;
+	}
+	numbers = NUMBERS_AT(args);
 	if (BEHIND(args, minorversion, client_opcnt)) {
-		u64 both = load64(ADDRESS(args->minorversion));
-
+		both = *(u64 *)ADDRESS(numbers->minorversion);
 		minor = both;
 		most = both >> 32;
 	} else {
-		minor = load32(ADDRESS(args->minorversion));
+		minor = numbers->minorversion;
 	}
-	if (minor <= 2)
-		r->version = V4_0 + minor;
-	r->ops = most <= INLINE_OPS ? (u64)ADDRESS(args->iops) : load64(ADDRESS(args->ops));
-#endif
+	if (most <= INLINE_OPS) {
+		compound_is(r, minor, (u64)ADDRESS(args->iops));
+		if (asks)
+			r->slots_used = numbers->iops[0].u.sequence.maxslots + 1;
+	} else {
+		compound_is(r, minor, (u64)numbers->ops);
+		if (asks)
+			r->slots_used = first_maxslots(r->ops) + 1;
+	}
 }
+#endif
 
 /*
  * The same when it has executed. More than INLINE_OPS stand apart and are freed by then (nfsd4_release_compoundargs());
@@ -196,7 +259,7 @@ static __always_inline void compound_args_late(struct request_record *r)
 #ifndef NFSCOPE_RAW
 	struct nfsd4_compoundargs *args = (void *)r->argp;
 
-	compound_args(r);
+	compound_args(r, false);
 	if (r->ops == (u64)ADDRESS(args->iops) && load32(ADDRESS(args->opcnt)) > INLINE_OPS)
 		r->ops = 0;
 #endif
@@ -224,35 +287,22 @@ static __always_inline void compound_does(struct request_record *r, u32 num)
 	r->compound |= num < V4_ILLEGAL ? op_does[num] : DOES;
 }
 
-/*
- * Slots in use as the client says, the request's own included. Kernels from 6.14 on keep what it says until SEQUENCE
- * ends; those before do not, and count from zero. There the number is read whatever the first op is: it only counts
- * once a SEQUENCE has succeeded (slots_granted), which it does in no other place.
- */
-static __always_inline bool slots_are_kept(struct nfsd4_op *o)
+/* SEQUENCE has succeeded: what is granted now, and used where the kernel keeps that. */
+static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o, struct nfsd4_op *numbers)
 {
-	return bpf_core_field_exists(o->u.sequence.target_maxslots);
-}
-
-static __always_inline void slots_asked(struct request_record *r)
-{
-	struct nfsd4_op *o = (void *)r->ops;
+	u64 both;
 
 	if (!counts_beside(BESIDE_SLOTS))
 		return;
-	if (!slots_are_kept(o))
-		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots)) + 1;
-}
-
-static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o)
-{
-	if (!counts_beside(BESIDE_SLOTS))
-		return;
-	if (slots_are_kept(o)) {
+	if (!slots_are_kept()) {
+		r->slots_granted = HAS_CAST ? numbers->u.sequence.maxslots : load32(ADDRESS(o->u.sequence.maxslots));
+	} else if (HAS_CAST && BEHIND(o, u.sequence.maxslots, u.sequence.target_maxslots)) {
+		both = *(u64 *)ADDRESS(numbers->u.sequence.maxslots);
+		r->slots_used = both;
+		r->slots_granted = both >> 32;
+	} else {
 		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots));
 		r->slots_granted = load32(ADDRESS(o->u.sequence.target_maxslots));
-	} else {
-		r->slots_granted = load32(ADDRESS(o->u.sequence.maxslots));
 	}
 }
 
@@ -282,17 +332,18 @@ static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, 
 static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u32 status)
 {
 	struct nfsd4_op *o = (void *)(r->ops + (u64)i * bpf_core_type_size(struct nfsd4_op));
-	u32 num = load32(ADDRESS(o->opnum));
+	struct nfsd4_op *numbers = HAS_CAST ? NUMBERS_AT(o) : o;
+	u32 num = HAS_CAST ? numbers->opnum : load32(ADDRESS(o->opnum));
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
-	if (counts_beside(BESIDE_WALKS))
-		compound_does(r, num);
 	if (num == OP_SEQUENCE) {
 		if (!status)
-			slots_granted(r, o);
+			slots_granted(r, o, numbers);
 	} else if (num == OP_WRITE || num == OP_READ || num == OP_READ_PLUS || num == OP_COMMIT) {
 		op_io(r, o, num, status);
 	}
+	if (counts_beside(BESIDE_WALKS))
+		compound_does(r, num);
 	op_done(r, row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
 	r->io_done = 0;
 }
@@ -382,19 +433,18 @@ static __always_inline void ops_complete(struct request_record *r)
 static __always_inline void slots_add(struct request_record *r, struct version_row *v)
 {
 	u64 used = r->slots_used, b;
+	u64 *slots = v->slots[used >= r->slots_granted];
 
 	/* One and two slots have a bucket each, which says their sum. */
 	if (used == 1) {
-		add_own(&v->slots[0], 1);
+		add_own(&slots[0], 1);
 	} else {
 		b = size_bucket(used, COUNT_BUCKETS);
 		if (b < COUNT_BUCKETS)
-			add_own(&v->slots[b], 1);
+			add_own(&slots[b], 1);
 		if (used > 2)
 			add_own(&v->slots_sum, used);
 	}
-	if (used >= r->slots_granted)
-		add_own(&v->slots_full, 1);
 }
 
 /* A COMPOUND as such has executed. */

@@ -214,7 +214,7 @@ impl Session {
         let (client, sequence) = (answer.u64()?, answer.u32()?);
 
         // Per channel: padding, request and reply sizes, cached size, operations, requests, no RDMA.
-        let channel = Xdr::new().u32s(&[0, 8192, 8192, 4096, 8, 4, 0]);
+        let channel = Xdr::new().u32s(&[0, 8192, 8192, 4096, 16, 4, 0]);
         let session = Xdr::new()
             .u64(client)
             .u32s(&[sequence, flags])
@@ -327,8 +327,12 @@ pub(super) fn slots(wire: &mut Wire) -> Result<()> {
                 wire.compound(&what, minor, &[first, put_root(), get_attributes()])?;
             }
         }
+        // More ops than the server keeps in its arguments: these stand elsewhere.
+        let mut many = vec![session.sequence_up_to(last[0] + 1, 0, 2, false), put_root()];
+        many.resize_with(12, get_attributes);
+        wire.compound("twelve ops", minor, &many)?;
         // Nothing but SEQUENCE is in it.
-        let alone = [session.sequence(last[0] + 1, 0, true)];
+        let alone = [session.sequence(last[0] + 2, 0, true)];
         wire.compound("SEQUENCE alone", minor, &alone)?;
         session.close(wire)?;
     }

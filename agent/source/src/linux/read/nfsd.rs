@@ -260,14 +260,16 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build,
     }
     // That build cannot read a COMPOUND's arguments; and earlier versions have no sessions.
     if build == Build::Btf && matches!(version, "4.1" | "4.2") {
+        let [free, full] = row.slots;
+        let slots = std::array::from_fn(|i| free[i] + full[i]);
+        let [one, two, ..]: [u64; Scheme::COUNT.len] = slots;
         // Of one and of two slots, which have a bucket each, nothing is added to the sum.
-        let sum = row.slots_sum + row.slots[0] + 2 * row.slots[1];
-        let used = sizes(Scheme::COUNT, &row.slots, sum);
-        let (all, full) = (used.count(), row.slots_full);
+        let used = sizes(Scheme::COUNT, &slots, row.slots_sum + one + 2 * two);
         s.histogram(&f::SESSION_SLOTS_USED, [version], used);
-        let free = all.saturating_sub(full);
-        s.counter(&f::SESSION_REQUESTS, [version, "free"], free as f64);
-        s.counter(&f::SESSION_REQUESTS, [version, "full"], full as f64);
+        for (slots, requests) in [("free", free), ("full", full)] {
+            let requests: u64 = requests.iter().sum();
+            s.counter(&f::SESSION_REQUESTS, [version, slots], requests as f64);
+        }
         s.counter(&f::SESSION_REPLAYS, [version], row.replays as f64);
     }
     // There such requests are NULL, or cannot be decoded.

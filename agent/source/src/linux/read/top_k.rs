@@ -121,8 +121,8 @@ impl ClientAccounting {
             let sum = Sum {
                 ns: row.ns,
                 reply_ns: row.reply_ns,
-                sequenced: more.sequenced,
-                full: more.full,
+                slots_free: more.slots_free,
+                slots_full: more.slots_full,
                 v3_walks: more.v3_walks,
                 v4_walks: more.v4_walks,
                 opens: more.opens,
@@ -154,7 +154,7 @@ impl ClientAccounting {
                 *known = (*known).max((row.seen, more.slots));
             }
             // Not for a row that stands still: the kernel's list is read again for an export that is not in it.
-            if delta.ops > 0 || delta.sequenced > 0 || durable.all > 0 {
+            if delta.ops > 0 || delta.slots_free + delta.slots_full > 0 || durable.all > 0 {
                 let export = match key.export {
                     NO_EXPORT => "none".to_owned(),
                     // One name for all that have none, because clients can make them up.
@@ -195,11 +195,10 @@ impl ClientAccounting {
             let seconds = named.sum.reply_ns as f64 / 1e9;
             s.counter(&f::CLIENT_REPLY_SECONDS, [name], seconds);
             fill_requests(name, named.sum, s);
-            if named.sum.sequenced > 0 {
-                let (all, full) = (named.sum.sequenced, named.sum.full);
-                let labels = &f::CLIENT_SESSION_REQUESTS;
-                s.counter(labels, [name, "free"], all.saturating_sub(full) as f64);
-                s.counter(labels, [name, "full"], full as f64);
+            let (free, full) = (named.sum.slots_free, named.sum.slots_full);
+            if free + full > 0 {
+                s.counter(&f::CLIENT_SESSION_REQUESTS, [name, "free"], free as f64);
+                s.counter(&f::CLIENT_SESSION_REQUESTS, [name, "full"], full as f64);
             }
             if let Some((_, granted)) = slots.get(name) {
                 s.gauge(&f::CLIENT_SESSION_SLOTS, [name], f64::from(*granted));
