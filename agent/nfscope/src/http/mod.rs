@@ -4,6 +4,7 @@
 //! once and may have to give way ([`places`]), a small header, a time limit on each connection, one request per connection, and
 //! bodies that all connections share. The few answers that go on and on are cut off when their peer stops reading.
 
+mod admission;
 mod agent_link;
 mod basic_auth;
 mod configuration;
@@ -17,6 +18,7 @@ mod place;
 mod places;
 pub mod process;
 mod refusals;
+mod response;
 mod routes;
 mod server;
 mod web_config;

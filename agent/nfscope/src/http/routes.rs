@@ -1,48 +1,31 @@
 //! What each address answers.
 
+use super::admission::{Peer, refusal};
+use super::response::{
+    Answer, JSON, LINES, PACKED_FROM, TEXT, VARIES, and, encoded, failed, later, pack, plain,
+    ready, unstored, with,
+};
 use crate::api::breakdown_query;
 use crate::api::link::Health;
 use crate::api::windows_query::{self, Wanted};
 use crate::api::{slow_filter, stuck_query};
 use crate::exposition::{self, Collectors, accepts_gzip, reference};
 use crate::http::agent_link::{AgentLink, Page, gzip};
-use crate::http::basic_auth::Verdict;
-use crate::http::hosts;
 use crate::http::landing_page;
-use crate::http::large_answers::{Held, LargeAnswers};
-use crate::http::ndjson_stream::{Deadline, Stream};
+use crate::http::ndjson_stream::Stream;
 use crate::http::page_assets;
-use crate::http::place::Place;
 use crate::http::places::{NoStream, PEER_STREAMS};
-use crate::http::refusals::Refusals;
-use crate::http::web_config::WebConfig;
 use crate::service::source_thread::MAX_PARTS;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING,
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_SECURITY_POLICY, HeaderValue, RETRY_AFTER, VARY,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use nfscope_model::status::Status;
 use nfscope_text::console::{Level, log};
 use serde::Serialize;
-use std::net::IpAddr;
-use std::time::Instant;
 use tokio::sync::mpsc::Receiver;
-
-/// What is short or shared, what goes on, and what has a bound of its own.
-type Content = Either<Full<Bytes>, Either<Stream, Held>>;
-type Answer = Response<Content>;
-
-const TEXT: &str = "text/plain; charset=utf-8";
-const JSON: &str = "application/json";
-const LINES: &str = "application/x-ndjson";
-/// What a request says of the body that it wants.
-const VARIES: &str = "accept, accept-encoding";
-/// Shorter bodies are not worth packing.
-const PACKED_FROM: usize = 1024;
 
 /// Where nothing but the last quarter of an hour is known.
 const NO_HISTORY: &str = "this agent keeps no history on a disk; --history-directory, or the unit of the package, gives it a place\n";
@@ -72,19 +55,6 @@ const PATHS: [&str; 16] = [
 
 /// What each finding means and what to do about it, as this release has it.
 const FINDINGS_PAGE: &str = include_str!("../../../../docs/findings.md");
-
-/// Who asks, and by what rules.
-#[derive(Clone, Copy)]
-pub(super) struct Peer<'a> {
-    pub(super) address: IpAddr,
-    /// The address of this host that was connected to.
-    pub(super) local: Option<IpAddr>,
-    pub(super) web: &'a WebConfig,
-    pub(super) deadline: &'a Deadline,
-    pub(super) place: &'a Place,
-    pub(super) refusals: &'a Refusals,
-    pub(super) large: &'a LargeAnswers,
-}
 
 /// `/probes`
 #[derive(Serialize)]
@@ -122,11 +92,7 @@ pub(super) async fn answer<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Requ
 }
 
 async fn refusal_or_page<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
-    let refusal = match too_many(peer).or_else(|| misdirected(peer, request)) {
-        Some(answer) => Some(answer),
-        None => refusal(peer, request).await,
-    };
-    match refusal {
+    match refusal(peer, request).await {
         Some(refusal) => refusal,
         None => page(agent, peer, request).await,
     }
@@ -145,59 +111,6 @@ fn no_answer(taken: bool) -> Answer {
     )
 }
 
-impl Peer<'_> {
-    /// True where both ends of the connection are on this host, and nothing else can be.
-    fn over_loopback(&self) -> bool {
-        self.address.is_loopback() || self.local.is_some_and(|local| local.is_loopback())
-    }
-
-    /// True of who is on this host, and asks it.
-    fn is_here<B>(&self, request: &Request<B>) -> bool {
-        let own = hosts::named(request).is_none_or(|host| hosts::is_own(host, &self.web.hosts));
-        is_here(self.address, self.local) && own
-    }
-
-    /// True of who may read what names files and clients.
-    fn may_read_details<B>(&self, request: &Request<B>) -> bool {
-        self.is_here(request) || self.web.allow_details || self.web.authenticates()
-    }
-}
-
-/// True where a peer is on this host, which was connected to at `local`.
-fn is_here(peer: IpAddr, local: Option<IpAddr>) -> bool {
-    peer.is_loopback() || local == Some(peer)
-}
-
-/// For a request above the rate of the web configuration.
-fn too_many(peer: &Peer<'_>) -> Option<Answer> {
-    let limit = peer.web.rate_limit.as_ref()?;
-    (!limit.admits(Instant::now())).then(|| {
-        and(
-            plain(
-                StatusCode::TOO_MANY_REQUESTS,
-                "more requests than rate_limit of the web configuration allows\n".to_owned(),
-            ),
-            RETRY_AFTER,
-            HeaderValue::from_static("1"),
-        )
-    })
-}
-
-/// For a request over loopback that is for another host. Who has to say who he is needs no such check.
-fn misdirected<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
-    if peer.web.authenticates() || !peer.over_loopback() {
-        return None;
-    }
-    let host = hosts::named(request).filter(|host| !hosts::is_own(host, &peer.web.hosts))?;
-    Some(plain(
-        StatusCode::MISDIRECTED_REQUEST,
-        format!(
-            "requests over loopback must be for localhost, an address or a name of this host, not for `{host}`; [web] allowed_hosts \
-             (--web.allowed-host) of the agent adds names\n"
-        ),
-    ))
-}
-
 const DETAILS: &str = "slow and stuck operations, break-downs, snapshots and recordings name clients and files, and are served on this host only; \
     [web] allow_details \
     (--web.allow-details) of the agent allows them to everybody who can connect, and a web configuration with passwords or \
@@ -205,33 +118,6 @@ const DETAILS: &str = "slow and stuck operations, break-downs, snapshots and rec
 
 const FILE_NAMES: &str = "break-downs by user and by file are served on this host only; [web] allow_file_names \
     (--web.allow-file-names) of the agent allows them to those on other hosts who may read slow operations\n";
-
-/// For a peer without the right password.
-async fn refusal<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
-    let users = peer.web.users.as_ref()?;
-    let given = request.headers().get(AUTHORIZATION);
-    let verdict = users.check(given, peer.address).await;
-    // Programs ask without a password first, to learn that they need one.
-    if verdict == Verdict::Refused && given.is_some() {
-        peer.refusals.note(peer.address);
-    }
-    let (status, text, header, value) = match verdict {
-        Verdict::Welcome => return None,
-        Verdict::Refused => (
-            StatusCode::UNAUTHORIZED,
-            "a name and a password of basic_auth_users are needed\n",
-            WWW_AUTHENTICATE,
-            HeaderValue::from_static("Basic realm=\"nfscope\""),
-        ),
-        Verdict::Busy => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many passwords are being checked; try again\n",
-            RETRY_AFTER,
-            HeaderValue::from_static("1"),
-        ),
-    };
-    Some(and(plain(status, text.to_owned()), header, value))
-}
 
 async fn page<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
     let path = request.uri().path();
@@ -486,21 +372,11 @@ fn no_room() -> Answer {
     later("too many windows are being sent already; try again\n".to_owned())
 }
 
-fn later(why: String) -> Answer {
-    let answer = plain(StatusCode::SERVICE_UNAVAILABLE, why);
-    and(answer, RETRY_AFTER, HeaderValue::from_static("2"))
-}
-
 fn index(packed: bool) -> Answer {
     let body = Bytes::from_static(page_assets::INDEX.as_bytes());
     let answer = pack("text/html; charset=utf-8", body, packed);
     let policy = HeaderValue::from_static(page_assets::POLICY);
     unstored(and(answer, CONTENT_SECURITY_POLICY, policy))
-}
-
-/// Another version of the agent has other files by the same names.
-fn unstored(answer: Answer) -> Answer {
-    and(answer, CACHE_CONTROL, HeaderValue::from_static("no-cache"))
 }
 
 fn landing(status: &Status, packed: bool) -> Answer {
@@ -512,67 +388,9 @@ fn landing(status: &Status, packed: bool) -> Answer {
     )
 }
 
-/// Packs a body that is worth it, for a peer that takes it packed.
-fn pack(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
-    match packed && body.len() >= PACKED_FROM {
-        true => match gzip(&body) {
-            Ok(body) => ready(content_type, body, true),
-            Err(e) => failed(&e),
-        },
-        false => ready(content_type, body, false),
-    }
-}
-
-fn failed(error: &anyhow::Error) -> Answer {
-    plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n"))
-}
-
-fn plain(status: StatusCode, text: String) -> Answer {
-    with(status, TEXT, Either::Left(Full::new(text.into())))
-}
-
-fn ready(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
-    encoded(content_type, Either::Left(Full::new(body)), packed)
-}
-
-/// A body that others may get packed.
-fn encoded(content_type: &'static str, body: Content, packed: bool) -> Answer {
-    let answer = with(StatusCode::OK, content_type, body);
-    let answer = and(answer, VARY, HeaderValue::from_static(VARIES));
-    match packed {
-        true => and(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip")),
-        false => answer,
-    }
-}
-
-fn and(mut answer: Answer, name: HeaderName, value: HeaderValue) -> Answer {
-    answer.headers_mut().insert(name, value);
-    answer
-}
-
-fn with(status: StatusCode, content_type: &'static str, body: Content) -> Answer {
-    let mut answer = Response::new(body);
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    answer
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn details_are_for_this_host() {
-        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let own = Some(ip("192.0.2.1"));
-        assert!(is_here(ip("127.0.0.2"), Some(ip("127.0.0.1"))));
-        assert!(is_here(ip("::1"), None));
-        assert!(is_here(ip("192.0.2.1"), own));
-        assert!(!is_here(ip("192.0.2.2"), own));
-        assert!(!is_here(ip("192.0.2.2"), None));
-    }
 
     #[test]
     fn the_landing_page_links_every_other_page() {

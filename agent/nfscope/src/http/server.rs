@@ -1,11 +1,12 @@
 //! Accepts connections and sees that each of them ends.
 
+use super::admission::Peer;
 use super::agent_link::AgentLink;
 use super::large_answers::LargeAnswers;
 use super::ndjson_stream::Deadline;
 use super::place::{AllPlaces, Place};
 use super::refusals::{self, Refusals};
-use super::routes::{self, Peer};
+use super::routes;
 use super::web_config::{Tls, WebConfig};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

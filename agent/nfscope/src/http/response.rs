@@ -1,0 +1,81 @@
+//! Answers: what kinds of body there are, and the headers that each needs.
+
+use super::agent_link::gzip;
+use super::large_answers::Held;
+use super::ndjson_stream::Stream;
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Response, StatusCode};
+
+/// What is short or shared, what goes on, and what has a bound of its own.
+pub(super) type Content = Either<Full<Bytes>, Either<Stream, Held>>;
+pub(super) type Answer = Response<Content>;
+
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const JSON: &str = "application/json";
+pub(super) const LINES: &str = "application/x-ndjson";
+/// What a request says of the body that it wants.
+pub(super) const VARIES: &str = "accept, accept-encoding";
+/// Shorter bodies are not worth packing.
+pub(super) const PACKED_FROM: usize = 1024;
+
+/// Packs a body that is worth it, for a peer that takes it packed.
+pub(super) fn pack(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
+    match packed && body.len() >= PACKED_FROM {
+        true => match gzip(&body) {
+            Ok(body) => ready(content_type, body, true),
+            Err(e) => failed(&e),
+        },
+        false => ready(content_type, body, false),
+    }
+}
+
+pub(super) fn failed(error: &anyhow::Error) -> Answer {
+    plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n"))
+}
+
+pub(super) fn plain(status: StatusCode, text: String) -> Answer {
+    with(status, TEXT, Either::Left(Full::new(text.into())))
+}
+
+pub(super) fn ready(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
+    encoded(content_type, Either::Left(Full::new(body)), packed)
+}
+
+/// A body that others may get packed.
+pub(super) fn encoded(content_type: &'static str, body: Content, packed: bool) -> Answer {
+    let answer = with(StatusCode::OK, content_type, body);
+    let answer = and(answer, VARY, HeaderValue::from_static(VARIES));
+    match packed {
+        true => and(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip")),
+        false => answer,
+    }
+}
+
+pub(super) fn and(mut answer: Answer, name: HeaderName, value: HeaderValue) -> Answer {
+    answer.headers_mut().insert(name, value);
+    answer
+}
+
+pub(super) fn with(status: StatusCode, content_type: &'static str, body: Content) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+pub(super) fn later(why: String) -> Answer {
+    let answer = plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    and(answer, RETRY_AFTER, HeaderValue::from_static("2"))
+}
+
+/// Another version of the agent has other files by the same names.
+pub(super) fn unstored(answer: Answer) -> Answer {
+    and(answer, CACHE_CONTROL, HeaderValue::from_static("no-cache"))
+}
