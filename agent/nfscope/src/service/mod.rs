@@ -12,5 +12,6 @@ pub(crate) mod local_slow_ops;
 pub(crate) mod notify;
 pub mod recordings;
 pub mod slow_subscribers;
+mod source_loop;
 pub mod source_thread;
 pub mod worth;
