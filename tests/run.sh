@@ -76,7 +76,7 @@ lint() {
 # Beside the rest of this script, and yet ended by Ctrl-C, which a shell's jobs ignore.
 beside() { env --default-signal=INT,QUIT "$@"; }
 
-# Most of the release build keeps one CPU busy: linters, and the build of the tests, have the other one meanwhile.
+# Most of the release build keeps one CPU busy: set-up, linters, and the build of the tests, have the other one meanwhile.
 release_build() {
   beside cargo build --release -p nfscope >$reports/build.log 2>&1 &
   building=$!
@@ -119,11 +119,13 @@ machine_tests() {
 count() { grep -cE "^test .* \.\.\. $1" $log; }
 
 if [ -n "$machines" ]; then
-  stage set-up "Set-up" tests/setup/setup.sh all || broken+=("tests/setup/setup.sh all")
+  # A fresh machine downloads for minutes, and configures OpenZFS on one CPU: the release build has the other one.
+  stage "set-up for the build" "Set-up for the build" tests/setup/setup.sh build || broken+=("tests/setup/setup.sh build")
+  release_build
+  stage set-up "Set-up of the rest" tests/setup/setup.sh all || broken+=("tests/setup/setup.sh all")
 else
   stage set-up "Set-up" tests/setup/setup.sh build lint monitoring browser dtrace || broken+=("tests/setup/setup.sh build lint monitoring browser dtrace")
 fi
-[ -z "$machines" ] || release_build
 stage lint "Linters" lint
 # Where it fails, the tests say so.
 stage "test build" "Build of the tests" cargo test --workspace --no-run --quiet
