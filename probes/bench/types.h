@@ -87,6 +87,7 @@ struct nfsd4_write {
 struct nfsd4_sequence {
 	u32 slotid;
 	u32 maxslots;
+	u32 maxslots_response;
 	u32 target_maxslots;
 };
 

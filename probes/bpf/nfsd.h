@@ -242,7 +242,8 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
-	/* Requests by slots in use; behind them those that had every slot in use. Apart, so that neither ever falls. */
+	/* Requests by slots in use: those sent while another was free, and those with every slot in use. Two counts, of
+	 * which neither ever falls. */
 	u64 slots[2][COUNT_BUCKETS];
 	u64 slots_sum; /* of those with more than two */
 	u64 replays; /* COMPOUNDs answered from their slot */

@@ -199,7 +199,8 @@ static __always_inline void session_add(struct request_record *r, u32 row, u64 n
 	}
 	if (r->slots_granted && counts_beside(BESIDE_SLOTS)) {
 		s->slots = r->slots_granted;
-		add(r->slots_used >= r->slots_granted ? &s->slots_full : &s->slots_free, 1);
+		if (r->slots_used)
+			add(r->slots_used >= r->slots_granted ? &s->slots_full : &s->slots_free, 1);
 	}
 	if (!r->stable)
 		return;

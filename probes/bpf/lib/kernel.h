@@ -258,11 +258,13 @@ struct nfsd4_write {
 struct nfsd4_sequence {
 	u32 slotid;
 	/*
-	 * While it executes the server puts the number of slots that it grants here, in place of the highest one that
-	 * the client uses; from 6.14 on in a field of its own, and the client's counts from one.
+	 * Before 6.14 the highest slot that the client uses, which the number of slots granted takes the place of while
+	 * it executes. From then on how many it uses, which the larger number takes the place of. It stays from 6.18 on,
+	 * which have maxslots_response for that (1cff14b7fc7f, "nfsd: ensure SEQUENCE replay sends a valid reply").
 	 */
 	u32 maxslots;
-	u32 target_maxslots;
+	u32 maxslots_response;
+	u32 target_maxslots; /* granted, from 6.14 on */
 };
 
 struct nfsd4_op {

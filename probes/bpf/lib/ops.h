@@ -164,10 +164,21 @@ static __always_inline void is_durable(struct request_record *r, bool commit)
 	 bpf_core_field_offset((args)->other) == bpf_core_field_offset((args)->one) + sizeof((args)->one))
 
 #ifndef NFSCOPE_RAW
-/* Kernels from 6.14 on keep what the client says of its slots until SEQUENCE ends, and count from one. */
+/* Whether maxslots stays what the client said when SEQUENCE has executed: see struct nfsd4_sequence. */
 static __always_inline bool slots_are_kept(void)
 {
-	return bpf_core_field_exists(((struct nfsd4_sequence *)0)->target_maxslots);
+	return bpf_core_field_exists(((struct nfsd4_sequence *)0)->maxslots_response);
+}
+
+/* Slots in use, the request's own included, as the client said it in maxslots. */
+static __always_inline u32 slots_of(u32 maxslots)
+{
+	return bpf_core_field_exists(((struct nfsd4_sequence *)0)->target_maxslots) ? maxslots : maxslots + 1;
+}
+
+static __always_inline u32 first_maxslots(u64 ops)
+{
+	return load32(ADDRESS(((struct nfsd4_op *)ops)->u.sequence.maxslots));
 }
 
 static __always_inline void compound_is(struct request_record *r, u32 minor, u64 ops)
@@ -177,34 +188,33 @@ static __always_inline void compound_is(struct request_record *r, u32 minor, u64
 	r->ops = ops;
 }
 
-static __always_inline u32 first_maxslots(u64 ops)
-{
-	return load32(ADDRESS(((struct nfsd4_op *)ops)->u.sequence.maxslots));
-}
-
 #define HEAD_COPY 88
+#ifdef NFSCOPE_BENCH
+#define HEAD_OFFSET(args, field) ((u64) & (args)->field - (u64) & (args)->minorversion)
+#else
 #define HEAD_OFFSET(args, field) (bpf_core_field_offset((args)->field) - bpf_core_field_offset((args)->minorversion))
+#endif
 
-/* compound_args() where each read is a call: one call for all. */
+/* compound_args() of a COMPOUND that begins, where each read is a call of some hundred instructions: one for all. */
 POINTERS_VERIFIED_ONCE int compound_copied(struct request_record *r)
 {
 	struct nfsd4_compoundargs *args = r ? (void *)r->argp : 0;
-	u32 ops_at = HEAD_OFFSET(args, ops), slots_at = HEAD_OFFSET(args, iops[0].u.sequence.maxslots);
+	/* Of eight bytes: old verifiers forget the bounds of four that were on the stack (docs/kernels.md). */
+	u64 ops_at = HEAD_OFFSET(args, ops), slots_at = HEAD_OFFSET(args, iops[0].u.sequence.maxslots), ops;
 	u8 copy[HEAD_COPY] __attribute__((aligned(8)));
-	u64 ops;
 
 	if (!r)
 		return 0;
 	if (slots_at > HEAD_COPY - sizeof(u32) || ops_at > HEAD_COPY - sizeof(u64)) {
 		compound_is(r, load32(ADDRESS(args->minorversion)), load64(ADDRESS(args->ops)));
-		r->slots_used = first_maxslots(r->ops) + 1;
+		r->slots_used = slots_of(first_maxslots(r->ops));
 		return 0;
 	}
 	bpf_probe_read_kernel(copy, slots_at + sizeof(u32), ADDRESS(args->minorversion));
 	/* A stack has no words that are not aligned. */
 	ops = *(u32 *)(copy + ops_at) | (u64) * (u32 *)(copy + ops_at + sizeof(u32)) << 32;
 	compound_is(r, *(u32 *)copy, ops);
-	r->slots_used = (ops == (u64)ADDRESS(args->iops) ? *(u32 *)(copy + slots_at) : first_maxslots(ops)) + 1;
+	r->slots_used = slots_of(ops == (u64)ADDRESS(args->iops) ? *(u32 *)(copy + slots_at) : first_maxslots(ops));
 	return 0;
 }
 
@@ -212,9 +222,9 @@ POINTERS_VERIFIED_ONCE int compound_copied(struct request_record *r)
  * A COMPOUND's arguments: its minor version and its ops. These are in the arguments where they are few, which a number
  * beside the minor version says: one read for both.
  *
- * When it `begins`, also slots in use as the client says, the request's own included. Kernels that do not keep that
- * count from zero. There it is read whatever the first op is: it only counts once a SEQUENCE has succeeded
- * (slots_granted), which it does in no other place.
+ * When it `begins`, also the slots in use, where the kernel does not keep what the client says of them. They are read
+ * whatever the first op is: they only count once a SEQUENCE has succeeded (slots_granted), which it does in no other
+ * place.
  */
 static __always_inline void compound_args(struct request_record *r, bool begins)
 {
@@ -223,29 +233,26 @@ static __always_inline void compound_args(struct request_record *r, bool begins)
 	u64 both;
 	u32 minor, most = ~0U;
 
-	if (!HAS_CAST) {
-		if (asks)
-			compound_copied(r);
-		else
-			compound_is(r, load32(ADDRESS(args->minorversion)), load64(ADDRESS(args->ops)));
+	if (!HAS_CAST && asks) {
+		compound_copied(r);
 		return;
 	}
-	numbers = NUMBERS_AT(args);
+	numbers = HAS_CAST ? NUMBERS_AT(args) : args;
 	if (BEHIND(args, minorversion, client_opcnt)) {
-		both = *(u64 *)ADDRESS(numbers->minorversion);
+		both = HAS_CAST ? *(u64 *)ADDRESS(numbers->minorversion) : load64(ADDRESS(args->minorversion));
 		minor = both;
 		most = both >> 32;
 	} else {
-		minor = numbers->minorversion;
+		minor = HAS_CAST ? numbers->minorversion : load32(ADDRESS(args->minorversion));
 	}
 	if (most <= INLINE_OPS) {
 		compound_is(r, minor, (u64)ADDRESS(args->iops));
 		if (asks)
-			r->slots_used = numbers->iops[0].u.sequence.maxslots + 1;
+			r->slots_used = slots_of(numbers->iops[0].u.sequence.maxslots);
 	} else {
-		compound_is(r, minor, (u64)numbers->ops);
+		compound_is(r, minor, HAS_CAST ? (u64)numbers->ops : load64(ADDRESS(args->ops)));
 		if (asks)
-			r->slots_used = first_maxslots(r->ops) + 1;
+			r->slots_used = slots_of(first_maxslots(r->ops));
 	}
 }
 #endif
@@ -287,23 +294,19 @@ static __always_inline void compound_does(struct request_record *r, u32 num)
 	r->compound |= num < V4_ILLEGAL ? op_does[num] : DOES;
 }
 
+#define SEQUENCE_SAYS(field) (HAS_CAST ? numbers->u.sequence.field : load32(ADDRESS(o->u.sequence.field)))
+
 /* SEQUENCE has succeeded: what is granted now, and used where the kernel keeps that. */
 static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o, struct nfsd4_op *numbers)
 {
-	u64 both;
-
 	if (!counts_beside(BESIDE_SLOTS))
 		return;
-	if (!slots_are_kept()) {
-		r->slots_granted = HAS_CAST ? numbers->u.sequence.maxslots : load32(ADDRESS(o->u.sequence.maxslots));
-	} else if (HAS_CAST && BEHIND(o, u.sequence.maxslots, u.sequence.target_maxslots)) {
-		both = *(u64 *)ADDRESS(numbers->u.sequence.maxslots);
-		r->slots_used = both;
-		r->slots_granted = both >> 32;
-	} else {
-		r->slots_used = load32(ADDRESS(o->u.sequence.maxslots));
-		r->slots_granted = load32(ADDRESS(o->u.sequence.target_maxslots));
-	}
+	if (bpf_core_field_exists(o->u.sequence.target_maxslots))
+		r->slots_granted = SEQUENCE_SAYS(target_maxslots);
+	else
+		r->slots_granted = SEQUENCE_SAYS(maxslots);
+	if (slots_are_kept())
+		r->slots_used = slots_of(SEQUENCE_SAYS(maxslots));
 }
 
 static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, u32 num, u32 status)

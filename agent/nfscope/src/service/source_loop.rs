@@ -55,7 +55,7 @@ pub(super) enum Request {
 /// Lines as they come, until it is dropped.
 pub(super) type Lines = tokio::sync::mpsc::Receiver<Bytes>;
 
-/// Serves readings and subscribers until the last [`SourceHandle`] is gone.
+/// Serves readings and subscribers until the last [`SourceHandle`](super::source_thread::SourceHandle) is gone.
 pub(super) fn run(
     source: &mut dyn Source,
     asked: &mpsc::Receiver<Request>,
@@ -150,7 +150,7 @@ pub(super) fn run(
     }
 }
 
-pub(super) fn publish_changes(source: &dyn Source, publish: &watch::Sender<Status>) {
+fn publish_changes(source: &dyn Source, publish: &watch::Sender<Status>) {
     let now = Status::Running(source.probes().into());
     publish.send_if_modified(|old| {
         let changed = *old != now;
