@@ -258,9 +258,10 @@ struct nfsd4_write {
 struct nfsd4_sequence {
 	u32 slotid;
 	/*
-	 * Before 6.14 the highest slot that the client uses, which the number of slots granted takes the place of while
-	 * it executes. From then on how many it uses, which the larger number takes the place of. It stays from 6.18 on,
-	 * which have maxslots_response for that (1cff14b7fc7f, "nfsd: ensure SEQUENCE replay sends a valid reply").
+	 * Before 6.14 the highest slot that the client uses, which the number of slots granted takes the place of
+	 * while it executes. From then on how many it uses, which the larger number takes the place of. It stays from
+	 * 6.18 on, which have maxslots_response for the answer (1cff14b7fc7f, "nfsd: ensure SEQUENCE replay sends a
+	 * valid reply").
 	 */
 	u32 maxslots;
 	u32 maxslots_response;
