@@ -242,10 +242,9 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
-	/* Requests by slots in use: those sent while another was free, and those with every slot in use. Two counts, of
-	 * which neither ever falls. */
-	u64 slots[2][COUNT_BUCKETS];
+	u64 slots[COUNT_BUCKETS]; /* requests by slots in use */
 	u64 slots_sum; /* of those with more than two */
+	u64 slots_full; /* of all, those that were sent with every slot in use */
 	u64 replays; /* COMPOUNDs answered from their slot */
 	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */
 	u64 accounted_ops;

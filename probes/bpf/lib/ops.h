@@ -436,18 +436,19 @@ static __always_inline void ops_complete(struct request_record *r)
 static __always_inline void slots_add(struct request_record *r, struct version_row *v)
 {
 	u64 used = r->slots_used, b;
-	u64 *slots = v->slots[used >= r->slots_granted];
 
 	/* One and two slots have a bucket each, which says their sum. */
 	if (used == 1) {
-		add_own(&slots[0], 1);
+		add_own(&v->slots[0], 1);
 	} else {
 		b = size_bucket(used, COUNT_BUCKETS);
 		if (b < COUNT_BUCKETS)
-			add_own(&slots[b], 1);
+			add_own(&v->slots[b], 1);
 		if (used > 2)
 			add_own(&v->slots_sum, used);
 	}
+	if (used >= r->slots_granted)
+		add_own(&v->slots_full, 1);
 }
 
 /* A COMPOUND as such has executed. */

@@ -227,8 +227,22 @@ impl Worker {
         timed(times, || fs::metadata(&file))?;
         timed(times, || fs::rename(&file, &other))?;
         timed(times, || fs::remove_file(&other))?;
-        timed(times, || fs::remove_dir(&dir))
+        timed(times, || remove_directory(&dir))
     }
+}
+
+/// A client of NFSv3 or NFSv4.0 that still holds a file when it is removed, as it does until the end of its last read has been
+/// dealt with, renames it instead (`.nfs...`). It removes it a moment later.
+fn remove_directory(dir: &Path) -> io::Result<()> {
+    for _ in 0..1000 {
+        match fs::remove_dir(dir) {
+            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
+    fs::remove_dir(dir)
 }
 
 fn closed(file: File) -> io::Result<()> {

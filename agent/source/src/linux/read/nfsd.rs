@@ -63,12 +63,14 @@ enum Counted {
     Cpu(u32),
     /// Time in which all threads of a pool were busy.
     Saturated(u32),
+    /// Requests of a version's sessions that were sent while another slot was free.
+    Free(&'static str),
 }
 
 impl Earlier {
-    fn clamp(&mut self, what: Counted, seconds: f64) -> f64 {
+    fn clamp(&mut self, what: Counted, n: f64) -> f64 {
         let known = self.least.entry(what).or_default();
-        *known = known.max(seconds);
+        *known = known.max(n);
         *known
     }
 }
@@ -205,7 +207,7 @@ pub fn read(
             timed.rpcs += row.residence.count.iter().sum::<u64>();
             timed.io[0] += row.read_bytes;
             timed.io[1] += row.write_bytes;
-            requests(s, version, &row, l.build, told.upcalls);
+            requests(s, version, &row, l.build, told.upcalls, earlier);
         }
     }
     if told.upcalls {
@@ -239,7 +241,14 @@ pub fn read(
 }
 
 /// RPC requests of one version.
-fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build, upcalls: bool) {
+fn requests(
+    s: &mut Snapshot,
+    version: &'static str,
+    row: &t::version_row,
+    build: Build,
+    upcalls: bool,
+    earlier: &mut Earlier,
+) {
     let residence = time(&row.residence);
     // As with operations: a version that nobody has used has no series.
     if residence.count() == 0 {
@@ -260,16 +269,15 @@ fn requests(s: &mut Snapshot, version: &str, row: &t::version_row, build: Build,
     }
     // That build cannot read a COMPOUND's arguments; and earlier versions have no sessions.
     if build == Build::Btf && matches!(version, "4.1" | "4.2") {
-        let [free, full] = row.slots;
-        let slots = std::array::from_fn(|i| free[i] + full[i]);
-        let [one, two, ..]: [u64; Scheme::COUNT.len] = slots;
         // Of one and of two slots, which have a bucket each, nothing is added to the sum.
-        let used = sizes(Scheme::COUNT, &slots, row.slots_sum + one + 2 * two);
+        let sum = row.slots_sum + row.slots[0] + 2 * row.slots[1];
+        let used = sizes(Scheme::COUNT, &row.slots, sum);
+        let (all, full) = (used.count(), row.slots_full);
         s.histogram(&f::SESSION_SLOTS_USED, [version], used);
-        for (slots, requests) in [("free", free), ("full", full)] {
-            let requests: u64 = requests.iter().sum();
-            s.counter(&f::SESSION_REQUESTS, [version, slots], requests as f64);
-        }
+        // The probe adds to one after the other.
+        let free = earlier.clamp(Counted::Free(version), all.saturating_sub(full) as f64);
+        s.counter(&f::SESSION_REQUESTS, [version, "free"], free);
+        s.counter(&f::SESSION_REQUESTS, [version, "full"], full as f64);
         s.counter(&f::SESSION_REPLAYS, [version], row.replays as f64);
     }
     // There such requests are NULL, or cannot be decoded.
