@@ -99,7 +99,7 @@ static __always_inline u64 handle_of(struct request_record *r)
 /* What names its export. */
 static __always_inline u64 export_of(u64 handle)
 {
-	u64 *at = (void *)handle, *numbers = HAS_CAST ? NUMBERS_AT(at) : at, head, a, b, c;
+	u64 *at = (void *)handle, *numbers = NUMBERS_AT(at), head, a, b, c;
 	u32 type;
 
 	if (!handle)

@@ -574,10 +574,12 @@ static __always_inline u32 load32(const void *address)
 }
 
 /*
- * Where there is a cast, one serves all fields of a structure up to its thousandth byte: `NUMBERS_AT(ptr)->field`. To
- * the verifier they are numbers, whatever their type here is.
+ * Where there is a cast, one serves all fields of a structure up to its thousandth byte: `numbers = NUMBERS_AT(ptr)`,
+ * and LOAD32() or LOAD64() of both for each. To the verifier they are numbers, whatever their type here is.
  */
-#define NUMBERS_AT(ptr) ((typeof(ptr))CAST(ptr, struct linux_mib))
+#define NUMBERS_AT(ptr) (HAS_CAST ? (typeof(ptr))CAST(ptr, struct linux_mib) : (ptr))
+#define LOAD32(numbers, ptr, field) (HAS_CAST ? (numbers)->field : load32(ADDRESS((ptr)->field)))
+#define LOAD64(numbers, ptr, field) (HAS_CAST ? *(u64 *)ADDRESS((numbers)->field) : load64(ADDRESS((ptr)->field)))
 
 /* Whether a test has the kernel's skipping of programs (EV_SKIPPED) happen to this run: lib/tables.h. */
 static __always_inline bool is_skipped(void);

@@ -237,20 +237,20 @@ static __always_inline void compound_args(struct request_record *r, bool begins)
 		compound_copied(r);
 		return;
 	}
-	numbers = HAS_CAST ? NUMBERS_AT(args) : args;
+	numbers = NUMBERS_AT(args);
 	if (BEHIND(args, minorversion, client_opcnt)) {
-		both = HAS_CAST ? *(u64 *)ADDRESS(numbers->minorversion) : load64(ADDRESS(args->minorversion));
+		both = LOAD64(numbers, args, minorversion);
 		minor = both;
 		most = both >> 32;
 	} else {
-		minor = HAS_CAST ? numbers->minorversion : load32(ADDRESS(args->minorversion));
+		minor = LOAD32(numbers, args, minorversion);
 	}
 	if (most <= INLINE_OPS) {
 		compound_is(r, minor, (u64)ADDRESS(args->iops));
 		if (asks)
 			r->slots_used = slots_of(numbers->iops[0].u.sequence.maxslots);
 	} else {
-		compound_is(r, minor, HAS_CAST ? (u64)numbers->ops : load64(ADDRESS(args->ops)));
+		compound_is(r, minor, LOAD64(numbers, args, ops));
 		if (asks)
 			r->slots_used = slots_of(first_maxslots(r->ops));
 	}
@@ -294,19 +294,17 @@ static __always_inline void compound_does(struct request_record *r, u32 num)
 	r->compound |= num < V4_ILLEGAL ? op_does[num] : DOES;
 }
 
-#define SEQUENCE_SAYS(field) (HAS_CAST ? numbers->u.sequence.field : load32(ADDRESS(o->u.sequence.field)))
-
 /* SEQUENCE has succeeded: what is granted now, and used where the kernel keeps that. */
 static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o, struct nfsd4_op *numbers)
 {
 	if (!counts_beside(BESIDE_SLOTS))
 		return;
 	if (bpf_core_field_exists(o->u.sequence.target_maxslots))
-		r->slots_granted = SEQUENCE_SAYS(target_maxslots);
+		r->slots_granted = LOAD32(numbers, o, u.sequence.target_maxslots);
 	else
-		r->slots_granted = SEQUENCE_SAYS(maxslots);
+		r->slots_granted = LOAD32(numbers, o, u.sequence.maxslots);
 	if (slots_are_kept())
-		r->slots_used = slots_of(SEQUENCE_SAYS(maxslots));
+		r->slots_used = slots_of(LOAD32(numbers, o, u.sequence.maxslots));
 }
 
 static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, u32 num, u32 status)
@@ -335,8 +333,8 @@ static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, 
 static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u32 status)
 {
 	struct nfsd4_op *o = (void *)(r->ops + (u64)i * bpf_core_type_size(struct nfsd4_op));
-	struct nfsd4_op *numbers = HAS_CAST ? NUMBERS_AT(o) : o;
-	u32 num = HAS_CAST ? numbers->opnum : load32(ADDRESS(o->opnum));
+	struct nfsd4_op *numbers = NUMBERS_AT(o);
+	u32 num = LOAD32(numbers, o, opnum);
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
 	if (num == OP_SEQUENCE) {
