@@ -63,7 +63,14 @@ fn causes_are_named(runner: &Runner, scenarios: &[Scenario], checks: &mut Checks
             println!("{}", verdict.line());
             let (line, right) = (verdict.line(), verdict.wrong.is_empty());
             verdicts.push(verdict);
-            ensure!(right, "{line}\n{}", seen.figures.line(&scenario.name));
+            let figures = &seen.figures;
+            ensure!(
+                right,
+                "{line}\n{}\n{} s, most frequent: {:?}",
+                figures.line(&scenario.name),
+                figures.seconds,
+                figures.most
+            );
             Ok(())
         });
     }

@@ -67,7 +67,23 @@ fn mostly_long(waits: &Histogram, limit: f64) -> bool {
 }
 
 fn log_is_slow(l: &Log) -> bool {
+    waits_are_long(l) && !writes_are_quick(l)
+}
+
+/// Whether waits for a log are long, whatever they wait for.
+pub fn waits_are_long(l: &Log) -> bool {
     mostly_long(&l.waits, SLOW_LOG_SECONDS)
+}
+
+/// Whether a log's own writes are too short to be what waits for it wait for.
+///
+/// A wait for ext4's journal is for the rest of one transaction and for the next one, and a transaction has all that they wait
+/// for, from its beginning until it is durable (fs/jbd2/commit.c). Long waits for short ones are waits for a CPU, or of many
+/// for one another, and another device would shorten neither. Other logs have parts that their writes do not tell: XFS gathers
+/// changes first, and OpenZFS and btrfs wait for data.
+fn writes_are_quick(l: &Log) -> bool {
+    let writes = (l.writes.as_ref()).filter(|w| l.fs == "ext4" && w.count() > 0);
+    writes.is_some_and(|w| long_waits(w, SLOW_LOG_SECONDS).of_met < LONG_PART)
 }
 
 /// `slow_intent_log`: of the slow logs, the one with the most waiting time.
@@ -85,8 +101,8 @@ fn slow_log_seconds(b: &Breakdown, all_logs: f64) -> f64 {
 /// The part of the window in which a log was written to, or else in which an operation waited for it.
 pub fn log_in_use(b: &Breakdown, l: &Log) -> f64 {
     // The journal of ext4 writes one transaction at a time; other logs write several blocks at once.
-    let writes = l.write_seconds.filter(|_| l.fs == "ext4");
-    part(writes.unwrap_or(l.waits.sum), b.length)
+    let writes = l.writes.as_ref().filter(|_| l.fs == "ext4");
+    part(writes.unwrap_or(&l.waits).sum, b.length)
 }
 
 /// Seconds that operations waited for locks whose holders waited for a slow log: they wait for that log themselves, and it is

@@ -73,8 +73,8 @@ pub struct Log {
     pub volume: String,
     /// Waits of threads for the log.
     pub waits: Histogram,
-    /// Seconds of the log's writes, added up.
-    pub write_seconds: Option<f64>,
+    /// Writes of the log itself.
+    pub writes: Option<Histogram>,
     /// Whether the log is on a separate device.
     pub separate: Option<bool>,
 }

@@ -224,10 +224,10 @@ fn headroom(b: &Breakdown) -> Vec<Headroom> {
     // The journal of ext4 writes one transaction at a time. Other logs write several blocks at once, so the sum of their
     // write times is not their utilization.
     for l in b.logs.iter().filter(|l| l.fs == "ext4") {
-        if let Some(seconds) = l.write_seconds {
+        if let Some(writes) = &l.writes {
             add(
                 format!("log of {} on {}", l.fs, l.volume),
-                part(seconds, b.length),
+                part(writes.sum, b.length),
             );
         }
     }

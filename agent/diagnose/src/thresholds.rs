@@ -75,7 +75,7 @@ thresholds! {
         "From so many bytes written to the exports' devices for each byte that nfsd has changed, the page shows both.",
         "A small synchronous WRITE costs a file system with a journal three to five times its bytes.";
     LONG_PART = 0.5, "50 %":
-        "Waits for a log are slow if this part of their time lies in long waits.",
+        "Waits for a log are slow if this part of their time lies in long waits. For ext4 the journal's own writes must be long for the same part, each by the square of its length.",
         "A log that stalls has few long waits among many short ones; callers that wait for each reply make them few.";
     LONG_WAIT_SECONDS = 1e-3, "1 ms":
         "A mean wait for a lock, a thread, a CPU or a reader is long from here on.",

@@ -30,6 +30,8 @@ pub struct Figures {
     pub idle: f64,
     /// Waits for the log, and their mean in seconds.
     pub log_waits: (u64, f64),
+    /// Writes of the log itself, and their mean in seconds.
+    pub log_writes: (u64, f64),
     /// Requests to disks that were read from, or written to, and their mean in seconds, with their queue.
     pub disks: BTreeMap<String, (u64, f64)>,
     /// The most frequent operations, with how often.
@@ -63,6 +65,7 @@ impl Figures {
             saturated: sum(&f::THREADS_SATURATED.info) / seconds,
             idle: after.idle_since(before),
             log_waits: counted(all(&f::LOG_WAIT.info)),
+            log_writes: counted(all(&f::LOG_COMMIT.info)),
             disks: disks(seen),
             most: most(seen),
         }
@@ -74,8 +77,8 @@ impl Figures {
     }
 
     /// Under [`Figures::line`].
-    pub const HEADINGS: &str = "                             |       |       R   |   mean |  of R: %                 |  of R: %                     |  threads % | proc |  log waits   | disk ms
-                             | req/s |     s/s   |     ms | queue recv  exec  reply |  cpu  runq   log  disk  lock | used   all | idle | n/s     ms   |";
+    pub const HEADINGS: &str = "                             |       |       R   |   mean |  of R: %                 |  of R: %                     |  threads % | proc |  log waits   |  log writes  | disk ms
+                             | req/s |     s/s   |     ms | queue recv  exec  reply |  cpu  runq   log  disk  lock | used   all | idle | n/s     ms   | n/s     ms   |";
 
     /// One line of a table.
     pub fn line(&self, name: &str) -> String {
@@ -96,16 +99,17 @@ impl Figures {
         for phase in phase::OF_OP {
             let _ = write!(line, " {:5.1}", share(&self.operations, phase));
         }
-        let (waits, mean) = self.log_waits;
         let _ = write!(
             line,
-            " | {:4.0}  {:4.0} | {:4.0} | {:4.0} {:7.2} |",
+            " | {:4.0}  {:4.0} | {:4.0} |",
             100.0 * self.utilisation,
             100.0 * self.saturated,
-            100.0 * self.idle,
-            waits as f64 / self.seconds,
-            1e3 * mean
+            100.0 * self.idle
         );
+        for (count, mean) in [self.log_waits, self.log_writes] {
+            let rate = count as f64 / self.seconds;
+            let _ = write!(line, " {rate:4.0} {:7.2} |", 1e3 * mean);
+        }
         for (disk, (requests, mean)) in &self.disks {
             let _ = write!(
                 line,

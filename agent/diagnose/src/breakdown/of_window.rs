@@ -246,7 +246,7 @@ fn logs(w: &Window) -> Vec<Log> {
             fs: log.fs.to_owned(),
             volume: log.volume.to_owned(),
             waits: log.waits?.clone(),
-            write_seconds: log.writes.map(|h| h.sum),
+            writes: log.writes.cloned(),
             separate: log.separate,
         })
     });

@@ -1,6 +1,7 @@
-//! `slow_intent_log`: operations wait for the journal or intent log, and its waits are slow on average.
+//! `slow_intent_log`: operations wait for the journal or intent log, and most of that time lies in long waits that its own
+//! writes explain.
 
-use crate::attribution::{log_in_use, slow_intent_log};
+use crate::attribution::{log_in_use, slow_intent_log, waits_are_long};
 use crate::breakdown::{Log, part};
 use crate::long_waits::long_waits;
 use crate::rules::context::{Context, RuleResult};
@@ -50,8 +51,16 @@ pub fn rule(context: &Context) -> RuleResult {
                 percent(share)
             ),
             (_, None, Some(l)) if l.waits.count() as f64 >= MIN_COUNT => format!(
-                "a wait for the journal or intent log takes {} on average{}",
+                "a wait for the journal or intent log takes {} on average{}{}",
                 seconds(l.waits.mean().unwrap_or(0.0)),
+                // Of a log that is not slow: its writes are quick.
+                match l.writes.as_ref().filter(|_| waits_are_long(l)) {
+                    Some(w) => format!(
+                        ", and one write of the log itself {}",
+                        seconds(w.mean().unwrap_or(0.0))
+                    ),
+                    None => String::new(),
+                },
                 match log_in_use(b, l) {
                     used if used >= LOG_IN_USE => {
                         format!(", and the log is in use for {} of the time", percent(used))

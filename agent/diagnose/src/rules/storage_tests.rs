@@ -58,6 +58,42 @@ fn the_time_in_long_waits_decides_about_a_log_and_is_told() {
     );
 }
 
+/// Threads that come all at once wait for a CPU and for each other's transactions, however quick the journal is.
+#[test]
+fn a_log_whose_own_writes_are_quick_is_not_slow() {
+    let quick = Server {
+        log: 1.3e-3,
+        log_writes: vec![(0.4e-3, 900), (1.2e-3, 20)],
+        ..SERVER
+    };
+    let d = quick.diagnosis();
+    assert!(kinds(&d).is_empty(), "{d:#?}");
+    assert_eq!(
+        why_not(&d, Kind::SlowIntentLog),
+        "a wait for the journal or intent log takes 1.30 ms on average, and one write of the log itself 417 µs"
+    );
+    // It stalls three times, and then everybody waits for it. Its quick writes take six times as long in all.
+    let stalls = Server {
+        count: 10_000,
+        log_waits: vec![(0.6e-3, 9_970), (0.45, 30)],
+        log: 1.95e-3,
+        log_writes: vec![(0.4e-3, 9_000), (0.2, 3)],
+        ..SERVER
+    };
+    assert_eq!(kinds(&stalls.diagnosis()), ["slow_intent_log"]);
+    // What other logs write is not all that is waited for, and a journal of which no write has ended may be slow.
+    let xfs = Server {
+        log_fs: "xfs",
+        ..quick.clone()
+    };
+    assert_eq!(kinds(&xfs.diagnosis()), ["slow_intent_log"]);
+    let unknown = Server {
+        log_writes: vec![(0.4e-3, 0)],
+        ..quick
+    };
+    assert_eq!(kinds(&unknown.diagnosis()), ["slow_intent_log"]);
+}
+
 /// Twelve clients create files in one directory: whoever holds its lock waits for the log.
 #[test]
 fn a_lock_whose_holder_waits_for_the_log_is_the_queue_of_the_log() {

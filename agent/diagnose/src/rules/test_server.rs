@@ -24,6 +24,8 @@ pub struct Server {
     pub log_separate: f64,
     /// Part of the window in which the log is written to.
     pub log_in_use: f64,
+    /// Length and number of its writes; a hundred that are alike without any.
+    pub log_writes: Vec<(f64, u64)>,
     /// Part of the log's bytes that bypass a log device.
     pub indirect: f64,
 }
@@ -43,6 +45,7 @@ pub const SERVER: Server = Server {
     log_fs: "ext4",
     log_separate: 0.0,
     log_in_use: 0.1,
+    log_writes: Vec::new(),
     indirect: 0.0,
 };
 
@@ -101,8 +104,11 @@ impl Server {
             };
             let labels = [self.log_fs, "tank"];
             s.histogram(&f::LOG_WAIT, labels, histogram(&waits));
-            let writes = histogram(&[(self.log_in_use * 10.0 / 100.0, 100)]);
-            s.histogram(&f::LOG_COMMIT, labels, writes);
+            let writes = match self.log_writes.as_slice() {
+                [] => vec![(self.log_in_use * 10.0 / 100.0, 100)],
+                some => some.to_vec(),
+            };
+            s.histogram(&f::LOG_COMMIT, labels, histogram(&writes));
             s.gauge(&f::LOG_SEPARATE, labels, self.log_separate);
             s.counter(&f::ZFS_ITX_BYTES, ["tank", "indirect"], self.indirect * 1e6);
             s.counter(
