@@ -34,6 +34,10 @@ fn main() -> ExitCode {
 }
 
 fn run(mut command: Command) -> anyhow::Result<ExitCode> {
+    // A command that measures another program must not change it.
+    if !matches!(command, Command::Agent(_)) {
+        nfscope_source::accept_huge_pages();
+    }
     if let Some(asks) = command.asks() {
         let given = asks.access;
         let mut access = Access {

@@ -14,6 +14,8 @@ mod illumos;
 mod linux;
 pub mod mounts;
 mod nfs_names;
+#[cfg(target_os = "linux")]
+mod no_huge_pages;
 pub mod own_process;
 pub mod privileges;
 pub mod source;
@@ -69,6 +71,12 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
 /// Gives way to every other thread from here on: for work of this thread that nobody waits for.
 pub fn yield_to_others() {
     system::yield_to_others();
+}
+
+/// This process and those that it starts take huge pages where the kernel gives them. From its start to here it does not.
+pub fn accept_huge_pages() {
+    #[cfg(target_os = "linux")]
+    no_huge_pages::accept();
 }
 
 /// The words of all probes, to name them by.

@@ -147,7 +147,16 @@ fn memory_stays_small_while_probes_attach_and_are_read() {
     for child in children(agent.process.id()) {
         let name = fs::read_to_string(format!("/proc/{child}/comm")).unwrap();
         assert_eq!(name.trim(), "nfscope-http");
+        assert_ne!(huge_pages(child), Some(true));
     }
+    assert_ne!(huge_pages(agent.process.id()), Some(true));
+}
+
+/// Whether a process takes transparent huge pages; `None` where the kernel does not say.
+fn huge_pages(process: u32) -> Option<bool> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|l| l.starts_with("THP_enabled"))?;
+    Some(line.ends_with('1'))
 }
 
 #[test]
