@@ -75,15 +75,15 @@ pub fn waits_are_long(l: &Log) -> bool {
     mostly_long(&l.waits, SLOW_LOG_SECONDS)
 }
 
-/// Whether a log's own writes are too short to be what waits for it wait for.
+/// Whether a log's own writes are too short to call it slow.
 ///
-/// A wait for ext4's journal is for the rest of one transaction and for the next one, and a transaction has all that they wait
-/// for, from its beginning until it is durable (fs/jbd2/commit.c). Long waits for short ones are waits for a CPU, or of many
-/// for one another, and another device would shorten neither. Other logs have parts that their writes do not tell: XFS gathers
-/// changes first, and OpenZFS and btrfs wait for data.
+/// A wait for ext4's journal is for the rest of one commit and for the next one. A commit is timed from its start until its
+/// transaction is in the log (fs/jbd2/commit.c), without the wake-ups around it, and without the discards of `-o discard`
+/// that older kernels make behind it. Fast commits wait for one another within that time, so that nothing changes for them.
+/// Other logs have parts that their writes do not tell: XFS gathers changes first, and OpenZFS and btrfs wait for data.
 fn writes_are_quick(l: &Log) -> bool {
     let writes = (l.writes.as_ref()).filter(|w| l.fs == "ext4" && w.count() > 0);
-    writes.is_some_and(|w| long_waits(w, SLOW_LOG_SECONDS).of_met < LONG_PART)
+    writes.is_some_and(|w| long_waits(w, SLOW_LOG_SECONDS).of_squares < LONG_PART)
 }
 
 /// `slow_intent_log`: of the slow logs, the one with the most waiting time.
@@ -94,7 +94,7 @@ pub fn slow_intent_log(b: &Breakdown) -> Option<&Log> {
 /// Seconds that operations waited for slow logs, at least. Local programs wait for logs, too: every wait for a fast log may
 /// belong to an operation, and every wait for a slow log to a local program.
 fn slow_log_seconds(b: &Breakdown, all_logs: f64) -> f64 {
-    let fast = b.logs.iter().filter(|l| !log_is_slow(l));
+    let fast = b.logs.iter().filter(|l| !waits_are_long(l));
     (all_logs - sum(fast.map(|l| l.waits.sum))).max(0.0)
 }
 

@@ -13,8 +13,9 @@ pub struct LongWaits {
     pub of_count: f64,
     /// Their part of the time, 0 to 1.
     pub of_time: f64,
-    /// Their part of what those meet that come at any time, 0 to 1: a wait is met as often as it is long, and lasts so long.
-    pub of_met: f64,
+    /// Their part of the sum of squared lengths, 0 to 1. Who comes at a random time meets a write by its length, and waits by
+    /// its length: this is the part of the expected waiting.
+    pub of_squares: f64,
     /// No wait was longer than this; infinite beyond the last edge.
     pub longest: f64,
 }
@@ -35,7 +36,7 @@ pub fn long_waits(h: &Histogram, limit: f64) -> LongWaits {
             sum(long().map(|(n, middle)| n * middle)),
             sum(buckets().map(|(n, middle)| n * middle)),
         ),
-        of_met: part(
+        of_squares: part(
             sum(long().map(|(n, middle)| n * middle * middle)),
             sum(buckets().map(|(n, middle)| n * middle * middle)),
         ),
@@ -65,14 +66,14 @@ mod tests {
         assert_eq!(long.count, 50.0);
         assert!((long.of_count - 0.01).abs() < 1e-9, "{long:?}");
         assert!((0.94..0.97).contains(&long.of_time), "{long:?}");
-        assert!(long.of_met > 0.9999, "{long:?}");
+        assert!(long.of_squares > 0.9999, "{long:?}");
         assert!((0.45..0.6).contains(&long.longest), "{long:?}");
     }
 
     #[test]
     fn short_waits_have_none() {
         let long = long_waits(&histogram(&[(0.2e-3, 5000)]), 1e-3);
-        assert_eq!((long.count, long.of_time, long.of_met), (0.0, 0.0, 0.0));
+        assert_eq!((long.count, long.of_time, long.of_squares), (0.0, 0.0, 0.0));
         assert_eq!(long_waits(&histogram(&[]), 1e-3), LongWaits::default());
         // Beyond the last edge nothing says how long they were.
         let beyond = long_waits(&histogram(&[(1000.0, 1)]), 1e-3);

@@ -60,7 +60,7 @@ thresholds! {
         "Requests in the server on average (Little's law), below which only those count that are felt.",
         "A thread that is used for a twentieth of the time keeps nobody waiting.";
     SLOW_LOG_SECONDS = 1e-3, "1 ms":
-        "A wait for a log is long from here on.",
+        "A wait for a log, or one write of it, is long from here on.",
         "A device with power-loss protection takes a tenth of that, so that a better device would make it ten times as fast.";
     SLOW_DISK_SECONDS = 2e-3, "2 ms":
         "A wait for a disk is long from here on.",
@@ -75,8 +75,8 @@ thresholds! {
         "From so many bytes written to the exports' devices for each byte that nfsd has changed, the page shows both.",
         "A small synchronous WRITE costs a file system with a journal three to five times its bytes.";
     LONG_PART = 0.5, "50 %":
-        "Waits for a log are slow if this part of their time lies in long waits. For ext4 the journal's own writes must be long for the same part, each by the square of its length.",
-        "A log that stalls has few long waits among many short ones; callers that wait for each reply make them few.";
+        "Waits for a log are slow if this part of their time lies in long waits. For ext4, long writes must have the same part of the sum of the squares of all its writes.",
+        "A log that stalls has few long waits among many short ones; callers that wait for each reply make them few. The squares are what a thread that comes at a random time expects to wait.";
     LONG_WAIT_SECONDS = 1e-3, "1 ms":
         "A mean wait for a lock, a thread, a CPU or a reader is long from here on.",
         "A shorter one is the normal work of locking, waking up and sending.";

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn run(mut command: Command) -> anyhow::Result<ExitCode> {
-    // A command that measures another program must not change it.
+    // Other commands may start programs and measure them, which inherit it.
     if !matches!(command, Command::Agent(_)) {
         nfscope_source::accept_huge_pages();
     }

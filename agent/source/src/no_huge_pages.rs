@@ -5,46 +5,56 @@
 //! when the kernel's khugepaged finds an area with room for one. The allocator refuses them for what it hands out, and not for
 //! its own books, so that the process refuses them for everything.
 
+use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whoever started this process had refused them already.
+static INHERITED: AtomicBool = AtomicBool::new(false);
+
 /// Every program that this crate is linked into calls [`refuse`] before its first allocation: functions with a number come
 /// before all others (GNU ld, "Initialization Functions"), the allocator's included. Children inherit it (prctl(2),
 /// `PR_SET_THP_DISABLE`), so that the process that serves HTTP has no huge pages either.
 #[used]
-// SAFETY: the section holds addresses of functions that take nothing they would need, and `refuse` is one.
+// SAFETY: the section holds addresses of functions that may be called without arguments before `main`. `refuse` reads none,
+// and allocates nothing.
 #[unsafe(link_section = ".init_array.00100")]
 static BEFORE_MAIN: extern "C" fn() = refuse;
 
 extern "C" fn refuse() {
+    INHERITED.store(
+        transparent_huge_pages_are_disabled().unwrap_or(false),
+        Ordering::Relaxed,
+    );
     set(true);
 }
 
-/// Takes them again, for a process that starts others: what it measures is to be as it would be without it.
+/// Takes them again, unless whoever started this process had refused them: for a process that starts others, which inherit it.
 pub fn accept() {
-    set(false);
+    if !INHERITED.load(Ordering::Relaxed) {
+        set(false);
+    }
 }
 
 fn set(refused: bool) {
-    // A kernel without huge pages answers with an error, and gives none.
-    // SAFETY: takes numbers alone, and allocates nothing.
-    let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, u64::from(refused), 0, 0, 0) };
+    // Where that is not allowed the process runs as well, and takes more memory.
+    let _ = disable_transparent_huge_pages(refused);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What the kernel says; `None` before Linux 5.0, and where it was built without huge pages.
-    fn enabled() -> Option<bool> {
-        let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-        let line = status.lines().find(|l| l.starts_with("THP_enabled"))?;
-        Some(line.ends_with('1'))
-    }
-
     #[test]
     fn they_are_refused_before_main_and_can_be_taken_again() {
-        assert_ne!(enabled(), Some(true));
+        let refused = || transparent_huge_pages_are_disabled().expect("Linux tells");
+        assert!(refused());
         accept();
-        assert_ne!(enabled(), Some(false));
+        assert_eq!(refused(), INHERITED.load(Ordering::Relaxed));
         refuse();
-        assert_ne!(enabled(), Some(true));
+        assert!(refused());
+        // As a process that inherits it from this one.
+        refuse();
+        accept();
+        assert!(refused());
     }
 }

@@ -1,5 +1,5 @@
-//! `slow_intent_log`: operations wait for the journal or intent log, and most of that time lies in long waits that its own
-//! writes explain.
+//! `slow_intent_log`: operations wait for the journal or intent log, and most of that time lies in long waits. A journal of
+//! ext4 must have long writes, too.
 
 use crate::attribution::{log_in_use, slow_intent_log, waits_are_long};
 use crate::breakdown::{Log, part};
@@ -87,6 +87,14 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     );
     let limit = Some(SLOW_LOG_SECONDS);
     let mut all = vec![evidence(&f::LOG_WAIT.info, each, limit, text)];
+    if let Some(own) = log.writes.as_ref().filter(|_| log.fs == "ext4") {
+        let mean = own.mean().unwrap_or(0.0);
+        let text = format!(
+            "one write of the log itself takes {} on average",
+            seconds(mean)
+        );
+        all.push(evidence(&f::LOG_COMMIT.info, mean, None, text));
+    }
     if long.of_count < MOSTLY_LONG_RATIO {
         let text = format!(
             "{} of these waits are long, and have {} of the waiting time",

@@ -216,7 +216,8 @@ each explains. A cause with 25 % or more is a finding:
                      are open
   thread_starvation  requests wait for a thread, whatever the threads wait for
   slow_intent_log    operations wait for the journal or intent log, most of the
-                     time in waits of 1 ms or more
+                     time in waits of 1 ms or more; a journal of ext4 has long
+                     writes, too
   slow_disk          operations wait for block I/O outside the log, and the
                      waits or the devices are slow
   write_throttle     writers are held back until written data is stored
