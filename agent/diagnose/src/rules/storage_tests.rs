@@ -94,6 +94,26 @@ fn a_log_whose_own_writes_are_quick_is_not_slow() {
     assert_eq!(kinds(&unknown.diagnosis()), ["slow_intent_log"]);
 }
 
+/// Local programs wait long for a quick journal: that hides nothing of what operations wait for a slow one.
+#[test]
+fn long_waits_for_a_quick_log_hide_no_slow_one() {
+    let mut both = Server {
+        log: 8e-3,
+        ..SERVER
+    }
+    .snapshot();
+    let root = ["ext4", "root"];
+    both.histogram(&f::LOG_WAIT, root, histogram(&[(1.3e-3, 10_000)]));
+    both.histogram(&f::LOG_COMMIT, root, histogram(&[(0.4e-3, 9_000)]));
+    let d = judge(both);
+    assert_eq!(kinds(&d), ["slow_intent_log"], "{d:#?}");
+    let text = page(&d, Kind::SlowIntentLog);
+    assert!(
+        text.contains("a wait for the log of ext4 on tank"),
+        "{text}"
+    );
+}
+
 /// Twelve clients create files in one directory: whoever holds its lock waits for the log.
 #[test]
 fn a_lock_whose_holder_waits_for_the_log_is_the_queue_of_the_log() {
