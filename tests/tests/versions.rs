@@ -88,9 +88,10 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
             ("CLOSE", closed),
         ] {
             let more = of(name) - each;
-            // A client does not wait for CLOSE, and over NFSv3 not until its own work behind close() is done. One that the next OPEN of the file overtakes is not sent, or is refused and sent again
-            // (fs/nfs/nfs4proc.c, nfs4_close_prepare and nfs4_close_done). A file that is still being closed counts as open: unlink()
-            // looks another name up and renames the file to it, and removes it afterwards (fs/nfs/unlink.c, nfs_sillyrename).
+            // A client does not wait for CLOSE. One that the next OPEN of the file overtakes is not sent, or is refused and sent again
+            // (fs/nfs/nfs4proc.c, nfs4_close_prepare and nfs4_close_done). A file whose CLOSE is still under way counts as open, and over
+            // NFSv3 one that something else still holds: unlink() looks another name up and renames the file to it, and removes it
+            // afterwards (fs/nfs/unlink.c, nfs_sillyrename).
             let (fewer, further) = match name {
                 "CLOSE" => (0.05 * each, 0.05 * each),
                 "RENAME" => (0.0, of("LOOKUP").min(0.05)),

@@ -82,7 +82,7 @@ pub fn waits_are_long(l: &Log) -> bool {
 /// that older kernels make behind it. Fast commits wait for one another within that time, so that nothing changes for them.
 /// Other logs have parts that their writes do not tell: XFS gathers changes first, and OpenZFS and btrfs wait for data.
 fn writes_are_quick(l: &Log) -> bool {
-    let writes = (l.writes.as_ref()).filter(|w| l.fs == "ext4" && w.count() > 0);
+    let writes = l.writes_in_turn().filter(|w| w.count() > 0);
     writes.is_some_and(|w| long_waits(w, SLOW_LOG_SECONDS).of_squares < LONG_PART)
 }
 
@@ -100,9 +100,7 @@ fn slow_log_seconds(b: &Breakdown, all_logs: f64) -> f64 {
 
 /// The part of the window in which a log was written to, or else in which an operation waited for it.
 pub fn log_in_use(b: &Breakdown, l: &Log) -> f64 {
-    // The journal of ext4 writes one transaction at a time; other logs write several blocks at once.
-    let writes = l.writes.as_ref().filter(|_| l.fs == "ext4");
-    part(writes.unwrap_or(&l.waits).sum, b.length)
+    part(l.writes_in_turn().unwrap_or(&l.waits).sum, b.length)
 }
 
 /// Seconds that operations waited for locks whose holders waited for a slow log: they wait for that log themselves, and it is

@@ -79,6 +79,14 @@ pub struct Log {
     pub separate: Option<bool>,
 }
 
+impl Log {
+    /// Writes of a log that makes one at a time, as the journal of ext4 does with its transactions. Other logs write several
+    /// blocks at once.
+    pub fn writes_in_turn(&self) -> Option<&Histogram> {
+        self.writes.as_ref().filter(|_| self.fs == "ext4")
+    }
+}
+
 /// Connections with requests that no thread has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pending {

@@ -221,10 +221,9 @@ fn headroom(b: &Breakdown) -> Vec<Headroom> {
     if let (Some(n), Some(idle)) = (b.cpus, b.cpu_idle) {
         add(many(n, "CPU"), 1.0 - idle);
     }
-    // The journal of ext4 writes one transaction at a time. Other logs write several blocks at once, so the sum of their
-    // write times is not their utilization.
-    for l in b.logs.iter().filter(|l| l.fs == "ext4") {
-        if let Some(writes) = &l.writes {
+    // The sum of write times is the utilization only where one is made at a time.
+    for l in &b.logs {
+        if let Some(writes) = l.writes_in_turn() {
             add(
                 format!("log of {} on {}", l.fs, l.volume),
                 part(writes.sum, b.length),

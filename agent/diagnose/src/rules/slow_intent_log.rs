@@ -54,7 +54,7 @@ pub fn rule(context: &Context) -> RuleResult {
                 "a wait for the journal or intent log takes {} on average{}{}",
                 seconds(l.waits.mean().unwrap_or(0.0)),
                 // Of a log that is not slow: its writes are quick.
-                match l.writes.as_ref().filter(|_| waits_are_long(l)) {
+                match l.writes_in_turn().filter(|_| waits_are_long(l)) {
                     Some(w) => format!(
                         ", and one write of the log itself {}",
                         seconds(w.mean().unwrap_or(0.0))
@@ -87,8 +87,8 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     );
     let limit = Some(SLOW_LOG_SECONDS);
     let mut all = vec![evidence(&f::LOG_WAIT.info, each, limit, text)];
-    if let Some(own) = log.writes.as_ref().filter(|_| log.fs == "ext4") {
-        let mean = own.mean().unwrap_or(0.0);
+    // None where no write has ended.
+    if let Some(mean) = log.writes_in_turn().and_then(|w| w.mean()) {
         let text = format!(
             "one write of the log itself takes {} on average",
             seconds(mean)

@@ -91,7 +91,15 @@ fn a_log_whose_own_writes_are_quick_is_not_slow() {
         log_writes: vec![(0.4e-3, 0)],
         ..quick
     };
-    assert_eq!(kinds(&unknown.diagnosis()), ["slow_intent_log"]);
+    let d = unknown.diagnosis();
+    assert_eq!(kinds(&d), ["slow_intent_log"]);
+    let text = page(&d, Kind::SlowIntentLog);
+    assert!(!text.contains("one write of the log"), "{text}");
+    let text = page(&stalls.diagnosis(), Kind::SlowIntentLog);
+    assert!(
+        text.contains("one write of the log itself takes 467 µs on average"),
+        "{text}"
+    );
 }
 
 /// Local programs wait long for a quick journal: that hides nothing of what operations wait for a slow one.
