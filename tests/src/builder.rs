@@ -73,6 +73,7 @@ impl Builder {
                 log_disk: false,
                 icount: false,
                 beside: false,
+                can_halt: false,
                 icount_shift: 0,
                 faithful: false,
                 agent_port: None,
@@ -184,6 +185,12 @@ impl Builder {
     /// Takes no place of the two that machines have: for one that runs for hours, beside all others.
     pub fn beside(mut self) -> Self {
         self.spec.beside = true;
+        self
+    }
+
+    /// The machine can be stopped, and go on later: see [`Server::halt`].
+    pub fn can_halt(mut self) -> Self {
+        self.spec.can_halt = true;
         self
     }
 

@@ -50,6 +50,7 @@ mod names;
 mod paths;
 mod protocol;
 mod qemu;
+mod qmp;
 pub mod raw;
 pub mod reconcile;
 pub mod rpc_status;

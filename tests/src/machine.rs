@@ -23,7 +23,7 @@ use crate::control::{self, Running};
 use crate::kernel::cache;
 use crate::protocol::AGENT_PORTS;
 use crate::spec::Spec;
-use crate::{machine_slots, paths, qemu, supervisor};
+use crate::{machine_slots, paths, qemu, qmp, supervisor};
 
 /// A running machine. Dropping it switches it off; its logs stay only if the thread is panicking or
 /// [`Machine::keep_logs`] was called.
@@ -218,6 +218,11 @@ impl Machine {
     /// Joins this process's terminal to a command in the machine.
     pub fn terminal(&self, script: &str) -> Result<i32> {
         control::terminal(self.control, script)
+    }
+
+    /// Has QEMU do something with the machine as a whole; only where the machine can be halted.
+    pub fn qemu(&self, command: &str) -> Result<()> {
+        qmp::execute(&self.dir.join(qemu::QMP_SOCKET), command)
     }
 
     /// Where the host reaches the machine's n-th agent port.

@@ -12,6 +12,9 @@ use crate::machine_slots;
 use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
 use crate::spec::Spec;
 
+/// Where QEMU listens for [`crate::qmp`], in the machine's directory.
+pub const QMP_SOCKET: &str = "qmp.sock";
+
 /// Runs in QEMU's place.
 pub const SCRIPT: &str = include_str!("../guest/qemu.sh");
 
@@ -94,6 +97,12 @@ pub fn options(
         options += &format!(
             " -smp {cpus},sockets={sockets},cores={cpus},threads=1,maxcpus={most}",
             cpus = spec.cpus
+        );
+    }
+    if spec.can_halt {
+        options += &format!(
+            " -qmp unix:{},server=on,wait=off",
+            dir.join(QMP_SOCKET).display()
         );
     }
     if spec.icount {

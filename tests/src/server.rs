@@ -79,6 +79,17 @@ impl Server {
         self.machine.dir()
     }
 
+    /// Stops the machine: nothing in it runs, and its clock stands, until [`Server::go_on`]. Not before a builder was told that it
+    /// [can](crate::Builder::can_halt).
+    pub fn halt(&self) -> Result<()> {
+        self.machine.qemu("stop")
+    }
+
+    /// Lets a machine that was halted go on, as if no time had passed.
+    pub fn go_on(&self) -> Result<()> {
+        self.machine.qemu("cont")
+    }
+
     /// Leaves the logs behind when the machine ends, as a failing test does by itself.
     pub fn keep_logs(&self) {
         self.machine.keep_logs();

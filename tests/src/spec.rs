@@ -20,6 +20,8 @@ pub(crate) struct Spec {
     pub icount: bool,
     /// It runs for hours, and takes none of the places of the others.
     pub beside: bool,
+    /// QEMU listens for commands that stop it and let it go on.
+    pub can_halt: bool,
     /// An instruction takes 2 to the power of so many nanoseconds there.
     pub icount_shift: u32,
     /// What is counted in it is what an admin's server would do.

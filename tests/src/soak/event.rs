@@ -17,14 +17,13 @@ pub enum Event {
 pub const CYCLE: usize = 10;
 
 impl Event {
-    /// Before round `n`, at this part of the whole time. In the second half nothing kills what serves HTTP: one process then shows
-    /// whether it grows.
-    pub fn before(n: usize, part: f64) -> Option<Event> {
+    /// Before round `n`. After a while nothing kills what serves HTTP any more: one process then shows whether it grows.
+    pub fn before(n: usize, kills: bool) -> Option<Event> {
         match n {
             0 => None,
             _ if n % 10 == 9 => Some(Event::Reload),
             _ if n % 10 == 4 => Some(Event::Restart),
-            _ if n % 5 == 2 && part < 0.5 => Some(Event::Kill),
+            _ if n % 5 == 2 && kills => Some(Event::Kill),
             _ if n % 5 == 1 => Some(Event::Hangup),
             _ => None,
         }
@@ -49,15 +48,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_rounds_have_every_event_and_the_second_half_kills_nobody() {
-        let of = |part: f64| {
+    fn ten_rounds_have_every_event_until_nobody_is_killed_any_more() {
+        let of = |kills: bool| {
             (0..10)
-                .filter_map(|n| Event::before(n, part))
+                .filter_map(|n| Event::before(n, kills))
                 .collect::<Vec<_>>()
         };
         for event in Event::ALL {
-            assert!(of(0.1).contains(&event), "{event:?}");
-            assert_eq!(of(0.5).contains(&event), event != Event::Kill);
+            assert!(of(true).contains(&event), "{event:?}");
+            assert_eq!(of(false).contains(&event), event != Event::Kill);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `lab soak`: a busy server for hours. nfsd restarts, its module is loaded anew, clients come and go, Prometheus and people look,
 //! settings are read again, and what serves HTTP is killed. Nothing may grow, and every count must be exact.
 
+mod clock;
 mod event;
 mod exposition;
 mod figures;
@@ -10,12 +11,13 @@ mod options;
 mod report;
 mod rounds;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::paths;
 use crate::server::Server;
+use clock::Clock;
 use onlookers::Onlookers;
 pub use options::Options;
 use report::Report;
@@ -25,6 +27,9 @@ use rounds::{Round, Rounds};
 const NAMED: &str = "400";
 /// So few rows that a run of hours gives them all back several times.
 const PAIRS: &str = "2048";
+
+/// A file of this name in the directory of the figures halts the machine behind a round, until the file is gone.
+const PAUSE: &str = "pause";
 
 /// Runs it, and calls back with each round.
 ///
@@ -44,6 +49,7 @@ pub fn run(options: &Options, mut each: impl FnMut(&Round)) -> Result<String> {
         .clients(rounds::MOUNTS)
         .without_nfsd()
         .beside()
+        .can_halt()
         .start()?;
     server.sh("mkdir -p /run/soak && echo '[limits]\nexports = 100' >/run/soak/nfscope.toml")?;
     // Before nfsd: then the kernel's counters and the agent's begin with the same operation.
@@ -59,26 +65,29 @@ pub fn run(options: &Options, mut each: impl FnMut(&Round)) -> Result<String> {
     ])?;
     server.nfsd_start()?;
     agent.wait_until_healthy(Duration::from_secs(300))?;
-    let started = Instant::now();
+    let mut clock = Clock::start(&out.join(PAUSE));
     let onlookers = Onlookers::start(agent.address());
     let mut rounds = Rounds::new(&server, &mut agent, &onlookers, hours);
     let mut played = Ok(());
-    while started.elapsed() < hours {
-        match rounds.play(started) {
+    while clock.elapsed() < hours {
+        clock.pause_if_asked(&server, &onlookers)?;
+        match rounds.play(&clock) {
             Ok(round) => {
                 report.add(&round)?;
+                // As if it had ended here: a run that is killed leaves what it came to.
+                report.judge(&onlookers.so_far(), &rounds.log(), &clock)?;
                 each(&round);
             }
             Err(e) => {
                 // What was measured until then is worth its report.
-                played = Err(e.context(format!("after {:.0?}", started.elapsed())));
+                played = Err(e.context(format!("after {:.0?}", clock.elapsed())));
                 break;
             }
         }
     }
     let seen = onlookers.stop();
     let log = agent.log();
-    let judged = report.judge(&seen, &log)?;
+    let judged = report.judge(&seen, &log, &clock)?;
     played?;
     ensure!(
         judged.wrong.is_empty(),

@@ -128,6 +128,11 @@ impl Onlookers {
         }
     }
 
+    /// What they have seen so far.
+    pub fn so_far(&self) -> Seen {
+        self.shared.seen().clone()
+    }
+
     /// They leave.
     pub fn stop(self) -> Seen {
         self.shared.stop.store(true, Ordering::SeqCst);

@@ -16,7 +16,8 @@ pub struct Options {
     /// CPUs of the machine
     #[arg(long, default_value_t = 2)]
     pub cpus: u32,
-    /// Directory for the figures of each round and what they come to [default: target/soak]
+    /// Directory for the figures of each round and what they come to [default: target/soak]. While a file `pause` is in it, the
+    /// machine and its clock stand still between two rounds
     #[arg(long)]
     pub out: Option<PathBuf>,
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::clock::Clock;
 use super::event::Event;
 use super::figures::QUANTITIES;
 use super::flat::{Course, FEWEST, Point};
@@ -82,9 +83,9 @@ impl Report {
     }
 
     /// All of them together.
-    pub fn judge(&self, seen: &Seen, log: &str) -> Result<Judged> {
+    pub fn judge(&self, seen: &Seen, log: &str, clock: &Clock) -> Result<Judged> {
         let mut wrong = Vec::new();
-        let text = self.text(seen, &mut wrong);
+        let text = self.text(seen, clock, &mut wrong);
         for round in &self.rounds {
             let of = |w: &String| format!("round {}: {w}", round.n);
             wrong.extend(round.wrong.iter().take(5).map(of));
@@ -130,7 +131,7 @@ impl Report {
         self.rounds.iter().map(of).collect()
     }
 
-    fn text(&self, seen: &Seen, wrong: &mut Vec<String>) -> String {
+    fn text(&self, seen: &Seen, clock: &Clock, wrong: &mut Vec<String>) -> String {
         let hours: Vec<f64> = self.rounds.iter().map(|r| r.hours).collect();
         let operations: u64 = self.rounds.iter().map(|r| r.operations).sum();
         let clients: usize = self.rounds.iter().map(|r| r.exact_clients).sum();
@@ -159,6 +160,10 @@ impl Report {
         for event in Event::ALL {
             row(event.name(), self.times(event).to_string());
         }
+        row(
+            "pauses, in which the machine's clock stood",
+            clock.pauses().to_string(),
+        );
         row("scrapes answered", seen.scrapes.to_string());
         row(
             "slowest of them",

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::clock::Clock;
 use super::event::Event;
 use super::exposition::Exposition;
 use super::figures::{self, Figures};
@@ -27,6 +28,9 @@ const STRANGERS: Ipv4Addr = Ipv4Addr::new(127, 32, 0, 1);
 
 /// Everybody works and looks for at least so long.
 const LASTS: Duration = Duration::from_secs(30);
+
+/// For so long at most, `nfscope-http` is killed now and then.
+const KILLS: Duration = Duration::from_secs(3600);
 
 /// What a round came to.
 #[derive(Clone, Debug)]
@@ -94,15 +98,19 @@ impl<'a> Rounds<'a> {
         }
     }
 
+    /// What the agent has logged so far.
+    pub fn log(&self) -> String {
+        self.agent.log()
+    }
+
     /// The next one.
     ///
     /// # Errors
     /// When the machine, a load or the agent fails. Counts that differ are in the round.
-    pub fn play(&mut self, started: Instant) -> Result<Round> {
+    pub fn play(&mut self, clock: &Clock) -> Result<Round> {
         let n = self.n;
         self.n += 1;
-        let part = started.elapsed().as_secs_f64() / self.hours.as_secs_f64().max(1.0);
-        let event = Event::before(n, part);
+        let event = Event::before(n, clock.elapsed() < (self.hours / 2).min(KILLS));
         let mut wrong = Vec::new();
         if let Some(event) = event {
             self.happens(event, &mut wrong)
@@ -119,7 +127,7 @@ impl<'a> Rounds<'a> {
         let round = Round {
             n,
             event,
-            hours: started.elapsed().as_secs_f64() / 3600.0,
+            hours: clock.elapsed().as_secs_f64() / 3600.0,
             operations: (&kernel - &self.kernel).operations(),
             exact_clients,
             evictions: seen.evictions,

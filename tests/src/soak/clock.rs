@@ -1,0 +1,65 @@
+//! For how long a soak has run: its pauses do not count.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::onlookers::Onlookers;
+use crate::server::Server;
+
+/// Time since the beginning, and the pauses in it.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    started: Instant,
+    paused: Duration,
+    pauses: usize,
+    asked_by: PathBuf,
+}
+
+impl Clock {
+    /// Begins now. A file of that name asks for a pause.
+    pub fn start(asked_by: &Path) -> Clock {
+        Clock {
+            started: Instant::now(),
+            paused: Duration::ZERO,
+            pauses: 0,
+            asked_by: asked_by.to_owned(),
+        }
+    }
+
+    /// For how long the machine has run.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed().saturating_sub(self.paused)
+    }
+
+    /// How often it did not.
+    pub fn pauses(&self) -> usize {
+        self.pauses
+    }
+
+    /// Stops the machine and its clock while somebody asks for it, and waits. Nobody looks meanwhile.
+    ///
+    /// # Errors
+    /// When QEMU does not answer.
+    pub fn pause_if_asked(&mut self, server: &Server, onlookers: &Onlookers) -> Result<()> {
+        if !self.asked_by.exists() {
+            return Ok(());
+        }
+        let _nobody = onlookers.pause();
+        server.halt()?;
+        let since = Instant::now();
+        eprintln!(
+            "the machine stands still; to let it go on: rm {}",
+            self.asked_by.display()
+        );
+        while self.asked_by.exists() {
+            thread::sleep(Duration::from_millis(500));
+        }
+        server.go_on()?;
+        self.pauses += 1;
+        self.paused += since.elapsed();
+        Ok(())
+    }
+}
