@@ -30,6 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo:rerun-if-changed=bench");
     build("nfsd", Build::Drive, &out)?;
+    for (what, bits) in LEFT_OUT {
+        build("nfsd", Build::Without(what, bits), &out)?;
+    }
     // The same code for the host, for tests: of the histogram, compared with the Rust side, and of the ring of arrivals.
     cc::Build::new()
         .file("src/host.c")
@@ -40,12 +43,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// What measurements leave out of the nfsd probe: enum counted_beside in bpf/lib/tables.h.
+const LEFT_OUT: [(&str, u32); 3] = [("slots", 1), ("walks", 2), ("durable", 4)];
+
 #[derive(Clone, Copy, PartialEq)]
 enum Build {
     Btf,
     Raw,
     /// The probe's programs in one that plays the kernel, for examples/native.rs.
     Drive,
+    /// Kernels with module BTF, without something.
+    Without(&'static str, u32),
 }
 
 fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
@@ -54,6 +62,10 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
         Build::Btf => (word.to_owned(), format!("bpf/{word}.bpf.c")),
         Build::Raw => (format!("{word}_raw"), format!("bpf/{word}.bpf.c")),
         Build::Drive => (format!("{word}_drive"), "bench/drive.bpf.c".to_owned()),
+        Build::Without(what, _) => (
+            format!("{word}_without_{what}"),
+            format!("bpf/{word}.bpf.c"),
+        ),
     };
     let arch = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "x86_64" => "x86",
@@ -76,6 +88,9 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
     args.extend(asm_headers().into_iter().map(|dir| format!("-I{dir}")));
     if raw {
         args.push("-DNFSCOPE_RAW".into());
+    }
+    if let Build::Without(_, bits) = which {
+        args.push(format!("-DLEFT_OUT={bits}"));
     }
     SkeletonBuilder::new()
         .source(source)

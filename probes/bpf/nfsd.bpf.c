@@ -328,7 +328,7 @@ int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 	if (!r)
 		return;
 	if (r->stage != RUNNING && rqst && is_here(rqst, r))
-		begin(r, rqst, now); /* nfsd_run was skipped */
+		begin_skipped(r, rqst, now); /* nfsd_run was */
 	if (r->stage != RUNNING)
 		return;
 #ifndef NFSCOPE_RAW

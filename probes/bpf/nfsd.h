@@ -62,6 +62,9 @@ struct upcall_row {
 
 #define SIZE_BUCKETS 32
 #define COUNT_BUCKETS 12
+/* Numbers of slots that are counted one by one, which takes less than to find a bucket; buckets that they fill. */
+#define SLOTS_TOLD 17
+#define SLOTS_BUCKETS_TOLD 5
 
 /* Per row of the operation table and shard. */
 struct op_times {
@@ -242,8 +245,9 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
-	u64 slots[COUNT_BUCKETS]; /* requests by slots in use */
-	u64 slots_sum; /* of those with more than two */
+	u64 slots[SLOTS_TOLD]; /* requests by slots in use; the first: not told */
+	u64 slots_more[COUNT_BUCKETS - SLOTS_BUCKETS_TOLD]; /* by powers of two, of those with SLOTS_TOLD and more */
+	u64 slots_more_sum;
 	u64 slots_full; /* of all, those that were sent with every slot in use */
 	u64 replays; /* COMPOUNDs answered from their slot */
 	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */

@@ -57,7 +57,6 @@ fn load(alone: bool, books: bool) -> Result<Object> {
         books: u32::from(books),
         slack_ns: 0,
         limits_unproven: 0,
-        leaves_out: t::counted_beside(0),
     };
     let mut open = ObjectBuilder::default()
         .name("nfsd")?

@@ -35,6 +35,12 @@ macro_rules! object {
     };
 }
 
+macro_rules! without {
+    ($what:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/nfsd_without_", $what, ".bpf.o"))
+    };
+}
+
 /// NFS requests and operations.
 pub static NFSD: Object = object!("nfsd");
 /// Context switches of nfsd threads.
@@ -57,6 +63,13 @@ pub static RECALL: Object = object!("recall", btf);
 
 /// The nfsd probe driven without an NFS server: examples/native.rs.
 pub static NFSD_DRIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nfsd_drive.bpf.o"));
+
+/// The nfsd probe without something that it counts beside operations, for measurements of what that costs.
+pub static NFSD_WITHOUT_SLOTS: &[u8] = without!("slots");
+/// See [`NFSD_WITHOUT_SLOTS`].
+pub static NFSD_WITHOUT_WALKS: &[u8] = without!("walks");
+/// See [`NFSD_WITHOUT_SLOTS`].
+pub static NFSD_WITHOUT_DURABLE: &[u8] = without!("durable");
 
 /// Every object.
 pub static OBJECTS: [&Object; 9] = [
@@ -118,7 +131,7 @@ map_types! {
     client: client_event, client_mount, client_rpc;
     /// `log_row.h` is the same for every log.
     jbd2: log_event, log_row;
-    nfsd: breakdown_by, breakdown_count, breakdown_key, breakdown_want, client_key, client_row, counted_beside, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, session_row, slow_count,
+    nfsd: breakdown_by, breakdown_count, breakdown_key, breakdown_want, client_key, client_row, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, session_row, slow_count,
         slow_event, slow_want, state_client, state_client_key, state_key, state_kind, state_laundry, state_recall, state_row, table_shape, time_hist, transport_counts, transports_now, upcall_row, version, version_row;
     zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
 }

@@ -5,6 +5,7 @@ use nfscope_model::held_request::STUCK_SECONDS;
 use nfscope_model::{
     BreakdownBatch, BreakdownWant, HeldRequests, ProbeStatus, SlowBatch, SlowFilter, Snapshot,
 };
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why a request is not seen.
@@ -33,8 +34,8 @@ pub struct Options {
     pub breakdown_rows: u32,
     /// For tests: programs are skipped at random, one run in so many; 0: none.
     pub skip_one_in: u32,
-    /// For measurements: bits of `enum counted_beside` (probes/bpf/lib/tables.h) that are not counted.
-    pub leaves_out: u32,
+    /// For measurements: a file with another object of the nfsd probe.
+    pub nfsd_object: Option<PathBuf>,
     /// For tests: false where the scheduler's books are not to be read.
     pub books: bool,
 }
@@ -54,7 +55,7 @@ impl Default for Options {
             max_pairs: MOST_PAIRS,
             breakdown_rows: 0,
             skip_one_in: 0,
-            leaves_out: 0,
+            nfsd_object: None,
             books: true,
         }
     }

@@ -20,7 +20,17 @@ static __always_inline struct client_row *client_row(u32 row)
 	return shard_row(&nfsd_client_row, table_shape.client_rows, table_shape.shared_mask, row);
 }
 
-SHARDED(nfsd_session, SESSION_ROWS, u32, struct session_row);
+/* A value of its own: to find a row in it takes five instructions, and a look-up of an array thirteen. */
+struct session_row session_rows[SESSION_ROWS] SEC(".bss.sessions");
+
+static __always_inline struct session_row *session_row(u64 row)
+{
+	if (row >= SESSION_ROWS)
+		return 0;
+	/* The address is reckoned where its bound is known. */
+	barrier_var(row);
+	return &session_rows[row];
+}
 
 /* The number of each row, by client and export. */
 struct {
@@ -184,10 +194,62 @@ static __always_inline bool only_walks(struct request_record *r)
 			   : r->version == V3 && r->row >= NFSPROC3_LOOKUP && r->row <= NFSPROC3_READLINK;
 }
 
+/* More slots in use than are counted one by one. */
+POINTERS_VERIFIED_ONCE int slots_many(struct version_row *v, u64 used)
+{
+	u64 b;
+
+	if (!v)
+		return 0;
+	b = size_bucket(used, COUNT_BUCKETS) - SLOTS_BUCKETS_TOLD;
+	barrier_var(b);
+	if (b < COUNT_BUCKETS - SLOTS_BUCKETS_TOLD)
+		add_own(&v->slots_more[b], 1);
+	add_own(&v->slots_more_sum, used);
+	return 0;
+}
+
+/* Every slot was in use. */
+POINTERS_VERIFIED_ONCE int slots_exhausted(struct version_row *v, u64 row, u32 granted)
+{
+	struct session_row *s = session_row(row);
+
+	if (!v)
+		return 0;
+	add_own(&v->slots_full, 1);
+	if (s) {
+		s->slots = granted;
+		add(&s->slots_full, 1);
+	}
+	return 0;
+}
+
+/* A request of a session, whose slots are known. The first session row, like the first client row, is nobody's. */
+static __always_inline void slots_add(struct request_record *r, struct version_row *v, u32 row)
+{
+	u64 used = r->slots_used, granted = r->slots_granted;
+	struct session_row *s;
+
+	barrier_var(used);
+	if (used < SLOTS_TOLD)
+		add_own(&v->slots[used], 1);
+	else
+		slots_many(v, used);
+	if (used >= granted) {
+		slots_exhausted(v, row, granted);
+		return;
+	}
+	s = session_row(row);
+	if (s) {
+		s->slots = granted;
+		add(&s->slots_free, 1);
+	}
+}
+
 /* What only some requests have. */
 static __always_inline void session_add(struct request_record *r, u32 row, u64 ns, bool walks, bool opens)
 {
-	struct session_row *s = row_of(&nfsd_session, row);
+	struct session_row *s = session_row(row);
 
 	if (!s)
 		return;
@@ -196,11 +258,6 @@ static __always_inline void session_add(struct request_record *r, u32 row, u64 n
 	} else if (walks || opens) {
 		add(walks ? &s->v4_walks : &s->opens, 1);
 		add(&s->open_ns, ns);
-	}
-	if (r->slots_granted && counts_beside(BESIDE_SLOTS)) {
-		s->slots = r->slots_granted;
-		if (r->slots_used)
-			add(r->slots_used >= r->slots_granted ? &s->slots_full : &s->slots_free, 1);
 	}
 	if (!r->stable)
 		return;
@@ -246,7 +303,9 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	}
 	walks = counts_beside(BESIDE_WALKS) && only_walks(r);
 	opens = counts_beside(BESIDE_WALKS) && r->compound & OPENS;
-	if (row && (r->slots_granted || r->stable || walks || opens))
+	if (counts_beside(BESIDE_SLOTS) && r->slots_granted)
+		slots_add(r, v, row);
+	if (row && (r->stable || walks || opens))
 		session_add(r, row, ns, walks, opens);
 	add_own(&v->accounted_ops, ops);
 	add_own(&v->accounted_ns, ns);

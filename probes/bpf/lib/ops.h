@@ -294,7 +294,10 @@ static __always_inline void compound_does(struct request_record *r, u32 num)
 	r->compound |= num < V4_ILLEGAL ? op_does[num] : DOES;
 }
 
-/* SEQUENCE has succeeded: what is granted now, and used where the kernel keeps that. */
+/*
+ * SEQUENCE has succeeded: what is granted now, and used where the kernel keeps that. To call a function for it takes
+ * more than it does.
+ */
 static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o, struct nfsd4_op *numbers)
 {
 	if (!counts_beside(BESIDE_SLOTS))
@@ -431,24 +434,6 @@ static __always_inline void ops_complete(struct request_record *r)
 }
 #endif
 
-static __always_inline void slots_add(struct request_record *r, struct version_row *v)
-{
-	u64 used = r->slots_used, b;
-
-	/* One and two slots have a bucket each, which says their sum. */
-	if (used == 1) {
-		add_own(&v->slots[0], 1);
-	} else {
-		b = size_bucket(used, COUNT_BUCKETS);
-		if (b < COUNT_BUCKETS)
-			add_own(&v->slots[b], 1);
-		if (used > 2)
-			add_own(&v->slots_sum, used);
-	}
-	if (used >= r->slots_granted)
-		add_own(&v->slots_full, 1);
-}
-
 /* A COMPOUND as such has executed. */
 static __always_inline void compound_executed(struct request_record *r)
 {
@@ -461,8 +446,6 @@ static __always_inline void compound_executed(struct request_record *r)
 	if (b < COUNT_BUCKETS)
 		add_own(&v->compound_ops[b], 1);
 	add_own(&v->compound_ops_sum, r->nops);
-	if (counts_beside(BESIDE_SLOTS) && r->slots_used && r->slots_granted)
-		slots_add(r, v);
 }
 
 static __always_inline void procedure_io(struct request_record *r, u32 status)

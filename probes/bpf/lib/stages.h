@@ -146,6 +146,14 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	busy_begin(r, now, POOL_THREADS(READ, p), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
 }
 
+/* The same where the tracepoint before it was skipped. */
+static __noinline int begin_skipped(struct request_record *r, struct svc_rqst *rqst, u64 now)
+{
+	if (r && rqst)
+		begin(r, rqst, now);
+	return 0;
+}
+
 static __always_inline bool is_nfs(struct svc_rqst *rqst)
 {
 	u32 program = READ(rqst, rq_prog);
@@ -181,7 +189,7 @@ static __always_inline void begin_late(struct request_record *r, struct svc_rqst
 #ifndef NFSCOPE_RAW
 	if (!is_nfs(rqst) || !is_here(rqst, r) || !was_run(rqst))
 		return;
-	begin(r, rqst, rqst->rq_stime);
+	begin_skipped(r, rqst, rqst->rq_stime);
 	/* Not a version that is timed here. */
 	if (r->stage != RUNNING)
 		return;

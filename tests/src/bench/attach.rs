@@ -1,5 +1,6 @@
 //! What is attached in the machine while it measures, from the host's side.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -41,19 +42,27 @@ pub enum With {
     Without(Beside),
 }
 
-/// What the agent counts beside operations and their time, as `--test-leave-out` has it: enum counted_beside in
-/// probes/bpf/lib/tables.h.
+/// What the agent counts beside operations and their time: enum counted_beside in probes/bpf/lib/tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Beside {
     /// Slots of sessions.
-    Slots = 1,
+    Slots,
     /// Requests of each client that only walk, or open.
-    Walks = 2,
+    Walks,
     /// Writes that may be lost.
-    Durable = 4,
+    Durable,
 }
 
 impl Beside {
+    /// The nfsd probe's object without it.
+    fn left_out(self) -> &'static [u8] {
+        match self {
+            Beside::Slots => nfscope_probes::NFSD_WITHOUT_SLOTS,
+            Beside::Walks => nfscope_probes::NFSD_WITHOUT_WALKS,
+            Beside::Durable => nfscope_probes::NFSD_WITHOUT_DURABLE,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Beside::Slots => "slots of sessions",
@@ -122,8 +131,11 @@ impl Attached {
                 Attached::Breakdown(agent, stream)
             }
             With::Without(beside) => {
-                let agent =
-                    server.agent_start(&["--test-leave-out", &(beside as u32).to_string()])?;
+                let object = server.dir().join("nfsd.bpf.o");
+                fs::write(&object, beside.left_out())
+                    .with_context(|| format!("writing {}", object.display()))?;
+                let object = object.display().to_string();
+                let agent = server.agent_start(&["--test-nfsd-object", &object])?;
                 agent.wait_until_healthy(PATIENCE)?;
                 Attached::Agent(agent)
             }

@@ -218,10 +218,9 @@ pub struct AgentArgs {
     /// For tests: rows of a break-down's table in the kernel
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub test_breakdown_rows: u32,
-    /// For measurements: what not to count, as bits: slots 1, walks and opens of clients 2, writes that may be lost 4, requests of
-    /// clients 8
-    #[arg(long, hide = true, value_name = "BITS", default_value_t = 0)]
-    pub test_leave_out: u32,
+    /// For measurements: an object of the nfsd probe in place of the program's own
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub test_nfsd_object: Option<PathBuf>,
     /// For tests: note waits at every context switch, as on kernels whose scheduler's books cannot be read
     #[arg(long, hide = true)]
     pub test_no_books: bool,

@@ -9,6 +9,7 @@ mod read;
 mod watched;
 
 use crate::source::{NOT_TIMED, Options, Source};
+use anyhow::Context;
 use host::diskstats::Busy;
 use host::export_devices::ExportDevices;
 use host::facts::Facts;
@@ -36,6 +37,7 @@ use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
 use read::{LOGS, block, connections, granted_state, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use watched::Watched;
@@ -67,10 +69,10 @@ struct Linux {
 }
 
 /// What there is on this host, and what tests and measurements change of it.
-fn facts(options: &Options) -> Facts {
+fn facts(options: &Options, nfsd_object: Option<Vec<u8>>) -> Facts {
     Facts::gather()
         .skipping(options.skip_one_in)
-        .leaving_out(options.leaves_out)
+        .with_nfsd_object(nfsd_object)
 }
 
 /// See [`crate::start`].
@@ -82,7 +84,10 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         ),
         None => None,
     };
-    let facts = facts(options);
+    let object = options.nfsd_object.as_ref().map(|path| {
+        fs::read(path).with_context(|| format!("cannot read the object {}", path.display()))
+    });
+    let facts = facts(options, object.transpose()?);
     let shared = Shared::create(options.max_pairs);
     if !options.phases || !options.books {
         shared.without_books();
@@ -214,7 +219,7 @@ impl Linux {
         if probes.is_empty() {
             return;
         }
-        let facts = facts(&self.options);
+        let facts = facts(&self.options, self.facts.nfsd_object.clone());
         // sunrpc may not have been there before.
         self.facts.limits_unproven = facts.limits_unproven;
         for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {

@@ -100,7 +100,7 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
         source.max_pairs = n;
     }
     source.skip_one_in = args.test_skip_one_in;
-    source.leaves_out = args.test_leave_out;
+    source.nfsd_object.clone_from(&args.test_nfsd_object);
     source.breakdown_rows = args.test_breakdown_rows;
     source.books = !args.test_no_books;
 }

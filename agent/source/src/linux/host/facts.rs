@@ -39,8 +39,8 @@ pub struct Facts {
     pub possible_cpus: usize,
     /// Programs are skipped at random, one run in so many, as [`Facts::preemptible`] kernels do at times; 0: they are not.
     pub skip_one_in: u32,
-    /// What a measurement leaves out: bits of `enum counted_beside`.
-    pub leaves_out: u32,
+    /// The nfsd probe's object of a measurement, in place of the one in this program.
+    pub nfsd_object: Option<Vec<u8>>,
     /// The network namespace of this process, by its inode number; 0 where it cannot be told.
     pub netns: u32,
     /// One more than their highest number.
@@ -155,7 +155,7 @@ impl Facts {
             write_delegations: grants[0],
             directory_delegations: grants[1],
             skip_one_in: 0,
-            leaves_out: 0,
+            nfsd_object: None,
             limits_unproven: has(PROVEN),
             netns: fs::metadata("/proc/self/ns/net").map_or(0, |m| m.st_ino() as u32),
             possible_cpus: count_cpus(&possible).unwrap_or(1),
@@ -187,9 +187,9 @@ impl Facts {
         self
     }
 
-    /// The same without what a measurement leaves out.
-    pub fn leaving_out(mut self, what: u32) -> Self {
-        self.leaves_out = what;
+    /// The same with another object of the nfsd probe, as a measurement wants it.
+    pub fn with_nfsd_object(mut self, object: Option<Vec<u8>>) -> Self {
+        self.nfsd_object = object;
         self
     }
 

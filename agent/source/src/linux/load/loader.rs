@@ -192,9 +192,10 @@ fn attempt(
     refused: &mut BTreeMap<String, Refusal>,
 ) -> libbpf_rs::Result<Loaded> {
     let on = variant(facts, shared);
-    let image = match build {
-        Build::Btf => probe.object.btf,
-        Build::Raw => probe.object.raw.unwrap_or(probe.object.btf),
+    let image = match (build, &facts.nfsd_object) {
+        (Build::Btf, Some(object)) if probe.word == "nfsd" => object,
+        (Build::Btf, _) => probe.object.btf,
+        (Build::Raw, _) => probe.object.raw.unwrap_or(probe.object.btf),
     };
     // libbpf names the maps of data sections after the object, and an object without a name after its address.
     let mut open = ObjectBuilder::default()

@@ -136,6 +136,25 @@ impl Map {
         }
     }
 
+    /// An element of the array that is a map's only value, as sections of an object have them.
+    pub fn element<T: Pod>(&self, i: u32) -> Option<T> {
+        let (at, bytes) = (i as usize * size_of::<T>(), size_of::<T>());
+        let mut value = pod::zero::<T>();
+        let mapped = self.pieces.as_ref().and_then(|pieces| {
+            pieces.part(self.handle.as_fd(), at, bytes, |words| {
+                for (to, word) in pod::words_of(&mut value).iter_mut().zip(words) {
+                    // SAFETY: mapped and aligned; the kernel may write it meanwhile, a word at a time.
+                    *to = unsafe { word.read_volatile() };
+                }
+            })
+        });
+        if mapped.is_some() {
+            return Some(value);
+        }
+        let all = self.handle.lookup(pod::bytes_of(&0u32), MapFlags::ANY);
+        pod::from_bytes(all.ok()??.get(at..at + bytes)?)
+    }
+
     /// The values of a per-CPU map, one for each CPU; empty without such an entry.
     fn per_cpu<T: Pod>(&self, key: &impl Pod) -> Vec<T> {
         self.handle

@@ -118,30 +118,40 @@ impl Pieces {
         i: u32,
         f: impl FnOnce(&mut dyn Iterator<Item = *mut u64>) -> R,
     ) -> Option<R> {
-        let i = i as usize;
-        if i >= self.values {
+        self.part(map, i as usize * self.stride, self.stride, f)
+    }
+
+    /// Gives `f` the words of so many bytes from there, both multiples of eight; `None` behind the last, and where it cannot be mapped.
+    pub fn part<R>(
+        &self,
+        map: BorrowedFd,
+        at: usize,
+        bytes: usize,
+        f: impl FnOnce(&mut dyn Iterator<Item = *mut u64>) -> R,
+    ) -> Option<R> {
+        let size = self.values * self.stride;
+        if at + bytes > size {
             return None;
         }
-        let at = i * self.stride;
         let mut mapped = self.mapped.borrow_mut();
-        let place = match mapped.find(at, self.stride) {
+        let place = match mapped.find(at, bytes) {
             Some(place) => place,
             None => {
                 let page = rustix::param::page_size();
                 let step = PIECE.max(page);
                 let from = at / step * step;
                 // A value may lie across the beginning of the next piece.
-                let len = (step + self.stride).next_multiple_of(page);
-                let all = (self.values * self.stride).next_multiple_of(page);
+                let len = (step + bytes).next_multiple_of(page);
+                let all = size.next_multiple_of(page);
                 mapped.keep(Piece::map(map, from, len.min(all - from))?)
             }
         };
         mapped.last = place;
         let piece = mapped.pieces.get(place)?;
-        // SAFETY: within the piece, which holds the whole value.
+        // SAFETY: within the piece, which holds all of it.
         let first = unsafe { piece.at.as_ptr().byte_add(at - piece.from) }.cast::<u64>();
         // SAFETY: the same.
-        Some(f(&mut (0..self.stride / 8).map(|n| unsafe { first.add(n) })))
+        Some(f(&mut (0..bytes / 8).map(|n| unsafe { first.add(n) })))
     }
 
     /// Lets go of all that is mapped.

@@ -29,7 +29,6 @@ pub fn table_shape(facts: &Facts, client_rows: u32, books: bool) -> t::table_sha
         skip_one_in: facts.skip_one_in,
         netns: facts.netns,
         limits_unproven: u32::from(facts.limits_unproven),
-        leaves_out: t::counted_beside(facts.leaves_out),
         ..shape(
             facts.possible_cpus as u32,
             facts.cpu_ids as u32,
@@ -55,7 +54,6 @@ fn shape(possible: u32, ids: u32, pools: u32, preemptible: bool) -> t::table_sha
         books: 0,
         slack_ns: 0,
         limits_unproven: 0,
-        leaves_out: t::counted_beside(0),
         alone: u32::from(!preemptible && ids <= own),
     }
 }

@@ -7,7 +7,7 @@ use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
 use crate::nfs_names::{STABILITIES, status};
 use nfscope_model::family as f;
-use nfscope_model::{Scheme, Snapshot, op, phase};
+use nfscope_model::{Histogram, Scheme, Snapshot, op, phase};
 use nfscope_probes::types as t;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -269,9 +269,7 @@ fn requests(
     }
     // That build cannot read a COMPOUND's arguments; and earlier versions have no sessions.
     if build == Build::Btf && matches!(version, "4.1" | "4.2") {
-        // Of one and of two slots, which have a bucket each, nothing is added to the sum.
-        let sum = row.slots_sum + row.slots[0] + 2 * row.slots[1];
-        let used = sizes(Scheme::COUNT, &row.slots, sum);
+        let used = slots_used(row);
         let (all, full) = (used.count(), row.slots_full);
         s.histogram(&f::SESSION_SLOTS_USED, [version], used);
         // The probe adds to one after the other.
@@ -301,6 +299,22 @@ fn requests(
             s.counter(&f::WRITE_BYTES, [version, how], bytes as f64);
         }
     }
+}
+
+/// Requests by slots in use. A request whose slots the kernel did not tell has its own.
+fn slots_used(row: &t::version_row) -> Histogram {
+    let mut used = Histogram::new(Scheme::COUNT);
+    used.sum = row.slots_more_sum as f64;
+    let (_, more) = used
+        .counts
+        .split_at_mut(Scheme::COUNT.len - row.slots_more.len());
+    more.copy_from_slice(&row.slots_more);
+    for (slots, n) in row.slots.iter().enumerate() {
+        let slots = slots.max(1) as f64;
+        used.counts[Scheme::COUNT.bucket(slots)] += n;
+        used.sum += slots * *n as f64;
+    }
+    used
 }
 
 /// Names of enum upcall.
@@ -382,6 +396,19 @@ pub fn kernel(k: &KernelCounts, s: &mut Snapshot) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_in_use_are_told_one_by_one_or_by_powers_of_two() {
+        let mut row = t::version_row::default();
+        for (slots, n) in [(0, 1), (1, 2), (3, 4), (16, 8)] {
+            row.slots[slots] = n;
+        }
+        // 17 and 2,000 slots.
+        (row.slots_more[0], row.slots_more[6], row.slots_more_sum) = (1, 1, 2017);
+        let used = slots_used(&row);
+        assert_eq!(used.counts, [3, 0, 4, 0, 8, 1, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(used.sum, 3.0 + 12.0 + 128.0 + 2017.0);
+    }
 
     #[test]
     fn rows_are_named_by_version_and_operation() {

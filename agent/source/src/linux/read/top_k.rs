@@ -46,6 +46,8 @@ fn requests_and_ops(now: u64, before: u64) -> (u64, u64) {
     (delta & ((1 << REQUEST_BITS) - 1), delta >> REQUEST_BITS)
 }
 
+/// The section that has `session_rows` of lib/client_accounting.h.
+const SESSION_ROWS: &str = ".bss.sessions";
 /// `CLIENT_SEEN_SHIFT` of nfsd.h.
 const CLIENT_SEEN_SHIFT: u32 = 30;
 
@@ -105,10 +107,11 @@ impl ClientAccounting {
             .collect();
         // As they lie in memory, of which a piece at a time is mapped.
         named.sort_unstable_by_key(|(row, _)| *row);
-        let sessions = l.map("nfsd_session");
+        let sessions = l.map(SESSION_ROWS);
         let more = |row: u32| -> t::session_row {
-            let map = sessions.filter(|map| row < map.capacity());
-            map.and_then(|map| map.at(row)).unwrap_or_default()
+            sessions
+                .and_then(|rows| rows.element(row))
+                .unwrap_or_default()
         };
         let named = named.into_iter();
         let rows: Vec<_> = named
@@ -237,7 +240,7 @@ impl ClientAccounting {
         self.epoch += 1;
         let _ = l.set(".data.nfsd_client_epoch", &self.epoch);
         map.zero_rows();
-        if let Some(sessions) = l.map("nfsd_session") {
+        if let Some(sessions) = l.map(SESSION_ROWS) {
             sessions.zero_rows();
         }
         free.queue_rows();
