@@ -39,7 +39,7 @@ fn programs_and_maps_carry_their_probes_word() {
         for name in maps {
             // libbpf makes these, one for each data section: `nfsd.bss`, and under the section's own name, which it
             // cuts for the kernel, `.data.nfsd_slow_want`.
-            let section = [".data.", ".rodata."]
+            let section = [".data.", ".rodata.", ".bss."]
                 .iter()
                 .find_map(|s| name.strip_prefix(s));
             if let Some(variable) = section {

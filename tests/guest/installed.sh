@@ -67,6 +67,15 @@ confined() {
 }
 healthy() { is "$(curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:9943/healthz)" 200; }
 # All probes that this server uses are attached by their first choice, as they are for root.
+# The kernel says so of each process.
+no_huge_pages() {
+  local processes process
+  processes=$(pgrep '^nfscope')
+  is "$(wc -w <<<"$processes")" 2 || return
+  for process in $processes; do
+    is "$(sed -n 's/^THP_enabled:\t//p' "/proc/$process/status")" 0 || return
+  done
+}
 attached() {
   local count
   count=$(journalctl -u nfscope -o cat | grep -E '^attached|attached [0-9]+ of' | tail -n 1)
@@ -164,6 +173,7 @@ check "it installs" installs
 check "the service runs and is enabled" runs
 check "/healthz answers 200" eventually 30 healthy
 check "it has the four capabilities and another user than root" confined
+check "its processes take no huge pages" no_huge_pages
 check "probes are attached" attached
 check "operations are counted by export" counts_by_export
 check "exports below /home and disks of btrfs and ext4 are seen" home_is_visible

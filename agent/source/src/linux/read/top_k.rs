@@ -47,7 +47,7 @@ fn requests_and_ops(now: u64, before: u64) -> (u64, u64) {
 }
 
 /// The section that has `session_rows` of lib/client_accounting.h.
-const SESSION_ROWS: &str = ".bss.sessions";
+const SESSION_ROWS: &str = ".bss.nfsd_rows";
 /// `CLIENT_SEEN_SHIFT` of nfsd.h.
 const CLIENT_SEEN_SHIFT: u32 = 30;
 
