@@ -328,7 +328,7 @@ int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 	if (!r)
 		return;
 	if (r->stage != RUNNING && rqst && is_here(rqst, r))
-		begin_skipped(r, rqst, now); /* nfsd_run was */
+		begin_skipped(r, rqst, now); /* nfsd_run was skipped */
 	if (r->stage != RUNNING)
 		return;
 #ifndef NFSCOPE_RAW

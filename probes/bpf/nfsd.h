@@ -245,7 +245,7 @@ struct version_row {
 	u64 write_bytes;
 	u64 stable_writes[STABILITIES];
 	u64 stable_bytes[STABILITIES];
-	u64 slots[SLOTS_TOLD]; /* requests by slots in use; the first: not told */
+	u64 slots[SLOTS_TOLD]; /* requests by slots in use */
 	u64 slots_more[COUNT_BUCKETS - SLOTS_BUCKETS_TOLD]; /* by powers of two, of those with SLOTS_TOLD and more */
 	u64 slots_more_sum;
 	u64 slots_full; /* of all, those that were sent with every slot in use */

@@ -66,16 +66,16 @@ confined() {
     ! awk '/^Uid/ { exit $2 != 0 }' <<<"$status"
 }
 healthy() { is "$(curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:9943/healthz)" 200; }
-# All probes that this server uses are attached by their first choice, as they are for root.
 # The kernel says so of each process.
 no_huge_pages() {
   local processes process
-  processes=$(pgrep '^nfscope')
+  processes=$(pgrep -x 'nfscope|nfscope-http')
   is "$(wc -w <<<"$processes")" 2 || return
   for process in $processes; do
     is "$(sed -n 's/^THP_enabled:\t//p' "/proc/$process/status")" 0 || return
   done
 }
+# All probes that this server uses are attached by their first choice, as they are for root.
 attached() {
   local count
   count=$(journalctl -u nfscope -o cat | grep -E '^attached|attached [0-9]+ of' | tail -n 1)

@@ -21,7 +21,8 @@ fn tell(socket: &Path, command: &str) -> Result<()> {
     for command in ["qmp_capabilities", command] {
         writeln!(to, "{}", json!({ "execute": command }))?;
         loop {
-            let line = lines.next().context("QEMU has closed the connection")??;
+            let line = lines.next().context("QEMU has closed the connection")?;
+            let line = line.context("QEMU has not answered within a minute")?;
             let said: Value = serde_json::from_str(&line)?;
             if let Some(error) = said.get("error") {
                 bail!("{command}: {error}");

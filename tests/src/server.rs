@@ -13,6 +13,7 @@ use crate::kernel_counters::KernelCounters;
 use crate::machine::Machine;
 use crate::paths;
 use crate::raw::clients::ClientReport;
+use crate::supervisor;
 use crate::threads::ThreadTimes;
 
 /// What every script in the machine can call.
@@ -88,6 +89,11 @@ impl Server {
     /// Lets a machine that was halted go on, as if no time had passed.
     pub fn go_on(&self) -> Result<()> {
         self.machine.qemu("cont")
+    }
+
+    /// Whether the machine has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.machine.dir().join(supervisor::ENDED).exists()
     }
 
     /// Leaves the logs behind when the machine ends, as a failing test does by itself.

@@ -25,8 +25,7 @@ struct session_row session_rows[SESSION_ROWS] SEC(".bss.nfsd_rows");
 
 static __always_inline struct session_row *session_row(u64 row)
 {
-	/* What is compared is what the address is reckoned from, and not before: verifiers up to 6.1 know no more of a
-	 * copy. */
+	/* To verifiers up to 6.1 only what is compared is bounded, and no copy of it. */
 	barrier_var(row);
 	if (row >= SESSION_ROWS)
 		return 0;

@@ -61,7 +61,8 @@ struct request_record {
 	u16 connection; /* its place, plus one; 0: not TCP */
 	u16 row; /* NFSv3, NFSACL and NULL: row of the operation table */
 	u16 pool;
-	u16 slots_used; /* slots of its session that the client has in use; 0: not told */
+	u16 slots_used; /* slots of its session that the client has in use, by its own word; its own where it has said
+			   nothing */
 	u16 slots_granted; /* that the server allows; 0: no SEQUENCE has succeeded */
 	u8 nops;
 	u8 stable; /* WRITEs and COMMITs of which the client takes the answer for durable */

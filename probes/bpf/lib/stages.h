@@ -134,7 +134,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	r->t_op = now;
 	r->ops = 0;
 	r->nops = 0;
-	r->slots_used = 0;
+	r->slots_used = 1;
 	r->slots_granted = 0;
 	r->stable = 0;
 	r->unwaited_writes = 0;

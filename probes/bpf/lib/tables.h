@@ -48,8 +48,8 @@ static __always_inline void add(u64 *counter, u64 n)
 
 /*
  * What the nfsd probe counts beside operations and their time, so that a measurement can leave it out and tell what it
- * costs: build.rs makes an object without each. A switch for the verifier would cost each use some five instructions,
- * as it removes no branch whose end is reached in another way.
+ * costs: build.rs makes an object without each, by the same numbers. A switch for the verifier would cost each use some
+ * five instructions, as it removes no branch whose end is reached in another way.
  */
 enum counted_beside {
 	BESIDE_SLOTS = 1, /* slots of sessions, by version and by client */

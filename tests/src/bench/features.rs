@@ -44,7 +44,7 @@ fn figure(all: &[Measured], with: With, case: Case) -> Option<Figure> {
 pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
     out.paragraph(&format!(
         "Instructions per request in the agent's programs on Linux {}, {} requests each; what each feature adds, which is \
-         in the first column for those that cannot be switched off.",
+         in the first column for those that are always there.",
         options.kernel,
         thousands(options.ops as f64)
     ));

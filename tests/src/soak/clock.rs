@@ -1,10 +1,11 @@
 //! For how long a soak has run: its pauses do not count.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::onlookers::Onlookers;
 use crate::server::Server;
@@ -19,8 +20,10 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Begins now. A file of that name asks for a pause.
+    /// Begins now. A file of that name asks for a pause; one of an earlier run is removed.
     pub fn start(asked_by: &Path) -> Clock {
+        // Nearly always there is none.
+        let _ = fs::remove_file(asked_by);
         Clock {
             started: Instant::now(),
             paused: Duration::ZERO,
@@ -42,7 +45,7 @@ impl Clock {
     /// Stops the machine and its clock while somebody asks for it, and waits. Nobody looks meanwhile.
     ///
     /// # Errors
-    /// When QEMU does not answer.
+    /// When QEMU does not answer, or has ended.
     pub fn pause_if_asked(&mut self, server: &Server, onlookers: &Onlookers) -> Result<()> {
         if !self.asked_by.exists() {
             return Ok(());
@@ -55,6 +58,10 @@ impl Clock {
             self.asked_by.display()
         );
         while self.asked_by.exists() {
+            ensure!(
+                !server.has_ended(),
+                "the machine ended while it stood still"
+            );
             thread::sleep(Duration::from_millis(500));
         }
         server.go_on()?;

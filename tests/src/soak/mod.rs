@@ -70,14 +70,16 @@ pub fn run(options: &Options, mut each: impl FnMut(&Round)) -> Result<String> {
     let mut rounds = Rounds::new(&server, &mut agent, &onlookers, hours);
     let mut played = Ok(());
     while clock.elapsed() < hours {
-        clock.pause_if_asked(&server, &onlookers)?;
-        match rounds.play(&clock) {
-            Ok(round) => {
-                report.add(&round)?;
-                // As if it had ended here: a run that is killed leaves what it came to.
-                report.judge(&onlookers.so_far(), &rounds.log(), &clock)?;
-                each(&round);
-            }
+        let paused = clock.pause_if_asked(&server, &onlookers);
+        let round = paused.and_then(|()| rounds.play(&clock));
+        let kept = round.and_then(|round| {
+            report.add(&round)?;
+            // As if it had ended here: a run that is killed leaves what it came to.
+            report.judge(&onlookers.so_far(), &rounds.log(), &clock)?;
+            Ok(round)
+        });
+        match kept {
+            Ok(round) => each(&round),
             Err(e) => {
                 // What was measured until then is worth its report.
                 played = Err(e.context(format!("after {:.0?}", clock.elapsed())));

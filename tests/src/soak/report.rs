@@ -15,6 +15,9 @@ use super::onlookers::Seen;
 use super::options::Options;
 use super::rounds::Round;
 
+/// The name of the second.
+const REPORT: &str = "report.md";
+
 /// Two files: `rounds.csv` and `report.md`.
 #[derive(Debug)]
 pub struct Report {
@@ -37,6 +40,8 @@ impl Report {
     /// Begins anew in this directory.
     pub fn create(dir: &Path, options: &Options) -> Result<Report> {
         fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+        // That of an earlier run; nearly always there is none.
+        let _ = fs::remove_file(dir.join(REPORT));
         let path = dir.join("rounds.csv");
         let mut csv =
             File::create(&path).with_context(|| format!("creating {}", path.display()))?;
@@ -107,8 +112,10 @@ impl Report {
             true => "All of it is flat, and every count is exact.\n".to_owned(),
             false => format!("Wrong:\n\n- {}\n", wrong.join("\n- ")),
         };
-        let path = self.dir.join("report.md");
-        fs::write(&path, format!("{text}\n{verdict}"))
+        // A run that is killed meanwhile leaves the last one whole.
+        let (path, next) = (self.dir.join(REPORT), self.dir.join("report.next"));
+        fs::write(&next, format!("{text}\n{verdict}"))
+            .and_then(|()| fs::rename(&next, &path))
             .with_context(|| format!("writing {}", path.display()))?;
         Ok(Judged { text, wrong })
     }

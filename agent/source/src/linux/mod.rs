@@ -84,6 +84,11 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         ),
         None => None,
     };
+    // An agent with capabilities of its file must not lend them to whoever starts it.
+    anyhow::ensure!(
+        options.nfsd_object.is_none() || rustix::process::getuid().is_root(),
+        "--test-nfsd-object is for root alone"
+    );
     let object = options.nfsd_object.as_ref().map(|path| {
         fs::read(path).with_context(|| format!("cannot read the object {}", path.display()))
     });

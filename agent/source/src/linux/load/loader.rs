@@ -15,6 +15,7 @@ use crate::linux::host::zfs_layout;
 use libbpf_rs::{MapCore, MapHandle, MapType, ObjectBuilder};
 use nfscope_model::{ProbeState, ProbeStatus, op};
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::AsFd;
 
 /// Kinds of programs that this kernel refuses to this process, whatever they do. To ask for one is to load an object, which
@@ -194,6 +195,9 @@ fn attempt(
     let on = variant(facts, shared);
     let image = match (build, &facts.nfsd_object) {
         (Build::Btf, Some(object)) if probe.word == "nfsd" => object,
+        (Build::Raw, Some(_)) if probe.word == "nfsd" => {
+            return Err(io::Error::other("no other object of this build can be had").into());
+        }
         (Build::Btf, _) => probe.object.btf,
         (Build::Raw, _) => probe.object.raw.unwrap_or(probe.object.btf),
     };

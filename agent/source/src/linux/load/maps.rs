@@ -136,9 +136,12 @@ impl Map {
         }
     }
 
-    /// An element of the array that is a map's only value, as sections of an object have them.
+    /// An element of the array that is a map's only value, as sections of an object have them; `None` behind the last.
     pub fn element<T: Pod>(&self, i: u32) -> Option<T> {
         let (at, bytes) = (i as usize * size_of::<T>(), size_of::<T>());
+        if at + bytes > self.value_size() {
+            return None;
+        }
         let mut value = pod::zero::<T>();
         let mapped = self.pieces.as_ref().and_then(|pieces| {
             pieces.part(self.handle.as_fd(), at, bytes, |words| {

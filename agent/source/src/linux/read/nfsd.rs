@@ -301,7 +301,7 @@ fn requests(
     }
 }
 
-/// Requests by slots in use. A request whose slots the kernel did not tell has its own.
+/// Requests by slots in use. A request has one at least, whatever its client says.
 fn slots_used(row: &t::version_row) -> Histogram {
     let mut used = Histogram::new(Scheme::COUNT);
     used.sum = row.slots_more_sum as f64;
