@@ -63,8 +63,8 @@ struct upcall_row {
 #define SIZE_BUCKETS 32
 #define COUNT_BUCKETS 12
 /* Numbers of slots that are counted one by one, which takes less than to find a bucket; buckets that they fill. */
-#define SLOTS_TOLD 17
-#define SLOTS_BUCKETS_TOLD 5
+#define SLOTS_TOLD 9
+#define SLOTS_BUCKETS_TOLD 4
 
 /* Per row of the operation table and shard. */
 struct op_times {

@@ -38,10 +38,15 @@ const CRATES: [(&str, &[&str]); 10] = [
             "nfscope-whatif",
         ],
     ),
-    // The program is run, not linked.
+    // The program is run, not linked. Of the probes, measurements give it some without a feature.
     (
         "tests",
-        &["nfscope-diagnose", "nfscope-model", "nfscope-whatif"],
+        &[
+            "nfscope-diagnose",
+            "nfscope-model",
+            "nfscope-probes",
+            "nfscope-whatif",
+        ],
     ),
 ];
 

@@ -400,14 +400,14 @@ mod tests {
     #[test]
     fn slots_in_use_are_told_one_by_one_or_by_powers_of_two() {
         let mut row = t::version_row::default();
-        for (slots, n) in [(0, 1), (1, 2), (3, 4), (16, 8)] {
+        for (slots, n) in [(0, 1), (1, 2), (3, 4), (8, 8)] {
             row.slots[slots] = n;
         }
-        // 17 and 2,000 slots.
-        (row.slots_more[0], row.slots_more[6], row.slots_more_sum) = (1, 1, 2017);
+        // 9 and 2,000 slots.
+        (row.slots_more[0], row.slots_more[7], row.slots_more_sum) = (1, 1, 2009);
         let used = slots_used(&row);
-        assert_eq!(used.counts, [3, 0, 4, 0, 8, 1, 0, 0, 0, 0, 0, 1]);
-        assert_eq!(used.sum, 3.0 + 12.0 + 128.0 + 2017.0);
+        assert_eq!(used.counts, [3, 0, 4, 8, 1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(used.sum, 3.0 + 12.0 + 64.0 + 2009.0);
     }
 
     #[test]
