@@ -186,7 +186,7 @@ impl Machine {
                 Ok(_) => return Ok(()),
                 Err(e) => e,
             };
-            if self.dir.join(supervisor::ENDED).exists() || self.supervisor.try_wait()?.is_some() {
+            if self.has_ended() || self.supervisor.try_wait()?.is_some() {
                 bail!(
                     "the machine ended while booting; the console's last words:\n{}",
                     self.console_tail()
@@ -200,6 +200,11 @@ impl Machine {
             }
             thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.dir.join(supervisor::ENDED).exists()
     }
 
     fn console_tail(&self) -> String {

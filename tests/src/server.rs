@@ -13,7 +13,6 @@ use crate::kernel_counters::KernelCounters;
 use crate::machine::Machine;
 use crate::paths;
 use crate::raw::clients::ClientReport;
-use crate::supervisor;
 use crate::threads::ThreadTimes;
 
 /// What every script in the machine can call.
@@ -93,7 +92,7 @@ impl Server {
 
     /// Whether the machine has ended by itself.
     pub fn has_ended(&self) -> bool {
-        self.machine.dir().join(supervisor::ENDED).exists()
+        self.machine.has_ended()
     }
 
     /// Leaves the logs behind when the machine ends, as a failing test does by itself.

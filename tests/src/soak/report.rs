@@ -15,7 +15,7 @@ use super::onlookers::Seen;
 use super::options::Options;
 use super::rounds::Round;
 
-/// The name of the second.
+/// What the rounds come to.
 const REPORT: &str = "report.md";
 
 /// Two files: `rounds.csv` and `report.md`.

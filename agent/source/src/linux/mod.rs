@@ -9,7 +9,6 @@ mod read;
 mod watched;
 
 use crate::source::{NOT_TIMED, Options, Source};
-use anyhow::Context;
 use host::diskstats::Busy;
 use host::export_devices::ExportDevices;
 use host::facts::Facts;
@@ -37,7 +36,6 @@ use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
 use read::{LOGS, block, connections, granted_state, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use watched::Watched;
@@ -69,10 +67,8 @@ struct Linux {
 }
 
 /// What there is on this host, and what tests and measurements change of it.
-fn facts(options: &Options, nfsd_object: Option<Vec<u8>>) -> Facts {
-    Facts::gather()
-        .skipping(options.skip_one_in)
-        .with_nfsd_object(nfsd_object)
+fn facts(options: &Options) -> Facts {
+    Facts::gather().skipping(options.skip_one_in)
 }
 
 /// See [`crate::start`].
@@ -84,16 +80,11 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         ),
         None => None,
     };
-    // An agent with capabilities of its file must not lend them to whoever starts it.
-    anyhow::ensure!(
-        options.nfsd_object.is_none() || rustix::process::getuid().is_root(),
-        "--test-nfsd-object is for root alone"
-    );
-    let object = options.nfsd_object.as_ref().map(|path| {
-        fs::read(path).with_context(|| format!("cannot read the object {}", path.display()))
-    });
-    let facts = facts(options, object.transpose()?);
-    let shared = Shared::create(options.max_pairs);
+    let facts = facts(options);
+    let mut shared = Shared::create(options.max_pairs);
+    if let Some(path) = &options.nfsd_object {
+        shared.replace_nfsd_object(path)?;
+    }
     if !options.phases || !options.books {
         shared.without_books();
     }
@@ -224,7 +215,7 @@ impl Linux {
         if probes.is_empty() {
             return;
         }
-        let facts = facts(&self.options, self.facts.nfsd_object.clone());
+        let facts = facts(&self.options);
         // sunrpc may not have been there before.
         self.facts.limits_unproven = facts.limits_unproven;
         for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {

@@ -39,8 +39,6 @@ pub struct Facts {
     pub possible_cpus: usize,
     /// Programs are skipped at random, one run in so many, as [`Facts::preemptible`] kernels do at times; 0: they are not.
     pub skip_one_in: u32,
-    /// The nfsd probe's object of a measurement, in place of the one in this program.
-    pub nfsd_object: Option<Vec<u8>>,
     /// The network namespace of this process, by its inode number; 0 where it cannot be told.
     pub netns: u32,
     /// One more than their highest number.
@@ -155,7 +153,6 @@ impl Facts {
             write_delegations: grants[0],
             directory_delegations: grants[1],
             skip_one_in: 0,
-            nfsd_object: None,
             limits_unproven: has(PROVEN),
             netns: fs::metadata("/proc/self/ns/net").map_or(0, |m| m.st_ino() as u32),
             possible_cpus: count_cpus(&possible).unwrap_or(1),
@@ -184,12 +181,6 @@ impl Facts {
     pub fn skipping(mut self, one_in: u32) -> Self {
         self.skip_one_in = one_in;
         self.preemptible |= one_in > 1;
-        self
-    }
-
-    /// The same with another object of the nfsd probe, as a measurement wants it.
-    pub fn with_nfsd_object(mut self, object: Option<Vec<u8>>) -> Self {
-        self.nfsd_object = object;
         self
     }
 

@@ -193,7 +193,7 @@ fn attempt(
     refused: &mut BTreeMap<String, Refusal>,
 ) -> libbpf_rs::Result<Loaded> {
     let on = variant(facts, shared);
-    let image = match (build, &facts.nfsd_object) {
+    let image = match (build, shared.nfsd_object()) {
         (Build::Btf, Some(object)) if probe.word == "nfsd" => object,
         (Build::Raw, Some(_)) if probe.word == "nfsd" => {
             return Err(io::Error::other("no other object of this build can be had").into());

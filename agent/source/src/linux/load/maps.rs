@@ -2,11 +2,13 @@
 
 use super::pieces::Pieces;
 use super::pod;
+use anyhow::Context;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use nfscope_probes::{Counters, Pod, types as t};
 use std::cell::Cell;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 /// A map of the probes.
 #[derive(Debug)]
@@ -123,17 +125,7 @@ impl Map {
         if align_of::<T>() != align_of::<u64>() {
             return self.value(&i);
         }
-        let mut value = pod::zero::<T>();
-        let mapped = self.words(i, |words| {
-            for (to, word) in pod::words_of(&mut value).iter_mut().zip(words) {
-                // SAFETY: mapped and aligned; the kernel may write it meanwhile, a word at a time.
-                *to = unsafe { word.read_volatile() };
-            }
-        });
-        match mapped {
-            Some(()) => Some(value),
-            None => self.value(&i),
-        }
+        self.words(i, copied).or_else(|| self.value(&i))
     }
 
     /// An element of the array that is a map's only value, as sections of an object have them; `None` behind the last.
@@ -142,20 +134,12 @@ impl Map {
         if at + bytes > self.value_size() {
             return None;
         }
-        let mut value = pod::zero::<T>();
-        let mapped = self.pieces.as_ref().and_then(|pieces| {
-            pieces.part(self.handle.as_fd(), at, bytes, |words| {
-                for (to, word) in pod::words_of(&mut value).iter_mut().zip(words) {
-                    // SAFETY: mapped and aligned; the kernel may write it meanwhile, a word at a time.
-                    *to = unsafe { word.read_volatile() };
-                }
-            })
-        });
-        if mapped.is_some() {
-            return Some(value);
-        }
-        let all = self.handle.lookup(pod::bytes_of(&0u32), MapFlags::ANY);
-        pod::from_bytes(all.ok()??.get(at..at + bytes)?)
+        let mapped = self.pieces.as_ref();
+        let mapped = mapped.and_then(|p| p.part(self.handle.as_fd(), at, bytes, copied));
+        mapped.or_else(|| {
+            let all = self.handle.lookup(pod::bytes_of(&0u32), MapFlags::ANY);
+            pod::from_bytes(all.ok()??.get(at..at + bytes)?)
+        })
     }
 
     /// The values of a per-CPU map, one for each CPU; empty without such an entry.
@@ -250,11 +234,23 @@ impl Map {
     }
 }
 
+/// A value of these words, which are mapped.
+fn copied<T: Pod>(words: &mut dyn Iterator<Item = *mut u64>) -> T {
+    let mut value = pod::zero::<T>();
+    for (to, word) in pod::words_of(&mut value).iter_mut().zip(words) {
+        // SAFETY: mapped and aligned; the kernel may write it meanwhile, a word at a time.
+        *to = unsafe { word.read_volatile() };
+    }
+    value
+}
+
 /// What the probes have in common: the records of threads, to which several of them add. By name; `None` where the kernel
 /// lets us create no map; nothing loads then, and each program's reason says so.
 pub struct Shared {
     records: Option<[(&'static str, Map); 2]>,
     client_rows: u32,
+    /// In place of the nfsd probe's own, for a measurement.
+    nfsd_object: Option<Vec<u8>>,
     books: Cell<bool>,
     settled: Cell<bool>,
 }
@@ -287,9 +283,30 @@ impl Shared {
         Shared {
             records: places.zip(more).map(|(places, more)| [places, more]),
             client_rows,
+            nfsd_object: None,
             books: Cell::new(true),
             settled: Cell::new(false),
         }
+    }
+
+    /// Has the nfsd probe be the object in this file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, and for everybody but root: an agent with capabilities of its file does not lend them to whoever
+    /// starts it.
+    pub fn replace_nfsd_object(&mut self, path: &Path) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            rustix::process::getuid().is_root(),
+            "only root may give the agent another probe"
+        );
+        let object = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        self.nfsd_object = Some(object);
+        Ok(())
+    }
+
+    /// See [`Shared::replace_nfsd_object`].
+    pub(super) fn nfsd_object(&self) -> Option<&[u8]> {
+        self.nfsd_object.as_deref()
     }
 
     /// Whether the scheduler's books tell the waits of operations, as far as this process has found.
