@@ -58,11 +58,23 @@ fn mark(store: &Path, name: &str) -> PathBuf {
     directory(store).join(format!("{name}.run"))
 }
 
-/// Keeps other calls from making runs of this experiment, for as long as the file is open.
+/// Keeps other calls from making runs of an experiment, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Held(fs::File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A lock is held by every copy of the descriptor, and a child that is being started has one until it executes
+        // its program. Closing this one would not be enough. Unlocking a file that is open cannot fail.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Holds an experiment.
 ///
 /// # Errors
-/// When another call makes them, or the file cannot be locked.
-pub(super) fn hold(store: &Path, name: &str) -> anyhow::Result<fs::File> {
+/// When another call makes runs of it, or the file cannot be locked.
+pub(super) fn hold(store: &Path, name: &str) -> anyhow::Result<Held> {
     let path = make_directory(store)?.join(format!("{name}.lock"));
     let mut options = fs::OpenOptions::new();
     let file = options
@@ -72,7 +84,7 @@ pub(super) fn hold(store: &Path, name: &str) -> anyhow::Result<fs::File> {
         .open(&path)
         .with_context(|| format!("cannot open {}", path.display()))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Held(file)),
         Err(Errno::WOULDBLOCK) => bail!(
             "the experiment `{name}` is being run already; fix: wait until that `nfscope experiment run` or `record` has ended"
         ),
@@ -257,6 +269,7 @@ mod tests {
         let refused = hold(&store, "slog").unwrap_err().to_string();
         assert!(refused.contains("is being run already"), "{refused}");
         hold(&store, "other").unwrap();
+        let _as_a_child_that_is_being_started_has_it = held.0.try_clone().unwrap();
         drop(held);
         hold(&store, "slog").unwrap();
     }
