@@ -188,13 +188,6 @@ POINTERS_VERIFIED_ONCE u32 client_find(struct request_record *r, struct connecti
 	return row;
 }
 
-/* The request only walks a path. */
-static __always_inline bool only_walks(struct request_record *r)
-{
-	return r->compound ? r->compound == (COMPOUND | WALKS)
-			   : r->version == V3 && r->row >= NFSPROC3_LOOKUP && r->row <= NFSPROC3_READLINK;
-}
-
 /* More slots in use than are counted one by one. */
 POINTERS_VERIFIED_ONCE int slots_many(struct version_row *v, u64 used)
 {
@@ -225,7 +218,7 @@ POINTERS_VERIFIED_ONCE int slots_exhausted(struct version_row *v, u64 row, u32 g
 	return 0;
 }
 
-/* A request of a session, whose slots are known. The first session row, like the first client row, is nobody's. */
+/* A request of a session, whose slots are known. */
 static __always_inline void slots_add(struct request_record *r, struct version_row *v, u32 row)
 {
 	u64 used = r->slots_used, granted = r->slots_granted;
@@ -247,20 +240,42 @@ static __always_inline void slots_add(struct request_record *r, struct version_r
 	}
 }
 
-/* What only some requests have. */
-static __always_inline void session_add(struct request_record *r, u32 row, u64 ns, bool walks, bool opens)
+/* A request that only walks a path, or opens. The first session row is nobody's. */
+static __always_inline void walks_add(struct request_record *r, u32 row, u64 ns)
+{
+	u32 is = r->compound, procedure = r->row - NFSPROC3_LOOKUP;
+	struct session_row *s;
+
+	if (!counts_beside(BESIDE_WALKS))
+		return;
+	if (!is) {
+		/* Rows of NFSv3 alone. */
+		if (procedure > NFSPROC3_READLINK - NFSPROC3_LOOKUP)
+			return;
+		s = session_row(row);
+		if (s)
+			add(&s->v3_walks, 1);
+	} else if (is == (COMPOUND | WALKS)) {
+		s = session_row(row);
+		if (!s)
+			return;
+		add(&s->v4_walks, 1);
+		add(&s->open_ns, ns);
+	} else if (is & OPENS) {
+		s = session_row(row);
+		if (!s)
+			return;
+		add(&s->opens, 1);
+		add(&s->open_ns, ns);
+	}
+}
+
+/* WRITEs and COMMITs of which the client takes the answer for durable. */
+static __always_inline void durable_add(struct request_record *r, u32 row)
 {
 	struct session_row *s = session_row(row);
 
 	if (!s)
-		return;
-	if (walks && !r->compound) {
-		add(&s->v3_walks, 1);
-	} else if (walks || opens) {
-		add(walks ? &s->v4_walks : &s->opens, 1);
-		add(&s->open_ns, ns);
-	}
-	if (!r->stable)
 		return;
 	add(&s->stable, r->stable);
 	if (r->unwaited_writes)
@@ -277,7 +292,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
 	struct client_row *t;
 	u32 row = 0;
-	bool found = false, opens, walks;
+	bool found = false;
 
 	/* Its place may have been given to a connection that was not silent. */
 	if (c && c->xprt != r->xprt)
@@ -302,12 +317,11 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
-	walks = counts_beside(BESIDE_WALKS) && only_walks(r);
-	opens = counts_beside(BESIDE_WALKS) && r->compound & OPENS;
 	if (counts_beside(BESIDE_SLOTS) && r->slots_granted)
 		slots_add(r, v, row);
-	if (row && (r->stable || walks || opens))
-		session_add(r, row, ns, walks, opens);
+	walks_add(r, row, ns);
+	if (counts_beside(BESIDE_DURABLE) && r->stable)
+		durable_add(r, row);
 	add_own(&v->accounted_ops, ops);
 	add_own(&v->accounted_ns, ns);
 }

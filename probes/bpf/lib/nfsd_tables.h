@@ -5,19 +5,29 @@
 
 #define NFS_PROGRAM 100003
 #define NFSACL_PROGRAM 100227
-#define NFSPROC4_COMPOUND 1
-#define OP_WRITE 38
-#define OP_COMMIT 5
 #define NFSPROC3_LOOKUP 3 /* then ACCESS, READLINK */
 #define NFSPROC3_READLINK 5
 #define NFSPROC3_READ 6
 #define NFSPROC3_WRITE 7
 #define NFSPROC3_COMMIT 21
-#define OP_READ 25
-#define OP_READ_PLUS 68
-#define OP_PUTFH 22 /* then PUTPUBFH, PUTROOTFH */
+#define NFSPROC4_COMPOUND 1
+#define OP_ACCESS 3
+#define OP_COMMIT 5
+#define OP_GETATTR 9
+#define OP_GETFH 10
+#define OP_LOOKUP 15
+#define OP_LOOKUPP 16
+#define OP_OPEN 18
+#define OP_PUTFH 22
+#define OP_PUTPUBFH 23
 #define OP_PUTROOTFH 24
+#define OP_READ 25
+#define OP_READLINK 27
+#define OP_RESTOREFH 31
+#define OP_SAVEFH 32
+#define OP_WRITE 38
 #define OP_SEQUENCE 53
+#define OP_READ_PLUS 68
 #define INLINE_OPS 8 /* struct nfsd4_compoundargs, iops */
 #define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
 

@@ -83,13 +83,11 @@ VERIFIED_ONCE int op_failed(u32 row, u32 status)
 	return 0;
 }
 
+/* Behind waits_end(). */
 static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	struct op_times *t = op_row(row);
 
-#ifndef NFSCOPE_RAW
-	waits_end(r);
-#endif
 	if (ns >= watch_from_ns)
 		op_watched(row, ns, status);
 	r->status = status;
@@ -140,15 +138,14 @@ static __always_inline void write_asked(struct request_record *r, struct version
 }
 
 /*
- * A WRITE or COMMIT of which the client takes the answer for durable: has its thread waited for a log or a disk? Before
- * the operation's waits are added up.
+ * A WRITE or COMMIT of which the client takes the answer for durable: has its thread waited for a log or a disk? When
+ * its waits have ended, and before they are added up.
  */
 static __always_inline void is_durable(struct request_record *r, bool commit)
 {
 #ifndef NFSCOPE_RAW
 	if (!counts_beside(BESIDE_DURABLE))
 		return;
-	waits_end(r);
 	r->stable++;
 	if (r->wait_ns[LOG] | r->wait_ns[DISK])
 		return;
@@ -273,29 +270,21 @@ static __always_inline void compound_args_late(struct request_record *r)
 }
 
 #ifndef NFSCOPE_RAW
-/*
- * What an op makes of its COMPOUND, by number (RFC 8881, 18): GETATTR, GETFH, PUTFH and its kin, RESTOREFH, SAVEFH and
- * SEQUENCE frame it; ACCESS, LOOKUP, LOOKUPP and READLINK walk.
- */
-#define F 0
-#define W WALKS
-#define O OPENS
-#define D DOES
-static const u8 op_does[V4_OPS] = { D, D, D, W, D, D, D, D, D, F, F, D, D, D, D, W, W, D, O, D, D, D, F, F, F, D, D,
-				    W, D, D, D, F, F, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, F,
-				    D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D };
-#undef F
-#undef W
-#undef O
-#undef D
-
-static __always_inline void compound_does(struct request_record *r, u32 num)
+static __always_inline void compound_does(struct request_record *r, enum compound what)
 {
-	/* Of eight bytes: old verifiers forget the bounds of four that were on the stack. */
-	u64 n = num;
+	if (counts_beside(BESIDE_WALKS))
+		r->compound |= what;
+}
 
-	barrier_var(n);
-	r->compound |= n < V4_ILLEGAL ? op_does[n] : DOES;
+/* What an op makes of its COMPOUND that neither moves bytes nor is among the three below (RFC 8881, 18). */
+static __always_inline void compound_has(struct request_record *r, u32 num)
+{
+	if (num == OP_LOOKUP || num == OP_ACCESS || num == OP_LOOKUPP || num == OP_READLINK)
+		compound_does(r, WALKS);
+	else if (num == OP_OPEN)
+		compound_does(r, OPENS);
+	else if (num != OP_PUTPUBFH && num != OP_PUTROOTFH && num != OP_RESTOREFH && num != OP_SAVEFH)
+		compound_does(r, DOES);
 }
 
 /*
@@ -344,14 +333,19 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	u32 num = LOAD32(numbers, o, opnum);
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
-	if (num == OP_SEQUENCE) {
+	waits_end(r);
+	/* What nearly every COMPOUND has is asked for first. These frame it, as SEQUENCE does. */
+	if (num == OP_GETATTR || num == OP_PUTFH || num == OP_GETFH) {
+		/* Nothing beside. */
+	} else if (num == OP_SEQUENCE) {
 		if (!status)
 			slots_granted(r, o, numbers);
 	} else if (num == OP_WRITE || num == OP_READ || num == OP_READ_PLUS || num == OP_COMMIT) {
 		op_io(r, o, num, status);
+		compound_does(r, DOES);
+	} else {
+		compound_has(r, num);
 	}
-	if (counts_beside(BESIDE_WALKS))
-		compound_does(r, num);
 	op_done(r, row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
 	r->io_done = 0;
 }
@@ -469,9 +463,11 @@ static __always_inline void procedure_io(struct request_record *r, u32 status)
 		write_asked(r, v, load32(ADDRESS(args->stable)));
 		if (r->io_done && r->stability)
 			is_durable(r, false);
+	} else if (r->row == NFSPROC3_COMMIT) {
+		if (!status)
+			is_durable(r, true);
+		return;
 	}
-	if (r->row == NFSPROC3_COMMIT && !status)
-		is_durable(r, true);
 #endif
 	if (r->io_done)
 		io_done(r, v, r->row == NFSPROC3_WRITE);
@@ -488,6 +484,9 @@ static __always_inline void procedure_executed(struct request_record *r)
 	 */
 	if (r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL)
 		status = bpf_ntohl(load32((void *)r->resp));
+#ifndef NFSCOPE_RAW
+	waits_end(r);
+#endif
 	if (r->row == NFSPROC3_READ || r->row == NFSPROC3_WRITE || r->row == NFSPROC3_COMMIT)
 		procedure_io(r, status);
 	op_done(r, r->row, elapsed(r->t_run, r->t_reply), status);

@@ -64,10 +64,15 @@ struct request_record {
 	u16 slots_used; /* slots of its session that the client has in use, by its own word; its own where it has said
 			   nothing */
 	u16 slots_granted; /* that the server allows; 0: no SEQUENCE has succeeded */
-	u8 nops;
-	u8 stable; /* WRITEs and COMMITs of which the client takes the answer for durable */
-	u8 unwaited_writes; /* of them, those that waited for no log and no disk */
-	u8 unwaited_commits;
+	union {
+		struct {
+			u8 nops; /* NFSv4: component ops that have ended */
+			u8 stable; /* WRITEs and COMMITs of which the client takes the answer for durable */
+			u8 unwaited_writes; /* of them, those that waited for no log and no disk */
+			u8 unwaited_commits;
+		};
+		u32 ended; /* all of them, to begin anew */
+	};
 	u8 stage;
 	u8 version;
 	u8 compound; /* enum compound; 0: a procedure */

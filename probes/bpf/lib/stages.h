@@ -133,12 +133,9 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	r->t_first = now;
 	r->t_op = now;
 	r->ops = 0;
-	r->nops = 0;
+	r->ended = 0;
 	r->slots_used = 1;
 	r->slots_granted = 0;
-	r->stable = 0;
-	r->unwaited_writes = 0;
-	r->unwaited_commits = 0;
 	r->io_done = 0;
 	r->received = READ(rqst, rq_arg.len);
 	p = READ(rqst, rq_pool);
