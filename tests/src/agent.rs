@@ -134,15 +134,15 @@ impl Agent {
         loop {
             let answer = http::get(self.address, "/healthz", &[]);
             // One that has ended has not answered: somebody else listens there.
-            let ended = self.running.has_ended();
+            let end = self.running.end();
             let last = match answer {
-                Ok(response) if enough(response.status) && !ended => return Ok(()),
+                Ok(response) if enough(response.status) && end.is_none() => return Ok(()),
                 Ok(response) => format!("{} {}", response.status, response.text().trim()),
                 Err(e) => format!("{e:#}"),
             };
-            if ended {
+            if let Some(end) = end {
                 bail!(
-                    "the agent ended instead of giving {what}; its log ({}):\n{}",
+                    "the agent {end} instead of giving {what}; its log ({}):\n{}",
                     self.log.display(),
                     self.log()
                 );

@@ -183,6 +183,14 @@ impl Running {
         lock(&self.state.0).ended.is_some()
     }
 
+    /// How it ended, for messages; nothing while it runs.
+    pub fn end(&self) -> Option<String> {
+        Some(match lock(&self.state.0).ended.as_ref()? {
+            Ok(status) => format!("exited with {status}"),
+            Err(e) => format!("is out of reach, because the machine went away: {e}"),
+        })
+    }
+
     /// Waits for its end, not longer than `patience`.
     pub fn wait(&mut self, patience: Duration) -> Result<Output> {
         let deadline = Instant::now() + patience;

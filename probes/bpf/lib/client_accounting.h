@@ -23,6 +23,7 @@ static __always_inline struct client_row *client_row(u32 row)
 /* A value of its own: to find a row in it takes five instructions, and a look-up of an array thirteen. */
 struct session_row session_rows[SESSION_ROWS] SEC(".bss.nfsd_rows");
 
+/* The first one, like the first client row, is for all that found none: nobody reads it. */
 static __always_inline struct session_row *session_row(u64 row)
 {
 	/* To verifiers up to 6.1 only what is compared is bounded, and no copy of it. */
@@ -240,7 +241,7 @@ static __always_inline void slots_add(struct request_record *r, struct version_r
 	}
 }
 
-/* A request that only walks a path, or opens. The first session row is nobody's. */
+/* A request that only walks a path, or opens. */
 static __always_inline void walks_add(struct request_record *r, u32 row, u64 ns)
 {
 	u32 is = r->compound, procedure = r->row - NFSPROC3_LOOKUP;

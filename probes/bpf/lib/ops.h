@@ -83,7 +83,7 @@ VERIFIED_ONCE int op_failed(u32 row, u32 status)
 	return 0;
 }
 
-/* Behind waits_end(). */
+/* An operation has ended, and so have its waits: waits_end(). The raw object has none. */
 static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	struct op_times *t = op_row(row);
@@ -143,7 +143,6 @@ static __always_inline void write_asked(struct request_record *r, struct version
  */
 static __always_inline void is_durable(struct request_record *r, bool commit)
 {
-#ifndef NFSCOPE_RAW
 	if (!counts_beside(BESIDE_DURABLE))
 		return;
 	r->stable++;
@@ -153,7 +152,6 @@ static __always_inline void is_durable(struct request_record *r, bool commit)
 		r->unwaited_commits++;
 	else
 		r->unwaited_writes++;
-#endif
 }
 
 #define BEHIND(args, one, other)                 \
@@ -276,7 +274,10 @@ static __always_inline void compound_does(struct request_record *r, enum compoun
 		r->compound |= what;
 }
 
-/* What an op makes of its COMPOUND that neither moves bytes nor is among the three below (RFC 8881, 18). */
+/*
+ * What an op makes of its COMPOUND (RFC 8881, 18), of those that op_ended() does not know itself: LOOKUP and its kin
+ * walk; PUTPUBFH, PUTROOTFH, RESTOREFH and SAVEFH only frame it.
+ */
 static __always_inline void compound_has(struct request_record *r, u32 num)
 {
 	if (num == OP_LOOKUP || num == OP_ACCESS || num == OP_LOOKUPP || num == OP_READLINK)
@@ -334,12 +335,14 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
 	waits_end(r);
-	/* What nearly every COMPOUND has is asked for first. These frame it, as SEQUENCE does. */
-	if (num == OP_GETATTR || num == OP_PUTFH || num == OP_GETFH) {
-		/* Nothing beside. */
+	/* The most frequent ones are asked for first. */
+	if (num == OP_GETATTR || num == OP_PUTFH) {
+		/* They only frame their COMPOUND. */
 	} else if (num == OP_SEQUENCE) {
 		if (!status)
 			slots_granted(r, o, numbers);
+	} else if (num == OP_GETFH) {
+		/* Likewise. */
 	} else if (num == OP_WRITE || num == OP_READ || num == OP_READ_PLUS || num == OP_COMMIT) {
 		op_io(r, o, num, status);
 		compound_does(r, DOES);

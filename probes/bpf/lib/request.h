@@ -71,7 +71,7 @@ struct request_record {
 			u8 unwaited_writes; /* of them, those that waited for no log and no disk */
 			u8 unwaited_commits;
 		};
-		u32 ended; /* all of them, to begin anew */
+		u32 counts; /* these four as one, to zero them at once */
 	};
 	u8 stage;
 	u8 version;
@@ -94,10 +94,13 @@ _Static_assert(sizeof(struct request_record) == 256, "records share no cache lin
 /* lib/waits.h looks at all of them at once. */
 _Static_assert(RARE_WAITS == 4, "two words");
 
-/* Of a COMPOUND: what it does besides framing (SEQUENCE, PUTFH, GETATTR). Its ops so far. */
+/*
+ * Of a COMPOUND: what its ops so far do besides framing. SEQUENCE, PUTFH and its kin, GETFH, GETATTR, RESTOREFH and
+ * SAVEFH frame it.
+ */
 enum compound {
 	COMPOUND = 1,
-	WALKS = 2, /* LOOKUP, ACCESS, READLINK */
+	WALKS = 2, /* LOOKUP, LOOKUPP, ACCESS, READLINK */
 	OPENS = 4,
 	DOES = 8, /* anything else */
 };

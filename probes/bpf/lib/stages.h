@@ -133,7 +133,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	r->t_first = now;
 	r->t_op = now;
 	r->ops = 0;
-	r->ended = 0;
+	r->counts = 0;
 	r->slots_used = 1;
 	r->slots_granted = 0;
 	r->io_done = 0;

@@ -58,14 +58,15 @@ fn mark(store: &Path, name: &str) -> PathBuf {
     directory(store).join(format!("{name}.run"))
 }
 
-/// Keeps other calls from making runs of an experiment, until it is dropped.
+/// Keeps other calls from making runs of an experiment and from removing it, until it is dropped.
 #[derive(Debug)]
+#[must_use]
 pub(super) struct Held(fs::File);
 
 impl Drop for Held {
     fn drop(&mut self) {
         // A lock is held by every copy of the descriptor, and a child that is being started has one until it executes
-        // its program. Closing this one would not be enough. Unlocking a file that is open cannot fail.
+        // its program. Closing this one would not be enough. Where unlocking fails, it is all that is left.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -268,9 +269,9 @@ mod tests {
         let held = hold(&store, "slog").unwrap();
         let refused = hold(&store, "slog").unwrap_err().to_string();
         assert!(refused.contains("is being run already"), "{refused}");
-        hold(&store, "other").unwrap();
+        drop(hold(&store, "other").unwrap());
         let _as_a_child_that_is_being_started_has_it = held.0.try_clone().unwrap();
         drop(held);
-        hold(&store, "slog").unwrap();
+        drop(hold(&store, "slog").unwrap());
     }
 }
