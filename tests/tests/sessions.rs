@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use lab::reconcile::{lost, merged, settled, window};
 use lab::{Agent, Server};
 use nfscope_model::{Scheme, Snapshot, family};
 
 /// Nobody may have the server mounted: kernel clients have sessions, too.
 pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
-    let mut before = settled(server, &[agent])?;
+    let (mut before, mut failed) = (settled(server, &[agent])?, 0);
     for scenario in ["v4-slots", "v4-session", "v4-errors"] {
         let sent = server.raw(scenario)?;
         let after = settled(server, &[agent])?;
@@ -45,15 +45,55 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
         assert_eq!(called as u64, sent.calls, "{scenario}: requests");
         let replays: f64 = seen.numbers(&family::SESSION_REPLAYS).map(|(_, n)| n).sum();
         assert_eq!(replays as u64, sent.slot_replays, "{scenario}: replays");
+        assert_eq!(
+            sequence_errors(&seen),
+            named(&sent.sequence_errors)?,
+            "{scenario}: SEQUENCEs that failed"
+        );
+        failed += sent.sequence_errors.values().sum::<u64>();
+        let now = agent.snapshot()?;
+        let granted: Vec<f64> = now
+            .numbers(&family::CLIENT_SESSION_SLOTS)
+            .map(|(_, n)| n)
+            .collect();
+        // Of each export, the last session's.
+        ensure!(
+            granted.contains(&f64::from(sent.slots_granted)),
+            "{scenario}: {} slots were granted, and {granted:?} are told",
+            sent.slots_granted
+        );
         before = after;
     }
-    let slots = agent.snapshot()?;
-    let granted: Vec<f64> = slots
-        .numbers(&family::CLIENT_SESSION_SLOTS)
-        .map(|(_, n)| n)
-        .collect();
-    ensure!(granted.iter().all(|n| *n >= 1.0), "{granted:?}");
+    ensure!(failed >= 4, "{failed} SEQUENCEs failed");
     Ok(())
+}
+
+/// What the agent counts of SEQUENCEs that failed, by status.
+fn sequence_errors(seen: &Snapshot) -> BTreeMap<String, u64> {
+    let mut errors = BTreeMap::new();
+    for ([_, op, status], n) in seen.numbers(&family::OP_ERRORS) {
+        if op == "sequence" && n > 0.0 {
+            *errors.entry(status.to_owned()).or_default() += n as u64;
+        }
+    }
+    errors
+}
+
+/// Names of statuses as RFC 8881 has them (section 15.1), in lower case.
+fn named(errors: &BTreeMap<u32, u64>) -> Result<BTreeMap<String, u64>> {
+    let name = |status: u32| {
+        Ok(match status {
+            10052 => "badsession",
+            10053 => "badslot",
+            10063 => "seq_misordered",
+            10064 => "sequence_pos",
+            other => bail!("SEQUENCE failed with {other}, which the test does not expect"),
+        })
+    };
+    let named = errors
+        .iter()
+        .map(|(status, n)| Ok((name(*status)?.to_owned(), *n)));
+    named.collect()
 }
 
 fn sum(seen: &Snapshot, info: &family::Info, last: &str) -> u64 {

@@ -31,6 +31,10 @@ pub struct Sent {
     pub slots_used: BTreeMap<u32, u64>,
     /// Of these, those with every slot in use that the server granted in its answer.
     pub slots_full: u64,
+    /// Slots that the last of them was granted.
+    pub slots_granted: u32,
+    /// SEQUENCEs that failed, by status (RFC 8881, 15.1).
+    pub sequence_errors: BTreeMap<u32, u64>,
     /// Component operations with a number that does not exist.
     pub illegal_ops: u64,
     /// What was tried, and the status that came back.

@@ -52,6 +52,11 @@ impl Wire {
         if let Some(Op(53, sequence)) = ops.first() {
             self.slots(sequence, &results)?;
         }
+        // A COMPOUND ends with the op that fails, and has its status.
+        let last = results.executed.checked_sub(1).and_then(|n| ops.get(n));
+        if results.status != 0 && matches!(last, Some(Op(53, _))) {
+            *self.sent.sequence_errors.entry(results.status).or_default() += 1;
+        }
         for Op(number, _) in ops.iter().take(results.executed) {
             // Version 4.0 ends with release_lockowner: to it, what came later does not exist.
             let known = minor > 0 || *number <= 39;
@@ -75,9 +80,10 @@ impl Wire {
         let (_sequence, _slot, highest) = (asked.u32()?, asked.u32()?, asked.u32()?);
         answer.fixed(16)?;
         let (_sequence, _slot, _highest) = (answer.u32()?, answer.u32()?, answer.u32()?);
-        let granted = answer.u32()?;
+        let highest_granted = answer.u32()?;
         *self.sent.slots_used.entry(highest + 1).or_default() += 1;
-        self.sent.slots_full += u64::from(highest >= granted);
+        self.sent.slots_full += u64::from(highest >= highest_granted);
+        self.sent.slots_granted = highest_granted + 1;
         Ok(())
     }
 
