@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};
-use lab::reconcile::{lost, merged, settled, window};
+use lab::reconcile::{by_last_label, lost, merged, settled, window};
 use lab::{Agent, Server};
 use nfscope_model::{Scheme, Snapshot, family};
 
@@ -70,13 +70,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
 
 /// What the agent counts of SEQUENCEs that failed, by status.
 fn sequence_errors(seen: &Snapshot) -> BTreeMap<String, u64> {
-    let mut errors = BTreeMap::new();
-    for ([_, op, status], n) in seen.numbers(&family::OP_ERRORS) {
-        if op == "sequence" && n > 0.0 {
-            *errors.entry(status.to_owned()).or_default() += n as u64;
-        }
-    }
-    errors
+    let errors = by_last_label(seen, &family::OP_ERRORS.info, |of| of[1] == "sequence");
+    let some = errors.into_iter().filter(|(_, n)| *n > 0.0);
+    some.map(|(status, n)| (status, n as u64)).collect()
 }
 
 /// Names of statuses as RFC 8881 has them (section 15.1), in lower case.
@@ -97,7 +93,7 @@ fn named(errors: &BTreeMap<u32, u64>) -> Result<BTreeMap<String, u64>> {
 }
 
 fn sum(seen: &Snapshot, info: &family::Info, last: &str) -> u64 {
-    lab::reconcile::by_last_label(seen, info, |_| true)
+    by_last_label(seen, info, |_| true)
         .get(last)
         .map_or(0, |n| *n as u64)
 }
