@@ -46,9 +46,9 @@ rm -f $reports/lint.log $reports/seconds.tsv
 # Tests that find that they cannot run write why into this file (lab::skip).
 export NFSCOPE_SKIPS=$PWD/$reports/skips
 : >"$NFSCOPE_SKIPS"
-# A machine runs many checks, and each writes a line into this one (lab::Checks).
-export NFSCOPE_CHECKS=$PWD/$reports/checks
-: >"$NFSCOPE_CHECKS"
+# A machine runs many checks, and each writes a line into the file that NFSCOPE_CHECKS names (lab::Checks).
+checks=$PWD/$reports/checks
+: >"$checks"
 export RUST_BACKTRACE=${RUST_BACKTRACE:-0}
 
 # What failed outside of a test or a lint, by name.
@@ -101,7 +101,8 @@ cargo_tests() {
 # Machines that count instructions take what CPU time plain tests leave; the others begin when these have ended.
 machine_tests_begin() {
   rm -f $reports/plain-tests-ended
-  LAB_OWNER=$$ LAB_TIMED_AFTER=$PWD/$reports/plain-tests-ended beside tests/machines.sh "$machines" >$reports/machines.log 2>&1 &
+  NFSCOPE_CHECKS=$checks LAB_OWNER=$$ LAB_TIMED_AFTER=$PWD/$reports/plain-tests-ended \
+    beside tests/machines.sh "$machines" >$reports/machines.log 2>&1 &
   machines_run=$!
   # Their machines are gone when this script is.
   trap 'wait $machines_run; exit 130' INT
@@ -135,13 +136,35 @@ if [ -n "$machines" ]; then
 fi
 if [ $# -gt 0 ]; then
   # One test owns one machine at most, so two threads keep both slots busy.
-  RUST_TEST_THREADS=2 stage tests "Tests (output of passing tests is in $log)" cargo_tests "$@"
+  RUST_TEST_THREADS=2 NFSCOPE_CHECKS=$checks stage tests "Tests (output of passing tests is in $log)" cargo_tests "$@"
 else
   [ -z "$machines" ] || machine_tests_begin
   # Most of them wait for processes and clocks, and hardly compute.
   RUST_TEST_THREADS=8 stage "plain tests" "Tests without machines (output of passing tests is in $log)" cargo_tests -- --skip vm_
   [ -z "$machines" ] || stage machines "Tests with machines, two at a time" machine_tests
 fi
+
+# Of each test that said why it failed: the beginning and the end of what it said from its panic on, without backtraces. So the end of
+# the output is enough to work on.
+reasons() {
+  awk -v first=3 -v last=12 '
+    function said(  i) {
+      if (test == "") return
+      print "  " test ":"
+      for (i = from ? from : 1; i <= n; i++) {
+        if (i == from + first && n - i > last) { print "      ..."; i = n - last + 1 }
+        print "      " substr(line[i], 1, 400)
+      }
+      test = ""
+    }
+    /^---- .* stdout ----$/ { said(); test = $2; n = from = traced = 0; next }
+    /^failures:$|^test result:/ { said() }
+    /^stack backtrace:$/ { traced = 1; next }
+    traced && !/^ +[0-9]+: / && !/^ +at / { traced = 0 }
+    traced || test == "" || !NF || /^note: run with/ { next }
+    { line[++n] = $0; if (!from && / panicked at /) from = n }
+    END { said() }' $log
+}
 
 passed=$(count 'ok$')
 failed=$(($(count 'FAILED$') + $(grep -c ' FAILED$' $reports/lint.log) + ${#broken[@]}))
@@ -157,16 +180,17 @@ if [ $((ignored + cannot + unlinted)) -gt 0 ]; then
   grep ' skipped: ' $reports/lint.log | sed 's/^ */  /'
   sed -n 's/^test \(.*\) \.\.\. ignored,* *\(.*\)/  \1: ignored: \2/p' $log
 fi
+sed -n '/^The slowest (seconds/,$p' $log
 if [ "$failed" -gt 0 ]; then
   echo "Failed:"
   [ ${#broken[@]} = 0 ] || printf '  %s\n' "${broken[@]}"
   grep ' FAILED$' $reports/lint.log | sed 's/^ */  /; s/ \.\.\. FAILED//'
   sed -n 's/^test \(.*\) \.\.\. FAILED/  \1/p' $log
-  sed -n 's/^\(check .*\) \.\.\. FAILED.*/    \1/p' "$NFSCOPE_CHECKS"
+  sed -n 's/^\(check .*\) \.\.\. FAILED.*/    \1/p' "$checks"
   grep -ho "logs are kept in [^ ]*" $log | sort -u | sed 's/^/  /'
+  reasons
 fi
-sed -n '/^The slowest (seconds/,$p' $log
-[ ! -s "$NFSCOPE_CHECKS" ] || echo "Checks in machines: $(wc -l <"$NFSCOPE_CHECKS")"
+[ ! -s "$checks" ] || echo "Checks in machines: $(wc -l <"$checks")"
 echo "Seconds: $stages"
 echo "$((passed - cannot + linted)) passed, $failed failed, $((ignored + cannot + unlinted)) skipped ($((SECONDS - started)) s)"
 [ "$failed" = 0 ]

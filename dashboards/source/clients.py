@@ -141,7 +141,7 @@ DASHBOARD = dashboard(
             ),
             timeseries(
                 "Revoked states",
-                "What the server has taken away and the client has not acknowledged. Any is a client that did not answer in time.",
+                "What an administrator has taken away, as by /proc/fs/nfsd/unlock_filesystem, and the client has not acknowledged; from Linux 6.9 on.",
                 "short", (q.by("instance", q.of("nfscope_nfs4_revoked_states")), "{{instance}}"),
             ),
             timeseries(

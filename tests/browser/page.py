@@ -58,8 +58,14 @@ def shot(page, name):
         page.screenshot(path=FOLDER / f"{name}.png", full_page=True)
 
 
+def drawn(page):
+    """Waits for what is due: the page writes its address at once, and draws with the next frame of the screen."""
+    page.evaluate("""() => new Promise((drawn, late) => { requestAnimationFrame(drawn); setTimeout(() => late("no frame in 20 s"), 20_000) })""")
+
+
 def lit(page, canvas):
     """Pixels of a canvas that are not empty."""
+    drawn(page)
     return page.evaluate(
         """id => { const c = document.getElementById(id); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
         let n = 0; for (let i = 3; i < d.length; i += 4) if (d[i]) n += 1; return n }""",
@@ -69,12 +75,14 @@ def lit(page, canvas):
 
 def rows(page, inside):
     """Cells of a table, at one moment: the page draws it anew every second."""
+    drawn(page)
     return page.evaluate(
         """q => [...document.querySelectorAll(`${q} tbody tr`)].map(r => [...r.cells].map(c => c.innerText))""", inside
     )
 
 
 def count(page):
+    drawn(page)
     return int(page.evaluate("document.getElementById('summary').dataset.count ?? 0"))
 
 
@@ -206,6 +214,7 @@ def raw_breakdown(by, where):
 
 def shown_breakdown(page):
     """The rows of the panel: names, counts, and the mean as it is written."""
+    drawn(page)
     return page.evaluate(
         """() => [...document.querySelectorAll('#down tbody tr')].map(r => { const names = [...r.cells].filter(c => c.className === 'name');
         return [names.map(c => c.innerText), parseInt(r.cells[names.length].title), r.cells[names.length + 1].innerText] })"""
@@ -669,6 +678,8 @@ def main():
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
         context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+        # Frames come late, as on a busy computer: a check that does not wait for what is drawn fails here more often than there.
+        context.add_init_script("const raf = requestAnimationFrame; window.requestAnimationFrame = f => setTimeout(() => raf(f), 100)")
         page = context.new_page()
         said, asked = [], set()
         # The page reads no pixels; these tests do. Chromium notes each answer that is a refusal; those of streams are meant.

@@ -9,7 +9,8 @@ dtrace_packages=(
   libgcc-s1 libstdc++6 libselinux1 libpcre2-8-0 libgcrypt20 libgpg-error0 liblz4-1 liblzma5
 )
 
-# $lab/dtrace/ has the program `dtrace`, include/ and lib/ as the packages ship them, and `release`, written last.
+# $lab/dtrace/ has the program `dtrace`, its script, which is written anew each time, lib/ as the packages ship it, and `release`, the
+# last of what is unpacked.
 set_up_dtrace() {
   local dir=$lab/dtrace new=$lab/.dtrace.new
   step "The D compiler that tries the scripts for illumos (in $lab)"
@@ -17,6 +18,7 @@ set_up_dtrace() {
   install_packages "dtrace" python3 binutils
   if [ -e "$dir/release" ]; then
     have "dtrace $(<"$dir/release") is unpacked"
+    write_dtrace "$dir"
     return
   fi
   # For this alone: kernels and OpenZFS are the newest of the other suites.
@@ -31,6 +33,7 @@ set_up_dtrace() {
   run "dtrace of $dtrace_suite: unpacking" "check the space left: df -h $lab, and that it runs: the end of $log" \
     unpack_dtrace "$new" "$dir"
   mv "$new" "$dir"
+  write_dtrace "$dir"
   apt_suites=$suites
   private_lists_read=
 }
@@ -50,7 +53,15 @@ unpack_dtrace() (
   cp root/usr/sbin/dtrace dtrace.bin
   root/usr/bin/patchelf --set-interpreter "$2/root/usr/lib64/ld-linux-x86-64.so.2" \
     --force-rpath --set-rpath "$libraries" dtrace.bin
-  cat >dtrace <<SCRIPT
+  dpkg-deb -f debs/dtrace_*.deb Version >release
+  rm -rf debs root/usr/share
+)
+
+# write_dtrace <directory of DTrace>: the script `dtrace` there, where it is not so yet
+write_dtrace() {
+  local new
+  new=$(mktemp)
+  cat >"$new" <<SCRIPT
 #!/bin/bash
 # dtrace in mounts of its own: the file systems that it needs may not be mounted here, and stay so for everybody else.
 if [ "\${1:-}" != --mounted ]; then exec unshare -m --propagation private "\$0" --mounted "\$@"; fi
@@ -58,9 +69,18 @@ shift
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mountpoint -q /sys/kernel/debug/tracing || mount -t tracefs none /sys/kernel/debug/tracing
 mountpoint -q /sys/fs/bpf || mount -t bpf none /sys/fs/bpf
-exec $2/dtrace.bin -xsyslibdir=$2/lib "\$@"
+# A dtrace that was killed leaves its events to the kernel, called by its process ID. The next one with that ID, which is this
+# process, could not make its own: "Failed to enable dtrace:::BEGIN".
+events=/sys/kernel/debug/tracing/uprobe_events
+for event in \$(grep -o "\bdt_\$\$_[^ ]*" \$events); do
+  echo "-:\$event" >>\$events || echo "dtrace: the kernel does not give up an earlier process's \$event: run it again" >&2
+done
+exec $1/dtrace.bin -xsyslibdir=$1/lib "\$@"
 SCRIPT
-  chmod +x dtrace
-  dpkg-deb -f debs/dtrace_*.deb Version >release
-  rm -rf debs root/usr/share
-)
+  if ! cmp -s "$new" "$1/dtrace"; then
+    # Replaced in one step, so that a test that runs meanwhile never reads half of it.
+    run "dtrace: its script" "check that you may write into $1" install -m 755 "$new" "$1/.dtrace"
+    mv "$1/.dtrace" "$1/dtrace"
+  fi
+  rm -f "$new"
+}

@@ -2,10 +2,26 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
+
+/// Parts of the names of the checks that run, separated by commas, while one works on them. A test of which a part ran does not pass.
+const ONLY: &str = "LAB_CHECKS";
+
+/// Does something and then undoes it, whether it failed, panicked or neither.
+///
+/// # Errors
+/// What it failed with; else what undoing it failed with.
+pub fn finally(body: impl FnOnce() -> Result<()>, undo: impl FnOnce() -> Result<()>) -> Result<()> {
+    let ended = catch_unwind(AssertUnwindSafe(body));
+    let undone = undo();
+    match ended {
+        Ok(ended) => ended.and(undone),
+        Err(panic) => resume_unwind(panic),
+    }
+}
 
 /// The checks of one test. Each may return an error or panic; [`Checks::finish`] fails with all that did.
 #[derive(Debug)]
@@ -14,6 +30,8 @@ pub struct Checks {
     started: Instant,
     failed: Vec<(String, String)>,
     took: Vec<(String, Duration)>,
+    only: Option<String>,
+    left_out: usize,
 }
 
 impl Checks {
@@ -24,13 +42,23 @@ impl Checks {
             started: Instant::now(),
             failed: Vec::new(),
             took: Vec::new(),
+            only: std::env::var(ONLY).ok(),
+            left_out: 0,
         }
     }
 
-    /// Runs a check and prints how it ended and how long it took. What it found, unless it failed.
+    /// Runs a check and prints how it ended and how long it took. What it found, unless it failed or was not asked for.
     ///
     /// An error becomes a panic, so that the machines that run now keep their logs.
     pub fn run<T>(&mut self, check: &str, body: impl FnOnce() -> Result<T>) -> Option<T> {
+        if self
+            .only
+            .as_ref()
+            .is_some_and(|parts| !parts.split(',').any(|part| check.contains(part)))
+        {
+            self.left_out += 1;
+            return None;
+        }
         let started = Instant::now();
         let ended = catch_unwind(AssertUnwindSafe(|| match body() {
             Ok(found) => found,
@@ -65,6 +93,12 @@ impl Checks {
             self.started.elapsed().as_secs_f64()
         );
         if self.failed.is_empty() {
+            ensure!(
+                self.left_out == 0,
+                "{}: what was asked for with {ONLY} passed, {} checks were left out",
+                self.test,
+                self.left_out
+            );
             return Ok(());
         }
         let names: Vec<&str> = self.failed.iter().map(|(name, _)| name.as_str()).collect();

@@ -69,7 +69,7 @@ pub mod what_if;
 
 pub use agent::Agent;
 pub use builder::{Builder, CountedCpus};
-pub use checks::Checks;
+pub use checks::{Checks, finally};
 pub use client::Client;
 pub use control::{Output, Running};
 pub use disk::{Delay, Disk};

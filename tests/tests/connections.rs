@@ -271,7 +271,7 @@ fn quiet(server: &Server, agent: &Agent) -> Result<Snapshot> {
     )
 }
 
-fn accepted(seen: &Snapshot) -> u64 {
+pub fn accepted(seen: &Snapshot) -> u64 {
     let all = seen.numbers(&family::CONNECTIONS_ACCEPTED);
     all.map(|(_, n)| n).sum::<f64>() as u64
 }
@@ -284,7 +284,7 @@ fn closed(seen: &Snapshot, why: &str) -> u64 {
 }
 
 /// All events of a kind are counted. Programs that the kernel skipped may each have been of such an event.
-fn counted(server: &Server, seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
+pub fn counted(server: &Server, seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
     let skipped = skipped(server, seen);
     println!("{what}: {n} of {all}; {skipped} programs were skipped");
     let closings: Vec<_> = seen.numbers(&family::CONNECTIONS_CLOSED).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use lab::reconcile::{settled, window};
-use lab::{Agent, Delay, Disk, Server};
+use lab::{Agent, Delay, Disk, Server, finally};
 use nfscope_model::{Snapshot, family};
 
 /// How the lab exports, but for `sync`.
@@ -45,11 +45,15 @@ fn with_a_log_that_takes_time(server: &Server, agent: &Agent) -> Result<()> {
     // Every WRITE changes its file.
     let none = waited.values().all(|n| *n == 0);
     ensure!(waited.len() == 4 && none, "{waited:?}");
-    server.sh(&format!("exportfs -o async,{OPTIONS} '*:/run/exp'"))?;
-    let lost = during("async");
-    server.sh(&format!("exportfs -o sync,{OPTIONS} '*:/run/exp'"))?;
-    assert_eq!(lost?.get("async"), Some(&(2 * WRITES)), "async");
-    Ok(())
+    let export = |how: &str| server.sh(&format!("exportfs -o {how},{OPTIONS} '*:/run/exp'"));
+    finally(
+        || {
+            export("async")?;
+            assert_eq!(during("async")?.get("async"), Some(&(2 * WRITES)), "async");
+            Ok(())
+        },
+        || export("sync").map(drop),
+    )
 }
 
 fn reasons(seen: &Snapshot) -> BTreeMap<String, u64> {

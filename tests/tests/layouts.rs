@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lab::raw::layouts::Asked;
-use lab::{Agent, Server};
+use lab::reconcile::operations;
+use lab::{Agent, Kernel, Server, finally};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family as f};
 
+use crate::client_view::stats::stats;
 use crate::client_view::trace::Trace;
 use crate::lifecycle::eventually;
+use crate::versions;
 
 const EVENTS: [&str; 5] = [
     "nfsd/nfsd_layoutstate_alloc",
@@ -43,6 +46,13 @@ const END_CLIENTS: &str = "for c in $(grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/
 /// Later kernels grant no layout while lockd waits for clients that had locks before the server started.
 const LOCKS_ARE_RECLAIMED: &str = "echo Y >/proc/fs/lockd/nlm_end_grace";
 
+/// Tells the client's kernel which disk a layout is of: the one that the server has mounted.
+const MAP_BLOCKS: &str = "modprobe blocklayoutdriver; exec unshare -m sh -c '
+    mkdir -p /run/rpc_pipefs; mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; exec blkmapd -f'";
+/// Whether it listens: the kernel asks only once in two minutes.
+const MAPS: &str = "ls -l /proc/$(pgrep -x blkmapd)/fd | grep -c /blocklayout || true";
+const WRITTEN: &str = "/run/written";
+
 /// How often the kernel wrote an event down.
 fn traced(trace: &Trace, event: &str) -> Result<u64> {
     let text = trace.text()?;
@@ -52,23 +62,111 @@ fn traced(trace: &Trace, event: &str) -> Result<u64> {
 
 pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     server.clients().try_for_each(|c| c.unmount_all())?;
-    let exported = server.sh(&format!(
-        "set -e; cd /run/exp
-         for f in {FILES}; do dd if=/dev/urandom of=$f bs=4096 count=4 status=none; done
-         sync .; export_with pnfs; {LOCKS_ARE_RECLAIMED}"
-    ));
-    let told = exported
-        .and_then(|_| told(server, agent))
-        .and_then(|()| answers_are_told(server, agent, Holder::Refuses))
-        .and_then(|()| answers_are_told(server, agent, Holder::Returns))
-        .and_then(|()| answers_are_told(server, agent, Holder::IsSilent));
-    let cleaned = server.sh(&format!(
-        "set -e; {END_CLIENTS}; export_with no_subtree_check; cd /run/exp; rm -f {FILES}"
-    ));
-    told.and(cleaned.map(drop))
+    let asks = || {
+        server.sh(&format!(
+            "set -e; cd /run/exp
+             for f in {FILES}; do dd if=/dev/urandom of=$f bs=4096 count=4 status=none; done
+             sync .; export_with pnfs; {LOCKS_ARE_RECLAIMED}"
+        ))?;
+        told(server, agent)?;
+        for holder in [Holder::Refuses, Holder::Returns, Holder::IsSilent] {
+            answers_are_told(server, agent, holder)?;
+        }
+        let map = server.client(0).spawn(MAP_BLOCKS)?;
+        eventually(|| Ok((server.sh(MAPS)?.stdout.trim() == "1").then_some(())))
+            .with_context(|| format!("no blkmapd listens: {:?}", map.output_so_far()))?;
+        let used = || {
+            storage_is_used(server, agent)?;
+            is_told_by_versions(server, agent, true)
+        };
+        finally(
+            || finally(used, || server.client(0).unmount_all()),
+            || map.kill().map(drop),
+        )?;
+        is_told_by_versions(server, agent, false)
+    };
+    finally(asks, || {
+        let clean = format!(
+            "set -e; {END_CLIENTS}; export_with no_subtree_check; cd /run/exp; rm -f {FILES} {WRITTEN}"
+        );
+        server.sh(&clean).map(drop)
+    })
 }
 
-/// Nothing in here panics: the export is as it was, whatever fails.
+/// `reaches_storage`: without blkmapd the client gets layouts, and cannot use them.
+fn is_told_by_versions(server: &Server, agent: &Agent, reaches_storage: bool) -> Result<()> {
+    match server.kernel() {
+        // What the command says is the same on every kernel.
+        Kernel::V6_12 => versions::pnfs_is_told(server, agent, reaches_storage),
+        _ => Ok(()),
+    }
+}
+
+/// A client that reads and writes at the storage: the server grants layouts, and sees no READ and no WRITE but of parts of blocks. On
+/// 7.2 it cannot.
+fn storage_is_used(server: &Server, agent: &Agent) -> Result<()> {
+    let client = server.client(0);
+    let before = agent.snapshot()?;
+    let trace = Trace::begin(server, &EVENTS, "")?;
+    let mount = client.mount_v4_1()?;
+    // The rows of four procedures of the mount after this, and whether it asks for SCSI layouts.
+    let after_running = |script: &str| {
+        let text = client.sh(&format!("set -e; {script}; cat /proc/self/mountstats"))?;
+        let rows = stats(&text.stdout)?;
+        let row = |op: &str| rows.get(&(mount.clone(), op.to_owned())).copied();
+        let rows =
+            ["layoutget", "read", "write", "getdeviceinfo"].map(|op| row(op).unwrap_or_default());
+        Ok::<_, anyhow::Error>((rows, text.stdout.contains("pnfs=LAYOUT_SCSI")))
+    };
+    // One part is locked.
+    let ([layouts, reads, writes, devices], are_scsi) = after_running(&format!(
+        "dd if=/dev/urandom of={WRITTEN} bs=1M count=8 status=none
+         cd {mount}; dd if={WRITTEN} of=layout-1 bs=1M count=4 oflag=direct conv=notrunc,fsync status=none
+         flock layout-1 dd if={WRITTEN} of=layout-1 bs=1M skip=4 seek=4 oflag=direct conv=notrunc,fsync status=none
+         dd if=layout-1 bs=1M iflag=direct status=none | cmp - {WRITTEN}"
+    ))?;
+    ensure!(layouts[0] > 0, "the mount asks for no layout");
+    // 7.2 offers SCSI layouts of what lies on device mapper, as the lab's disk with a delay does, and cannot name the disk then.
+    equal("SCSI layouts", are_scsi, server.kernel() == Kernel::V7_2)?;
+    if are_scsi {
+        let errors = devices[8];
+        ensure!(errors > 0, "GETDEVICEINFO: {devices:?}");
+        ensure!(reads[0] > 0 && writes[0] > 0, "{reads:?} {writes:?}");
+        client.unmount_all()?;
+        return trace.end();
+    }
+    equal("READs and WRITEs", (reads[0], writes[0]), (0, 0))?;
+    server.sh("dmesg | grep 'pNFS: using block device'")?;
+    let window = agent.snapshot()?.since(&before);
+    let (_, ops) = operations(&window.delta);
+    println!("{ops:?}");
+    equal("LAYOUTGETs", ops.get("layoutget"), Some(&layouts[0]))?;
+    ensure!(
+        !ops.contains_key("read") && !ops.contains_key("write"),
+        "{ops:?}"
+    );
+    let diagnosis = evaluate(&window, &[]);
+    let fallback = diagnosis.finding(Kind::PnfsFallback);
+    ensure!(fallback.is_none(), "{fallback:#?}");
+    server.sh(&format!("cmp {WRITTEN} /run/exp/layout-1"))?;
+    // Parts of blocks that the page cache does not complete go through the server.
+    let ([_, reads, writes, _], _) = after_running(&format!(
+        "cd {mount}; dd if={WRITTEN} of=layout-2 bs=1000 count=3 oflag=direct conv=notrunc status=none
+         dd if=layout-2 of=/dev/null bs=1000 count=3 iflag=direct status=none"
+    ))?;
+    equal(
+        "READs and WRITEs of parts of blocks",
+        (reads[0], writes[0]),
+        (3, 3),
+    )?;
+    client.unmount_all()?;
+    let granted = traced(&trace, "nfsd_layoutstate_alloc:")?;
+    let after = all_ended(&trace, agent, granted)?;
+    are_granted(&after.since(&before).delta, granted, granted)?;
+    trace.end()
+}
+
+/// Layouts that are granted, given back, and asked for again by the server.
 fn told(server: &Server, agent: &Agent) -> Result<()> {
     let before = agent.snapshot()?;
     // One who asks for none may read through the server.

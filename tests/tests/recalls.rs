@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use lab::{Agent, Kernel, Server};
+use lab::{Agent, Kernel, Server, finally};
 use nfscope_model::{HeldRequests, Snapshot, family as f};
 
 use crate::client_view::trace::Trace;
+use crate::nfs4_state;
 
 const EVENTS: [&str; 5] = [
     "nfsd/nfsd_deleg_read",
@@ -24,17 +25,17 @@ const CHANGED: u32 = 4;
 
 /// What the kernel wrote down.
 #[derive(Debug, Default, PartialEq)]
-struct Traced {
+pub struct Traced {
     granted: [u64; 2],
     returned: u64,
-    recalled: u64,
-    revoked: u64,
+    pub recalled: u64,
+    pub revoked: u64,
     /// Seconds from each recall to the return of the same state.
     waits: Vec<f64>,
 }
 
 impl Traced {
-    fn of(text: &str) -> Result<Traced> {
+    pub fn of(text: &str) -> Result<Traced> {
         let mut t = Traced::default();
         let mut asked = BTreeMap::new();
         for line in text.lines() {
@@ -67,12 +68,22 @@ impl Traced {
     }
 }
 
+/// Those of [`EVENTS`] that this kernel has.
+pub fn events(kernel: Kernel) -> Vec<&'static str> {
+    let all = EVENTS.iter().copied();
+    all.filter(|e| has_write_delegations(kernel) || !e.ends_with("_write"))
+        .collect()
+}
+
+/// Whether this kernel delegates writing.
+fn has_write_delegations(kernel: Kernel) -> bool {
+    kernel != Kernel::V6_1
+}
+
 pub fn are_as_traced(server: &Server, agent: &Agent) -> Result<()> {
     server.clients().try_for_each(|c| c.unmount_all())?;
-    let writes = server.kernel() != Kernel::V6_1;
-    let events: Vec<_> = (EVENTS.iter().copied())
-        .filter(|e| writes || !e.ends_with("_write"))
-        .collect();
+    let writes = has_write_delegations(server.kernel());
+    let events = events(server.kernel());
     let [client, cut_off] = [0, 1].map(|n| server.client(n));
     server.sh(&format!(
         "mkdir -p /run/exp/held; cd /run/exp/held; for n in $(seq 0 {FILES}); do echo hello >$n; done; sleep 2"
@@ -108,7 +119,7 @@ pub fn are_as_traced(server: &Server, agent: &Agent) -> Result<()> {
     ensure!(traced.recalled >= u64::from(CHANGED), "{traced:?}");
     ensure!(traced.waits.len() >= CHANGED as usize, "{traced:?}");
     let seen = agent.snapshot()?.since(&before).delta;
-    are_equal(&seen, &traced, writes)?;
+    are_equal(&seen, &traced, server.kernel())?;
     let address = client.address().to_string();
     let of_client = seen.value(&f::CLIENT_RECALLS, [&address]);
     assert_eq!(of_client, Some(traced.recalled as f64), "{address}");
@@ -148,7 +159,7 @@ pub fn are_as_traced(server: &Server, agent: &Agent) -> Result<()> {
     assert_eq!(recalls(&after, "taken"), others + 1);
     let traced = Traced::of(&trace.text()?)?;
     println!("{traced:?}");
-    are_equal(&after.since(&before).delta, &traced, writes)?;
+    are_equal(&after.since(&before).delta, &traced, server.kernel())?;
     trace.end()?;
     server.clients().try_for_each(|c| c.unmount_all())
 }
@@ -158,11 +169,12 @@ fn recalls(s: &Snapshot, end: &str) -> u64 {
         .map_or(0, |h| h.count())
 }
 
-fn are_equal(seen: &Snapshot, traced: &Traced, writes: bool) -> Result<()> {
+/// Delegations granted, returned, recalled and taken away.
+pub fn are_as_many(seen: &Snapshot, traced: &Traced, kernel: Kernel) {
     let granted = |kind| seen.value(&f::DELEGATIONS_GRANTED, [kind]);
     assert_eq!(granted("read"), Some(traced.granted[0] as f64), "read");
     // A kernel that grants none does not tell of any.
-    let expected = writes.then_some(traced.granted[1] as f64);
+    let expected = has_write_delegations(kernel).then_some(traced.granted[1] as f64);
     assert_eq!(granted("write"), expected, "write");
     for (family, traced) in [
         (&f::DELEGATIONS_RETURNED, traced.returned),
@@ -172,6 +184,10 @@ fn are_equal(seen: &Snapshot, traced: &Traced, writes: bool) -> Result<()> {
         let seen = seen.value(family, []);
         assert_eq!(seen, Some(traced as f64), "{}", family.info.name);
     }
+}
+
+fn are_equal(seen: &Snapshot, traced: &Traced, kernel: Kernel) -> Result<()> {
+    are_as_many(seen, traced, kernel);
     let h = seen.hist(&f::RECALL_SECONDS, ["delegation", "returned"]);
     let h = h.context("no recall times")?;
     assert_eq!(
@@ -194,8 +210,23 @@ fn are_equal(seen: &Snapshot, traced: &Traced, writes: bool) -> Result<()> {
 const LAUNDROMAT: &str =
     "echo 'r:lab/laundromat laundromat_main' >>/sys/kernel/tracing/kprobe_events";
 
-/// That of a server that has just started, with a short lease.
-pub fn laundromat_is_seen(server: &Server, agent: &Agent) -> Result<()> {
+/// Those of a server that has just started, with a short lease: its laundromat, and clients that lose their lease.
+pub fn a_short_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
+    let ends = || {
+        laundromat_is_seen(server, agent)?;
+        nfs4_state::of_clients_without_a_lease_is_told(server, agent)
+    };
+    finally(ends, || {
+        server.nfsd_stop()?;
+        server.sh("echo 90 >/proc/fs/nfsd/nfsv4leasetime")?;
+        server.nfsd_start()
+    })
+}
+
+/// Seconds of the short lease.
+pub const LEASE: u64 = 10;
+
+fn laundromat_is_seen(server: &Server, agent: &Agent) -> Result<()> {
     server.clients().try_for_each(|c| c.unmount_all())?;
     server
         .sh("mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing")?;
@@ -209,7 +240,7 @@ pub fn laundromat_is_seen(server: &Server, agent: &Agent) -> Result<()> {
         "no server runs"
     );
     // It runs once in a lease at the latest.
-    server.sh("echo 10 >/proc/fs/nfsd/nfsv4leasetime")?;
+    server.sh(&format!("echo {LEASE} >/proc/fs/nfsd/nfsv4leasetime"))?;
     server.nfsd_start()?;
     let mut runs = Vec::new();
     for _ in 0..60 {
@@ -237,8 +268,7 @@ pub fn laundromat_is_seen(server: &Server, agent: &Agent) -> Result<()> {
     ensure!(laundromat.idle_seconds >= Some(age), "{laundromat:?}");
     assert_eq!(laundromat.running_seconds, None);
     trace.end()?;
-    server.sh("echo '-:lab/laundromat' >>/sys/kernel/tracing/kprobe_events")?;
-    server.nfsd_stop()?;
-    server.sh("echo 90 >/proc/fs/nfsd/nfsv4leasetime")?;
-    server.nfsd_start()
+    server
+        .sh("echo '-:lab/laundromat' >>/sys/kernel/tracing/kprobe_events")
+        .map(drop)
 }

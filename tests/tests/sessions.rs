@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};
+use lab::raw::Sent;
 use lab::reconcile::{by_last_label, lost, merged, settled, window};
 use lab::{Agent, Server};
 use nfscope_model::{Scheme, Snapshot, family};
@@ -21,35 +22,7 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
             sent.slot_replays,
             lost(&seen)
         );
-        let used = merged(&seen, &family::SESSION_SLOTS_USED.info, |_| true);
-        let used = used.unwrap_or_else(|| nfscope_model::Histogram::new(Scheme::COUNT));
-        let mut expected = vec![0; Scheme::COUNT.len];
-        for (slots, n) in &sent.slots_used {
-            expected[Scheme::COUNT.bucket(f64::from(*slots))] += n;
-        }
-        assert_eq!(used.counts, expected, "{scenario}: slots in use");
-        let all: u64 = sent.slots_used.iter().map(|(s, n)| u64::from(*s) * n).sum();
-        assert_eq!(used.sum as u64, all, "{scenario}: their sum");
-        let requests: u64 = sent.slots_used.values().sum();
-        let told = BTreeMap::from([
-            ("free", requests - sent.slots_full),
-            ("full", sent.slots_full),
-        ]);
-        for (slots, n) in told {
-            let count = sum(&seen, &family::SESSION_REQUESTS.info, slots);
-            assert_eq!(count, n, "{scenario}: requests with slots {slots}");
-            let count = sum(&seen, &family::CLIENT_SESSION_REQUESTS.info, slots);
-            assert_eq!(count, n, "{scenario}: the client's with slots {slots}");
-        }
-        let called: f64 = seen.numbers(&family::CLIENT_REQUESTS).map(|(_, n)| n).sum();
-        assert_eq!(called as u64, sent.calls, "{scenario}: requests");
-        let replays: f64 = seen.numbers(&family::SESSION_REPLAYS).map(|(_, n)| n).sum();
-        assert_eq!(replays as u64, sent.slot_replays, "{scenario}: replays");
-        assert_eq!(
-            sequence_errors(&seen),
-            named(&sent.sequence_errors)?,
-            "{scenario}: SEQUENCEs that failed"
-        );
+        are_those_sent(scenario, &seen, &sent)?;
         failed += sent.sequence_errors.values().sum::<u64>();
         let now = agent.snapshot()?;
         let granted: Vec<f64> = now
@@ -65,6 +38,40 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
         before = after;
     }
     ensure!(failed >= 4, "{failed} SEQUENCEs failed");
+    Ok(())
+}
+
+/// Slots, requests, replays and SEQUENCEs that failed, as the raw client knows them.
+pub fn are_those_sent(scenario: &str, seen: &Snapshot, sent: &Sent) -> Result<()> {
+    let used = merged(seen, &family::SESSION_SLOTS_USED.info, |_| true);
+    let used = used.unwrap_or_else(|| nfscope_model::Histogram::new(Scheme::COUNT));
+    let mut expected = vec![0; Scheme::COUNT.len];
+    for (slots, n) in &sent.slots_used {
+        expected[Scheme::COUNT.bucket(f64::from(*slots))] += n;
+    }
+    assert_eq!(used.counts, expected, "{scenario}: slots in use");
+    let all: u64 = sent.slots_used.iter().map(|(s, n)| u64::from(*s) * n).sum();
+    assert_eq!(used.sum as u64, all, "{scenario}: their sum");
+    let requests: u64 = sent.slots_used.values().sum();
+    let told = BTreeMap::from([
+        ("free", requests - sent.slots_full),
+        ("full", sent.slots_full),
+    ]);
+    for (slots, n) in told {
+        let count = sum(seen, &family::SESSION_REQUESTS.info, slots);
+        assert_eq!(count, n, "{scenario}: requests with slots {slots}");
+        let count = sum(seen, &family::CLIENT_SESSION_REQUESTS.info, slots);
+        assert_eq!(count, n, "{scenario}: the client's with slots {slots}");
+    }
+    let called: f64 = seen.numbers(&family::CLIENT_REQUESTS).map(|(_, n)| n).sum();
+    assert_eq!(called as u64, sent.calls, "{scenario}: requests");
+    let replays: f64 = seen.numbers(&family::SESSION_REPLAYS).map(|(_, n)| n).sum();
+    assert_eq!(replays as u64, sent.slot_replays, "{scenario}: replays");
+    assert_eq!(
+        sequence_errors(seen),
+        named(&sent.sequence_errors)?,
+        "{scenario}: SEQUENCEs that failed"
+    );
     Ok(())
 }
 

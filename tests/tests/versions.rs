@@ -1,8 +1,11 @@
 //! What `nfscope versions` counts, with what the kernels' own counters said of the same calls in machines without nfscope.
 
 use anyhow::{Context, Result, ensure};
-use lab::{Agent, Server};
+use lab::{Agent, Kernel, Output, Server, finally};
 use serde_json::Value;
+
+use crate::client_view::stats::stats;
+use crate::lifecycle::eventually;
 
 /// RPCs and component operations of one call over each version.
 type Expected = [(&'static str, f64, f64); 4];
@@ -57,12 +60,25 @@ const TABLE: [(&str, Expected); 5] = [
     ),
 ];
 
+/// One round of one thread.
+const BRIEF: &str = "--rounds 1 --runtime 1s --threads 1";
+
 /// One round over each version: RPCs and component operations of each call.
 pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
-    server.sh("echo 0 >/proc/sys/fs/leases-enable")?;
-    let report = run(server, agent, "--loads reads,writes,metadata,opens");
-    server.sh("echo 1 >/proc/sys/fs/leases-enable")?;
-    let report = report?;
+    finally(
+        || {
+            server.sh("echo 0 >/proc/sys/fs/leases-enable")?;
+            without_delegations(server, agent)
+        },
+        || server.sh("echo 1 >/proc/sys/fs/leases-enable").map(drop),
+    )?;
+    with_delegations(server, agent)?;
+    an_open_that_is_delegated_needs_no_close(server)?;
+    without_a_cache(server, agent)
+}
+
+fn without_delegations(server: &Server, agent: &Agent) -> Result<()> {
+    let report = run(server, agent, "--loads reads,writes,metadata,opens")?;
     let mut wrong = Vec::new();
     for (load, expected) in TABLE {
         for (version, rpcs, ops) in expected {
@@ -103,15 +119,198 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
         }
     }
     ensure!(wrong.is_empty(), "{wrong:#?}\n{report}");
-    // Without a cache of attributes each open begins and ends with GETATTR.
+    Ok(())
+}
+
+/// Without a cache of attributes each open begins and ends with GETATTR.
+fn without_a_cache(server: &Server, agent: &Agent) -> Result<()> {
     let noac = run(
         server,
         agent,
-        "--versions 3 --mount-options noac --loads opens",
+        "--versions 3 --mount-options noac --loads opens,metadata",
     )?;
     for (load, rpcs) in [("open-0", 4.0), ("open-4", 11.0), ("open-8", 19.0)] {
         let seen = counted(&noac, load, "3")?;
         ensure!(seen == (rpcs, rpcs), "{load} with noac: {seen:?}");
+    }
+    // Eleven calls. By hand: 38 RPCs in the root of a mount, and 16 more for each directory on the way, of which there are four.
+    let (rpcs, ops) = counted(&noac, "metadata", "3")?;
+    let eleven = rpcs * 11.0;
+    ensure!(
+        (eleven / 102.0 - 1.0).abs() < 0.05 && (ops / rpcs - 1.0).abs() < 0.05,
+        "metadata with noac: {eleven} RPCs of eleven calls, {ops} operations of one"
+    );
+    Ok(())
+}
+
+/// The server of 7.2 delegates reading in the place of an open state, of which the client of 4.2 asks it (RFC 9754): there is nothing to
+/// CLOSE.
+fn an_open_that_is_delegated_needs_no_close(server: &Server) -> Result<()> {
+    let client = server.client(0);
+    finally(
+        || {
+            closes_once(server, "4.1", true)?;
+            closes_once(server, "4.2", server.kernel() != Kernel::V7_2)
+        },
+        || {
+            client.unmount_all()?;
+            server.sh("rm -f /run/exp/delegated-*").map(drop)
+        },
+    )
+}
+
+/// Reads a file when the server's callback path to the client is up, and looks whether the client closes it.
+fn closes_once(server: &Server, version: &str, expected: bool) -> Result<()> {
+    let client = server.client(0);
+    let mount = client.mount_version(version)?;
+    let minor = &version[2..];
+    server.sh(&format!(
+        "echo x >/run/exp/delegated-{version}
+         for try in $(seq 100); do
+           ours=$(grep -l '\"{}:' /proc/fs/nfsd/clients/*/info)
+           grep -q 'callback state: UP' $(grep -l 'minor version: {minor}' $ours) && exit
+           sleep 0.1
+         done
+         cat /proc/fs/nfsd/clients/*/info; exit 1",
+        client.address()
+    ))?;
+    let closes = || -> Result<u64> {
+        let all = stats(&client.sh("cat /proc/self/mountstats")?.stdout)?;
+        ensure!(all.keys().any(|(at, _)| *at == mount), "{mount}: {all:?}");
+        let close = all.get(&(mount.clone(), "close".to_owned()));
+        Ok(close.map_or(0, |row| row[0]))
+    };
+    let before = closes()?;
+    client.sh(&format!("cat {mount}/delegated-{version}"))?;
+    if expected {
+        // The client does not wait for it.
+        return eventually(|| Ok((closes()? > before).then_some(())));
+    }
+    client.sh("sleep 1")?;
+    ensure!(closes()? == before, "{version}: there was a CLOSE");
+    Ok(())
+}
+
+/// What a delegation saves: component operations of a CLOSE, and OPENs of a file that the client has just made.
+fn with_delegations(server: &Server, agent: &Agent) -> Result<()> {
+    // Long enough for what each block has beside its calls to be next to nothing.
+    let long = "--rounds 1 --runtime 3s --threads 1 --versions 4.0,4.1,4.2 --loads metadata,opens";
+    let report = report(server, agent, long)?;
+    // 6.12 delegates reading here, and the CLOSE then asks for no attributes.
+    let close = match server.kernel() {
+        Kernel::V6_12 => 1.0,
+        _ => 0.0,
+    };
+    for (load, rpcs, ops) in [
+        ("open-0", 2.0, 9.0),
+        ("open-4", 9.0, 41.0),
+        ("open-8", 17.0, 77.0),
+    ] {
+        assert_eq!(
+            counted(&report, load, "4.1")?,
+            (rpcs, ops - close),
+            "{load}"
+        );
+        let closes = rpcs_of(&report, load, "4.2")?["CLOSE"].as_f64();
+        let closes = closes.unwrap_or(0.0);
+        // The server of 7.2 need not delegate what the client has just made, and then opens as others do.
+        let expected = match server.kernel() {
+            Kernel::V7_2 => (rpcs - 1.0 + closes, ops - 4.0 + 4.0 * closes),
+            _ => (rpcs, ops - close),
+        };
+        let seen = counted(&report, load, "4.2")?;
+        println!("{load} over 4.2 with delegations: {seen:?}, {closes} CLOSE");
+        ensure!(
+            (seen.0 - expected.0).abs() < 1e-6 && (seen.1 - expected.1).abs() < 1e-6,
+            "{load} over 4.2: {seen:?}, not {expected:?}"
+        );
+    }
+    // Of eleven calls. Attributes that have become old are asked for now and then, and the last operations may come after the block.
+    for (version, rpcs, ops) in [("4.0", 1.0, 3.28), ("4.1", 0.91, 3.55)] {
+        let seen = counted(&report, "metadata", version)?;
+        println!("metadata over {version} with delegations: {seen:?}");
+        let near = |seen: f64, expected: f64| (seen / expected - 1.0).abs() < 0.05;
+        ensure!(
+            near(seen.0, rpcs) && near(seen.1, ops),
+            "{version}: {seen:?}, not {rpcs} and {ops}"
+        );
+    }
+    Ok(())
+}
+
+/// Throughput with one thread and with two, and intervals that were to become narrower than the time allowed.
+pub fn the_scale_and_the_precision_are_told(server: &Server, agent: &Agent) -> Result<()> {
+    let brief = "--loads reads --runtime 1s --v3-export 10.9.0.1:/run/exp";
+    let report = report(server, agent, &format!("{brief} --scale 1,2 --rounds 2"))?;
+    let scale = &report["scale"];
+    println!("{scale}");
+    let mean = |list: &str, is: &dyn Fn(&Value) -> bool, what: &str| -> Result<f64> {
+        let all = scale[list].as_array().context("no scale")?;
+        let found = all.iter().find(|x| is(x)).context("a point is missing")?;
+        found[what]["mean"]
+            .as_f64()
+            .with_context(|| found.to_string())
+    };
+    let mut slopes = Vec::new();
+    for version in ["4.0", "4.1"] {
+        let [one, two] = [1, 2].map(|n| {
+            mean(
+                "points",
+                &|p| p["version"] == version && p["threads"] == n,
+                "throughput",
+            )
+        });
+        let (one, two) = (one?, two?);
+        let slope = mean("slopes", &|s| s["version"] == version, "per_thread")?;
+        ensure!(
+            one > 0.0 && (slope - (two - one)).abs() < 1e-6 * one,
+            "{scale}"
+        );
+        slopes.push(slope);
+    }
+    let difference = mean("slopes", &|s| s["version"] == "4.1", "difference")?;
+    ensure!(
+        (difference - (slopes[1] - slopes[0])).abs() < 1e-6 * difference.abs().max(1.0),
+        "{scale}"
+    );
+
+    // Two looks at least have to agree, the first after 13 rounds.
+    let said = started(
+        server,
+        agent,
+        &format!("{brief} --versions 4.1,4.2 --threads 1 --until-ci 50% --max-duration 12s"),
+    )?;
+    ensure!(said.status == 3, "{said:?}");
+    let report: Value = serde_json::from_str(&said.stdout)?;
+    let rounds = report["rounds"].as_u64();
+    println!("{rounds:?} rounds in 12 s");
+    ensure!(
+        report["reached"] == false && rounds >= Some(1) && rounds < Some(13),
+        "{report}"
+    );
+    ensure!(report["until_ci"] == 0.5, "{report}");
+    Ok(())
+}
+
+/// An export with the option pnfs: the mount over 4.1 has a driver of layouts, and that over 4.0 has none. `reaches_storage`: whether
+/// it can read there.
+pub fn pnfs_is_told(server: &Server, agent: &Agent, reaches_storage: bool) -> Result<()> {
+    let scale = "--loads reads --runtime 1s --rounds 1 --scale 1 --versions 4.0,4.1";
+    let report = report(server, agent, scale)?;
+    let warnings = report["warnings"].as_array().context("no warnings")?;
+    println!("{warnings:?}");
+    let of = |version: &str| {
+        let says = format!("The mount over NFS {version} may use pNFS (LAYOUT_BLOCK_VOLUME).");
+        let texts = || warnings.iter().filter_map(Value::as_str);
+        texts().find(|w| w.starts_with(&says)).map(str::to_owned)
+    };
+    ensure!(of("4.0").is_none(), "{report}");
+    let told = of("4.1").with_context(|| report.to_string())?;
+    ensure!(!told.contains(" 0 LAYOUTGETs"), "{told}");
+    if reaches_storage {
+        ensure!(told.contains(" 0 READs and 0 WRITEs"), "{told}");
+    } else {
+        ensure!(!told.contains(" 0 READs "), "{told}");
     }
     Ok(())
 }
@@ -121,7 +320,7 @@ pub fn a_refused_version_is_told(server: &Server, agent: &Agent) -> Result<()> {
     let report = report(
         server,
         agent,
-        "--versions 4.2,3 --v3-export 10.9.0.1:/run/none --loads reads",
+        &format!("{BRIEF} --versions 4.2,3 --v3-export 10.9.0.1:/run/none --loads reads"),
     )?;
     let left = &report["left_out"];
     ensure!(
@@ -156,9 +355,10 @@ pub fn a_signal_leaves_nothing_behind(server: &Server) -> Result<()> {
 pub fn an_open_is_its_round_trips(server: &Server, agent: &Agent) -> Result<()> {
     server.sh("modprobe sch_netem && tc qdisc add dev s0 root netem delay 13900us")?;
     let report = run(server, agent, "--versions 3,4.0,4.1,4.2 --loads opens");
-    let findings: Value = serde_json::from_str(&agent.get("/findings")?)?;
+    let findings = agent.get("/findings");
     server.sh("tc qdisc del dev s0 root")?;
     let report = report?;
+    let findings: Value = serde_json::from_str(&findings?)?;
     println!("{report}");
     for load in report["loads"].as_array().context("no loads")? {
         let distances = load["distance"].as_array().context("no distance")?;
@@ -260,7 +460,7 @@ fn run(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
     let report = report(
         server,
         agent,
-        &format!("{arguments} --v3-export 10.9.0.1:/run/exp"),
+        &format!("{BRIEF} {arguments} --v3-export 10.9.0.1:/run/exp"),
     )?;
     ensure!(
         report["left_out"].as_array().is_some_and(Vec::is_empty),
@@ -270,15 +470,19 @@ fn run(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
 }
 
 fn report(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
+    let output = started(server, agent, arguments)?.ok("nfscope versions")?;
+    serde_json::from_str(&output.stdout).context("versions --json")
+}
+
+/// What it said at its end.
+fn started(server: &Server, agent: &Agent, arguments: &str) -> Result<Output> {
     let mut running = server.client(0).spawn(&format!(
         "modprobe -a nfs nfsv3 nfsv4
-         {} versions 10.9.0.1:/ --url http://10.9.0.1:{} --rounds 1 --runtime 1s --threads 1 --json {arguments}",
+         {} versions 10.9.0.1:/ --url http://10.9.0.1:{} --json {arguments}",
         server.nfscope_path()?.display(),
         agent.port()
     ))?;
-    let output = running.wait(std::time::Duration::from_secs(900))?;
-    let output = output.ok("nfscope versions")?;
-    serde_json::from_str(&output.stdout).context("versions --json")
+    running.wait(std::time::Duration::from_secs(900))
 }
 
 /// RPCs and component operations of one call.

@@ -51,8 +51,8 @@ fn vm_6_1_operations_and_causes() -> Result<()> {
     let mut checks = Checks::new("6.1 operations and causes");
     let (server, agent) = operations(Kernel::V6_1, &mut checks)?;
     time_is_where_it_went(&server, &agent, &mut checks)?;
-    checks.run("the laundromat", || {
-        recalls::laundromat_is_seen(&server, &agent)
+    checks.run("a short lease", || {
+        recalls::a_short_lease_ends(&server, &agent)
     });
     checks.run("the agent stops", || agent.stop());
     checks.run("kernel memory", || memory::is_bounded(&server, POSSIBLE));
@@ -66,9 +66,6 @@ fn vm_6_12_operations() -> Result<()> {
     let (server, agent) = operations(Kernel::V6_12, &mut checks)?;
     checks.run("threads whatever their numbers", || {
         many_threads::are_timed_whatever_their_numbers(&server, &agent)
-    });
-    checks.run("network namespaces", || {
-        namespaces::are_told_apart(&server, &agent)
     });
     checks.run("the page", || {
         page::shows_what_the_counters_say(&server, &agent)
@@ -175,6 +172,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
         &[
             ("three clients", who::each_of_three_clients),
             ("exports", who::each_export),
+            ("walks", who::each_walk),
             ("many clients", |w| {
                 who::each_of_many_clients(w.server, w.agent)
             }),
@@ -195,6 +193,9 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     });
     checks.run("delegations and recalls", || {
         recalls::are_as_traced(&server, &agent)
+    });
+    checks.run("network namespaces", || {
+        namespaces::are_told_apart(&server, &agent)
     });
     checks.run("the kernel log", || {
         call_counts::the_kernel_log_is_clean(&server)
@@ -356,6 +357,9 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
         .clients(1)
         .without_nfsd()
         .start()?;
+    checks.run("a client without a server", || {
+        client_view::needs_no_server(&server)
+    });
     lifecycle::of_everything(&server, &mut checks)?;
     checks.run("nfsd comes and goes", || {
         lifecycle::nfsd_comes_and_goes(&server)
@@ -372,11 +376,14 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
         lifecycle::probes_are_detached_on_request(&server, &agent)
     });
     server.client(0).unmount_all()?;
-    checks.run("the laundromat", || {
-        recalls::laundromat_is_seen(&server, &agent)
+    checks.run("a short lease", || {
+        recalls::a_short_lease_ends(&server, &agent)
     });
     checks.run("workloads", || workloads::run_over_nfs(&server, &agent));
     checks.run("versions", || versions::are_counted(&server, &agent));
+    checks.run("versions by threads", || {
+        versions::the_scale_and_the_precision_are_told(&server, &agent)
+    });
     checks.run("a version that is refused", || {
         versions::a_refused_version_is_told(&server, &agent)
     });
@@ -399,8 +406,8 @@ fn vm_7_2_outlives_changes() -> Result<()> {
     lifecycle::of_everything(&server, &mut checks)?;
     server.client(0).unmount_all()?;
     let agent = server.agent(&[])?;
-    checks.run("the laundromat", || {
-        recalls::laundromat_is_seen(&server, &agent)
+    checks.run("a short lease", || {
+        recalls::a_short_lease_ends(&server, &agent)
     });
     checks.run("raw calls", || {
         call_counts::raw_calls_are_counted(&server, &agent)

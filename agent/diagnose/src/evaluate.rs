@@ -102,9 +102,9 @@ pub(crate) fn evaluate_breakdown(
     diagnosis
 }
 
-/// The largest share of the time first; see [`Kind::is_of_requests`].
+/// The largest share of the time first; see [`Kind::is_listed_behind`].
 pub(crate) fn by_rank(a: &Finding, b: &Finding) -> Ordering {
-    let rank = |f: &Finding| f.kind.is_of_requests();
+    let rank = |f: &Finding| f.kind.is_listed_behind();
     rank(a).cmp(&rank(b)).then(b.share.total_cmp(&a.share))
 }
 

@@ -124,7 +124,7 @@ thresholds! {
         "A client needs a dozen such requests when it mounts, and then none.";
     FALLBACK_RATIO = 0.25, "25 %":
         "Clients with pNFS layouts use the server instead of the storage if their READs and WRITEs are this part of the requests or more.",
-        "Where pNFS works they are next to none: parts of files that are not aligned to blocks.";
+        "Where pNFS works they are next to none: parts of blocks of files that are open with O_DIRECT.";
     CHATTY_RATIO = 0.8, "80 %":
         "Clients are chatty from this part of the requests on.",
         "Other work is then a small part of what clients do.";

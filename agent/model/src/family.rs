@@ -185,11 +185,11 @@ families! {
     NFS4_CLIENTS: "nfscope_nfs4_clients" Gauge, [NFS4_STATUS],
         "NFSv4 clients of this server by status (/proc/fs/nfsd/clients, looked at every 10 s; Linux before 5.19 knows no courtesy)", since "0.2.0";
     NFS4_STATES: "nfscope_nfs4_states" Gauge, [NFS4_TYPE],
-        "What these clients hold", since "0.2.0";
+        "What these clients hold, and what was taken away from them and is still listed (Linux 6.9 and later)", since "0.2.0";
     NFS4_CALLBACKS: "nfscope_nfs4_callbacks" Gauge, [NFS4_CALLBACK],
         "These clients by the state of the path on which the server calls them back: without it they get no delegations, and give none back", since "0.2.0";
     NFS4_REVOKED: "nfscope_nfs4_revoked_states" Gauge, [],
-        "States that the server has taken away and whose client has not acknowledged that, as far as this kernel lists them", since "0.2.0";
+        "States that an administrator has taken away, as by /proc/fs/nfsd/unlock_filesystem, and whose client has not acknowledged that (Linux 6.9 and later, while there are clients)", since "0.2.0";
     NFS4_OLDEST_RENEWAL: "nfscope_nfs4_oldest_renewal_seconds" Gauge, [],
         "Time since the client renewed its lease that did so longest ago", since "0.2.0";
     NFS4_PARTIAL: "nfscope_nfs4_partial" Gauge, [],

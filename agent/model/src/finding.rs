@@ -18,15 +18,16 @@ macro_rules! kinds {
             /// Every kind, in the order of the table.
             pub const ALL: [Kind; <[&str]>::len(&[$($name),*])] = [$(Kind::$kind),*];
 
-            /// Whether its share is one of requests that wait outside the server, or need not be. Causes with a share of the time in the
-            /// server are listed before.
-            pub fn is_of_requests(self) -> bool {
+            /// Whether its share is one of requests that wait outside the server, or need not be, or of RPCs of this host's own mounts.
+            /// Causes with a share of the time in the server are listed before.
+            pub fn is_listed_behind(self) -> bool {
                 matches!(
                     self,
                     Kind::SlotStarvation
                         | Kind::StateRecoveryStorm
                         | Kind::PnfsFallback
                         | Kind::ConnectionLimit
+                        | Kind::SlowMount
                 )
             }
 

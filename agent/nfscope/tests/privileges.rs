@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         println!("test where_maps_need_it_cap_bpf_stays ... ok");
         without_privileges_it_names_them();
         println!("test without_privileges_it_names_them ... ok");
+        only_root_may_give_it_another_probe();
+        println!("test only_root_may_give_it_another_probe ... ok");
     } else {
         println!("SKIPPED: dropping capabilities: this process has none to drop");
     }
@@ -446,20 +448,27 @@ fn confined_on_an_old_kernel() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn without_privileges_it_names_them() {
-    use std::os::unix::process::CommandExt;
+/// Starts the agent as another user than root, which it refuses, and returns what it says. setpriv takes `privileges`.
+fn refused_to_another_user(privileges: &[&str], arguments: &[&str]) -> String {
     // A copy that everybody may execute: the build directory may be the user's own.
     let program = std::env::temp_dir().join(format!("nfscope-unprivileged-{}", std::process::id()));
     std::fs::copy(env!("CARGO_BIN_EXE_nfscope"), &program).unwrap();
-    let out = Command::new(&program)
+    let out = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args(privileges)
+        .arg(&program)
         .args(["agent", "--web.listen-address", "127.0.0.1:0"])
-        .uid(65_534)
-        .gid(65_534)
+        .args(arguments)
         .output()
         .unwrap();
     std::fs::remove_file(&program).unwrap();
     let text = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1), "{text}");
+    text
+}
+
+fn without_privileges_it_names_them() {
+    let text = refused_to_another_user(&[], &[]);
     assert!(
         text.contains("error: missing CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN"),
         "{text}"
@@ -468,4 +477,15 @@ fn without_privileges_it_names_them() {
         text.contains("setcap cap_bpf,cap_perfmon,cap_sys_admin+ep"),
         "{text}"
     );
+}
+
+/// Whatever capabilities the process has: they may be the program's, and not the user's.
+fn only_root_may_give_it_another_probe() {
+    let three = "+bpf,+perfmon,+sys_admin";
+    let text = refused_to_another_user(
+        &["--inh-caps", three, "--ambient-caps", three],
+        &["--test-nfsd-object", "/etc/hostname"],
+    );
+    let says = "error: only root may give the agent another probe";
+    assert!(text.contains(says), "{text}");
 }

@@ -72,7 +72,7 @@ fn what_clients_send() {
         parse_list(text).for_each(drop)
     });
     let clients: [&[u8]; 2] = [
-        b"clientid: 0x3b1a\nstatus: courtesy\nseconds from last renew: 97\nname: \"Linux\"\ncallback state: DOWN\n",
+        b"clientid: 0x3b1a\nstatus: courtesy\nseconds from last renew: 97\nname: \"Linux\"\ncallback state: DOWN\nadmin-revoked states: 2\n",
         b"- 0x1: { type: open, access: rw, deny: --, superblock: \"fd:10:1\", filename: \"a\xe9\" }\n- 0x3: { type: deleg, access: wa }\n",
     ];
     fuzz("clients of NFSv4", &clients, nfs4_state::fuzzed);

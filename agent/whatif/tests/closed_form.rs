@@ -220,3 +220,43 @@ fn a_seed_decides_a_run() {
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_simulation_that_rests_sleeps_often_and_says_the_same() {
+    fn number(text: &str) -> u64 {
+        text.trim().parse().unwrap()
+    }
+    /// Nanoseconds on a CPU so far, and how often this thread has gone to sleep by itself (proc_pid_status(5)).
+    fn this_thread() -> [u64; 2] {
+        let read =
+            |name: &str| std::fs::read_to_string(format!("/proc/thread-self/{name}")).unwrap();
+        let (schedstat, status) = (read("schedstat"), read("status"));
+        let (_, sleeps) = status.split_once("\nvoluntary_ctxt_switches:").unwrap();
+        [
+            number(schedstat.split(' ').next().unwrap()),
+            number(sleeps.lines().next().unwrap()),
+        ]
+    }
+    let server = open(0.7, 3);
+    let told = |o: Outcome| (o.rate, o.residence, o.queue_p99);
+    let quick = told(run(&server, 20_000));
+    let gentle = std::thread::spawn(move || {
+        nfscope_whatif::simulation::rest();
+        let (before, began) = (this_thread(), std::time::Instant::now());
+        let outcome = run(&server, 20_000);
+        let (after, took) = (this_thread(), began.elapsed().as_nanos());
+        let (cpu, sleeps) = (after[0] - before[0], after[1] - before[1]);
+        // A rest after 0.2 ms, and as long as nine of them. Where the host takes its CPU away, both are less.
+        assert!(
+            cpu > 0 && sleeps >= cpu / 1_000_000,
+            "{sleeps} sleeps in {cpu} ns"
+        );
+        assert!(
+            took > 3 * u128::from(cpu),
+            "{took} ns, of which {cpu} on a CPU"
+        );
+        outcome
+    });
+    assert_eq!(told(gentle.join().unwrap()), quick);
+}

@@ -40,6 +40,8 @@ pub enum With {
     BrokenDown(&'static str),
     /// The agent, which leaves something out that it counts beside operations.
     Without(Beside),
+    /// The agent, which looks at the machine's own mounts, too.
+    ClientView,
 }
 
 /// What the agent counts beside operations and their time: enum counted_beside in probes/bpf/lib/tables.h.
@@ -85,6 +87,7 @@ impl With {
             With::BrokenDown(ALL) => "with the agent and a break-down",
             With::BrokenDown(by) => by,
             With::Without(beside) => return format!("without {}", beside.name()),
+            With::ClientView => "with --client",
         };
         name.to_owned()
     }
@@ -120,11 +123,7 @@ impl Attached {
             With::Nothing => Attached::Nothing,
             With::NoPhases => Attached::Agent(agent(server, false)?),
             With::Agent => Attached::Agent(agent(server, true)?),
-            With::Entered => {
-                let agent = server.agent_start(&["--test-skip-one-in", "1"])?;
-                agent.wait_until_healthy(PATIENCE)?;
-                Attached::Agent(agent)
-            }
+            With::Entered => Attached::Agent(healthy(server, &["--test-skip-one-in", "1"])?),
             With::BrokenDown(by) => {
                 let agent = agent(server, true)?;
                 let stream = Breakdown::begin(agent.address(), by)?;
@@ -135,10 +134,9 @@ impl Attached {
                 fs::write(&object, beside.left_out())
                     .with_context(|| format!("writing {}", object.display()))?;
                 let object = object.display().to_string();
-                let agent = server.agent_start(&["--test-nfsd-object", &object])?;
-                agent.wait_until_healthy(PATIENCE)?;
-                Attached::Agent(agent)
+                Attached::Agent(healthy(server, &["--test-nfsd-object", &object])?)
             }
+            With::ClientView => Attached::Agent(healthy(server, &["--client"])?),
             With::Bpftrace => {
                 let mut prints = vec!["@dispatch_ns:", "@reply_ns:"];
                 if !without_queue {
@@ -183,11 +181,17 @@ impl Attached {
     }
 }
 
+/// An agent with these arguments that times operations.
+fn healthy(server: &Server, arguments: &[&str]) -> Result<Agent> {
+    let agent = server.agent_start(arguments)?;
+    agent.wait_until_healthy(PATIENCE)?;
+    Ok(agent)
+}
+
 /// The agent, attached.
 pub(super) fn agent(server: &Server, phases: bool) -> Result<Agent> {
     let arguments: &[&str] = if phases { &[] } else { &["--no-phases"] };
-    let agent = server.agent_start(arguments)?;
-    agent.wait_until_healthy(PATIENCE)?;
+    let agent = healthy(server, arguments)?;
     let probes = agent.snapshot()?.probes;
     let mut switched = probes.iter().filter(|p| p.probe == "sched");
     let there = switched.any(|p| p.state == ProbeState::Attached);

@@ -29,16 +29,31 @@ const RARE: [&str; 7] = [
 
 /// Instructions in all programs with this attached, request by request.
 pub(super) fn told(all: &[Measured], with: With) -> String {
-    let of = |case| figure(all, with, case).map_or_else(|| "-".to_owned(), |f| f.short());
-    let cases = Case::of_features().into_iter();
-    cases.map(of).collect::<Vec<_>>().join(" ")
+    let (cases, of): (_, &dyn Fn(Case) -> Option<Figure>) = match with {
+        With::ClientView => (Case::of_client_view(), &|case| {
+            of_mounts(all, case, "client_")
+        }),
+        _ => (Case::of_features(), &|case| figure(all, with, case)),
+    };
+    let short = |case| of(case).map_or_else(|| "-".to_owned(), |f| f.short());
+    cases.into_iter().map(short).collect::<Vec<_>>().join(" ")
 }
 
 fn figure(all: &[Measured], with: With, case: Case) -> Option<Figure> {
+    figure_of(all, with, case, in_programs)
+}
+
+/// Of what is told of each measurement of this.
+fn figure_of(
+    all: &[Measured],
+    with: With,
+    case: Case,
+    of: impl Fn(&Measure) -> f64,
+) -> Option<Figure> {
     let all = all.iter().filter(|measured| measured.with == with);
     let measures = all.flat_map(|measured| &measured.measures);
     let ours = measures.filter(|measure| measure.case == case);
-    Figure::of(ours.map(in_programs).collect())
+    Figure::of(ours.map(of).collect())
 }
 
 pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
@@ -56,9 +71,11 @@ pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
         .filter_map(|case| row(all, case))
         .collect();
     out.table(&head, 1, &rows);
-    let measures = all.iter().flat_map(|measured| &measured.measures);
+    let of_requests = all
+        .iter()
+        .filter(|measured| measured.with != With::ClientView);
     let (mut requests, mut runs) = (0, 0);
-    for measure in measures {
+    for measure in of_requests.flat_map(|measured| &measured.measures) {
         requests += measure.ops;
         runs += rare(measure);
     }
@@ -67,13 +84,48 @@ pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
         thousands(runs as f64),
         thousands(requests as f64)
     ));
+    let mounts = |case: Case| {
+        let of = |programs| of_mounts(all, case, programs);
+        Some(vec![
+            case.name(),
+            of("client_")?.show(),
+            of(RPC_END)?.show(),
+        ])
+    };
+    let rows: Vec<_> = Case::of_client_view()
+        .into_iter()
+        .filter_map(mounts)
+        .collect();
+    if !rows.is_empty() {
+        out.paragraph(
+            "Instructions per RPC of a mount in the programs of --client: all of them, and the one at its end.",
+        );
+        out.table(&["RPC", "programs of --client take", "its end"], 1, &rows);
+    }
+}
+
+/// The end of each RPC. One that sees nothing costs nothing.
+const RPC_END: &str = "client_rpc_end";
+
+/// Whether every RPC was seen.
+pub(super) fn sees_mounts(measure: &Measure) -> bool {
+    let mut programs = measure.programs.iter();
+    programs.any(|(name, program)| name.starts_with(RPC_END) && program.runs >= measure.ops)
+}
+
+/// What looking at mounts takes of an RPC, in the programs with this at the beginning of their names.
+fn of_mounts(all: &[Measured], case: Case, programs: &str) -> Option<Figure> {
+    figure_of(all, With::ClientView, case, |measure| {
+        let all = measure.programs.iter();
+        let ours = all.filter(|(name, _)| name.starts_with(programs));
+        ours.map(|(_, program)| program.ns).sum::<u64>() as f64 / measure.calls as f64
+    })
 }
 
 fn row(all: &[Measured], case: Case) -> Option<Vec<String>> {
     let of = |with: With| figure(all, with, case);
     let agent = of(With::Agent)?;
-    let version = if case.version == 3 { "v3" } else { "v4.2" };
-    let mut row = vec![format!("{}, {version}", case.operation()), agent.show()];
+    let mut row = vec![case.name(), agent.show()];
     let difference = |more: Option<f64>, less: Option<f64>| match (more, less) {
         (Some(more), Some(less)) => thousands((more - less).round()),
         _ => "-".to_owned(),
@@ -149,5 +201,28 @@ mod tests {
         assert_eq!(numbers, expected);
         assert_eq!(all[0].measures.iter().map(rare).sum::<u64>(), 6 * 10);
         assert_eq!(row(&all[3..], case), None);
+        let mounted = Case::of_client_view()[0];
+        assert_eq!(of_mounts(&all, mounted, "client_"), None);
+        let program = |runs, ns| Program { runs, ns };
+        let of_mount = Measure {
+            case: mounted,
+            ops: 10,
+            ns: 1_000_000,
+            tenths: Vec::new(),
+            calls: 10,
+            programs: BTreeMap::from([
+                ("client_rpc_end#3".to_owned(), program(10, 5_000)),
+                ("client_sleep#4".to_owned(), program(10, 1_000)),
+                ("nfsd_run#5".to_owned(), program(10, 9_000)),
+            ]),
+        };
+        assert!(sees_mounts(&of_mount) && !sees_mounts(&all[0].measures[0]));
+        let all = [Measured {
+            with: With::ClientView,
+            measures: vec![of_mount],
+            switches: None,
+        }];
+        let told = |programs| of_mounts(&all, mounted, programs).map(|f| f.median);
+        assert_eq!([told("client_"), told(RPC_END)], [Some(600.0), Some(500.0)]);
     }
 }

@@ -59,10 +59,7 @@ pub(super) enum Subject {
 impl Subject {
     pub fn name(self) -> String {
         match self {
-            Subject::Operation(case) => {
-                let version = if case.version == 3 { "v3" } else { "v4.2" };
-                format!("{}, {version}", case.operation())
-            }
+            Subject::Operation(case) => case.name(),
             Subject::Switch => "switch of an unrelated task".to_owned(),
         }
     }

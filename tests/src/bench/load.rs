@@ -52,12 +52,18 @@ pub struct Case {
 
 impl Case {
     /// In words.
-    pub fn operation(self) -> &'static str {
+    fn operation(self) -> &'static str {
         match self.what {
             What::Write => "4 KiB sync write",
             What::Getattr => "getattr",
             What::Lookup => "lookup",
         }
+    }
+
+    /// With its version.
+    pub fn name(self) -> String {
+        let version = if self.version == 3 { "v3" } else { "v4.2" };
+        format!("{}, {version}", self.operation())
     }
 
     /// The cases, in the order in which they are measured and shown.
@@ -76,6 +82,11 @@ impl Case {
     /// Those of which it is measured what the agent's features cost them.
     pub fn of_features() -> Vec<Case> {
         Case::of(Client::Raw, &[What::Write, What::Getattr, What::Lookup])
+    }
+
+    /// Those of which it is measured what a look at mounts costs them.
+    pub fn of_client_view() -> Vec<Case> {
+        Case::all(false, &[Client::Mount])
     }
 
     fn of(client: Client, all: &[What]) -> Vec<Case> {

@@ -24,10 +24,10 @@ pub struct Options {
     /// Only a reading and kernel memory, where 2, 16 and 64 CPUs are possible
     #[arg(long)]
     pub reading: bool,
-    /// Only what single features cost: instructions in the agent's programs, with and without each
+    /// Only what single features cost: instructions in the agent's programs, with and without each, and with --client
     #[arg(long, conflicts_with_all = ["quick", "per_program", "agent", "reading"])]
     pub features: bool,
-    /// Only this of what --features leaves out, and no break-downs
+    /// Only this of what --features leaves out, no break-downs and no --client
     #[arg(long, value_enum, requires = "features")]
     pub without: Vec<Beside>,
     /// Only the agent's own: its start, its memory, its scrapes, and what open pages take

@@ -172,8 +172,17 @@ impl Bench<'_> {
         let ops = self.options.ops;
         let mut all = Vec::new();
         let mut measure = |with: With| -> Result<()> {
+            let load = match with {
+                With::ClientView => "--client mount /run/bench/3 /run/bench/4",
+                _ => "--features",
+            };
             for _ in 0..TIMES {
-                let measures = self.inside(&format!("load --ops {ops} --features --programs"))?;
+                let measures: Vec<Measure> =
+                    self.inside(&format!("load --ops {ops} --programs {load}"))?;
+                ensure!(
+                    with != With::ClientView || measures.iter().all(features::sees_mounts),
+                    "--client saw no RPCs: {measures:?}"
+                );
                 let measured = Measured {
                     with,
                     measures,
@@ -203,6 +212,11 @@ impl Bench<'_> {
             let with = With::Without(*beside);
             let attached = Attached::attach(&self.server, with, false)?;
             measure(with)?;
+            attached.detach()?;
+        }
+        if only.is_empty() {
+            let attached = Attached::attach(&self.server, With::ClientView, false)?;
+            measure(With::ClientView)?;
             attached.detach()?;
         }
         Ok(all)

@@ -87,7 +87,7 @@ impl<'a> Client<'a> {
         let wire = &mut self.wire;
         let reply = match self.load.operation.at(step) {
             Operation::Null => return wire.call3("null", Xdr::new()).map(drop),
-            Operation::Session => bail!("there are no sessions in v3"),
+            Operation::Session | Operation::TestStateid => bail!("there are no sessions in v3"),
             Operation::Getattr => wire.call3("getattr", in_it)?,
             Operation::Lookup => wire.call3("lookup", in_it.opaque(own.as_bytes()))?,
             Operation::Access | Operation::Revalidate => {
@@ -166,6 +166,7 @@ impl<'a> Client<'a> {
                 let durable = (!self.load.unstable).then_some(commit);
                 write.chain(durable).collect()
             }
+            Operation::TestStateid => vec![op("test_stateid", Xdr::new().u32(1).fixed(&[9; 16]))],
             Operation::Session => {
                 return Session::open(&mut self.wire, self.minor)?.close(&mut self.wire);
             }

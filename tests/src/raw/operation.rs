@@ -23,6 +23,8 @@ pub enum Operation {
     Rename,
     /// A lease and a session of their own, which end at once (v4.1 and later).
     Session,
+    /// TEST_STATEID of a state that nobody has (v4.1 and later), as a client that has lost its lease asks about each of its states.
+    TestStateid,
     /// READDIRPLUS of the export from its beginning (v3).
     Readdir,
 }

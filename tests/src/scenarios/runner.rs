@@ -64,7 +64,8 @@ impl Runner {
             .icount_on(cpus)
             .clients(2)
             .start()?;
-        let agent = server.agent_start(&[])?;
+        // Some scenarios are about mounts.
+        let agent = server.agent_start(&["--client"])?;
         // Text patching takes its time where it is emulated on one CPU.
         agent
             .wait_until_healthy(Duration::from_secs(600))

@@ -16,11 +16,20 @@ pub type Stats = BTreeMap<(String, String), Row>;
 
 /// What mountstats says and what the agent knows, at a moment when nothing moves.
 pub fn settled(server: &Server, agent: &Agent) -> Result<(Stats, Snapshot)> {
-    let mut last = stats(server)?;
+    let text = || Ok(server.sh("cat /proc/self/mountstats")?.stdout);
+    settled_by(text, || agent.snapshot())
+}
+
+/// The same of a mount namespace's mountstats and an agent.
+pub fn settled_by(
+    mountstats: impl Fn() -> Result<String>,
+    snapshot: impl Fn() -> Result<Snapshot>,
+) -> Result<(Stats, Snapshot)> {
+    let mut last = stats(&mountstats()?)?;
     for _ in 0..60 {
         thread::sleep(Duration::from_millis(500));
-        let seen = agent.snapshot()?;
-        let now = stats(server)?;
+        let seen = snapshot()?;
+        let now = stats(&mountstats()?)?;
         if now == last {
             return Ok((now, seen));
         }
@@ -29,8 +38,8 @@ pub fn settled(server: &Server, agent: &Agent) -> Result<(Stats, Snapshot)> {
     bail!("RPCs keep coming without a load")
 }
 
-fn stats(server: &Server) -> Result<Stats> {
-    let text = server.sh("cat /proc/self/mountstats")?.stdout;
+/// What this text of mountstats says, without procedures that were not called.
+pub fn stats(text: &str) -> Result<Stats> {
     let mut all = Stats::new();
     let (mut point, mut in_ops) = (None, false);
     for line in text.lines() {

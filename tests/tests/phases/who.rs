@@ -80,6 +80,29 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
     Ok(())
 }
 
+/// Clients that ask for attributes, walk and ask for access by turns: two of three requests only walk a path, and none opens.
+pub fn each_walk(watch: &mut Watch) -> Result<()> {
+    let late = told_late(watch.server.kernel());
+    for (version, major) in [("3", "3"), ("4.0", "4"), ("4.2", "4")] {
+        let load =
+            format!("revalidate --from 127.5.0.1 --clients 3 --times 30 --more 6 --nfs {version}");
+        let seen = watch.run_clients(&load)?;
+        let walks = lab::reconcile::by_last_label(&seen, &family::CLIENT_WALKS.info, |_| true);
+        println!("walks over {version}: {walks:?}");
+        let of = |n: u32| {
+            let client = format!("127.5.0.{}", n + 1);
+            let told = seen.value(&family::CLIENT_WALKS, [&client, major]);
+            (client, told.unwrap_or(0.0) as u64)
+        };
+        let told = (0..3).map(of).collect();
+        let sent = (0..3).map(|n| (of(n).0, u64::from(20 + 4 * n))).collect();
+        assert_same(&format!("walks over {version}"), &told, &sent, late);
+        let opens: f64 = seen.numbers(&family::CLIENT_OPENS).map(|(_, n)| n).sum();
+        assert_eq!(opens, 0.0, "opens over {version}");
+    }
+    Ok(())
+}
+
 /// To one agent each has a series of its own, to the other only the busiest do.
 pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let few = server.agent(&["--max-clients", &BUSY.to_string()])?;
@@ -183,7 +206,7 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
 }
 
 /// Panics unless each name has as many operations as were sent for it, but for those that are told late.
-fn assert_same(
+pub fn assert_same(
     what: &str,
     reported: &BTreeMap<String, u64>,
     sent: &BTreeMap<String, u64>,

@@ -63,8 +63,8 @@ fn advice(illumos: bool) -> Vec<String> {
     }
     let texts = [
         "on these clients, look whether they reach the storage: the exported disk must be there (lsblk), and for block layouts blkmapd must run (systemctl status nfs-blkmap)",
-        "on these clients, /proc/self/mountstats counts LAYOUTGET, GETDEVICEINFO and their errors; the kernel's log names devices that it cannot use",
-        "clients read and write through the server where an I/O is not aligned to blocks, or a file is locked or open with O_DIRECT; if they cannot use the storage at all, take pnfs out of the export's options",
+        "on these clients, /proc/self/mountstats counts LAYOUTGET, GETDEVICEINFO and their errors; the kernel's log has `pNFS: using block device` where a block layout's disk was found",
+        "clients read and write parts of blocks through the server where a file is open with O_DIRECT; if they cannot use the storage at all, take pnfs out of the export's options",
     ];
     texts.map(str::to_owned).into()
 }

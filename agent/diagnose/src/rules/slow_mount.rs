@@ -10,6 +10,9 @@ use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_model::window_mounts::WindowMount;
 use nfscope_text::units::seconds;
 
+/// The label of mounts and of procedures that came when as many as are named had series already.
+const OTHER: &str = "other";
+
 /// Where the time of a mount's RPCs went, in seconds of all of them together.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
@@ -118,10 +121,12 @@ fn sentence(m: &WindowMount, p: &Parts) -> String {
         ),
         None => format!("the network and the server take {} of it", each(p.server)),
     };
+    let whose = match m.mount.as_str() {
+        OTHER => "mounts without series of their own".to_owned(),
+        mount => format!("{mount} (NFSv{})", m.version),
+    };
     format!(
-        "RPCs of {} (NFSv{}) take {} on average: {behind}, waiting in this client {}, and the rest of this client's work {}",
-        m.mount,
-        m.version,
+        "RPCs of {whose} take {} on average: {behind}, waiting in this client {}, and the rest of this client's work {}",
         seconds(p.mean()),
         each(p.backlog),
         each(p.completion)
@@ -146,9 +151,12 @@ fn evidence_for(m: &WindowMount, p: &Parts) -> Vec<Evidence> {
         .max_by(|a, b| a.seconds().total_cmp(&b.seconds()));
     if let Some(op) = most {
         let share = part(op.seconds(), p.total());
+        let (what, has) = match op.op.as_str() {
+            OTHER => ("procedures without series of their own".to_owned(), "have"),
+            op => (op.to_uppercase(), "has"),
+        };
         let text = format!(
-            "{} has {} of that time: {:.0} RPCs of {}",
-            op.op.to_uppercase(),
+            "{what} {has} {} of that time: {:.0} RPCs of {}",
             percent(share),
             op.rpcs,
             seconds(part(op.seconds(), op.rpcs))
@@ -212,8 +220,18 @@ mod tests {
 
     /// A hundred WRITEs with so many milliseconds of backlog, round trip and completion each.
     fn client(backlog: f64, round_trip: f64, network: Option<f64>, slots: f64) -> Diagnosis {
+        client_of(MOUNT, "write", [backlog, round_trip], network, slots)
+    }
+
+    fn client_of(
+        mount: [&str; 2],
+        op: &str,
+        [backlog, round_trip]: [f64; 2],
+        network: Option<f64>,
+        slots: f64,
+    ) -> Diagnosis {
         let mut delta = Snapshot::default();
-        let op = [MOUNT[0], MOUNT[1], "write"];
+        let op = [mount[0], mount[1], op];
         delta.counter(&f::VIEW_RPCS, op, 100.0);
         for (stage, ms) in [
             ("backlog", backlog),
@@ -224,12 +242,12 @@ mod tests {
         }
         delta.gauge(&f::VIEW_SOURCE_INFO, ["tracepoints"], 1.0);
         if let Some(ms) = network {
-            delta.gauge(&f::VIEW_NETWORK, MOUNT, ms / 1e3);
+            delta.gauge(&f::VIEW_NETWORK, mount, ms / 1e3);
         }
         let mut h = Histogram::new(Scheme::TIME);
         h.counts[50] = 90;
         h.sum = slots / 10.0;
-        delta.histogram(&f::VIEW_SLOT_WAIT, MOUNT, h);
+        delta.histogram(&f::VIEW_SLOT_WAIT, mount, h);
         let length = Duration::from_secs(10);
         evaluate(&Window { length, delta }, &[])
     }
@@ -270,6 +288,17 @@ mod tests {
                 .summary
                 .contains("the network and the server take 15.0 ms of it")
         );
+    }
+
+    #[test]
+    fn what_has_no_series_of_its_own_is_told_so() {
+        let d = client_of(["other", "other"], "other", [0.1, 15.0], None, 0.0);
+        let found = d.finding(Kind::SlowMount).unwrap();
+        let says = "RPCs of mounts without series of their own take 15.2 ms on average";
+        assert!(found.summary.starts_with(says), "{}", found.summary);
+        let says = "procedures without series of their own have 100 % of that time";
+        let texts = || found.evidence.iter().map(|e| &e.text);
+        assert!(texts().any(|t| t.starts_with(says)), "{found:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::rules::evidence::{evidence, percent};
 use crate::thresholds::{MIN_COUNT, RECOVERY_RATIO};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
+use nfscope_text::units::many;
 
 /// Operations that make or end a lease or a session, or recover state. A client needs a few when it mounts. Each stands for one
 /// request: others of a recovery, such as DELEGPURGE, are rare.
@@ -99,8 +100,10 @@ fn evidence_for(b: &Breakdown) -> Vec<Evidence> {
         text,
     )];
     if let Some(n) = b.revoked.filter(|n| *n > 0.0) {
-        let text =
-            format!("the server has taken away {n:.0} states that clients have not acknowledged");
+        let text = format!(
+            "an administrator has taken away {}; no client has acknowledged that",
+            many(n, "state")
+        );
         evidences.push(evidence(&f::NFS4_REVOKED.info, n, None, text));
     }
     evidences

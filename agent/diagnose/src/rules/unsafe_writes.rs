@@ -32,7 +32,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
     if unwaited {
         advice.push(
-            "look at the devices below the exports that complete at once: a RAM disk or a virtual disk whose host does not flush loses writes, persistent memory does not"
+            "look at the devices below the exports that complete at once: a RAM disk loses writes, persistent memory does not"
                 .to_owned(),
         );
     }

@@ -311,6 +311,8 @@ impl Bench {
                 ));
             }
         }
+        self.warnings
+            .extend(self.sites.iter().filter_map(Site::pnfs_told));
         if self.retransmissions > 0 {
             self.warnings.push(format!(
                 "{} RPCs were sent once more: the network loses them, or the server is slow to answer.",

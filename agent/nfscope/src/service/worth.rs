@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// An answer is computed again after so long. It takes some tenths of a second of CPU time.
+/// An answer is computed again after so long. It takes some tenths of a second of CPU time, a tenth of a CPU at most.
 const KEEP: Duration = Duration::from_secs(600);
 /// Not more often than this, whatever findings come and go; and so often while the model cannot tell.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -133,6 +133,7 @@ impl Worth {
             .name("what-if".to_owned())
             .spawn(move || {
                 nfscope_source::yield_to_others();
+                nfscope_whatif::simulation::rest();
                 // The agent may have ended meanwhile.
                 let _ = tell.send(plausible(&window));
             });

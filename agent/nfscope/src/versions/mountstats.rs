@@ -17,6 +17,8 @@ pub struct MountStats {
     pub retransmissions: u64,
     /// Sum over RPCs from their sending to their reply.
     pub round_trip_seconds: f64,
+    /// The kind of pNFS layouts that the mount asks for, as the kernel names it: `LAYOUT_SCSI`. (fs/nfs/super.c, show_pnfs())
+    pub pnfs: Option<String>,
 }
 
 impl MountStats {
@@ -42,8 +44,13 @@ impl MountStats {
         }
         let mut stats: MountStats = found?;
         let section = lines.take_while(|line| mounted_on(line).is_none());
-        let operations = section.skip_while(|line| line.trim() != "per-op statistics");
-        for line in operations.skip(1) {
+        let mut in_operations = false;
+        for line in section {
+            if !in_operations {
+                in_operations = line.trim() == "per-op statistics";
+                stats.pnfs = stats.pnfs.or_else(|| layouts(line));
+                continue;
+            }
             // READ: completed, transmissions, timeouts, bytes sent and received, then milliseconds: queued, round trip, executed.
             let Some((name, numbers)) = line.trim().split_once(": ") else {
                 continue;
@@ -58,6 +65,19 @@ impl MountStats {
         Some(stats)
     }
 
+    /// What a mount over this version, which may use pNFS, did with it; `None` of one that may not.
+    pub fn pnfs_told(&self, version: &str) -> Option<String> {
+        let kind = self.pnfs.as_ref()?;
+        let answered = |name: &str| self.rpcs.get(name).copied().unwrap_or(0);
+        Some(format!(
+            "The mount over NFS {version} may use pNFS ({kind}). Since it was made the server answered {} LAYOUTGETs, \
+             {} READs and {} WRITEs of it. What it reads and writes at the storage is no RPC of this mount.",
+            answered("LAYOUTGET"),
+            answered("READ"),
+            answered("WRITE"),
+        ))
+    }
+
     /// What came to it after `earlier`.
     pub fn since(&self, earlier: &MountStats) -> MountStats {
         let before = |name: &str| earlier.rpcs.get(name).copied().unwrap_or(0);
@@ -69,8 +89,18 @@ impl MountStats {
                 .collect(),
             retransmissions: self.retransmissions.saturating_sub(earlier.retransmissions),
             round_trip_seconds: self.round_trip_seconds - earlier.round_trip_seconds,
+            pnfs: self.pnfs.clone(),
         }
     }
+}
+
+/// Which layouts a line names: `nfsv4: bm0=0x1,...,sessions,pnfs=LAYOUT_SCSI,lease_time=90`.
+fn layouts(line: &str) -> Option<String> {
+    let facts = line.trim().strip_prefix("nfsv4:")?;
+    let name = facts.split(',').find_map(|f| f.strip_prefix("pnfs="))?;
+    // What the server says of itself stands before it as it came, and may look like this line.
+    let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    (name.starts_with("LAYOUT_") && name.chars().all(is_name)).then(|| name.to_owned())
 }
 
 /// Where the file system is mounted that a section begins with: `device SOURCE mounted on POINT with fstype ...`.
@@ -90,6 +120,7 @@ device proc mounted on /proc with fstype proc
 device 10.9.0.1:/ mounted on /run/a\\040b with fstype nfs4 statvers=1.1
 \topts:\trw,vers=4.2
 \tage:\t3
+\tnfsv4:\tbm0=0xfdffbfff,bm1=0xf9be3e,acl=0x3,sessions,pnfs=LAYOUT_SCSI,lease_time=90
 \tRPC iostats version: 1.1  p/v: 100003/4 (nfs)
 \txprt:\ttcp 0 0 1 0 0 53 53 0 53 0 2 0 0
 \tper-op statistics
@@ -98,6 +129,7 @@ device 10.9.0.1:/ mounted on /run/a\\040b with fstype nfs4 statvers=1.1
 \t       WRITE: 0 0 0 0 0 0 0 0 0
 
 device 10.9.0.1:/ mounted on /run/c with fstype nfs4 statvers=1.1
+\tnfsv4:\tbm0=0xfdffbfff,acl=0x3,sessions,pnfs=not configured,lease_time=90
 \tper-op statistics
 \t        READ: 7 7 0 1 1 0 1 1 0
 ";
@@ -107,6 +139,13 @@ device 10.9.0.1:/ mounted on /run/c with fstype nfs4 statvers=1.1
         let of = |at| MountStats::parse(TEXT, at);
         let first = of("/run/a b").unwrap();
         assert_eq!(first.rpcs["READ"], 500);
+        assert_eq!(first.pnfs.as_deref(), Some("LAYOUT_SCSI"));
+        assert_eq!(of("/run/c").unwrap().pnfs, None);
+        assert_eq!(of("/run/c").unwrap().pnfs_told("4.1"), None);
+        let told = first.pnfs_told("4.1").unwrap();
+        let says = "(LAYOUT_SCSI). Since it was made the server answered 0 LAYOUTGETs, 500 READs and 0 WRITEs";
+        assert!(told.contains(says), "{told}");
+        assert_eq!(layouts("nfsv4: pnfs=LAYOUT_\x1b[2J,sessions"), None);
         assert_eq!((first.retransmissions, first.round_trip_seconds), (2, 1.25));
         assert_eq!(of("/run/c").unwrap().rpcs, [("READ".to_owned(), 7)].into());
         assert_eq!(of("/run"), None);

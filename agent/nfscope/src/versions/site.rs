@@ -75,6 +75,11 @@ impl Site {
         })
     }
 
+    /// What the mount did with pNFS, if it may use it.
+    pub fn pnfs_told(&self) -> Option<String> {
+        MountStats::read(self.root()).ok()?.pnfs_told(&self.version)
+    }
+
     /// The mount's root.
     pub fn root(&self) -> &Path {
         self.mount.path()

@@ -7,16 +7,22 @@ mod event;
 mod log;
 mod log_state;
 mod requests;
+mod rests;
 mod run;
 mod scheduler;
 mod stream;
 
+pub use rests::rest;
+
 use crate::outcome::{BATCHES, Outcome, Tally};
 use crate::server::Server;
+use rests::rest_if_due;
 use run::Run;
 
 /// Events of a run by request: more than any request needs.
 const MAX_EVENTS_PER_REQUEST: usize = 60;
+/// Some 10 us: so often a run may rest.
+const EVENTS_BETWEEN_RESTS: usize = 16;
 
 /// How long a run is.
 #[derive(Debug, Clone, Copy)]
@@ -34,10 +40,13 @@ pub fn simulate(server: &Server, length: Length) -> Outcome {
     let all = warm_up + length.requests;
     let batch = (length.requests / BATCHES).max(1);
     let mut counting = false;
-    for _ in 0..all * MAX_EVENTS_PER_REQUEST {
+    for event in 0..all * MAX_EVENTS_PER_REQUEST {
         let before = run.tally.done;
         if !run.step() {
             break;
+        }
+        if event % EVENTS_BETWEEN_RESTS == 0 {
+            rest_if_due();
         }
         if run.tally.done == before {
             continue;

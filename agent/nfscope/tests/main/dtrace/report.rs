@@ -2,10 +2,11 @@
 
 use super::emulator::{Emulator, System};
 use super::played::Played;
-use super::tools::{Compiler, Dir, nfscope};
+use super::tools::{Compiler, Dir, nfscope, run};
 use crate::fixture::said;
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 fn report(dtrace: &Path, kstat: &Path, file: &Path) -> (String, Value) {
     let mut check = nfscope(dtrace, kstat);
@@ -45,6 +46,39 @@ fn a_real_compiler_takes_every_script() {
     );
     assert_eq!(report["statistics"]["sd:rtime"], 2);
     assert_eq!(report["statistics"]["nfs:rfsproccnt_v3"], 1);
+}
+
+/// Linux keeps the events of a dtrace that was killed, and they have its process ID in their names.
+#[test]
+fn what_a_killed_dtrace_left_is_in_nobodys_way() {
+    let Some(compiler) = Compiler::find() else {
+        return;
+    };
+    // One dtrace is killed, and its events stay, by the names that the next one wants: that has the process ID of the shell.
+    let script = format!(
+        "set -e
+        mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+        tracing=/sys/kernel/debug/tracing
+        mountpoint -q $tracing || mount -t tracefs none $tracing
+        events=$tracing/uprobe_events
+        dtrace={}
+        coproc exec $dtrace -x quiet -n 'BEGIN {{ printf(\"begun\\n\"); }}'
+        pid=$COPROC_PID
+        trap 'kill -KILL $pid' EXIT
+        read -r line <&${{COPROC[0]}}
+        [ \"$line\" = begun ]
+        kill -KILL $pid
+        killed=dt_${{pid}}_
+        wait $pid || true
+        grep $killed $events | sed s/$killed/dt_$$_/ | while read -r event; do echo \"$event\" >>$events; done
+        for event in $(grep -o \"\\b$killed[^ ]*\" $events); do echo -:$event >>$events; done
+        grep -c dt_$$_ $events
+        exec $dtrace -x quiet -n 'BEGIN {{ printf(\"begun\"); exit(0); }}'",
+        compiler.path.display()
+    );
+    let mut shell = Command::new("unshare");
+    shell.args(["-m", "--propagation", "private", "bash", "-c", &script]);
+    assert_eq!(run(&mut shell).trim(), "2\nbegun");
 }
 
 #[test]

@@ -31,7 +31,8 @@ struct Found {
     clients: BTreeMap<String, u64>,
     callbacks: BTreeMap<String, u64>,
     states: BTreeMap<&'static str, u64>,
-    revoked: u64,
+    /// What an administrator took away, as the kernel sums it up for each client; `None` before Linux 6.9, and without clients.
+    revoked: Option<u64>,
     oldest: u64,
     /// There is more than was looked at.
     partial: bool,
@@ -108,6 +109,10 @@ impl Found {
                 "seconds from last renew" => {
                     self.oldest = self.oldest.max(value.parse().unwrap_or(0));
                 }
+                "admin-revoked states" => {
+                    let revoked = self.revoked.get_or_insert(0);
+                    *revoked = revoked.saturating_add(value.parse().unwrap_or(0));
+                }
                 "callback state" => {
                     let state = value.to_ascii_lowercase();
                     let known = CALLBACKS.iter().find(|s| **s == state);
@@ -161,7 +166,6 @@ impl Found {
             _ => "other",
         };
         *self.states.entry(kind).or_default() += 1;
-        self.revoked += u64::from(fields.contains("revoked"));
     }
 
     fn fill(&self, s: &mut Snapshot) {
@@ -177,7 +181,9 @@ impl Found {
             let n = self.states.get(kind).copied().unwrap_or(0);
             s.gauge(&f::NFS4_STATES, [kind], n as f64);
         }
-        s.gauge(&f::NFS4_REVOKED, [], self.revoked as f64);
+        if let Some(revoked) = self.revoked {
+            s.gauge(&f::NFS4_REVOKED, [], revoked as f64);
+        }
         s.gauge(&f::NFS4_OLDEST_RENEWAL, [], self.oldest as f64);
         s.gauge(&f::NFS4_PARTIAL, [], f64::from(u8::from(self.partial)));
     }
@@ -198,13 +204,13 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    const INFO: &str = "clientid: 0x3b1a\naddress: \"10.9.0.2:830\"\nstatus: courtesy\nseconds from last renew: 97\nname: \"Linux: status: confirmed\"\nminor version: 2\ncallback state: DOWN\ncallback address: 10.9.0.2:0\n";
+    const INFO: &str = "clientid: 0x3b1a\naddress: \"10.9.0.2:830\"\nstatus: courtesy\nseconds from last renew: 97\nname: \"Linux: status: confirmed\"\nminor version: 2\ncallback state: DOWN\ncallback address: 10.9.0.2:0\nadmin-revoked states: 2\n";
     const STATES: &str = "- 0x1: { type: open, access: rw, deny: --, superblock: \"fd:10:1\", filename: \"type: lock\", owner: \"open id:1\" }
 - 0x2: { type: deleg, access: r, superblock: \"fd:10:1\", filename: \"access: w revoked\" }
 - 0x3: { type: deleg, access: wa, superblock: \"fd:10:2\", filename: \"b\" }
 - 0x4: { type: lock, superblock: \"fd:10:1\", filename: \"a\", owner: \"lock id:2\" }
 - 0x5: { type: layout, superblock: \"fd:10:1\", filename: \"a\" }
-- 0x6: { type: deleg, access: r, superblock: \"fd:10:1\", status: admin-revoked, filename: \"c\" }
+- 0x6: { type: deleg, access: r, admin-revoked }
 ";
 
     fn clients(n: usize) -> PathBuf {
@@ -232,9 +238,19 @@ mod tests {
         for (kind, n) in TYPES.iter().zip([2.0, 2.0, 4.0, 2.0, 2.0, 0.0]) {
             assert_eq!(s.value(&f::NFS4_STATES, [kind]), Some(n), "{kind}");
         }
-        assert_eq!(s.value(&f::NFS4_REVOKED, []), Some(2.0));
+        assert_eq!(s.value(&f::NFS4_REVOKED, []), Some(4.0));
         assert_eq!(s.value(&f::NFS4_OLDEST_RENEWAL, []), Some(97.0));
         assert_eq!(s.value(&f::NFS4_PARTIAL, []), Some(0.0));
+    }
+
+    #[test]
+    fn a_kernel_without_the_sum_tells_of_no_revoked_states() {
+        let mut found = Found::default();
+        found.add_info(INFO.split("admin-revoked").next().unwrap());
+        let mut s = Snapshot::default();
+        found.fill(&mut s);
+        assert_eq!(s.value(&f::NFS4_REVOKED, []), None);
+        assert_eq!(s.value(&f::NFS4_CLIENTS, ["courtesy"]), Some(1.0));
     }
 
     /// Clients choose names of files, and the kernel lists them as they are.

@@ -186,7 +186,11 @@ fn add(to: &mut Totals, key: &MountKey, row: &t::client_rpc) {
     mount.sent += row.sent_bytes;
     mount.received += row.received_bytes;
     let execute = time(&row.execute);
-    let name = text(&row.name).to_ascii_lowercase();
+    // NULL has no name in the kernel's table (net/sunrpc/clnt.c, rpcproc_null).
+    let name = match text(&row.name).to_ascii_lowercase() {
+        name if name.is_empty() => "null".to_owned(),
+        name => name,
+    };
     let op = to.ops.entry((key.clone(), name)).or_default();
     op.add(&OpTotals {
         rpcs: execute.count(),
