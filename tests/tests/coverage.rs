@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use lab::raw::Sent;
 use lab::reconcile::settled;
 use lab::{Agent, Kernel, KernelCounters, Load, Server, ThreadTimes};
@@ -149,7 +149,8 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
 /// next one, each thread has had a next one: [`FLUSH`].
 fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
     if skips_all(server.kernel()) {
-        every_thread_takes_a_request(server)?;
+        settled(server, &[agent])?;
+        every_thread_has_a_next_one(server)?;
     }
     let (counted, mut seen) = settled(server, &[agent])?;
     Ok((counted, seen.remove(0)))
@@ -157,7 +158,7 @@ fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
 
 /// The NFSv3 procedure that each thread takes last before either moment, which may be told late itself.
 const FLUSH: &str = "setattr";
-/// So many at the same time: each waits for the log, and the threads that do not must take the others.
+/// So many at the same time: each waits for the log, and threads that do not take the others.
 const FLUSH_CALLS: u64 = 4 * THREADS;
 
 /// How many requests of a version may not be told at such a moment: those of [`FLUSH`] are of NFSv3.
@@ -168,10 +169,34 @@ fn untold(kernel: Kernel, version: &str) -> u64 {
     }
 }
 
-fn every_thread_takes_a_request(server: &Server) -> Result<()> {
+/// Threads that have slept for long take nothing from one that has just begun to: some calls at the same time reach all of them only
+/// where each is late. So it is seen that each was woken, and slept again.
+fn every_thread_has_a_next_one(server: &Server) -> Result<()> {
+    const TIMES: usize = 50;
     let lab = server.lab_path().display();
-    server.sh(&format!("exec {lab} at-once {FLUSH_CALLS}"))?;
-    Ok(())
+    let before = sleeps(server)?;
+    for n in 1..=TIMES {
+        server.sh(&format!("exec {lab} at-once {FLUSH_CALLS}"))?;
+        let now = sleeps(server)?;
+        let reached = now.iter().filter(|(t, n)| before.get(*t) < Some(n)).count();
+        if reached == now.len() {
+            return Ok(());
+        }
+        println!("{n} times {FLUSH_CALLS} calls reached {reached} of {THREADS} threads");
+    }
+    anyhow::bail!("{TIMES} times {FLUSH_CALLS} calls did not reach every thread")
+}
+
+/// How often each nfsd thread has gone to sleep (proc_pid_status(5), voluntary_ctxt_switches).
+fn sleeps(server: &Server) -> Result<BTreeMap<u64, u64>> {
+    let text = server.sh(
+        "for t in $(pgrep -x nfsd); do awk -v t=$t '$1 == \"voluntary_ctxt_switches:\" { print t, $2 }' /proc/$t/status; done",
+    )?;
+    let of = |line: &str| {
+        let (thread, sleeps) = line.split_once(' ').context("a thread and a number")?;
+        Ok((thread.parse()?, sleeps.parse()?))
+    };
+    text.stdout.lines().map(of).collect()
 }
 
 impl CountedLoad {
