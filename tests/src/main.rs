@@ -79,6 +79,8 @@ enum What {
     },
     /// Open connections to the server on this machine and hold them until killed
     Hold(lab::raw::hold::Hold),
+    /// Hold a delegation of a file of the server on this machine, and return it to nobody
+    Delegation(lab::raw::delegation::Keep),
     /// Ask the server on this machine for pNFS layouts, and read through it all the same; prints what was granted, as JSON
     Layouts(lab::raw::layouts::Ask),
     /// Take every CPU away from everybody else, again and again until killed; wants a real-time priority
@@ -263,6 +265,7 @@ fn run(what: What) -> Result<()> {
         }
         What::AtOnce { calls } => lab::raw::at_once::run(calls)?,
         What::Hold(hold) => lab::raw::hold::run(&hold)?,
+        What::Delegation(keep) => lab::raw::delegation::run(&keep)?,
         What::Layouts(ask) => {
             let asked = lab::raw::layouts::run(&ask)?;
             println!("{}", serde_json::to_string(&asked)?);

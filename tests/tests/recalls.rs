@@ -2,12 +2,15 @@
 //! do the times from each recall to its return.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use lab::raw::delegation::Kept;
 use lab::{Agent, Kernel, Server, finally};
 use nfscope_model::{HeldRequests, Snapshot, family as f};
 
 use crate::client_view::trace::Trace;
+use crate::lifecycle::eventually;
 use crate::nfs4_state;
 
 const EVENTS: [&str; 5] = [
@@ -30,8 +33,10 @@ pub struct Traced {
     returned: u64,
     pub recalled: u64,
     pub revoked: u64,
-    /// Seconds from each recall to the return of the same state.
+    /// Seconds from each recall to the return of the same state,
     waits: Vec<f64>,
+    /// or to the moment that the server took it away.
+    until_taken: Vec<f64>,
 }
 
 impl Traced {
@@ -51,7 +56,11 @@ impl Traced {
             match words().find(|w| w.starts_with("nfsd_")).unwrap_or("") {
                 "nfsd_deleg_read:" => t.granted[0] += 1,
                 "nfsd_deleg_write:" => t.granted[1] += 1,
-                "nfsd_stid_revoke:" => t.revoked += 1,
+                "nfsd_stid_revoke:" => {
+                    t.revoked += 1;
+                    t.until_taken
+                        .extend(asked.remove(&state()?).map(|since| at - since));
+                }
                 "nfsd_cb_recall:" => {
                     t.recalled += 1;
                     asked.entry(state()?).or_insert(at);
@@ -150,9 +159,7 @@ pub fn are_as_traced(server: &Server, agent: &Agent) -> Result<()> {
     server.sh(
         "for c in $(grep -l 10.9.1. /proc/fs/nfsd/clients/*/info); do echo expire >${c%info}ctl; done",
     )?;
-    writer
-        .wait(std::time::Duration::from_secs(120))?
-        .ok("the writer")?;
+    writer.wait(Duration::from_secs(120))?.ok("the writer")?;
     server.sh("ip link set s1 up; sleep 1")?;
     let after = agent.snapshot()?;
     assert_eq!(after.value(&f::RECALLS_PENDING, ["delegation"]), Some(0.0));
@@ -214,7 +221,8 @@ const LAUNDROMAT: &str =
 pub fn a_short_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
     let ends = || {
         laundromat_is_seen(server, agent)?;
-        nfs4_state::of_clients_without_a_lease_is_told(server, agent)
+        nfs4_state::of_clients_without_a_lease_is_told(server, agent)?;
+        a_living_client_returns_nothing(server, agent)
     };
     finally(ends, || {
         server.nfsd_stop()?;
@@ -225,6 +233,57 @@ pub fn a_short_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
 
 /// Seconds of the short lease.
 pub const LEASE: u64 = 10;
+
+/// A client that renews its lease, answers the recall, and keeps its delegation: the server takes it away a lease later.
+fn a_living_client_returns_nothing(server: &Server, agent: &Agent) -> Result<()> {
+    const REPORT: &str = "/run/kept.json";
+    server.sh(&format!(
+        "rm -f {REPORT}; echo hello >/run/exp/kept; sleep 2"
+    ))?;
+    let before = agent.snapshot()?;
+    let trace = Trace::begin(server, &events(server.kernel()), "")?;
+    let lab = server.lab_path().display();
+    let holder = server.spawn(&format!("exec {lab} delegation kept --report {REPORT}"))?;
+    let reported = |is: fn(&Kept) -> bool| {
+        let report = server.sh(&format!("cat {REPORT} 2>/dev/null || true"))?;
+        let kept: Option<Kept> = serde_json::from_str(report.stdout.trim()).ok();
+        Ok(kept.filter(is))
+    };
+    eventually(|| reported(|_| true))
+        .with_context(|| format!("no delegation is held: {:?}", holder.output_so_far()))?;
+    let mut writer = server.spawn("echo again >>/run/exp/kept")?;
+    eventually(|| reported(|kept| kept.asked > 0)).context("the client is not asked")?;
+    let waits = agent.snapshot()?;
+    for (what, pending) in [
+        ("all", waits.value(&f::RECALLS_PENDING, ["delegation"])),
+        (
+            "the client's",
+            waits.value(&f::CLIENT_RECALLS_PENDING, ["127.0.0.1"]),
+        ),
+    ] {
+        assert_eq!(pending, Some(1.0), "{what}");
+    }
+    writer.wait(Duration::from_secs(120))?.ok("the writer")?;
+    let kept = eventually(|| reported(|kept| kept.lost))
+        .with_context(|| format!("the client loses nothing: {:?}", holder.output_so_far()))?;
+    let after = agent.snapshot()?;
+    let traced = Traced::of(&trace.text()?)?;
+    println!("{kept:?} {traced:?}");
+    let seen = after.since(&before).delta;
+    are_as_many(&seen, &traced, server.kernel());
+    assert_eq!((traced.recalled, traced.revoked), (1, 1), "{traced:?}");
+    assert_eq!(kept.asked, traced.recalled);
+    assert_eq!(after.value(&f::RECALLS_PENDING, ["delegation"]), Some(0.0));
+    let taken = seen.hist(&f::RECALL_SECONDS, ["delegation", "taken"]);
+    let taken = taken.context("nothing was taken")?;
+    let sum: f64 = traced.until_taken.iter().sum();
+    println!("taken after {} s, {sum} s as traced", taken.sum);
+    assert_eq!(taken.count(), 1);
+    ensure!(sum >= LEASE as f64, "{traced:?}");
+    ensure!((taken.sum / sum - 1.0).abs() < 0.1, "{} s", taken.sum);
+    holder.kill()?;
+    trace.end()
+}
 
 fn laundromat_is_seen(server: &Server, agent: &Agent) -> Result<()> {
     server.clients().try_for_each(|c| c.unmount_all())?;

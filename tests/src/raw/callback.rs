@@ -8,7 +8,8 @@ use super::rpc::{Connection, Cursor, Xdr};
 pub(super) const PROGRAM: u32 = 0x4000_0000;
 /// CREATE_SESSION4_FLAG_CONN_BACK_CHAN (RFC 8881, 18.36).
 pub(super) const ON_THIS_CONNECTION: u32 = 2;
-const CB_LAYOUTRECALL: u32 = 5;
+pub(super) const CB_RECALL: u32 = 4;
+pub(super) const CB_LAYOUTRECALL: u32 = 5;
 const CB_SEQUENCE: u32 = 11;
 /// A layout will be returned.
 pub(super) const NFS4_OK: u32 = 0;
@@ -17,9 +18,9 @@ pub(super) const NFS4ERR_SERVERFAULT: u32 = 10_006;
 /// No such layout is held (any more).
 pub(super) const NFS4ERR_NOMATCHING_LAYOUT: u32 = 10_060;
 
-/// Answers the server's next call: CB_NULL and CB_SEQUENCE succeed, and any other operation has this status. Says whether a layout was
-/// recalled.
-pub(super) fn answer(connection: &mut Connection, status: u32) -> Result<bool> {
+/// Answers the server's next call: CB_NULL and CB_SEQUENCE succeed, and any other operation has this status. Gives the number of
+/// that.
+pub(super) fn answer(connection: &mut Connection, status: u32) -> Result<Option<u32>> {
     let call = connection.next_call()?;
     ensure!(call.program == PROGRAM, "a call of {}", call.program);
     // CB_NULL has no arguments and no results (RFC 8881, 19.1).
@@ -28,7 +29,7 @@ pub(super) fn answer(connection: &mut Connection, status: u32) -> Result<bool> {
         _ => compound(&mut Cursor(&call.arguments), status)?,
     };
     connection.answer(call.xid, &results)?;
-    Ok(asked == Some(CB_LAYOUTRECALL))
+    Ok(asked)
 }
 
 /// CB_COMPOUND (RFC 8881, 19.2): CB_SEQUENCE succeeds, and the operation behind it, if there is one, has this status. The results,

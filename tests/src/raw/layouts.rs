@@ -114,7 +114,8 @@ pub fn run(ask: &Ask) -> Result<Asked> {
             // The kernel asks again until it is told so.
             (false, true) => callback::NFS4ERR_NOMATCHING_LAYOUT,
         };
-        if !callback::answer(client.wire.connection()?, status)? {
+        let asked_for = callback::answer(client.wire.connection()?, status)?;
+        if asked_for != Some(callback::CB_LAYOUTRECALL) {
             continue;
         }
         if ask.refuse {

@@ -6,6 +6,7 @@ mod callback;
 mod client;
 mod client_load;
 pub mod clients;
+pub mod delegation;
 pub mod hold;
 mod lab_server;
 pub mod layouts;

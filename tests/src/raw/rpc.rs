@@ -304,6 +304,11 @@ impl Connection {
         Ok((xid, answer))
     }
 
+    /// Whether a call of the server came before a reply.
+    pub fn has_call(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
     /// Waits for the server's next call, on the back channel of this connection. One that came before a reply is the first.
     pub fn next_call(&mut self) -> Result<Incoming> {
         let record = match self.calls.pop_front() {

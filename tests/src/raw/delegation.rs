@@ -1,0 +1,109 @@
+//! `lab delegation`: a client that holds a delegation of a file for reading, renews its lease, answers each recall, and returns nothing
+//! until the server has taken it away. It knows what it was asked: a reference for what nfscope says of recalls.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::callback;
+use super::hold::tell;
+use super::lab_server::NFS_PORT;
+use super::rpc::{Connection, Cursor, Xdr};
+use super::v4::{self, Session, op};
+use super::wire::Wire;
+
+const MINOR: u32 = 2;
+/// For reading, with a delegation (RFC 8881, 18.16: OPEN4_SHARE_ACCESS_WANT_READ_DELEG).
+const ACCESS: u32 = 1 | 0x100;
+/// OPEN_DELEGATE_READ.
+const READ: u32 = 1;
+/// SEQ4_STATUS_RECALLABLE_STATE_REVOKED (RFC 8881, 18.46.3): the server took something back, and waits for FREE_STATEID.
+const REVOKED: u32 = 0x40;
+/// It renews its lease so often, and answers what was asked meanwhile.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// What is held.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Keep {
+    /// A file that lies directly in the export
+    pub file: String,
+    /// A file that has what came of it as JSON, and is written anew where that changes
+    #[arg(long)]
+    pub report: PathBuf,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Recalls that the client answered.
+    pub asked: u64,
+    /// The server has said that it took the delegation away, and knows that the client has heard it.
+    pub lost: bool,
+}
+
+/// Holds it until it is killed.
+///
+/// # Errors
+/// When the server gives no delegation, and when a call fails.
+pub fn run(keep: &Keep) -> Result<()> {
+    let mut wire = Wire {
+        connection: Some(Connection::open(NFS_PORT)?),
+        ..Wire::default()
+    };
+    let mut session = Session::open_with(&mut wire, MINOR, callback::ON_THIS_CONNECTION)?;
+    let (handle, delegation) = open(&mut session, &mut wire, &keep.file)?;
+    let mut kept = Kept::default();
+    tell(&keep.report, &kept)?;
+    loop {
+        thread::sleep(EVERY);
+        let before = kept;
+        let flags = renew(&mut session, &mut wire)?;
+        while wire.connection()?.has_call() {
+            let asked = callback::answer(wire.connection()?, callback::NFS4_OK)?;
+            kept.asked += u64::from(asked == Some(callback::CB_RECALL));
+        }
+        if flags & REVOKED != 0 && !kept.lost {
+            let free = op("free_stateid", Xdr::new().fixed(&delegation));
+            session.call(&mut wire, "free_stateid", &[handle.clone(), free])?;
+            kept.lost = true;
+        }
+        if kept != before {
+            tell(&keep.report, &kept)?;
+        }
+    }
+}
+
+/// The file's handle, and the delegation that came with opening it.
+fn open(session: &mut Session, wire: &mut Wire, name: &str) -> Result<(v4::Op, [u8; 16])> {
+    let handle = session.look_up(wire, name)?;
+    // No sequence number in 4.1 and later; nothing is denied to others; not created; by its name in the directory.
+    let how = Xdr::new()
+        .u32s(&[0, ACCESS, 0])
+        .u64(session.client())
+        .opaque(b"lab")
+        .u32s(&[0, 0])
+        .opaque(name.as_bytes());
+    let answer = session.call(wire, "open", &[v4::put_root(), op("open", how)])?;
+    let mut answer = Cursor(&answer);
+    // PUTROOTFH; the head of OPEN, its state, what changed in the directory, and flags.
+    answer.fixed(8 + 8 + 16 + 20 + 4)?;
+    for _ in 0..answer.u32()? {
+        answer.u32()?; // attributes that were set
+    }
+    let given = answer.u32()?;
+    ensure!(given == READ, "a delegation of type {given}");
+    let delegation = answer.fixed(16)?.try_into().context("a state")?;
+    Ok((handle, delegation))
+}
+
+/// The flags of SEQUENCE.
+fn renew(session: &mut Session, wire: &mut Wire) -> Result<u32> {
+    let answer = wire.compound("sequence", MINOR, &[session.next(false)])?;
+    ensure!(answer.status == 0, "sequence: status {}", answer.status);
+    let mut answer = Cursor(&answer.rest);
+    answer.fixed(8 + 32)?; // number, status; session, sequence, slot and two highest ones
+    answer.u32()
+}
