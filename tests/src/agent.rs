@@ -130,6 +130,7 @@ impl Agent {
     }
 
     fn wait_for(&self, what: &str, patience: Duration, enough: fn(u16) -> bool) -> Result<()> {
+        let patience = self.running.slower() * patience;
         let started = Instant::now();
         loop {
             let answer = http::get(self.address, "/healthz", &[]);
@@ -177,7 +178,7 @@ impl Agent {
     pub fn snapshot(&self) -> Result<Snapshot> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let started = Instant::now();
-        while started.elapsed() < PATIENCE {
+        while started.elapsed() < self.running.slower() * PATIENCE {
             let body = self.get("/snapshot")?;
             let now: Snapshot = serde_json::from_str(&body)
                 .with_context(|| format!("http://{}/snapshot is no snapshot", self.address))?;

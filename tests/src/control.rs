@@ -51,6 +51,7 @@ fn tail(text: &str) -> &str {
 #[derive(Debug)]
 pub struct Running {
     what: String,
+    slower: u32,
     stream: TcpStream,
     state: Arc<(Mutex<State>, Condvar)>,
 }
@@ -120,8 +121,9 @@ impl Running {
         address: SocketAddr,
         client: Option<usize>,
         script: &str,
+        slower: u32,
     ) -> Result<Running> {
-        let mut reader = connect(address, PATIENCE)?;
+        let mut reader = connect(address, slower * PATIENCE)?;
         let request = Request {
             script: script.to_owned(),
             terminal: false,
@@ -152,6 +154,7 @@ impl Running {
         });
         Ok(Running {
             what: script.trim().to_owned(),
+            slower,
             stream,
             state,
         })
@@ -191,8 +194,14 @@ impl Running {
         })
     }
 
-    /// Waits for its end, not longer than `patience`.
+    /// How many times as long as elsewhere something may take in its machine.
+    pub(crate) fn slower(&self) -> u32 {
+        self.slower
+    }
+
+    /// Waits for its end, not longer than `patience` where the machine has a CPU to itself.
     pub fn wait(&mut self, patience: Duration) -> Result<Output> {
+        let patience = self.slower * patience;
         let deadline = Instant::now() + patience;
         let mut state = lock(&self.state.0);
         loop {

@@ -42,8 +42,8 @@ fn fetch(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Re
 }
 
 fn ask(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<BufReader<TcpStream>> {
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(60))?;
+    stream.set_read_timeout(Some(Duration::from_secs(600)))?;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     for (name, value) in headers {
         request += &format!("{name}: {value}\r\n");

@@ -216,7 +216,9 @@ impl Machine {
 
     /// Starts a command in the machine, as a client if one is given.
     pub fn run(&self, client: Option<usize>, script: &str) -> Result<Running> {
-        Running::start(self.control, client, script)
+        // One that counts instructions has only what others leave of the host.
+        let slower = if self.icount { 10 } else { 1 };
+        Running::start(self.control, client, script, slower)
             .with_context(|| format!("running `{}` in the machine", control::abridged(script)))
     }
 

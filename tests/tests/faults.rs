@@ -75,7 +75,7 @@ pub fn an_address_in_use_is_named(server: &Server, agent: &Agent) -> Result<()> 
     assert_eq!(second.status, 1, "{second:?}");
     assert!(second.stderr.contains(&address), "{second:?}");
     assert!(second.stderr.contains("in use"), "{second:?}");
-    agent.wait_until_healthy(Duration::from_secs(10))
+    agent.wait_until_healthy(Duration::from_secs(60))
 }
 
 pub fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {

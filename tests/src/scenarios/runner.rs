@@ -171,7 +171,7 @@ impl Runner {
         };
         while !of.is_empty() && attaching()? {
             ensure!(
-                started.elapsed() < Duration::from_secs(120),
+                started.elapsed() < Duration::from_secs(1200),
                 "the probes {of:?} still wait, and their modules are loaded"
             );
             thread::sleep(Duration::from_millis(500));

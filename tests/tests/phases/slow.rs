@@ -15,7 +15,7 @@ use super::{DELAY, Watch};
 const OVER: Duration = Duration::from_micros(62_500);
 
 /// For what has been counted to be reported, too.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
