@@ -209,6 +209,15 @@ impl CountedLoad {
             ..
         } = self;
         let kernel = *kernel;
+        // What differs only in operations, or in requests as well, has another cause.
+        println!(
+            "{kernel}: {} of {} COMPOUNDs, {} RPCs of {} or fewer; of the window: lost {:?}",
+            total(window, &family::COMPOUND_DURATION.info),
+            counted.compounds,
+            total(window, &family::RPC_DURATION.info),
+            counted.rpc_calls,
+            lab::reconcile::lost(window)
+        );
         let mut ops3 = counts(window, &family::OP_DURATION.info, |l| {
             (l[0] == "3" && !l[1].contains("acl")).then(|| l[1].clone())
         });
