@@ -79,7 +79,7 @@ enum What {
     },
     /// Open connections to the server on this machine and hold them until killed
     Hold(lab::raw::hold::Hold),
-    /// Hold a delegation of a file of the server on this machine, and return it to nobody
+    /// Hold a delegation of a file of the server on this machine, and never return it
     Delegation(lab::raw::delegation::Keep),
     /// Ask the server on this machine for pNFS layouts, and read through it all the same; prints what was granted, as JSON
     Layouts(lab::raw::layouts::Ask),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lab::raw::Sent;
 use lab::reconcile::settled;
 use lab::{Agent, Kernel, KernelCounters, Load, Server, ThreadTimes};
@@ -179,6 +179,7 @@ fn every_thread_has_a_next_one(server: &Server) -> Result<()> {
         server.sh(&format!("exec {lab} at-once {FLUSH_CALLS}"))?;
         let now = sleeps(server)?;
         let reached = now.iter().filter(|(t, n)| before.get(*t) < Some(n)).count();
+        ensure!(now.len() as u64 == THREADS, "nfsd threads: {now:?}");
         if reached == now.len() {
             return Ok(());
         }
@@ -209,9 +210,9 @@ impl CountedLoad {
             ..
         } = self;
         let kernel = *kernel;
-        // What differs only in operations, or in requests as well, has another cause.
+        // Whether requests are missing too, or only operations, tells where a fault is.
         println!(
-            "{kernel}: {} of {} COMPOUNDs, {} RPCs of {} or fewer; of the window: lost {:?}",
+            "{kernel}: {} of {} COMPOUNDs, {} RPCs of {} or a few more; of the window: lost {:?}",
             total(window, &family::COMPOUND_DURATION.info),
             counted.compounds,
             total(window, &family::RPC_DURATION.info),

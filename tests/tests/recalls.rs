@@ -272,7 +272,8 @@ fn a_living_client_returns_nothing(server: &Server, agent: &Agent) -> Result<()>
     let seen = after.since(&before).delta;
     are_as_many(&seen, &traced, server.kernel());
     assert_eq!((traced.recalled, traced.revoked), (1, 1), "{traced:?}");
-    assert_eq!(kept.asked, traced.recalled);
+    // Where an answer comes late, the server asks again for the same recall.
+    ensure!(kept.asked >= traced.recalled, "{kept:?} {traced:?}");
     assert_eq!(after.value(&f::RECALLS_PENDING, ["delegation"]), Some(0.0));
     let taken = seen.hist(&f::RECALL_SECONDS, ["delegation", "taken"]);
     let taken = taken.context("nothing was taken")?;

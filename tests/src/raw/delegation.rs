@@ -1,5 +1,5 @@
-//! `lab delegation`: a client that holds a delegation of a file for reading, renews its lease, answers each recall, and returns nothing
-//! until the server has taken it away. It knows what it was asked: a reference for what nfscope says of recalls.
+//! `lab delegation`: a client that holds a delegation of a file for reading, renews its lease, answers each recall, and never returns
+//! it, and frees its id once the server has taken it away. It knows what it was asked: a reference for what nfscope says of recalls.
 
 use std::path::PathBuf;
 use std::thread;
@@ -23,7 +23,8 @@ const READ: u32 = 1;
 /// SEQ4_STATUS_RECALLABLE_STATE_REVOKED (RFC 8881, 18.46.3): the server took something back, and waits for FREE_STATEID.
 const REVOKED: u32 = 0x40;
 /// It renews its lease so often, and answers what was asked meanwhile.
-const EVERY: Duration = Duration::from_millis(500);
+/// The server waits for a tenth of the lease, and for a second at least (fs/nfsd/nfs4callback.c, max_cb_time).
+const EVERY: Duration = Duration::from_millis(100);
 
 /// What is held.
 #[derive(Clone, Debug, clap::Args)]
