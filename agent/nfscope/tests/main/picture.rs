@@ -195,10 +195,11 @@ fn run(out: &mut String, x: usize, y: usize, cells: &[Cell]) {
     if cells[0].modifier.contains(Modifier::DIM) {
         style += r#" opacity="0.6""#;
     }
-    // Its length is given, so that columns stand below each other in any font.
+    // The length is given, so that columns stand below each other in any font. Chromium takes xml:space from the element itself only,
+    // and would otherwise collapse runs of spaces.
     let _ = writeln!(
         out,
-        r#"<text x="{:.1}" y="{:.1}" textLength="{:.1}"{style}>{}</text>"#,
+        r#"<text xml:space="preserve" x="{:.1}" y="{:.1}" textLength="{:.1}"{style}>{}</text>"#,
         left + blank as f64 * CELL.0,
         top + BASELINE,
         text.chars().count() as f64 * CELL.0,
@@ -216,7 +217,7 @@ fn svg(buffer: &Buffer) -> String {
          <title>nfscope top: operations with their latency, share of time and phases</title>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{GROUND}\"/>\n\
          <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" \
-         fill=\"{LETTERS}\" xml:space=\"preserve\">\n"
+         fill=\"{LETTERS}\">\n"
     );
     for (y, row) in buffer.content.chunks(columns).enumerate() {
         let mut x = 0;

@@ -274,18 +274,32 @@ fn recordings(file: &Path) {
     }
 }
 
-#[test]
-fn the_page_shows_what_is_known_in_a_real_browser() {
+/// The Python that drives a browser; none where set-up has not installed it, and then the test says so.
+fn browser_python() -> Option<String> {
     let python = std::env::var("NFSCOPE_BROWSER_PYTHON").unwrap_or_else(|_| {
         format!(
             "{}/.cache/nfscope/lab/browser/bin/python",
             std::env::var("HOME").unwrap_or_default()
         )
     });
-    if !Path::new(&python).exists() {
-        fixture::skip("there is no browser: tests/setup/setup.sh browser installs it");
-        return;
+    if Path::new(&python).exists() {
+        return Some(python);
     }
+    fixture::skip("there is no browser: tests/setup/setup.sh browser installs it");
+    None
+}
+
+/// Runs a script of `tests/browser/`, which fails at the first thing that is wrong.
+fn browser_sees(script: &mut Command) {
+    let (code, text, errors) = fixture::said(&script.output().unwrap());
+    assert_eq!(code, 0, "{text}\n{errors}");
+}
+
+#[test]
+fn the_page_shows_what_is_known_in_a_real_browser() {
+    let Some(python) = browser_python() else {
+        return;
+    };
     let known = Known {
         began: Instant::now(),
         readings: 0,
@@ -299,14 +313,30 @@ fn the_page_shows_what_is_known_in_a_real_browser() {
         recordings: Some(Recordings::of(store.clone())),
     };
     let address = serve::attached_with(kept, known);
-    let out = Command::new(python)
-        .arg(root().join("tests/browser/page.py"))
-        .arg(format!("http://{address}/"))
-        .args([Path::new(env!("CARGO_BIN_EXE_nfscope")), &store])
-        // A folder for screenshots: what no check sees, people do.
-        .args(std::env::var_os("NFSCOPE_SCREENSHOTS"))
-        .output()
-        .unwrap();
-    let (code, text, errors) = fixture::said(&out);
-    assert_eq!(code, 0, "{text}\n{errors}");
+    browser_sees(
+        Command::new(python)
+            .arg(root().join("tests/browser/page.py"))
+            .arg(format!("http://{address}/"))
+            .args([Path::new(env!("CARGO_BIN_EXE_nfscope")), &store])
+            // A folder for screenshots: what no check sees, people do.
+            .args(std::env::var_os("NFSCOPE_SCREENSHOTS")),
+    );
+}
+
+#[test]
+fn pictures_of_the_documentation_keep_their_columns_in_a_real_browser() {
+    let Some(python) = browser_python() else {
+        return;
+    };
+    let pictures: Vec<_> = std::fs::read_dir(root().join("docs/img"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "svg"))
+        .collect();
+    assert!(!pictures.is_empty());
+    browser_sees(
+        Command::new(python)
+            .arg(root().join("tests/browser/picture.py"))
+            .args(pictures),
+    );
 }
