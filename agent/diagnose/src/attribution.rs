@@ -324,5 +324,5 @@ fn queue_without_free_thread(b: &Breakdown, cpus_are_busy: bool) -> f64 {
     }
     // A thread was free for most of the window. The shortest waits show how long a woken thread takes to run.
     let wake_up = b.queue_p10.unwrap_or(0.0);
-    (b.queue - b.requests * wake_up).max(0.0)
+    (b.queue - b.queued * wake_up).max(0.0)
 }

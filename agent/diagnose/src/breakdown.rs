@@ -8,7 +8,7 @@ use crate::export_io::ExportIo;
 use crate::put_off::PutOff;
 pub use crate::ratio::{mean, part, sum};
 use crate::recalls::{Layouts, Recalls};
-use crate::thresholds::MIN_COUNT;
+use crate::thresholds::{MIN_COUNT, QUEUE_KNOWN_SHARE};
 use nfscope_model::window_mounts::WindowMount;
 use nfscope_model::{HeldRequest, Histogram};
 use std::collections::{HashMap, HashSet};
@@ -143,6 +143,10 @@ pub struct Breakdown {
     pub length: f64,
     /// Requests that ended.
     pub requests: f64,
+    /// Those whose arrival was seen, so that their wait for a thread is known. That of others is 0 in what follows.
+    pub queued: f64,
+    /// Those over UDP or RDMA, which have no clock of a request's arrival.
+    pub no_clock: f64,
     /// Those that were in the server for so long that a client feels each of them.
     pub felt: f64,
     /// Time from arrival to reply, added up: `queue`, `receive`, `asking`, `execute` and `reply`.
@@ -265,6 +269,11 @@ impl Breakdown {
     /// Whether there are requests enough to speak of, or some that are felt.
     pub fn enough(&self) -> bool {
         self.requests >= MIN_COUNT || self.felt > 0.0
+    }
+
+    /// Whether the wait for a thread is known of most requests.
+    pub fn queue_known(&self) -> bool {
+        self.queued >= QUEUE_KNOWN_SHARE * self.requests
     }
 
     /// Time of requests in a thread: after the queue, up to the reply.

@@ -5,9 +5,10 @@ use crate::breakdown::{Breakdown, Phases, part};
 use crate::distance;
 use crate::rules;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::spread;
+use crate::rules::evidence::{percent, spread};
 use crate::thresholds::{
-    BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT, SATURATED,
+    BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT,
+    SATURATED, UNSEEN_ARRIVALS,
 };
 use nfscope_model::finding::{
     Diagnosis, Evidence, Finding, Headroom, Kind, RuledOut, Severity, Verdict,
@@ -43,6 +44,7 @@ pub(crate) fn evaluate_breakdown(
         reason: String::new(),
         requests: breakdown.requests,
         residence_seconds: breakdown.residence,
+        incomplete: incomplete(breakdown),
         findings: Vec::new(),
         ruled_out: Vec::new(),
         headroom: headroom(breakdown),
@@ -161,6 +163,23 @@ fn not_durable(window: &Window) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Requests that waited for a thread for a time that nobody knows.
+fn incomplete(b: &Breakdown) -> Option<String> {
+    let unseen = b.requests - b.queued;
+    let share = part(unseen, b.requests);
+    let why = match b.no_clock >= unseen / 2.0 {
+        true => "no clock tells when requests over UDP or RDMA arrive",
+        false => "their arrival was not seen (`nfscope check` shows what is not attached)",
+    };
+    (share >= UNSEEN_ARRIVALS).then(|| {
+        format!(
+            "{unseen:.0} of these requests ({}) have no complete time line: {why}. Their time in the server begins when a \
+             thread takes them, and lacks their wait for a thread",
+            percent(share)
+        )
+    })
 }
 
 fn too_little_load(b: &Breakdown) -> String {

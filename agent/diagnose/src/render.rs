@@ -21,9 +21,13 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     };
     let _ = writeln!(
         out,
-        "{host}: {:.0} s, {:.0} requests{mean}\n",
+        "{host}: {:.0} s, {:.0} requests{mean}",
         d.window_seconds, d.requests
     );
+    if let Some(incomplete) = &d.incomplete {
+        wrap(&mut out, WIDTH, "  ", &format!("{incomplete}."));
+    }
+    out.push('\n');
     match d.verdict {
         Verdict::Findings => {}
         Verdict::Healthy if d.reason.is_empty() => out += "Healthy: no bottleneck found.\n",

@@ -98,6 +98,12 @@ thresholds! {
     MOSTLY_SATURATED = 0.5, "50 %":
         "From this part on all requests that waited have waited for a thread, and not for a thread to wake up.",
         "Most of them have come while none was free.";
+    QUEUE_KNOWN_SHARE = 0.5, "50 %":
+        "The wait for a thread is measured if the arrival of this part of the requests was seen, or of more.",
+        "What is known of most requests holds for the others, which came to the same threads.";
+    UNSEEN_ARRIVALS = 0.05, "5 %":
+        "Requests whose arrival was not seen are mentioned from this part of the requests on.",
+        "Another thread can read the first request of a connection before anything tells when it arrived.";
     THREAD_RESERVE = 1.25, "1.25":
         "The advice adds so much to the threads that the window needed.",
         "Load varies around its mean.";

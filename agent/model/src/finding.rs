@@ -176,6 +176,9 @@ pub struct Diagnosis {
     pub requests: f64,
     /// Time of these requests in the server, added up.
     pub residence_seconds: f64,
+    /// Which of these requests have no complete time line, and why; `None` where next to all have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
     /// Findings, the largest share first.
     pub findings: Vec<Finding>,
     /// Every other kind, the largest share first.

@@ -71,6 +71,8 @@ impl Breakdown {
         let mut breakdown = Breakdown {
             length,
             requests: sum(histograms(w, &f::RPC_DURATION).map(|(_, h)| h.count() as f64)),
+            queued: queue_times.as_ref().map_or(0.0, |h| h.count() as f64),
+            no_clock: w.delta.value(&f::RPC_NO_CLOCK, []).unwrap_or(0.0),
             felt: sum(
                 histograms(w, &f::RPC_DURATION).map(|(_, h)| long_waits(h, FELT_SECONDS).count)
             ),
@@ -187,9 +189,11 @@ impl Breakdown {
                 *busy.get_or_insert(0.0) += seconds;
             }
             let queue = w.delta.hist(&f::RPC_QUEUE, [pool]).map_or(0.0, |h| h.sum);
-            if queue > longest_queue {
+            let saturated = value(&f::THREADS_SATURATED, pool).map(|s| part(s, self.length));
+            // Where no arrival was seen, no queue is the longest.
+            if queue > longest_queue || (queue == longest_queue && saturated > self.saturated) {
                 longest_queue = queue;
-                self.saturated = value(&f::THREADS_SATURATED, pool).map(|s| part(s, self.length));
+                self.saturated = saturated;
             }
         }
         self.busy = busy.map(|s| part(s, self.threads * self.length));

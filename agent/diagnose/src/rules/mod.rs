@@ -70,3 +70,5 @@ mod session_tests;
 mod storage_tests;
 #[cfg(test)]
 mod test_server;
+#[cfg(test)]
+mod unseen_arrival_tests;

@@ -11,6 +11,9 @@ pub struct Server {
     pub op: &'static str,
     pub count: u64,
     pub queue: f64,
+    /// Those whose arrival was not seen, and which of them have no clock of it.
+    pub unseen: u64,
+    pub no_clock: u64,
     pub cpu: f64,
     pub log: f64,
     pub disk: f64,
@@ -34,6 +37,8 @@ pub const SERVER: Server = Server {
     op: "write",
     count: 1000,
     queue: 10e-6,
+    unseen: 0,
+    no_clock: 0,
     cpu: 100e-6,
     log: 0.0,
     disk: 0.0,
@@ -77,21 +82,22 @@ impl Server {
         ] {
             s.counter(&f::OP_PHASE, ["3", self.op, phase], all(each));
         }
-        for (phase, each) in [
-            ("queue", self.queue),
-            ("execute", execute),
-            ("upcall", 0.0),
-            ("reply", self.reply),
-        ] {
+        for (phase, each) in [("execute", execute), ("upcall", 0.0), ("reply", self.reply)] {
             s.counter(&f::RPC_PHASE, ["3", phase], all(each));
         }
+        let seen = self.count - self.unseen;
+        if seen > 0 {
+            let queue = self.queue * seen as f64;
+            s.counter(&f::RPC_PHASE, ["3", "queue"], queue);
+            s.histogram(&f::RPC_QUEUE, ["0"], histogram(&[(self.queue, seen)]));
+        }
+        s.counter(&f::RPC_NO_CLOCK, [], self.no_clock as f64);
         let residence = self.queue + execute + self.reply;
         s.histogram(
             &f::RPC_DURATION,
             ["3"],
             histogram(&[(residence, self.count)]),
         );
-        s.histogram(&f::RPC_QUEUE, ["0"], histogram(&[(self.queue, self.count)]));
         s.gauge(&f::THREADS, ["0"], 4.0);
         s.counter(&f::THREADS_SATURATED, ["0"], self.saturated * 10.0);
         s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);

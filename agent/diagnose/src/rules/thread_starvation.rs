@@ -1,7 +1,7 @@
 //! `thread_starvation`: requests wait for a thread, whatever the threads wait for.
 
 use crate::attribution::cpus_are_busy;
-use crate::breakdown::mean;
+use crate::breakdown::{mean, part};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{cpu_idle, evidence, pending, percent};
 use crate::thresholds::{FELT_SECONDS, LONG_WAIT_SECONDS, SATURATED, THREAD_RESERVE};
@@ -18,10 +18,12 @@ pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let share = context.share(context.attribution.queue.threads);
     let saturated = b.saturated.unwrap_or(0.0);
-    let each = mean(b.queue, b.requests);
+    let each = mean(b.queue, b.queued);
+    // A pool that had a free thread kept nobody waiting, whether arrivals were seen or not.
+    let known = b.queue_known() || saturated < SATURATED;
     RuleResult {
         kind: Kind::ThreadStarvation,
-        share: b.saturated.map(|_| share),
+        share: b.saturated.filter(|_| known).map(|_| share),
         of_threads: 0.0,
         condition: b.enough()
             && saturated >= SATURATED
@@ -36,6 +38,12 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: advice_for(context),
         ruled_out_reason: match b.saturated {
             None => "busy threads cannot be counted on this host; `nfscope check` shows why".into(),
+            Some(_) if !known => format!(
+                "no thread was free for {} of the time, and the wait for a thread is known of {} of the requests: too few \
+                 threads are possible, and what they cost is not measured",
+                percent(saturated),
+                percent(part(b.queued, b.requests))
+            ),
             Some(_) if context.share(b.queue) >= LONG_QUEUE_SHARE && cpus_are_busy(b) => format!(
                 "requests wait for a thread for {} of request time, and the CPUs are busy",
                 percent(context.share(b.queue))
