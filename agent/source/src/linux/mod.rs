@@ -371,7 +371,12 @@ impl Source for Linux {
             let phases = self.phases();
             // Unknown is not zero.
             let upcalls = self.attached("nfsd_ask") && self.attached("nfsd_answer");
-            let told = nfsd::Told { phases, upcalls };
+            let arrivals = self.attached("nfsd_arrive") && self.attached("nfsd_receive");
+            let told = nfsd::Told {
+                phases,
+                upcalls,
+                arrivals,
+            };
             let timed = nfsd::read(l, &mut s, told, &mut self.earlier, kernel.as_ref());
             self.accounting.read(l, &mut self.exports, &mut s);
             held::read(l, &mut self.exports, phases.is_some(), &mut s);

@@ -22,6 +22,8 @@ pub struct Facts {
     pub module_btf: BTreeSet<String>,
     /// Tracing programs can have memory allocated for them; before, hashes that they fill must be allocated in full.
     pub on_demand: bool,
+    /// A program may read behind a pointer without a type by an instruction of its own, and not by a call.
+    pub casts: bool,
     /// The kernel may run tracepoints preemptibly: it has the fast SRCU (6.15) on which it does so from 7.x on.
     /// PREEMPT_RT makes no difference here: kernels before that disable preemption in tracepoints with it as well.
     pub preemptible: bool,
@@ -85,6 +87,8 @@ const GROUPS: &str = "my_q";
 
 /// What tells that tracing programs can have memory allocated for them.
 const ON_DEMAND: &str = "bpf_mem_alloc";
+/// What tells of reads behind pointers without a type.
+const CASTS: &str = "bpf_rdonly_cast";
 /// What tells of the fast SRCU.
 const FAST_SRCU: &str = "srcu_ctr";
 
@@ -120,7 +124,7 @@ impl Facts {
             .cloned()
             .collect();
         let possible = read("/sys/devices/system/cpu/possible");
-        let single = [ON_DEMAND, FAST_SRCU, GROUPS, PROVEN];
+        let single = [ON_DEMAND, CASTS, FAST_SRCU, GROUPS, PROVEN];
         let mut missing: BTreeSet<&str> = BOOKS.into_iter().chain(APART).chain(single).collect();
         // sunrpc is built in where it has no file of its own.
         for file in ["vmlinux", "sunrpc"] {
@@ -146,6 +150,7 @@ impl Facts {
             loaded,
             module_btf,
             on_demand: has(ON_DEMAND),
+            casts: has(CASTS),
             preemptible: has(FAST_SRCU),
             books: run_delay
                 && BOOKS.into_iter().all(has)

@@ -6,7 +6,7 @@ use super::maps::{Map, Shared};
 use super::object::Loaded;
 use super::plan::{self, Decision};
 use super::pod;
-use super::program::{Build, Kind, ON_DEMAND, Probe, Program, Variant, When};
+use super::program::{Build, Kind, ON_DEMAND, Probe, Program, Variant, Way, When};
 use super::refusal::{Refusal, keep_log, refused_program, take_log};
 use super::shape;
 use crate::linux::host::facts::Facts;
@@ -79,7 +79,7 @@ pub fn failed(
     let programs = probe.programs_of(build, variant(facts, shared));
     let state = ProbeState::Unsupported;
     programs
-        .map(|p| status(probe, p, state, &why.reason, &why.fix, build))
+        .map(|p| status(probe, p, state, &why.reason, &why.fix, p.hook(build)))
         .collect()
 }
 
@@ -89,7 +89,17 @@ fn variant(facts: &Facts, shared: &Shared) -> Variant {
         books: facts.books && shared.books(),
         write_delegations: facts.write_delegations,
         directory_delegations: facts.directory_delegations,
+        casts: facts.casts,
     }
+}
+
+/// What the kernel refused: by names in the object.
+type Refused = BTreeMap<String, Refusal>;
+
+/// The way in which a program is to be loaded: the first that the kernel has not refused.
+fn chosen(p: &Program, build: Build, on: Variant, refused: &Refused) -> Option<Way> {
+    let mut ways = p.ways(build, on).into_iter();
+    ways.find(|way| !refused.contains_key(way.name))
 }
 
 fn load_variant(
@@ -102,7 +112,7 @@ fn load_variant(
     let nothing = |state, reason: &str, fix: &str, build| {
         let states = probe
             .programs_of(build, on)
-            .map(|p| status(probe, p, state, reason, fix, build));
+            .map(|p| status(probe, p, state, reason, fix, p.hook(build)));
         (None, states.collect())
     };
     let build = match plan::decide(probe, facts) {
@@ -120,7 +130,7 @@ fn load_variant(
         }
     };
     keep_log();
-    let mut refused: BTreeMap<String, Refusal> = BTreeMap::new();
+    let mut refused = Refused::new();
     if build == Build::Raw {
         for p in probe.programs_of(build, on) {
             if let Err(why) = p.raw {
@@ -138,17 +148,33 @@ fn load_variant(
             }
         }
     }
-    for p in probe.programs_of(build, on) {
-        if let Some(why) = kinds.of(build, p.kind(build)) {
-            refused.entry(p.name.into()).or_insert(why.clone());
+    let ways = || probe.programs_of(build, on).flat_map(|p| p.ways(build, on));
+    for way in ways() {
+        if let Some(why) = kinds.of(build, way.kind()) {
+            refused.entry(way.name.into()).or_insert(why.clone());
         }
     }
-    if refused.len() == probe.programs_of(build, on).count() {
-        return (None, statuses(probe, facts, on, build, &refused));
-    }
     loop {
+        let choice = |refused: &Refused| -> Vec<Way> {
+            let programs = probe.programs_of(build, on);
+            programs
+                .filter_map(|p| chosen(p, build, on, refused))
+                .collect()
+        };
+        let wanted = choice(&refused);
+        if wanted.is_empty() {
+            return (None, statuses(probe, facts, on, build, &refused));
+        }
         take_log();
         match attempt(probe, build, facts, shared, &mut refused) {
+            // One that loaded and did not attach has an alternative, which must be in the object from the beginning.
+            Ok(detached) if choice(&refused).iter().any(|way| !wanted.contains(way)) => {
+                drop(detached);
+                if probe.word == "nfsd" {
+                    // Its programs have seen beginnings of requests whose ends nobody saw.
+                    shared.clear();
+                }
+            }
             Ok(loaded) => {
                 let states = statuses(probe, facts, on, build, &refused);
                 return (Some(loaded), states);
@@ -158,15 +184,13 @@ fn load_variant(
                 let refusal = Refusal::explain(&log, &error);
                 match refused_program(&log) {
                     Some(name)
-                        if !refused.contains_key(&name)
-                            && probe.programs.iter().any(|p| p.name == name) =>
+                        if !refused.contains_key(&name) && ways().any(|way| way.name == name) =>
                     {
-                        let programs = || probe.programs_of(build, on);
-                        let kind = programs().find(|p| p.name == name).map(|p| p.kind(build));
+                        let kind = ways().find(|way| way.name == name).map(|way| way.kind());
                         if let Some(kind) = kind.filter(|_| refusal.is_of_the_kind()) {
                             kinds.add(build, kind, &refusal);
-                            for p in programs().filter(|p| p.kind(build) == kind) {
-                                refused.entry(p.name.into()).or_insert(refusal.clone());
+                            for way in ways().filter(|way| way.kind() == kind) {
+                                refused.entry(way.name.into()).or_insert(refusal.clone());
                             }
                         }
                         refused.insert(name, refusal);
@@ -176,9 +200,6 @@ fn load_variant(
                         let Refusal { reason, fix } = refusal;
                         return nothing(ProbeState::Unsupported, &reason, &fix, build);
                     }
-                }
-                if refused.len() == probe.programs_of(build, on).count() {
-                    return (None, statuses(probe, facts, on, build, &refused));
                 }
             }
         }
@@ -190,9 +211,13 @@ fn attempt(
     build: Build,
     facts: &Facts,
     shared: &Shared,
-    refused: &mut BTreeMap<String, Refusal>,
+    refused: &mut Refused,
 ) -> libbpf_rs::Result<Loaded> {
     let on = variant(facts, shared);
+    let wanted = probe.programs_of(build, on);
+    let wanted: Vec<_> = wanted
+        .filter_map(|p| Some((p, chosen(p, build, on, refused)?)))
+        .collect();
     let image = match (build, shared.nfsd_object()) {
         (Build::Btf, Some(object)) if probe.word == "nfsd" => object,
         (Build::Raw, Some(_)) if probe.word == "nfsd" => {
@@ -207,8 +232,7 @@ fn attempt(
         .open_memory(image)?;
     for mut p in open.progs_mut() {
         let name = p.name().to_string_lossy().into_owned();
-        let wanted = probe.programs_of(build, on).any(|x| x.name == name);
-        if !wanted || refused.contains_key(&name) {
+        if !wanted.iter().any(|(_, way)| way.name == name) {
             p.set_autoload(false);
         }
     }
@@ -258,21 +282,16 @@ fn attempt(
     }
     let (mut links, mut programs, mut counted) = (Vec::new(), Vec::new(), None);
     let mut on_demand = Vec::new();
-    let wanted = probe.programs_of(build, on);
-    let last = wanted.filter(|p| !refused.contains_key(p.name)).last();
-    let last = last.map(|p| p.name);
-    for p in probe.programs_of(build, on) {
-        if refused.contains_key(p.name) {
-            continue;
-        }
-        let Some(found) = loaded.progs_mut().find(|x| x.name() == p.name) else {
+    let last = wanted.last().map(|(_, way)| way.name);
+    for (p, way) in &wanted {
+        let Some(found) = loaded.progs_mut().find(|x| x.name() == way.name) else {
             continue;
         };
         if p.btf == ON_DEMAND {
             on_demand.push((p.name, found.as_fd().try_clone_to_owned()?));
             continue;
         }
-        let attached = match p.hook(build).strip_prefix("kretprobe/") {
+        let attached = match way.hook.strip_prefix("kretprobe/") {
             Some(function) => kretprobe::attach(&found, function),
             None => found
                 .attach()
@@ -285,11 +304,11 @@ fn attempt(
                 programs.push((p.name, found.as_fd().try_clone_to_owned()?));
             }
             Err(why) => {
-                refused.insert(p.name.into(), why);
+                refused.insert(way.name.into(), why);
             }
         }
         // Operations are timed from the last program on. Attaching takes milliseconds, in which the kernel counts on.
-        if Some(p.name) == last {
+        if Some(way.name) == last {
             counted = KernelCounts::read();
         }
     }
@@ -321,23 +340,65 @@ fn statuses(
     facts: &Facts,
     on: Variant,
     build: Build,
-    refused: &BTreeMap<String, Refusal>,
+    refused: &Refused,
 ) -> Vec<ProbeStatus> {
-    probe
-        .programs_of(build, on)
+    let of = |p| {
+        stands(p, build, on, refused, || {
+            plan::attached(probe, p, build, facts, on)
+        })
+    };
+    let programs = probe.programs_of(build, on);
+    programs
         .map(|p| {
-            let (state, reason, fix) = match refused.get(p.name) {
-                Some(Refusal { reason, fix }) => {
-                    (ProbeState::Unsupported, reason.clone(), fix.clone())
-                }
-                None => {
-                    let (state, reason) = plan::attached(probe, p, build, facts, on);
-                    (state, reason, String::new())
-                }
-            };
-            status(probe, p, state, &reason, &fix, build)
+            let (hook, state, Refusal { reason, fix }) = of(p);
+            status(probe, p, state, &reason, &fix, hook)
         })
         .collect()
+}
+
+/// The hook of a program, its state, and why it is not attached by its first choice. `attached` says how one stands that is.
+fn stands(
+    p: &Program,
+    build: Build,
+    on: Variant,
+    refused: &Refused,
+    attached: impl FnOnce() -> (ProbeState, String),
+) -> (String, ProbeState, Refusal) {
+    let ways = p.ways(build, on);
+    let way = chosen(p, build, on, refused);
+    let why_not = ways.iter().take_while(|w| way.as_ref() != Some(*w));
+    let mut why_not: Vec<_> = why_not
+        .filter_map(|w| Some((w, refused.get(w.name)?)))
+        .collect();
+    // The same word on all of them, as where the kernel allows no program at all, is said once.
+    why_not.dedup_by(|a, b| a.1 == b.1);
+    let reason = match why_not.as_slice() {
+        [(_, why)] if way.is_none() => why.reason.clone(),
+        all => {
+            let each = all
+                .iter()
+                .map(|(w, why)| format!("{}: {}", w.hook, why.reason));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    };
+    let fix = why_not.iter().map(|(_, why)| &why.fix);
+    let fix = fix.max_by_key(|fix| fix.len()).cloned().unwrap_or_default();
+    match way {
+        None => (
+            p.hook(build),
+            ProbeState::Unsupported,
+            Refusal { reason, fix },
+        ),
+        Some(way) if !reason.is_empty() => {
+            let fix = String::new();
+            (way.hook, ProbeState::Fallback, Refusal { reason, fix })
+        }
+        Some(way) => {
+            let (state, reason) = attached();
+            let fix = String::new();
+            (way.hook, state, Refusal { reason, fix })
+        }
+    }
 }
 
 fn status(
@@ -346,12 +407,12 @@ fn status(
     state: ProbeState,
     reason: &str,
     fix: &str,
-    build: Build,
+    hook: String,
 ) -> ProbeStatus {
     ProbeStatus {
         probe: probe.word.into(),
         program: p.name.into(),
-        hook: p.hook(build),
+        hook,
         gives: p.gives.into(),
         required: p.required,
         state,
@@ -367,6 +428,63 @@ mod tests {
     use crate::linux::load::program::When;
     use crate::linux::load::program_table::PROBES;
     use nfscope_probes::types as t;
+
+    const ON: Variant = Variant {
+        preemptible: false,
+        books: true,
+        write_delegations: true,
+        directory_delegations: true,
+        casts: true,
+    };
+
+    fn refusal(reason: &str) -> Refusal {
+        Refusal {
+            reason: reason.into(),
+            fix: String::new(),
+        }
+    }
+
+    /// How the program of arrivals stands where these are refused.
+    fn arrivals(on: Variant, refused: &[(&str, &str)]) -> (String, ProbeState, String) {
+        let programs = PROBES[0].programs.iter();
+        let p = programs.rev().find(|p| p.name == "nfsd_arrive").unwrap();
+        let refused = refused.iter();
+        let refused = refused.map(|(name, why)| (name.to_string(), refusal(why)));
+        let attached = || (ProbeState::Attached, String::new());
+        let (hook, state, why) = stands(p, Build::Btf, on, &refused.collect(), attached);
+        (hook, state, why.reason)
+    }
+
+    #[test]
+    fn of_alternatives_the_first_that_the_kernel_takes_is_attached() {
+        let (tp, entry) = ("tp_btf/svcsock_data_ready", "fentry/svc_data_ready");
+        let calls = Variant { casts: false, ..ON };
+        for (on, hook) in [(ON, tp), (calls, entry)] {
+            let attached = (hook.to_owned(), ProbeState::Attached, String::new());
+            assert_eq!(arrivals(on, &[]), attached);
+        }
+        let typed = (
+            "nfsd_arrive",
+            "R1 is of type sock but sock_common is expected",
+        );
+        let why = format!("{entry}: {}", typed.1);
+        let fallback = (tp.to_owned(), ProbeState::Fallback, why);
+        assert_eq!(arrivals(calls, &[typed]), fallback);
+        // Not asked for, so nothing is said of it.
+        assert_eq!(arrivals(ON, &[typed]).1, ProbeState::Attached);
+        let missing = ("nfsd_arrive_tp", "not found");
+        let fallback = (
+            entry.to_owned(),
+            ProbeState::Fallback,
+            format!("{tp}: not found"),
+        );
+        assert_eq!(arrivals(ON, &[missing]), fallback);
+        let (_, state, why) = arrivals(ON, &[missing, typed]);
+        assert_eq!(state, ProbeState::Unsupported);
+        assert_eq!(why, format!("{tp}: not found; {entry}: {}", typed.1));
+        let denied = [("nfsd_arrive_tp", "-EPERM"), ("nfsd_arrive", "-EPERM")];
+        assert_eq!(arrivals(ON, &denied).2, "-EPERM");
+    }
 
     #[test]
     fn every_program_of_the_plan_is_in_its_objects_and_none_is_missing() {
@@ -393,7 +511,8 @@ mod tests {
                         Build::Btf => p.when != When::Raw,
                         Build::Raw => p.raw.is_ok(),
                     })
-                    .map(|p| (p.name.to_owned(), p.hook(build)))
+                    .flat_map(|p| p.ways(build, ON))
+                    .map(|way| (way.name.to_owned(), way.hook))
                     .collect();
                 have.sort();
                 want.sort();

@@ -15,6 +15,28 @@ pub struct Program {
     pub required: bool,
     /// Where it is loaded at all.
     pub when: When,
+    /// Programs that give the same by other hooks. The kernel gets one of them all.
+    pub others: &'static [Alternative],
+}
+
+/// A program that gives the same as another one of its probe, by another hook. In the build with BTF alone.
+#[derive(Debug)]
+pub struct Alternative {
+    /// Name in the object, at most 15 characters.
+    pub name: &'static str,
+    /// Its hook.
+    pub btf: &'static str,
+    /// On these kernels it is tried before the other one, elsewhere after it.
+    pub first: When,
+}
+
+/// A program in the object that gives what a [`Program`] of the table gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// Its name in the object.
+    pub name: &'static str,
+    /// Its hook.
+    pub hook: String,
 }
 
 /// Where a program is loaded.
@@ -34,6 +56,23 @@ pub enum When {
     WriteDelegations,
     /// Where the server grants delegations of directories.
     DirectoryDelegations,
+    /// Where a read behind a pointer without a type is an instruction, and not a call (`bpf_rdonly_cast`).
+    Casts,
+}
+
+impl When {
+    fn applies(self, build: Build, on: Variant) -> bool {
+        match self {
+            When::Always => true,
+            When::Raw => build == Build::Raw,
+            When::Preemptible => build == Build::Btf && on.preemptible,
+            When::Books => build == Build::Btf && on.books,
+            When::NoBooks => build == Build::Raw || !on.books,
+            When::WriteDelegations => build == Build::Btf && on.write_delegations,
+            When::DirectoryDelegations => build == Build::Btf && on.directory_delegations,
+            When::Casts => build == Build::Btf && on.casts,
+        }
+    }
 }
 
 /// What the kernel is like, as far as it decides which programs are loaded.
@@ -47,6 +86,8 @@ pub struct Variant {
     pub write_delegations: bool,
     /// The server grants delegations of directories.
     pub directory_delegations: bool,
+    /// The kernel has `bpf_rdonly_cast`.
+    pub casts: bool,
 }
 
 /// One probe: an object, the modules that it looks into, and its programs in the order in which they attach: ends before
@@ -93,6 +134,7 @@ pub const fn program(
         gives,
         required,
         when: When::Always,
+        others: &[],
     }
 }
 
@@ -108,15 +150,8 @@ impl Probe {
 
     /// The programs that belong to a build on such a kernel.
     pub fn programs_of(&self, build: Build, on: Variant) -> impl Iterator<Item = &'static Program> {
-        self.programs.iter().filter(move |p| match p.when {
-            When::Always => true,
-            When::Raw => build == Build::Raw,
-            When::Preemptible => build == Build::Btf && on.preemptible,
-            When::Books => build == Build::Btf && on.books,
-            When::NoBooks => build == Build::Raw || !on.books,
-            When::WriteDelegations => build == Build::Btf && on.write_delegations,
-            When::DirectoryDelegations => build == Build::Btf && on.directory_delegations,
-        })
+        let all = self.programs.iter();
+        all.filter(move |p| p.when.applies(build, on))
     }
 }
 
@@ -133,23 +168,48 @@ pub enum Kind {
     Iterator,
 }
 
-impl Program {
-    /// Its kind in the chosen build.
-    pub fn kind(&self, build: Build) -> Kind {
-        match self.hook(build).split('/').next() {
+impl Way {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self.hook.split('/').next() {
             Some("fentry" | "fexit") => Kind::Function,
             Some("kprobe" | "kretprobe") => Kind::Kprobe,
             Some("iter") => Kind::Iterator,
             _ => Kind::Tracepoint,
         }
     }
+}
 
-    /// The hook in the chosen build.
+impl Program {
+    /// Its hook in the chosen build.
     pub fn hook(&self, build: Build) -> String {
         match (build, self.raw) {
             (Build::Raw, Ok(SAME)) => self.btf.replace("tp_btf/", "raw_tp/"),
             (Build::Raw, Ok(hook)) => hook.to_owned(),
             _ => self.btf.to_owned(),
         }
+    }
+
+    /// The program and its alternatives, in the order in which such a kernel is asked to take one.
+    pub fn ways(&self, build: Build, on: Variant) -> Vec<Way> {
+        let others = match build {
+            Build::Btf => self.others,
+            Build::Raw => &[],
+        };
+        let (first, last): (Vec<_>, Vec<_>) =
+            others.iter().partition(|o| o.first.applies(build, on));
+        let way = |o: &Alternative| Way {
+            name: o.name,
+            hook: o.btf.to_owned(),
+        };
+        let own = Way {
+            name: self.name,
+            hook: self.hook(build),
+        };
+        let first = first.into_iter().map(way);
+        first
+            .chain([own])
+            .chain(last.into_iter().map(way))
+            .collect()
     }
 }

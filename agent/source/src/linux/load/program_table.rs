@@ -1,6 +1,6 @@
 //! Every probe and its programs: what they hook, what they give, and what stands in where a module has no BTF.
 
-use super::program::{ON_DEMAND, Probe, Program, SAME, When, program};
+use super::program::{Alternative, ON_DEMAND, Probe, Program, SAME, When, program};
 
 /// Beginning or end of a function in which threads wait for a log.
 const fn wait_half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
@@ -301,13 +301,20 @@ pub static PROBES: [Probe; 9] = [
                 "accepted connections, and the arrival of first calls that come before that",
                 false,
             ),
-            program(
-                "nfsd_arrive",
-                "fentry/svc_data_ready",
-                Ok("kprobe/svc_data_ready"),
-                "arrival of requests on TCP sockets",
-                false,
-            ),
+            Program {
+                others: &[Alternative {
+                    name: "nfsd_arrive_tp",
+                    btf: "tp_btf/svcsock_data_ready",
+                    first: When::Casts,
+                }],
+                ..program(
+                    "nfsd_arrive",
+                    "fentry/svc_data_ready",
+                    Ok("kprobe/svc_data_ready"),
+                    "arrival of requests on TCP sockets",
+                    false,
+                )
+            },
             program(
                 "nfsd_dequeue",
                 "tp_btf/svc_xprt_dequeue",
@@ -675,7 +682,10 @@ mod tests {
         for p in &PROBES {
             assert!(p.word.len() <= 15);
             for x in p.programs {
-                assert!(x.name.len() <= 15, "{}", x.name);
+                let others = x.others.iter().map(|o| o.name);
+                for name in others.chain([x.name]) {
+                    assert!(name.len() <= 15, "{name}");
+                }
             }
         }
     }

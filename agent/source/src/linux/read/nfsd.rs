@@ -46,6 +46,8 @@ pub struct Told {
     pub phases: Option<Phases>,
     /// Waits for daemons.
     pub upcalls: bool,
+    /// When requests arrive, so that their wait for a thread is known.
+    pub arrivals: bool,
 }
 
 /// What one reading leaves to the next.
@@ -207,13 +209,13 @@ pub fn read(
             timed.rpcs += row.residence.count.iter().sum::<u64>();
             timed.io[0] += row.read_bytes;
             timed.io[1] += row.write_bytes;
-            requests(s, version, &row, l.build, told.upcalls, earlier);
+            requests(s, version, &row, l.build, told, earlier);
         }
     }
     if told.upcalls {
         upcalls(l, s);
     }
-    pools(l, s, earlier);
+    pools(l, s, told.arrivals, earlier);
     if let Some(map) = l.map("nfsd_event") {
         use t::event as E;
         let count = |e: E| map.sum(&e) as f64;
@@ -246,7 +248,7 @@ fn requests(
     version: &'static str,
     row: &t::version_row,
     build: Build,
-    upcalls: bool,
+    told: Told,
     earlier: &mut Earlier,
 ) {
     let residence = time(&row.residence);
@@ -255,9 +257,13 @@ fn requests(
         return;
     }
     s.histogram(&f::RPC_DURATION, [version], residence);
-    let told = |phase: &str| upcalls || phase != "upcall";
+    let is_told = |phase: &str| match phase {
+        "queue" => told.arrivals,
+        "upcall" => told.upcalls,
+        _ => true,
+    };
     let phases = phase::OF_RPC.iter().zip(row.phase_ns);
-    for (phase, ns) in phases.filter(|(phase, _)| told(phase)) {
+    for (phase, ns) in phases.filter(|(phase, _)| is_told(phase)) {
         s.counter(&f::RPC_PHASE, [version, phase], seconds(ns));
     }
     s.counter(&f::RPC_RECEIVED_BYTES, [version], row.received_bytes as f64);
@@ -347,7 +353,7 @@ fn upcalls(l: &Loaded, s: &mut Snapshot) {
 }
 
 /// Threads of each pool.
-fn pools(l: &Loaded, s: &mut Snapshot, earlier: &mut Earlier) {
+fn pools(l: &Loaded, s: &mut Snapshot, arrivals: bool, earlier: &mut Earlier) {
     let listed = procfs::pool_threads();
     let (Some(rows), Some(now)) = (l.map("nfsd_pool"), l.map("nfsd_pool_now")) else {
         return;
@@ -364,7 +370,9 @@ fn pools(l: &Loaded, s: &mut Snapshot, earlier: &mut Earlier) {
         if running.is_none() && queue.count() == 0 {
             continue;
         }
-        s.histogram(&f::RPC_QUEUE, [&pool], queue);
+        if arrivals {
+            s.histogram(&f::RPC_QUEUE, [&pool], queue);
+        }
         if let Some(n) = running {
             s.gauge(&f::THREADS, [&pool], f64::from(n));
             let limit = if state.limit > 0 { state.limit } else { n };
