@@ -24,7 +24,7 @@ pub struct Facts {
     pub on_demand: bool,
     /// A program may read behind a pointer without a type by an instruction of its own, and not by a call.
     pub casts: bool,
-    /// The kernel may run tracepoints preemptibly: it has the fast SRCU (6.15) on which it does so from 7.x on.
+    /// The kernel may run tracepoints preemptibly: it has the fast SRCU (6.15), and a structure of it for tracepoints (7.x).
     /// PREEMPT_RT makes no difference here: kernels before that disable preemption in tracepoints with it as well.
     pub preemptible: bool,
     /// The kernel's BTF has what reads the scheduler's books: what a task has run and waited, and its CPU's run queue where that
@@ -89,8 +89,12 @@ const GROUPS: &str = "my_q";
 const ON_DEMAND: &str = "bpf_mem_alloc";
 /// What tells of reads behind pointers without a type.
 const CASTS: &str = "bpf_rdonly_cast";
-/// What tells of the fast SRCU.
+/// What tells of the fast SRCU, and of one for tracepoints: kernels before 6.13 have the second with the usual SRCU, and those from
+/// 6.15 to 6.19 the first alone.
 const FAST_SRCU: &str = "srcu_ctr";
+const TRACEPOINT_SRCU: &str = "tracepoint_srcu_srcu_data";
+/// A kernel whose BTF lacks this variable has none of its variables there.
+const VARIABLE: &str = "runqueues";
 
 /// What tells, in nfsd's BTF, that it grants delegations for writing, and of directories.
 const DELEGATIONS: [&str; 2] = ["btf_trace_nfsd_deleg_write", "nfsd_get_dir_deleg"];
@@ -124,7 +128,15 @@ impl Facts {
             .cloned()
             .collect();
         let possible = read("/sys/devices/system/cpu/possible");
-        let single = [ON_DEMAND, CASTS, FAST_SRCU, GROUPS, PROVEN];
+        let single = [
+            ON_DEMAND,
+            CASTS,
+            FAST_SRCU,
+            TRACEPOINT_SRCU,
+            VARIABLE,
+            GROUPS,
+            PROVEN,
+        ];
         let mut missing: BTreeSet<&str> = BOOKS.into_iter().chain(APART).chain(single).collect();
         // sunrpc is built in where it has no file of its own.
         for file in ["vmlinux", "sunrpc"] {
@@ -151,7 +163,7 @@ impl Facts {
             module_btf,
             on_demand: has(ON_DEMAND),
             casts: has(CASTS),
-            preemptible: has(FAST_SRCU),
+            preemptible: has(FAST_SRCU) && (has(TRACEPOINT_SRCU) || !has(VARIABLE)),
             books: run_delay
                 && BOOKS.into_iter().all(has)
                 && (has(GROUPS) || !APART.into_iter().any(has)),
