@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * xfs: how long threads wait for the XFS log, how long its buffers (iclogs) take to be written, how many bytes they
- * have, and which of an NFS operation's waits are for the log: for a checkpoint to be durable, or for room.
+ * have, and which of an NFS operation's waits are for the log: for a checkpoint to be durable, or for room; and which
+ * are for a disk, because XFS does not wait for its metadata in io_schedule().
  *
- * Cost: two short programs a log force, two a written iclog; nothing on operations that force none.
+ * Cost: two short programs a log force, two a written iclog; two a buffer of metadata that is read or written while a
+ * thread waits for it, and two each time that a thread of the host sleeps for a semaphore. Nothing on operations that
+ * do none of these.
  *
  * A log force without XFS_LOG_SYNC only sets the write in motion: the kernel's own threads do that, and wait for
  * nothing.
@@ -16,6 +19,9 @@
 #include "lib/waits.h"
 
 #define XFS_LOG_SYNC 0x1 /* fs/xfs/xfs_log.h: the same on every kernel */
+/* fs/xfs/xfs_buf.h: the same on every kernel. Set while the buffer is read or written, and not before or after. */
+#define XBF_READ (1U << 0)
+#define XBF_WRITE (1U << 1)
 
 enum { FORCE };
 
@@ -89,6 +95,55 @@ SEC("fexit/xlog_grant_head_wait")
 int PROGRAM(xfs_room_end)
 {
 	log_leave();
+}
+
+/* A thread waits for a buffer that it reads or writes itself: wait_for_completion() in xfs_buf_iowait(). */
+TP(xfs_buf_iowait)
+int PROGRAM(xfs_io_begin)
+{
+	disk_enter();
+}
+
+TP(xfs_buf_iowait_done)
+int PROGRAM(xfs_io_end)
+{
+	disk_leave();
+}
+
+/*
+ * Whether a semaphore is the lock of a buffer that is being read or written: ahead of its use, or by another thread.
+ * Who waits for it then waits for the disk. Whoever holds the lock for another reason has a transaction.
+ */
+static __always_inline bool is_under_io(u64 semaphore)
+{
+	u64 offset = __builtin_preserve_field_info(((struct xfs_buf *)0)->b_sema, BPF_FIELD_BYTE_OFFSET);
+	struct xfs_buf *bp = (void *)(semaphore - offset);
+	struct xfs_mount *mp = BPF_CORE_READ(bp, b_mount);
+
+	/* A semaphore of something else has no such pointers around it. */
+	if (!mp || BPF_CORE_READ(bp, b_target, bt_mount) != mp)
+		return false;
+	return BPF_CORE_READ(bp, b_flags) & (XBF_READ | XBF_WRITE);
+}
+
+/* Only who sleeps comes here. The tracepoints xfs_buf_lock and xfs_buf_lock_done are passed by everybody. */
+SEC("fentry/__down")
+int PROGRAM(xfs_lock_begin)
+{
+	u64 semaphore;
+
+	if (!maybe_nfsd(current_task()))
+		return;
+	/* The argument as a number. */
+	bpf_probe_read_kernel(&semaphore, sizeof(semaphore), ctx);
+	if (is_under_io(semaphore))
+		disk_enter();
+}
+
+SEC("fexit/__down")
+int PROGRAM(xfs_lock_end)
+{
+	disk_leave();
 }
 
 SEC("fentry/xlog_write_iclog")

@@ -408,6 +408,19 @@ struct transaction_s {
 /* fs/xfs */
 struct xfs_buftarg {
 	u32 bt_dev;
+	struct xfs_mount *bt_mount;
+};
+
+struct semaphore {
+	unsigned int count;
+};
+
+/* A block of metadata in memory. */
+struct xfs_buf {
+	u32 b_flags;
+	struct semaphore b_sema; /* its lock */
+	struct xfs_mount *b_mount;
+	struct xfs_buftarg *b_target;
 };
 
 struct xfs_mount {

@@ -87,6 +87,11 @@ pub const LOG_WAITS: &str =
 /// What the others give: without them such a wait, which is rare, is part of `lock` or `disk`.
 const ROOM_WAITS: &str = "which waits of an operation are for room in the log";
 
+/// Without these such a wait is part of `lock`.
+const METADATA: &str = "which waits of an operation are for XFS metadata on a disk";
+const METADATA_OF_OTHERS: &str =
+    "which waits of an operation are for XFS metadata that others read or write";
+
 /// Every probe. They attach from the last to the first.
 pub static PROBES: [Probe; 9] = [
     Probe {
@@ -461,6 +466,10 @@ pub static PROBES: [Probe; 9] = [
             wait_half("xfs_force_begin", "fentry/xfs_log_force", LOG_WAITS),
             wait_half("xfs_room_end", "fexit/xlog_grant_head_wait", ROOM_WAITS),
             wait_half("xfs_room_begin", "fentry/xlog_grant_head_wait", ROOM_WAITS),
+            rare_half("xfs_io_end", "tp_btf/xfs_buf_iowait_done", METADATA),
+            rare_half("xfs_io_begin", "tp_btf/xfs_buf_iowait", METADATA),
+            rare_half("xfs_lock_end", "fexit/__down", METADATA_OF_OTHERS),
+            rare_half("xfs_lock_begin", "fentry/__down", METADATA_OF_OTHERS),
             program(
                 "xfs_write_end",
                 "fentry/xlog_state_done_syncing",
