@@ -3,11 +3,13 @@
 #
 # $lab/kernels/<name>/ has boot/ and lib/modules/<release>/ as the packages ship them, and `release`, written last.
 
-# name, and the packages' names as extended regular expressions: the newest match of each is taken.
+# name, and the packages' names as extended regular expressions: the newest match of each is taken. Modules of Debian's
+# backports have copies of the kernel's own types in their BTF, as have modules that DKMS builds: 6.18 is there for that.
 kernels=(
   "5.10 ^linux-image-5\.10\.0-[0-9]+-amd64-unsigned$"
   "6.1 ^linux-image-6\.1\.0-[0-9]+-amd64-unsigned$"
   "6.12 ^linux-image-6\.12\.[0-9]+\+deb12-amd64-unsigned$"
+  "6.18 ^linux-image-6\.18\.[0-9]+\+deb13-amd64$"
   "7.2 ^linux-binary-7\.2\.[0-9]+\+deb[0-9]+-amd64$ ^linux-modules-7\.2\.[0-9]+\+deb[0-9]+-amd64$"
 )
 
@@ -15,13 +17,14 @@ kernels=(
 rt_kernels=(
   "6.1-rt ^linux-image-6\.1\.0-[0-9]+-rt-amd64-unsigned$"
   "6.12-rt ^linux-image-6\.12\.[0-9]+\+deb12-rt-amd64-unsigned$"
+  "6.18-rt ^linux-image-6\.18\.[0-9]+\+deb13-rt-amd64$"
   "7.2-rt ^linux-binary-7\.2\.[0-9]+\+deb[0-9]+-rt-amd64$ ^linux-modules-7\.2\.[0-9]+\+deb[0-9]+-rt-amd64$"
 )
 
 # An apt that lives in the cache directory: it knows the other releases, and the host's apt never hears of them.
 apt=$lab/apt
 apt_options=()
-apt_suites="bookworm bookworm-backports bullseye sid"
+apt_suites="bookworm bookworm-backports bullseye trixie-backports sid"
 private_apt() {
   local command=$1
   shift

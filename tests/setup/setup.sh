@@ -5,7 +5,7 @@
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
 #   lint        cargo-deny, which looks at licences, sources and known holes of the libraries
-#   machines    QEMU, the NFS user space, virtme-ng, and four kernels to boot
+#   machines    QEMU, the NFS user space, virtme-ng, and five kernels to boot
 #   monitoring  two releases of Prometheus, and what generates the dashboards
 #   browser     Chromium, and what drives it to look at the page
 #   dtrace      a D compiler, with which the tests try the scripts for illumos

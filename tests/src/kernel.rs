@@ -17,13 +17,21 @@ pub enum Kernel {
     V6_1,
     /// Debian 12's security suite, Debian 13: the default.
     V6_12,
+    /// A backport to Debian 13: BTF of its modules has copies of the kernel's own types, as that of modules built by DKMS.
+    V6_18,
     /// Debian unstable: dynamic nfsd threads.
     V7_2,
 }
 
 impl Kernel {
     /// Every kernel of the matrix, oldest first.
-    pub const ALL: [Kernel; 4] = [Kernel::V5_10, Kernel::V6_1, Kernel::V6_12, Kernel::V7_2];
+    pub const ALL: [Kernel; 5] = [
+        Kernel::V5_10,
+        Kernel::V6_1,
+        Kernel::V6_12,
+        Kernel::V6_18,
+        Kernel::V7_2,
+    ];
 
     /// The kernels that have OpenZFS: 2.1 without BTF of its own, and a later one with it.
     pub const ZFS: [Kernel; 2] = [Kernel::V6_1, Kernel::V6_12];
@@ -45,6 +53,7 @@ impl Kernel {
             Kernel::V5_10 => "5.10",
             Kernel::V6_1 => "6.1",
             Kernel::V6_12 => "6.12",
+            Kernel::V6_18 => "6.18",
             Kernel::V7_2 => "7.2",
         }
     }

@@ -23,7 +23,7 @@ struct Cli {
 enum What {
     /// Show nfscope on this host's NFS server, or on one in a machine under load, until Ctrl-C
     Run {
-        /// The machine's kernel: 5.10, 6.1, 6.12 or 7.2
+        /// The machine's kernel: 5.10, 6.1, 6.12, 6.18 or 7.2
         #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
         kernel: Kernel,
         /// What the machine exports: ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs
@@ -32,7 +32,7 @@ enum What {
     },
     /// Boot a machine that serves NFS, and give a shell in it
     Shell {
-        /// 5.10, 6.1, 6.12 or 7.2
+        /// 5.10, 6.1, 6.12, 6.18 or 7.2
         #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
         kernel: Kernel,
         /// ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs

@@ -14,7 +14,7 @@ use crate::server::Server;
 /// How long to measure.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The machine's kernel: 6.1, 6.12 or 7.2
+    /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2
     #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
     pub kernel: Kernel,
     /// Rounds, each with a block of every version

@@ -27,6 +27,7 @@ mod put_off;
 mod rdma;
 mod recalls;
 mod sessions;
+mod starvation;
 mod stuck;
 mod versions;
 mod vm_baselines;

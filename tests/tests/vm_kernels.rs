@@ -13,7 +13,7 @@ use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
     hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
-    nfs4_state, page, put_off, rdma, recalls, sessions, stuck, versions, workloads,
+    nfs4_state, page, put_off, rdma, recalls, sessions, starvation, stuck, versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -347,6 +347,32 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
         }
         _ => {}
     }
+}
+
+/// BTF of this kernel's modules has copies of the kernel's own types. A program that has the verifier prove a type may be refused
+/// here, and an alternative must do.
+#[test]
+fn vm_6_18_matrix_and_types_of_their_own() -> Result<()> {
+    let kernel = Kernel::V6_18;
+    let mut checks = Checks::new("6.18");
+    let server = Server::boot(kernel)
+        .export("ext4")
+        .delayed()
+        .external_log()
+        .clients(1)
+        .start()?;
+    checks.run("the kernel", || call_counts::the_kernel_is(&server, kernel));
+    checks.run("matrix", || matrix::is_as_documented(&server));
+    let agent = server.agent(&[])?;
+    checks.run("raw calls", || {
+        call_counts::raw_calls_are_counted(&server, &agent)
+    });
+    causes::make_files(&server)?;
+    checks.run("too few threads", || {
+        starvation::is_measured_and_named(&server, &agent)
+    });
+    checks.run("the agent stops", || agent.stop());
+    checks.finish()
 }
 
 #[test]

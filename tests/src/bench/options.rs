@@ -45,7 +45,7 @@ pub struct Options {
     /// Print Markdown
     #[arg(long)]
     pub markdown: bool,
-    /// The machine's kernel: 6.1, 6.12 or 7.2
+    /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2
     #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
     pub kernel: Kernel,
     /// Only operations of this client: a mount, or the lab's own

@@ -10,7 +10,7 @@ pub struct Options {
     /// Hours
     #[arg(long, default_value_t = 8.0)]
     pub hours: f64,
-    /// The machine's kernel: 6.1, 6.12 or 7.2
+    /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2
     #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
     pub kernel: Kernel,
     /// CPUs of the machine
