@@ -35,9 +35,7 @@ fn texts_of_procfs() {
         task::parse(text);
     });
     let stack = ["[<0>] io_schedule+0x46/0x80\n[<0>] nfsd_vfs_write+0x10d/0x1d0 [nfsd]\n"];
-    fuzz_text("stack of a thread", &stack, |text| {
-        drop(task::functions(text))
-    });
+    fuzz_text("stack of a thread", &stack, |text| drop(task::frames(text)));
     let process = [
         "7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 2 0 4321 1048576 256 18446744073709551615",
     ];

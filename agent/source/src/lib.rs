@@ -68,6 +68,14 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
     system::kernel_stack(thread)
 }
 
+/// The same with the module behind each function that is in one: `nfsd_read [nfsd]`.
+///
+/// # Errors
+/// Without the right to see them (`PermissionDenied`), and where there is no such nfsd thread.
+pub fn kernel_frames(thread: u32) -> std::io::Result<Vec<String>> {
+    system::kernel_frames(thread)
+}
+
 /// Gives way to every other thread from here on: for work of this thread that nobody waits for.
 pub fn yield_to_others() {
     system::yield_to_others();

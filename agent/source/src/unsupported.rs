@@ -37,6 +37,11 @@ pub fn kernel_stack(_: u32) -> Vec<String> {
     Vec::new()
 }
 
+/// See [`crate::kernel_frames`].
+pub fn kernel_frames(_: u32) -> std::io::Result<Vec<String>> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
 /// See [`crate::yield_to_others`]. Elsewhere a nice value is the whole process's.
 pub fn yield_to_others() {}
 

@@ -173,6 +173,14 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
     }
 }
 
+/// See [`crate::kernel_frames`].
+pub fn kernel_frames(thread: u32) -> std::io::Result<Vec<String>> {
+    match host::task::state(thread) {
+        Some(_) => host::task::kernel_frames(thread),
+        None => Err(std::io::ErrorKind::NotFound.into()),
+    }
+}
+
 /// See [`crate::words`].
 pub fn words() -> impl Iterator<Item = &'static str> {
     PROBES.iter().map(|p| p.word)

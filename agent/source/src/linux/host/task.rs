@@ -1,6 +1,6 @@
 //! A thread of the kernel, as procfs shows it.
 
-use std::fs;
+use std::{fs, io};
 
 /// What the scheduler says of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,17 +32,31 @@ pub(crate) fn parse(stat: &str) -> Option<State> {
 
 /// The functions that a thread sleeps in, the innermost first; empty without the right to read them, and while it runs.
 pub fn kernel_stack(thread: u32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{thread}/stack")).unwrap_or_default();
-    functions(&text)
+    let frames = kernel_frames(thread).unwrap_or_default();
+    let function = |frame: String| frame.split(' ').next().map(str::to_owned);
+    frames.into_iter().filter_map(function).collect()
 }
 
-/// Lines of `[<0>] io_schedule+0x46/0x80`.
-pub(crate) fn functions(stack: &str) -> Vec<String> {
-    let name = |line: &str| {
-        let word = line.split_once("] ")?.1.split(['+', ' ']).next()?;
-        Some(word.to_owned())
+/// The same with the module behind each function that is in one: `nfsd_read [nfsd]`.
+///
+/// # Errors
+/// Without the right to read them, and where there is no such thread.
+pub fn kernel_frames(thread: u32) -> io::Result<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{thread}/stack"))?;
+    Ok(frames(&text))
+}
+
+/// Lines of `[<0>] io_schedule+0x46/0x80` or `[<0>] nfsd_read+0x1a/0x30 [nfsd]`.
+pub(crate) fn frames(stack: &str) -> Vec<String> {
+    let frame = |line: &str| {
+        let rest = line.split_once("] ")?.1;
+        let function = rest.split(['+', ' ']).next()?;
+        Some(match rest.split_once(" [") {
+            Some((_, module)) => format!("{function} [{module}"),
+            None => function.to_owned(),
+        })
     };
-    stack.lines().filter_map(name).collect()
+    stack.lines().filter_map(frame).collect()
 }
 
 #[cfg(test)]
@@ -64,9 +78,10 @@ mod tests {
         let text = "[<0>] io_schedule+0x46/0x80\n[<0>] folio_wait_bit_common+0x13d/0x350\n\
                     [<0>] nfsd_read+0x1a/0x30 [nfsd]\n";
         assert_eq!(
-            functions(text),
-            ["io_schedule", "folio_wait_bit_common", "nfsd_read"]
+            frames(text),
+            ["io_schedule", "folio_wait_bit_common", "nfsd_read [nfsd]"]
         );
         assert_eq!(kernel_stack(0), [""; 0]);
+        assert!(kernel_frames(0).is_err());
     }
 }
