@@ -5,13 +5,14 @@
 //! the changes of many threads durable at once, and a device serves many requests at once. If the CPUs are busy, the part in
 //! which threads wait for nothing slow is attributed to the CPUs.
 //! A request that waits although a thread is free waits for a CPU: the thread was woken up and did not run.
-//! Operations that wait for a lock and for a slow log that is always in use are the queue of that log.
+//! Operations that wait for a lock and for a slow log that is always in use are the queue of that log. WRITEs that wait for the
+//! lock of their file are the queue of the write throttle, as far as the holder of the lock is throttled.
 //! No second is attributed twice, so the shares add up to at most one.
 
 use crate::breakdown::{Breakdown, Disk, Log, Op, Phases, mean, part, sum};
 use crate::long_waits::long_waits;
 use crate::thresholds::{
-    BUSY_CPU_IDLE, FELT_SECONDS, LOG_IN_USE, LONG_PART, LONG_WAIT_SECONDS, MIN_COUNT,
+    BUSY_CPU_IDLE, FELT_SECONDS, HOLDERS_PART, LOG_IN_USE, LONG_PART, LONG_WAIT_SECONDS, MIN_COUNT,
     MOSTLY_SATURATED, NEGLIGIBLE_SATURATION, SLOW_DISK_REQUEST_SECONDS, SLOW_DISK_SECONDS,
     SLOW_LOG_SECONDS, UNEXPLAINED,
 };
@@ -28,15 +29,17 @@ pub struct Attribution {
     pub disk_behind_log: f64,
     /// Operations waited for slow disks.
     pub disk: f64,
-    /// Operations were throttled for long.
+    /// Operations were throttled for long, or waited behind one that was.
     pub throttle: f64,
+    /// The latter.
+    pub behind_throttle: f64,
     /// Requests and operations waited long for daemons.
     pub upcall: f64,
     /// Operations waited long for clients to return delegations.
     pub recall: f64,
     /// Operations waited long for free memory.
     pub reclaim: f64,
-    /// Operations waited for locks or other threads.
+    /// Operations were in long waits that have no name: for locks, other threads, or anything else.
     pub lock: f64,
     /// Operations waited for a CPU. If the CPUs are busy, long replies count here, too.
     pub runqueue: f64,
@@ -112,6 +115,23 @@ fn behind_log(b: &Breakdown) -> f64 {
     }
     let wait_for_it = |o: &&Op| mean(o.phases.log.unwrap_or(0.0), o.count) >= SLOW_LOG_SECONDS;
     sum(b.ops.iter().filter(wait_for_it).map(|o| o.phases.lock))
+}
+
+/// Seconds that operations waited for a lock whose holder was throttled. A buffered WRITE is throttled while it holds the lock of its
+/// file (mm/filemap.c, `generic_perform_write` calls `balance_dirty_pages_ratelimited`), so that the other writers of the file wait
+/// for both. The holder is throttled for the same part of its time as a WRITE is without its wait for the lock.
+fn behind_throttle(b: &Breakdown) -> f64 {
+    let of = |o: &Op| {
+        let p = &o.phases;
+        let throttled = part(p.throttle, (o.seconds - p.lock).max(0.0)).min(1.0);
+        match waits_long(o, mean(p.throttle, o.count), LONG_WAIT_SECONDS)
+            && throttled >= HOLDERS_PART
+        {
+            true => p.lock * throttled,
+            false => 0.0,
+        }
+    };
+    sum(b.ops.iter().map(of))
 }
 
 /// Seconds that operations slept for I/O that the devices of exports do not explain, where the log of an export lies on a device of
@@ -235,6 +255,8 @@ impl Attribution {
         };
         // Asleep for neither log nor disk nor anything else that has a name.
         let locks_are_long = is_long(b, |p| p.lock);
+        let throttle = if_long(b, |p| p.throttle);
+        let behind_throttle = if_slow(locks_are_long && throttle > 0.0, behind_throttle(b));
         let upcalls_are_slow = upcalls_are_slow(b);
         let behind_log = if_slow(locks_are_long, behind_log(b));
         let disk_behind_log = if_slow(slow_disk(b), disk_behind_log(b));
@@ -243,11 +265,15 @@ impl Attribution {
             disk: if_slow(slow_disk(b) && disk_behind_log == 0.0, p.disk),
             behind_log: behind_log + disk_behind_log,
             disk_behind_log,
-            throttle: if_long(b, |p| p.throttle),
+            throttle: throttle + behind_throttle,
+            behind_throttle,
             upcall: if_slow(upcalls_are_slow, upcall_seconds(b)),
             recall: if_long(b, |p| p.recall),
             reclaim: if_long(b, |p| p.reclaim),
-            lock: if_slow(locks_are_long, (p.lock - behind_log).max(0.0)),
+            lock: if_slow(
+                locks_are_long,
+                (p.lock - behind_log - behind_throttle).max(0.0),
+            ),
             runqueue,
             reply,
             upcalls_are_slow,
@@ -299,7 +325,10 @@ impl Attribution {
             (self.upcall, p.upcall),
             (self.recall, p.recall),
             (self.reclaim, p.reclaim),
-            (self.lock + self.behind_log - self.disk_behind_log, p.lock),
+            (
+                self.lock + self.behind_throttle + self.behind_log - self.disk_behind_log,
+                p.lock,
+            ),
             (self.runqueue, p.runqueue.unwrap_or(0.0)),
         ];
         let slow = causes.iter().filter(|(of_all, _)| *of_all > 0.0);

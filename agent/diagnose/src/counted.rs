@@ -4,7 +4,8 @@
 //! A share is a part of the time of the operations that were counted. What found no room in the kernel's table is in no row; where
 //! there is any, a share is the least that it can be.
 
-use crate::breakdown::{Breakdown, Phases, part, sum};
+use crate::breakdown::{Breakdown, part, sum};
+use crate::observed::{Files, ops_with_much};
 use crate::rules::evidence::{evidence, percent};
 use nfscope_model::breakdown::Keys;
 use nfscope_model::finding::{Evidence, Kind};
@@ -14,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer operations are no evidence.
 const MIN_OPS: u64 = 10;
-/// Operations with a smaller part of the waiting are not those that a finding is about.
-const MIN_PART: f64 = 0.1;
 /// A file with a smaller part of the time is one of many.
 const MIN_FILE_PART: f64 = 0.1;
 /// More without a row than this part of all can change a share.
@@ -56,17 +55,7 @@ pub enum Of {
 /// The operations behind a finding; `None` where their time does not tell who is behind it.
 pub fn ops(kind: Kind, b: &Breakdown) -> Option<Of> {
     let named = |names: &[&str]| Of::Ops(names.iter().map(|&n| n.to_owned()).collect());
-    let waiting = |phase: fn(&Phases) -> f64| {
-        let all = sum(b.ops.iter().map(|o| phase(&o.phases)));
-        let has_much = |o: &&crate::breakdown::Op| part(phase(&o.phases), all) >= MIN_PART;
-        Of::Ops(
-            b.ops
-                .iter()
-                .filter(has_much)
-                .map(|o| o.op.clone())
-                .collect(),
-        )
-    };
+    let waiting = |phase| Of::Ops(ops_with_much(phase, b));
     let of = match kind {
         Kind::SmallSyncWrites => named(&["write", "commit"]),
         Kind::PnfsFallback => named(&["read", "write"]),
@@ -76,7 +65,7 @@ pub fn ops(kind: Kind, b: &Breakdown) -> Option<Of> {
         Kind::WriteThrottle => waiting(|p| p.throttle),
         Kind::DelegationRecalls => waiting(|p| p.recall),
         Kind::MemoryReclaim => waiting(|p| p.reclaim),
-        Kind::LockContention => waiting(|p| p.lock),
+        Kind::LockContention | Kind::UnknownWaits => waiting(|p| p.lock),
         Kind::ThreadStarvation | Kind::CpuSaturation => Of::All,
         _ => return None,
     };
@@ -85,7 +74,10 @@ pub fn ops(kind: Kind, b: &Breakdown) -> Option<Of> {
 
 /// Whether a finding of this kind may be due to one file or directory.
 pub fn is_of_a_file(kind: Kind) -> bool {
-    matches!(kind, Kind::LockContention | Kind::SmallSyncWrites)
+    matches!(
+        kind,
+        Kind::LockContention | Kind::UnknownWaits | Kind::SmallSyncWrites
+    )
 }
 
 /// The operations of a finding among all that were counted.
@@ -112,6 +104,16 @@ impl Counted {
     /// Adds operations whose keys are not known.
     pub fn add_other(&mut self, seconds: f64) {
         self.other += seconds;
+    }
+
+    /// The same for the evaluation of a window.
+    pub fn files(&self) -> Files {
+        let rows = self.rows.iter();
+        Files {
+            length: self.length,
+            rows: rows.map(|(keys, (_, s))| (keys.clone(), *s)).collect(),
+            without_row: self.other,
+        }
     }
 
     fn choose(&self, of: &Of) -> Option<Chosen<'_>> {
@@ -277,6 +279,7 @@ fn name(export: &str, inode: &str, place: impl FnOnce(&str, &str) -> Option<Plac
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::breakdown::Phases;
 
     fn keys(client: &str, export: &str, op: &str, file: &str) -> Keys {
         [client, export, op, "", "", file].map(str::to_owned)

@@ -158,7 +158,7 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
         Kind::DelegationRecalls => p.recall,
         Kind::MemoryReclaim => p.reclaim,
         Kind::CpuSaturation => p.runqueue?,
-        Kind::LockContention => p.lock,
+        Kind::LockContention | Kind::UnknownWaits => p.lock,
         Kind::SlowReply => b.reply,
         Kind::StuckRequests
         | Kind::RetryLater

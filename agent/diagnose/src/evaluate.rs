@@ -3,6 +3,7 @@
 use crate::attribution::Attribution;
 use crate::breakdown::{Breakdown, Phases, part};
 use crate::distance;
+use crate::observed::Observed;
 use crate::rules;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{percent, spread};
@@ -23,17 +24,32 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     evaluate_breakdown(window, &Breakdown::of(window), active)
 }
 
+/// The same, of a window that was watched closely.
+pub fn evaluate_observed(window: &Window, observed: &Observed) -> Diagnosis {
+    evaluate_with(window, &Breakdown::of(window), &[], observed)
+}
+
 /// The same, of a window with this breakdown.
 pub(crate) fn evaluate_breakdown(
     window: &Window,
     breakdown: &Breakdown,
     active: &[Kind],
 ) -> Diagnosis {
+    evaluate_with(window, breakdown, active, &Observed::default())
+}
+
+fn evaluate_with(
+    window: &Window,
+    breakdown: &Breakdown,
+    active: &[Kind],
+    observed: &Observed,
+) -> Diagnosis {
     let attribution = Attribution::of(breakdown);
     let context = Context {
         breakdown,
         attribution: &attribution,
         active,
+        observed,
     };
     let concurrency = part(breakdown.residence, breakdown.length);
     let loaded =
@@ -129,9 +145,10 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     (Verdict::Unknown, reason)
 }
 
-/// What is no part of the time of requests: a host that cannot tell it is not unknown because of that.
+/// What is no part of the time of requests: a host that cannot tell it is not unknown because of that. Waits that may be for a
+/// directory or file are not hidden either: without one they are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
-    kind == Kind::ConnectionLimit
+    matches!(kind, Kind::ConnectionLimit | Kind::LockContention)
 }
 
 /// Exports so many of which are named; the others are counted.
@@ -203,7 +220,7 @@ fn times(kind: Kind, b: &Breakdown) -> Option<Evidence> {
         Kind::DelegationRecalls => |p| p.recall,
         Kind::MemoryReclaim => |p| p.reclaim,
         Kind::CpuSaturation => |p| p.runqueue.unwrap_or(0.0),
-        Kind::LockContention => |p| p.lock,
+        Kind::LockContention | Kind::UnknownWaits => |p| p.lock,
         _ => return None,
     };
     spread(b.op_with_most(phase)?.0)

@@ -5,7 +5,7 @@
 //! 3. `rules`: one file for each kind of finding, named by the kind, decides about that kind.
 //! 4. [`evaluate()`]: applies all rules to a window.
 //!
-//! These four are pure functions. [`course()`] tells how the waiting of a finding went over its window. [`tracker`] follows findings
+//! These four are pure functions. [`observed`] is evidence that a window lacks: operations by file, and kernel stacks. [`course()`] tells how the waiting of a finding went over its window. [`tracker`] follows findings
 //! from window to window. [`counted`] names the clients, exports, operations and files behind a finding, as the kernel counted them;
 //! where it does not, [`client_sample`] names the client, from a sample of single operations. [`render()`] writes a diagnosis as text.
 
@@ -21,6 +21,7 @@ pub mod distance;
 mod evaluate;
 pub mod export_io;
 pub mod long_waits;
+pub mod observed;
 pub mod put_off;
 mod ratio;
 pub mod recalls;
@@ -31,6 +32,7 @@ pub mod tracker;
 
 pub use counted::{Counted, Place};
 pub use course::{Slice, course};
-pub use evaluate::evaluate;
+pub use evaluate::{evaluate, evaluate_observed};
+pub use observed::Observed;
 pub use render::{render, render_not_known};
 pub use rules::stuck_requests::{causes_first, stack_evidence};

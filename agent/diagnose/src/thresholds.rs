@@ -53,6 +53,21 @@ thresholds! {
     DISTANT_SECONDS = 1e-3, "1 ms":
         "A client is distant from this round-trip time on.",
         "Within a data centre a round trip takes a few hundred microseconds at most.";
+    BEGIN_WAITING = 0.25, "0.25":
+        "Other waits (locks, other threads, anything that is not named) are a finding from this number of operations in such a wait on average.",
+        "A client that waits for each reply then loses a quarter of its time.";
+    END_WAITING = 0.15, "0.15":
+        "An active finding about other waits ends below this number.",
+        "Well below the begin, as for shares.";
+    OVERLAP = 1.5, "1.5":
+        "Changes of a directory or file overlap from this number of them at the same time on average.",
+        "One client that waits for each reply has less than one; two that always change it have nearly two.";
+    MIN_STACKS = 10.0, "10":
+        "Kernel stacks decide for or against a lock from this number of sleeping operations on.",
+        "If half of all sleeps are for a lock, ten show two or fewer of them once in twenty times.";
+    MIN_CRITICAL_USE = 0.1, "10 %":
+        "Lock contention is critical only if threads are in use for this part of the time.",
+        "Below, nine of ten threads are free for other clients.";
     MIN_COUNT = 20.0, "20":
         "Shorter waits, operations or requests need this number in a window.",
         "The mean of fewer is a matter of chance.";
@@ -83,6 +98,9 @@ thresholds! {
     UNEXPLAINED = 4.0, "4":
         "Waits for I/O are the queue of a slow log on a device of its own, if they are so many times what the devices of exports explain: as a sum. The operations, too, are so many times as long as the longest request.",
         "Several threads can wait for one request, but seldom more.";
+    HOLDERS_PART = 0.5, "50 %":
+        "Waits of WRITEs for a file are the queue of the write throttle if the throttle has this part of the rest of their time.",
+        "The thread that holds the lock of the file then mostly waits until data is stored.";
     LOG_IN_USE = 0.8, "80 %":
         "Locks are the queue of a slow log that is in use for this part of the time.",
         "The holder of a lock then nearly always waits for the log.";

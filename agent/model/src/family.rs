@@ -67,7 +67,7 @@ labels! {
     PHASE = "phase": "queue, receive, upcall, execute, reply";
     OP_PHASES = "phase": "cpu, runqueue, log, disk, lock, throttle, upcall, recall, reclaim (these four have no series before they first occur)";
     UPCALL = "upcall": "client, groups, export, handle (rpc.mountd), idmap (rpc.idmapd), gss (rpc.svcgssd), client_tracking (nfsdcld), other";
-    HELD_WAIT = "wait": "cpu (runs, or waits for a CPU), log, disk, throttle, upcall (an answer of rpc.mountd or another daemon), recall, reclaim, lock (any other sleep), reply (the client or the network); unknown where phases are not measured";
+    HELD_WAIT = "wait": "cpu (runs, or waits for a CPU), log, disk, throttle, upcall (an answer of rpc.mountd or another daemon), recall, reclaim, lock (other waits: locks, other threads, anything that is not named), reply (the client or the network); unknown where phases are not measured";
     CLIENT = "client": "address without port, the busiest 100 (--max-clients); local for a transport without addresses; other for the rest";
     EXPORT = "export": "path, the busiest 100 (--max-exports); none for requests without a (valid) file handle; unknown for exports that are not in the kernel's list (/proc/net/rpc/nfsd.fh/content, which only root may read); other for the rest";
     EXPORT_PATH = "export": "path in the table of exportfs(8)";
@@ -100,7 +100,7 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, slow_reply, chatty_client, small_sync_writes, slow_mount";
+    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, unknown_waits, slow_reply, chatty_client, small_sync_writes, slow_mount";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
     READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client; sched has no tables of its own";
@@ -159,7 +159,7 @@ families! {
     OP_DURATION: "nfscope_op_duration_seconds" Histogram(Scheme::TIME), [VERSION, OP],
         "Server execution time of one NFSv3 procedure (dispatch, from decode to encoded reply) or one NFSv4 component operation (its encoding included)";
     OP_PHASE: "nfscope_op_phase_seconds_total" Counter, [VERSION, OP, OP_PHASES],
-        "The time of nfscope_op_duration_seconds by what the nfsd thread did: cpu (on a CPU), runqueue (runnable, waiting for a CPU), log (asleep until the journal or intent log is durable), disk (asleep for block I/O outside the log), throttle (asleep because too much written data waits to be stored), upcall (asleep until a daemon answers), recall (asleep until a client returns a delegation), reclaim (asleep in direct memory reclaim), lock (any other sleep)";
+        "The time of nfscope_op_duration_seconds by what the nfsd thread did: cpu (on a CPU), runqueue (runnable, waiting for a CPU), log (asleep until the journal or intent log is durable), disk (asleep for block I/O outside the log), throttle (asleep because too much written data waits to be stored), upcall (asleep until a daemon answers), recall (asleep until a client returns a delegation), reclaim (asleep in direct memory reclaim), lock (other waits: locks, other threads, anything that is not named)";
     OP_ERRORS: "nfscope_op_errors_total" Counter, [VERSION, OP, STATUS],
         "NFSv3 procedures and NFSv4 component operations that answered with a status other than OK";
     COMPOUND_DURATION: "nfscope_compound_duration_seconds" Histogram(Scheme::TIME), [VERSION],

@@ -79,8 +79,10 @@ kinds! {
     MemoryReclaim: "memory_reclaim", "Threads wait for free memory";
     /// Threads wait for a CPU.
     CpuSaturation: "cpu_saturation", "Busy CPUs";
-    /// Threads wait for locks or other threads.
-    LockContention: "lock_contention", "Threads wait for locks or other threads";
+    /// Changes of the same directory or file wait for its lock.
+    LockContention: "lock_contention", "Changes wait for the lock of a directory or file";
+    /// Threads sleep, and neither a phase nor a directory or file explains it.
+    UnknownWaits: "unknown_waits", "Waits of unknown kind";
     /// Replies wait for the client or the network.
     SlowReply: "slow_reply", "Replies wait for the client or the network";
     /// Most requests are metadata queries or tiny READs.

@@ -85,8 +85,8 @@ pub(crate) fn assumptions(m: &Measured, variants: &[Variant], change: &Change) -
     }
     if m.per_request(Kind::sleep) > 0.02 * m.per_request(|k| k.mean) {
         all.push(match change.log_seconds {
-            None => "waits for locks and for other threads stay as long as measured".to_owned(),
-            Some(_) => "waits for locks and for other threads stay as long as measured; the interval includes that they shrink with \
+            None => "other waits (locks, other threads, anything that is not named) stay as long as measured".to_owned(),
+            Some(_) => "other waits (locks, other threads, anything that is not named) stay as long as measured; the interval includes that they shrink with \
                         the log's device"
                 .to_owned(),
         });

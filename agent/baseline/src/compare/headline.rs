@@ -210,7 +210,7 @@ fn why(before: &SeriesSet, after: &SeriesSet, version: &str, op: &str) -> String
                 "upcall" => "waiting for rpc.mountd or another daemon",
                 "recall" => "waiting for clients to return delegations",
                 "reclaim" => "waiting for free memory",
-                _ => "waiting for locks",
+                _ => "other waits (locks, other threads, anything that is not named)",
             };
             // Above 100 % another phase changed in the opposite direction.
             format!(

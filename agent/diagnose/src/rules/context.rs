@@ -2,6 +2,7 @@
 
 use crate::attribution::Attribution;
 use crate::breakdown::{Breakdown, part, sum};
+use crate::observed::Observed;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
 /// What every rule reads.
@@ -10,6 +11,8 @@ pub struct Context<'a> {
     pub attribution: &'a Attribution,
     /// Findings that are active.
     pub active: &'a [Kind],
+    /// Evidence beside the window.
+    pub observed: &'a Observed,
 }
 
 impl Context<'_> {

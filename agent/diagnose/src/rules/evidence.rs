@@ -17,6 +17,10 @@ pub const NO_PHASES: &str =
 /// The reason where a kind of wait is not told from others.
 pub const NOT_APART: &str = "this host, or this release of the agent, does not tell such waits from others; `nfscope check` shows why";
 
+/// The phase `lock` in words: it is every sleep without a phase of its own.
+pub const IN_OTHER_WAITS: &str =
+    "in other waits (locks, other threads, anything that is not named)";
+
 /// A shorter wait in the queue is no evidence.
 pub const MIN_QUEUE_SHARE: f64 = 0.01;
 

@@ -10,6 +10,7 @@ pub mod evidence;
 mod known_wait;
 mod lock_contention;
 mod memory_reclaim;
+mod other_waits;
 mod pnfs_fallback;
 mod recall_evidence;
 mod retry_later;
@@ -23,6 +24,7 @@ mod small_sync_writes;
 mod state_recovery_storm;
 pub mod stuck_requests;
 mod thread_starvation;
+mod unknown_waits;
 mod unsafe_writes;
 mod write_throttle;
 
@@ -48,6 +50,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
         Kind::MemoryReclaim => memory_reclaim::rule,
         Kind::CpuSaturation => cpu_saturation::rule,
         Kind::LockContention => lock_contention::rule,
+        Kind::UnknownWaits => unknown_waits::rule,
         Kind::SlowReply => slow_reply::rule,
         Kind::ChattyClient => chatty_client::rule,
         Kind::SmallSyncWrites => small_sync_writes::rule,
@@ -58,6 +61,8 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
 
 #[cfg(test)]
 mod connection_tests;
+#[cfg(test)]
+mod other_wait_tests;
 #[cfg(test)]
 mod rare_wait_tests;
 #[cfg(test)]

@@ -71,7 +71,12 @@ fn each_long_one_is_a_finding_and_a_short_one_is_none() {
 #[test]
 fn what_is_throttled_waits_for_no_disk() {
     let d = judge(waits("throttle", 20e-3));
-    for kind in [Kind::SlowDisk, Kind::LockContention, Kind::SlowIntentLog] {
+    for kind in [
+        Kind::SlowDisk,
+        Kind::LockContention,
+        Kind::UnknownWaits,
+        Kind::SlowIntentLog,
+    ] {
         assert_eq!(d.share(kind), Some(0.0), "{d:#?}");
     }
     let all: f64 = d.findings.iter().map(|f| f.share).sum();
@@ -335,6 +340,7 @@ fn no_advice_on_illumos_names_a_command_of_linux() {
             breakdown: &breakdown,
             attribution: &attribution,
             active: &[],
+            observed: &crate::Observed::default(),
         };
         // What a reply waits for is not measured there.
         for kind in Kind::ALL.into_iter().filter(|k| *k != Kind::SlowReply) {

@@ -130,7 +130,7 @@ fn few_requests_count_when_each_is_felt() {
         lock: 1.0,
         ..SERVER
     };
-    assert_eq!(kinds(&locks.diagnosis()), ["lock_contention"]);
+    assert_eq!(kinds(&locks.diagnosis()), ["unknown_waits"]);
     let logs = Server {
         count: 5,
         log: 1.0,

@@ -182,13 +182,17 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
 
 /// Where in the kernel a thread sleeps.
 pub fn stack_evidence(thread: u32, held: f64, stack: &[String]) -> Evidence {
-    let functions: Vec<_> = stack
-        .iter()
+    let text = format!("thread {thread} sleeps in {}", named_functions(stack));
+    evidence(&f::OLDEST_REQUEST.info, held, None, text)
+}
+
+/// The innermost functions of a stack.
+pub fn named_functions(stack: &[String]) -> String {
+    let functions: Vec<_> = (stack.iter())
         .take(NAMED_FUNCTIONS)
         .map(String::as_str)
         .collect();
-    let text = format!("thread {thread} sleeps in {}", functions.join(" < "));
-    evidence(&f::OLDEST_REQUEST.info, held, None, text)
+    functions.join(" < ")
 }
 
 /// `a WRITE over NFSv3 of 192.0.2.7 (inode 12 on /srv)`.

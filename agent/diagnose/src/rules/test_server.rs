@@ -17,6 +17,7 @@ pub struct Server {
     pub cpu: f64,
     pub log: f64,
     pub disk: f64,
+    pub throttle: f64,
     pub lock: f64,
     pub reply: f64,
     pub saturated: f64,
@@ -42,6 +43,7 @@ pub const SERVER: Server = Server {
     cpu: 100e-6,
     log: 0.0,
     disk: 0.0,
+    throttle: 0.0,
     lock: 0.0,
     reply: 10e-6,
     saturated: 0.0,
@@ -66,7 +68,7 @@ pub fn histogram(waits: &[(f64, u64)]) -> Histogram {
 impl Server {
     pub fn snapshot(&self) -> Snapshot {
         let all = |each: f64| each * self.count as f64;
-        let execute = self.cpu + self.log + self.disk + self.lock;
+        let execute = self.cpu + self.log + self.disk + self.throttle + self.lock;
         let mut s = Snapshot::new(Duration::from_secs(110));
         s.histogram(
             &f::OP_DURATION,
@@ -81,6 +83,11 @@ impl Server {
             ("lock", self.lock),
         ] {
             s.counter(&f::OP_PHASE, ["3", self.op, phase], all(each));
+        }
+        // A kernel that tells it has no series before it first occurs.
+        if self.throttle > 0.0 {
+            let labels = ["3", self.op, "throttle"];
+            s.counter(&f::OP_PHASE, labels, all(self.throttle));
         }
         for (phase, each) in [("execute", execute), ("upcall", 0.0), ("reply", self.reply)] {
             s.counter(&f::RPC_PHASE, ["3", phase], all(each));

@@ -3,7 +3,7 @@
 use crate::attribution::cpus_are_busy;
 use crate::breakdown::{mean, part};
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{cpu_idle, evidence, pending, percent};
+use crate::rules::evidence::{IN_OTHER_WAITS, cpu_idle, evidence, pending, percent};
 use crate::thresholds::{FELT_SECONDS, LONG_WAIT_SECONDS, SATURATED, THREAD_RESERVE};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -98,7 +98,7 @@ fn thread_time(context: &Context) -> Option<Evidence> {
         ),
         (p.recall, "waiting for clients to return delegations"),
         (p.reclaim, "waiting for free memory"),
-        (p.lock, "waiting for locks or other threads"),
+        (p.lock, IN_OTHER_WAITS),
         (b.reply, "sending replies"),
     ];
     let (seconds, what) = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;

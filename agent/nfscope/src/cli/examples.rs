@@ -143,7 +143,7 @@ A line:
   RUNQ   runnable, waiting for a CPU
   LOG    asleep until the journal or intent log was durable
   DISK   asleep for block I/O outside the log
-  LOCK   any other sleep
+  LOCK   other waits: locks, other threads, anything that is not named
 The largest of the five is in colour. `-` means unknown. A narrow terminal shows
 fewer columns. A pipe gets all columns, and … marks a name of which only 40
 letters are shown. --wide cuts nothing; --json never does.
@@ -173,8 +173,9 @@ A line for each request, the oldest first. Root sees below it the functions that
 its thread sleeps in, the innermost first; a thread that runs has no such line.
   IN HAND    since a thread took the request
   WAITS FOR  cpu (it runs, or waits for a CPU), log, disk, throttle, upcall,
-             recall, reclaim, lock (any other sleep), reply (the client or the
-             network); unknown where phases are not measured
+             recall, reclaim, lock (other waits: locks, other threads, anything
+             that is not named), reply (the client or the network); unknown where
+             phases are not measured
 Requests in queues have no thread; nfscope_pending_connections counts them. An
 agent does not know requests that began before it attached. A file handle of an
 export's own directory has no inode number. On illumos requests
@@ -225,7 +226,10 @@ each explains. A cause with 25 % or more is a finding:
   delegation_recalls nfsd threads wait for clients to return delegations
   memory_reclaim     nfsd threads wait for free memory
   cpu_saturation     nfsd threads wait for a CPU
-  lock_contention    nfsd threads wait for locks or other threads
+  lock_contention    changes of the same directory or file wait for its lock;
+                     only this command tells, by counting files
+  unknown_waits      other waits (locks, other threads, anything that is not
+                     named), and no directory or file explains them
   slow_reply         replies wait for the client or the network
   chatty_client      most requests are metadata queries or tiny READs
   small_sync_writes  synchronous writes make few bytes durable at a time

@@ -10,5 +10,6 @@ pub(crate) mod lines;
 pub mod local_or_remote;
 pub mod prometheus;
 pub mod settings;
+pub(crate) mod sleepers;
 pub mod slow_ops;
 pub mod windows;

@@ -4,7 +4,9 @@ use crate::api::slow_line::Line;
 use crate::client::counting::{Counting, Own, Told};
 use crate::client::http;
 use crate::client::local_or_remote::{self, Found};
+use crate::client::sleepers::Sleepers;
 use crate::client::slow_ops;
+use nfscope_diagnose::observed::Sleeps;
 use nfscope_model::{SlowFilter, SlowOp, Snapshot, Window};
 use nfscope_source::{Options, Source};
 use std::io::BufRead;
@@ -79,6 +81,7 @@ pub(crate) struct WindowStream {
     wait: Duration,
     gone: Option<Instant>,
     counting: Option<Counting>,
+    sleepers: Option<Sleepers>,
 }
 
 impl WindowStream {
@@ -105,6 +108,7 @@ impl WindowStream {
             wait: interval,
             gone: None,
             counting: None,
+            sleepers: None,
         })
     }
 
@@ -132,6 +136,20 @@ impl WindowStream {
             WindowSource::Own(source) => Some(source.as_mut()),
         };
         Some(counting.end(source, length))
+    }
+
+    /// Looks for as long as that at the kernel stacks of operations that are in waits without a name, until
+    /// [`slept`](WindowStream::slept).
+    pub(crate) fn look_at_sleepers(&mut self, length: Duration) {
+        self.sleepers = Some(match &self.source {
+            WindowSource::Agent(url) => Sleepers::of_agent(url, length),
+            WindowSource::Own(_) => Sleepers::own(length),
+        });
+    }
+
+    /// Ends that, with the stacks or the reason why there are none; `None` where nobody looked.
+    pub(crate) fn slept(&mut self) -> Option<Result<Sleeps, String>> {
+        self.sleepers.take().map(Sleepers::end)
     }
 
     /// The snapshot that begins the next window, where one has begun.
@@ -230,6 +248,9 @@ impl WindowStream {
             if let WindowSource::Own(source) = &mut self.source {
                 source.poll();
                 if let Some(Counting::Own(own)) = &mut self.counting {
+                    own.take(source.as_mut());
+                }
+                if let Some(Sleepers::Own(own)) = &mut self.sleepers {
                     own.take(source.as_mut());
                 }
             }

@@ -3,10 +3,11 @@
 use crate::api::{endpoint, worth};
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
-use crate::commands::diagnose_who::name_who;
+use crate::commands::diagnose_who::{name_who, needs_who};
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::{
-    Slice, causes_first, course, evaluate, render, render_not_known, stack_evidence,
+    Observed, Slice, causes_first, course, evaluate, evaluate_observed, render, render_not_known,
+    stack_evidence,
 };
 use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind, Verdict};
 use nfscope_model::status::Status;
@@ -44,8 +45,20 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let slice = (args.length / SLICES).max(MIN_SLICE).min(args.length);
     let mut windows = WindowStream::open(args.url.as_deref(), slice)?;
     windows.count();
+    windows.look_at_sleepers(args.length);
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let mut d = evaluate(&window, &[]);
+    let told = needs_who(&d, &window)
+        .then(|| windows.counted(window.length))
+        .flatten();
+    let slept = windows.slept();
+    if d.finding(Kind::UnknownWaits).is_some() {
+        let observed = Observed {
+            files: (told.as_ref()).and_then(|t| Some(t.files.as_ref().ok()?.files())),
+            sleeps: slept,
+        };
+        d = evaluate_observed(&window, &observed);
+    }
     let slices: Vec<_> = (slices.iter())
         .map(|w| Slice::of(&Breakdown::of(w)))
         .collect();
@@ -55,7 +68,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             f.evidence.extend(stack(&window));
         }
     }
-    let not_known = name_who(&mut d.findings, &window, &mut windows);
+    let not_known = name_who(&mut d.findings, &window, told.as_ref(), &mut windows);
     // Where nothing is found, nothing needs a change.
     let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
     if let Some(Ok(changes)) = &worth {

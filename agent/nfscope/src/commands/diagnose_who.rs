@@ -1,29 +1,36 @@
 //! Who and what is behind the findings of `nfscope diagnose`: by break-downs that were counted meanwhile, and else from a sample.
 
+use crate::client::counting::Told;
 use crate::client::windows::WindowStream;
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::counted::{self, Of};
 use nfscope_diagnose::{Counted, Place, client_sample};
 use nfscope_model::Window;
-use nfscope_model::finding::{Evidence, Finding, Kind};
+use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind};
 use nfscope_source::file_path;
 use std::time::Duration;
 
 /// How long the names of an export are searched for a file, in all: it may lie on the disk that is slow.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Ends counting, and adds to the findings what was counted. Returns in sentences what is not known, and why.
+/// Whether there is a finding whose operations can be told apart.
+pub(super) fn needs_who(d: &Diagnosis, window: &Window) -> bool {
+    let b = Breakdown::of(window);
+    d.findings
+        .iter()
+        .any(|f| counted::ops(f.kind, &b).is_some())
+}
+
+/// Adds to the findings what was counted. Returns in sentences what is not known, and why.
 pub(super) fn name_who(
     findings: &mut [Finding],
     window: &Window,
+    told: Option<&Told>,
     windows: &mut WindowStream,
 ) -> Vec<String> {
     let b = Breakdown::of(window);
     let of: Vec<_> = findings.iter().map(|f| counted::ops(f.kind, &b)).collect();
-    if of.iter().all(Option::is_none) {
-        return Vec::new();
-    }
-    let Some(told) = windows.counted(window.length) else {
+    let Some(told) = told else {
         return Vec::new();
     };
     // The files of another host have the numbers of others here.

@@ -44,7 +44,7 @@ const OP: &[&str] = &[
     "  asleep until: log the journal or intent log is durable; disk block I/O outside",
     "  the log ends; throttle written data is stored; upcall a daemon answers;",
     "  recall a client gives a delegation back; reclaim memory is free;",
-    "  lock anything else.",
+    "  lock other waits: locks, other threads, anything that is not named.",
     "  `no phases`: this agent does not split operations.",
 ];
 

@@ -97,11 +97,11 @@ fn each_cause_is_named() {
         ),
         (
             Tale {
-                lock: 5e-3,
+                lock: 6e-3,
                 op: "create",
                 ..slow.clone()
             },
-            vec!["lock_contention"],
+            vec!["unknown_waits"],
         ),
         (
             Tale {
@@ -143,7 +143,7 @@ fn each_cause_is_named() {
                 op: "create",
                 ..slow.clone()
             },
-            vec!["slow_intent_log", "lock_contention"],
+            vec!["slow_intent_log", "unknown_waits"],
         ),
     ];
     for (tale, expected) in cases {

@@ -146,13 +146,15 @@ fn the_program_prints_findings_and_sets_its_exit_code() {
 
 #[test]
 fn who_what_and_which_file_are_as_the_kernel_counted_them() {
+    // Some WRITEs wait for a lock, and others hold it.
     let contended = Tale {
         lock: 5e-3,
+        threads: 64.0,
         ..QUIET
     };
     let rows = vec![
-        (["192.0.2.7", "/a", "write", "3", "1000", "12"], 8e-3, 75),
-        (["192.0.2.8", "/a", "write", "3", "1001", "13"], 8e-3, 25),
+        (["192.0.2.7", "/a", "write", "3", "1000", "12"], 0.8, 75),
+        (["192.0.2.8", "/a", "write", "3", "1001", "13"], 0.8, 25),
         // Nothing of this waits for a lock.
         (["192.0.2.9", "/b", "getattr", "3", "1001", "14"], 80.0, 100),
     ];
@@ -169,7 +171,7 @@ fn who_what_and_which_file_are_as_the_kernel_counted_them() {
     assert_eq!((code, &*err), (2, ""), "{out}");
     let text = out.replace("\n     ", " ");
     assert!(
-        text.contains("Threads wait for locks or other threads"),
+        text.contains("Changes wait for the lock of a directory or file"),
         "{out}"
     );
     assert!(
@@ -199,6 +201,42 @@ fn who_what_and_which_file_are_as_the_kernel_counted_them() {
         "{out}"
     );
     assert!(!out.contains("not_known"), "{out}");
+}
+
+/// As many WRITEs that wait as long, each of a file of its own.
+#[test]
+fn waits_that_no_file_explains_are_of_unknown_kind() {
+    let waits = Tale {
+        lock: 5e-3,
+        threads: 64.0,
+        ..QUIET
+    };
+    const FILES: [&str; 8] = ["11", "12", "13", "14", "15", "16", "17", "18"];
+    let rows = FILES.map(|file| {
+        let keys = ["192.0.2.7", "/a", "write", "3", "1000", file];
+        (keys, 5e-3, 10)
+    });
+    let agent = attached(Synthetic {
+        tale: waits,
+        times: 0,
+        slow: SlowBatch::default(),
+        breakdown: Some(rows.into()),
+        by: Vec::new(),
+    });
+    let (code, out, err) = diagnose(agent, &[]);
+    assert_eq!((code, &*err), (2, ""), "{out}");
+    let text = out.replace("\n     ", " ");
+    assert!(
+        text.contains("Waits of unknown kind (unknown_waits, "),
+        "{out}"
+    );
+    assert!(!text.contains("spread"), "{out}");
+    // It was watched already, and no thread of this process is one of nfsd.
+    assert!(!text.contains("run nfscope diagnose as root"), "{out}");
+    assert!(
+        text.contains("looks no operation was seen in such a wait"),
+        "{out}"
+    );
 }
 
 #[test]

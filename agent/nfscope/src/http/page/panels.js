@@ -136,7 +136,7 @@ export function poolTable(windows, edges) {
 }
 
 /** Findings that one file may be behind, findings of some operations, and all that somebody is behind. */
-const OF_FILES = ["lock_contention", "small_sync_writes"];
+const OF_FILES = ["lock_contention", "unknown_waits", "small_sync_writes"];
 const OPS = { small_sync_writes: ["write", "commit"], chatty_client: ["getattr", "lookup", "access", "readlink", "read"] };
 const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "write_throttle", "thread_starvation", "cpu_saturation"];
 

@@ -1,0 +1,259 @@
+//! Evidence that no window has: operations by file, and the kernel stacks of sleeping operations. `nfscope diagnose` collects it while
+//! it watches. The findings of the agent are without it.
+
+use crate::breakdown::{Breakdown, Op, Phases, part, sum};
+use crate::thresholds::{LONG_PART, MIN_STACKS, OVERLAP};
+use nfscope_model::Dimension;
+use nfscope_model::breakdown::Keys;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Operations that hold the lock of a directory while they change it (fs/namei.c, `inode_lock` of the parent).
+const DIRECTORY_CHANGES: [&str; 8] = [
+    "create", "mkdir", "symlink", "mknod", "remove", "rmdir", "rename", "link",
+];
+/// Operations that hold the lock of a file while they change it (fs/open.c, `notify_change`; the `write_iter` of file systems).
+const FILE_CHANGES: [&str; 6] = [
+    "write",
+    "setattr",
+    "allocate",
+    "deallocate",
+    "copy",
+    "clone",
+];
+
+/// The kernel functions that wait for a lock (kernel/locking/rwsem.c and mutex.c), and for the locks that OpenZFS has instead.
+const LOCKS: [&str; 4] = [
+    "rwsem_down_",
+    "__mutex_lock",
+    "zfs_rangelock_enter",
+    "zfs_dirent_lock",
+];
+
+/// Kernel functions of waits that have a phase of their own, and of threads without a request. A thread may have come there between the
+/// reading that found it in another wait, and the reading of its stack.
+const ELSEWHERE: [&str; 17] = [
+    "io_schedule",
+    "jbd2_log_wait_commit",
+    "__jbd2_log_wait_for_space",
+    "wait_transaction_locked",
+    "ext4_fc_commit",
+    "xfs_log_force",
+    "xlog_grant_head_wait",
+    "btrfs_sync_log",
+    "btrfs_commit_transaction",
+    "zil_commit",
+    "dmu_tx_wait",
+    "balance_dirty_pages",
+    "cache_check",
+    "nfsd_wait_for_delegreturn",
+    "try_to_free_pages",
+    "svc_recv",
+    "svc_get_next_xprt",
+];
+
+/// Causes that kernel functions show: how they begin, and what to do.
+const SHOWN: [(&[&str], &str); 4] = [
+    (
+        &["fanotify_"],
+        "a program that watches the file system (fanotify, as virus scanners do) must allow each access: look at that program, or \
+         exclude the export from it",
+    ),
+    (
+        &["rpc_wait_bit_killable", "nfs3_proc_", "nfs4_proc_"],
+        "the export is a mount of another NFS server, and operations wait for that server: look at its round trips \
+         (/proc/self/mountstats; nfscope agent --client), and at the caching of the mount (actimeo)",
+    ),
+    (
+        &["percpu_rwsem_wait"],
+        "a file system that is frozen looks like this (fsfreeze, snapshots): look for what freezes it",
+    ),
+    (
+        &["fuse_", "request_wait_answer"],
+        "operations wait for the program behind a FUSE file system: look at that program",
+    ),
+];
+
+/// Operations with a smaller part of the waiting are not those that a finding is about.
+const MIN_PART: f64 = 0.1;
+
+/// Operations by export, operation and file.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    /// Time for which they were counted, in seconds.
+    pub length: f64,
+    /// What operations have in common, with their seconds.
+    pub rows: Vec<(Keys, f64)>,
+    /// Seconds of operations without a row.
+    pub without_row: f64,
+}
+
+/// The operations with much of the time in a phase.
+pub(crate) fn ops_with_much(phase: fn(&Phases) -> f64, b: &Breakdown) -> BTreeSet<String> {
+    let all = sum(b.ops.iter().map(|o| phase(&o.phases)));
+    let much = (b.ops.iter()).filter(|o| part(phase(&o.phases), all) >= MIN_PART);
+    much.map(|o| o.op.clone()).collect()
+}
+
+/// What somebody who watched a window saw beside it.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    /// Operations by export, operation and file; `None` where these were not counted.
+    pub files: Option<Files>,
+    /// Kernel stacks of operations that slept in waits without a name, or the reason why there are none; `None` where nobody looked.
+    pub sleeps: Option<Result<Sleeps, String>>,
+}
+
+/// Kernel stacks of operations, taken at several moments. Long sleeps are in more of them, so that parts are parts of the time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sleeps {
+    /// The moments.
+    pub looks: u32,
+    /// Stacks with the number of times that each was seen. The innermost function is the first; a module stands behind its functions,
+    /// as in `nfsd_read [nfsd]`.
+    pub stacks: BTreeMap<Vec<String>, u64>,
+}
+
+impl Sleeps {
+    /// Adds the stack of a thread that was found in a wait without a name, unless the thread is elsewhere by now.
+    pub fn add(&mut self, stack: Vec<String>) {
+        if !stack.is_empty() && !is_in(&stack, &ELSEWHERE) {
+            *self.stacks.entry(stack).or_default() += 1;
+        }
+    }
+
+    /// Number of stacks.
+    pub fn count(&self) -> u64 {
+        self.stacks.values().sum()
+    }
+
+    /// The innermost function that has most of the stacks, the number of these, and the most frequent stack below it.
+    pub fn commonest(&self) -> Option<(&str, u64, &[String])> {
+        let mut by_function: BTreeMap<&str, u64> = BTreeMap::new();
+        for (stack, n) in &self.stacks {
+            *by_function.entry(stack.first()?).or_default() += n;
+        }
+        let (function, n) = by_function.into_iter().max_by_key(|(_, n)| *n)?;
+        let of_it = self.stacks.iter().filter(|(s, _)| s[0] == function);
+        let (stack, _) = of_it.max_by_key(|(_, n)| **n)?;
+        Some((function, n, stack))
+    }
+
+    /// The part of the stacks that have a function with one of these beginnings.
+    fn part_in(&self, begin: &[&str]) -> f64 {
+        let in_it = self.stacks.iter().filter(|(stack, _)| is_in(stack, begin));
+        part(in_it.map(|(_, n)| *n as f64).sum(), self.count() as f64)
+    }
+
+    fn are_enough(&self) -> bool {
+        self.count() as f64 >= MIN_STACKS
+    }
+
+    /// Whether most sleeps are waits for a lock; `None` of too few stacks.
+    pub fn are_for_locks(&self) -> Option<bool> {
+        self.are_enough().then(|| self.part_in(&LOCKS) >= LONG_PART)
+    }
+
+    /// The sleeps that are no waits for a lock. One of them may be the sleep of its holder.
+    pub fn beside_locks(&self) -> Sleeps {
+        let others = self
+            .stacks
+            .iter()
+            .filter(|(stack, _)| !is_in(stack, &LOCKS));
+        Sleeps {
+            looks: self.looks,
+            stacks: others.map(|(stack, n)| (stack.clone(), *n)).collect(),
+        }
+    }
+
+    /// What to do about the cause that most stacks show, of those that are no waits for a lock.
+    pub fn advice(&self) -> Option<&'static str> {
+        let others = self.beside_locks();
+        let mut shown = SHOWN.iter();
+        let (_, advice) =
+            shown.find(|(begin, _)| others.are_enough() && others.part_in(begin) >= LONG_PART)?;
+        Some(advice)
+    }
+}
+
+/// Whether a stack has a function with one of these beginnings.
+fn is_in(stack: &[String], begin: &[&str]) -> bool {
+    let mut functions = stack.iter();
+    functions.any(|f| begin.iter().any(|b| f.starts_with(b)))
+}
+
+/// Directories or files whose changes wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Contended {
+    /// Their number.
+    pub places: usize,
+    /// Their part of the time of the operations that wait, 0 to 1.
+    pub share: f64,
+    /// Changes at the same time, on average, of the one with most of the time.
+    pub at_once: f64,
+    /// Whether changes of directories have most of that time, and not those of files.
+    pub directories: bool,
+}
+
+/// Seconds that these operations slept in waits without a name, and seconds that they took without these waits.
+fn of_changes(b: &Breakdown) -> (f64, f64) {
+    let is_change = |o: &&Op| is_change(&o.op);
+    let changes = || b.ops.iter().filter(is_change);
+    (
+        sum(changes().map(|o| o.phases.lock)),
+        sum(changes().map(|o| (o.seconds - o.phases.lock).max(0.0))),
+    )
+}
+
+fn is_change(op: &str) -> bool {
+    DIRECTORY_CHANGES.contains(&op) || FILE_CHANGES.contains(&op)
+}
+
+impl Observed {
+    /// The directories or files whose changes wait for each other; `None` where these are not shown to be the cause.
+    pub fn contended(&self, b: &Breakdown) -> Option<Contended> {
+        let (waited, held) = of_changes(b);
+        let all = sum(b.ops.iter().map(|o| o.phases.lock));
+        if part(waited, all) < LONG_PART {
+            return None;
+        }
+        let stacks = self.sleeps.as_ref().and_then(|s| s.as_ref().ok());
+        let shown = match stacks.and_then(|s| Some((s, s.are_for_locks()?))) {
+            // Behind a holder that waits for something outside, the lock is the queue of that.
+            Some((sleeps, are_for_locks)) => are_for_locks && sleeps.advice().is_none(),
+            // While any waits, one holds the lock: at most all other threads wait for it.
+            None => held * (b.threads - 1.0).max(1.0) >= waited,
+        };
+        self.overlaps(b).filter(|_| shown)
+    }
+
+    /// The directories or files with several changes at the same time, where these have most of the time of the operations that wait.
+    fn overlaps(&self, b: &Breakdown) -> Option<Contended> {
+        let counted = self.files.as_ref().filter(|c| c.length > 0.0)?;
+        let waiting = ops_with_much(|p| p.lock, b);
+        let (mut all, mut by_place) = (0.0, BTreeMap::<_, [f64; 2]>::new());
+        for (keys, seconds) in &counted.rows {
+            let [op, file] = [Dimension::Op, Dimension::File].map(|d| keys[d as usize].as_str());
+            if !waiting.contains(op) {
+                continue;
+            }
+            all += seconds;
+            if is_change(op) && !matches!(file, "" | "none" | "unknown") {
+                let of = by_place
+                    .entry((&keys[Dimension::Export as usize], file))
+                    .or_default();
+                of[usize::from(FILE_CHANGES.contains(&op))] += seconds;
+            }
+        }
+        by_place.retain(|_, [d, f]| (*d + *f) / counted.length >= OVERLAP);
+        let of_places = |i: usize| sum(by_place.values().map(|of| of[i]));
+        let most = by_place.values().map(|[d, f]| d + f).fold(0.0, f64::max);
+        let (directories, files) = (of_places(0), of_places(1));
+        let share = part(directories + files, all + counted.without_row);
+        (share >= LONG_PART).then_some(Contended {
+            places: by_place.len(),
+            share,
+            at_once: most / counted.length,
+            directories: directories >= files,
+        })
+    }
+}

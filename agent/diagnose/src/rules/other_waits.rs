@@ -1,0 +1,79 @@
+//! What the rules of `lock_contention` and `unknown_waits` have in common: both are of the phase lock, every sleep without a phase of its
+//! own.
+
+use crate::attribution::longest_wait;
+use crate::breakdown::part;
+use crate::observed::Contended;
+use crate::rules::context::Context;
+use crate::rules::evidence::{evidence, percent};
+use crate::thresholds::{BEGIN_WAITING, END_WAITING, FELT_SECONDS, LONG_WAIT_SECONDS};
+use nfscope_model::family as f;
+use nfscope_model::finding::{Evidence, Kind};
+use nfscope_text::units::seconds;
+
+/// The directories or files whose changes wait for each other, where other waits are long.
+pub fn contended(context: &Context) -> Option<Contended> {
+    let long = context.attribution.lock > 0.0;
+    let places = || context.observed.contended(context.breakdown);
+    long.then(places).flatten()
+}
+
+/// Whether operations wait so much that a client notices, whatever part of the time it is.
+pub fn long_enough(context: &Context) -> bool {
+    let (b, lock) = (context.breakdown, context.attribution.lock);
+    let is_active = (context.active.iter())
+        .any(|kind| matches!(kind, Kind::UnknownWaits | Kind::LockContention));
+    let limit = match is_active {
+        true => END_WAITING,
+        false => BEGIN_WAITING,
+    };
+    let felt = (b.ops.iter()).any(|o| o.felt > 0.0 && o.phases.lock >= FELT_SECONDS);
+    part(lock, b.length) >= limit || (felt && lock > 0.0)
+}
+
+/// The operation that waits most, and how long.
+pub fn longest_wait_evidence(context: &Context) -> Option<Evidence> {
+    let (op, each) = longest_wait(context.breakdown, |p| p.lock)?;
+    let text = format!(
+        "one {} over NFSv{} is in such a wait for {} on average, {} of its time; {} or more is long",
+        op.op.to_uppercase(),
+        op.version,
+        seconds(each),
+        percent(part(op.phases.lock, op.seconds)),
+        seconds(LONG_WAIT_SECONDS)
+    );
+    let limit = Some(LONG_WAIT_SECONDS);
+    Some(evidence(&f::OP_PHASE.info, each, limit, text))
+}
+
+/// Why other waits are not a finding.
+pub fn other_waits_reason(context: &Context) -> String {
+    let (b, a) = (context.breakdown, context.attribution);
+    if a.behind_log > a.disk_behind_log {
+        return format!(
+            "waits for locks are {} of request time, and those who hold the locks wait for the log",
+            percent(context.share(a.behind_log - a.disk_behind_log))
+        );
+    }
+    if a.behind_throttle > 0.0 {
+        return format!(
+            "waits for locks are {} of request time, and those who hold the locks wait until written data is stored",
+            percent(context.share(a.behind_throttle))
+        );
+    }
+    let lock = b.phases.map_or(0.0, |p| p.lock);
+    let each = longest_wait(b, |p| p.lock).map_or(String::new(), |(op, each)| {
+        format!(", {} for each {}", seconds(each), op.op.to_uppercase())
+    });
+    let few = match a.lock > 0.0 && !long_enough(context) {
+        true => format!(
+            "; on average {:.2} operations wait at the same time, {BEGIN_WAITING} or more is much",
+            part(lock, b.length)
+        ),
+        false => String::new(),
+    };
+    format!(
+        "other waits are {} of request time{each}{few}",
+        percent(context.share(lock))
+    )
+}

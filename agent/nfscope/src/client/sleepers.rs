@@ -1,0 +1,231 @@
+//! Looks at the kernel stacks of operations that are in waits without a name, several times while somebody watches windows.
+
+use crate::api::stuck_query;
+use crate::client::http;
+use nfscope_diagnose::observed::Sleeps;
+use nfscope_model::{HeldRequest, HeldRequests};
+use nfscope_source::{Source, hostname, kernel_frames};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Looks in a window: enough to tell what most of the sleeps are.
+const LOOKS: u32 = 20;
+/// An agent reads requests in hand anew after a quarter of a second.
+const MIN_INTERVAL: Duration = Duration::from_millis(300);
+/// The label `wait` of a wait without a name.
+const OTHER_WAIT: &str = "lock";
+
+/// What was seen, and the latest reason why something was not.
+#[derive(Default)]
+pub(crate) struct Seen {
+    sleeps: Sleeps,
+    why: Option<String>,
+}
+
+impl Seen {
+    fn look(&mut self, held: anyhow::Result<HeldRequests>) {
+        self.sleeps.looks += 1;
+        let held = held.map_err(|why| format!("{why:#}"));
+        let stacks = held.and_then(|held| stacks(&held, &hostname::own_name(), kernel_frames));
+        match stacks {
+            Ok(stacks) => stacks.into_iter().for_each(|s| self.sleeps.add(s)),
+            Err(why) => self.why = Some(why),
+        }
+    }
+
+    fn end(self) -> Result<Sleeps, String> {
+        match self.why {
+            Some(why) if self.sleeps.count() == 0 => Err(why),
+            _ => Ok(self.sleeps),
+        }
+    }
+}
+
+/// The stacks of the requests that are in waits without a name.
+fn stacks(
+    held: &HeldRequests,
+    here: &str,
+    read: impl Fn(u32) -> io::Result<Vec<String>>,
+) -> Result<Vec<Vec<String>>, String> {
+    if let Some(why) = &held.unknown {
+        return Err(why.clone());
+    }
+    let mut all = Vec::new();
+    let waits = |r: &&HeldRequest| r.wait == OTHER_WAIT;
+    for r in held.requests.iter().filter(waits) {
+        // The threads of another host have the numbers of others here.
+        let stack = match held.host == here {
+            true => read(r.thread),
+            false => Err(io::ErrorKind::Unsupported.into()),
+        };
+        match stack {
+            Ok(stack) => all.push(stack),
+            Err(_) if !r.stack.is_empty() => all.push(r.stack.clone()),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                return Err("only root may read them: run nfscope diagnose as root".to_owned());
+            }
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => {
+                return Err(format!(
+                    "only root on {} may read them: run nfscope diagnose there",
+                    held.host
+                ));
+            }
+            // The thread has ended.
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+/// One who looks.
+pub(crate) enum Sleepers {
+    /// A thread asks an agent.
+    Agent(Arc<Mutex<Seen>>),
+    /// Our own probes are asked from time to time.
+    Own(Own),
+}
+
+/// See [`Sleepers::Own`].
+#[derive(Default)]
+pub(crate) struct Own {
+    seen: Seen,
+    interval: Duration,
+    last: Option<Instant>,
+}
+
+impl Own {
+    /// Looks if it is time to.
+    pub(crate) fn take(&mut self, source: &mut dyn Source) {
+        if self.last.is_none_or(|at| at.elapsed() >= self.interval) {
+            self.last = Some(Instant::now());
+            self.seen.look(Ok(source.held(Duration::ZERO)));
+        }
+    }
+}
+
+impl Sleepers {
+    /// Looks at an agent's requests for as long as that.
+    pub(crate) fn of_agent(url: &str, length: Duration) -> Sleepers {
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let (url, theirs) = (url.to_owned(), Arc::downgrade(&seen));
+        let page = format!("/stuck?{}", stuck_query::to_query(Duration::ZERO));
+        let looks = move || {
+            for _ in 0..LOOKS {
+                std::thread::sleep(interval(length));
+                // Nobody waits any more where it is gone.
+                let Some(seen) = theirs.upgrade() else { return };
+                let held = http::json(&url, &page).map_err(anyhow::Error::from);
+                seen.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .look(held);
+            }
+        };
+        let thread = std::thread::Builder::new().name("sleepers".to_owned());
+        if let Err(why) = thread.spawn(looks) {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.why = Some(why.to_string());
+        }
+        Sleepers::Agent(seen)
+    }
+
+    /// Looks at the requests of our own probes, by [`Own::take`].
+    pub(crate) fn own(length: Duration) -> Sleepers {
+        Sleepers::Own(Own {
+            interval: interval(length),
+            ..Own::default()
+        })
+    }
+
+    /// What was seen, or why nothing was.
+    pub(crate) fn end(self) -> Result<Sleeps, String> {
+        match self {
+            Sleepers::Agent(seen) => {
+                std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner)).end()
+            }
+            Sleepers::Own(own) => own.seen.end(),
+        }
+    }
+}
+
+/// The first look is not at the beginning, and the last one not behind the end.
+fn interval(length: Duration) -> Duration {
+    (length / (LOOKS + 1)).max(MIN_INTERVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(host: &str, waits: &[(&str, &[&str])]) -> HeldRequests {
+        let request = |(wait, stack): &(&str, &[&str])| HeldRequest {
+            thread: 7,
+            wait: (*wait).to_owned(),
+            stack: stack.iter().map(|&f| f.to_owned()).collect(),
+            ..HeldRequest::default()
+        };
+        HeldRequests {
+            host: host.to_owned(),
+            requests: waits.iter().map(request).collect(),
+            ..HeldRequests::default()
+        }
+    }
+
+    fn reads(_: u32) -> io::Result<Vec<String>> {
+        Ok(vec!["fanotify_handle_event".to_owned()])
+    }
+
+    fn denied(_: u32) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    #[test]
+    fn only_waits_without_a_name_are_looked_at() {
+        let held = held(
+            "here",
+            &[("lock", &[]), ("disk", &[]), ("cpu", &[]), ("lock", &[])],
+        );
+        assert_eq!(stacks(&held, "here", reads).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn without_the_right_to_read_stacks_the_reason_is_known() {
+        let one = held("here", &[("lock", &[])]);
+        let why = stacks(&one, "here", denied).unwrap_err();
+        assert!(why.starts_with("only root may read them"), "{why}");
+        // A thread of this host may have the number of one there.
+        let why = stacks(&one, "there", reads).unwrap_err();
+        assert!(why.starts_with("only root on here may read them"), "{why}");
+        // The agent may have the right.
+        let told = held("here", &[("lock", &["cv_wait"])]);
+        for (host, read) in [("here", denied as fn(u32) -> _), ("there", reads)] {
+            assert_eq!(stacks(&told, host, read).unwrap(), [["cv_wait"]]);
+        }
+        let ended = |_| Err(io::ErrorKind::NotFound.into());
+        assert_eq!(stacks(&one, "here", ended), Ok(Vec::new()));
+        let unknown = HeldRequests {
+            unknown: Some("not timed".into()),
+            ..HeldRequests::default()
+        };
+        assert_eq!(stacks(&unknown, "here", reads), Err("not timed".into()));
+    }
+
+    #[test]
+    fn a_look_that_fails_hides_none_that_did_not() {
+        let mut seen = Seen::default();
+        seen.sleeps.add(vec!["cv_wait".into()]);
+        seen.look(Err(anyhow::anyhow!("gone")));
+        let sleeps = seen.end().unwrap();
+        assert_eq!((sleeps.looks, sleeps.count()), (1, 1));
+        let mut none = Seen::default();
+        none.look(Err(anyhow::anyhow!("gone")));
+        assert_eq!(none.end(), Err("gone".to_owned()));
+    }
+
+    #[test]
+    fn all_looks_are_within_the_window() {
+        let length = Duration::from_secs(60);
+        assert!(interval(length) * LOOKS < length);
+        assert_eq!(interval(Duration::from_secs(1)), MIN_INTERVAL);
+    }
+}
