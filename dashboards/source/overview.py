@@ -83,7 +83,7 @@ DASHBOARD = dashboard(
             timeseries(
                 "Operations by phase",
                 "What the threads do in operations, as shares: on a CPU (cpu), waiting for one (runqueue), for the log, "
-                "for other disk I/O (disk), for anything else (lock). The phase that rises is where to look.",
+                "for other disk I/O (disk), for anything else (lock: other waits). The phase that rises is where to look.",
                 "percentunit",
                 (q.share("nfscope_op_phase_seconds_total", "phase"), "{{phase}}"), stacked=True, top=1,
             ),

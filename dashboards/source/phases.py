@@ -16,7 +16,7 @@ MEANING = {
     "upcall": "a daemon that answers slowly: rpc.mountd, rpc.idmapd, nfsdcld",
     "recall": "clients that return delegations slowly",
     "reclaim": "too little memory",
-    "lock": "threads that wait for each other: the same directory or file, or other sleeps of the kernel",
+    "lock": "other waits: locks, other threads, anything that is not named; nfscope diagnose looks for the cause",
 }
 
 
@@ -41,7 +41,7 @@ DASHBOARD = dashboard(
                 "Shares of the chosen operations' time",
                 "On a CPU (cpu), waiting for one (runqueue), asleep until the log is durable (log), for other disk I/O "
                 "(disk), until written data is stored (throttle), a daemon answers (upcall), a delegation is returned (recall) or "
-                "memory is free (reclaim), for anything else (lock). They add up to the duration; the one that rises is the cause.",
+                "memory is free (reclaim), for anything else (lock: other waits). They add up to the duration; the one that rises is the cause.",
                 "percentunit", (q.share(PHASES, "phase", CHOSEN), "{{phase}}"), stacked=True, top=1,
             ),
             timeseries(
