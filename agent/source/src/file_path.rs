@@ -3,6 +3,7 @@
 //! The names of a tree are read, directory by directory, those near the top first. That takes time on a large tree or a slow disk,
 //! so it ends when patience does.
 
+use crate::lossless;
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -10,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// The file or directory with this inode number in an export, and whether it is a directory; `None` where it was not found in that
+/// The file or directory with this inode number in an export ([`lossless`] text), and whether it is a directory; `None` where it was not found in that
 /// time, or by a user who may not read its directory. A thread that the file system keeps longer than that is left behind.
 pub fn find(export: &str, inode: u64, patience: Duration) -> Option<(PathBuf, bool)> {
-    let root = PathBuf::from(export);
+    let root = lossless::path(export);
     let (sender, found) = channel();
     std::thread::Builder::new()
         .name("file-path".to_owned())

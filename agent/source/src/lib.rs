@@ -2,7 +2,7 @@
 //!
 //! [`source`] says what every source does, one folder for each operating system does it, and this file picks one: at compile
 //! time, but that the one for illumos, which runs two programs and reads what they print, is built everywhere and can be asked
-//! for ([`illumos`]). [`mounts`], [`privileges`], [`hostname`] and [`file_path`] answer for every system what callers outside this crate ask.
+//! for ([`illumos`]). [`mounts`], [`privileges`], [`hostname`], [`lossless`] and [`file_path`] answer for every system what callers outside this crate ask.
 
 mod clock;
 pub mod file_path;
@@ -12,6 +12,7 @@ pub mod hostname;
 mod illumos;
 #[cfg(target_os = "linux")]
 mod linux;
+pub mod lossless;
 pub mod mounts;
 mod nfs_names;
 #[cfg(target_os = "linux")]

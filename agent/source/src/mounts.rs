@@ -1,6 +1,6 @@
 //! The mount table of this process: proc_pid_mountinfo(5) of its mount namespace on Linux, mnttab(5) of its zone on illumos.
 
-use std::fs;
+use crate::lossless;
 use std::path::Path;
 
 /// Linux's table.
@@ -36,7 +36,7 @@ pub struct Mounts(Vec<Mount>);
 impl Mounts {
     /// Reads this system's table; empty where it cannot be read.
     pub fn read() -> Self {
-        let text = |path| fs::read_to_string(path).unwrap_or_default();
+        let text = |path| lossless::read(path).unwrap_or_default();
         if cfg!(target_os = "linux") {
             Self::parse_mountinfo(&text(MOUNTINFO))
         } else {
@@ -93,19 +93,33 @@ impl Mounts {
     }
 }
 
-/// Blanks, backslashes and the like stand as `\040` in the kernel's lists (mangle_path(), qword_add()).
+/// Blanks, backslashes and the like stand as `\040` in the kernel's lists (mangle_path(), qword_add()). Word and result are
+/// [`lossless`] text.
 pub fn unescape(word: &str) -> String {
     let mut out = Vec::new();
-    let mut rest = word.as_bytes();
+    let word = lossless::bytes(word);
+    let mut rest = word.as_slice();
     while let Some((&b, after)) = rest.split_first() {
-        let code = (b == b'\\')
-            .then(|| std::str::from_utf8(after.get(..3)?).ok())
-            .flatten()
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        let code = octal(rest);
         out.push(code.unwrap_or(b));
         rest = if code.is_some() { &after[3..] } else { after };
     }
-    String::from_utf8_lossy(&out).into_owned()
+    lossless::text(&out)
+}
+
+/// The byte that stands at the begin of this as `\040`.
+fn octal(text: &[u8]) -> Option<u8> {
+    let [
+        b'\\',
+        high @ b'0'..=b'3',
+        middle @ b'0'..=b'7',
+        low @ b'0'..=b'7',
+        ..,
+    ] = text
+    else {
+        return None;
+    };
+    Some((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'))
 }
 
 #[cfg(test)]
@@ -147,6 +161,29 @@ mod tests {
         assert_eq!(on("/tank/my"), "tank");
         assert_eq!(on("/over"), "/dev/sda2");
         assert_eq!(Mounts::default().on("/x"), None);
+    }
+
+    /// The kernel escapes blanks, new lines and backslashes, and nothing else: names are in any encoding.
+    #[test]
+    fn a_name_in_another_encoding_hides_no_other_mount() {
+        let mut table =
+            b"50 1 8:3 / /srv/caf\xe9\\040a\\012b\\134x41 rw - ext4 /dev/mapper/d\xff rw\n"
+                .to_vec();
+        table.extend(TABLE.as_bytes());
+        let m = Mounts::parse_mountinfo(&lossless::text(&table));
+        assert_eq!(m.iter().count(), 8);
+        let odd = m.iter().next().unwrap();
+        assert_eq!(odd.point, "/srv/caf\\xe9 a\nb\\x5cx41");
+        assert_eq!(
+            lossless::bytes(&odd.point),
+            b"/srv/caf\xe9 a\nb\\x41",
+            "the path is the mount point's own"
+        );
+        assert_eq!(lossless::bytes(&odd.source), b"/dev/mapper/d\xff");
+        assert_eq!(m.on(&odd.point).unwrap().source, odd.source);
+        assert_eq!(m.on("/srv/x").unwrap().source, "/dev/mapper/data");
+        let outside = unescape("\\777\\+12\\08");
+        assert_eq!(outside, "\\777\\+12\\08", "no byte has such a number");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What this process itself uses, under the names that all exporters give it. CPU time and memory are those of the process that
 //! serves HTTP, too: what an administrator pays for is both.
 
+use crate::lossless;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use rustix::process::{Resource, getrlimit};
@@ -26,7 +27,7 @@ struct Companion {
 impl Companion {
     /// CPU time of all companions so far, and the memory of this one in bytes and pages.
     fn look(&mut self) -> [f64; 3] {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.number));
+        let stat = lossless::read(format!("/proc/{}/stat", self.number));
         let stat = stat.ok().and_then(|text| Stat::of(&text));
         // The number may be another process's by now.
         let stat = stat.filter(|s| self.number != 0 && s.parent == std::process::id());
@@ -58,10 +59,10 @@ pub fn describe(s: &mut Snapshot) {
         [],
         most.map_or(f64::INFINITY, |n| n as f64),
     );
-    let stat = fs::read_to_string("/proc/self/stat");
+    let stat = lossless::read("/proc/self/stat");
     let (Some(own), Ok(host)) = (
         stat.ok().and_then(|text| Stat::of(&text)),
-        fs::read_to_string("/proc/stat"),
+        lossless::read("/proc/stat"),
     ) else {
         return;
     };
@@ -163,7 +164,7 @@ mod tests {
         let mut s = Snapshot::default();
         describe(&mut s);
         let value = |family| s.value(family, []).unwrap();
-        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let status = lossless::read("/proc/self/status").unwrap();
         let kb = |name: &str| {
             let line = status.lines().find(|l| l.starts_with(name)).unwrap();
             line.split_whitespace()

@@ -7,7 +7,7 @@ use nfscope_diagnose::counted::{self, Of};
 use nfscope_diagnose::{Counted, Place, client_sample};
 use nfscope_model::Window;
 use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind};
-use nfscope_source::file_path;
+use nfscope_source::{file_path, lossless};
 use std::time::Duration;
 
 /// How long the names of an export are searched for a file, in all: it may lie on the disk that is slow.
@@ -77,7 +77,7 @@ fn file(of: &Of, counted: &Counted, here: bool) -> Option<Evidence> {
         let inode = inode.parse().ok().filter(|_| here)?;
         let (path, is_directory) = file_path::find(export, inode, PATIENCE)?;
         Some(Place {
-            path: path.to_string_lossy().into_owned(),
+            path: lossless::of_path(&path),
             is_directory,
         })
     })

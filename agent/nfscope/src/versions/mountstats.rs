@@ -1,9 +1,9 @@
 //! What the kernel's client counts of one mount: `/proc/self/mountstats`.
 
 use anyhow::Context;
+use nfscope_source::lossless;
 use nfscope_source::mounts::unescape;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 const PATH: &str = "/proc/self/mountstats";
@@ -27,8 +27,8 @@ impl MountStats {
     /// # Errors
     /// When the kernel counts nothing of it.
     pub fn read(at: &Path) -> anyhow::Result<MountStats> {
-        let text = fs::read_to_string(PATH).with_context(|| format!("cannot read {PATH}"))?;
-        let at = at.to_string_lossy();
+        let text = lossless::read(PATH).with_context(|| format!("cannot read {PATH}"))?;
+        let at = lossless::of_path(at);
         MountStats::parse(&text, &at)
             .with_context(|| format!("{PATH} has nothing of an NFS mount at {at}"))
     }

@@ -1,6 +1,7 @@
 //! The directory that a workload runs in: what it lies on, whether there is room, and a part of it for the files.
 
 use anyhow::{Context, bail};
+use nfscope_source::lossless;
 use nfscope_source::mounts::{Mount, Mounts};
 use serde::Serialize;
 use std::fs;
@@ -52,7 +53,7 @@ pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<FileSystem>)> {
         );
     }
     let mounts = Mounts::read();
-    let mount = real.to_str().and_then(|path| mounts.on(path));
+    let mount = mounts.on(&lossless::of_path(&real));
     let file_system = mount.map(FileSystem::of);
     Ok((real, file_system))
 }

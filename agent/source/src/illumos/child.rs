@@ -216,7 +216,7 @@ fn read_complaints<T>(err: impl Read, shared: &Shared<T>) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let text = crate::lossless::text(&line).trim_end().to_owned();
         if text.is_empty() {
             continue;
         }

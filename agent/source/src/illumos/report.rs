@@ -31,7 +31,7 @@ impl Reader for Lines {
         for &byte in text {
             match byte {
                 b'\n' => {
-                    done(String::from_utf8_lossy(&self.0).into_owned());
+                    done(crate::lossless::text(&self.0));
                     self.0.clear();
                 }
                 _ if self.0.len() < MOST_LINE => self.0.push(byte),

@@ -4,6 +4,7 @@
 //! directory, with a file for each dataset that is in use (`objset-0x36`). From OpenZFS 2.2 on these have the figures of
 //! the dataset's intent log; before, file `zil` has those of all pools together.
 
+use crate::lossless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
@@ -69,7 +70,7 @@ impl Kstats {
         for e in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
             let pool = k
                 .pools
-                .entry(e.file_name().to_string_lossy().into_owned())
+                .entry(lossless::of_path(Path::new(&e.file_name())))
                 .or_default();
             for f in fs::read_dir(e.path()).into_iter().flatten().flatten() {
                 let file = f.file_name();
@@ -78,7 +79,7 @@ impl Kstats {
                     .and_then(|n| n.strip_prefix("objset-0x"))
                     .and_then(|n| u64::from_str_radix(n, 16).ok());
                 // A dataset may go between the listing and the reading.
-                if let (Some(id), Ok(text)) = (id, fs::read_to_string(f.path())) {
+                if let (Some(id), Ok(text)) = (id, lossless::read(f.path())) {
                     let values = parse(&text);
                     let name = values.get("dataset_name").copied().unwrap_or_default();
                     let dataset = Dataset {
@@ -89,7 +90,7 @@ impl Kstats {
                 }
             }
         }
-        k.all = fs::read_to_string(root.join("zil"))
+        k.all = lossless::read(root.join("zil"))
             .ok()
             .map(|text| zil(&parse(&text)));
         k

@@ -1,8 +1,8 @@
 //! What the kernel adds up for each NFS mount of this mount namespace: `/proc/self/mountstats` (nfs_show_stats() in
 //! fs/nfs/super.c, rpc_clnt_show_stats() in net/sunrpc/stats.c).
 
+use crate::lossless;
 use crate::mounts::unescape;
-use std::fs;
 
 const PATH: &str = "/proc/self/mountstats";
 
@@ -46,7 +46,7 @@ pub struct OpStats {
 
 /// Reads the file, which also has the kernel tell probe `client` what is mounted. Empty where it cannot be read.
 pub fn read() -> Vec<MountStats> {
-    parse(&fs::read_to_string(PATH).unwrap_or_default())
+    parse(&lossless::read(PATH).unwrap_or_default())
 }
 
 /// Parses the file's text. Leaves out other file systems, and lines that are not of its form.

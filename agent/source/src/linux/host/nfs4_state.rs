@@ -2,6 +2,7 @@
 //! `states` (fs/nfsd/nfs4state.c, Linux 5.3 and later). It lists the server of the network namespace that the file system nfsd was
 //! mounted in.
 
+use crate::lossless;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
@@ -73,7 +74,7 @@ impl Found {
                 break;
             }
             let directory = entry?.path();
-            let info = match fs::read_to_string(directory.join("info")) {
+            let info = match lossless::read(directory.join("info")) {
                 Ok(info) => info,
                 // It has gone meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -136,7 +137,7 @@ impl Found {
                 Ok(n) => read += n as u64,
             }
             if line.ends_with(b"\n") {
-                self.add_state(&String::from_utf8_lossy(&line));
+                self.add_state(&lossless::text(&line));
             }
         }
         read
@@ -193,7 +194,7 @@ impl Found {
 #[cfg(test)]
 pub fn fuzzed(text: &[u8]) {
     let mut found = Found::default();
-    found.add_info(&String::from_utf8_lossy(text));
+    found.add_info(&lossless::text(text));
     let read = found.add_states(text, MOST_BYTES);
     assert_eq!(read, text.len() as u64);
     found.fill(&mut Snapshot::default());

@@ -6,6 +6,7 @@
 
 use super::capabilities::{drop_all, forbid_more};
 use super::syscalls;
+use crate::lossless;
 use anyhow::{Context, ensure};
 use caps::CapSet;
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset};
@@ -15,7 +16,6 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use rustix::process::{geteuid, getrlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-use std::fs;
 
 /// The user that the process has where the host has it.
 const USER: &str = "nfscope";
@@ -37,7 +37,7 @@ pub fn leave_user() -> anyhow::Result<String> {
     // What this takes away needs a capability that goes with the user.
     forbid_more()?;
     if geteuid().is_root() {
-        let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let passwd = lossless::read("/etc/passwd").unwrap_or_default();
         let (uid, gid) = unprivileged(&passwd);
         who = match become_user(uid, gid) {
             Ok(()) => format!("as user {uid}"),

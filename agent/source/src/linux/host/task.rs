@@ -1,6 +1,8 @@
 //! A thread of the kernel, as procfs shows it.
 
-use std::{fs, io};
+use std::io;
+
+use crate::lossless;
 
 /// What the scheduler says of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +17,7 @@ pub enum State {
 
 /// The state of an nfsd thread; `None` where there is none of this id.
 pub fn state(thread: u32) -> Option<State> {
-    parse(&fs::read_to_string(format!("/proc/{thread}/stat")).ok()?)
+    parse(&lossless::read(format!("/proc/{thread}/stat")).ok()?)
 }
 
 pub(crate) fn parse(stat: &str) -> Option<State> {
@@ -42,7 +44,7 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
 /// # Errors
 /// Without the right to read them, and where there is no such thread.
 pub fn kernel_frames(thread: u32) -> io::Result<Vec<String>> {
-    let text = fs::read_to_string(format!("/proc/{thread}/stack"))?;
+    let text = lossless::read(format!("/proc/{thread}/stack"))?;
     Ok(frames(&text))
 }
 

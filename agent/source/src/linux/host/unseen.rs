@@ -1,7 +1,7 @@
 //! What of this host's NFS neither probes nor the kernel's counters show, for `nfscope check`: only what applies here.
 
+use crate::lossless;
 use nfscope_model::host_report::Unseen;
-use std::fs;
 use std::path::Path;
 
 /// What the answer depends on, as the host has it now.
@@ -25,7 +25,7 @@ const NO_CLOCK: &str =
 
 /// Asks the host.
 pub fn list() -> Vec<Unseen> {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let read = |path| lossless::read(path).unwrap_or_default();
     of(&Readings {
         versions: read("/proc/fs/nfsd/versions"),
         ports: read("/proc/fs/nfsd/portlist"),

@@ -1,5 +1,6 @@
 //! OpenZFS's own tools, for what only they tell.
 
+use crate::lossless;
 use std::process::Command;
 
 /// What a tool prints; `None` where it is missing or fails.
@@ -8,5 +9,5 @@ pub fn output(tool: &str, args: &[&str]) -> Option<String> {
     output
         .status
         .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        .then(|| lossless::text(&output.stdout))
 }

@@ -2,6 +2,7 @@
 
 use super::object::Loaded;
 use super::program::Probe;
+use crate::lossless;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -74,7 +75,7 @@ fn incarnations(probe: &Probe) -> Vec<Incarnation> {
 
 /// How many hold the module: other modules, mounts, open files, attached programs.
 fn users(module: &str) -> Option<u32> {
-    fs::read_to_string(format!("/sys/module/{module}/refcnt"))
+    lossless::read(format!("/sys/module/{module}/refcnt"))
         .ok()?
         .trim()
         .parse()

@@ -148,7 +148,7 @@ fn make(tracefs: &str, function: &str) -> io::Result<Event> {
 /// Removes what agents left that were killed. The kernel refuses to remove what is in use.
 fn remove_old(tracefs: &str) {
     let path = Path::new(tracefs).join("kprobe_events");
-    for line in std::fs::read_to_string(path).unwrap_or_default().lines() {
+    for line in crate::lossless::read(path).unwrap_or_default().lines() {
         let name = line
             .split_once(&format!(":{GROUP}/"))
             .and_then(|(_, rest)| rest.split(' ').next());
@@ -172,7 +172,7 @@ fn write(tracefs: &str, line: &str) -> io::Result<()> {
 /// The probe as a perf event of all CPUs.
 fn open(tracefs: &str, name: &str) -> io::Result<OwnedFd> {
     let path = Path::new(tracefs).join(format!("events/{GROUP}/{name}/id"));
-    let id = std::fs::read_to_string(path)?;
+    let id = crate::lossless::read(path)?;
     let id: u64 = id.trim().parse().map_err(io::Error::other)?;
     const PERF_TYPE_TRACEPOINT: u64 = 2;
     const PERF_ATTR_SIZE_VER0: u64 = 64;

@@ -2,6 +2,7 @@
 
 use super::pieces::Pieces;
 use super::pod;
+use crate::lossless;
 use anyhow::Context;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use nfscope_probes::{Counters, Pod, types as t};
@@ -354,7 +355,7 @@ impl Shared {
 
 /// Bytes of memory behind a BPF descriptor of this process.
 pub(super) fn locked(descriptor: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let text = lossless::read(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("memlock:"))?;
     line.trim().parse().ok()
 }

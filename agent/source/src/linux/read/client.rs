@@ -2,7 +2,7 @@
 //! be had from the sums that the kernel keeps for each mount.
 
 use super::client_totals::{MountKey, Names, OpTotals, Totals};
-use super::decode::{fill, lost, seconds, time};
+use super::decode::{fill, lost, seconds, text, time};
 use crate::linux::host::mountstats::{self, MountStats};
 use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
@@ -199,12 +199,6 @@ fn add(to: &mut Totals, key: &MountKey, row: &t::client_rpc) {
         execute: execute.sum,
         durations: execute,
     });
-}
-
-/// A text of the kernel's.
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 /// Makes room for another RPC client. False where this process may not.

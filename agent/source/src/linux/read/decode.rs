@@ -3,6 +3,7 @@
 pub use crate::clock::monotonic_ns;
 use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
+use crate::lossless;
 use nfscope_model::family as f;
 use nfscope_model::{Histogram, Scheme, Snapshot};
 use nfscope_probes::TimeHist;
@@ -22,6 +23,12 @@ pub fn sizes(scheme: Scheme, counts: &[u64], sum: u64) -> Histogram {
     h.counts.copy_from_slice(counts);
     h.sum = sum as f64;
     h
+}
+
+/// Text of the kernel's: bytes up to the first zero.
+pub fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    lossless::text(&bytes[..end])
 }
 
 /// Nanoseconds in seconds.

@@ -1,8 +1,9 @@
 //! OpenZFS: what the probe keeps and what kstats say, as series.
 
-use super::decode::{fill, lost, time};
+use super::decode::{fill, lost, text, time};
 use crate::linux::host::kstat::{Kstats, Totals, ZIL, Zil};
 use crate::linux::load::object::Loaded;
+use crate::lossless;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use nfscope_probes::types as t;
@@ -24,12 +25,6 @@ pub struct Zfs {
     totals: Totals,
 }
 
-/// Bytes up to the first zero.
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
 /// The pool that a key names, if it is imported; keys have the first bytes of long names.
 fn pool_of<'a>(key: &t::zfs_pool_key, k: &'a Kstats) -> Option<&'a str> {
     let name = text(&key.name);
@@ -43,13 +38,13 @@ fn pool_of<'a>(key: &t::zfs_pool_key, k: &'a Kstats) -> Option<&'a str> {
 /// The disk below a vdev's path by the name that block devices have elsewhere; the path where it tells none.
 fn device_name(path: &str) -> String {
     let name = || {
-        let dev = fs::metadata(path).ok()?.st_rdev();
+        let dev = fs::metadata(lossless::path(path)).ok()?.st_rdev();
         let id = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
         let mut of = fs::canonicalize(Path::new("/sys/dev/block").join(id)).ok()?;
         if of.join("partition").exists() {
             of.pop();
         }
-        Some(of.file_name()?.to_string_lossy().into_owned())
+        Some(lossless::of_path(Path::new(of.file_name()?)))
     };
     name().unwrap_or_else(|| path.to_owned())
 }

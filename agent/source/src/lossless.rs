@@ -1,0 +1,126 @@
+//! Names and tables of a host as text: paths on Unix are bytes in any encoding, and labels are UTF-8.
+//!
+//! A byte that is no UTF-8 stands as `\xff`, and a backslash that would look like the begin of one as `\x5c`. All else is as it is.
+//! Different bytes therefore have different texts, and [`path`] has the bytes again.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// The text of these bytes.
+pub fn text(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let mut rest = chunk.valid();
+        while let Some(at) = rest.find('\\') {
+            let (before, from) = rest.split_at(at);
+            out += before;
+            out += if escaped(from.as_bytes()).is_some() {
+                "\\x5c"
+            } else {
+                "\\"
+            };
+            rest = &from[1..];
+        }
+        out += rest;
+        for byte in chunk.invalid() {
+            out += &format!("\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+/// The text of a path.
+pub fn of_path(path: &Path) -> String {
+    text(path.as_os_str().as_bytes())
+}
+
+/// The bytes that have this text.
+pub fn bytes(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        match escaped(rest) {
+            Some(code) => {
+                out.push(code);
+                rest = &rest[4..];
+            }
+            None => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// The path that has this text.
+pub fn path(text: &str) -> PathBuf {
+    OsString::from_vec(bytes(text)).into()
+}
+
+/// The byte that stands at the begin of this as `\xff`.
+fn escaped(text: &[u8]) -> Option<u8> {
+    let [b'\\', b'x', high, low, ..] = text else {
+        return None;
+    };
+    // Upper case is never written.
+    let digit = |c: &u8| match c {
+        b'0'..=b'9' => Some(c - b'0'),
+        b'a'..=b'f' => Some(c - b'a' + 10),
+        _ => None,
+    };
+    Some(digit(high)? << 4 | digit(low)?)
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// Where it cannot be read; never for what it has.
+pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
+    // Most are UTF-8 and have no backslash: then their bytes are their text.
+    match String::from_utf8(fs::read(path)?) {
+        Ok(all) if !all.contains("\\x") => Ok(all),
+        Ok(all) => Ok(text(all.as_bytes())),
+        Err(other) => Ok(text(other.as_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_one_text_and_every_text_its_name() {
+        let names: [&[u8]; 9] = [
+            b"/srv/plain",
+            "/srv/\u{e9}t\u{e9}".as_bytes(),
+            b"/srv/\xff",
+            b"/srv/\\xff",
+            b"/srv/\\x5cxff",
+            b"/srv/\\",
+            b"a\\b \n\t\0c",
+            b"\xc3",
+            b"\xef\xbf\xbd",
+        ];
+        for name in names {
+            assert_eq!(bytes(&text(name)), name, "{name:?}");
+        }
+        let all: std::collections::BTreeSet<_> = names.iter().map(|name| text(name)).collect();
+        assert_eq!(all.len(), names.len());
+        assert_eq!(text(b"/srv/\xff\xe9"), "/srv/\\xff\\xe9");
+        assert_eq!(text(b"/srv/\\xff"), "/srv/\\x5cxff");
+        assert_eq!(text(b"C:\\xyz\\"), "C:\\xyz\\");
+    }
+
+    #[test]
+    fn a_file_in_any_encoding_can_be_read() {
+        let file = std::env::temp_dir().join(format!("nfscope-text-{}", std::process::id()));
+        fs::write(&file, b"one\ntw\xff\n\\x41").unwrap();
+        let read = read(&file);
+        fs::remove_file(&file).unwrap();
+        assert_eq!(read.unwrap(), "one\ntw\\xff\n\\x5cx41");
+    }
+}
