@@ -176,12 +176,13 @@ struct breakdown_count {
 struct breakdown_key {
 	u64 client[2];
 	u64 export; /* its number: lib/client_accounting.h */
-	u8 file[24]; /* the file system's own id of the file */
+	u8 file[24]; /* the file system's own id of the file; of a longer one the first bytes */
+	u64 file_hash; /* of all bytes of a longer one */
 	u32 user;
 	u32 row; /* of the operation table; BREAKDOWN_OTHER: what found no row */
 	u32 shard;
 	u8 file_kind; /* enum fid_type */
-	u8 file_size; /* bytes of the id */
+	u8 file_size; /* bytes of the id, all of them */
 	u8 file_known; /* the request has a file handle */
 	u8 unused;
 };

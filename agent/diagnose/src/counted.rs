@@ -265,6 +265,14 @@ fn name(export: &str, inode: &str, place: impl FnOnce(&str, &str) -> Option<Plac
     if inode == "/" {
         return format!("the root directory of export {export}");
     }
+    if let Some(hash) = inode.strip_prefix("handle-") {
+        return format!("the file or directory with handle {hash} of export {export}");
+    }
+    if let Some((subvolume, inode)) = inode.split_once('/') {
+        return format!(
+            "the file or directory with inode {inode} in subvolume {subvolume} of export {export}"
+        );
+    }
     let Some(place) = place(export, inode) else {
         return format!("the file or directory with inode {inode} of export {export}");
     };
@@ -380,6 +388,18 @@ mod tests {
             format!("the file /a/db (inode 12) {rest}")
         );
         assert!(named(Some(place(true))).starts_with("the directory /a/db"));
+        for (file, text) in [
+            ("258/257", "inode 257 in subvolume 258 of export /a"),
+            (
+                "handle-0123456789abcdef",
+                "with handle 0123456789abcdef of export /a",
+            ),
+        ] {
+            let mut c = Counted::default();
+            c.add(keys("a", "/a", "write", file), 10, 1.0);
+            let e = super::file(&writes(), &c, |_, _| panic!("no number names it alone")).unwrap();
+            assert!(e.text.contains(text), "{}", e.text);
+        }
         let mut c = Counted::default();
         c.add(keys("a", "/a", "write", "/"), 10, 1.0);
         let e = file(&writes(), &c, |_, _| panic!("it is the export itself")).unwrap();

@@ -1,9 +1,14 @@
 //! Texts of the kernel and of the scripts, mutated: clients choose names in them, and they may be cut anywhere.
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "shared with a crate that has no other"
+)]
 #[path = "../../nfscope/tests/fixture/mutate.rs"]
 mod mutate;
 
 use crate::illumos::fuzzed;
+use crate::lossless;
 use crate::mounts::{Mounts, unescape};
 use crate::own_process;
 use mutate::{fuzz, fuzz_text};
@@ -48,7 +53,8 @@ fn texts_of_procfs() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_clients_send() {
-    use crate::linux::host::file_handle::{Handle, inode, parse_list};
+    use crate::linux::host::file_handle::{Handle, parse_list};
+    use crate::linux::host::file_id::{FileId, FileSystem};
     use crate::linux::host::{exports, nfs4_state};
     let uuid: Vec<u8> = (0..40).collect();
     let handles: Vec<Vec<u8>> = [(6, 1), (7, 0x4d), (0, 0x81), (1, 2), (3, 1)]
@@ -56,9 +62,18 @@ fn what_clients_send() {
         .into();
     let handles: Vec<_> = handles.iter().map(Vec::as_slice).collect();
     fuzz("file handles", &handles, |raw| {
-        Handle::parse(raw);
-        if let [kind, id @ ..] = raw {
-            inode(*kind, id);
+        let file = Handle::parse(raw).and_then(|h| h.file);
+        let short = raw.split_first().map(|(kind, id)| FileId::whole(*kind, id));
+        for file in file.iter().chain(&short) {
+            for fs in [
+                "ext4", "xfs", "btrfs", "zfs", "tmpfs", "ocfs2", "gfs2", "nfs4",
+            ] {
+                let fs = FileSystem {
+                    kind: fs.into(),
+                    ..FileSystem::default()
+                };
+                let _ = file.name(Some(&fs)).to_string();
+            }
         }
     });
     let etab = ["/srv\t192.0.2.0/24(rw,async,wdelay)\n/srv\\040x *(ro,sync)\n# comment\n"];
@@ -90,8 +105,11 @@ fn tables_of_mounts() {
     fuzz_text("mnttab", &illumos, |text| {
         Mounts::parse_mnttab(text).on("/tank/a/b");
     });
-    fuzz_text("escapes", &["a\\040b\\134\\777"], |text| {
-        drop(unescape(text))
+    let escapes: [&[u8]; 2] = [b"a\\040b\\134\\777", b"\xff\\x41\\xff\\\xe9\\x"];
+    fuzz("escapes", &escapes, |bytes| {
+        let text = lossless::text(bytes);
+        assert_eq!(lossless::bytes(&text), bytes);
+        drop(unescape(&text));
     });
 }
 

@@ -52,6 +52,23 @@ static __always_inline u32 fsid_bytes(u32 type)
 	return type == 1 ? 4 : type == 2 ? 12 : type == 6 ? 16 : type == 7 ? 24 : 8;
 }
 
+/* The hash of a file's id: hash() in agent/source/src/linux/host/file_id.rs does the same. */
+static __always_inline u64 id_hash(u64 at, u32 size, u32 kind)
+{
+	u64 h = (u64)kind << 32 | size;
+
+	for (u32 i = 0; i < HANDLE_BYTES / 4; i++) {
+		u32 word = 0;
+
+		if (i * 4 + 4 > size)
+			break;
+		bpf_probe_read_kernel(&word, sizeof(word), (void *)(at + i * 4));
+		h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 32;
+	}
+	return h;
+}
+
 /* The file's id in a handle: what follows size, head and fsid. */
 static __always_inline void file_of(struct breakdown_key *key, u64 handle)
 {
@@ -69,13 +86,17 @@ static __always_inline void file_of(struct breakdown_key *key, u64 handle)
 	fsid = fsid_bytes(head >> 48 & 0xff);
 	size -= 4 + fsid;
 	barrier_var(size);
-	/* None is longer in its file systems' own handles; and of none that is, more is needed. */
-	if (size > sizeof(key->file))
-		size = size > HANDLE_BYTES ? 0 : sizeof(key->file);
-	barrier_var(size);
-	if (!size || size > sizeof(key->file))
+	if (!size || size > HANDLE_BYTES)
 		return;
 	key->file_size = size;
+	/* Overlayfs and others begin all handles of a file system alike. */
+	if (size > sizeof(key->file)) {
+		key->file_hash = id_hash(handle + 8 + fsid, size, key->file_kind);
+		size = sizeof(key->file);
+	}
+	barrier_var(size);
+	if (size > sizeof(key->file))
+		return;
 	if (bpf_probe_read_kernel(key->file, size, (void *)(handle + 8 + fsid)))
 		key->file_size = 0;
 }

@@ -68,6 +68,15 @@ pub fn dimension(name: &str) -> Result<Dimension, String> {
     })
 }
 
+const A_FILE: &str =
+    "an inode number, `SUBVOLUME/INODE`, `handle-` and 16 digits, `/`, `none` or `unknown`";
+
+/// True of a file that is named by its handle.
+fn is_handle(file: &str) -> bool {
+    let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    (file.strip_prefix("handle-")).is_some_and(|hash| hash.len() == 16 && hash.bytes().all(digit))
+}
+
 /// A value as rows have it.
 fn checked(dimension: Dimension, value: &str) -> Result<String, String> {
     if value.is_empty() || value.contains('\u{fffd}') || value.contains(char::is_control) {
@@ -93,7 +102,16 @@ fn checked(dimension: Dimension, value: &str) -> Result<String, String> {
             };
             let file = match file {
                 "/" | "none" | "unknown" => file.to_owned(),
-                inode => number(inode, u64::MAX, "an inode number, `/`, `none` or `unknown`")?,
+                handle if is_handle(handle) => handle.to_owned(),
+                other => {
+                    let inode = |text| number(text, u64::MAX, A_FILE);
+                    match other.split_once('/') {
+                        Some((subvolume, of_it)) => {
+                            format!("{}/{}", inode(subvolume)?, inode(of_it)?)
+                        }
+                        None => inode(other)?,
+                    }
+                }
             };
             export.map_or(file.clone(), |export| format!("{export}:{file}"))
         }
@@ -329,6 +347,7 @@ mod tests {
             "by=op&where=op:write&where=op:read&where=version:4.1&where=user:0&where=file:/srv/a:77&where=file:/",
             "by=client,client&where=export:%26%3D%25%0",
             "by=op,file&paths=true",
+            "by=op&where=file:258/257&where=file:/srv:258/257&where=file:/srv/a:handle-0123456789abcdef",
         ] {
             let query = from_query(text).unwrap();
             assert_eq!(from_query(&to_query(&query)), Ok(query), "{text}");
@@ -362,6 +381,10 @@ mod tests {
             "by=op&where=user:4294967295",
             "by=op&where=user:-1",
             "by=op&where=file:x",
+            "by=op&where=file:1/2/3",
+            "by=op&where=file:1/",
+            "by=op&where=file:handle-12",
+            "by=op&where=file:handle-0123456789ABCDEF",
             "by=op&where=export:",
             "by=op&where=export:%ff",
             "by=op&where=export:a%0ab",

@@ -9,13 +9,13 @@ mod read;
 mod watched;
 
 use crate::source::{NOT_TIMED, Options, Source};
+use host::device_names::DeviceNames;
 use host::diskstats::Busy;
 use host::export_devices::ExportDevices;
 use host::facts::Facts;
 use host::file_handle::Exports;
 use host::nfs4_state::Nfs4State;
-use host::procfs::{DeviceNames, KernelCounts};
-use host::zfs_datasets::Datasets;
+use host::procfs::KernelCounts;
 use host::{cpu, exports, unseen};
 use load::attach::{self, Attached};
 use load::detach::Detached;
@@ -27,6 +27,7 @@ use nfscope_model::family;
 use nfscope_model::host_report::{Report, Verdict};
 use nfscope_model::{BreakdownBatch, BreakdownWant, HeldRequests, ProbeState, ProbeStatus};
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
+use read::block::Predecessors;
 use read::client::ClientView;
 use read::coverage::Coverage;
 use read::nfsd::{Earlier, Phases};
@@ -47,6 +48,7 @@ struct Linux {
     loaded: BTreeMap<&'static str, Loaded>,
     states: Vec<ProbeStatus>,
     devices: DeviceNames,
+    predecessors: Predecessors,
     busy: Busy,
     export_devices: ExportDevices,
     thread_io: ThreadIo,
@@ -59,7 +61,6 @@ struct Linux {
     zfs: Zfs,
     nfs4_state: Nfs4State,
     unsafe_writes: UnsafeWrites,
-    datasets: Datasets,
     watched: Watched,
     detached: Detached,
     /// Keeps the kernel's run-time statistics on.
@@ -107,12 +108,12 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         zfs: Zfs::default(),
         nfs4_state: Nfs4State::default(),
         unsafe_writes: UnsafeWrites::default(),
-        datasets: Datasets::default(),
         watched: Watched::default(),
         detached: Detached::default(),
         loaded,
         states,
         devices: DeviceNames::default(),
+        predecessors: Predecessors::default(),
         busy: Busy::default(),
         export_devices: ExportDevices::default(),
         thread_io: ThreadIo::default(),
@@ -231,6 +232,10 @@ impl Linux {
                 if probe.word == "nfsd" {
                     let rows = self.options.breakdown_rows;
                     self.watched.come(&l, &mut self.exports, rows);
+                }
+                if probe.word == "block" {
+                    // Its tables are empty.
+                    self.predecessors = Predecessors::default();
                 }
                 self.loaded.insert(probe.word, l);
             }
@@ -373,6 +378,7 @@ impl Source for Linux {
         s.began = self.began;
         s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
         s.kernel = Some(self.facts.release.clone()).filter(|r| !r.is_empty());
+        self.devices.begin();
         let kernel = KernelCounts::read();
         let start = Instant::now();
         if let Some(l) = self.loaded.get("nfsd") {
@@ -404,14 +410,14 @@ impl Source for Linux {
         logs::read(&LOGS, &self.loaded, &self.states, &mut self.devices, &mut s);
         let start = Instant::now();
         if let Some(l) = self.loaded.get("block") {
-            block::read(l, &mut s, &mut self.devices);
+            block::read(l, &mut s, &mut self.devices, &mut self.predecessors);
             self.thread_io.read(l, &mut s);
             l.unmap();
             took(start, "block", &mut s);
         }
         self.read_client(&mut s);
         self.nfs4_state.read(&mut s);
-        self.busy.read(&mut s);
+        self.busy.read(&mut self.devices, &mut s);
         self.export_devices.read(&mut self.devices, &mut s);
         let start = Instant::now();
         self.zfs.read(self.loaded.get("zfs"), &mut s);
@@ -471,8 +477,7 @@ impl Source for Linux {
 
     fn take_slow(&mut self) -> SlowBatch {
         let (phases, l) = (self.phases().is_some(), self.loaded.get("nfsd"));
-        let (exports, datasets) = (&mut self.exports, &mut self.datasets);
-        self.watched.take_slow(l, exports, datasets, phases)
+        self.watched.take_slow(l, &mut self.exports, phases)
     }
 
     fn watch_breakdown(&mut self, want: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {

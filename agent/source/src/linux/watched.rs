@@ -1,7 +1,6 @@
 //! What somebody asks to see of single operations, and what the probes keep for that: slow ones, and break-downs.
 
 use super::host::file_handle::Exports;
-use super::host::zfs_datasets::Datasets;
 use super::load::object::Loaded;
 use super::read::breakdown::Looking;
 use super::read::slow_ops::Listening;
@@ -52,11 +51,10 @@ impl Watched {
         &mut self,
         l: Option<&Loaded>,
         exports: &mut Exports,
-        datasets: &mut Datasets,
         phases: bool,
     ) -> SlowBatch {
         match (l, &mut self.listening) {
-            (Some(l), Some(listening)) => listening.take(l, exports, datasets, phases),
+            (Some(l), Some(listening)) => listening.take(l, exports, phases),
             _ => SlowBatch::default(),
         }
     }

@@ -1,8 +1,9 @@
 //! How long disks were busy.
 
+use crate::linux::host::device_names::DeviceNames;
+use crate::lossless;
 use nfscope_model::{Snapshot, family as f};
 use std::collections::HashMap;
-use std::fs;
 
 /// Busy times, from when the source first looked.
 #[derive(Debug, Default)]
@@ -13,35 +14,48 @@ pub struct Busy {
 
 impl Busy {
     /// Adds the busy time of each device that the snapshot has requests of.
-    pub fn read(&mut self, s: &mut Snapshot) {
-        let text = fs::read_to_string("/proc/diskstats").unwrap_or_default();
-        self.fill(&parse(&text), s);
+    pub fn read(&mut self, devices: &mut DeviceNames, s: &mut Snapshot) {
+        let text = lossless::read("/proc/diskstats").unwrap_or_default();
+        self.fill(&parse(&text), devices, s);
     }
 
-    fn fill(&mut self, busy: &HashMap<&str, f64>, s: &mut Snapshot) {
+    fn fill(
+        &mut self,
+        busy: &HashMap<&str, (u32, f64)>,
+        devices: &mut DeviceNames,
+        s: &mut Snapshot,
+    ) {
         let begun = self.begun.get_or_insert_with(|| {
-            let all = busy.iter().map(|(device, ms)| ((*device).to_owned(), *ms));
+            let all = busy
+                .iter()
+                .map(|(device, (_, ms))| ((*device).to_owned(), *ms));
             all.collect()
         });
+        // Of the same name, a device that comes later is another.
+        begun.retain(|device, before| busy.get(&**device).is_some_and(|(_, ms)| ms >= before));
         let seen: Vec<_> = s
             .numbers(&f::BLOCK_INFLIGHT)
             .filter_map(|([device], _)| Some((device.to_owned(), *busy.get(device)?)))
             .collect();
-        for (device, ms) in seen {
+        for (device, (dev, ms)) in seen {
+            if devices.replaced(dev) {
+                begun.remove(&device);
+            }
             let before = begun.get(&device).copied().unwrap_or(0.0);
-            // One that was taken away and is another now.
-            let since = if ms >= before { ms - before } else { ms };
-            s.counter(&f::BLOCK_BUSY, [&device], since / 1e3);
+            s.counter(&f::BLOCK_BUSY, [&device], (ms - before) / 1e3);
         }
     }
 }
 
-/// Milliseconds with requests in hand, by device (Documentation/admin-guide/iostats.rst, field 10).
-pub(crate) fn parse(text: &str) -> HashMap<&str, f64> {
+/// By device its number (`major << 20 | minor`) and the milliseconds in which it had requests (Documentation/admin-guide/iostats.rst,
+/// field 10).
+pub(crate) fn parse(text: &str) -> HashMap<&str, (u32, f64)> {
     text.lines()
         .filter_map(|line| {
-            let mut words = line.split_ascii_whitespace().skip(2);
-            Some((words.next()?, words.nth(9)?.parse().ok()?))
+            let mut words = line.split_ascii_whitespace();
+            let mut number = || words.next()?.parse::<u32>().ok();
+            let dev = number()? << 20 | number()?;
+            Some((words.next()?, (dev, words.nth(9)?.parse().ok()?)))
         })
         .collect()
 }
@@ -49,30 +63,52 @@ pub(crate) fn parse(text: &str) -> HashMap<&str, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::host::device_names::fake::Sys;
 
     #[test]
     fn the_tenth_field_of_each_device() {
         let text = " 254 0 vda 11 2 3 4 5 6 7 8 9 1234 11 0 0 0 0 0 0\n   7 0 loop0\n 259 0 nvme0n1 1 1 1 1 1 1 1 1 1 77 1\n";
         let busy = parse(text);
-        assert_eq!(busy.get("vda"), Some(&1234.0));
-        assert_eq!(busy.get("nvme0n1"), Some(&77.0));
+        assert_eq!(busy.get("vda"), Some(&(254 << 20, 1234.0)));
+        assert_eq!(busy.get("nvme0n1"), Some(&(259 << 20, 77.0)));
         assert_eq!(busy.get("loop0"), None);
     }
 
     /// A series appears with a device's first request: what it did before the source began is not what it did since.
     #[test]
     fn a_device_s_past_is_not_counted() {
-        let mut busy = Busy::default();
+        let (mut busy, mut devices) = (Busy::default(), DeviceNames::default());
         let mut at = |ms: f64, used: bool| {
             let mut s = Snapshot::default();
             if used {
                 s.gauge(&f::BLOCK_INFLIGHT, ["sdb"], 0.0);
             }
-            busy.fill(&HashMap::from([("sdb", ms)]), &mut s);
+            busy.fill(&HashMap::from([("sdb", (0, ms))]), &mut devices, &mut s);
             s.value(&f::BLOCK_BUSY, ["sdb"])
         };
         assert_eq!(at(9_000_000.0, false), None);
         assert_eq!(at(9_000_500.0, true), Some(0.5));
         assert_eq!(at(70.0, true), Some(0.07));
+        assert_eq!(at(9_000_600.0, true), Some(9000.6));
+    }
+
+    #[test]
+    fn another_device_of_the_same_name_begins_anew() {
+        let sys = Sys::new("busy");
+        let (mut busy, mut devices) = (Busy::default(), DeviceNames::below(&sys.0));
+        let mut at = |devices: &mut DeviceNames, ms: f64| {
+            devices.begin();
+            let mut s = Snapshot::default();
+            s.gauge(&f::BLOCK_INFLIGHT, ["dm-0"], 0.0);
+            let stats = HashMap::from([("dm-0", (253 << 20, ms))]);
+            busy.fill(&stats, devices, &mut s);
+            s.value(&f::BLOCK_BUSY, ["dm-0"])
+        };
+        sys.add(253 << 20, "dm-0");
+        assert_eq!(at(&mut devices, 5_000.0), Some(0.0));
+        assert_eq!(at(&mut devices, 6_000.0), Some(1.0));
+        sys.remove(253 << 20, "dm-0");
+        sys.add(253 << 20, "dm-0");
+        assert_eq!(at(&mut devices, 7_000.0), Some(7.0));
     }
 }

@@ -1,8 +1,10 @@
 //! Block devices that exported file systems lie on, through device mapper, RAID and partitions: requests are timed where they
 //! reach a device, and a slow one that no export lies on keeps no client waiting. And exports that lose acknowledged writes.
 
+use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::exports::{ETAB, EtabPath, etab_paths};
-use crate::linux::host::procfs::{DeviceNames, entry_names};
+use crate::linux::host::procfs::entry_names;
+use crate::lossless;
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use nfscope_model::Snapshot;
 use nfscope_model::family::{self as f, UNKNOWN_DEVICE};
@@ -56,7 +58,7 @@ pub struct Durability {
 impl ExportDevices {
     /// Adds a series for each device of each export.
     pub fn read(&mut self, devices: &mut DeviceNames, s: &mut Snapshot) {
-        let tables = [ETAB, MOUNTINFO].map(|path| fs::read_to_string(path).unwrap_or_default());
+        let tables = [ETAB, MOUNTINFO].map(|path| lossless::read(path).unwrap_or_default());
         if tables != self.tables || self.read.is_none_or(|at| at.elapsed() >= READ_AGAIN) {
             self.found = find(&tables, devices);
             self.tables = tables;
@@ -185,7 +187,7 @@ fn below_device(sys: &Path, name: &str, below: &mut BTreeSet<String>, layers: us
         && let Ok(target) = fs::canonicalize(&dir)
         && let Some(disk) = target.parent().and_then(Path::file_name)
     {
-        below_device(sys, &disk.to_string_lossy(), below, layers - 1);
+        below_device(sys, &lossless::of_path(Path::new(disk)), below, layers - 1);
     }
     for slave in entry_names(&dir.join("slaves")).unwrap_or_default() {
         below_device(sys, &slave, below, layers - 1);

@@ -1,11 +1,11 @@
 //! Exported file systems, for `nfscope check`: what each is, and where its log lies.
 
+use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_device::{self, Location};
-use crate::linux::host::procfs::DeviceNames;
 use crate::linux::host::zfs_tools;
+use crate::lossless;
 use crate::mounts::{Mount, Mounts, unescape};
 use nfscope_model::host_report::Exported;
-use std::fs;
 
 /// What exportfs(8) has written for the kernel's helpers; the kernel's own list knows only what somebody has asked for.
 pub const ETAB: &str = "/var/lib/nfs/etab";
@@ -15,7 +15,7 @@ pub type Measured<'a> = &'a dyn Fn(&str, &Location) -> (bool, String);
 
 /// Every exported path once.
 pub fn list(measured: Measured) -> Vec<Exported> {
-    let etab = fs::read_to_string(ETAB).unwrap_or_default();
+    let etab = lossless::read(ETAB).unwrap_or_default();
     let mounts = Mounts::read();
     let mut devices = DeviceNames::default();
     etab_paths(&etab)

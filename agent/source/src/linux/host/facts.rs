@@ -1,6 +1,7 @@
 //! What this host has, as it answers now.
 
 use crate::linux::host::{file_handle, procfs, zfs_layout};
+use crate::lossless;
 use nfscope_model::host_report::Fact;
 use std::collections::BTreeSet;
 use std::fs;
@@ -60,7 +61,7 @@ pub struct Facts {
 /// True where this thread has CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN in effect (capabilities(7), bits 39, 38 and 21).
 pub fn may_load() -> bool {
     let needed = 1u64 << 39 | 1 << 38 | 1 << 21;
-    fs::read_to_string("/proc/thread-self/status")
+    lossless::read("/proc/thread-self/status")
         .ok()
         .and_then(|s| {
             let line = s.lines().find_map(|l| l.strip_prefix("CapEff:"))?;
@@ -114,7 +115,7 @@ impl Facts {
     /// Asks the host.
     pub fn gather() -> Self {
         let exists = |p: &str| Path::new(p).exists();
-        let read = |p: &str| fs::read_to_string(p).unwrap_or_default().trim().to_owned();
+        let read = |p: &str| lossless::read(p).unwrap_or_default().trim().to_owned();
         let loaded: BTreeSet<String> = MODULES
             .iter()
             .filter(|m| procfs::module_present(m))

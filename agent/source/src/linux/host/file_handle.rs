@@ -1,8 +1,9 @@
 //! File handles as nfsd makes them: which export, which file.
 
-use crate::mounts::unescape;
+use super::file_id::{FileId, FileName, FileSystem};
+use crate::lossless;
+use crate::mounts::{Mounts, unescape};
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::time::{Duration, Instant};
 
 /// Bytes of fsid behind the head of a handle, by fsid type (fs/nfsd/nfsfh.h, enum fsid_source and key_len()).
@@ -44,44 +45,24 @@ pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
 
 /// What a file handle says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handle {
+pub struct Handle<'a> {
     /// See [`export_key`].
     pub export: u64,
-    /// Inode number, where the kind of file id is known to hold one.
-    pub inode: Option<u64>,
+    /// The file; `None`: the root of the export (FILEID_ROOT).
+    pub file: Option<FileId<'a>>,
 }
 
-impl Handle {
+impl Handle<'_> {
     /// Reads version 1 of nfsd's handles, the only one that it makes since 2.5.
-    pub fn parse(raw: &[u8]) -> Option<Handle> {
+    pub fn parse(raw: &[u8]) -> Option<Handle<'_>> {
         let [1, _, kind, id, rest @ ..] = raw else {
             return None;
         };
-        let len = fsid_len(*kind)?;
+        let (fsid, file) = rest.split_at_checked(fsid_len(*kind)?)?;
         Some(Handle {
-            export: export_key(*kind, rest.get(..len)?),
-            inode: inode(*id, rest.get(len..)?),
+            export: export_key(*kind, fsid),
+            file: (*id != 0).then(|| FileId::whole(*id, file)),
         })
-    }
-}
-
-/// The inode number in a file id (include/linux/exportfs.h, enum fid_type).
-pub fn inode(kind: u8, id: &[u8]) -> Option<u64> {
-    let u32_at = |i: usize| {
-        let b = id.get(i..i + 4)?;
-        Some(u64::from(u32::from_ne_bytes(b.try_into().ok()?)))
-    };
-    let u64_at = |i: usize| Some(u64::from_ne_bytes(id.get(i..i + 8)?.try_into().ok()?));
-    match (kind, id.len()) {
-        // tmpfs has type 1 too, with generation, then inode (mm/shmem.c, shmem_encode_fh).
-        (1, 12) => Some(u32_at(4)? | u32_at(8)? << 32),
-        // FILEID_INO32_GEN and _PARENT.
-        (1 | 2, _) => u32_at(0),
-        // btrfs: object id, root.
-        (0x4d..=0x4f, _) => u64_at(0),
-        // XFS with 64-bit inode numbers.
-        (0x81 | 0x82, _) => u64_at(0),
-        _ => None,
     }
 }
 
@@ -96,12 +77,19 @@ const LONG_REST: Duration = Duration::from_secs(30);
 /// More numbers than that are kept neither known nor missing: somebody makes them up.
 const MOST: usize = 10_000;
 
-/// Paths of exports by the number that the probes know them by.
+/// Mounts change seldom; what is asked within this time has one answer.
+const MOUNTS_FRESH: Duration = Duration::from_secs(5);
+
+/// Paths of exports by the number that the probes know them by, and their file systems.
 #[derive(Debug, Default)]
 pub struct Exports {
     paths: HashMap<u64, String>,
     missing: HashSet<u64>,
     read: Option<Instant>,
+    mounts: Mounts,
+    mounts_read: Option<Instant>,
+    /// Of those that were asked for since the mounts changed.
+    file_systems: HashMap<u64, Option<FileSystem>>,
 }
 
 impl Exports {
@@ -122,6 +110,27 @@ impl Exports {
         self.paths.get(&key).map(String::as_str)
     }
 
+    /// The file system that it lies on; `None` where that is not known.
+    pub fn file_system(&mut self, key: u64) -> Option<&FileSystem> {
+        let path = self.path(key)?.to_owned();
+        if (self.mounts_read).is_none_or(|r| r.elapsed() >= MOUNTS_FRESH) {
+            self.mounts_read = Some(Instant::now());
+            let mounts = Mounts::read();
+            if mounts != self.mounts {
+                self.file_systems.clear();
+                self.mounts = mounts;
+            }
+        }
+        let mounts = &self.mounts;
+        let find = || mounts.on(&path).map(FileSystem::of);
+        self.file_systems.entry(key).or_insert_with(find).as_ref()
+    }
+
+    /// What one of its files is called.
+    pub fn file_name(&mut self, export: u64, file: &FileId) -> FileName {
+        file.name(self.file_system(export))
+    }
+
     /// What has left the list since stays known: the kernel forgets what is not used.
     fn read(&mut self) {
         self.read = Some(Instant::now());
@@ -129,8 +138,9 @@ impl Exports {
         if self.paths.len() >= MOST {
             self.paths.clear();
         }
-        if let Ok(text) = fs::read_to_string(LIST) {
+        if let Ok(text) = lossless::read(LIST) {
             self.paths.extend(parse_list(&text));
+            self.file_systems.clear();
         }
     }
 }
@@ -174,23 +184,30 @@ mod tests {
         raw.extend(5u32.to_ne_bytes());
         let h = Handle::parse(&raw).unwrap();
         assert_eq!(known[&h.export], "/srv/a b");
-        assert_eq!(h.inode, Some(77));
+        assert_eq!(h.file, Some(FileId::whole(1, &raw[20..])));
         let root = Handle::parse(&[1, 0, 1, 0, 0, 0, 0, 0]).unwrap();
         assert_eq!(known[&root.export], "/");
-        assert_eq!(root.inode, None);
+        assert_eq!(root.file, None);
         assert_eq!(known.len(), 2);
     }
 
+    /// The kernel escapes blanks, new lines and backslashes in its list, and leaves other encodings as they are.
     #[test]
-    fn inodes_by_kind_of_file_system() {
-        let w = |v: &[u32]| -> Vec<u8> { v.iter().flat_map(|x| x.to_ne_bytes()).collect() };
-        assert_eq!(inode(1, &w(&[12, 9])), Some(12));
-        assert_eq!(inode(1, &w(&[9, 12, 1])), Some(12 | 1 << 32));
-        assert_eq!(inode(0x4d, &w(&[257, 0, 5, 0, 9])), Some(257));
-        assert_eq!(inode(0x81, &w(&[128, 1, 9])), Some(128 | 1 << 32));
-        assert_eq!(inode(0xff, &w(&[1, 2, 3])), None);
-        assert_eq!(inode(1, &[1, 2]), None);
+    fn a_name_in_another_encoding_makes_no_other_export_unknown() {
+        let list = b"* 1 0x00000001 /srv/caf\xe9\n* 1 0x00000002 /srv/a\\012\\134\xff\n\xff\xff\n* 1 0x00000003 /srv/plain\n";
+        let known: HashMap<u64, String> = parse_list(&lossless::text(list)).collect();
+        let path = |fsid: u32| lossless::bytes(&known[&export_key(1, &fsid.to_ne_bytes())]);
+        assert_eq!(path(1), b"/srv/caf\xe9");
+        assert_eq!(path(2), b"/srv/a\n\\\xff");
+        assert_eq!(path(3), b"/srv/plain");
+        assert_eq!(known.len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_handle_of_nfsd_says_nothing() {
         assert_eq!(Handle::parse(&[1, 0, 9, 1, 0, 0, 0, 0]), None);
+        assert_eq!(Handle::parse(&[1, 0, 6, 1, 0, 0, 0, 0]), None);
+        assert_eq!(Handle::parse(&[2, 0, 1, 1, 0, 0, 0, 0]), None);
         assert_eq!(Handle::parse(&[1, 0]), None);
     }
 }

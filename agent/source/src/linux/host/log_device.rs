@@ -1,12 +1,13 @@
 //! Where file systems have their logs: for metrics whether on a device of its own, for `nfscope check` on which one, or why
 //! that is unknown. For a ZFS pool the metrics ask its probe, and check asks the pool's own tools.
 
+use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_types::LogType;
-use crate::linux::host::procfs::{DeviceNames, entry_names};
+use crate::linux::host::procfs::entry_names;
 use crate::linux::host::zfs_tools;
+use crate::lossless;
 use crate::mounts::{Mount, Mounts};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 /// Where a file system writes what must be durable at once.
@@ -91,7 +92,7 @@ fn ext4(volume: &str) -> Location {
         Some(false) => Location::Shared,
         // Of journals that are devices only the thread's name says whose is which: `jbd2/<device>` (fs/jbd2/journal.c,
         // jbd2_journal_start_thread()), before Linux 5.17 cut off at fifteen characters.
-        Some(true) => match fs::read_to_string(format!("/proc/{thread}/comm")) {
+        Some(true) => match lossless::read(format!("/proc/{thread}/comm")) {
             Ok(name) => {
                 let name = name.trim();
                 let device = name.strip_prefix("jbd2/").unwrap_or(name);
@@ -109,7 +110,7 @@ const NO_THREAD: &str = "<none>";
 /// Of ext4's journal.
 fn journal_thread(volume: &str) -> Option<String> {
     let path = Path::new("/sys/fs/ext4").join(volume).join("journal_task");
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+    Some(lossless::read(path).ok()?.trim().to_owned())
 }
 
 fn has_journal_device(volume: &str) -> Option<bool> {

@@ -1,6 +1,6 @@
 //! Types of logs: which file systems have one, and how they are mounted. The intent log of ZFS belongs to its pool.
 
-use crate::linux::host::procfs::DeviceNames;
+use crate::linux::host::device_names::DeviceNames;
 use crate::mounts::{Mount, Mounts};
 
 /// What file systems with one type of log have in common.

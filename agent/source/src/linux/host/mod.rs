@@ -2,11 +2,13 @@
 
 pub mod capabilities;
 pub mod cpu;
+pub mod device_names;
 pub mod diskstats;
 pub mod export_devices;
 pub mod exports;
 pub mod facts;
 pub mod file_handle;
+pub mod file_id;
 pub mod kstat;
 pub mod log_device;
 pub mod log_types;
@@ -17,6 +19,5 @@ pub mod sandbox;
 pub mod syscalls;
 pub mod task;
 pub mod unseen;
-pub mod zfs_datasets;
 pub mod zfs_layout;
 pub mod zfs_tools;

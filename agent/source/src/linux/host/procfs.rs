@@ -1,7 +1,8 @@
-//! What the kernel counts by itself, and the names of devices.
+//! What the kernel counts by itself, and which modules it has.
 
+use crate::lossless;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -27,7 +28,7 @@ pub struct KernelCounts {
 impl KernelCounts {
     /// Reads them; `None` where no NFS server module is loaded in this network namespace.
     pub fn read() -> Option<Self> {
-        Some(Self::parse(&fs::read_to_string("/proc/net/rpc/nfsd").ok()?))
+        Some(Self::parse(&lossless::read("/proc/net/rpc/nfsd").ok()?))
     }
 
     /// Parses the file's text. Lines that a kernel does not have stay empty.
@@ -86,7 +87,7 @@ pub fn pool_threads() -> Option<Vec<u32>> {
     if netns("1").is_some_and(|init| Some(init) != netns("self")) {
         return None;
     }
-    let text = fs::read_to_string("/proc/fs/nfsd/pool_threads").ok()?;
+    let text = lossless::read("/proc/fs/nfsd/pool_threads").ok()?;
     Some(
         text.split_ascii_whitespace()
             .filter_map(|w| w.parse().ok())
@@ -97,7 +98,7 @@ pub fn pool_threads() -> Option<Vec<u32>> {
 /// True where the module is loaded or built in. While one begins or ends, its files come and go one by one: then it is not
 /// there.
 pub fn module_present(name: &str) -> bool {
-    match fs::read_to_string(Path::new("/sys/module").join(name).join("initstate")) {
+    match lossless::read(Path::new("/sys/module").join(name).join("initstate")) {
         Ok(state) => state.trim() == "live",
         Err(_) => built_in(name),
     }
@@ -120,7 +121,7 @@ pub fn built_in(name: &str) -> bool {
 
 /// Whether the kernel lists it among its modules, in whatever state.
 fn listed(name: &str) -> bool {
-    let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
+    let modules = lossless::read("/proc/modules").unwrap_or_default();
     modules
         .lines()
         .any(|line| line.split(' ').next() == Some(name))
@@ -129,45 +130,13 @@ fn listed(name: &str) -> bool {
 /// Names of a directory's entries; `None` where it cannot be read.
 pub fn entry_names(dir: &Path) -> Option<BTreeSet<String>> {
     let entries = fs::read_dir(dir).ok()?.flatten();
-    let names = entries.map(|e| e.file_name().to_string_lossy().into_owned());
+    let names = entries.map(|e| lossless::of_path(Path::new(&e.file_name())));
     Some(names.collect())
-}
-
-/// Names of block devices by their kernel `dev_t`, remembered: a device's name does not change while it lives.
-#[derive(Debug, Default)]
-pub struct DeviceNames(HashMap<u32, String>);
-
-impl DeviceNames {
-    /// `sda`, `dm-0`; `major:minor` where the device is gone, or is none.
-    pub fn name(&mut self, dev: u32) -> String {
-        if let Some(n) = self.0.get(&dev) {
-            return n.clone();
-        }
-        let id = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
-        let name = fs::read_link(format!("/sys/dev/block/{id}"))
-            .ok()
-            .and_then(|p| Some(p.file_name()?.to_string_lossy().into_owned()));
-        match name {
-            Some(n) => {
-                self.0.insert(dev, n.clone());
-                n
-            }
-            None => id,
-        }
-    }
-
-    /// The name of the block device that this file is.
-    pub fn of_file(&mut self, path: &str) -> Option<String> {
-        use std::os::unix::fs::{FileTypeExt, MetadataExt};
-        let file = fs::metadata(path).ok()?;
-        let device = file.file_type().is_block_device().then(|| file.rdev())?;
-        Some(self.name(rustix::fs::major(device) << 20 | rustix::fs::minor(device)))
-    }
 }
 
 /// True where the kernel says that the NFS server has no threads.
 pub fn no_server_runs() -> bool {
-    fs::read_to_string("/proc/fs/nfsd/threads").is_ok_and(|n| n.trim() == "0")
+    lossless::read("/proc/fs/nfsd/threads").is_ok_and(|n| n.trim() == "0")
 }
 
 #[cfg(test)]

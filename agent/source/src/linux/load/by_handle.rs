@@ -46,30 +46,31 @@ pub fn file_by_handle(file_system: &File, kind: u8, id: &[u8]) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The id that the file system gives a file, and its kind.
-#[cfg(test)]
-pub fn handle_of(path: &std::path::Path) -> (u8, Vec<u8>) {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+/// The id that its file system gives an open file, and the kind of the id: name_to_handle_at(2).
+///
+/// # Errors
+/// EOPNOTSUPP on a file system whose files have none, EOVERFLOW for one that is too long.
+pub fn handle_of(file: &File) -> io::Result<(u8, Vec<u8>)> {
     let mut handle = FileHandle {
         bytes: MOST_BYTES as u32,
         kind: 0,
         id: [0; MOST_BYTES],
     };
     let mut mount = 0;
-    // SAFETY: the kernel writes at most the bytes that the handle says; the path ends with NUL.
+    // SAFETY: the kernel writes at most the bytes that the handle says, and one number; the path is empty and ends with NUL.
     let done = unsafe {
         libc::name_to_handle_at(
-            libc::AT_FDCWD,
-            path.as_ptr(),
+            file.as_raw_fd(),
+            c"".as_ptr(),
             std::ptr::from_mut(&mut handle).cast(),
             &raw mut mount,
-            0,
+            libc::AT_EMPTY_PATH,
         )
     };
-    assert_eq!(done, 0, "{}", io::Error::last_os_error());
-    (
-        handle.kind as u8,
-        handle.id[..handle.bytes as usize].to_vec(),
-    )
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let id = handle.id.get(..handle.bytes as usize);
+    let id = id.ok_or(io::ErrorKind::InvalidData)?.to_vec();
+    Ok((handle.kind as u8, id))
 }

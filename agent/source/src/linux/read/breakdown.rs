@@ -8,7 +8,8 @@ use super::file_paths::{FilePaths, Handle};
 use super::nfsd::op_name;
 use super::slow_ops::{self, WORDS};
 use super::top_k::address;
-use crate::linux::host::file_handle::{Exports, NO_EXPORT, inode};
+use crate::linux::host::file_handle::{Exports, NO_EXPORT};
+use crate::linux::host::file_id::{self, FileId};
 use crate::linux::load::hash_table::HashTable;
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
@@ -26,7 +27,9 @@ const WANT: &str = ".data.nfsd_breakdown_want";
 /// Files with the most time whose paths are looked up: as many as an answer has rows.
 const MOST_PATHS: usize = 1000;
 const NO_EXPORT_KNOWN: &str = "its export is not in the kernel's list now";
-const NO_HANDLE_KNOWN: &str = "nfscope does not know the handles of its file system";
+const NO_HANDLE_KNOWN: &str = "its handle has no file";
+const LONG_HANDLE: &str =
+    "the probes keep a part of its handle, and the layout of its file system is not known";
 /// `BREAKDOWN_OTHER` and `BREAKDOWN_NO_USER` of nfsd.h.
 const OTHER: u32 = u32::MAX;
 const NO_USER: u32 = u32::MAX;
@@ -194,7 +197,7 @@ impl Looking {
                 _ => {
                     let keys = keys(&key, &self.by, l.build, exports);
                     if self.paths.is_some()
-                        && let Some(handle) = handle(&key)
+                        && let Some(handle) = handle(&key, exports)
                     {
                         came.files.insert(file_key(&keys), handle);
                     }
@@ -258,6 +261,7 @@ fn name_files(
                     asked += 1;
                     paths.path(&key, handle)
                 }
+                None if key.1.starts_with("handle-") => FilePath::Unknown(LONG_HANDLE.into()),
                 _ => continue,
             },
         };
@@ -271,11 +275,26 @@ fn file_key(keys: &Keys) -> FileKey {
     (of(Dimension::Export), of(Dimension::File))
 }
 
+/// The file that operations of this key have in common; `None` without a handle, and of one that names no file.
+fn file_id(key: &t::breakdown_key) -> Option<FileId<'_>> {
+    let size = usize::from(key.file_size);
+    let id = key.file.get(..size.min(file_id::KEPT))?;
+    let named = key.file_known == 1 && key.file_kind != 0 && size > 0;
+    named.then(|| match size {
+        ..=file_id::KEPT => FileId::whole(key.file_kind, id),
+        _ => FileId {
+            kind: key.file_kind,
+            size,
+            id,
+            hash: key.file_hash,
+        },
+    })
+}
+
 /// The handle of a file below an export that is known now.
-fn handle(key: &t::breakdown_key) -> Option<Handle> {
-    let id = key.file.get(..usize::from(key.file_size))?;
-    let number = inode(key.file_kind, id)?;
-    (key.file_known == 1 && key.export != NO_EXPORT).then(|| Handle::new(key.file_kind, id, number))
+fn handle(key: &t::breakdown_key, exports: &mut Exports) -> Option<Handle> {
+    let file = file_id(key).filter(|_| key.export != NO_EXPORT)?;
+    Handle::new(&file, exports.file_name(key.export, &file).number())
 }
 
 fn count(l: &Loaded) -> t::breakdown_count {
@@ -306,19 +325,21 @@ fn keys(
                 NO_USER => "unknown".to_owned(),
                 user => user.to_string(),
             },
-            Dimension::File => file(key),
+            Dimension::File => file(key, exports),
         };
     }
     keys
 }
 
-fn file(key: &t::breakdown_key) -> String {
-    let id = (key.file.get(..usize::from(key.file_size))).unwrap_or_default();
+fn file(key: &t::breakdown_key, exports: &mut Exports) -> String {
     match (key.file_known, key.file_kind) {
         (0, _) => "none".to_owned(),
         // FILEID_ROOT: a handle without a file's id names the root of its export.
         (_, 0) => "/".to_owned(),
-        (_, kind) => inode(kind, id).map_or_else(|| "unknown".to_owned(), |i| i.to_string()),
+        _ => match file_id(key) {
+            Some(file) => exports.file_name(key.export, &file).to_string(),
+            None => "unknown".to_owned(),
+        },
     }
 }
 
@@ -330,16 +351,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_named_by_their_inode() {
+    fn a_file_is_named_by_its_handle_where_its_file_system_is_not_known() {
+        let mut exports = Exports::default();
+        let mut name = |key: &t::breakdown_key| file(key, &mut exports);
         let mut key = t::breakdown_key::default();
-        assert_eq!(file(&key), "none");
+        assert_eq!(name(&key), "none");
         key.file_known = 1;
-        assert_eq!(file(&key), "/");
+        assert_eq!(name(&key), "/");
         (key.file_kind, key.file_size) = (1, 8);
         key.file[..4].copy_from_slice(&77u32.to_ne_bytes());
-        assert_eq!(file(&key), "77");
-        key.file_kind = 0xf0;
-        assert_eq!(file(&key), "unknown");
+        let short = name(&key);
+        assert_eq!(
+            short,
+            format!("handle-{:016x}", file_id::hash(1, &key.file[..8]))
+        );
+        // The same in the bytes that the probes keep, and not in those that they do not.
+        (key.file_kind, key.file_size) = (0xf8, 52);
+        key.file_hash = 1;
+        let one = name(&key);
+        key.file_hash = 2;
+        assert_ne!(one, name(&key));
+        key.file_size = 0;
+        assert_eq!(name(&key), "unknown");
     }
 
     #[test]

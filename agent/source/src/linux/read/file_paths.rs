@@ -4,7 +4,9 @@
 //! looks at what has been told. The thread has the right to read and no other, and ends with the break-down.
 
 use crate::linux::host::capabilities;
-use crate::linux::load::by_handle::file_by_handle;
+use crate::linux::host::file_id::FileId;
+use crate::linux::load::by_handle::{file_by_handle, handle_of};
+use crate::lossless;
 use nfscope_model::breakdown::{FileKey, FilePath};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -31,22 +33,23 @@ const NO_NAME: &str = "the kernel has it without a name: nobody has looked it up
 pub struct Handle {
     kind: u8,
     id: Vec<u8>,
-    inode: u64,
+    /// Its inode number, where the layout of the handle is known.
+    inode: Option<u64>,
 }
 
 impl Handle {
-    /// `id`: as much of it as the probes keep.
-    pub fn new(kind: u8, id: &[u8], inode: u64) -> Handle {
+    /// `inode`: its inode number, where the layout of the handle is known. `None` where a part of the handle is missing.
+    pub fn new(file: &FileId, inode: Option<u64>) -> Option<Handle> {
         // Of btrfs, a handle with the directory is longer than what is kept. It begins with the handle of the file (fs/btrfs/export.h).
-        let (kind, id) = match (kind, id.get(..20)) {
-            (0x4e | 0x4f, Some(file)) => (0x4d, file),
-            _ => (kind, id),
+        let (kind, id) = match (file.kind, file.id.get(..20)) {
+            (0x4e | 0x4f, Some(alone)) if inode.is_some() => (0x4d, alone),
+            (kind, _) => (kind, Some(file.id).filter(|id| id.len() == file.size)?),
         };
-        Handle {
+        Some(Handle {
             kind,
             id: id.to_vec(),
             inode,
-        }
+        })
     }
 }
 
@@ -158,7 +161,7 @@ fn look_up(export: &str, handle: &Handle) -> Result<String, String> {
     let root = File::options()
         .read(true)
         .custom_flags(libc::O_DIRECTORY)
-        .open(export)
+        .open(lossless::path(export))
         .map_err(|why| format!("the agent cannot open its export: {why}"))?;
     let file =
         file_by_handle(&root, handle.kind, &handle.id).map_err(|why| match why.raw_os_error() {
@@ -169,7 +172,15 @@ fn look_up(export: &str, handle: &Handle) -> Result<String, String> {
     let file = File::from(file);
     let known = |why: io::Error| format!("the kernel does not name it: {why}");
     let is = file.metadata().map_err(known)?;
-    if is.ino() != handle.inode {
+    let right = match handle.inode {
+        Some(inode) => is.ino() == inode,
+        // Another file system would have made another handle of it.
+        None => {
+            let same = |(kind, id)| (kind, id) == (handle.kind, handle.id.clone());
+            handle_of(&file).is_ok_and(same)
+        }
+    };
+    if !right {
         return Err("another file system has the path of its export here".to_owned());
     }
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(known)?;
@@ -178,11 +189,10 @@ fn look_up(export: &str, handle: &Handle) -> Result<String, String> {
     if there.is_none_or(|there| (there.dev(), there.ino()) != (is.dev(), is.ino())) {
         return Err(no_path(is.nlink(), &path).to_owned());
     }
-    let path = path.to_string_lossy();
-    if path.len() > MOST_BYTES {
+    if path.as_os_str().len() > MOST_BYTES {
         return Err(format!("its path has more than {MOST_BYTES} bytes"));
     }
-    Ok(path.into_owned())
+    Ok(lossless::of_path(&path))
 }
 
 /// Why what the kernel names is no path of the file: its links, and what the kernel said.
@@ -198,11 +208,11 @@ fn no_path(links: u64, said: &Path) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::load::by_handle::handle_of;
 
     fn handle(path: &Path) -> Handle {
-        let (kind, id) = handle_of(path);
-        Handle::new(kind, &id, fs::symlink_metadata(path).unwrap().ino())
+        let (kind, id) = handle_of(&File::open(path).unwrap()).unwrap();
+        let inode = fs::symlink_metadata(path).unwrap().ino();
+        Handle::new(&FileId::whole(kind, &id), Some(inode)).unwrap()
     }
 
     fn may_look_up() -> bool {
@@ -244,7 +254,7 @@ mod tests {
         fs::rename(&file, &moved).unwrap();
         assert_eq!(look_up(export, &of_file), found(&moved));
         let other = Handle {
-            inode: of_file.inode + 1,
+            inode: of_file.inode.map(|inode| inode + 1),
             ..of_file.clone()
         };
         assert!(
@@ -252,9 +262,15 @@ mod tests {
                 .unwrap_err()
                 .contains("another file system")
         );
+        // By a handle whose layout is not known: the file's own handle says that it is the one.
+        let unread = Handle {
+            inode: None,
+            ..of_file.clone()
+        };
+        assert_eq!(look_up(export, &unread), found(&moved));
         // By the thread, which tells once and again.
         let mut paths = FilePaths::start().unwrap();
-        let key: FileKey = (export.to_owned(), of_file.inode.to_string());
+        let key: FileKey = (export.to_owned(), of_file.inode.unwrap().to_string());
         assert_eq!(paths.path(&key, of_file.clone()), FilePath::Coming);
         let path = told(&mut paths, &key, &of_file);
         assert_eq!(path, FilePath::Is(moved.to_str().unwrap().into()));
@@ -265,6 +281,13 @@ mod tests {
         assert_eq!(look_up(export, &of_file), Err("it is gone".to_owned()));
         assert_eq!(no_path(1, Path::new("/")), NO_NAME);
         assert!(no_path(1, &moved).contains("another file"));
+        // Below an export and with a name in another encoding.
+        let odd = root.join(lossless::path("caf\\xe9/\\x5cxff \\xff"));
+        fs::create_dir(odd.parent().unwrap()).unwrap();
+        fs::write(&odd, "").unwrap();
+        let odd_export = lossless::of_path(odd.parent().unwrap());
+        let path = look_up(&odd_export, &handle(&odd)).unwrap();
+        assert_eq!(lossless::path(&path), odd);
         fs::remove_dir_all(&root).unwrap();
         assert!(
             look_up(export, &of_file)
@@ -284,7 +307,8 @@ mod tests {
             known: HashMap::new(),
         };
         let key = |n: usize| ("/a".to_owned(), n.to_string());
-        let handle = Handle::new(1, &[1; 8], 1);
+        let of = |id| Handle::new(&FileId::whole(1, id), Some(1)).unwrap();
+        let handle = of(&[1; 8]);
         for n in 0..MOST_WAITING {
             assert_eq!(paths.path(&key(n), handle.clone()), FilePath::Coming);
         }
@@ -302,15 +326,22 @@ mod tests {
         // Nothing is asked for twice while it is known, or on its way; another file of the same number is.
         paths.path(&key(4), handle);
         assert_eq!(asked.try_iter().count(), 0);
-        let another = Handle::new(1, &[2; 8], 1);
+        let another = of(&[2; 8]);
         assert_eq!(paths.path(&key(3), another.clone()), FilePath::Coming);
         assert_eq!(asked.try_iter().collect::<Vec<_>>(), [(key(3), another)]);
     }
 
     #[test]
     fn handles_of_btrfs_are_those_of_the_file_alone() {
-        let with_parent = Handle::new(0x4e, &[7; 24], 1);
+        let kept = |kind, size| FileId {
+            size,
+            ..FileId::whole(kind, &[7; 24])
+        };
+        let with_parent = Handle::new(&kept(0x4e, 32), Some(1)).unwrap();
         assert_eq!((with_parent.kind, with_parent.id.len()), (0x4d, 20));
-        assert_eq!(Handle::new(0x82, &[7; 24], 1).id.len(), 24);
+        assert_eq!(Handle::new(&kept(0x82, 24), Some(1)).unwrap().id.len(), 24);
+        // CephFS has a type of btrfs for files of snapshots, and others have longer handles.
+        assert_eq!(Handle::new(&kept(0x4e, 28), None), None);
+        assert_eq!(Handle::new(&kept(0xf8, 52), None), None);
     }
 }

@@ -205,7 +205,8 @@ fn describe(
         (_, Some(name)) => name,
         (..) => ("4", "compound"),
     };
-    let handle = held.and_then(|h| Handle::parse(h.handle.get(..h.handle_size as usize)?));
+    let raw = (held.as_ref()).and_then(|h| h.handle.get(..h.handle_size as usize));
+    let handle = raw.and_then(Handle::parse);
     let client = (r.stage != DEQUEUED).then(|| address(r.client)).flatten();
     HeldRequest {
         thread: r.tid,
@@ -215,7 +216,7 @@ fn describe(
         wait: wait.to_owned(),
         client: client.map(|a| a.to_string()),
         export: handle.and_then(|h| exports.path(h.export).map(str::to_owned)),
-        inode: handle.and_then(|h| h.inode),
+        inode: handle.and_then(|h| exports.file_name(h.export, &h.file?).inode()),
         stack: task::kernel_stack(r.tid),
     }
 }

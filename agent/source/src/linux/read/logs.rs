@@ -5,9 +5,9 @@
 //! a file system that is gone goes too, so that its device can start anew.
 
 use super::decode::{fill, lost, time};
+use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_device::{Location, mounted_logs};
 use crate::linux::host::log_types::LogType;
-use crate::linux::host::procfs::DeviceNames;
 use crate::linux::load::object::Loaded;
 use crate::mounts::Mounts;
 use nfscope_model::family as f;
@@ -124,6 +124,11 @@ fn rows(
     let mut kept = 0;
     for dev in keys {
         let name = devices.name(dev);
+        // What was counted until now is of a file system on the device that had the number before.
+        if devices.replaced(dev) {
+            map.remove(&dev);
+            continue;
+        }
         let of = mounted.iter().flatten();
         let of = of.into_iter().find(|m| m.devices.contains(&name));
         let mount = log.log_type.at(dev, mounts);

@@ -4,7 +4,6 @@ use super::decode::monotonic_ns;
 use super::nfsd::op_name;
 use super::top_k::address;
 use crate::linux::host::file_handle::{Exports, Handle};
-use crate::linux::host::zfs_datasets::Datasets;
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
 use crate::linux::load::ring::Ring;
@@ -136,17 +135,11 @@ impl Listening {
     }
 
     /// What has come since the last call. `phases` where operations are split into phases here.
-    pub fn take(
-        &mut self,
-        l: &Loaded,
-        exports: &mut Exports,
-        datasets: &mut Datasets,
-        phases: bool,
-    ) -> SlowBatch {
+    pub fn take(&mut self, l: &Loaded, exports: &mut Exports, phases: bool) -> SlowBatch {
         let mut ops = Vec::new();
         let now = (monotonic_ns(), SystemTime::now());
         for e in self.ring.take::<t::slow_event>() {
-            ops.extend(decode(&e, l, exports, datasets, phases, now));
+            ops.extend(decode(&e, l, exports, phases, now));
         }
         let n = left_out(l);
         let left_out = n.saturating_sub(std::mem::replace(&mut self.left_out, n));
@@ -164,7 +157,6 @@ fn decode(
     e: &t::slow_event,
     l: &Loaded,
     exports: &mut Exports,
-    datasets: &mut Datasets,
     phases: bool,
     now: (u64, SystemTime),
 ) -> Option<SlowOp> {
@@ -181,11 +173,12 @@ fn decode(
         client: address(e.client),
         version: version.to_owned(),
         op: op.to_owned(),
-        dataset: export
-            .as_deref()
-            .and_then(|e| datasets.of(e).map(str::to_owned)),
+        dataset: handle
+            .and_then(|h| exports.file_system(h.export))
+            .filter(|fs| fs.kind == "zfs")
+            .map(|fs| fs.source.clone()),
         export,
-        inode: handle.and_then(|h| h.inode),
+        inode: handle.and_then(|h| exports.file_name(h.export, &h.file?).inode()),
         path: None,
         bytes: moved.then_some(u64::from(e.bytes)),
         stability: (op == "write")

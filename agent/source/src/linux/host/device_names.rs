@@ -1,0 +1,196 @@
+//! Names of block devices by their kernel `dev_t`.
+//!
+//! The kernel gives the number of a device that is gone to another one: an NVMe namespace, a partition or a mapped device. A
+//! device is therefore known by its number and by the number of its directory in /sys, which no two have (fs/kernfs/dir.c,
+//! `__kernfs_new_node()` counts up, on every kernel since 4.14).
+
+use crate::lossless;
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What has a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// This one of the devices that had the number.
+    Here(u64),
+    /// Its device is gone, and there is no other.
+    Gone,
+    /// There was never a device of this number, or /sys does not show any.
+    Unknown,
+}
+
+/// Devices by number, each looked up once in a reading.
+#[derive(Debug)]
+pub struct DeviceNames {
+    /// /sys/dev/block
+    directory: PathBuf,
+    known: HashMap<u32, Known>,
+    reading: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    /// Of the last device, while it is there and afterwards.
+    last: Option<(String, u64)>,
+    life: Life,
+    /// Another device had the number until this reading.
+    replaced: bool,
+    /// When it was looked up.
+    reading: u64,
+}
+
+impl Default for DeviceNames {
+    fn default() -> Self {
+        Self::below(Path::new("/sys"))
+    }
+}
+
+impl DeviceNames {
+    /// `sys`: /sys, or what a test has for it.
+    pub fn below(sys: &Path) -> Self {
+        DeviceNames {
+            directory: sys.join("dev/block"),
+            known: HashMap::new(),
+            reading: 0,
+        }
+    }
+
+    /// A reading begins: names are looked up again.
+    pub fn begin(&mut self) {
+        self.reading += 1;
+    }
+
+    /// `sda`, `dm-0`. After its removal the device keeps its name until another has its number. `major:minor` where there was none.
+    pub fn name(&mut self, dev: u32) -> String {
+        let known = self.look(dev);
+        let last = known.last.as_ref().map(|(name, _)| name.clone());
+        last.unwrap_or_else(|| id(dev))
+    }
+
+    /// What has this number.
+    pub fn life(&mut self, dev: u32) -> Life {
+        self.look(dev).life
+    }
+
+    /// True in the reading that finds another device at this number than an earlier one did.
+    pub fn replaced(&mut self, dev: u32) -> bool {
+        self.look(dev).replaced
+    }
+
+    /// The name of the block device that this file is. `path`: [`lossless`] text.
+    pub fn of_file(&mut self, path: &str) -> Option<String> {
+        let file = fs::metadata(lossless::path(path)).ok()?;
+        let device = file.file_type().is_block_device().then(|| file.rdev())?;
+        Some(self.name(rustix::fs::major(device) << 20 | rustix::fs::minor(device)))
+    }
+
+    fn look(&mut self, dev: u32) -> &Known {
+        let (directory, reading) = (&self.directory, self.reading);
+        let find = |last: Option<(String, u64)>| {
+            let place = directory.join(id(dev));
+            let name = fs::read_link(&place)
+                .ok()
+                .and_then(|to| Some(lossless::of_path(Path::new(to.file_name()?))));
+            let now = name.and_then(|name| Some((name, fs::metadata(&place).ok()?.ino())));
+            let replaced = matches!((&last, &now), (Some(last), Some(now)) if last != now);
+            let life = match (&now, &last) {
+                (Some((_, number)), _) => Life::Here(*number),
+                (None, Some(_)) => Life::Gone,
+                (None, None) => Life::Unknown,
+            };
+            Known {
+                last: now.or(last),
+                life,
+                replaced,
+                reading,
+            }
+        };
+        let known = self.known.entry(dev).or_insert_with(|| find(None));
+        if known.reading != reading {
+            *known = find(known.last.take());
+        }
+        known
+    }
+}
+
+fn id(dev: u32) -> String {
+    format!("{}:{}", dev >> 20, dev & 0xf_ffff)
+}
+
+/// A tree like /sys in which devices come and go.
+#[cfg(test)]
+pub mod fake {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// Removed when it goes.
+    pub struct Sys(pub PathBuf);
+
+    impl Sys {
+        /// An empty one.
+        pub fn new(name: &str) -> Sys {
+            let path = std::env::temp_dir().join(format!("nfscope-{name}-{}", std::process::id()));
+            fs::create_dir_all(path.join("dev/block")).unwrap();
+            Sys(path)
+        }
+
+        /// A device comes, with a directory of its own.
+        pub fn add(&self, dev: u32, name: &str) {
+            fs::create_dir_all(self.0.join("devices").join(name)).unwrap();
+            let link = self.0.join("dev/block").join(id(dev));
+            symlink(Path::new("../../devices").join(name), link).unwrap();
+        }
+
+        /// It goes.
+        pub fn remove(&self, dev: u32, name: &str) {
+            let gone = self.0.join("devices").join(name);
+            // Kept: other file systems give the number of a directory that is gone to the next one, unlike /sys.
+            let kept = fs::read_dir(&self.0).unwrap().count();
+            fs::rename(gone, self.0.join(format!("gone-{kept}"))).unwrap();
+            fs::remove_file(self.0.join("dev/block").join(id(dev))).unwrap();
+        }
+    }
+
+    impl Drop for Sys {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fake::Sys;
+    use super::*;
+
+    const NUMBER: u32 = 259 << 20;
+
+    #[test]
+    fn a_number_that_another_device_takes_has_the_name_of_the_other() {
+        let sys = Sys::new("names");
+        let mut devices = DeviceNames::below(&sys.0);
+        assert_eq!(devices.name(NUMBER), "259:0");
+        assert_eq!(devices.life(NUMBER), Life::Unknown);
+        sys.add(NUMBER, "nvme0n1");
+        assert_eq!(devices.name(NUMBER), "259:0", "the same reading");
+        let at = |devices: &mut DeviceNames| {
+            devices.begin();
+            (devices.name(NUMBER), devices.replaced(NUMBER))
+        };
+        let is = |name: &str, replaced| (name.to_owned(), replaced);
+        assert_eq!(at(&mut devices), is("nvme0n1", false));
+        assert_eq!(at(&mut devices), is("nvme0n1", false));
+        sys.remove(NUMBER, "nvme0n1");
+        assert_eq!(at(&mut devices), is("nvme0n1", false));
+        assert_eq!(devices.life(NUMBER), Life::Gone);
+        sys.add(NUMBER, "nvme1n1");
+        assert_eq!(at(&mut devices), is("nvme1n1", true));
+        assert_eq!(at(&mut devices), is("nvme1n1", false));
+        // Between two readings, and under the name of the one that went.
+        sys.remove(NUMBER, "nvme1n1");
+        sys.add(NUMBER, "nvme1n1");
+        assert_eq!(at(&mut devices), is("nvme1n1", true));
+    }
+}
