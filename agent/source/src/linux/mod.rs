@@ -202,12 +202,15 @@ pub fn check() -> Report {
             (true, false) => Verdict::Degraded,
             (false, _) => Verdict::None,
         },
-        facts: facts.show(
+        facts: (facts.show(
             loaded
                 .iter()
                 .map(|(probe, l)| l.kernel_memory(*probe == "nfsd"))
                 .sum(),
-        ),
+        ))
+        .into_iter()
+        .chain(exports::left_out())
+        .collect(),
         exports: exports::list(&|fs, log| logs::measured(&LOGS, fs, log, &probes)),
         probes,
         unseen: unseen::list(),

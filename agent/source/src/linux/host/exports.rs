@@ -4,8 +4,8 @@ use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_device::{self, Location};
 use crate::linux::host::zfs_tools;
 use crate::lossless;
-use crate::mounts::{Mount, Mounts, unescape};
-use nfscope_model::host_report::Exported;
+use crate::mounts::{MOUNTINFO, Mount, Mounts, unescape};
+use nfscope_model::host_report::{Exported, Fact};
 
 /// What exportfs(8) has written for the kernel's helpers; the kernel's own list knows only what somebody has asked for.
 pub const ETAB: &str = "/var/lib/nfs/etab";
@@ -70,6 +70,34 @@ fn one(
         warnings: texts,
         fix: fixes.join("; "),
     }
+}
+
+/// Lines of the host's tables that are left out, because they are not of the tables' form; `None` without any.
+pub fn left_out() -> Option<Fact> {
+    let text = |path| lossless::read(path).unwrap_or_default();
+    let left = left_out_of(&text(MOUNTINFO), &text(ETAB));
+    let tables: Vec<_> = [MOUNTINFO, ETAB]
+        .iter()
+        .zip(left)
+        .filter(|(_, lines)| *lines > 0)
+        .map(|(table, lines)| format!("{lines} of {table}"))
+        .collect();
+    (!tables.is_empty()).then(|| Fact {
+        name: "lines left out".into(),
+        value: tables.join(", "),
+        ok: false,
+        fix: "look at these files: their other lines are read, and exports of these lines are not known".into(),
+    })
+}
+
+fn left_out_of(mountinfo: &str, etab: &str) -> [usize; 2] {
+    let mounts = Mounts::parse_mountinfo(mountinfo).iter().count();
+    let of_form = |line: &&str| line.starts_with('#') || line.contains(['\t', ' ']);
+    let lines = |text: &str| text.lines().filter(|l| !l.is_empty()).count();
+    [
+        lines(mountinfo).saturating_sub(mounts),
+        lines(etab) - etab.lines().filter(of_form).count(),
+    ]
 }
 
 /// A path in exportfs's table.
@@ -155,6 +183,19 @@ fn dataset_warnings(dataset: &str, log: &Location) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever a line has, the other ones are read.
+    #[test]
+    fn a_line_that_is_not_of_the_form_is_left_out_alone_and_counted() {
+        let etab =
+            b"/a\t*(rw,sync)\n\xff\xfe\n/caf\xe9\\040x\t*(rw,sync)\n# c\n\0\n/b\t*(rw,async)\n/cut";
+        let text = lossless::text(etab);
+        let paths: Vec<_> = etab_paths(&text).into_iter().map(|p| p.path).collect();
+        assert_eq!(paths, ["/a", "/caf\\xe9 x", "/b"]);
+        let mountinfo = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 8:2 / /b r";
+        assert_eq!(left_out_of(mountinfo, &text), [1, 3]);
+        assert_eq!(left_out_of("", ""), [0, 0]);
+    }
 
     #[test]
     fn exports_are_listed_once_and_async_ones_are_seen() {
