@@ -125,6 +125,26 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
+/// Files that were made at once: on ZFS they have the same generation, which stands where tmpfs has the inode number.
+pub fn names_each_file(server: &Server, agent: &Agent) -> Result<()> {
+    const FILES: usize = 6;
+    server.client(0).unmount_all()?;
+    let make = "cd /run/exp && for n in 1 2 3 4 5 6; do echo known >six$n; done && stat -c %i six?";
+    let made = server.sh(make)?.stdout;
+    let inodes: Vec<&str> = made.split_whitespace().collect();
+    ensure!(inodes.len() == FILES, "{made}");
+    let stream = Breakdown::begin(agent.address(), "by=file&where=op:read")?;
+    let mut sent = BTreeMap::new();
+    for (n, inode) in (1..).zip(&inodes) {
+        let times = 10 * n;
+        let read = format!("read --file six{n} --from 127.9.0.1 --nfs 3 --times {times}");
+        server.run_clients(&read)?;
+        sent.insert(vec![format!("/run/exp:{inode}")], times);
+    }
+    let told = stream.end()?;
+    same(&told.counts(&["file"]), &sent, told_late(server.kernel()))
+}
+
 /// More clients than a table has rows: whoever has none is in `other`, and nothing is missing.
 pub fn counts_what_finds_no_room(server: &Server, agent: &Agent) -> Result<()> {
     const CLIENTS: u32 = 40;

@@ -36,6 +36,9 @@ pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Resu
     checks.run("a mixed load", || {
         crate::call_counts::a_mixed_load_is_counted(server, &agent, MIXED)
     });
+    checks.run("files by their inode numbers", || {
+        crate::breakdown::names_each_file(server, &agent)
+    });
     let watch = Watch::begin(server, &agent)?;
     checks.run("waits without a log device", || {
         every_wait_is_counted(&watch, "main")
