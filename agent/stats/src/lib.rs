@@ -13,6 +13,7 @@
 //!   p value is that of a minimum-effect test (K. R. Murphy and B. Myors, Testing the hypothesis that treatments have
 //!   negligible effects, J. of Applied Psychology 84, 1999).
 //! - [`replicated()`], the same for several recordings on each side, of which each is one observation.
+//! - [`paired_rounds()`], the same for treatments that were measured in random order in each round: Student's paired t.
 
 #![forbid(unsafe_code)]
 
@@ -40,10 +41,10 @@ pub use change_points::{ChangePoint, change_points};
 pub use estimate::{Estimate, MIN_STRETCHES, MIN_WINDOWS};
 pub use interval::{CONFIDENCE, Interval};
 pub use looks::{Looks, MIN_RUNS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS_TO_STOP};
-pub use multiple_comparisons::holm;
+pub use multiple_comparisons::{holm, holm_weighted};
 pub use one_sided::one_sided;
 pub use quantile::{quantile, quantile_of};
 pub use ratio::ratio;
-pub use replicates::{Replicated, paired, replicated};
+pub use replicates::{MIN_PAIRS, Replicated, paired, paired_rounds, replicated};
 pub use scalability::{Load, MIN_LOADS, Scalability, scalability};
 pub use tail::{MIN_SPELLS_TO_STOP, Tail};

@@ -4,13 +4,18 @@
 //! placement on disks, caches and clients differ from run to run. Only recordings can tell (T. Kalibera and R. Jones, Rigorous
 //! benchmarking in reasonable time, ISMM 2013).
 
+use crate::autocorrelation::lag_one;
 use crate::batch_means::error_of_sum;
 use crate::change::{Change, MIN_P};
 use crate::estimate::Estimate;
 use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 
-/// With fewer pairs nothing is said of their variation.
-const MIN_PAIRS: usize = 6;
+/// With fewer pairs nothing is said of their variation: an interval of six is a third wider than its standard error would make it, and
+/// one of three more than twice as wide.
+pub const MIN_PAIRS: usize = 6;
+
+/// Standard errors above 0 at which the correlation of neighbouring rounds is no chance: one of a hundred independent series has more.
+const ALIKE: f64 = 2.33;
 
 /// What replicates tell of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -137,6 +142,9 @@ fn hidden(group: &[Estimate]) -> f64 {
 
 /// Compares pairs: the differences of logarithms, after less before, in order of time. Also tells how many independent pairs would
 /// know as much. `None` for very few.
+///
+/// Neighbouring pairs may resemble each other, and nothing but the series itself tells how much. Their error is therefore that of
+/// batch means. Pairs in random order need no such caution: see [`paired_rounds`].
 pub fn paired(differences: &[f64], hidden: f64, min_effect: f64) -> Option<(Change, f64)> {
     let n = differences.len() as f64;
     if differences.len() < MIN_PAIRS {
@@ -145,14 +153,41 @@ pub fn paired(differences: &[f64], hidden: f64, min_effect: f64) -> Option<(Chan
     let mean = differences.iter().sum::<f64>() / n;
     let deviations: Vec<f64> = differences.iter().map(|d| d - mean).collect();
     let sum = error_of_sum(&deviations);
-    let error = sum.error / n;
-    let half = students_t(CONFIDENCE, sum.dof) * error + hidden;
+    let change = of_mean(mean, sum.error / n, sum.dof, hidden, min_effect);
+    Some((change, sum.stretches))
+}
+
+/// Compares two treatments that were measured once in each round, in random order: Student's paired t on the differences of
+/// logarithms. `None` for fewer than [`MIN_PAIRS`] rounds.
+///
+/// What both treatments of a round have in common cancels. The random order gives a random sign to what one block has and another
+/// has not: drift, place in the round, noise that lasts for several blocks. Each round is therefore an observation (R. A. Fisher, The
+/// Design of Experiments, 1935, chapter 3). Only a disturbance that follows one treatment from round to round makes differences of
+/// neighbours alike. Where they are more alike than those of 99 in 100 independent series, the error is that of [`paired`].
+pub fn paired_rounds(differences: &[f64], min_effect: f64) -> Option<Change> {
+    let n = differences.len() as f64;
+    if differences.len() < MIN_PAIRS {
+        return None;
+    }
+    if lag_one(differences).is_some_and(|r| r > ALIKE / n.sqrt()) {
+        return paired(differences, 0.0, min_effect).map(|(change, _)| change);
+    }
+    let mean = differences.iter().sum::<f64>() / n;
+    let squares: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
+    let dof = n - 1.0;
+    let error = (squares / dof / n).sqrt();
+    Some(of_mean(mean, error, dof, 0.0, min_effect))
+}
+
+/// A mean of differences of logarithms, with its standard error.
+fn of_mean(mean: f64, error: f64, dof: f64, hidden: f64, min_effect: f64) -> Change {
+    let half = students_t(CONFIDENCE, dof) * error + hidden;
     let excess = mean.abs() - min_effect.ln_1p() - hidden;
     let p = match excess > 0.0 {
-        true => beyond(excess / error, sum.dof).max(MIN_P),
+        true => beyond(excess / error, dof).max(MIN_P),
         false => 1.0,
     };
-    let change = Change {
+    Change {
         ratio: Interval {
             value: mean.exp(),
             low: (mean - half).exp(),
@@ -160,8 +195,37 @@ pub fn paired(differences: &[f64], hidden: f64, min_effect: f64) -> Option<(Chan
         },
         p,
         error,
-        dof: sum.dof,
+        dof,
         hidden,
-    };
-    Some((change, sum.stretches))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fisher's example of the paired test: heights of Darwin's fifteen pairs of maize plants, crossed less self-fertilised, in eighths
+    /// of an inch (The Design of Experiments, 1935, section 17). He gives a mean of 20.933, t = 2.148 and, in section 21, a chance of
+    /// 0.0497 on either side taken together.
+    #[test]
+    fn the_paired_interval_is_fishers() {
+        let eighths = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48];
+        let d: Vec<f64> = eighths.map(f64::from).to_vec();
+        let change = paired_rounds(&d, 0.0).unwrap();
+        let [mean, low, high] =
+            [change.ratio.value, change.ratio.low, change.ratio.high].map(f64::ln);
+        assert!((mean - 314.0 / 15.0).abs() < 1e-9, "{mean}");
+        assert!((mean / change.error - 2.148).abs() < 5e-4, "{change:?}");
+        assert_eq!(change.dof, 14.0);
+        assert!((change.p - 0.0497).abs() < 5e-5, "{change:?}");
+        // t(0.975, 14) = 2.1448, W. S. Gosset's table.
+        let half = 2.1448 * mean / 2.148;
+        assert!((low - (mean - half)).abs() < 0.02 && (high - (mean + half)).abs() < 0.02);
+    }
+
+    #[test]
+    fn five_rounds_have_no_interval() {
+        assert_eq!(paired_rounds(&[0.1, 0.2, 0.1, 0.2, 0.1], 0.02), None);
+        assert!(paired_rounds(&[0.1, 0.2, 0.1, 0.2, 0.1, 0.2], 0.02).is_some());
+    }
 }

@@ -1,23 +1,64 @@
-//! Randomized complete blocks: every treatment once in each block, in random order.
+//! Complete blocks in a balanced random order: every treatment once in each block, at every place equally often.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 /// Blocks without end. The same seed gives the same orders.
+///
+/// As many blocks as there are treatments are a Latin square: each treatment has each place in a block once, so that a linear drift
+/// and an effect of the place cancel. Over such a square each treatment follows each other one equally often, or over two squares
+/// if the number of treatments is odd. What a treatment leaves behind therefore meets all others alike (E. J. Williams, Experimental
+/// designs balanced for the estimation of residual effects of treatments, Australian J. of Scientific Research A 2, 1949). Chance
+/// decides which treatment is which, and the order of the blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     random: SmallRng,
     treatments: usize,
+    /// Of the square that was begun, the last one first.
+    square: Vec<Vec<usize>>,
+    /// Which treatment is which in it.
+    names: Vec<usize>,
+    /// The next square is this one, each block backwards.
+    is_half: bool,
 }
 
 impl Blocks {
-    /// Blocks of so many treatments.
+    /// Blocks of this many treatments.
     pub fn new(treatments: usize, seed: u64) -> Blocks {
         Blocks {
             random: SmallRng::seed_from_u64(seed),
             treatments,
+            square: Vec::new(),
+            names: (0..treatments).collect(),
+            is_half: false,
         }
+    }
+
+    /// The next square.
+    fn begin(&mut self) {
+        let k = self.treatments;
+        if !self.is_half {
+            self.names.shuffle(&mut self.random);
+        }
+        // 0, 1, k-1, 2, k-2: all differences of neighbours occur.
+        let zigzag = |place: usize| match place % 2 {
+            1 => place.div_ceil(2),
+            _ => (k - place / 2) % k,
+        };
+        let block = |row: usize| {
+            (0..k)
+                .map(|place| self.names[(zigzag(place) + row) % k])
+                .collect()
+        };
+        self.square = (0..k).map(block).collect();
+        if self.is_half {
+            self.square
+                .iter_mut()
+                .for_each(|b: &mut Vec<_>| b.reverse());
+        }
+        self.is_half = k % 2 == 1 && !self.is_half;
+        self.square.shuffle(&mut self.random);
     }
 }
 
@@ -25,26 +66,46 @@ impl Iterator for Blocks {
     type Item = Vec<usize>;
 
     fn next(&mut self) -> Option<Vec<usize>> {
-        let mut order: Vec<usize> = (0..self.treatments).collect();
-        order.shuffle(&mut self.random);
-        Some(order)
+        if self.square.is_empty() {
+            self.begin();
+        }
+        self.square.pop()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
-    fn each_block_has_every_treatment_once_and_the_seed_decides_the_order() {
+    fn the_seed_decides_the_order() {
         let some = |seed| Blocks::new(4, seed).take(50).collect::<Vec<_>>();
-        for mut block in some(1) {
-            block.sort_unstable();
-            assert_eq!(block, [0, 1, 2, 3]);
-        }
         assert_eq!(some(1), some(1));
         assert_ne!(some(1), some(2));
-        let first = |t| some(1).iter().filter(|b| b[0] == t).count();
-        assert!((0..4).all(|t| first(t) > 0));
+        let firsts: Vec<_> = (0..40).map(|seed| some(seed)[0].clone()).collect();
+        assert!((0..4).all(|t| firsts.iter().any(|b| b[0] == t)));
+        assert!(Blocks::new(1, 1).take(3).all(|b| b == [0]));
+    }
+
+    #[test]
+    fn each_treatment_has_each_place_and_each_predecessor_equally_often() {
+        for (treatments, squares) in [(2, 1), (3, 2), (4, 1), (5, 2), (10, 1)] {
+            let blocks = Blocks::new(treatments, 7).take(treatments * squares);
+            let (mut places, mut pairs) = (BTreeMap::new(), BTreeMap::new());
+            for block in blocks {
+                for (place, t) in block.iter().enumerate() {
+                    *places.entry((place, *t)).or_insert(0) += 1;
+                }
+                for pair in block.windows(2) {
+                    *pairs.entry((pair[0], pair[1])).or_insert(0) += 1;
+                }
+            }
+            let all = |n: usize, counts: &BTreeMap<_, usize>| {
+                counts.len() == n && counts.values().all(|c| *c == squares)
+            };
+            assert!(all(treatments * treatments, &places), "{places:?}");
+            assert!(all(treatments * (treatments - 1), &pairs), "{pairs:?}");
+        }
     }
 }
