@@ -4,11 +4,16 @@ use crate::versions::block::{Block, Metric};
 use crate::versions::distance::Distance;
 use crate::versions::result::{LoadResult, Row, Verdict};
 use nfscope_stats::mean_interval::Interval;
-use nfscope_stats::{MIN_EFFECT, holm, paired};
+use nfscope_stats::{Change, MIN_EFFECT, MIN_PAIRS, holm_weighted, paired, paired_rounds};
 use std::collections::BTreeMap;
 
 /// Corrected p value up to which there is evidence.
 const LEVEL: f64 = 0.05;
+/// Part of that level which is for the primary quantities of all loads: the question is which version is faster, and the other
+/// quantities say why.
+pub(super) const PRIMARY: f64 = 0.8;
+/// Probability with which a difference is found that rows without evidence name.
+const POWER: f64 = 0.8;
 
 /// The blocks of one load.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,21 +43,28 @@ impl LoadBlocks {
             .collect()
     }
 
-    /// Half the width of the widest interval of throughput, or of latency where a block is one call, relative to its ratio, and the
-    /// fewest independent pairs; `None` with too few rounds. A version without blocks does not count.
-    pub fn widest(&self, versions: usize) -> Option<(f64, f64)> {
-        let metric = match self.values(Metric::P99, 0).flatten().next() {
+    /// The quantity by which versions are compared first: throughput, or latency where a block is one call.
+    fn primary(&self) -> Metric {
+        match self.values(Metric::P99, 0).flatten().next() {
             Some(_) => Metric::Throughput,
             None => Metric::Latency,
-        };
+        }
+    }
+
+    /// Half the width of the widest interval of the primary quantity, relative to its ratio, and the fewest independent pairs; `None`
+    /// with too few rounds. A version without blocks does not count.
+    ///
+    /// The pairs are counted as if their order were not random: a measurement that ends as soon as an interval is narrow must have seen
+    /// a disturbance of one version.
+    pub fn widest(&self, versions: usize) -> Option<(f64, f64)> {
         let mut widest: Option<(f64, f64)> = None;
         for version in 1..versions {
-            let differences = self.differences(metric, version);
+            let differences = self.differences(self.primary(), version);
             if differences.is_empty() {
                 continue;
             }
-            let (change, stretches) = paired(&differences, 0.0, MIN_EFFECT)?;
-            let r = change.ratio;
+            let r = paired_rounds(&differences, MIN_EFFECT)?.ratio;
+            let (_, stretches) = paired(&differences, 0.0, MIN_EFFECT)?;
             let width = (r.high - r.low) / 2.0 / r.value;
             let (most, least) = widest.unwrap_or((width, stretches));
             widest = Some((most.max(width), least.min(stretches)));
@@ -69,46 +81,78 @@ pub fn compare(
     round_trip: Option<f64>,
 ) -> (Vec<LoadResult>, usize) {
     let results = loads.iter().map(|l| result(versions, l, round_trip));
-    let mut results: Vec<LoadResult> = results.collect();
-    let tested = |row: &&mut Row| row.p.is_some();
-    let mut rows: Vec<&mut Row> = results
-        .iter_mut()
-        .flat_map(|l| &mut l.rows)
-        .filter(tested)
-        .collect();
-    let p: Vec<f64> = rows.iter().filter_map(|r| r.p).collect();
-    for (row, p) in rows.iter_mut().zip(holm(&p)) {
+    let (mut results, changes): (Vec<LoadResult>, Vec<Vec<Option<Change>>>) = results.unzip();
+    let mut tested: Vec<(&mut Row, Change, bool)> = Vec::new();
+    for ((load, of), blocks) in results.iter_mut().zip(changes).zip(loads) {
+        let primary = blocks.primary();
+        let rows = load.rows.iter_mut().zip(of);
+        tested.extend(rows.filter_map(|(row, c)| {
+            let is_primary = row.metric == primary;
+            Some((row, c?, is_primary))
+        }));
+    }
+    let of_kind = |wanted: bool| tested.iter().filter(|t| t.2 == wanted).count() as f64;
+    let shares = [
+        (1.0 - PRIMARY) / of_kind(false).max(1.0),
+        PRIMARY / of_kind(true).max(1.0),
+    ];
+    let p: Vec<f64> = tested.iter().map(|t| t.1.p).collect();
+    let weights: Vec<f64> = tested.iter().map(|t| shares[usize::from(t.2)]).collect();
+    let corrected = holm_weighted(&p, &weights);
+    let all: f64 = weights.iter().sum();
+    for (((row, change, _), p), weight) in tested.iter_mut().zip(corrected).zip(&weights) {
         row.p = Some(p);
         row.verdict = verdict(row, p);
+        if row.verdict == Verdict::NoEvidence {
+            let level = LEVEL * weight / all;
+            row.finds = Some(change.smallest_found(MIN_EFFECT, level, POWER));
+        }
     }
     (results, p.len())
 }
 
-fn result(versions: &[String], blocks: &LoadBlocks, round_trip: Option<f64>) -> LoadResult {
-    let mut rows = Vec::new();
+fn result(
+    versions: &[String],
+    blocks: &LoadBlocks,
+    round_trip: Option<f64>,
+) -> (LoadResult, Vec<Option<Change>>) {
+    let (mut rows, mut changes) = (Vec::new(), Vec::new());
     for metric in Metric::ALL {
         for (v, version) in versions.iter().enumerate() {
             let values: Vec<f64> = blocks.values(metric, v).flatten().collect();
-            let Some(mean) = Interval::of(&values) else {
+            let Some(mut mean) = Interval::of(&values) else {
                 continue;
             };
-            rows.push(row(blocks, metric, v, version, mean));
+            if values.len() < MIN_PAIRS {
+                mean.half_width = None;
+            }
+            let (row, change) = row(blocks, metric, v, version, mean);
+            rows.push(row);
+            changes.push(change);
         }
     }
     let of = |v: usize| blocks.rounds.iter().filter_map(move |r| r.get(v)?.as_ref());
     let named = || versions.iter().enumerate();
     let rpcs = named().map(|(v, version)| (version.clone(), by_procedure(of(v))));
     let distance = named().filter_map(|(v, version)| Distance::of(version, round_trip?, of(v)));
-    LoadResult {
+    let result = LoadResult {
         load: blocks.load.clone(),
         operation: blocks.operation.clone(),
         rows,
         rpcs: rpcs.filter(|(_, by)| !by.is_empty()).collect(),
         distance: distance.collect(),
-    }
+    };
+    (result, changes)
 }
 
-fn row(blocks: &LoadBlocks, metric: Metric, v: usize, version: &str, mean: Interval) -> Row {
+/// A row before the correction of p values, and its comparison with the first version.
+fn row(
+    blocks: &LoadBlocks,
+    metric: Metric,
+    v: usize,
+    version: &str,
+    mean: Interval,
+) -> (Row, Option<Change>) {
     let mut row = Row {
         metric,
         version: version.to_owned(),
@@ -117,21 +161,22 @@ fn row(blocks: &LoadBlocks, metric: Metric, v: usize, version: &str, mean: Inter
         interval: None,
         p: None,
         verdict: Verdict::Base,
+        finds: None,
     };
     if v == 0 {
-        return row;
+        return (row, None);
     }
     let differences = blocks.differences(metric, v);
     row.verdict = Verdict::TooFew;
-    if let Some((change, _)) = paired(&differences, 0.0, MIN_EFFECT) {
+    let change = paired_rounds(&differences, MIN_EFFECT);
+    if let Some(change) = change {
         row.ratio = Some(change.ratio.value);
         row.interval = Some([change.ratio.low, change.ratio.high]);
-        row.p = Some(change.p);
     } else if !differences.is_empty() {
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;
         row.ratio = Some(mean.exp());
     }
-    row
+    (row, change)
 }
 
 fn verdict(row: &Row, p: f64) -> Verdict {
@@ -246,6 +291,68 @@ mod tests {
             (Verdict::TooFew, None, 0)
         );
         assert!((rate.ratio.unwrap() - 0.5).abs() < 0.02);
+    }
+
+    /// Blocks of a server whose throughput differs by 10 % from block to block, by a fixed table of normal deviates.
+    fn noisy(factor: f64) -> LoadBlocks {
+        const DEVIATES: [f64; 16] = [
+            0.50, -1.28, 0.85, 0.16, -0.65, 1.44, -0.06, -0.93, 1.11, -0.36, 0.27, -1.86, 0.73,
+            -0.16, -0.50, 0.36,
+        ];
+        let block = |i: usize, slower: f64| {
+            let seconds = slower * (0.1 * DEVIATES[i % 16]).exp();
+            Some(Block {
+                host_ops: 1000,
+                seconds,
+                latency_seconds: Some(seconds / 1000.0),
+                p99_seconds: Some(seconds / 200.0),
+                ..Block::default()
+            })
+        };
+        LoadBlocks {
+            load: "reads".into(),
+            operation: "a read".into(),
+            rounds: (0..8)
+                .map(|i| vec![block(2 * i, 1.0), block(2 * i + 1, factor)])
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn eight_rounds_find_a_third_more_and_say_what_they_do_not_find() {
+        let versions = &versions()[..2];
+        let (results, _) = compare(versions, &[noisy(1.0 / 1.35)], None);
+        let rate = find(&results, Metric::Throughput, "4.1");
+        assert_eq!(
+            (rate.verdict, rate.finds),
+            (Verdict::Better, None),
+            "{rate:?}"
+        );
+        let (results, _) = compare(versions, &[noisy(1.0)], None);
+        let rate = find(&results, Metric::Throughput, "4.1");
+        let [low, high] = rate.interval.unwrap();
+        assert_eq!(rate.verdict, Verdict::NoEvidence);
+        // Twice t(0.975, 7) = 2.365 standard errors: no wider than its own rounds make it.
+        let differences = noisy(1.0).differences(Metric::Throughput, 1);
+        let mean = differences.iter().sum::<f64>() / 8.0;
+        let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 7.0;
+        let width = 2.0 * 2.3646 * (variance / 8.0).sqrt();
+        assert!(((high / low).ln() - width).abs() < 1e-3, "{rate:?}");
+        assert!((1.2..1.4).contains(&rate.finds.unwrap()), "{rate:?}");
+    }
+
+    #[test]
+    fn five_rounds_have_no_interval_at_all() {
+        for rounds in 1..6 {
+            let (results, comparisons) = compare(&versions(), &[blocks(rounds, 2.0)], None);
+            assert_eq!(comparisons, 0);
+            for row in &results[0].rows {
+                assert_eq!(
+                    (row.interval, row.mean.half_width, row.p),
+                    (None, None, None)
+                );
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::versions::block::Metric;
 use crate::versions::result::{LoadResult, Report, Row, Verdict};
 use crate::versions::scale::Scale;
 use crate::versions::text::{
-    conditions, distances, factor, label, mean, probability, slope_sentence,
+    conditions, distances, factor, label, mean, probability, slope_sentence, too_few,
 };
 use maud::{Markup, html};
 
@@ -44,12 +44,15 @@ pub fn page(r: &Report) -> String {
             ul { @for slope in &scale.slopes { li { (slope_sentence(slope, &scale.slopes)) } } }
         }
         h2 { "Method" }
-        ul { @for sentence in conditions(s, r.comparisons) { li { (sentence) } } }
+        ul { @for sentence in conditions(r) { li { (sentence) } } }
     };
     document("nfscope versions", &content)
 }
 
 fn headline(r: &Report) -> String {
+    if let Some(why) = too_few(r) {
+        return why;
+    }
     let throughput = |row: &&Row| row.metric == Metric::Throughput && row.ratio.is_some();
     let words = r.loads.iter().flat_map(|load| {
         let found = load.rows.iter().filter(throughput);
@@ -137,7 +140,10 @@ fn table(load: &LoadResult) -> Markup {
                             @if let Some([low, high]) = row.interval { " " small { "95 % CI " (factor(low)) " .. " (factor(high)) } }
                         }
                         td data-label="p" { (row.p.map_or(String::new(), probability)) }
-                        td.verdict data-label="verdict" { (row.verdict.word()) }
+                        td.verdict data-label="verdict" {
+                            (row.verdict.word())
+                            @if let Some(finds) = row.finds { " " small { "finds " (factor(finds)) } }
+                        }
                     }
                 }
             }
@@ -195,6 +201,10 @@ mod tests {
 
     /// Ten rounds: 4.1 has half the throughput, and opens over 14 ms.
     fn report() -> Report {
+        report_of(10)
+    }
+
+    fn report_of(rounds: usize) -> Report {
         let versions = ["3", "4.1"].map(str::to_owned).to_vec();
         let block = |i: usize, slower: f64| {
             Some(Block {
@@ -210,7 +220,7 @@ mod tests {
         let blocks = LoadBlocks {
             load: "reads".into(),
             operation: "an operation is a <read>".into(),
-            rounds: (0..10)
+            rounds: (0..rounds)
                 .map(|i| vec![block(i, 1.0), block(i, 2.0)])
                 .collect(),
         };
@@ -229,7 +239,7 @@ mod tests {
             setting: Setting {
                 source: "nfs1:/srv".into(),
                 versions,
-                rounds: 10,
+                rounds,
                 threads: 1,
                 until_ci: Some(0.05),
                 reached: Some(false),
@@ -243,6 +253,24 @@ mod tests {
             loads,
             comparisons,
         }
+    }
+
+    #[test]
+    fn few_rounds_are_no_evidence_of_equality() {
+        for rounds in 1..6 {
+            let mut report = report_of(rounds);
+            report.setting.until_ci = None;
+            let (html, plain) = (page(&report), text(&report).replace('\n', " "));
+            let words = "6 are the fewest that have intervals. Fix: leave out --rounds, or give at least 6.";
+            assert!(html.contains(words), "{html}");
+            assert!(plain.contains(words), "{plain}");
+            assert!(!html.contains("No evidence"), "{html}");
+            report.setting.versions.truncate(1);
+            assert!(page(&report).contains("Only NFS 3 was measured"));
+        }
+        let mut ended = report_of(3);
+        ended.comparisons = 0;
+        assert!(page(&ended).contains("Fix: raise --max-duration."));
     }
 
     #[test]

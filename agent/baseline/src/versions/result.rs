@@ -85,7 +85,7 @@ pub struct Row {
     pub metric: Metric,
     /// Of which version.
     pub version: String,
-    /// Mean of the blocks, with its 95 % interval.
+    /// Mean of the blocks, with its 95 % interval; without one for fewer than six rounds.
     pub mean: Interval,
     /// Over that of the first version, by pairs within rounds; `None` for the first one itself.
     pub ratio: Option<f64>,
@@ -95,6 +95,8 @@ pub struct Row {
     pub p: Option<f64>,
     /// What to say of it.
     pub verdict: Verdict,
+    /// Where nothing was found: the smallest ratio above 1 that as many rounds find in four of five measurements.
+    pub finds: Option<f64>,
 }
 
 /// What to say of a ratio.

@@ -3,6 +3,9 @@
 use nfscope_stats::mean_interval::Interval;
 use serde::Serialize;
 
+/// Slopes of fewer rounds have no interval: that of three would be more than twice as wide as their variation makes it.
+pub(super) const MIN_ROUNDS: usize = 4;
+
 /// One block: so many threads of a version in a round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleBlock {
@@ -57,6 +60,15 @@ impl Slope {
     }
 }
 
+/// The mean over rounds, with its interval where rounds are enough.
+fn over_rounds(values: &[f64]) -> Option<Interval> {
+    let mut mean = Interval::of(values)?;
+    if values.len() < MIN_ROUNDS {
+        mean.half_width = None;
+    }
+    Some(mean)
+}
+
 /// The slopes of the versions, in their order.
 pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
     let mut numbers: Vec<u32> = blocks.iter().map(|b| b.threads).collect();
@@ -67,7 +79,7 @@ pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
         for n in &numbers {
             let of = |b: &&ScaleBlock| b.version == *version && b.threads == *n;
             let values: Vec<f64> = blocks.iter().filter(of).map(|b| b.throughput).collect();
-            points.extend(Interval::of(&values).map(|throughput| Point {
+            points.extend(over_rounds(&values).map(|throughput| Point {
                 version: version.clone(),
                 threads: *n,
                 throughput,
@@ -95,8 +107,8 @@ pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
         let differences: Vec<f64> = pairs.filter_map(|(o, f)| Some((*o)? - (*f)?)).collect();
         Some(Slope {
             version: version.clone(),
-            per_thread: Interval::of(&own.iter().flatten().copied().collect::<Vec<_>>())?,
-            difference: Interval::of(&differences).filter(|_| i > 0),
+            per_thread: over_rounds(&own.iter().flatten().copied().collect::<Vec<_>>())?,
+            difference: over_rounds(&differences).filter(|_| i > 0),
         })
     });
     Scale {
@@ -165,6 +177,10 @@ mod tests {
             scale("reads", &versions, &same).slopes[1].differs(),
             Some(false)
         );
+        let three: Vec<_> = blocks().into_iter().filter(|b| b.round < 3).collect();
+        let few = scale("reads", &versions, &three);
+        assert_eq!(few.slopes[1].differs(), None);
+        assert!(few.points.iter().all(|p| p.throughput.half_width.is_none()));
         let one: Vec<_> = blocks().into_iter().filter(|b| b.threads == 10).collect();
         assert!(scale("reads", &versions, &one).slopes.is_empty());
     }

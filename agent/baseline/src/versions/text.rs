@@ -1,9 +1,11 @@
 //! The result for people.
 
+use crate::versions::analysis::PRIMARY;
 use crate::versions::block::Metric;
 use crate::versions::distance::{ADVICE, Distance};
-use crate::versions::result::{LoadResult, Report, Row, Setting};
-use crate::versions::scale::{Scale, Slope};
+use crate::versions::result::{LoadResult, Report, Row};
+use crate::versions::scale::{MIN_ROUNDS, Scale, Slope};
+use nfscope_stats::MIN_PAIRS;
 use nfscope_stats::mean_interval::Interval;
 use nfscope_text::table::columns;
 use nfscope_text::units::{many, percent, rate};
@@ -15,7 +17,7 @@ const WIDTH: usize = 100;
 /// A page with a table for each load.
 pub fn text(r: &Report) -> String {
     let mut out = String::new();
-    for sentence in conditions(&r.setting, r.comparisons) {
+    for sentence in conditions(r) {
         wrap(&mut out, WIDTH, "", &sentence);
     }
     for load in &r.loads {
@@ -45,8 +47,34 @@ pub fn text(r: &Report) -> String {
     out
 }
 
+/// Why no version can be judged; `None` where there are verdicts, or throughput against threads alone. Shared with the page.
+pub(super) fn too_few(r: &Report) -> Option<String> {
+    let s = &r.setting;
+    if r.loads.is_empty() || r.comparisons > 0 {
+        return None;
+    }
+    if let [only] = &s.versions[..] {
+        return Some(format!(
+            "Only NFS {only} was measured: there is nothing to compare it with."
+        ));
+    }
+    let fix = match s.until_ci {
+        Some(_) => "raise --max-duration".to_owned(),
+        None => format!("leave out --rounds, or give at least {MIN_PAIRS}"),
+    };
+    Some(match s.rounds < MIN_PAIRS {
+        true => format!(
+            "No version can be judged by {}: {MIN_PAIRS} are the fewest that have intervals. Fix: {fix}.",
+            many(s.rounds as f64, "round")
+        ),
+        false => "No load has figures of two versions in enough rounds: no version can be judged."
+            .to_owned(),
+    })
+}
+
 /// How it was measured, in sentences; shared with the page.
-pub(super) fn conditions(s: &Setting, comparisons: usize) -> Vec<String> {
+pub(super) fn conditions(r: &Report) -> Vec<String> {
+    let (s, comparisons) = (&r.setting, r.comparisons);
     let mut all = vec![format!(
         "{} over NFS {}: {} with a block of each version in random order (seed {}), {} s each, {}.",
         s.source,
@@ -61,9 +89,15 @@ pub(super) fn conditions(s: &Setting, comparisons: usize) -> Vec<String> {
     {
         all.push(format!(
             "Ratios are to NFS {base}, by pairs within rounds, with 95 % intervals. P values are of a difference beyond 2 %, by \
-             Holm's correction for {comparisons} comparisons."
+             Holm's correction for {comparisons} comparisons: throughput (of opens: latency) has {} of the level.",
+            percent(PRIMARY)
         ));
+        all.push(
+            "FINDS is the smallest difference that this many rounds find in four of five measurements: smaller ones may be there."
+                .to_owned(),
+        );
     }
+    all.extend(too_few(r));
     all.push(match &s.agent {
         Some(url) => format!(
             "Server time and component operations are from the agent at {url}: the residence of requests on the server, without the \
@@ -85,7 +119,7 @@ pub(super) fn conditions(s: &Setting, comparisons: usize) -> Vec<String> {
 
 fn table(load: &LoadResult) -> String {
     let head = [
-        "QUANTITY", "NFS", "VALUE", "RATIO", "95 % CI", "P", "VERDICT",
+        "QUANTITY", "NFS", "VALUE", "RATIO", "95 % CI", "P", "VERDICT", "FINDS",
     ];
     let mut rows = vec![head.map(str::to_owned)];
     let mut last = None;
@@ -104,6 +138,7 @@ fn table(load: &LoadResult) -> String {
             row.interval.map_or(String::new(), interval),
             row.p.map_or(String::new(), probability),
             row.verdict.word().to_owned(),
+            row.finds.map_or(String::new(), factor),
         ]);
     }
     columns(&rows)
@@ -163,9 +198,9 @@ pub(super) fn slope_sentence(slope: &Slope, all: &[Slope]) -> String {
     );
     if let (Some(difference), Some(first)) = (slope.difference, all.first()) {
         let said = match slope.differs() {
-            Some(true) => "the interval leaves 0 out",
-            Some(false) => "no evidence of a difference",
-            None => "one round has no interval",
+            Some(true) => "the interval leaves 0 out".to_owned(),
+            Some(false) => "no evidence of a difference".to_owned(),
+            None => format!("nothing can be judged by fewer than {MIN_ROUNDS} rounds"),
         };
         let _ = write!(
             text,

@@ -35,15 +35,17 @@ the export, which is removed at the end. Loads:
   opens      open() of files 0, 4 and 8 directories deep, each on a new mount
 and every workload of `nfscope workload list`, by fio.
 
-Each round has a block of each version, in random order. Ratios are to the first
-version, by pairs within rounds, and have intervals from six rounds on.
+Each round has a block of each version, in balanced random order. Ratios are to
+the first version, by pairs within rounds. With fewer than six rounds there are
+neither intervals nor verdicts. FINDS is the smallest difference that as many
+rounds find in four of five measurements.
 
 A JSON object; mean and half_width (95 %), null if unknown:
   source, versions, left_out [{what why}], rounds, runtime_seconds, threads,
   seed, mount_options, agent, round_trip_seconds, until_ci, reached, warnings,
   comparisons
   loads    load operation rpcs {version {procedure n}}, and rows: metric version
-           mean ratio interval p verdict; of opens also distance: version
+           mean ratio interval p verdict finds; of opens also distance: version
            round_trips round_trip_seconds server_seconds predicted_seconds
            measured_seconds
   scale    load, points {version threads throughput}, slopes {version per_thread
@@ -68,7 +70,7 @@ pub struct VersionsArgs {
     /// More options of the mounts: noac, nconnect=4, sec=krb5
     #[arg(long, value_name = "LIST")]
     pub mount_options: Option<String>,
-    /// Rounds, each with a block of every version [default: 8]
+    /// Rounds, each with a block of every version; 6 are the fewest that have intervals [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
     /// Go on until half the 95 % interval of each ratio of throughput (opens: of latency) is at most this part of it: 5% (at least 13 rounds)

@@ -202,12 +202,16 @@ impl Bench {
                 rounds: Vec::new(),
             })
             .collect();
-        let mut orders = Blocks::new(self.sites.len(), args.seed);
+        // Each load has its own: the place of a version is balanced over the rounds of a load.
+        let seed = |i: usize| args.seed.wrapping_add(i as u64);
+        let mut orders: Vec<Blocks> = (0..loads.len())
+            .map(|i| Blocks::new(self.sites.len(), seed(i)))
+            .collect();
         let mut looks = Looks::at_runs();
         let rounds = args.rounds.map_or(ROUNDS, |n| n as usize);
         for round in 1.. {
             let started = Instant::now();
-            for ((kind, able), of) in loads.iter().zip(&mut blocks) {
+            for (((kind, able), of), orders) in loads.iter().zip(&mut blocks).zip(&mut orders) {
                 let mut measured = vec![None; self.sites.len()];
                 for v in orders.next().unwrap_or_default() {
                     if able[v] {
