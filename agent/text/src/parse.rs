@@ -1,7 +1,7 @@
 //! What people type, read in one way everywhere: durations, percentages, operations, clients, rates.
 //!
-//! A duration is a number with a unit: `500ms`, `1.5s`, `10m`, `24h`, `7d`; a bare number is seconds. A percentage is a number
-//! with or without its sign: `5%`, `2.5`.
+//! A duration is a number with a unit: `500ms`, `1.5s`, `10m`, `24h`, `7d`. Only 0 needs none: a bare 10 would be milliseconds to one
+//! reader and seconds to another. A percentage is a number with or without its sign: `5%`, `2.5`.
 
 use crate::suggest::near;
 use nfscope_model::op;
@@ -32,16 +32,19 @@ pub const MAX_EVENTS_PER_SECOND: u32 = 10_000;
 pub fn duration(text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration, String> {
     let wrong = || "give a duration such as 500ms, 2s, 5m or 1h".to_owned();
     let digits = text.trim_end_matches(char::is_alphabetic);
-    let unit = match &text[digits.len()..] {
-        "" => "s",
-        unit => unit,
-    };
-    let (_, ns) = UNITS.iter().find(|u| u.0 == unit).ok_or_else(wrong)?;
+    let unit = &text[digits.len()..];
+    let named = UNITS.iter().find(|u| u.0 == unit);
+    let (_, ns) = named
+        .or_else(|| UNITS.last().filter(|_| unit.is_empty()))
+        .ok_or_else(wrong)?;
     // The parser of floats takes `inf`, `1e9` and a sign as well.
     if !digits.chars().all(|c| c.is_ascii_digit() || c == '.') {
         return Err(wrong());
     }
     let number: f64 = digits.parse().map_err(|_| wrong())?;
+    if named.is_none() && number != 0.0 {
+        return Err(missing_unit(digits, &bounds));
+    }
     Duration::try_from_secs_f64(number * *ns as f64 / 1e9)
         .ok()
         .filter(|d| bounds.contains(d))
@@ -49,6 +52,19 @@ pub fn duration(text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration
             (&Duration::ZERO, most) => format!("give a duration of at most {most}"),
             (&least, most) => format!("give a duration between {} and {most}", exact(least)),
         })
+}
+
+/// A bare number with the two most usual units that are within bounds.
+fn missing_unit(number: &str, bounds: &RangeInclusive<Duration>) -> String {
+    let with_units = ["ms", "s", "m", "h", "d", "us"].map(|unit| format!("{number}{unit}"));
+    let right = with_units
+        .iter()
+        .filter(|text| duration(text, bounds.clone()).is_ok());
+    let right: Vec<&str> = right.map(String::as_str).take(2).collect();
+    match right.is_empty() {
+        true => "give a duration with a unit such as 500ms, 2s, 5m or 1h".to_owned(),
+        false => format!("give a unit: {}", right.join(" or ")),
+    }
 }
 
 /// A duration as [`duration`] reads it, without rounding.
@@ -136,8 +152,8 @@ mod tests {
     #[test]
     fn durations() {
         for (text, ns) in [
-            ("1", 1_000_000_000_u64),
-            ("90", 90_000_000_000),
+            ("0", 0_u64),
+            ("0.0", 0),
             ("500ms", 500_000_000),
             ("1.5s", 1_500_000_000),
             ("200us", 200_000),
@@ -169,13 +185,36 @@ mod tests {
     }
 
     #[test]
+    fn a_number_without_unit_is_no_duration() {
+        let of = |text, least, most| duration(text, least..=most).unwrap_err();
+        let (ms, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        assert_eq!(of("10", Duration::ZERO, HOUR), "give a unit: 10ms or 10s");
+        assert_eq!(
+            of("0.5", ms / 1000, 10 * second),
+            "give a unit: 0.5ms or 0.5s"
+        );
+        assert_eq!(of("10", 100 * ms, HOUR), "give a unit: 10s or 10m");
+        assert_eq!(of("24", HOUR, 7 * 24 * HOUR), "give a unit: 24h");
+        assert_eq!(
+            of("90000", ms, ms),
+            "give a duration with a unit such as 500ms, 2s, 5m or 1h"
+        );
+        // Nothing is nothing in every unit, and may be too little.
+        assert_eq!(of("0", second, HOUR), "give a duration between 1s and 1h");
+        assert_eq!(
+            of(".", second, HOUR),
+            "give a duration such as 500ms, 2s, 5m or 1h"
+        );
+    }
+
+    #[test]
     fn bounds_are_named_as_they_may_be_typed() {
         let read = |text| duration(text, Duration::from_millis(100)..=HOUR);
         assert_eq!(read("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(read("1h"), Ok(HOUR));
         let wrong = Err("give a duration between 100ms and 1h".to_owned());
         assert_eq!(read("99ms"), wrong);
-        assert_eq!(read("3601"), wrong);
+        assert_eq!(read("3601s"), wrong);
         let most = duration("2h", Duration::ZERO..=HOUR);
         assert_eq!(most, Err("give a duration of at most 1h".to_owned()));
     }

@@ -147,7 +147,7 @@ mod tests {
         for (query, wanted) in [
             ("", filter(10, &[], None, 1000)),
             ("min_latency=2s&&", filter(2000, &[], None, 1000)),
-            ("over=2", filter(2000, &[], None, 1000)),
+            ("over=2s", filter(2000, &[], None, 1000)),
             (
                 "op=write%2Ccommit&op=read,write&client=2001%3Adb8::1&limit=7",
                 filter(10, &["commit", "read", "write"], Some("2001:db8::1"), 7),
@@ -171,6 +171,7 @@ mod tests {
                 "min_latency: give a duration such as 500ms, 2s, 5m or 1h",
             ),
             ("over", "over: give a duration such as 500ms, 2s, 5m or 1h"),
+            ("min_latency=10", "min_latency: give a unit: 10ms or 10s"),
             (
                 "min_latency=61m",
                 "min_latency: give a duration of at most 1h",

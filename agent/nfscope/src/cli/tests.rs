@@ -23,7 +23,7 @@ fn old_flags_are_aliases_that_help_does_not_show() {
         format!("{:?}", Cli::try_parse_from(args).unwrap().command)
     };
     for (before, old, new, value) in [
-        (&["slow"][..], "--over", "--min-latency", "5"),
+        (&["slow"][..], "--over", "--min-latency", "5ms"),
         (&["diagnose"], "--for", "--duration", "2m"),
         (&["baseline", "record", "a"], "--for", "--duration", "2h"),
         (

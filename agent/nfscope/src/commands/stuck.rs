@@ -74,14 +74,17 @@ pub fn exit_code(answer: &HeldRequests) -> u8 {
 
 /// Each request in a line, and below it where in the kernel its thread is. `wide`: whole names.
 pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
-    let over = seconds(answer.over_seconds);
     if let Some(why) = &answer.unknown {
         return console::plain(&format!("unknown: {why}\n"));
     }
     if answer.requests.is_empty() {
         let host = &answer.host;
+        let long = match answer.over_seconds > 0.0 {
+            true => format!(" for {} or longer", seconds(answer.over_seconds)),
+            false => String::new(),
+        };
         return console::plain(&format!(
-            "{host}: no request is in hand for {over} or longer\n{}",
+            "{host}: no request is in hand{long}\n{}",
             laundromat_line(answer)
         ));
     }
@@ -173,6 +176,24 @@ mod tests {
             stack: vec!["io_schedule".into()],
             ..HeldRequest::default()
         }
+    }
+
+    #[test]
+    fn no_age_is_said_where_none_was_asked_for() {
+        let none = |over_seconds| {
+            let host = "nfs1".to_owned();
+            page_of(
+                &HeldRequests {
+                    host,
+                    over_seconds,
+                    ..HeldRequests::default()
+                },
+                false,
+            )
+        };
+        assert_eq!(none(0.0), "nfs1: no request is in hand\n");
+        let second = none(1.0);
+        assert_eq!(second, "nfs1: no request is in hand for 1.00 s or longer\n");
     }
 
     #[test]

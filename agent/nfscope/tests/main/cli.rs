@@ -184,6 +184,36 @@ fn top_says_when_there_is_no_agent() {
 }
 
 #[test]
+fn durations_have_a_unit() {
+    for (args, fix) in [
+        (&["slow", "--min-latency", "10"][..], "10ms or 10s"),
+        (&["what-if", "--log", "5"], "5ms or 5s"),
+        (&["what-if", "--disk", "0.1"], "0.1ms or 0.1s"),
+        (&["stuck", "--over", "5"], "5ms or 5s"),
+        (&["top", "--interval", "2"], "2s or 2m"),
+        (&["diagnose", "--duration", "30"], "30s or 30m"),
+        (&["agent", "--history", "24"], "24h"),
+        (
+            &["baseline", "record", "a", "--duration", "30"],
+            "30ms or 30s",
+        ),
+        (&["versions", "nfs1:/e", "--runtime", "5"], "5s or 5m"),
+        (
+            &["workload", "run", "mail", "--dir", "/x", "--runtime", "5"],
+            "5s or 5m",
+        ),
+    ] {
+        let o = nfscope(args);
+        assert_eq!(o.status.code(), Some(2), "{args:?}");
+        let said = stderr(&o);
+        assert!(
+            said.contains(&format!(": give a unit: {fix}\n")),
+            "{args:?}: {said}"
+        );
+    }
+}
+
+#[test]
 fn the_reference_has_every_family() {
     for args in [&["metrics"][..], &["metrics", "--markdown"]] {
         let text = stdout(&nfscope(args));

@@ -13,6 +13,8 @@ const HEAD: &str = "\
 
 This page is the `--help` of every command, written by `UPDATE_GOLDEN=1 cargo test -p nfscope`.
 
+Durations have a unit: `500us`, `10ms`, `2s`, `5m`, `24h`, `7d`. Only 0 needs none.
+
 ";
 
 /// As the help of `command` and of all below it, in the order in which `--help` lists them.
