@@ -65,6 +65,16 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+    /// The same of a file that is exported to or imported from.
+    #[error("cannot {what} {path} ({why}): run as root, or name a file that you may {what}")]
+    File {
+        /// open, write, read.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        why: String,
+    },
     /// Another process has locked it for too long.
     #[error("another process keeps {0} locked: try again when that has ended")]
     Busy(PathBuf),
@@ -109,6 +119,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Where this is about the file that is exported to or imported from, `--store` changes nothing.
+    pub(super) fn beside_store(self, file: &Path) -> Error {
+        match self {
+            Error::Denied { what, path, why } if path == file => Error::File { what, path, why },
+            Error::Full(path) if path == file => Error::File {
+                what: "write",
+                path,
+                why: "the disk is full".to_owned(),
+            },
+            other => other,
+        }
+    }
+
     /// Converts an SQLite error on this file.
     pub(super) fn sqlite(path: &Path, e: &rusqlite::Error) -> Error {
         let path = path.to_owned();

@@ -32,6 +32,12 @@ impl Store {
         {
             return Err(Error::Itself(file.to_owned()));
         }
+        self.write_to(&entry, file)
+            .map_err(|e| e.beside_store(file))?;
+        Ok(entry)
+    }
+
+    fn write_to(&self, entry: &Entry, file: &Path) -> Result<(), Error> {
         let dir = match file.parent() {
             Some(p) if !p.as_os_str().is_empty() => p,
             _ => Path::new("."),
@@ -46,8 +52,7 @@ impl Store {
         // The directory entry must survive a power failure, as the content does.
         File::open(dir)
             .and_then(|d| d.sync_all())
-            .map_err(|e| Error::io("write", file, &e))?;
-        Ok(entry)
+            .map_err(|e| Error::io("write", file, &e))
     }
 
     /// Imports the baselines of a file and returns their names. The file is not changed, whatever its schema.
@@ -55,6 +60,10 @@ impl Store {
     /// # Errors
     /// When the file is no store or damaged, a name is in use, or the store cannot be written.
     pub fn import(&mut self, file: &Path, name: Option<&str>) -> Result<Vec<String>, Error> {
+        self.read_from(file, name).map_err(|e| e.beside_store(file))
+    }
+
+    fn read_from(&mut self, file: &Path, name: Option<&str>) -> Result<Vec<String>, Error> {
         sqlite(file)?;
         let dir = self.path.parent().unwrap_or(Path::new(".")).to_owned();
         let temp = temp_dir(&dir, ".nfscope-import-").map_err(|e| Error::io("write", &dir, &e))?;

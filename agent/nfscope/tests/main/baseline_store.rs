@@ -41,6 +41,12 @@ fn an_export_is_one_file_that_another_store_takes() {
     good(&store, &["export", "one", path]);
     let bytes = fs::read(&file).unwrap();
     assert!(refused(&store, &["export", "one", path]).contains("--force"));
+    // Another store would not help.
+    for nowhere in ["/proc/x", "/nosuch/x"] {
+        let why = refused(&store, &["export", "one", nowhere]);
+        assert!(why.contains("name a file that you may write"), "{why}");
+        assert!(why.contains(nowhere) && !why.contains("--store"), "{why}");
+    }
     good(&store, &["export", "one", path, "--force"]);
     assert_eq!(files(&place), ["made", "one.nfscope"]);
     // Not even by another name.
