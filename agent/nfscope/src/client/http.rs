@@ -1,12 +1,12 @@
 //! Reading a running agent: one small HTTP request, no client library.
 
 use super::access;
-use crate::api::endpoint::{BadUrl, parse};
+use crate::api::endpoint::{BadUrl, Target, parse};
 use nfscope_model::Snapshot;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde::de::DeserializeOwned;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use thiserror::Error;
@@ -16,14 +16,22 @@ const MAX_BODY: u64 = 64 << 20;
 const MAX_HEADER: u64 = 16 << 10;
 /// Longest reason taken of a refusal.
 const MAX_REASON: u64 = 2 << 10;
+/// How an alert of TLS begins: its type and the major version of the record (RFC 8446, section 5.1).
+const ALERT: &[u8] = &[21, 3];
+const NOTHING: &str = "it ended the connection without an answer";
+const TLS_ALERT: &str = "it sent an alert of TLS";
+const GIVE_HTTPS: &str = "it speaks TLS; give https://";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub(crate) enum Error {
-    /// Nobody listens.
+    /// The host refuses: nobody listens at this port.
     #[error("no agent at {0}: start one with `nfscope agent`")]
     NoAgent(String),
+    /// The name or the host is not reached, so that nothing is known of an agent there.
+    #[error("cannot reach {url}: {why}")]
+    Unreached { url: String, why: String },
     /// Not an address that this can read.
     #[error(transparent)]
     Url(#[from] BadUrl),
@@ -50,16 +58,11 @@ pub(crate) fn json<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, Erro
 /// Sends the agent at `url` a request for a page (which may have a query), and reads the answer's header.
 pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
     let target = parse(url, page).ok_or_else(|| BadUrl(url.to_owned()))?;
-    let none = |_| Error::NoAgent(url.to_owned());
     let wrong = |why: String| Error::Answer {
         url: url.to_owned(),
         why,
     };
-    let addresses = target.address.to_socket_addrs().map_err(none)?;
-    let stream = addresses
-        .into_iter()
-        .find_map(|a| TcpStream::connect_timeout(&a, REQUEST_TIMEOUT).ok())
-        .ok_or_else(|| Error::NoAgent(url.to_owned()))?;
+    let stream = connect(url, &target)?;
     let io = |e: std::io::Error| wrong(e.to_string());
     stream.set_read_timeout(Some(REQUEST_TIMEOUT)).map_err(io)?;
     stream
@@ -80,7 +83,46 @@ pub(crate) fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
     (stream.write_all(request.as_bytes()))
         .and_then(|()| stream.flush())
         .map_err(|e| wrong(unencrypted(e)))?;
-    Answer::read(stream).map_err(wrong)
+    Answer::read(stream).map_err(|why| match (target.encrypted, why.as_str()) {
+        (false, NOTHING) => wrong(format!("{NOTHING}; where it speaks TLS, give https://")),
+        (false, TLS_ALERT) => wrong(GIVE_HTTPS.to_owned()),
+        _ => wrong(why),
+    })
+}
+
+/// A connection to the first address that takes one.
+fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
+    let unreached = |why: String| Error::Unreached {
+        url: url.to_owned(),
+        why,
+    };
+    let addresses = target.address.to_socket_addrs().map_err(|e| {
+        let name = target.name();
+        unreached(match e.kind() {
+            ErrorKind::InvalidInput => e.to_string(),
+            _ => format!(
+                "`{name}` is no name that this host finds ({e}); fix: check it, or give an address"
+            ),
+        })
+    })?;
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, REQUEST_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            // Of several addresses, one of a host that answers says most.
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => last = Some(e),
+            Err(e) => last = last.or(Some(e)),
+        }
+    }
+    Err(match last {
+        Some(e) if e.kind() == ErrorKind::ConnectionRefused => Error::NoAgent(url.to_owned()),
+        Some(e) if e.kind() == ErrorKind::TimedOut => unreached(format!(
+            "no answer within {} s; fix: check that the host is up, and that no firewall drops connections to this port",
+            REQUEST_TIMEOUT.as_secs()
+        )),
+        Some(e) => unreached(e.to_string()),
+        None => unreached("its name has no address".to_owned()),
+    })
 }
 
 /// Why a connection failed, and what to do where that is a matter of certificates.
@@ -169,7 +211,19 @@ impl<R: Read> Answer<R> {
         let (mut status, mut length) = (None, None);
         loop {
             let mut line = Vec::new();
-            head.read_until(b'\n', &mut line).map_err(unencrypted)?;
+            match head.read_until(b'\n', &mut line) {
+                // Closed with the request unread.
+                Err(e) if status.is_none() && e.kind() == ErrorKind::ConnectionReset => {}
+                read => {
+                    read.map_err(unencrypted)?;
+                }
+            }
+            if status.is_none() && line.is_empty() {
+                return Err(NOTHING.to_owned());
+            }
+            if status.is_none() && line.starts_with(ALERT) {
+                return Err(TLS_ALERT.to_owned());
+            }
             if line.pop() != Some(b'\n') {
                 return Err("it sent no HTTP header".to_owned());
             }
@@ -210,6 +264,10 @@ impl<R: Read> Answer<R> {
             Some(401) => "it asks for a password: give --user and --password-file, or set NFSCOPE_PASSWORD; a wrong one is refused \
                           likewise"
                 .to_owned(),
+            // nginx, Apache and Go answer a request without TLS in words.
+            Some(400) if ["HTTPS", "SSL-enabled"].iter().any(|w| why.contains(w)) => {
+                GIVE_HTTPS.to_owned()
+            }
             Some(403 | 421 | 429) => why.trim().to_owned(),
             _ => format!("it sent `{status}`"),
         }
@@ -253,6 +311,15 @@ mod tests {
             body(b"HTTP/1.1 404 Not Found\r\n\r\n"),
             Err("it sent `HTTP/1.1 404 Not Found`".to_owned())
         );
+        assert_eq!(body(b""), Err(NOTHING.to_owned()));
+        assert_eq!(body(&[21, 3, 3, 0, 2, 2, 10]), Err(TLS_ALERT.to_owned()));
+        for told in [
+            &b"HTTP/1.1 400 Bad Request\r\n\r\nThe plain HTTP request was sent to HTTPS port"[..],
+            b"HTTP/1.1 400 Bad Request\r\n\r\nYou're speaking plain HTTP to an SSL-enabled server port.",
+            b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n",
+        ] {
+            assert_eq!(body(told), Err(GIVE_HTTPS.to_owned()));
+        }
         for none in [&b"SSH-2.0"[..], b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\n"] {
             assert_eq!(body(none), Err("it sent no HTTP header".to_owned()));
         }

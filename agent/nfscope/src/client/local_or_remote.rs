@@ -27,7 +27,7 @@ pub(crate) fn agent_or_own<T>(
     };
     match ask(&at) {
         Ok(answer) => Ok(Found::Agent(at, answer)),
-        Err(e @ Error::NoAgent(_)) if url.is_none() => {
+        Err(e @ (Error::NoAgent(_) | Error::Unreached { .. })) if url.is_none() => {
             say(&format!("no agent at {at}: attaching local probes"));
             // Without the right to do that, the missing agent is the news.
             privileges::require().map_err(|why| anyhow::anyhow!("{e}; or {why}"))?;

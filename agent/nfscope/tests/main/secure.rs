@@ -227,6 +227,9 @@ fn commands_reach_an_agent_with_tls_and_passwords_and_say_what_is_missing() {
         );
     };
     says(&[&top], None, "/nonexistent/authorities");
+    let plain = format!("http://localhost:{}", a.port());
+    let plain = ["top", "--once", "--url", &plain];
+    says(&[&plain], None, "it speaks TLS; give https://");
     let other = Pki::new();
     let stranger = other.dir.path().join("ca.crt");
     let stranger = ["--ca-file", stranger.to_str().unwrap()];
