@@ -282,8 +282,8 @@ fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = lines.next().unwrap().unwrap();
-    assert_eq!(served(&[line]), [address]);
+    let line = lines.find(|l| l.as_ref().unwrap().contains("serving "));
+    assert_eq!(served(&[line.unwrap().unwrap()]), [address]);
     assert!(get(address, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
     stop(child, libc::SIGTERM);
 

@@ -84,7 +84,6 @@ pub fn run(
         .clone()
         .unwrap_or_else(|| store::DEFAULT.into());
     source.show_recordings(Recordings::of(recordings));
-    announce(&addresses, &web);
     http.set(configuration(&settings, &web, &http)?);
     confined.send(()).context(SOURCE_ENDED)?;
 
@@ -101,6 +100,7 @@ pub fn run(
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
+                announce(&addresses, &web);
                 notify::ready();
                 report(source.watch(), begun).await
             } => end?,

@@ -8,6 +8,7 @@ use crate::service::http_process::NAME;
 use anyhow::Context;
 use nfscope_source::privileges;
 use nfscope_text::console::{Level, log, say};
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -44,8 +45,13 @@ fn serve() -> anyhow::Result<()> {
     privileges::hide_memory()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let socket = StdUnixStream::from(socket);
-    let (counts, descriptors, configuration) =
-        handover::receive(&socket).context("only an agent starts this program by this name")?;
+    let (counts, descriptors, configuration) = match handover::receive(&socket) {
+        // The agent has ended before it had anything to serve, and has said why.
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof && socket.local_addr().is_ok() => {
+            return Ok(());
+        }
+        received => received.context("only an agent starts this program by this name")?,
+    };
     let configuration = Configuration::of(&configuration)?;
     configuration.apply_to_log();
     // `top`, `ps` and `kill` show it.

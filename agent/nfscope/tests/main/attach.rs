@@ -33,7 +33,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// Has begun; not attached yet.
+    /// Serves; has attached what it can.
     fn start(mut command: Command) -> Agent {
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap());
@@ -270,19 +270,22 @@ fn nothing_is_left_of_an_agent_that_is_killed_at_any_time() {
     }
     let mut seen = 0;
     for milliseconds in (0..400).step_by(25).chain([1000]) {
-        let mut agent = Agent::start(nfscope());
+        let mut process = nfscope().stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(process.stderr.take().unwrap());
+        // Not attached yet.
+        line_with(&mut said, " serves HTTP as ");
         std::thread::sleep(Duration::from_millis(milliseconds));
         if milliseconds == 1000 {
-            line_with(&mut agent.said, "attached ");
+            line_with(&mut said, "attached ");
         }
-        let number = agent.process.id();
+        let number = process.id();
         let children = children(number);
         let all = children.iter().chain([&number]).copied();
         let programs: BTreeSet<u32> = all.flat_map(programs).collect();
         seen += programs.len();
         // SIGKILL.
-        agent.process.kill().unwrap();
-        agent.process.wait().unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
         let killed = Instant::now();
         loop {
             let alive: Vec<_> = children.iter().filter(|n| works(**n)).collect();

@@ -1,6 +1,10 @@
 //! The program as a user meets it. Nothing here needs privileges.
 
+use std::io::Write;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 fn nfscope(args: &[&str]) -> Output {
@@ -184,6 +188,26 @@ fn top_says_when_there_is_no_agent() {
 }
 
 #[test]
+fn a_host_that_is_not_reached_is_no_host_without_agent() {
+    for (url, why) in [
+        (
+            "http://nosuch.invalid:9943",
+            "`nosuch.invalid` is no name that this host finds",
+        ),
+        ("http://localhost:99999", "invalid port value"),
+    ] {
+        let o = nfscope(&["top", "--once", "--url", url]);
+        let said = stderr(&o);
+        assert_eq!(o.status.code(), Some(1), "{said}");
+        assert!(
+            said.starts_with(&format!("error: cannot reach {url}: {why}")),
+            "{said}"
+        );
+        assert!(!said.contains("start one"), "{said}");
+    }
+}
+
+#[test]
 fn durations_have_a_unit() {
     for (args, fix) in [
         (&["slow", "--min-latency", "10"][..], "10ms or 10s"),
@@ -211,6 +235,45 @@ fn durations_have_a_unit() {
             "{args:?}: {said}"
         );
     }
+}
+
+/// The process that serves HTTP waits for the agent's sockets by now.
+#[test]
+fn a_start_that_fails_is_told_once() {
+    let wrong = [
+        "agent",
+        "--replay",
+        "/nosuch",
+        "--web.listen-address",
+        "127.0.0.1:0",
+    ];
+    let said = stderr(&nfscope(&wrong));
+    let errors = said.lines().filter(|l| l.contains("error: "));
+    assert_eq!(errors.count(), 1, "{said}");
+    assert!(said.contains("/nosuch"), "{said}");
+    assert!(!said.contains("serving http://"), "{said}");
+}
+
+#[test]
+fn what_serves_http_is_silent_once_its_agent_has_ended() {
+    let as_http = |stdin: OwnedFd| {
+        Command::new(env!("CARGO_BIN_EXE_nfscope"))
+            .arg0("nfscope-http")
+            .stdin(stdin)
+            .output()
+            .unwrap()
+    };
+    let (agent, http) = UnixStream::pair().unwrap();
+    drop(agent);
+    assert_eq!(stderr(&as_http(http.into())), "");
+    // The agent has ended while it sent.
+    let (mut agent, http) = UnixStream::pair().unwrap();
+    agent.write_all(&[1, 0, 1]).unwrap();
+    drop(agent);
+    assert_eq!(stderr(&as_http(http.into())), "");
+    let nobody = std::fs::File::open("/dev/null").unwrap();
+    let said = stderr(&as_http(nobody.into()));
+    assert!(said.contains("only an agent starts this program"), "{said}");
 }
 
 #[test]
