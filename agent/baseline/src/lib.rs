@@ -8,6 +8,7 @@ pub mod capacity;
 pub mod changes;
 pub mod codec;
 pub mod compare;
+pub mod durability;
 pub mod estimate;
 pub mod experiment;
 pub mod histogram_series;

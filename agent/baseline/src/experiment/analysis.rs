@@ -5,6 +5,7 @@ use crate::experiment::plan::Plan;
 use crate::experiment::result::{
     Analysed, HalfNormal, Measured, Response, RunData, RunResult, Size,
 };
+use crate::experiment::{aliases, durability};
 use nfscope_stats::experiment::{self as stats, Analysis, Scale, Word};
 use nfscope_stats::holm;
 
@@ -30,10 +31,26 @@ pub fn analyse(plan: &Plan, responses: &[Measured], scale: Scale) -> Result<Vec<
             effect.found = p <= LEVEL;
         }
     }
+    let design = plan.design().map_err(|e| e.to_string())?;
     for a in &mut all {
+        a.ambiguous = ambiguous(plan, &design, a);
         a.effects.sort_by(|a, b| b.part.total_cmp(&a.part));
     }
     Ok(all)
+}
+
+/// Found effects with several plausible causes, and the runs that separate them.
+fn ambiguous(plan: &Plan, design: &stats::Design, a: &Analysed) -> Vec<String> {
+    let found = a.effects.iter().filter(|e| e.found && e.causes.len() > 1);
+    let mut all: Vec<String> = found
+        .map(|e| format!("{}: this design cannot tell them apart", e.name()))
+        .collect();
+    // The smallest is the most doubtful: without it the large ones are no interactions.
+    let mut found: Vec<_> = a.effects.iter().filter(|e| e.found).collect();
+    found.sort_by(|a, b| a.part.total_cmp(&b.part));
+    let causes: Vec<Vec<Word>> = found.into_iter().map(|e| e.words.clone()).collect();
+    all.extend(aliases::to_tell(plan, design, &causes));
+    all
 }
 
 /// One of so many responses, with the p values of its effects before any correction.
@@ -63,10 +80,16 @@ fn one(
     let logarithm = scale == Scale::Logarithm;
     // From half the difference of logarithms to the ratio of levels.
     let shown = |v: f64| if logarithm { (2.0 * v).exp() } else { v };
+    let large: Vec<Word> = (a.effects.iter())
+        .filter(|e| aliases::is_large(&a, e))
+        .map(|e| e.word)
+        .collect();
+    let causes = |word: Word| aliases::causes(&design, word, |w| large.contains(&w));
     let effects: Vec<Response> = a
         .effects
         .iter()
-        .map(|e| Response {
+        .map(|e| (e, causes(e.word)))
+        .map(|(e, words)| Response {
             word: e.word.to_string(),
             factors: plan.named(e.word),
             effect: shown(e.effect.value),
@@ -76,7 +99,9 @@ fn one(
             part: e.part,
             p: e.p,
             found: e.stands_out,
-            aliases: aliases(plan, &design, e.word),
+            aliases: of_two(plan, &design, e.word),
+            causes: words.iter().map(|w| plan.named(*w)).collect(),
+            words,
         })
         .collect();
     let alone = a.effects.iter().map(|e| e.p_alone).collect();
@@ -92,7 +117,9 @@ fn one(
         effects,
         error_part: a.error_part,
         finds: finds.map(|f| (2.0 * f).exp()),
-        half_normal: half_normal(plan, &a),
+        half_normal: half_normal(plan, &a, &causes),
+        durability: durability::differs(plan, &runs, data),
+        ambiguous: Vec::new(),
         caveats: checks.caveats,
         equal_load: checks.equal_load,
         few_failures: checks.few_failures,
@@ -133,7 +160,11 @@ fn results(
     each.map(of).collect()
 }
 
-fn half_normal(plan: &Plan, a: &Analysis) -> Option<HalfNormal> {
+fn half_normal(
+    plan: &Plan,
+    a: &Analysis,
+    causes: &dyn Fn(Word) -> Vec<Word>,
+) -> Option<HalfNormal> {
     let noise = a.lenth?;
     let mut effects: Vec<_> = a.effects.iter().collect();
     effects.sort_by(|a, b| b.effect.value.abs().total_cmp(&a.effect.value.abs()));
@@ -144,7 +175,7 @@ fn half_normal(plan: &Plan, a: &Analysis) -> Option<HalfNormal> {
         margin: noise.simultaneous_margin,
         sizes: sizes
             .map(|(e, score)| Size {
-                factors: plan.named(e.word),
+                factors: aliases::named(plan, &causes(e.word)),
                 size: e.effect.value.abs(),
                 of_noise: score * noise.error,
             })
@@ -152,7 +183,7 @@ fn half_normal(plan: &Plan, a: &Analysis) -> Option<HalfNormal> {
     })
 }
 
-fn aliases(plan: &Plan, design: &stats::Design, word: Word) -> Vec<String> {
+fn of_two(plan: &Plan, design: &stats::Design, word: Word) -> Vec<String> {
     let all = design.aliases(word, 2).into_iter();
     all.map(|w| plan.named(w)).collect()
 }

@@ -1,7 +1,9 @@
 //! Experiments: factors at two levels, runs in random order, each run a baseline.
 
+mod aliases;
 mod analysis;
 mod caveats;
+mod durability;
 pub mod html;
 mod pilot;
 mod plan;

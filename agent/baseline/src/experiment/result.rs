@@ -1,6 +1,8 @@
 //! The result of an analysis, shared by the terminal, JSON and the page.
 
+use crate::durability::Durability;
 use crate::experiment::plan::Factor;
+use nfscope_stats::experiment::Word;
 use serde::Serialize;
 
 /// A response: what each run measured, in the order of the runs.
@@ -15,7 +17,7 @@ pub struct Measured {
 }
 
 /// What one run measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunData {
     /// The response.
     pub response: f64,
@@ -25,6 +27,8 @@ pub struct RunData {
     pub rate: f64,
     /// Share of operations that failed.
     pub failed: f64,
+    /// The durability of acknowledged writes during the run.
+    pub durability: Durability,
 }
 
 /// One effect, for people and programs.
@@ -46,6 +50,18 @@ pub struct Response {
     pub found: bool,
     /// Effects up to order two that cannot be told from it.
     pub aliases: Vec<String>,
+    /// Its plausible causes, which the design cannot separate; a single one where it can.
+    pub causes: Vec<String>,
+    /// The same as words.
+    #[serde(skip)]
+    pub words: Vec<Word>,
+}
+
+impl Response {
+    /// `C or B x F`
+    pub fn name(&self) -> String {
+        self.causes.join(" or ")
+    }
 }
 
 /// Effects without replicates beside what noise alone would give.
@@ -91,6 +107,12 @@ pub struct Analysed {
     /// Without replicates: which effects stand out of noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub half_normal: Option<HalfNormal>,
+    /// Levels, or runs, that differ in the durability of acknowledged writes: what is fast there may be fast because of that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub durability: Vec<String>,
+    /// Found effects that may have several causes, and the fewest runs that separate these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ambiguous: Vec<String>,
     /// What makes the analysis less certain.
     pub caveats: Vec<String>,
     /// All runs had about the same load.

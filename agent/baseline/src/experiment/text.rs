@@ -6,6 +6,7 @@ use nfscope_stats::experiment::{DesignError, Run, Word};
 use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
 use nfscope_text::units::{length, percent};
+use nfscope_text::wrap::wrap;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -93,7 +94,12 @@ pub fn analysis(a: &Analysed) -> String {
     let heading = ["EFFECT OF", scale, "95 % CI", "VARIATION", "P", "ALIASES"];
     let mut rows = vec![heading.map(str::to_owned)];
     rows.extend(a.effects.iter().map(row));
-    let mut out = format!("{}: {}\n\n", a.name, a.response);
+    let mut out = String::new();
+    for sentence in &a.durability {
+        wrap(&mut out, WIDTH, "", &one_line(sentence));
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{}: {}\n", a.name, a.response);
     out += &columns(&rows);
     let _ = writeln!(
         out,
@@ -109,12 +115,21 @@ pub fn analysis(a: &Analysed) -> String {
     if let Some(h) = &a.half_normal {
         out += &half_normal(h);
     }
+    if !a.ambiguous.is_empty() {
+        out.push('\n');
+    }
+    for sentence in &a.ambiguous {
+        wrap(&mut out, WIDTH, "", &one_line(sentence));
+    }
     for caveat in &a.caveats {
         let _ = writeln!(out, "caveat: {}", one_line(caveat));
     }
     out += "\n* there is evidence of it: p at most 0.05 after Holm's correction, or beyond Lenth's margin without replicates\n";
     plain(&out)
 }
+
+/// Width of sentences.
+const WIDTH: usize = 80;
 
 /// Columns of the drawing.
 const COLUMNS: usize = 48;
@@ -143,7 +158,10 @@ fn half_normal(h: &HalfNormal) -> String {
 fn row(r: &Response) -> [String; 6] {
     let none = || "-".to_owned();
     [
-        format!("{}{}", r.factors, if r.found { " *" } else { "" }),
+        match r.found {
+            true => format!("{} *", r.name()),
+            false => r.factors.clone(),
+        },
         format!("{:.3}", r.effect),
         r.interval
             .map_or_else(none, |[low, high]| format!("{low:.3} .. {high:.3}")),

@@ -4,6 +4,7 @@ use super::experiment_plans::{read, recorded};
 use crate::cli::experiment::{AnalyseArgs, PlanArgs};
 use anyhow::{Context, ensure};
 use nfscope_baseline::compare::share_of_all;
+use nfscope_baseline::durability::{self, Durability};
 use nfscope_baseline::estimate::Value;
 use nfscope_baseline::experiment::{self, Measured, Plan, RunData};
 use nfscope_baseline::series::{self, SeriesSet};
@@ -15,11 +16,12 @@ use nfscope_stats::experiment::Scale;
 use nfscope_text::console::{json, print, say};
 use std::fs;
 
-const FAMILIES: &[&Info] = &[
-    &f::OP_DURATION.info,
-    &f::OP_ERRORS.info,
-    &f::RPC_DURATION.info,
-];
+const FAMILIES: [&Info; 2] = [&f::OP_ERRORS.info, &f::RPC_DURATION.info];
+
+/// The families that are read of each run.
+fn families() -> Vec<&'static Info> {
+    [&FAMILIES[..], &durability::FAMILIES[..]].concat()
+}
 
 /// Analyses the runs of an experiment, all of which must be recorded.
 pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
@@ -47,7 +49,7 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
         });
     }
     for entry in entries.iter().flatten() {
-        let c = series::read(&store, entry, FAMILIES)?;
+        let c = series::read(&store, entry, &families())?;
         for (response, metric) in responses.iter_mut().zip(&args.metrics) {
             response.runs.push(measured(&c, entry, metric)?);
         }
@@ -94,6 +96,7 @@ fn measured(c: &SeriesSet, entry: &Entry, metric: &Metric) -> anyhow::Result<Run
         hidden: value.hidden,
         rate: operations / c.seconds().max(f64::MIN_POSITIVE),
         failed: share_of_all(c, None),
+        durability: Durability::of(&[c]),
     })
 }
 
@@ -103,7 +106,7 @@ pub(super) fn pilot(args: &PlanArgs, plan: &Plan, metric: &Metric) -> anyhow::Re
     let mut pilots = Vec::new();
     for name in &args.pilot {
         let entry = store.entry(name)?;
-        let c = series::read(&store, &entry, FAMILIES)?;
+        let c = series::read(&store, &entry, &families())?;
         let value = value(&c, &entry, metric)?;
         pilots.push(experiment::Pilot {
             value: value.value,

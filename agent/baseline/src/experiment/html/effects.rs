@@ -104,7 +104,7 @@ pub(super) fn table(a: &Analysed) -> Markup {
             tbody {
                 @for e in &a.effects {
                     tr class=(if e.found { "more" } else { "none" }) {
-                        th scope="row" { (e.factors) " " small { (e.word) } }
+                        th scope="row" { (if e.found { e.name() } else { e.factors.clone() }) " " small { (e.word) } }
                         td data-label=(effect) {
                             b { (value(a.logarithm, e.effect)) }
                             @if let Some([low, high]) = e.interval {

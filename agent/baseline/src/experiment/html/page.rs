@@ -12,6 +12,9 @@ pub fn page(all: &[Analysed]) -> String {
     let content = html! {
         header {
             h1 { "Experiment on an NFS server: " (name) }
+            @if let Some(a) = all.first() {
+                @for sentence in &a.durability { p.headline { strong { (sentence) } } }
+            }
             @for a in all { p.headline { (headline(a)) } }
         }
         @if let Some(a) = all.first() {
@@ -37,6 +40,7 @@ fn response(a: &Analysed, several: bool) -> Markup {
         h2 { "Effects on " (a.response) }
         div.forest-plot { (effects::forest(a)) }
         (effects::table(a))
+        @for sentence in &a.ambiguous { p { (sentence) "." } }
         p { (explained(a)) }
         @if let Some(drawing) = half_normal::draw(a) { div.plots { (drawing) } }
         @if !lines.is_empty() {
@@ -58,7 +62,7 @@ fn response(a: &Analysed, several: bool) -> Markup {
 fn headline(a: &Analysed) -> String {
     let found = a.effects.iter().filter(|e| e.found);
     let found: Vec<String> = found
-        .map(|e| format!("{} ({})", e.factors, effects::value(a.logarithm, e.effect)))
+        .map(|e| format!("{} ({})", e.name(), effects::value(a.logarithm, e.effect)))
         .collect();
     let (response, many) = (&a.response, found.len());
     match &found[..] {

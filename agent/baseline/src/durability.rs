@@ -1,0 +1,339 @@
+//! Durability of acknowledged writes during a recording.
+//!
+//! A server that acknowledges a write before it is on stable storage is fast, and loses the write in a crash (RFC 1813, section
+//! 4.8). Its latencies are no proof that anything got better.
+
+use crate::series::SeriesSet;
+use nfscope_model::family as f;
+use nfscope_model::family::Info;
+use nfscope_text::units::{many, percent};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The families that are read from a recording.
+pub const FAMILIES: [&Info; 7] = [
+    &f::NOT_DURABLE.info,
+    &f::DURABLE_WRITES.info,
+    &f::UNSAFE_WRITES.info,
+    &f::OP_DURATION.info,
+    &f::OP_PHASE.info,
+    &f::BLOCK_DEVICE.info,
+    &f::BLOCK_FUA.info,
+];
+
+/// Shares of writes at risk that differ by more than this differ.
+const DIFFERS: f64 = 0.01;
+/// Fewer writes than this prove nothing.
+const LEAST: f64 = 20.0;
+/// From this share on WRITEs without any wait are at risk: another thread's wait can make some of them durable, but not most.
+const UNWAITED: f64 = 0.5;
+/// The share must change by this much as well: otherwise a server at the limit would differ from itself.
+const UNWAITED_DIFFERS: f64 = 0.25;
+
+/// The reason why the durability of writes is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Unknown {
+    /// The agent did not count durable writes.
+    NotCounted,
+    /// The waits of their threads were not measured.
+    NoPhases,
+    /// No thread waited for a log or a disk, on a file system whose waits are not counted.
+    NoWaits,
+}
+
+impl Unknown {
+    fn why(self) -> &'static str {
+        match self {
+            Unknown::NotCounted => {
+                "the agent did not count which writes clients take for durable (this kernel, or an older agent)"
+            }
+            Unknown::NoPhases => {
+                "waits were not measured, and only the options of exports are known"
+            }
+            Unknown::NoWaits => {
+                "no write waited for a log or a disk, and the file system is not one whose waits are counted (tmpfs and others)"
+            }
+        }
+    }
+}
+
+/// The durability of acknowledged writes in one recording, or in several.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Durability {
+    /// Exports whose writes are acknowledged too early, and why.
+    settings: BTreeSet<(String, String)>,
+    /// WRITEs and COMMITs that clients took for durable.
+    durable: f64,
+    /// Part of `durable`: acknowledged too early because of a setting of their export.
+    by_setting: f64,
+    /// Part of `durable`: the thread waited for no log and no disk.
+    unwaited: f64,
+    unknown: BTreeSet<Unknown>,
+    /// Flushes and writes with FUA, and all writes, of each block device.
+    flushes: BTreeMap<String, [f64; 2]>,
+}
+
+/// In which direction durability differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// After loses acknowledged writes that before did not lose.
+    Less,
+    /// Before lost acknowledged writes that after does not lose.
+    More,
+    /// Known before, and not known after.
+    Unknown,
+}
+
+/// The difference in durability between two sides.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct DurabilityChange {
+    /// In which direction.
+    pub direction: Direction,
+    /// Share of the writes that clients took for durable and that a crash could lose, before and after; `None` where not counted.
+    pub at_risk: [Option<f64>; 2],
+    /// Which export, why, and how many of the writes.
+    pub text: String,
+}
+
+impl Durability {
+    /// The durability during all of these recordings.
+    pub fn of(all: &[&SeriesSet]) -> Durability {
+        let mut sum = Durability::default();
+        for c in all {
+            sum.add(c);
+        }
+        sum
+    }
+
+    #[cfg(test)]
+    pub(crate) fn counted(durable: f64, by_setting: f64) -> Durability {
+        Durability {
+            durable,
+            by_setting,
+            ..Durability::default()
+        }
+    }
+
+    /// The sum of all of these.
+    pub fn merged<'a>(all: impl IntoIterator<Item = &'a Durability>) -> Durability {
+        let mut sum = Durability::default();
+        for one in all {
+            sum.settings.extend(one.settings.iter().cloned());
+            sum.durable += one.durable;
+            sum.by_setting += one.by_setting;
+            sum.unwaited += one.unwaited;
+            sum.unknown.extend(&one.unknown);
+            for (device, [flushes, writes]) in &one.flushes {
+                let of = sum.flushes.entry(device.clone()).or_default();
+                *of = [of[0] + flushes, of[1] + writes];
+            }
+        }
+        sum
+    }
+
+    fn add(&mut self, c: &SeriesSet) {
+        for ([export, why], windows) in c.sums(&f::NOT_DURABLE) {
+            if windows > 0.0 {
+                self.settings.insert((export.to_owned(), why.to_owned()));
+            }
+        }
+        let lost = |reason: &str| c.total(&f::UNSAFE_WRITES, |[why]| why == reason);
+        let setting = lost("async") + lost("sync_disabled");
+        let unwaited = lost("no_wait");
+        let durable = c.numbers(&f::DURABLE_WRITES, |_| true);
+        let durable: Option<f64> = durable.map(|n| n.iter().sum());
+        self.durable += durable.unwrap_or(0.0);
+        self.by_setting += setting;
+        self.unwaited += unwaited;
+        let writes = |[_, op]: [&str; 2]| matches!(op, "write" | "commit");
+        let written = c
+            .histograms(&f::OP_DURATION, writes)
+            .map_or(0.0, |s| s.count());
+        let waits = c.numbers(&f::OP_PHASE, |[_, op, phase]| {
+            writes(["", op]) && matches!(phase, "log" | "disk")
+        });
+        let measured = c.labels(&f::UNSAFE_WRITES).contains(&["no_wait"]);
+        let waited = waits.is_some_and(|w| w.iter().sum::<f64>() > 0.0);
+        let unknown = match durable {
+            None => (written > 0.0).then_some(Unknown::NotCounted),
+            // Without such writes nothing can be lost, and what their setting decides is known.
+            Some(n) if n == 0.0 || setting >= n => None,
+            Some(_) if !measured => Some(Unknown::NoPhases),
+            Some(_) if unwaited == 0.0 && !waited => Some(Unknown::NoWaits),
+            Some(_) => None,
+        };
+        self.unknown.extend(unknown);
+        for ([device, op], h) in c.totals(&f::BLOCK_DEVICE) {
+            let of = self.flushes.entry(device.to_owned()).or_default();
+            match op {
+                "flush" => of[0] += h.count() as f64,
+                "write" => of[1] += h.count() as f64,
+                _ => {}
+            }
+        }
+        for ([device], n) in c.sums(&f::BLOCK_FUA) {
+            self.flushes.entry(device.to_owned()).or_default()[0] += n;
+        }
+    }
+
+    /// The share of the writes taken for durable that a crash could lose; `None` where it is not known.
+    pub fn at_risk(&self) -> Option<f64> {
+        let unwaited = if self.is_unwaited() {
+            self.unwaited
+        } else {
+            0.0
+        };
+        let counted = !self.unknown.contains(&Unknown::NotCounted);
+        counted.then(|| self.part(self.by_setting + unwaited))
+    }
+
+    fn is_unwaited(&self) -> bool {
+        self.unwaited >= LEAST && self.unwaited >= UNWAITED * self.durable
+    }
+
+    /// Counters are read one after the other: a part may look larger than the whole.
+    fn part(&self, n: f64) -> f64 {
+        (n / self.durable.max(1.0)).min(1.0)
+    }
+
+    /// `/srv/a exported async, /srv/b with sync=disabled`.
+    fn exports<'a>(of: impl Iterator<Item = &'a (String, String)>) -> String {
+        let each = of.map(|(export, why)| match why.as_str() {
+            "async" => format!("{export} is exported async"),
+            "sync_disabled" => format!("the dataset of {export} has sync=disabled"),
+            other => format!("{export}: {other}"),
+        });
+        listed(&each.collect::<Vec<_>>())
+    }
+
+    /// `100.0 % of 1480 writes`; `an unknown number of writes`.
+    fn lost(&self) -> String {
+        match self.at_risk() {
+            None => "how many writes that concerns was not counted".to_owned(),
+            Some(_) if self.durable == 0.0 => {
+                "no client wrote anything that it took for durable".to_owned()
+            }
+            Some(share) => format!(
+                "{} of {} that clients took for durable",
+                percent(share),
+                many(self.durable, "write")
+            ),
+        }
+    }
+
+    /// Exports that acknowledge too early here and not on the other side: `/srv is exported async`.
+    pub fn added(&self, other: &Durability) -> Option<String> {
+        let added = Self::exports(self.settings.difference(&other.settings));
+        (!added.is_empty()).then_some(added)
+    }
+
+    /// The reason why durability is not known, if it is not.
+    pub fn unknown(&self) -> Option<&'static str> {
+        self.unknown.first().map(|u| u.why())
+    }
+
+    /// The writes that a crash could lose, if any are known: `/srv is exported async`.
+    pub fn risk(&self) -> Option<String> {
+        let matters = self.at_risk().is_none_or(|share| share > DIFFERS);
+        match (self.settings.is_empty(), matters) {
+            (false, true) => Some(format!(
+                "{} ({})",
+                Self::exports(self.settings.iter()),
+                self.lost()
+            )),
+            _ if self.is_unwaited() => Some(format!("{UNWAITED_TEXT} ({})", self.lost())),
+            _ => None,
+        }
+    }
+
+    /// The difference between this side and the one after it, if there is one.
+    pub fn change(&self, after: &Durability) -> Option<DurabilityChange> {
+        let less = self.lost_in(after);
+        let more = after.lost_in(self);
+        let at_risk = [self.at_risk(), after.at_risk()];
+        let change = |direction, text| DurabilityChange {
+            direction,
+            at_risk,
+            text,
+        };
+        if let Some(why) = less {
+            return Some(change(
+                Direction::Less,
+                format!(
+                    "Durability differs: after, {why}: {}; before: {}. A crash of the server loses acknowledged writes, and clients do \
+                     not know. What is shorter after may be shorter because of that: it is not called better.",
+                    after.lost(),
+                    self.lost()
+                ),
+            ));
+        }
+        if let Some(why) = more {
+            return Some(change(
+                Direction::More,
+                format!(
+                    "Durability differs: before, {why}: {}; after: {}. A crash of the server lost acknowledged writes before. What is \
+                     longer after may be the price of durability.",
+                    self.lost(),
+                    after.lost()
+                ),
+            ));
+        }
+        match (self.unknown(), after.unknown()) {
+            (None, Some(why)) => Some(change(
+                Direction::Unknown,
+                format!(
+                    "Durability may differ: after, it is not known whether acknowledged writes were durable: {why}. What is shorter \
+                     after may be shorter because of that: it is not called better."
+                ),
+            )),
+            _ => None,
+        }
+    }
+
+    /// The reason why `other` may lose writes that this side does not; `None` without one.
+    fn lost_in(&self, other: &Durability) -> Option<String> {
+        let counted = self.at_risk().is_some() && other.at_risk().is_some();
+        let added = other.settings.difference(&self.settings);
+        let added = Self::exports(added);
+        let more = other.part(other.by_setting) > self.part(self.by_setting) + DIFFERS;
+        // Another export may have become safe meanwhile: the sum alone does not show it. Uncounted writes show nothing at all.
+        let any = !counted || other.part(other.by_setting) > DIFFERS;
+        if more || (any && !added.is_empty()) {
+            return Some(match added.is_empty() {
+                false => added,
+                true if other.settings.is_empty() => {
+                    "more writes are acknowledged before they are durable".to_owned()
+                }
+                true => Self::exports(other.settings.iter()),
+            });
+        }
+        let unwaited = other.part(other.unwaited) > self.part(self.unwaited) + UNWAITED_DIFFERS;
+        if other.is_unwaited() && unwaited {
+            return Some(UNWAITED_TEXT.to_owned());
+        }
+        let no_more = self.flushes.iter().find(|(device, [flushed, _])| {
+            let now = other.flushes.get(*device).copied().unwrap_or_default();
+            *flushed >= LEAST && now[0] == 0.0 && now[1] >= LEAST
+        });
+        let writes = self.durable.min(other.durable) >= LEAST;
+        no_more.filter(|_| writes).map(|(device, _)| {
+            format!(
+                "{device} is never asked to flush its write cache, as it is on the other side: a cache without a battery loses writes"
+            )
+        })
+    }
+}
+
+/// Most exports that a sentence names.
+const NAMED: usize = 3;
+
+const UNWAITED_TEXT: &str = "most threads wait for no log and no disk before they acknowledge: a RAM disk or a cache that is not flushed loses such writes, \
+     persistent memory does not";
+
+fn listed(all: &[String]) -> String {
+    let mut text = all[..all.len().min(NAMED)].join(", ");
+    if all.len() > NAMED {
+        text += &format!(", and {} more", all.len() - NAMED);
+    }
+    text
+}

@@ -1,0 +1,297 @@
+//! Causes of an effect that a fraction cannot separate, and the fewest runs that separate them.
+//!
+//! An effect of a fraction is the sum of its aliases. An interaction is a plausible one where its factors matter (effect heredity: M.
+//! Hamada and C. F. J. Wu, Analysis of designed experiments with complex aliasing, J. of Quality Technology 24, 1992).
+
+use crate::experiment::plan::Plan;
+use nfscope_stats::experiment::{Analysis, Design, Effect, Word};
+
+/// Effects with a p value of at most this, without a correction, may be large. An alias is ruled out by nothing weaker.
+const LARGE: f64 = 0.05;
+
+/// True if an effect may be large.
+pub(super) fn is_large(a: &Analysis, e: &Effect) -> bool {
+    let beyond = |l: nfscope_stats::experiment::Lenth| e.effect.value.abs() > l.margin;
+    e.stands_out || e.p_alone.is_some_and(|p| p <= LARGE) || a.lenth.is_some_and(beyond)
+}
+
+/// The plausible causes of an effect, the shortest words first; a single one where the design separates it from all others.
+pub(super) fn causes(design: &Design, of: Word, is_large: impl Fn(Word) -> bool) -> Vec<Word> {
+    let chain: Vec<Word> = [of]
+        .into_iter()
+        .chain(design.aliases(of, u8::BITS))
+        .collect();
+    let parents = |w: Word| {
+        (0..u8::BITS)
+            .map(|i| Word(1 << i))
+            .filter(move |p| w.0 & p.0 != 0)
+    };
+    let large = |w: Word| parents(w).filter(|p| is_large(*p)).count() as u32;
+    let main = of.order() == 1;
+    let plausible = |w: &Word| match w.order() {
+        1 => true,
+        // Beside a factor itself an interaction is plausible with all of its factors, among interactions with any.
+        2 if !main => large(*w) > 0,
+        order => large(*w) == order,
+    };
+    let mut some: Vec<Word> = chain.iter().copied().filter(plausible).collect();
+    if some.is_empty() {
+        let least = chain.iter().map(|w| w.order()).min();
+        some = chain
+            .iter()
+            .copied()
+            .filter(|w| Some(w.order()) == least)
+            .collect();
+    }
+    some.sort_by_key(|w| (w.order(), w.0));
+    some
+}
+
+/// `C or B x F`
+pub(super) fn named(plan: &Plan, causes: &[Word]) -> String {
+    let each: Vec<_> = causes.iter().map(|w| plan.named(*w)).collect();
+    each.join(" or ")
+}
+
+/// The fewest further combinations that separate causes, each list of them those of one effect; `None` where all are known.
+/// Either the factors of the first cause of each effect change alone, or the whole design is folded over.
+pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Option<String> {
+    let open: Vec<&Vec<Word>> = effects.iter().filter(|causes| causes.len() > 1).collect();
+    let alone = |causes: &&Vec<Word>| 1usize << causes[0].order();
+    let one_by_one: usize = open.iter().map(alone).sum();
+    let folded = design.folded();
+    let more = folded.combinations.len() - design.combinations.len();
+    let separates = |causes: &&Vec<Word>| {
+        let same = |w: &Word| folded.aliases(causes[0], u8::BITS).contains(w);
+        !causes[1..].iter().any(same)
+    };
+    if more > 0 && more < one_by_one && open.iter().all(separates) {
+        return Some(format!(
+            "to tell them apart: the same plan under another name with --foldover, {more} more combinations (all levels the other way \
+             round)"
+        ));
+    }
+    let causes = open.first()?;
+    let factors = plan.factors.iter().enumerate();
+    let own: Vec<String> = (factors.filter(|(i, _)| causes[0].0 >> i & 1 == 1))
+        .map(|(_, f)| format!("--factor {}={},{}", f.name, f.levels[0], f.levels[1]))
+        .collect();
+    Some(format!(
+        "to tell {}: nfscope experiment plan {}-more {} --replicates {} ({} combinations), with every other factor left at one level. \
+         An effect of this size there is {}; none is {}",
+        named(plan, causes),
+        plan.name,
+        own.join(" "),
+        plan.replicates.max(2),
+        alone(causes),
+        plan.named(causes[0]),
+        named(plan, &causes[1..])
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durability::Durability;
+    use crate::experiment::plan::{Factor, Fraction, parse_generator};
+    use crate::experiment::result::{Analysed, Measured, RunData};
+    use crate::experiment::{analyse, html};
+    use nfscope_stats::experiment::Scale;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+    use rand_distr::{Distribution, StandardNormal};
+
+    fn plan(factors: usize, fraction: Fraction, replicates: usize) -> Plan {
+        let factor = |i: usize| Factor {
+            name: Word(1 << i).to_string(),
+            levels: ["low".into(), "high".into()],
+        };
+        Plan {
+            name: "x".into(),
+            factors: (0..factors).map(factor).collect(),
+            replicates,
+            fraction,
+            foldover: false,
+            seed: 1,
+        }
+    }
+
+    /// Runs of a server with these effects, each the factor between the levels of a word, and noise of 5 % from run to run.
+    fn simulated(plan: &Plan, truth: &[(&str, f64)], seed: u64) -> Analysed {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let runs = plan.runs().unwrap().into_iter().map(|run| {
+            let each = truth.iter();
+            let sum: f64 = each
+                .map(|(w, by)| by.ln() / 2.0 * Word::parse(w).unwrap().sign(run.levels))
+                .sum();
+            let noise: f64 = StandardNormal.sample(&mut random);
+            RunData {
+                response: 1e-3 * (sum + 0.05 * noise).exp(),
+                hidden: 0.0,
+                rate: 100.0,
+                failed: 0.0,
+                durability: Durability::default(),
+            }
+        });
+        let measured = Measured {
+            name: "write mean".into(),
+            is_rate: false,
+            runs: runs.collect(),
+        };
+        analyse(plan, &[measured], Scale::Logarithm)
+            .unwrap()
+            .remove(0)
+    }
+
+    fn found(a: &Analysed) -> Vec<String> {
+        let mut all: Vec<String> = a
+            .effects
+            .iter()
+            .filter(|e| e.found)
+            .map(|e| e.name())
+            .collect();
+        all.sort();
+        all
+    }
+
+    fn generators(all: &[&str]) -> Fraction {
+        Fraction::Generators(all.iter().map(|g| parse_generator(g).unwrap()).collect())
+    }
+
+    /// An effect whose alias is an interaction of two large effects is never named as a cause alone, whichever of both is real.
+    #[test]
+    fn an_alias_of_large_effects_is_not_named_alone() {
+        // C = BF among six factors in eight runs.
+        let six = || generators(&["D=AB", "E=AC", "F=BC"]);
+        for (replicates, sure) in [(3, 50), (1, 0)] {
+            let plan = plan(6, six(), replicates);
+            let (mut alone, mut both) = (0, 0);
+            for seed in 0..50 {
+                for real in ["BF", "C"] {
+                    let a = simulated(&plan, &[("F", 4.0), ("B", 3.0), (real, 1.6)], seed);
+                    let names = found(&a);
+                    alone += u32::from(names.contains(&"C".to_owned()));
+                    // Chance may make another factor look large, too.
+                    let named = |n: &String| n.starts_with("C or ") && n.contains("B x F");
+                    both += u32::from(names.iter().any(named));
+                }
+            }
+            println!("{replicates} of each: C alone in {alone} of 100, with its alias in {both}");
+            assert_eq!(alone, 0, "{replicates}");
+            assert!(both >= 2 * sure, "{replicates}: {both}");
+        }
+        let plan = plan(6, six(), 3);
+        let a = simulated(&plan, &[("F", 4.0), ("B", 3.0), ("BF", 1.6)], 7);
+        let text = crate::experiment::analysis(&a);
+        assert!(text.contains("C or B x F *"), "{text}");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("C or B x F: this design cannot tell them apart"),
+            "{text}"
+        );
+        assert!(text.contains("to tell"), "{text}");
+        let page = html::page(std::slice::from_ref(&a));
+        assert!(
+            page.contains("C or B x F (1.") && !page.contains(", C ("),
+            "{:?}",
+            found(&a)
+        );
+        // Without large parents an interaction is no plausible cause, and an effect has its own name.
+        let a = simulated(&plan, &[("C", 1.6)], 7);
+        assert_eq!((found(&a), a.ambiguous.len()), (vec!["C".to_owned()], 0));
+    }
+
+    /// The same of chains of other lengths: D = ABC, interactions among themselves, and three effects of which any two explain the third.
+    #[test]
+    fn aliases_of_every_order_are_named() {
+        let half = plan(4, Fraction::One(2), 3);
+        let mains = [("A", 3.0), ("B", 3.0), ("C", 3.0)];
+        let of = |plan: &Plan, truth: &[(&str, f64)]| found(&simulated(plan, truth, 3));
+        let names = of(&half, &[&mains[..], &[("ABC", 2.0)]].concat());
+        assert!(names.contains(&"D or A x B x C".to_owned()), "{names:?}");
+        // The shortest word of the chain of C x D is A x B, and neither A nor B matters.
+        let names = of(&half, &[("C", 3.0), ("D", 3.0), ("CD", 2.0)]);
+        assert!(
+            names.contains(&"C x D".to_owned()) && !names.join(" ").contains("A x B"),
+            "{names:?}"
+        );
+        let names = of(&half, &[("A", 3.0), ("C", 3.0), ("AB", 2.0)]);
+        assert!(names.contains(&"A x B or C x D".to_owned()), "{names:?}");
+        let third = plan(3, Fraction::One(2), 3);
+        let names = of(&third, &[("A", 3.0), ("B", 3.0), ("AB", 2.0)]);
+        assert_eq!(names, ["A or B x C", "B or A x C", "C or A x B"]);
+        // A full design has no aliases.
+        let full = plan(3, Fraction::Full, 3);
+        let names = of(&full, &[("A", 3.0), ("B", 3.0), ("AB", 2.0)]);
+        assert_eq!(names, ["A", "A x B", "B"]);
+    }
+
+    /// The recommended runs separate the causes.
+    #[test]
+    fn recommended_runs_separate_aliases() {
+        let last =
+            |plan: &Plan, truth: &[(&str, f64)]| simulated(plan, truth, 3).ambiguous.pop().unwrap();
+        let half = plan(4, Fraction::One(2), 3);
+        let mains = [("A", 3.0), ("B", 3.0), ("C", 3.0), ("ABC", 2.0)];
+        let text = last(&half, &mains);
+        assert!(
+            text.contains(
+                "experiment plan x-more --factor D=low,high --replicates 3 (2 combinations)"
+            ),
+            "{text}"
+        );
+        // The other half of the design separates three effects at once, and folded over nothing is left open.
+        let third = plan(3, Fraction::One(2), 3);
+        let truth = [("A", 3.0), ("B", 3.0), ("AB", 2.0)];
+        let text = last(&third, &truth);
+        assert!(text.contains("--foldover, 4 more combinations"), "{text}");
+        let folded = Plan {
+            foldover: true,
+            ..third
+        };
+        let a = simulated(&folded, &truth, 3);
+        assert_eq!(
+            (found(&a).join(" "), a.ambiguous.len()),
+            ("A A x B B".to_owned(), 0)
+        );
+    }
+
+    /// A factor that makes writes unsafe is not praised for what it gains.
+    #[test]
+    fn a_level_that_loses_writes_comes_first() {
+        let plan = plan(2, Fraction::Full, 2);
+        let lossy = |high: bool| {
+            let share = if high { 1.0 } else { 0.0 };
+            Durability::counted(1000.0, 1000.0 * share)
+        };
+        let runs: Vec<RunData> = (plan.runs().unwrap().iter())
+            .map(|run| RunData {
+                response: if run.levels & 1 == 1 { 1e-4 } else { 1e-2 },
+                hidden: 0.0,
+                rate: 100.0,
+                failed: 0.0,
+                durability: lossy(run.levels & 1 == 1),
+            })
+            .collect();
+        let measured = Measured {
+            name: "write mean".into(),
+            is_rate: false,
+            runs,
+        };
+        let a = analyse(&plan, &[measured], Scale::Logarithm)
+            .unwrap()
+            .remove(0);
+        assert_eq!(a.durability.len(), 1, "{:?}", a.durability);
+        let text = crate::experiment::analysis(&a);
+        assert!(
+            text.starts_with("Durability differs between the levels of A."),
+            "{text}"
+        );
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("loses 0.0 % with A=low, 100.0 % with A=high."),
+            "{text}"
+        );
+        assert!(html::page(&[a]).contains("<strong>Durability differs"));
+    }
+}
