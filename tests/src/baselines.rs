@@ -21,7 +21,7 @@ pub struct Options {
     /// The machine's kernel: 6.1 or 6.12
     #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
     pub kernel: Kernel,
-    /// Seconds of the machine for each recording, in windows of one second
+    /// Seconds of the machine for each side of a comparison, in three recordings with windows of one second
     #[arg(long, default_value_t = 60)]
     pub seconds: u32,
     /// Keep the reports here
@@ -163,12 +163,12 @@ fn log_device(bench: &Bench, kernel: Kernel) -> Result<(Compared, Compared)> {
         zfs.display()
     ))?;
     let load = bench.load("clients write --clients 4 --within 4 --every 60 --scatter")?;
-    bench.record("disk")?;
-    bench.record("disk-again")?;
+    bench.record_side("disk")?;
+    bench.record_side("disk-again")?;
     bench.server.sh(&format!(
         "null_disk slog {LOG_MS} 64 && zpool add -f tank log /dev/mapper/slog"
     ))?;
-    bench.record("log-device")?;
+    bench.record_side("log-device")?;
     end(load)?;
     Ok((
         bench.compare("disk", "disk-again")?,
@@ -186,12 +186,12 @@ fn threads(bench: &Bench) -> Result<(Compared, String)> {
     let forget = bench.server.lab_command("evict-cache /run/exp/shared");
     let cold = bench.server.spawn(&forget)?;
     let load = bench.load("clients read --clients 16 --within 128 --every 40 --scatter")?;
-    bench.record("one-thread")?;
+    bench.record_side("one-thread")?;
     bench.server.sh("echo 16 >/proc/fs/nfsd/threads")?;
-    bench.record("sixteen-threads")?;
+    bench.record_side("sixteen-threads")?;
     end(load)?;
     end(cold)?;
-    let capacity = bench.nfscope("capacity one-thread")?;
+    let capacity = bench.nfscope("capacity one-thread-1")?;
     Ok((bench.compare("one-thread", "sixteen-threads")?, capacity))
 }
 
@@ -241,7 +241,18 @@ impl Bench<'_> {
     }
 
     fn record(&self, name: &str) -> Result<()> {
-        let (port, seconds) = (self.port, self.seconds);
+        self.record_for(name, self.seconds)
+    }
+
+    /// One side of a comparison: a single recording does not show how much recordings differ.
+    fn record_side(&self, name: &str) -> Result<()> {
+        names(name)
+            .iter()
+            .try_for_each(|n| self.record_for(n, self.seconds / REPEATS))
+    }
+
+    fn record_for(&self, name: &str, seconds: u32) -> Result<()> {
+        let port = self.port;
         self.nfscope(&format!(
             "baseline record {name} --duration {seconds}s --interval 1s --url http://127.0.0.1:{port}"
         ))
@@ -249,6 +260,7 @@ impl Bench<'_> {
     }
 
     fn compare(&self, before: &str, after: &str) -> Result<Compared> {
+        let [before, after] = [before, after].map(|side| names(side).join(","));
         let pair = format!("baseline compare {before} {after}");
         let page = "/run/report.html";
         let text = self.nfscope(&format!("{pair} --html {page}"))?;
@@ -265,6 +277,14 @@ impl Bench<'_> {
         let output = self.server.sh_within(Duration::from_secs(1800), &line)?;
         Ok(output.stdout)
     }
+}
+
+/// Recordings of each side.
+const REPEATS: u32 = 3;
+
+/// `disk-1`, `disk-2`, `disk-3`
+fn names(side: &str) -> Vec<String> {
+    (1..=REPEATS).map(|i| format!("{side}-{i}")).collect()
 }
 
 fn end(load: Running) -> Result<()> {

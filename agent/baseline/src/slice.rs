@@ -61,6 +61,15 @@ fn end(text: &str) -> Option<End> {
 }
 
 impl Slice {
+    /// From the beginning of a recording on.
+    pub fn first(length: Duration) -> Slice {
+        let ms = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+        Slice {
+            from: End::Since(0),
+            to: End::Since(ms),
+        }
+    }
+
     /// In milliseconds since 1970, of a recording that began then. A time of day is the first of that name after the beginning; the end
     /// is the first after the start.
     pub fn of(&self, began_ms: i64) -> Range<i64> {

@@ -1,10 +1,14 @@
 //! Puts a comparison together from its parts.
 
 use crate::compare::confounders::clients;
+use crate::compare::mix::Mix;
 use crate::compare::options::Options;
 use crate::compare::result::{Comparison, Side};
 use crate::compare::sides::Sides;
-use crate::compare::{confounders, headline, hypothesis, method, next, plot_data, selection};
+use crate::compare::{
+    confounders, headline, hypothesis, method, next, plot_data, selection, variance,
+};
+use crate::durability::{Durability, DurabilityChange};
 use crate::series::SeriesSet;
 use crate::workload;
 use nfscope_model::family as f;
@@ -25,39 +29,35 @@ pub const FAMILIES: &[&Info] = &[
     &f::RPC_PHASE.info,
     &f::OP_ERRORS.info,
     &f::RPC_DROPPED.info,
+    &f::NOT_DURABLE.info,
+    &f::DURABLE_WRITES.info,
+    &f::UNSAFE_WRITES.info,
+    &f::BLOCK_DEVICE.info,
+    &f::BLOCK_FUA.info,
     &f::REPLY_CACHE.info,
     &workload::DURATION.info,
     &workload::SECONDS.info,
     &workload::ERRORS.info,
 ];
 
-/// Compares one recording with another. Changes by up to `min_effect` (0.02 for 2 %) count as none.
-pub fn compare(before: &SeriesSet, after: &SeriesSet, min_effect: f64) -> Comparison {
-    let sides = Sides {
-        before: std::slice::from_ref(before),
-        after: std::slice::from_ref(after),
-        earlier: &[],
-    };
-    let options = Options {
-        min_effect,
-        ..Options::default()
-    };
-    compare_sides(&sides, &options)
-}
-
 /// Compares the recordings of two sides, of which each has at least one.
 pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
     let subjects = selection::choose(&sides.compared());
-    let rows = hypothesis::rows(sides, &subjects.kept, options);
+    let durability = durability(sides);
+    let mix = Mix::of(sides.before, sides.after);
+    let rows = hypothesis::rows(sides, &subjects.kept, options, durability.as_ref(), &mix);
+    let not_judged = variance::unknown(sides, options);
     let caveats = confounders::find(sides, &rows, options);
     let (before, after) = (&sides.before[0], &sides.after[0]);
     Comparison {
-        headline: headline::paragraph(before, after, &rows, &caveats),
+        headline: headline::paragraph(before, after, &rows, &caveats, not_judged.as_deref()),
+        durability,
         min_effect: options.min_effect,
         before: side(sides.before),
         after: side(sides.after),
-        next: next::advice(sides, &rows, options),
+        next: next::advice(sides, &rows, options, not_judged.is_some()),
         method: method::sentences(sides, &rows, options),
+        not_judged,
         left_out: subjects.left_out.clone(),
         curves: plot_data::curves(before, after, &subjects.kept),
         bars: plot_data::bars(before, after, &subjects.kept),
@@ -65,6 +65,14 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
         caveats,
         rows,
     }
+}
+
+fn durability(sides: &Sides) -> Option<DurabilityChange> {
+    let [before, after] = [sides.before, sides.after].map(|side| {
+        let side: Vec<&SeriesSet> = side.iter().collect();
+        Durability::of(&side)
+    });
+    before.change(&after)
 }
 
 fn side(all: &[SeriesSet]) -> Side {

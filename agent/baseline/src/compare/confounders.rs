@@ -1,9 +1,11 @@
 //! Confounders: differences between two recordings that may explain a change, such as another load or another mix.
 
+use crate::compare::mix::Mix;
 use crate::compare::options::Options;
-use crate::compare::result::{Caveat, Row};
+use crate::compare::result::{Caveat, Row, Verdict};
 use crate::compare::sides::Sides;
-use crate::compare::{errors, labels, times};
+use crate::compare::{errors, labels, mix, times, variance};
+use crate::durability::Durability;
 use crate::series::SeriesSet;
 use crate::workload;
 use nfscope_model::family as f;
@@ -25,6 +27,7 @@ const DRIFT: f64 = 1.25;
 /// the second against the second; what an earlier pair has is not told again.
 pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat> {
     let mut all: Vec<Caveat> = Vec::new();
+    durability(sides, &mut all);
     let pairs = sides.before.len().max(sides.after.len());
     let reversed = times::is_reversed(sides);
     for i in 0..pairs {
@@ -44,43 +47,23 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
             all.push(caveat);
         }
     }
-    let one_each = match options.matching {
-        None if sides.has_replicates() || options.between.is_some() => None,
-        None => Some(
-            "one recording on each side: how much two recordings of an unchanged server differ is not in the intervals. Record \
-             each side three times, or state it with --between"
-                .to_owned(),
-        ),
-        Some(by) if by.is_one_round(sides.before) && by.is_one_round(sides.after) => {
-            let round = by.round();
-            Some(format!(
-                "one {round} on each side: how much two {round}s of an unchanged server differ is not in the intervals. Record more \
-                 {round}s"
-            ))
-        }
-        Some(by) => {
-            let round = by.round();
-            Some(format!(
-                "the {round}s of a side are averaged hour by hour: how much two {round}s of an unchanged server differ is not in the \
-                 intervals"
-            ))
-        }
-    };
-    for (name, side) in [("before", sides.before), ("after", sides.after)] {
-        if let Some((a, b)) = times::overlapping(side) {
-            all.push(Caveat {
-                kind: "replicates_overlap",
-                text: format!(
-                    "{name}: {a} and {b} overlap in time, or are the same data: they count as two recordings, and tell no more than one"
-                ),
-            });
-        }
+    // A small move of the mix may be all that a total shows.
+    let mut whys = rows.iter().filter_map(|r| r.why.as_deref());
+    let of_mix = whys.find(|why| why.starts_with(mix::CHANGED));
+    if let Some(text) = of_mix.filter(|_| all.iter().all(|c| c.kind != "mix")) {
+        all.push(Caveat {
+            kind: "mix",
+            text: text.to_owned(),
+        });
     }
-    if let Some(text) = one_each.filter(|_| rows.iter().any(|r| r.p.is_some())) {
-        let kind = "replicates";
-        all.push(Caveat { kind, text });
+    if let Some(why) = variance::unknown(sides, options) {
+        all.push(Caveat {
+            kind: "replicates",
+            text: format!("{why}. Nothing is judged: a difference may be a change, or chance"),
+        });
     }
-    if options.primary.is_some() && !rows.iter().any(|r| r.primary) {
+    let judged = !rows.iter().any(|r| r.verdict == Verdict::NotJudged);
+    if options.primary.is_some() && judged && !rows.iter().any(|r| r.primary) {
         all.push(Caveat {
             kind: "primary",
             text: "the primary quantity could not be tested, and nothing is tested behind it"
@@ -88,6 +71,39 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
         });
     }
     all
+}
+
+/// Caveats of durability: unknown on a side, or writes at risk on both.
+fn durability(sides: &Sides, all: &mut Vec<Caveat>) {
+    let [before, after] = [sides.before, sides.after].map(|side| {
+        let side: Vec<&SeriesSet> = side.iter().collect();
+        Durability::of(&side)
+    });
+    let mut say = |text: String| {
+        let kind = "durability";
+        all.push(Caveat { kind, text });
+    };
+    if before.change(&after).is_none() {
+        let unused = after.added(&before).filter(|_| before.risk().is_none());
+        match (before.unknown(), after.unknown()) {
+            _ if unused.is_some() => say(format!(
+                "after, {}; hardly a write went there",
+                unused.unwrap_or_default()
+            )),
+            (Some(why), None) => say(format!(
+                "before, it is not known whether acknowledged writes were durable: {why}"
+            )),
+            (Some(why), Some(_)) => say(format!(
+                "it is not known whether acknowledged writes were durable: {why}. A latency may be short because they were not"
+            )),
+            _ => {}
+        }
+    }
+    if let (Some(_), Some(risk)) = (before.risk(), after.risk()) {
+        say(format!(
+            "a crash of the server loses acknowledged writes on both sides: {risk}"
+        ));
+    }
 }
 
 fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> {
@@ -260,37 +276,9 @@ fn load(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str
 }
 
 fn mix(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
-    let of = |c: &SeriesSet| {
-        let mut parts: BTreeMap<String, f64> = BTreeMap::new();
-        for ([version, op], h) in c.totals(&f::OP_DURATION) {
-            *parts.entry(labels::operation(version, op)).or_default() += h.count() as f64;
-        }
-        let all: f64 = parts.values().sum();
-        parts.values_mut().for_each(|n| *n /= all.max(1.0));
-        parts
-    };
-    let (b, a) = (of(before), of(after));
-    let part = |of: &BTreeMap<String, f64>, op: &str| of.get(op).copied().unwrap_or(0.0);
-    let mut moved: Vec<(&String, f64)> = b
-        .keys()
-        .chain(a.keys().filter(|k| !b.contains_key(*k)))
-        .map(|op| (op, part(&a, op) - part(&b, op)))
-        .collect();
-    let distance = moved.iter().map(|(_, d)| d.abs()).sum::<f64>() / 2.0;
-    if distance > MIX {
-        moved.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
-        let most: Vec<_> = moved
-            .iter()
-            .take(2)
-            .map(|(op, _)| {
-                let (b, a) = (percent(part(&b, op)), percent(part(&a, op)));
-                format!("{op} was {b} of the operations before, {a} after")
-            })
-            .collect();
-        say(
-            "mix",
-            format!("the mix of operations differs: {}", most.join("; ")),
-        );
+    let of = std::slice::from_ref;
+    if let Some(text) = Mix::of(of(before), of(after)).moved(MIX) {
+        say("mix", format!("{}: {text}", mix::CHANGED));
     }
     for (op, what) in [("read", "READs"), ("write", "WRITEs")] {
         let size = |c: &SeriesSet| {
@@ -308,9 +296,16 @@ fn mix(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str,
     }
 }
 
-/// Whether latency or rate changed between the two halves of one recording.
+/// A caveat if the latency of the operation with the most time, or the rate of all, changed between the two halves of one recording.
 fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let Some(all) = c.histograms(&f::OP_DURATION, |_| true) else {
+        return;
+    };
+    let ops = c.totals(&f::OP_DURATION).into_iter();
+    let most = ops.max_by(|(_, a), (_, b)| a.sum.total_cmp(&b.sum));
+    let Some((op, _)) = most else { return };
+    // The mean of all operations changes with their mix, too.
+    let Some(one) = c.histograms(&f::OP_DURATION, |l| l == op) else {
         return;
     };
     let middle = all.counts.len() / 2;
@@ -322,12 +317,17 @@ fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) 
     };
     for (what, y, x, show) in [
         (
-            "mean latency",
-            &all.sums,
-            &all.counts,
+            format!("the mean latency of {}", labels::operation(op[0], op[1])),
+            &one.sums,
+            &one.counts,
             seconds as fn(f64) -> String,
         ),
-        ("the rate of operations", &all.counts, &c.lengths, rate),
+        (
+            "the rate of operations".to_owned(),
+            &all.counts,
+            &c.lengths,
+            rate,
+        ),
     ] {
         let Some([first, second]) = halves(y, x) else {
             continue;

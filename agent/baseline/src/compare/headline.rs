@@ -1,8 +1,10 @@
 //! The headline: what changed, in one paragraph.
 
+use crate::compare::errors::{Failures, failures as failures_of};
+use crate::compare::families::is_failure;
 use crate::compare::quantities::phases;
 use crate::compare::result::{Caveat, Quantity, Row, Subject, Verdict};
-use crate::compare::{errors, labels};
+use crate::compare::{errors, labels, mix};
 use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
 use nfscope_stats::Interval;
@@ -17,9 +19,13 @@ pub(super) fn paragraph(
     after: &SeriesSet,
     rows: &[Row],
     caveats: &[Caveat],
+    not_judged: Option<&str>,
 ) -> String {
     if caveats.iter().any(|w| w.kind == "empty") {
         return "There is nothing to compare: see the caveats.".into();
+    }
+    if let Some(why) = not_judged.filter(|_| rows.iter().any(|r| r.verdict == Verdict::NotJudged)) {
+        return without_verdict(rows, why);
     }
     let (mut changed, mut unchanged, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     changed.extend(failures(rows));
@@ -86,14 +92,56 @@ pub(super) fn paragraph(
     if changed.is_empty() {
         changed.push("There is nothing to compare: one side has too few operations.".into());
     }
+    if let Some(mix) = caveats.iter().find(|w| w.text.contains(mix::CHANGED)) {
+        changed.push(format!("{}.", sentence_case(&mix.text)));
+    }
     if caveats.iter().any(|w| MAJOR.contains(&w.kind)) {
         changed.push("The work of both sides differs: see the caveats.".into());
     }
     changed.join(" ")
 }
 
+/// The measured values of both sides, without a verdict.
+fn without_verdict(rows: &[Row], why: &str) -> String {
+    let mut all = vec![format!("Not judged: {why}.")];
+    let both = |row: &Row| {
+        let value = |side: Option<Interval>| Some(labels::value(&row.quantity, side?.value));
+        Some([value(row.before)?, value(row.after)?])
+    };
+    let failed = rows.iter().filter(|r| {
+        let value = |side: Option<Interval>| side.map_or(0.0, |e| e.value);
+        is_failure(r) && failures_of(value(r.before), value(r.after)) != Failures::Same
+    });
+    let ops = labels::by_subject(rows).filter(|(_, rows)| {
+        matches!(
+            rows[0].subject,
+            Subject::Op { .. } | Subject::Workload { .. }
+        )
+    });
+    let first = ops.filter_map(|(_, rows)| {
+        let of = |q: &Quantity| rows.iter().find(|r| r.quantity == *q && r.ratio.is_some());
+        ORDER.iter().find_map(of)
+    });
+    let shown = failed.chain(first).filter_map(|row| {
+        let [before, after] = both(row)?;
+        let change = labels::change(row.ratio).map_or(String::new(), |(c, _)| format!(" ({c})"));
+        Some(format!(
+            "{}: {before} before, {after} after{change}.",
+            named(row)
+        ))
+    });
+    all.extend(shown.take(MOST));
+    all.join(" ")
+}
+
 fn is_latency(row: &Row) -> bool {
     !matches!(row.quantity, Quantity::Rate | Quantity::Share)
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 fn is_untested(rows: &[Row]) -> bool {
@@ -149,17 +197,20 @@ const MAJOR: [&str; 8] = [
     "load", "mix", "clients", "hours", "weekdays", "same", "overlap", "workload",
 ];
 
+/// Which quantity represents an operation: the first of these that changed.
+const ORDER: [Quantity; 4] = [
+    Quantity::Quantile { percent: 99 },
+    Quantity::Mean,
+    Quantity::Quantile { percent: 90 },
+    Quantity::Quantile { percent: 50 },
+];
+
 /// The row that represents an operation: p99 if it changed, else the mean, else another quantile.
 fn headline(rows: &[Row]) -> Option<&Row> {
-    [
-        Quantity::Quantile { percent: 99 },
-        Quantity::Mean,
-        Quantity::Quantile { percent: 90 },
-        Quantity::Quantile { percent: 50 },
-    ]
-    .iter()
-    .filter_map(|q| rows.iter().find(|r| r.quantity == *q))
-    .find(|r| matches!(r.verdict, Verdict::Better | Verdict::Worse))
+    ORDER
+        .iter()
+        .filter_map(|q| rows.iter().find(|r| r.quantity == *q))
+        .find(|r| matches!(r.verdict, Verdict::Better | Verdict::Worse))
 }
 
 fn sentence(name: &str, row: &Row, why: &str) -> String {

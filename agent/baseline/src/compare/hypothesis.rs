@@ -1,18 +1,20 @@
 //! Tests whether the quantities of two sides differ.
 
-use crate::compare::errors::{self, Failures};
+use crate::compare::errors;
 use crate::compare::evidence::{Evidence, of_side};
+use crate::compare::explained;
 use crate::compare::families::{self, Family, LEVEL, is_failure};
 use crate::compare::matching;
+use crate::compare::mix::Mix;
 use crate::compare::options::Options;
 use crate::compare::quantities;
 use crate::compare::quantities::InAll;
 use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
 use crate::compare::sides::Sides;
-use crate::series::SeriesSet;
+use crate::compare::variance;
+use crate::durability::DurabilityChange;
 use nfscope_stats as stats;
 use nfscope_stats::{Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated};
-use nfscope_text::units::percent;
 
 /// With this probability a change of the size that a row tells would have been found.
 const POWER: f64 = 0.8;
@@ -45,7 +47,14 @@ impl Test {
 }
 
 /// All rows with their verdicts, p values corrected for multiple comparisons.
-pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Vec<Row> {
+pub(super) fn rows(
+    sides: &Sides,
+    subjects: &[Subject],
+    options: &Options,
+    durability: Option<&DurabilityChange>,
+    mix: &Mix,
+) -> Vec<Row> {
+    let is_judged = variance::unknown(sides, options).is_none();
     let mut all: Vec<Tested> = subjects
         .iter()
         .flat_map(|s| of_subject(sides, s, options))
@@ -53,6 +62,14 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
     let failing = subjects.iter().filter(|s| errors::is_of_operation(s));
     let rarely: Vec<&Subject> = failing.skip(errors::WITH_RATE).collect();
     all.retain(|t| t.row.quantity == Quantity::Share || !rarely.contains(&&t.row.subject));
+    if !is_judged {
+        for t in all.iter_mut() {
+            t.test = None;
+            if t.row.p.take().is_some() {
+                t.row.verdict = Verdict::NotJudged;
+            }
+        }
+    }
     let mut rows: Vec<&mut Row> = all.iter_mut().map(|t| &mut t.row).collect();
     families::correct(&mut rows, options);
     let in_family = |of: Family, is: &dyn Fn(f64) -> bool| {
@@ -75,6 +92,7 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
         };
         let Some(change) = t.test.as_ref().map(Test::change) else {
             t.row.verdict = of_one_side(&t.row, p);
+            explained::by_durability(&mut t.row, durability);
             continue;
         };
         t.row.verdict = verdict(&t.row, change, p, options.min_effect);
@@ -82,7 +100,9 @@ pub(super) fn rows(sides: &Sides, subjects: &[Subject], options: &Options) -> Ve
             let found = change.smallest_found(options.min_effect, next, POWER) - 1.0;
             t.row.finds = Some(found).filter(|f| f.is_finite());
         }
-        contradict(&mut t.row, sides, options.min_effect);
+        explained::by_failures(&mut t.row, sides, options.min_effect);
+        explained::by_mix(&mut t.row, mix, options.min_effect);
+        explained::by_durability(&mut t.row, durability);
     }
     all.into_iter().map(|t| t.row).collect()
 }
@@ -107,38 +127,6 @@ fn of_one_side(row: &Row, p: f64) -> Verdict {
 
 fn is_zero(side: Option<Interval>) -> bool {
     side.is_some_and(|i| i.value == 0.0)
-}
-
-/// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
-fn contradict(row: &mut Row, sides: &Sides, min_effect: f64) {
-    if matches!(row.quantity, Quantity::Rate | Quantity::Share) {
-        return;
-    }
-    let share = |of: &dyn Fn(&SeriesSet) -> f64| {
-        let mean = |side: &[SeriesSet]| side.iter().map(of).sum::<f64>() / side.len().max(1) as f64;
-        (mean(sides.before), mean(sides.after))
-    };
-    let (before, after) = match &row.subject {
-        Subject::Op { version, op } => share(&|c| errors::share(c, version, op)),
-        Subject::Requests { version } => share(&|c| errors::share_of_all(c, Some(version))),
-        _ => return,
-    };
-    // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
-    let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
-    let longer = row.quantity == Quantity::Mean && row.ratio.is_some_and(|r| r.low > of_failures);
-    let contradicted = match errors::failures(before, after) {
-        Failures::More => row.verdict == Verdict::Better,
-        Failures::Fewer => row.verdict == Verdict::Worse && !longer,
-        Failures::Same => false,
-    };
-    if contradicted {
-        row.verdict = Verdict::NotComparable;
-        row.why = Some(format!(
-            "{} failed before, {} after, and the durations include failures",
-            percent(before),
-            percent(after)
-        ));
-    }
 }
 
 fn of_subject(sides: &Sides, subject: &Subject, options: &Options) -> Vec<Tested> {
@@ -306,7 +294,20 @@ fn test(
             ));
         }
         row.ratio = change.map(|(c, _)| c.ratio);
-        return known.map(|(c, _)| Test::Windows(c));
+        known?;
+        // The error within a bucket is the same in every round, and no number of rounds averages it out.
+        let smallest = (1.0 + options.min_effect) * hidden.exp() - 1.0;
+        // One round on each side is shown, and not judged.
+        if !matching::has_several(sides, by) {
+            return change.map(|(c, _)| Test::Windows(c));
+        }
+        let rounds = matching::rounds(sides, windows, by);
+        let several = rounds.and_then(|[b, a]| stats::replicated(&b, &a, &[], smallest));
+        if several.is_none() {
+            row.verdict = Verdict::NotComparable;
+            row.why = Some(format!("too few hours are in every {}", by.round()));
+        }
+        return several.map(|r| Test::Windows(r.change));
     }
     if let Some(test) = replicated(row, before, after, earlier, options) {
         return Some(test);

@@ -126,6 +126,7 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
         Verdict::Few => "few",
         Verdict::NotComparable => "not comparable",
         Verdict::NotTested => "not tested",
+        Verdict::NotJudged => "not judged",
     }
 }
 

@@ -3,6 +3,8 @@
 use crate::compare::options::Match;
 use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
+use nfscope_stats as stats;
+use nfscope_stats::Estimate;
 use std::collections::BTreeMap;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -24,10 +26,16 @@ impl Match {
         }
     }
 
-    /// True if this side has hardly more than one round: how much rounds differ is not known from it.
-    pub(super) fn is_one_round(self, side: &[SeriesSet]) -> bool {
-        let seconds: f64 = side.iter().map(SeriesSet::seconds).sum();
-        seconds < 1.5 * 3600.0 * self.hours() as f64
+    /// The hour of the round in which a window of this recording begins, and the number of the round since the recording began.
+    fn at(self, c: &SeriesSet, begin: f64) -> (i64, i64) {
+        let hour = |seconds: f64| {
+            let ms = c.metadata.began_ms + (seconds * 1e3) as i64;
+            ms.div_euclid(HOUR_MS)
+        };
+        let (first, this) = (hour(c.begins[0]), hour(begin));
+        // 1970 began on a Thursday, which is as good as any day.
+        let in_round = this.rem_euclid(self.hours());
+        (in_round, (this - first).div_euclid(self.hours()))
     }
 }
 
@@ -90,9 +98,7 @@ fn hours(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> BTreeMap<i64, H
     let mut sums: BTreeMap<i64, Hour> = BTreeMap::new();
     for (c, values) in side.iter().zip(windows) {
         for (begin, value) in c.begins.iter().zip(values) {
-            let at = c.metadata.began_ms + (begin * 1e3) as i64;
-            // 1970 began on a Thursday, which is as good as any day.
-            let hour = at.div_euclid(HOUR_MS).rem_euclid(by.hours());
+            let (hour, _) = by.at(c, *begin);
             if *value > 0.0 && value.is_finite() {
                 let sum = sums.entry(hour).or_default();
                 sum.logarithms += value.ln();
@@ -103,4 +109,66 @@ fn hours(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> BTreeMap<i64, H
         }
     }
     sums
+}
+
+/// A round that has fewer of the hours of the fullest one is left out: it would leave few hours that all have.
+const WHOLE: f64 = 0.75;
+
+/// Logarithms by hour of one round.
+type Round = BTreeMap<i64, f64>;
+
+/// The rounds of one side, of which each has most of the hours of the fullest.
+fn rounds_of(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> Vec<Round> {
+    let mut all = Vec::new();
+    for (c, values) in side.iter().zip(windows) {
+        let mut sums: BTreeMap<i64, BTreeMap<i64, (f64, f64)>> = BTreeMap::new();
+        for (begin, value) in c.begins.iter().zip(values) {
+            let (hour, round) = by.at(c, *begin);
+            if *value > 0.0 && value.is_finite() {
+                let sum = sums.entry(round).or_default().entry(hour).or_default();
+                *sum = (sum.0 + value.ln(), sum.1 + 1.0);
+            }
+        }
+        let mean = |hours: BTreeMap<i64, (f64, f64)>| -> Round {
+            hours
+                .into_iter()
+                .map(|(h, (sum, n))| (h, sum / n))
+                .collect()
+        };
+        all.extend(sums.into_values().map(mean));
+    }
+    let fullest = all.iter().map(Round::len).max().unwrap_or(0) as f64;
+    all.retain(|round| round.len() as f64 >= WHOLE * fullest);
+    all
+}
+
+/// True if a side has several rounds, which show how much rounds of an unchanged server differ.
+pub(super) fn has_several(sides: &Sides, by: Match) -> bool {
+    [sides.before, sides.after].iter().any(|side| {
+        let every: Vec<Vec<f64>> = side.iter().map(|c| vec![1.0; c.begins.len()]).collect();
+        rounds_of(side, &every, by).len() > 1
+    })
+}
+
+/// Both sides, round by round: the mean over the hours that every round has, each hour relative to its mean over all rounds, so that
+/// the wave of the day is in none of them. `None` where too few hours are in all rounds.
+pub(super) fn rounds(sides: &Sides, windows: &[Vec<f64>], by: Match) -> Option<[Vec<Estimate>; 2]> {
+    let (before, rest) = windows.split_at(sides.before.len());
+    let before = rounds_of(sides.before, before, by);
+    let after = rounds_of(sides.after, &rest[..sides.after.len()], by);
+    let all = || before.iter().chain(&after);
+    let first = all().next()?;
+    let common: Vec<i64> = (first.keys().copied())
+        .filter(|hour| all().all(|round| round.contains_key(hour)))
+        .collect();
+    let n = all().count() as f64;
+    let profile = |hour: &i64| all().map(|round| round[hour]).sum::<f64>() / n;
+    let profile: Vec<f64> = common.iter().map(profile).collect();
+    let one = |round: &Round| -> Option<Estimate> {
+        let hours = common.iter().zip(&profile);
+        let relative: Vec<f64> = hours.map(|(hour, of)| (round[hour] - of).exp()).collect();
+        stats::ratio(&relative, &vec![1.0; relative.len()])
+    };
+    let side = |all: &[Round]| all.iter().map(one).collect::<Option<Vec<_>>>();
+    Some([side(&before)?, side(&after)?])
 }

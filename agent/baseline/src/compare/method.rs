@@ -2,7 +2,7 @@
 
 use crate::compare::families::{FAILURES, LEVEL, is_failure};
 use crate::compare::options::Options;
-use crate::compare::result::Row;
+use crate::compare::result::{Row, Verdict};
 use crate::compare::sides::Sides;
 use nfscope_stats::MIN_STRETCHES;
 use nfscope_text::units::percent;
@@ -10,6 +10,7 @@ use nfscope_text::units::percent;
 /// The first sentence says what the verdicts promise, and what they do not.
 pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<String> {
     let compared = rows.iter().filter(|r| r.p.is_some()).count();
+    let not_judged = rows.iter().any(|r| r.verdict == Verdict::NotJudged);
     let unit = match (options.matching, sides.has_replicates(), options.between) {
         (Some(_), ..) => "if nothing else changed from one day to the other".to_owned(),
         (None, true, _) => "if nothing else differs between the sides".to_owned(),
@@ -19,9 +20,7 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
                 percent(b)
             )
         }
-        (None, false, None) => {
-            "if recordings of an unchanged server differ by nothing but their windows".to_owned()
-        }
+        (None, false, None) => String::new(),
     };
     // Where nothing failed, all is behind the primary quantity.
     let beside = options.primary.is_some() && rows.iter().any(is_failure);
@@ -50,17 +49,23 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
         1 => "the verdict".to_owned(),
         n => format!("at least one of the {n} verdicts"),
     };
-    let mut all = vec![format!(
+    let verdicts = format!(
         "A verdict reports a change by more than {}. {order}The probability that {any} reports a \
          change where there is none is at most {:.0} % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
          comparisons. FINDS is the smallest change that four of five such comparisons would have found.{from}",
         percent(options.min_effect),
         level * 100.0
-    )];
+    );
+    let mut all = vec![match not_judged {
+        true => "There is no verdict: recordings of an unchanged server differ by more than their windows show (Kalibera and Jones \
+                 2013). Intervals are those of the windows of these recordings alone."
+            .to_owned(),
+        false => verdicts,
+    }];
     if options.matching.is_some() {
         all.push(
-            "Each hour is compared with the same hour of the other side: paired differences of logarithms, with the standard error of \
-             their mean from batch means."
+            "Each hour is compared with the same hour of the other side. Days or weeks are the unit: Student's t on their means over \
+             the hours that all of them have, each hour relative to its mean over all of them."
                 .into(),
         );
     } else if sides.has_replicates() {
@@ -84,6 +89,11 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
          all values on one side of the quantile."
             .into(),
     ]);
+    all.push(
+        "Totals over operations, and READs and WRITEs of other sizes: what another mix or size explains is no verdict (direct \
+         standardisation, Kitagawa 1955)."
+            .into(),
+    );
     if options.matching.is_none() && !sides.has_replicates() {
         all.push(
             "Changes: the confidence intervals of both sides combined on the logarithms (MOVER, Zou and Donner 2008).".into(),

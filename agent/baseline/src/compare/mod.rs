@@ -2,14 +2,15 @@
 //!
 //! [`sides`] and [`options`] say what is asked. [`selection`] chooses what is compared, [`quantities`] estimates each quantity in
 //! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`families`] corrects for
-//! their number), [`confounders`] finds what else
-//! differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
+//! their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that failures, durability or
+//! another [`mix`] may explain, [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
 //! result.
 
 mod comparison;
 mod confounders;
 mod errors;
 mod evidence;
+mod explained;
 mod families;
 mod headline;
 pub mod html;
@@ -17,6 +18,7 @@ mod hypothesis;
 mod labels;
 mod matching;
 mod method;
+mod mix;
 mod next;
 pub mod options;
 mod plot_data;
@@ -26,8 +28,9 @@ mod selection;
 mod sides;
 pub mod text;
 mod times;
+mod variance;
 
-pub use comparison::{FAMILIES, compare, compare_sides};
+pub use comparison::{FAMILIES, compare_sides};
 pub use errors::share_of_all;
 pub use options::{Match, Options};
 pub use plot_data::mark_changes;

@@ -4,6 +4,7 @@ use crate::compare::labels;
 use crate::compare::options::Options;
 use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
 use crate::compare::sides::Sides;
+use crate::html::quoted;
 use crate::series::SeriesSet;
 use nfscope_text::units::percent;
 
@@ -15,8 +16,22 @@ const DAY: f64 = 0.75 * 86_400.0;
 
 /// What else to try: whole days in pairs of hours, and what both components of variance say for the primary quantity or the p99 and
 /// mean of the first operation.
-pub(super) fn advice(sides: &Sides, rows: &[Row], options: &Options) -> Vec<String> {
+pub(super) fn advice(
+    sides: &Sides,
+    rows: &[Row],
+    options: &Options,
+    not_judged: bool,
+) -> Vec<String> {
     let mut all = Vec::new();
+    let long = |side: &[SeriesSet]| side.iter().any(|c| c.seconds() >= 2.0 * DAY);
+    if not_judged && options.matching.is_none() && long(sides.before) && long(sides.after) {
+        all.push(
+            "Both sides have several days: --match hour takes the days as the unit.".to_owned(),
+        );
+    }
+    if not_judged {
+        all.extend(more_recordings(sides, options));
+    }
     let days = |side: &[SeriesSet]| side.iter().any(|c| c.seconds() >= DAY);
     let few = rows.iter().any(|r| r.verdict == Verdict::Few);
     if few && options.matching.is_none() && days(sides.before) && days(sides.after) {
@@ -27,6 +42,42 @@ pub(super) fn advice(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Stri
     }
     all.extend(components(rows));
     all
+}
+
+/// Recommended recordings of each side.
+const EACH: usize = 3;
+/// Recommended recordings of one side where the other cannot be recorded again.
+const ONE: usize = 5;
+
+/// Commands that make a verdict possible.
+fn more_recordings(sides: &Sides, options: &Options) -> Vec<String> {
+    if let Some(by) = options.matching {
+        let round = by.round();
+        return vec![format!(
+            "Record {EACH} {round}s on each side, and name all of them: monday-1,monday-2,monday-3."
+        )];
+    }
+    let [Some(before), Some(after)] = [sides.before, sides.after].map(|side| side.first()) else {
+        return Vec::new();
+    };
+    let (before, after) = (&before.metadata.name, &after.metadata.name);
+    let names = |name: &str, n: usize| {
+        let more = (2..=n).map(|i| format!("{name}-{i}"));
+        let all: Vec<_> = [name.to_owned()].into_iter().chain(more).collect();
+        quoted(&all.join(","))
+    };
+    vec![
+        format!(
+            "Record each side {EACH} times (nfscope baseline record {}), then: nfscope baseline compare {} {}",
+            quoted(&format!("{after}-2")),
+            names(before, EACH),
+            names(after, EACH)
+        ),
+        format!(
+            "Where one side cannot be recorded again, record the other {ONE} times; or state by how much recordings of this server \
+             differ: --between 5%. Later comparisons take it from {ONE} earlier recordings of this host."
+        ),
+    ]
 }
 
 fn components(rows: &[Row]) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! The result of a comparison, shared by the terminal, JSON and the page.
 
+use crate::durability::DurabilityChange;
 use crate::recording::Metadata;
 use crate::target_metric::Statistic;
 use nfscope_model::phase;
@@ -115,6 +116,8 @@ pub enum Verdict {
     NotComparable,
     /// Behind a primary quantity that was not found, or could not be tested.
     NotTested,
+    /// The variance between recordings of an unchanged server is not known.
+    NotJudged,
 }
 
 impl Verdict {
@@ -157,7 +160,7 @@ pub struct Row {
     /// With several recordings: how much they vary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub components: Option<Components>,
-    /// Why it is not comparable.
+    /// The reason why it is not comparable, or a note on its verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -194,7 +197,7 @@ pub struct Side {
 /// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// empty, load, mix, clients, host, kernel, agent, threads, drift, gaps, lost, errors, order, overlap, same, hours, weekdays,
+    /// durability, empty, load, mix, clients, host, kernel, agent, threads, drift, gaps, lost, errors, order, overlap, same, hours, weekdays,
     /// replicates, primary, workload.
     pub kind: &'static str,
     /// Description with the figures of both sides.
@@ -247,6 +250,12 @@ pub struct TimeSeries {
 /// A comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
+    /// The difference in the durability of acknowledged writes; `None` without a known one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityChange>,
+    /// The reason why nothing is judged: an unknown variance between recordings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<String>,
     /// One paragraph: what changed.
     pub headline: String,
     /// What makes the comparison less certain.

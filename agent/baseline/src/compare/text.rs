@@ -17,6 +17,10 @@ const SIDE: usize = 50;
 /// What `nfscope baseline compare` prints.
 pub fn render(c: &Comparison, colors: bool) -> String {
     let mut out = String::new();
+    if let Some(d) = &c.durability {
+        wrap(&mut out, WIDTH, "", &one_line(&d.text));
+        out.push('\n');
+    }
     wrap(&mut out, WIDTH, "", &one_line(&c.headline));
     if !c.caveats.is_empty() {
         out.push('\n');
@@ -115,7 +119,7 @@ fn table(out: &mut String, rows: &[Row], colors: bool) {
                 Verdict::NoEvidence | Verdict::Small | Verdict::Few | Verdict::NotTested => {
                     Some("2")
                 }
-                Verdict::More | Verdict::Less | Verdict::NotComparable => None,
+                Verdict::More | Verdict::Less | Verdict::NotComparable | Verdict::NotJudged => None,
             };
             print(out, &cells(row), &wide, code.filter(|_| colors));
             if let Some(why) = &row.why {

@@ -82,22 +82,29 @@ The page of a running agent opens the baselines of its own store, too.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  nfscope baseline compare before after
-  nfscope baseline compare before after --html report.html
-  nfscope baseline compare before after --json | jq '.rows[] |
-      select(.verdict == \"worse\")'
   nfscope baseline compare hdd-1,hdd-2,hdd-3 ssd-1,ssd-2,ssd-3
+  nfscope baseline compare before after              shown, and not judged
   nfscope baseline compare --by disks=hdd,ssd        recordings by their label
   nfscope baseline compare before after --between 5%
-  nfscope baseline compare before after --primary write:p99 --fail-on worse
-  nfscope baseline compare monday tuesday --match hour
+  nfscope baseline compare before after --between 5% --html report.html
+  nfscope baseline compare --by disks=hdd,ssd --json | jq '.rows[] |
+      select(.verdict == \"worse\")'
+  nfscope baseline compare --by disks=hdd,ssd --primary write:p99 \\
+      --fail-on worse
+  nfscope baseline compare mon-1,mon-2,mon-3 tue-1,tue-2,tue-3 --match hour
   nfscope baseline compare day --before 09:00..10:00 --after 10:30..11:30
 
 Two recordings of an unchanged server differ, and one recording on each side
-cannot tell by how much. Record each side several times: the recording is then
-the unit. With one on each side nfscope takes the difference from earlier
-recordings of that host with the same labels, at least five, or from --between.
-Where it knows neither, a caveat says so.
+does not show by how much: nothing is judged then. A difference may be chance.
+Record each side three times: the recording is then the unit. With one on each
+side nfscope judges where it has at least five earlier recordings of that host,
+without labels or with those of a side, or where --between states the difference.
+With --match the days or weeks are the unit.
+
+Before anything else the report says where acknowledged writes are less durable
+on one side: exported async, on a dataset with sync=disabled, without any wait,
+or on a disk that is no longer asked to flush its cache. Nothing is called better
+then. Where durability is not known, a caveat says so.
 
 The comparison covers operations with 2 % or more of all operations' time,
 failures, calls without an answer, requests, their wait for a thread, waits for
@@ -111,9 +118,11 @@ Verdicts:
                   four of five such comparisons would have found
   too small       the whole interval lies within --min-change
   few             too few independent stretches of time for a verdict
-  not comparable  too few values, not measured on one side, or shorter only
-                  because more operations failed
+  not comparable  too few values, not measured on one side, or explained by
+                  something else: more operations failed, the mix or the size
+                  of operations changed, acknowledged writes are not durable
   not tested      behind --primary, which was not found
+  not judged      the variance between recordings of this server is not known
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
 and recordings differ by no more than they or --between say, the probability of
 any false verdict is at most 5 %. The interval beside a change is not corrected.
@@ -124,10 +133,18 @@ Exit code:
   0   compared
   4   --fail-on worse, and a verdict is worse; with --primary that verdict may be
       one of failures, whatever the primary quantity says
-  1   could not compare, or --fail-on and neither the primary quantity nor, without
-      --primary, anything else could be tested
+  5   compared; acknowledged writes are less durable after than before, whatever
+      --fail-on says
+  1   could not compare, or --fail-on and nothing was judged, or --fail-on and
+      neither the primary quantity nor, without --primary, anything else could be
+      tested
 
 A JSON object; times are in seconds, rates per second, unknown values null:
+  durability
+            direction (less, more, unknown) at_risk [before, after] text; only
+            where it differs
+  not_judged
+            why nothing is judged, if nothing is
   headline  what changed, in one paragraph
   caveats   kind text
   min_effect
@@ -139,9 +156,10 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             sync_writes, workload, workload_errors) with version, op, reason,
             fs, volume, job or operation; what (rate, mean, quantile, phase, share) with percent or phase; before, after
             and ratio {value low high}; p (corrected); verdict (better, worse,
-            more, less, no_evidence, small, few, not_comparable, not_tested);
-            why, where there is no verdict; primary; finds (0.1 for 10 %); stretches
-            [before, after]; components {within between recordings_to_find}
+            more, less, no_evidence, small, few, not_comparable, not_tested,
+            not_judged); why, where there is none, or a note on it;
+            primary; finds (0.1 for 10 %); stretches [before, after];
+            components {within between recordings_to_find}
   next, method, left_out
             lists of sentences and of operations";
 
@@ -354,7 +372,7 @@ pub struct CompareArgs {
         conflicts_with = "between"
     )]
     pub matching: Option<MatchUnit>,
-    /// Exit with 4 if a verdict is this
+    /// Exit with 4 if a verdict is this; with 1 if nothing is judged
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
     /// Smallest change that matters; smaller changes count as no change

@@ -28,9 +28,9 @@ Examples:
   nfscope workload run mail --dir /mnt/nfs --set FILES=5000 --threads 16
   nfscope workload run iozone --dir /mnt/nfs --set RECORD=4k
   nfscope workload run database --dir /mnt/nfs --rate 2000 --threads 2
-  nfscope workload run mail --dir /mnt/nfs --record hdd --label disks=hdd \\
+  nfscope workload run mail --dir /mnt/nfs --record hdd-1 --label disks=hdd \\
       --url http://nfs1:9943 --store ~/nfs.db
-  nfscope baseline compare hdd ssd --store ~/nfs.db
+  nfscope baseline compare hdd-1,hdd-2,hdd-3 ssd-1,ssd-2,ssd-3 --store ~/nfs.db
 
 Run the workload on an NFS client, not on the server. The files are created once
 in DIR/nfscope-workload-NAME, which is removed at the end. The first repeat

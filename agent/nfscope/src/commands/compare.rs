@@ -1,14 +1,15 @@
 //! `nfscope baseline compare`: which recordings are meant, and what is printed.
 
-use crate::cli::{CompareArgs, FailOn, MatchUnit, WORSE};
+use crate::cli::{CompareArgs, FailOn, LESS_DURABLE, MatchUnit, WORSE};
 use anyhow::{Context, bail, ensure};
-use nfscope_baseline::compare::result::{Row, Verdict};
+use nfscope_baseline::compare::result::{Comparison, Row, Verdict};
 use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides};
+use nfscope_baseline::durability::Direction;
 use nfscope_baseline::series::{self, Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_text::console::{self, print, say};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most earlier recordings of one side that are read for what recordings differ by: a day of each takes a second.
 const MOST_EARLIER: usize = 8;
@@ -59,21 +60,38 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
             .with_context(|| format!("cannot write {}", file.display()))?;
         say(&format!("wrote {}", file.display()));
     }
-    let worse = c.rows.iter().any(|r| r.verdict == Verdict::Worse);
+    exit_code(args, &c)
+}
+
+/// Durability goes before any duration. A comparison without verdicts is no proof that nothing is worse.
+fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
+    if c.durability
+        .as_ref()
+        .is_some_and(|d| d.direction == Direction::Less)
+    {
+        return Ok(LESS_DURABLE);
+    }
+    let Some(FailOn::Worse) = args.fail_on else {
+        return Ok(0);
+    };
+    if c.rows.iter().any(|r| r.verdict == Verdict::Worse) {
+        return Ok(WORSE);
+    }
+    let fix = c.next.first().map_or("", String::as_str);
+    if let Some(why) = &c.not_judged {
+        bail!("--fail-on: nothing was judged: {why}; fix: {fix}");
+    }
     // Failures are tested beside a primary quantity: they can make it worse, and without an answer to the question nothing is well.
     let answered = |r: &Row| r.p.is_some() && (r.primary || args.primary.is_none());
     ensure!(
-        args.fail_on.is_none() || worse || c.rows.iter().any(answered),
+        c.rows.iter().any(answered),
         "--fail-on: {} be tested, so that nobody knows whether it is worse; fix: record longer on both sides",
         match args.primary {
             Some(_) => "the primary quantity could not",
             None => "nothing could",
         }
     );
-    Ok(match args.fail_on {
-        Some(FailOn::Worse) if worse => WORSE,
-        _ => 0,
-    })
+    Ok(0)
 }
 
 fn options(args: &CompareArgs) -> Options {
@@ -139,21 +157,7 @@ fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<
     );
     let mut earlier = Vec::new();
     if one_a_side && args.between.is_none() && args.matching.is_none() && slices.0.is_none() {
-        let began = |e: &Entry| e.metadata.began_ms;
-        let first = began(&before[0]).min(began(&after[0]));
-        for side in [&before[0], &after[0]] {
-            let group = alike(side, entries, first);
-            if group.len() > 1 {
-                earlier.push(parts(group, None));
-            }
-            if before[0].metadata.labels == after[0].metadata.labels {
-                break;
-            }
-        }
-        let freedom: usize = earlier.iter().map(|group| group.len() - 1).sum();
-        if freedom < LEAST_FREEDOM {
-            earlier.clear();
-        }
+        earlier = earlier_groups(&before[0], &after[0], entries);
     }
     Ok(Plan {
         before: parts(before, slices.0),
@@ -167,22 +171,61 @@ fn parts(entries: Vec<Entry>, slice: Option<Slice>) -> Vec<Part> {
     each.map(|entry| Part { entry, slice }).collect()
 }
 
-/// Recordings of this host with the same labels that began before the first compared one, the latest of them: nothing that
-/// somebody labelled differs between them. Later ones may come after another change.
-fn alike(of: &Entry, entries: &[Entry], first_ms: i64) -> Vec<Entry> {
-    let (labels, host) = (&of.metadata.labels, &of.metadata.host);
-    if labels.is_empty() {
-        return Vec::new();
+/// Groups of earlier recordings, which show how much recordings of this server differ: with the labels of either side, and without
+/// labels. A change among the latter makes the variance larger, and never causes a verdict.
+fn earlier_groups(before: &Entry, after: &Entry, entries: &[Entry]) -> Vec<Vec<Part>> {
+    let labels = [before, after].map(|e| &e.metadata.labels);
+    let none = BTreeMap::new();
+    let mut wanted: Vec<&BTreeMap<String, String>> = vec![labels[0]];
+    for more in [labels[1], &none] {
+        if !wanted.contains(&more) {
+            wanted.push(more);
+        }
     }
+    let mut groups: Vec<Vec<Part>> = (wanted.into_iter())
+        .map(|labels| alike(labels, [before, after], entries))
+        .filter(|group| group.len() > 1)
+        .collect();
+    let freedom: usize = groups.iter().map(|group| group.len() - 1).sum();
+    if freedom < LEAST_FREEDOM {
+        groups.clear();
+    }
+    groups
+}
+
+/// Recordings of the host of these sides with these labels that ended before the first of them began, the latest of them: later ones
+/// may come after another change. Each is of a time of its own: copies differ by nothing.
+fn alike(labels: &BTreeMap<String, String>, sides: [&Entry; 2], entries: &[Entry]) -> Vec<Part> {
+    let end = |e: &Entry| {
+        e.metadata
+            .began_ms
+            .saturating_add(e.length.as_millis() as i64)
+    };
+    let first = sides.map(|e| e.metadata.began_ms).into_iter().min();
+    let ended = [State::Complete, State::Stopped, State::Unreached];
     let same = |e: &&Entry| {
         e.metadata.labels == *labels
-            && e.metadata.host == *host
-            && e.state == State::Complete
-            && e.metadata.began_ms < first_ms
+            && sides
+                .iter()
+                .all(|side| side.metadata.host == e.metadata.host)
+            && ended.contains(&e.state)
+            && Some(end(e)) <= first
     };
     let mut all: Vec<_> = entries.iter().filter(same).cloned().collect();
     all.sort_by_key(|e| e.metadata.began_ms);
-    all[all.len().saturating_sub(MOST_EARLIER)..].to_vec()
+    all.dedup_by(|later, earlier| later.metadata.began_ms < end(earlier));
+    let latest = all.split_off(all.len().saturating_sub(MOST_EARLIER));
+    // Longer ones are cut to the length of the compared ones: recordings of a day differ by less than those of a minute.
+    let length = sides
+        .map(|e| e.length)
+        .into_iter()
+        .max()
+        .unwrap_or_default();
+    let of = |entry: Entry| {
+        let slice = (entry.length > length).then(|| Slice::first(length));
+        Part { entry, slice }
+    };
+    latest.into_iter().map(of).collect()
 }
 
 /// The two sides that a label makes: KEY=BEFORE,AFTER, or KEY where it has two values; the one that was recorded first is before.

@@ -1,21 +1,18 @@
 //! Recordings held against each other, where what changed is known because they are literals.
 
 use crate::fixture::golden;
-use crate::fixture::recordings::{DISKS, FLASH, recording, series_set, undivided, writes};
+use crate::fixture::recordings::{
+    DISKS, FLASH, compare_two, recording, series_set, undivided, writes,
+};
 use crate::fixture::tale::Tale;
 use nfscope_baseline::capacity::{capacity, render};
+use nfscope_baseline::compare::mark_changes;
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
-use nfscope_baseline::compare::{compare, mark_changes};
 use nfscope_baseline::compare::{html, text};
 use nfscope_baseline::recording::{CLASSIC, Recording};
-use nfscope_stats::MIN_EFFECT;
 use nfscope_text::units::seconds;
 
 const WINDOWS: usize = 150;
-
-fn held(before: &Recording, after: &Recording) -> Comparison {
-    compare(&series_set(before), &series_set(after), MIN_EFFECT)
-}
 
 fn verdict(c: &Comparison, subject: &str, quantity: &Quantity) -> Verdict {
     let is = |s: &Subject| match s {
@@ -41,10 +38,8 @@ fn is_nothing(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::NoEvidence | Verdict::Small)
 }
 
-/// Kinds of caveats, but for the one that every comparison of two recordings has.
 fn warned(c: &Comparison) -> Vec<&str> {
-    let kinds = c.caveats.iter().map(|w| w.kind);
-    kinds.filter(|k| *k != "replicates").collect()
+    c.caveats.iter().map(|w| w.kind).collect()
 }
 
 /// What classic histograms tell of quantiles is a guess: no verdict, not even of a server that became ten times faster.
@@ -54,7 +49,7 @@ fn quantiles_of_few_edges_have_no_verdict() {
     let after = recording("after", 4, WINDOWS, &writes(FLASH));
     let (kind, classic) = CLASSIC;
     before.metadata.labels = [(kind.to_owned(), classic.to_owned())].into();
-    let c = held(&before, &after);
+    let c = compare_two(&before, &after);
     assert_eq!(verdict(&c, "write", &Quantity::Mean), Verdict::Better);
     assert!(warned(&c).contains(&"few_edges"));
     for row in &c.rows {
@@ -63,7 +58,7 @@ fn quantiles_of_few_edges_have_no_verdict() {
             assert_eq!(row.why.as_deref(), Some("not measured before"));
         }
     }
-    let neither = held(&before, &before);
+    let neither = compare_two(&before, &before);
     let mut quantities = neither.rows.iter().map(|r| &r.quantity);
     assert!(!quantities.any(|q| matches!(q, Quantity::Quantile { .. })));
 }
@@ -76,7 +71,7 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
     let before = undivided(&now, 0..WINDOWS);
     let between = undivided(&now, 0..WINDOWS / 2);
     assert_ne!(before, now);
-    let same = held(&before, &before);
+    let same = compare_two(&before, &before);
     assert!(
         same.rows
             .iter()
@@ -88,7 +83,7 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
         (&between, &now),
         (&before, &between),
     ] {
-        let c = held(a, b);
+        let c = compare_two(a, b);
         // Whatever the order, both sides have the values of the old recording, the later one as well.
         for (row, expected) in c.rows.iter().zip(&same.rows) {
             let what = format!("{:?} {:?}", row.subject, row.quantity);
@@ -106,7 +101,7 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
     // What changed is found all the same.
     let slower = recording("slower", 4, WINDOWS, &writes(DISKS));
     let p99 = Quantity::Quantile { percent: 99 };
-    let c = held(&undivided(&slower, 0..WINDOWS), &now);
+    let c = compare_two(&undivided(&slower, 0..WINDOWS), &now);
     assert_eq!(verdict(&c, "write", &p99), Verdict::Better);
 }
 
@@ -114,7 +109,7 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
 fn a_faster_log_is_found_and_said_to_be_it() {
     let before = recording("before", 1, WINDOWS, &writes(DISKS));
     let after = recording("after", 2, WINDOWS, &writes(FLASH));
-    let c = held(&before, &after);
+    let c = compare_two(&before, &after);
     let p99 = Quantity::Quantile { percent: 99 };
     for (subject, quantity) in [
         ("write", &p99),
@@ -153,7 +148,7 @@ fn a_faster_log_is_found_and_said_to_be_it() {
     assert_eq!(warned(&c), Vec::<&str>::new());
     golden("compare.txt", &text::render(&c, false));
     // The other way round it is worse, by the same factor.
-    let back = held(&after, &before);
+    let back = compare_two(&after, &before);
     assert_eq!(verdict(&back, "write", &p99), Verdict::Worse);
     let ratio = |c: &Comparison| {
         c.rows
@@ -171,7 +166,7 @@ fn what_keeps_requests_before_they_begin_is_told_of_them() {
         queue,
         ..writes(FLASH)
     };
-    let c = held(
+    let c = compare_two(
         &recording("one thread", 20, WINDOWS, &queue(5e-3)),
         &recording("sixteen", 21, WINDOWS, &queue(20e-6)),
     );
@@ -194,7 +189,7 @@ fn of_one_server_twice_nothing_is_said() {
         recording("monday", 3, WINDOWS, &writes(DISKS)),
         recording("tuesday", 4, WINDOWS, &writes(DISKS)),
     );
-    let c = held(&a, &b);
+    let c = compare_two(&a, &b);
     for row in &c.rows {
         assert!(is_nothing(row.verdict), "{row:?}");
     }
@@ -212,7 +207,7 @@ fn other_work_is_warned_of() {
         requests: 900,
         ..writes(DISKS)
     };
-    let c = held(&before, &recording("after", 6, WINDOWS, &busy));
+    let c = compare_two(&before, &recording("after", 6, WINDOWS, &busy));
     assert_eq!(warned(&c), ["load"]);
     assert!(c.headline.ends_with("see the caveats."), "{}", c.headline);
 
@@ -220,7 +215,7 @@ fn other_work_is_warned_of() {
         op: "read",
         ..writes(DISKS)
     };
-    let c = held(&before, &recording("after", 7, WINDOWS, &reads));
+    let c = compare_two(&before, &recording("after", 7, WINDOWS, &reads));
     assert_eq!(warned(&c), ["mix"]);
     assert_eq!(
         verdict(&c, "write", &Quantity::Mean),
@@ -231,13 +226,16 @@ fn other_work_is_warned_of() {
     other.metadata.kernel = Some("6.1.0".into());
     other.metadata.host = "nfs2".into();
     other.metadata.agent = "0.2.0 (def)".into();
-    assert_eq!(warned(&held(&before, &other)), ["host", "kernel", "agent"]);
+    assert_eq!(
+        warned(&compare_two(&before, &other)),
+        ["host", "kernel", "agent"]
+    );
 
     let threads = Tale {
         threads: 16.0,
         ..writes(DISKS)
     };
-    let c = held(&before, &recording("after", 9, WINDOWS, &threads));
+    let c = compare_two(&before, &recording("after", 9, WINDOWS, &threads));
     assert_eq!(warned(&c), ["threads"]);
 }
 
@@ -248,7 +246,7 @@ fn a_recording_that_is_not_one_thing_is_warned_of() {
     for w in &mut holes.windows[75..] {
         w.began_ms += 300_000;
     }
-    let c = held(&before, &holes);
+    let c = compare_two(&before, &holes);
     assert_eq!(warned(&c), ["gaps"]);
     assert!(
         c.caveats[0].text.contains("missing for 5m"),
@@ -262,21 +260,21 @@ fn a_recording_that_is_not_one_thing_is_warned_of() {
         w.began_ms += (WINDOWS / 2) as i64 * 10_000;
         drifts.windows.push(w);
     }
-    assert_eq!(warned(&held(&before, &drifts)), ["drift"]);
+    assert_eq!(warned(&compare_two(&before, &drifts)), ["drift"]);
 }
 
 #[test]
 fn too_little_is_not_judged() {
     let before = recording("before", 14, WINDOWS, &writes(DISKS));
     let short = recording("after", 15, 6, &writes(FLASH));
-    let c = held(&before, &short);
+    let c = compare_two(&before, &short);
     assert!(c.rows.iter().all(|r| r.verdict == Verdict::NotComparable));
     assert_eq!(c.headline, "Not comparable: WRITE 3.");
     let none = Recording {
         windows: Vec::new(),
         ..short
     };
-    let c = held(&none, &none);
+    let c = compare_two(&none, &none);
     assert_eq!(c.rows, []);
     assert!(
         c.headline.starts_with("There is nothing to compare"),
@@ -291,7 +289,7 @@ fn too_little_is_not_judged() {
 fn the_page_has_one_p99_of_one_thing() {
     let mut before = recording("before", 1, WINDOWS, &writes(DISKS));
     let mut after = recording("after", 2, WINDOWS, &writes(FLASH));
-    let c = held(&before, &after);
+    let c = compare_two(&before, &after);
     let p99 = Quantity::Quantile { percent: 99 };
     let row = c.rows.iter().find(|r| r.quantity == p99).unwrap();
     for (side, value) in [row.before, row.after].into_iter().enumerate() {
@@ -307,7 +305,7 @@ fn the_page_has_one_p99_of_one_thing() {
     };
     before.metadata.labels = labels("hdd").into();
     after.metadata.labels = labels("ssd").into();
-    let page = html::page(&held(&before, &after));
+    let page = html::page(&compare_two(&before, &after));
     for disks in ["hdd", "ssd"] {
         let cell = format!("<td><b class=\"differs\">disks={disks}</b> season=winter</td>");
         assert!(page.contains(&cell), "{disks}");
@@ -354,7 +352,7 @@ fn changes_during_a_recording_are_drawn() {
     }
     let after = recording("after", 2, 300, &writes(FLASH));
     let (b, a) = (series_set(&before), series_set(&after));
-    let mut c = compare(&b, &a, MIN_EFFECT);
+    let mut c = compare_two(&before, &after);
     assert!(!html::page(&c).contains("changed before"));
     mark_changes(&mut c.time_series, &b, &a);
     let mean = c.time_series.iter().find(|t| t.what == "write mean");

@@ -27,6 +27,7 @@ mod fixture;
 mod layers;
 mod outages;
 mod picture;
+mod proof;
 mod screen;
 mod secure;
 mod slow_cli;

@@ -1,13 +1,14 @@
 //! Recordings with holes: an outage between two changes, sides without a common hour, calls that nobody answered.
 
-use crate::fixture::recordings::{DISKS, by_the_hour, counting, recording, series_set, writes};
+use crate::fixture::recordings::{
+    DISKS, by_the_hour, compare_two, counting, recording, series_set, writes,
+};
 use nfscope_baseline::changes::{Changes, Found, changes};
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
-use nfscope_baseline::compare::{Match, Options, Sides, compare, compare_sides, text};
+use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, text};
 use nfscope_baseline::recording::{Recording, Sample};
 use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_model::{Histogram, Scheme, family};
-use nfscope_stats::MIN_EFFECT;
 
 fn on_grid(r: &Recording, grid: Grid) -> SeriesSet {
     let windows = r.windows.iter().cloned().map(Ok);
@@ -167,8 +168,9 @@ fn calls_without_an_answer_are_compared_per_request() {
                 (each * (0.5 + noise(i))).round()
             })
         };
-        let sides = [with(1, 5.0), with(2, 25.0)].map(|r| series_set(&r));
-        let c = compare(&sides[0], &sides[1], MIN_EFFECT);
+        let recorded = [with(1, 5.0), with(2, 25.0)];
+        let sides = [0, 1].map(|i| series_set(&recorded[i]));
+        let c = compare_two(&recorded[0], &recorded[1]);
         let subject = Subject::Dropped {
             reason: reason.into(),
         };
@@ -182,17 +184,17 @@ fn calls_without_an_answer_are_compared_per_request() {
         }
         let rose = format!("Calls without an answer: {reason} rose from ");
         assert!(c.headline.starts_with(&rose), "{}", c.headline);
-        let c = compare(&sides[1], &sides[0], MIN_EFFECT);
+        let c = compare_two(&recorded[1], &recorded[0]);
         assert_eq!(row(&c, &subject).verdict, Verdict::Better);
     }
     let again = |seed, each: f64| {
         let r = recording("again", seed, 150, &writes(DISKS));
         let r = counting(&r, &family::REPLY_CACHE, ["miss"], |_| 100.0);
-        series_set(&counting(&r, &family::REPLY_CACHE, ["hit"], |i| {
+        counting(&r, &family::REPLY_CACHE, ["hit"], |i| {
             (each * (0.5 + noise(i))).round()
-        }))
+        })
     };
-    let c = compare(&again(3, 4.0), &again(4, 40.0), MIN_EFFECT);
+    let c = compare_two(&again(3, 4.0), &again(4, 40.0));
     let replays = row(&c, &Subject::Replays);
     assert_eq!(replays.verdict, Verdict::Worse);
     assert!((replays.ratio.unwrap().value / 10.0 - 1.0).abs() < 0.2);
@@ -203,11 +205,11 @@ fn calls_without_an_answer_are_compared_per_request() {
             ..writes(DISKS)
         };
         let r = recording("twice", seed, 150, &tale);
-        series_set(&counting(&r, &family::RPC_DROPPED, ["dropped"], |i| {
+        counting(&r, &family::RPC_DROPPED, ["dropped"], |i| {
             (requests as f64 / 50.0 * (0.5 + noise(i))).round()
-        }))
+        })
     };
-    let c = compare(&twice(5, 500), &twice(6, 1000), MIN_EFFECT);
+    let c = compare_two(&twice(5, 500), &twice(6, 1000));
     let subject = Subject::Dropped {
         reason: "dropped".into(),
     };

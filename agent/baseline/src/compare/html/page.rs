@@ -12,6 +12,7 @@ pub fn page(c: &Comparison) -> String {
     let content = html! {
         header {
             h1 { "NFS server before and after: " (before) ", " (after) }
+            @if let Some(d) = &c.durability { p.headline { strong { (d.text) } } }
             p.headline { (c.headline) }
         }
         (caveats(c))

@@ -133,6 +133,8 @@ fn mark(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::Less => ("less", "▼"),
         Verdict::NoEvidence => ("none", "○"),
         Verdict::Small => ("none", "≈"),
-        Verdict::Few | Verdict::NotComparable | Verdict::NotTested => ("none", "–"),
+        Verdict::Few | Verdict::NotComparable | Verdict::NotTested | Verdict::NotJudged => {
+            ("none", "–")
+        }
     }
 }

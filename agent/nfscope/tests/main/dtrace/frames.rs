@@ -236,7 +236,8 @@ fn a_faster_log_shows_in_the_diagnosis_and_in_the_comparison() {
         );
     }
     let mut compare = Command::new(env!("CARGO_BIN_EXE_nfscope"));
-    compare.args(["baseline", "compare", "before", "after", "--store", store]);
+    let compared = ["baseline", "compare", "before", "after", "--between", "5%"];
+    compare.args(compared).args(["--store", store]);
     let (code, text, error) = said(&compare.output().unwrap());
     assert!(code == 0 || code == 2, "{code}: {error}");
     let row = |name: &str| {

@@ -57,7 +57,8 @@ pub fn told(agent: &Agent, emulator: &mut Emulator, dir: &Dir) {
     slow_log(agent, emulator, store);
     fast_log(agent, emulator, store);
     let mut compare = Command::new(env!("CARGO_BIN_EXE_nfscope"));
-    compare.args(["baseline", "compare", "before", "after", "--store", store]);
+    let compared = ["baseline", "compare", "before", "after", "--between", "5%"];
+    compare.args(compared).args(["--store", store]);
     let (code, text, error) = said(&compare.output().unwrap());
     assert!(code == 0 || code == 2, "{code}: {error}");
     for name in ["mean", "in log"] {

@@ -3,8 +3,9 @@
 use super::work_dir::WorkDir;
 use super::{nfscope, text};
 use crate::fixture::recorder::{Place, agent, ask, good, show};
+use crate::fixture::recordings::compare_all;
+use nfscope_baseline::compare::Options;
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
-use nfscope_baseline::compare::{Options, Sides, compare_sides};
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
 use nfscope_baseline::series::SeriesSet;
 use nfscope_baseline::{changes, workload};
@@ -198,14 +199,11 @@ fn set(of: &Recording) -> SeriesSet {
 }
 
 fn compared(before: &[Recording], after: &[Recording]) -> Comparison {
-    let sets = |all: &[Recording]| all.iter().map(set).collect::<Vec<_>>();
-    let (before, after) = (sets(before), sets(after));
-    let sides = Sides {
-        before: &before,
-        after: &after,
-        earlier: &[],
+    let options = Options {
+        between: (before.len() == 1).then_some(0.0),
+        ..Options::default()
     };
-    compare_sides(&sides, &Options::default())
+    compare_all(before, after, &options)
 }
 
 fn verdict(c: &Comparison, errors: bool, quantity: &Quantity) -> (Verdict, f64) {

@@ -106,7 +106,8 @@ fn class(verdict: Verdict) -> &'static str {
         | Verdict::Small
         | Verdict::Few
         | Verdict::NotComparable
-        | Verdict::NotTested => "nothing",
+        | Verdict::NotTested
+        | Verdict::NotJudged => "nothing",
     }
 }
 

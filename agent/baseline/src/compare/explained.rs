@@ -1,0 +1,78 @@
+//! Changes that something else than a better or worse server may explain: failures, another mix of the work, writes that are not
+//! durable. They have no verdict.
+
+use crate::compare::errors::{self, Failures};
+use crate::compare::families::is_failure;
+use crate::compare::mix::Mix;
+use crate::compare::result::{Quantity, Row, Subject, Verdict};
+use crate::compare::sides::Sides;
+use crate::durability::{Direction, DurabilityChange};
+use crate::series::SeriesSet;
+use nfscope_text::units::percent;
+
+/// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
+pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
+    if matches!(row.quantity, Quantity::Rate | Quantity::Share) {
+        return;
+    }
+    let share = |of: &dyn Fn(&SeriesSet) -> f64| {
+        let mean = |side: &[SeriesSet]| side.iter().map(of).sum::<f64>() / side.len().max(1) as f64;
+        (mean(sides.before), mean(sides.after))
+    };
+    let (before, after) = match &row.subject {
+        Subject::Op { version, op } => share(&|c| errors::share(c, version, op)),
+        Subject::Requests { version } => share(&|c| errors::share_of_all(c, Some(version))),
+        _ => return,
+    };
+    // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
+    let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
+    let longer = row.quantity == Quantity::Mean && row.ratio.is_some_and(|r| r.low > of_failures);
+    let contradicted = match errors::failures(before, after) {
+        Failures::More => row.verdict == Verdict::Better,
+        Failures::Fewer => row.verdict == Verdict::Worse && !longer,
+        Failures::Same => false,
+    };
+    if contradicted {
+        row.verdict = Verdict::NotComparable;
+        row.why = Some(format!(
+            "{} failed before, {} after, and the durations include failures",
+            percent(before),
+            percent(after)
+        ));
+    }
+}
+
+/// A total over operations moves with their mix, and a duration with the size of what is read or written.
+pub(super) fn by_mix(row: &mut Row, mix: &Mix, min_effect: f64) {
+    let (Verdict::Better | Verdict::Worse, Some(ratio)) = (row.verdict, row.ratio) else {
+        return;
+    };
+    let Some(explained) = mix.explains(&row.subject, &row.quantity) else {
+        return;
+    };
+    if !explained.leaves(ratio, min_effect) {
+        row.verdict = Verdict::NotComparable;
+        row.why = Some(explained.text);
+    }
+}
+
+/// A server that acknowledges writes before they are durable is fast. READs profit as well, because the disks have less to do, and
+/// errors of disks reach no client.
+pub(super) fn by_durability(row: &mut Row, change: Option<&DurabilityChange>) {
+    let why = match (row.verdict, change.map(|c| c.direction)) {
+        (Verdict::Better, Some(Direction::Less)) => {
+            "better only where acknowledged writes may be lost in a crash"
+        }
+        (Verdict::Better, Some(Direction::Unknown)) => {
+            "it is not known whether acknowledged writes were durable after"
+        }
+        // The verdict stays: durability has a price.
+        (Verdict::Worse, Some(Direction::More)) if !is_failure(row) => {
+            row.why = Some("acknowledged writes are durable now: this may be its price".into());
+            return;
+        }
+        _ => return,
+    };
+    row.verdict = Verdict::NotComparable;
+    row.why = Some(why.into());
+}

@@ -1,0 +1,424 @@
+//! The part of a change that another mix of operations, sizes or stabilities explains alone.
+//!
+//! The total over operations moves when their mix does, although no operation became slower (E. H. Simpson, J. Royal Statistical
+//! Society B 13, 1951). The part of the mix is found by direct standardisation: the durations of one side are weighted with the mix
+//! of each side, and only what is beyond their ratio is a change of the server (E. M. Kitagawa, Components of a difference between
+//! two rates, J. American Statistical Association 50, 1955).
+
+use crate::compare::labels;
+use crate::compare::result::{Quantity, Subject};
+use crate::series::SeriesSet;
+use nfscope_model::{Histogram, Scheme, family as f};
+use nfscope_stats::Interval;
+use nfscope_text::units::percent;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Mean sizes that differ by more than this factor are those of other work.
+const SIZE: f64 = 1.2;
+/// Stabilities of more than this share of the WRITEs must differ.
+const STABILITY: f64 = 0.1;
+/// Other sizes or stabilities of an operation with a smaller share of the time hardly change a total.
+const PART: f64 = 0.1;
+/// A wait for a thread grows faster than the work: from this factor of work on, the mix may explain any wait.
+const WORK: f64 = 1.2;
+
+/// The beginning of a text about the mix of operations.
+pub(super) const CHANGED: &str = "the mix changed";
+
+type Op = (String, String);
+
+/// One operation on one side.
+#[derive(Debug, Clone, Default)]
+struct Times {
+    /// Their number and durations.
+    histogram: Option<Histogram>,
+    /// Seconds of them that were waits for a log.
+    log: f64,
+}
+
+impl Times {
+    fn count(&self) -> f64 {
+        self.histogram.as_ref().map_or(0.0, |h| h.count() as f64)
+    }
+
+    fn mean(&self) -> Option<f64> {
+        self.histogram.as_ref()?.mean()
+    }
+}
+
+/// The work of one side.
+#[derive(Debug, Default)]
+struct Work {
+    ops: BTreeMap<Op, Times>,
+    /// Requests of a version, and their seconds from arrival to reply.
+    requests: BTreeMap<String, (f64, f64)>,
+    /// Bytes of READs and WRITEs, and their number.
+    sizes: BTreeMap<Op, (f64, f64)>,
+    /// WRITEs by version and stability.
+    stability: BTreeMap<Op, f64>,
+}
+
+impl Work {
+    fn of(side: &[SeriesSet]) -> Work {
+        let mut w = Work::default();
+        let key = |[a, b]: [&str; 2]| (a.to_owned(), b.to_owned());
+        for c in side {
+            for (labels, h) in c.totals(&f::OP_DURATION) {
+                let op = w.ops.entry(key(labels)).or_default();
+                match &mut op.histogram {
+                    Some(all) => all.merge(&h),
+                    none => *none = Some(h),
+                }
+            }
+            for ([version, op, phase], seconds) in c.sums(&f::OP_PHASE) {
+                if phase == "log" {
+                    w.ops.entry(key([version, op])).or_default().log += seconds;
+                }
+            }
+            for ([version], h) in c.totals(&f::RPC_DURATION) {
+                let all = w.requests.entry(version.to_owned()).or_default();
+                *all = (all.0 + h.count() as f64, all.1 + h.sum);
+            }
+            for (labels, h) in c.totals(&f::IO_SIZE) {
+                let all = w.sizes.entry(key(labels)).or_default();
+                *all = (all.0 + h.sum, all.1 + h.count() as f64);
+            }
+            for (labels, n) in c.sums(&f::WRITE) {
+                *w.stability.entry(key(labels)).or_default() += n;
+            }
+        }
+        w
+    }
+
+    fn count(&self, op: &Op) -> f64 {
+        self.ops.get(op).map_or(0.0, Times::count)
+    }
+
+    /// The share of each operation among those that are wanted.
+    fn shares<'a>(&self, wanted: impl Iterator<Item = &'a Op>) -> BTreeMap<&'a Op, f64> {
+        let counts: BTreeMap<&Op, f64> = wanted.map(|op| (op, self.count(op))).collect();
+        let all: f64 = counts.values().sum();
+        let each = counts.into_iter();
+        each.map(|(op, n)| (op, n / all.max(1.0))).collect()
+    }
+}
+
+/// By what factor another mix alone changes a quantity, and how the mix differs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Explained {
+    /// After over before, with the durations of before and with those of after.
+    pub factors: [f64; 2],
+    /// `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
+    pub text: String,
+}
+
+impl Explained {
+    /// True if a change of this ratio is one of the server whatever the mix explains of it. Changes by up to `min_effect` count as
+    /// none.
+    pub(super) fn leaves(&self, ratio: Interval, min_effect: f64) -> bool {
+        let least = 1.0 + min_effect;
+        let beyond = |f: &f64| match ratio.value < 1.0 {
+            true => ratio.high / f < 1.0 / least,
+            false => ratio.low / f > least,
+        };
+        // A mix that hardly differs takes no change away that was just found.
+        is_nothing(self.factors, min_effect / 2.0) || self.factors.iter().all(beyond)
+    }
+}
+
+/// Factors of sums that are equal but for rounding.
+const NOTHING: f64 = 1e-6;
+
+fn is_nothing(factors: [f64; 2], least: f64) -> bool {
+    factors.iter().all(|f| f.ln().abs() <= least.ln_1p())
+}
+
+/// The work of both sides.
+#[derive(Debug)]
+pub(super) struct Mix([Work; 2]);
+
+impl Mix {
+    pub(super) fn of(before: &[SeriesSet], after: &[SeriesSet]) -> Mix {
+        Mix([Work::of(before), Work::of(after)])
+    }
+
+    /// The part of this quantity that the mix explains; `None` where it is no total over other work.
+    pub(super) fn explains(&self, subject: &Subject, quantity: &Quantity) -> Option<Explained> {
+        if matches!(quantity, Quantity::Rate | Quantity::Share) {
+            return None;
+        }
+        match subject {
+            Subject::Op { version, op } => self.other_work(version, op),
+            Subject::Requests { version } => self.of_requests(version, quantity),
+            Subject::Queue => self.of_work(),
+            Subject::Log { .. } => self.of_logs(),
+            Subject::SyncWrites
+            | Subject::Errors { .. }
+            | Subject::Dropped { .. }
+            | Subject::Replays
+            | Subject::Workload { .. }
+            | Subject::WorkloadErrors { .. } => None,
+        }
+    }
+
+    fn ops(&self, wanted: impl Fn(&Op) -> bool) -> BTreeSet<&Op> {
+        let all = self.0.iter().flat_map(|w| w.ops.keys());
+        all.filter(|op| wanted(op)).collect()
+    }
+
+    /// A value of one side, or of the other where this one has none.
+    fn from<'a, T>(
+        &'a self,
+        side: usize,
+        op: &Op,
+        of: impl Fn(&'a Times) -> Option<T>,
+    ) -> Option<T> {
+        let at = |side: usize| self.0[side].ops.get(op).and_then(&of);
+        at(side).or_else(|| at(1 - side))
+    }
+
+    /// A total of means, weighted with each side's numbers.
+    fn of_means(
+        &self,
+        weights: &[BTreeMap<&Op, f64>; 2],
+        beside: [f64; 2],
+        mean: impl Fn(usize, &Op) -> Option<f64>,
+    ) -> [f64; 2] {
+        [0, 1].map(|side| {
+            let total = |of: &BTreeMap<&Op, f64>| {
+                let each = of.iter();
+                each.map(|(op, n)| n * mean(side, op).unwrap_or(0.0))
+                    .sum::<f64>()
+                    + beside[side]
+            };
+            let [before, after] = [total(&weights[0]), total(&weights[1])];
+            match before > 0.0 && after > 0.0 {
+                true => after / before,
+                false => 1.0,
+            }
+        })
+    }
+
+    fn of_requests(&self, version: &str, quantity: &Quantity) -> Option<Explained> {
+        let ops = self.ops(|(v, _)| v == version);
+        // Operations for each request: a COMPOUND has several.
+        let weights = [0, 1].map(|side| {
+            let requests = self.0[side].requests.get(version).map_or(0.0, |(n, _)| *n);
+            let each = ops.iter();
+            each.map(|op| (*op, self.0[side].count(op) / requests.max(1.0)))
+                .collect::<BTreeMap<_, _>>()
+        });
+        let mean = |side: usize, op: &Op| self.from(side, op, Times::mean);
+        let factors = match quantity {
+            Quantity::Quantile { percent } => {
+                self.of_quantiles(&weights, 1.0 - f64::from(*percent) / 100.0)?
+            }
+            _ => {
+                // The time of a request outside its operations has no mix.
+                let beside = [0, 1].map(|side| {
+                    let (n, seconds) = self.0[side].requests.get(version).copied()?;
+                    let inside = weights[side].iter();
+                    let inside: f64 = inside
+                        .map(|(op, n)| n * mean(side, op).unwrap_or(0.0))
+                        .sum();
+                    Some((seconds / n.max(1.0) - inside).max(0.0))
+                });
+                self.of_means(&weights, beside.map(|b| b.unwrap_or(0.0)), mean)
+            }
+        };
+        let mut all = Explained {
+            factors,
+            text: self.differs(&ops),
+        };
+        // An operation that does other work is other work of its requests, too.
+        for op in &ops {
+            let part = [0, 1].map(|side| {
+                let of =
+                    |op: &Op| weights[side].get(op).unwrap_or(&0.0) * mean(side, op).unwrap_or(0.0);
+                of(op)
+                    / ops
+                        .iter()
+                        .map(|op| of(op))
+                        .sum::<f64>()
+                        .max(f64::MIN_POSITIVE)
+            });
+            if part[0].max(part[1]) < PART {
+                continue;
+            }
+            if let Some(other) = self.other_work(&op.0, &op.1) {
+                let [low, high] = [factors[0].min(factors[1]), factors[0].max(factors[1])];
+                all = Explained {
+                    factors: [low * other.factors[0], high * other.factors[1]],
+                    text: match is_nothing(factors, NOTHING) {
+                        true => other.text,
+                        false => format!("{}; {}", all.text, other.text),
+                    },
+                };
+            }
+        }
+        Some(all)
+    }
+
+    /// The duration that as many operations of each request exceed, with the mix of each side.
+    fn of_quantiles(&self, weights: &[BTreeMap<&Op, f64>; 2], tail: f64) -> Option<[f64; 2]> {
+        let factor = |side: usize| {
+            let at = |of: &BTreeMap<&Op, f64>| {
+                let mut scheme: Option<Scheme> = None;
+                let mut all: Vec<f64> = Vec::new();
+                for (op, n) in of {
+                    let Some(h) =
+                        self.from(side, op, |t| t.histogram.as_ref().filter(|h| h.count() > 0))
+                    else {
+                        continue;
+                    };
+                    let h = h.undivided();
+                    all.resize(all.len().max(h.counts.len()), 0.0);
+                    let count = h.count() as f64;
+                    for (sum, c) in all.iter_mut().zip(&h.counts) {
+                        *sum += n * *c as f64 / count;
+                    }
+                    scheme = Some(h.scheme);
+                }
+                exceeded(&all, scheme?, tail)
+            };
+            Some(at(&weights[1])? / at(&weights[0])?)
+        };
+        Some([factor(0)?, factor(1)?])
+    }
+
+    /// Waits for a thread depend on the work of the mean operation: hardly below a limit, and without bounds beyond it.
+    fn of_work(&self) -> Option<Explained> {
+        let ops = self.ops(|_| true);
+        let weights = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
+        let mean = |side: usize, op: &Op| self.from(side, op, Times::mean);
+        let factors = self.of_means(&weights, [0.0; 2], mean);
+        let far = factors.iter().any(|f| f.ln().abs() > WORK.ln());
+        far.then(|| Explained {
+            factors: [0.0, f64::INFINITY],
+            text: self.differs(&ops),
+        })
+    }
+
+    /// Waits for a log: operations wait for it for different times.
+    fn of_logs(&self) -> Option<Explained> {
+        let waits = |op: &Op| {
+            self.0
+                .iter()
+                .any(|w| w.ops.get(op).is_some_and(|t| t.log > 0.0))
+        };
+        let ops = self.ops(waits);
+        let weights = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
+        let mean = |side: usize, op: &Op| {
+            self.from(side, op, |t| (t.count() > 0.0).then(|| t.log / t.count()))
+        };
+        Some(Explained {
+            factors: self.of_means(&weights, [0.0; 2], mean),
+            text: self.differs(&ops),
+        })
+    }
+
+    /// One operation: a duration grows at most as its size does, and WRITEs of other stabilities may take any time.
+    fn other_work(&self, version: &str, op: &str) -> Option<Explained> {
+        let key = (version.to_owned(), op.to_owned());
+        if op == "write" {
+            let of = |side: usize| {
+                let all = self.0[side].stability.iter();
+                let all: BTreeMap<&str, f64> = all
+                    .filter(|((v, _), _)| v == version)
+                    .map(|((_, how), n)| (how.as_str(), *n))
+                    .collect();
+                let sum: f64 = all.values().sum();
+                (sum > 0.0).then(|| -> BTreeMap<&str, f64> {
+                    all.into_iter().map(|(how, n)| (how, n / sum)).collect()
+                })
+            };
+            if let (Some(b), Some(a)) = (of(0), of(1))
+                && let Some(text) = moved(&b, &a, STABILITY, |how| how.replace('_', " "), "WRITEs")
+            {
+                return Some(Explained {
+                    factors: [0.0, f64::INFINITY],
+                    text: format!("the stability of WRITEs changed: {text}"),
+                });
+            }
+        }
+        let size = |side: usize| {
+            let (bytes, n) = self.0[side].sizes.get(&key)?;
+            (*n >= 10.0).then(|| bytes / n)
+        };
+        let (b, a) = (size(0)?, size(1)?);
+        (b.max(a) > SIZE * b.min(a)).then(|| Explained {
+            factors: [(a / b).min(1.0), (a / b).max(1.0)],
+            text: format!(
+                "the mean size of {}s changed: {b:.0} bytes before, {a:.0} after",
+                op.to_uppercase()
+            ),
+        })
+    }
+
+    /// The largest differences in the mix of these operations, at any distance.
+    fn differs(&self, ops: &BTreeSet<&Op>) -> String {
+        let [b, a] = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
+        let name = |(version, op): &Op| labels::operation(version, op);
+        let text = moved(&b, &a, 0.0, |op| name(op), "operations");
+        format!("{CHANGED}: {}", text.unwrap_or_default())
+    }
+
+    /// The largest differences in the mix of all operations, if more than this share of them differs.
+    pub(super) fn moved(&self, least: f64) -> Option<String> {
+        let ops = self.ops(|_| true);
+        let [b, a] = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
+        moved(
+            &b,
+            &a,
+            least,
+            |(version, op)| labels::operation(version, op),
+            "operations",
+        )
+    }
+}
+
+/// The two largest moves of shares where more than `least` of all moved.
+fn moved<K: Ord>(
+    before: &BTreeMap<K, f64>,
+    after: &BTreeMap<K, f64>,
+    least: f64,
+    name: impl Fn(&K) -> String,
+    what: &str,
+) -> Option<String> {
+    let part = |of: &BTreeMap<K, f64>, key: &K| of.get(key).copied().unwrap_or(0.0);
+    let keys: BTreeSet<&K> = before.keys().chain(after.keys()).collect();
+    let mut moves: Vec<(&K, f64)> = (keys.into_iter())
+        .map(|key| (key, part(after, key) - part(before, key)))
+        .collect();
+    let distance = moves.iter().map(|(_, d)| d.abs()).sum::<f64>() / 2.0;
+    if distance <= least {
+        return None;
+    }
+    moves.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
+    let each = moves.iter().take(2).map(|(key, _)| {
+        let (b, a) = (percent(part(before, key)), percent(part(after, key)));
+        format!("{} was {b} of the {what} before, {a} after", name(key))
+    });
+    Some(each.collect::<Vec<_>>().join("; "))
+}
+
+/// The duration that this weight of values exceeds; values of a bucket are spread evenly over its logarithm.
+fn exceeded(weights: &[f64], scheme: Scheme, tail: f64) -> Option<f64> {
+    let mut above = 0.0;
+    for (i, n) in weights.iter().enumerate().rev() {
+        if *n > 0.0 && above + n >= tail {
+            let high = scheme.upper(i);
+            let low = match i {
+                0 => high / 2.0,
+                _ => scheme.upper(i - 1),
+            };
+            if !high.is_finite() {
+                return Some(low);
+            }
+            let part = (tail - above) / n;
+            return Some(high * (low / high).powf(part));
+        }
+        above += n;
+    }
+    None
+}
