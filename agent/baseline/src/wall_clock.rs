@@ -9,6 +9,8 @@ pub struct WallClock {
     pub began_ms: i64,
     /// The agent's clock at the end of the last window.
     agent_time: Duration,
+    /// When the agent's counters began: while that stays, it is one clock.
+    agent_began: Option<Duration>,
     /// When that window arrived.
     arrived: Instant,
     /// Wall-clock time at the end of the last window, in milliseconds.
@@ -24,6 +26,7 @@ impl WallClock {
         WallClock {
             began_ms: now_ms.round() as i64,
             agent_time,
+            agent_began: None,
             arrived: Instant::now(),
             now_ms,
             missing: Duration::ZERO,
@@ -33,15 +36,23 @@ impl WallClock {
     /// The start of a window that has just arrived. Windows without a gap follow each other exactly. No window begins before
     /// the end of the last one, even if the system clock is set.
     pub fn began(&mut self, window: &Window, arrived: Instant) -> i64 {
-        if window.delta.at.checked_sub(window.length) != Some(self.agent_time) {
-            let elapsed = arrived.saturating_duration_since(self.arrived);
-            let gap = elapsed.saturating_sub(window.length);
+        let begin = window.delta.at.checked_sub(window.length);
+        if begin != Some(self.agent_time) {
+            // Both readings have a time of one clock. Only of another agent, or of one that does not say so, the arrivals must do.
+            let one_clock =
+                !window.delta.began.is_zero() && self.agent_began == Some(window.delta.began);
+            let by_agent = begin.and_then(|begin| begin.checked_sub(self.agent_time));
+            let gap = by_agent.filter(|_| one_clock).unwrap_or_else(|| {
+                let elapsed = arrived.saturating_duration_since(self.arrived);
+                elapsed.saturating_sub(window.length)
+            });
             self.missing += gap;
             self.now_ms += gap.as_secs_f64() * 1e3;
         }
         let began = self.now_ms;
         self.now_ms += window.length.as_secs_f64() * 1e3;
         self.agent_time = window.delta.at;
+        self.agent_began = Some(window.delta.began);
         self.arrived = arrived;
         began.round() as i64
     }
@@ -82,5 +93,28 @@ mod tests {
         // After a reboot; then an impossible time, which must not overlap.
         assert_eq!(after(5, 2, 20), (17.0, 11));
         assert_eq!(after(50, 9, 21), (19.0, 11));
+    }
+
+    #[test]
+    fn a_gap_of_one_agent_is_as_long_as_between_its_readings_however_late_they_arrive() {
+        let second = Duration::from_secs(1);
+        let window = |at: u32, began: u32| {
+            let mut delta = Snapshot::new(at * second);
+            delta.began = began * second;
+            let length = 2 * second;
+            Window { length, delta }
+        };
+        let mut c = WallClock::new(100 * second);
+        let (begin, arrived) = (c.began_ms, c.arrived);
+        let mut after = |at, began, seconds| {
+            let ms = c.began(&window(at, began), arrived + seconds * second) - begin;
+            (ms as f64 / 1e3, c.missing.as_secs())
+        };
+        assert_eq!(after(102, 50, 9), (0.0, 0));
+        // Six seconds are missing between the readings, and the recorder was held up before the first and behind the second.
+        assert_eq!(after(110, 50, 31), (8.0, 6));
+        assert_eq!(after(112, 50, 32), (10.0, 6));
+        // The agent was started again: its window arrives 13 s later.
+        assert_eq!(after(120, 115, 45), (23.0, 17));
     }
 }

@@ -27,6 +27,9 @@ const MAX_HISTORY: usize = 100;
 pub struct Episode {
     /// Seconds since 1970 when its first window ended.
     pub began: f64,
+    /// CLOCK_MONOTONIC when its first window ended: clocks that are set change no length.
+    #[serde(skip)]
+    since: Duration,
     /// Seconds since 1970 when its last window ended; `null` while the finding is active.
     pub ended: Option<f64>,
     /// The largest share of any of its windows.
@@ -77,14 +80,20 @@ pub struct FindingTracker {
     last: Option<Diagnosis>,
 }
 
-/// Whether two readings make a window. A probe that was attached or detached between them counts from zero again.
+/// Whether two readings saw with the same probes all the time between them, and for long enough: a window of which findings can be made.
 fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
     let same = |(a, b): (&ProbeStatus, &ProbeStatus)| {
         (&a.probe, &a.program, a.state) == (&b.probe, &b.program, b.state)
     };
-    now.at > earlier.at
+    now.goes_on_from(earlier)
+        && now.at - earlier.at >= WINDOW / 2
         && now.probes.len() == earlier.probes.len()
         && now.probes.iter().zip(&earlier.probes).all(same)
+}
+
+/// Whether what was counted between two readings is known: it may be no matter of findings where a probe came meanwhile.
+fn counted(earlier: &Snapshot, now: &Snapshot) -> bool {
+    times_operations(&earlier.probes) && now.goes_on_from(earlier)
 }
 
 /// The body of `/findings`.
@@ -112,13 +121,30 @@ fn put_first(finding: &mut Finding, actions: Option<&Vec<String>>) {
         .splice(0..0, actions.into_iter().flatten().cloned());
 }
 
+/// The summary of a finding that has cleared: its first verb is in the past tense, and nothing of it is now. A mount's sentence has a
+/// name in front of its verb, and stays.
+fn in_the_past(kind: Kind, summary: &str) -> String {
+    let verbs = [(" is ", " was "), (" are ", " were ")];
+    let first = verbs
+        .into_iter()
+        .filter_map(|(now, then)| Some((summary.find(now)?, now, then)));
+    match first.min_by_key(|(at, ..)| *at) {
+        Some((_, now, then)) if kind != Kind::SlowMount => {
+            let past = summary.replacen(now, then, 1);
+            past.replacen(" in the server now", " in the server", 1)
+        }
+        _ => summary.to_owned(),
+    }
+}
+
 impl FindingTracker {
     /// Ends a window with this reading and begins the next. Returns the findings that began or cleared.
     pub fn step(&mut self, now: Snapshot, clock: SystemTime) -> Vec<Change> {
         self.step_and(now, clock, |_, _, _| {})
     }
 
-    /// The same; shows a window that has ended, what is found by then, and the reading that ended it.
+    /// The same; shows a window that has ended, what is found by then, and the reading that ended it. Windows begin where the last one
+    /// ended, by [`Snapshot::at`]. A reading that the source has told before ends none. `clock` is the time of the reading.
     pub fn step_and(
         &mut self,
         now: Snapshot,
@@ -128,9 +154,13 @@ impl FindingTracker {
         let at = clock
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0.0, |d| d.as_secs_f64());
+        let told = |e: &Snapshot| (e.began, e.at) == (now.began, now.at) && e.probes == now.probes;
+        if self.earlier.as_ref().is_some_and(told) {
+            return Vec::new();
+        }
         let changes = match self.earlier.take() {
             // Without timed operations a finding cannot stay active, and a server cannot be called healthy.
-            _ if !times_operations(&now.probes) => self.clear_all(at),
+            _ if !times_operations(&now.probes) => self.clear_all(at, now.at),
             Some(earlier) if comparable(&earlier, &now) => {
                 let window = now.since(&earlier);
                 let (changes, found) = self.evaluate(&window, at);
@@ -138,8 +168,11 @@ impl FindingTracker {
                 self.window = found.then_some(window);
                 changes
             }
-            _ => {
+            earlier => {
                 self.slices.clear();
+                if let Some(earlier) = earlier.filter(|earlier| counted(earlier, &now)) {
+                    show(self, &now.since(&earlier), &now);
+                }
                 Vec::new()
             }
         };
@@ -147,22 +180,22 @@ impl FindingTracker {
         changes
     }
 
-    fn clear_all(&mut self, at: f64) -> Vec<Change> {
+    fn clear_all(&mut self, at: f64, monotonic: Duration) -> Vec<Change> {
         (self.last, self.window) = (None, None);
         self.slices.clear();
         self.contradicting.clear();
         let active: Vec<_> = self.active.keys().copied().collect();
         (active.into_iter())
-            .filter_map(|kind| self.clear(kind, at))
+            .filter_map(|kind| self.clear(kind, at, monotonic))
             .collect()
     }
 
-    fn clear(&mut self, kind: Kind, at: f64) -> Option<Change> {
+    fn clear(&mut self, kind: Kind, at: f64, monotonic: Duration) -> Option<Change> {
         let mut episode = self.active.remove(&kind)?;
         episode.ended = Some(at);
+        episode.finding.summary = in_the_past(kind, &episode.finding.summary);
         self.worth.remove(&kind);
-        // The clock may have been set back since the finding began.
-        let active = Duration::try_from_secs_f64(at - episode.began).unwrap_or_default();
+        let active = monotonic.saturating_sub(episode.since);
         self.history.push_front(episode);
         self.history.truncate(MAX_HISTORY);
         Some(Change::Cleared(kind, active))
@@ -205,13 +238,14 @@ impl FindingTracker {
                     changes.push(Change::Began(kind, found.summary.clone()));
                     let episode = Episode {
                         began: at,
+                        since: window.delta.at,
                         ended: None,
                         worst_share: found.share,
                         finding: with_course(found, &self.slices),
                     };
                     self.active.insert(kind, episode);
                 }
-                None => changes.extend(self.clear(kind, at)),
+                None => changes.extend(self.clear(kind, at, window.delta.at)),
             }
         }
         // A finding stays for a window without it.
@@ -279,6 +313,77 @@ impl FindingTracker {
             active,
             history: self.history.iter().collect(),
             last_window: self.last.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_that_has_cleared_is_told_in_the_past_tense() {
+        for (kind, now, then) in [
+            (
+                Kind::StuckRequests,
+                "3 requests are stuck in the server now, the oldest for 5.00 s",
+                "3 requests were stuck in the server, the oldest for 5.00 s",
+            ),
+            (
+                Kind::StuckRequests,
+                "1 request is stuck in the server now, the oldest for 2.00 s",
+                "1 request was stuck in the server, the oldest for 2.00 s",
+            ),
+            (
+                Kind::SlowIntentLog,
+                "94 % of request time in the server is spent waiting for the journal or intent log",
+                "94 % of request time in the server was spent waiting for the journal or intent log",
+            ),
+            (
+                Kind::ConnectionLimit,
+                "too many connections are open: the kernel closed 2 connections of clients, which connect again",
+                "too many connections were open: the kernel closed 2 connections of clients, which connect again",
+            ),
+            // Already in the past, and a name that has a verb in it.
+            (
+                Kind::RetryLater,
+                "2 operations were answered",
+                "2 operations were answered",
+            ),
+            (
+                Kind::SlowMount,
+                "RPCs of /this is it take 2 s",
+                "RPCs of /this is it take 2 s",
+            ),
+        ] {
+            assert_eq!(in_the_past(kind, now), then);
+        }
+    }
+
+    /// Ten seconds later by the source's clock, and whatever the wall clock says.
+    #[test]
+    fn a_wall_clock_that_is_set_changes_no_length_of_a_finding() {
+        let mut tracker = FindingTracker::default();
+        let finding = Finding {
+            kind: Kind::SlowDisk,
+            share: 0.5,
+            severity: nfscope_model::finding::Severity::Warning,
+            summary: String::new(),
+            evidence: Vec::new(),
+            advice: Vec::new(),
+        };
+        let since = Duration::from_secs(100);
+        for at in [5000.0, 10.0] {
+            let episode = Episode {
+                began: 1000.0,
+                since,
+                ended: None,
+                worst_share: 0.5,
+                finding: finding.clone(),
+            };
+            tracker.active.insert(Kind::SlowDisk, episode);
+            let cleared = tracker.clear(Kind::SlowDisk, at, since + WINDOW);
+            assert_eq!(cleared, Some(Change::Cleared(Kind::SlowDisk, WINDOW)));
         }
     }
 }

@@ -35,8 +35,11 @@ pub struct Series {
 pub struct Snapshot {
     /// CLOCK_MONOTONIC when it was read.
     pub at: Duration,
-    /// CLOCK_MONOTONIC when the source started; zero from an older agent. Another one is another source, whose counters started
-    /// anew.
+    /// Time since 1970 by the host's clock when it was read; `None` from an older agent, and where the source has no such clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<Duration>,
+    /// CLOCK_MONOTONIC when the counters of the source started; zero from an older agent. Another one means other counters: the source
+    /// was started again, or probes that counted were detached.
     #[serde(default)]
     pub began: Duration,
     /// Name of the host that it is of; `None` from an older agent.
@@ -162,6 +165,11 @@ impl Snapshot {
         self.families.iter().map(|(n, s)| (&**n, &**s))
     }
 
+    /// Whether the counters of this reading are those of an earlier one, counted further: what lies between both is a window.
+    pub fn goes_on_from(&self, earlier: &Snapshot) -> bool {
+        self.began == earlier.began && self.at > earlier.at
+    }
+
     /// What happened between `earlier` and this snapshot.
     pub fn since(&self, earlier: &Snapshot) -> Window {
         let families = self.families.iter().map(|(name, series)| {
@@ -186,6 +194,7 @@ impl Snapshot {
             length: self.at.saturating_sub(earlier.at),
             delta: Snapshot {
                 at: self.at,
+                wall: self.wall,
                 began: self.began,
                 host: self.host.clone(),
                 kernel: self.kernel.clone(),

@@ -2,9 +2,10 @@
 //!
 //! [`source`] says what every source does, one folder for each operating system does it, and this file picks one: at compile
 //! time, but that the one for illumos, which runs two programs and reads what they print, is built everywhere and can be asked
-//! for ([`illumos`]). [`mounts`], [`privileges`], [`hostname`], [`lossless`] and [`file_path`] answer for every system what callers outside this crate ask.
+//! for ([`illumos`]). [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`] and [`file_path`] answer for every system what
+//! callers outside this crate ask.
 
-mod clock;
+pub mod clock;
 pub mod file_path;
 #[cfg(test)]
 mod fuzz;

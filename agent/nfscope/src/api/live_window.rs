@@ -14,9 +14,6 @@ const MOST_USERS: usize = 50;
 /// What the rest is called, as in the label of the metrics.
 const OTHER: &str = "other";
 
-/// A window begins at most so much before the end of the last one, in seconds by the clock: clocks are set by less.
-pub const OVERLAP: f64 = 0.5;
-
 /// Seconds since 1970.
 pub fn seconds(clock: SystemTime) -> f64 {
     let since = clock.duration_since(SystemTime::UNIX_EPOCH);

@@ -307,8 +307,8 @@ impl Windows {
             return WindowEvent::Attaching;
         }
         // A clock that did not go on is another machine's, or the same after a boot. Another source has counters of its own.
-        let goes_on = |e: &Snapshot| e.at < later.at && e.began == later.began;
-        let earlier = self.earlier.take().filter(goes_on);
+        let earlier = self.earlier.take();
+        let earlier = earlier.filter(|e| later.goes_on_from(e));
         let window = earlier.map(|e| later.since(&e));
         self.earlier = Some(later);
         window.map_or(WindowEvent::Begun, |w| WindowEvent::Window(Box::new(w)))

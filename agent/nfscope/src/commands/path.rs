@@ -76,8 +76,8 @@ fn snapshots(own: &str, server: &str) -> anyhow::Result<[Snapshot; 2]> {
 
 fn window(before: &Snapshot, after: &Snapshot, host: &str) -> anyhow::Result<Window> {
     ensure!(
-        before.began == after.began && after.at > before.at,
-        "the agent of {host} was started anew in this window; ask again"
+        after.goes_on_from(before),
+        "the agent of {host} was started anew, or detached a probe, in this window; ask again"
     );
     Ok(after.since(before))
 }

@@ -289,7 +289,9 @@ impl<'a> Session<'a> {
         let missing = match missing.as_secs_f64() {
             s if s < 0.5 => "nothing is missing".to_owned(),
             s if self.given_up.is_zero() => {
-                format!("{s:.0} s are missing (the agent did not answer)")
+                format!(
+                    "{s:.0} s are missing (the agent did not answer, or its counters began anew)"
+                )
             }
             s => format!(
                 "{s:.0} s are missing ({:.0} s of them while the store could not be written)",

@@ -4,12 +4,13 @@ use anyhow::{Context, ensure};
 use nfscope_baseline::recording::{Metadata, RecordedWindow};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window::Merger;
-use nfscope_model::{ProbeState, ProbeStatus, SlowBatch, SlowFilter, Snapshot};
-use nfscope_source::Source;
+use nfscope_model::{BreakdownBatch, BreakdownWant, ProbeState, ProbeStatus};
+use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
+use nfscope_source::{Source, clock};
 use nfscope_text::console::say;
 use nfscope_text::units;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A recording that is told window by window, with its own gaps, and then anew.
 pub struct Replay {
@@ -17,7 +18,8 @@ pub struct Replay {
     windows: Vec<RecordedWindow>,
     all: Merger,
     next: usize,
-    began: Instant,
+    /// CLOCK_MONOTONIC when it began.
+    began: Duration,
     /// When the running round began, since `began`.
     round: Duration,
     /// End of the last window that was told.
@@ -58,7 +60,7 @@ impl Replay {
             windows: recording.windows,
             all: Merger::new(recording.series, |_| true),
             next: 0,
-            began: Instant::now(),
+            began: now(),
             round: Duration::ZERO,
             at: Duration::ZERO,
         })
@@ -83,6 +85,11 @@ impl Replay {
     }
 }
 
+/// CLOCK_MONOTONIC.
+fn now() -> Duration {
+    Duration::from_nanos(clock::monotonic_ns())
+}
+
 /// From the begin of the first window to that of this one.
 fn offset(all: &[RecordedWindow], window: &RecordedWindow) -> Duration {
     let first = all.first().map_or(0, |w| w.began_ms);
@@ -97,10 +104,12 @@ fn length(all: &[RecordedWindow]) -> Duration {
 
 impl Source for Replay {
     fn snapshot(&mut self) -> Snapshot {
-        self.advance(self.began.elapsed());
+        self.advance(now().saturating_sub(self.began));
         let mut s = self.all.so_far();
         // A clock that stands at zero would mean that the agent is still attaching.
         s.at = Duration::from_secs(1) + self.at;
+        // The end of the last window that was told, however late somebody asks.
+        s.wall = clock::wall(self.began + self.at);
         s.began = Duration::from_secs(1);
         s.host = Some(self.metadata.host.clone());
         s.kernel.clone_from(&self.metadata.kernel);
@@ -130,6 +139,14 @@ impl Source for Replay {
 
     fn take_slow(&mut self) -> SlowBatch {
         SlowBatch::default()
+    }
+
+    fn watch_breakdown(&mut self, want: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {
+        ensure!(
+            want.is_none(),
+            "a recording has no data by client, user or file"
+        );
+        Ok(BreakdownBatch::default())
     }
 }
 

@@ -269,10 +269,10 @@ impl WorkloadRecorder {
     }
 }
 
-/// What the server counted between both; `None` where its agent did not answer, or was started anew.
+/// What the server counted between both; `None` where its agent did not answer, was started anew, or detached a probe.
 fn server_between(from: &Boundary, to: &Boundary) -> Option<Snapshot> {
     let (from, to) = (from.server.as_ref()?, to.server.as_ref()?);
-    let goes_on = from.at < to.at && !from.at.is_zero() && from.began == to.began;
+    let goes_on = !from.at.is_zero() && to.goes_on_from(from);
     goes_on.then(|| to.since(from).delta)
 }
 

@@ -4,7 +4,7 @@
 //! them. A thread of its own writes and reads: a disk that hangs delays no probe.
 
 use crate::api::build_info::{REVISION, VERSION};
-use crate::api::live_window::{Greeting, OVERLAP, seconds};
+use crate::api::live_window::Greeting;
 use crate::api::windows_query::Range;
 use crate::service::archive_columns::Columns;
 use anyhow::{Context, ensure};
@@ -89,8 +89,8 @@ struct Disk {
     keep: Duration,
     /// The recording under way, and when it began.
     writer: Option<(RecordingWriter, SystemTime)>,
-    /// Seconds since 1970 when the last window ended.
-    ended: f64,
+    /// When the last window ended.
+    ended: SystemTime,
     /// When it was last looked for what is too old.
     forgot: Option<Instant>,
     /// It has been said that windows are lost.
@@ -129,7 +129,7 @@ impl Disk {
             path,
             keep,
             writer: None,
-            ended: 0.0,
+            ended: SystemTime::UNIX_EPOCH,
             forgot: None,
             fails: false,
         })
@@ -177,8 +177,8 @@ impl Disk {
 
     fn put(&mut self, window: &Window, ended: SystemTime) -> anyhow::Result<()> {
         let began = ended.checked_sub(window.length).unwrap_or(ended);
-        let begins = seconds(began);
-        let set_back = begins < self.ended - OVERLAP;
+        // Windows follow each other to the nanosecond until the clock is set.
+        let set_back = began < self.ended;
         let over = |(_, since): &(RecordingWriter, SystemTime)| {
             began
                 .duration_since(*since)
@@ -193,7 +193,7 @@ impl Disk {
             none => none.insert((begin(&self.path, window, began)?, began)),
         };
         writer.add(milliseconds(began), window)?;
-        self.ended = seconds(ended);
+        self.ended = ended;
         Ok(())
     }
 
@@ -277,6 +277,7 @@ fn milliseconds(at: SystemTime) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::timeline::Timeline;
     use nfscope_model::{Histogram, Scheme, Snapshot, family as f};
     use serde_json::Value;
     use tempfile::TempDir;
@@ -372,6 +373,76 @@ mod tests {
         for file in std::fs::read_dir(dir.path()).unwrap() {
             let mode = file.unwrap().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o077, 0, "{mode:o}");
+        }
+    }
+
+    /// Windows of ten seconds whose readings are late by up to half a minute, with a clock that is set by so much in between.
+    fn hours(disk: &mut Disk, hours: u64, mut set: impl FnMut(u64) -> i64) -> u64 {
+        let mut timeline = Timeline::default();
+        let (mut at, mut end, mut sum) = (1000, None, 0);
+        for i in 0.. {
+            at += 10_000 + [0, 700, 3_100, 400, 29_000, 900][i as usize % 6];
+            let mut reading = Snapshot::new(Duration::from_millis(at));
+            let wall = 1_800_000_000_000 + at.saturating_add_signed(1000 * set(at / 1000));
+            reading.wall = Some(Duration::from_millis(wall));
+            let ended = timeline.place(&reading);
+            if let Some(begin) = end.replace(at) {
+                let mut w = window(1 + i % 5, 0.0);
+                w.length = Duration::from_millis(at - begin);
+                w.delta.at = reading.at;
+                disk.put(&w, ended).unwrap();
+                sum += 1 + i % 5;
+            }
+            if at > 3_600_000 * hours {
+                return sum;
+            }
+        }
+        sum
+    }
+
+    /// Begin, end and windows of each recording, in milliseconds.
+    fn recordings(disk: &Disk) -> Vec<(i64, i64, u64)> {
+        let all = disk.store.list().unwrap();
+        let of = |e: &Entry| {
+            let ended = disk.store.ended_ms(e).unwrap().unwrap();
+            (e.metadata.began_ms, ended, e.windows)
+        };
+        all.iter().map(of).collect()
+    }
+
+    #[test]
+    fn readings_that_are_late_leave_one_recording_an_hour_without_gaps() {
+        let dir = TempDir::new().unwrap();
+        let mut disk = disk(&dir);
+        let sum = hours(&mut disk, 5, |_| 0);
+        let all = recordings(&disk);
+        assert!((4..=6).contains(&all.len()), "{all:?}");
+        for pair in all.windows(2) {
+            assert!((pair[0].1 - pair[1].0).abs() <= 1, "{all:?}");
+        }
+        for entry in disk.store.list().unwrap() {
+            let windows: Vec<_> = disk.store.windows(&entry, |_| true).collect();
+            let windows: Vec<_> = windows.into_iter().map(Result::unwrap).collect();
+            for w in windows.windows(2) {
+                let end = w[0].began_ms + w[0].length.as_millis() as i64;
+                assert!((w[1].began_ms - end).abs() <= 1, "{}", w[1].began_ms);
+            }
+        }
+        let told: u64 = told(&disk, 0, 6 * 3600, 400).iter().map(|w| w.2).sum();
+        assert_eq!(told, sum);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_by_an_hour_loses_no_count_on_the_disk() {
+        for (set, recordings_at_most) in [(3600, 5), (-3600, 5)] {
+            let dir = TempDir::new().unwrap();
+            let mut disk = disk(&dir);
+            let sum = hours(&mut disk, 3, |at| if at > 5000 { set } else { 0 });
+            let all = recordings(&disk);
+            assert!(all.len() <= recordings_at_most, "{all:?}");
+            let told = told(&disk, 0, 6 * 3600, 400);
+            assert!(told.windows(2).all(|w| w[0].0 <= w[1].0), "{told:?}");
+            assert_eq!(told.iter().map(|w| w.2).sum::<u64>(), sum, "{set}");
         }
     }
 

@@ -59,7 +59,8 @@ pub(super) struct Columns {
     step: f64,
     /// The column under way.
     now: Option<u64>,
-    done: Vec<Box<RawValue>>,
+    /// By when each ended.
+    done: Vec<(f64, Box<RawValue>)>,
 }
 
 impl Columns {
@@ -117,13 +118,15 @@ impl Columns {
         if let Some(window) = group.merger.take() {
             let findings = shares.iter().map(|(kind, share)| (kind.as_str(), *share));
             let live = LiveWindow::of(&window, group.ended, findings);
-            self.done.push(serde_json::value::to_raw_value(&live)?);
+            let live = serde_json::value::to_raw_value(&live)?;
+            self.done.push((group.ended, live));
         }
         Ok(())
     }
 
-    /// What there is, in order.
-    pub(super) fn done(self) -> Vec<Box<RawValue>> {
-        self.done
+    /// What there is, in order: of a time that a clock was set back to there may be two recordings.
+    pub(super) fn done(mut self) -> Vec<Box<RawValue>> {
+        self.done.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        self.done.into_iter().map(|(_, window)| window).collect()
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! While somebody looks, windows have a second. While nobody does, they are those of ten seconds that the findings are made of: the
 //! history then costs no reading of its own, and memory for a packed text of each.
+//!
+//! Each window begins with the reading that ended the last one. Windows of a second end with each of ten seconds, too: windows here and
+//! on the disk share their edges.
 
-use crate::api::live_window::{Greeting, LiveWindow, OVERLAP, seconds};
+use crate::api::live_window::{Greeting, LiveWindow, seconds};
 use crate::api::windows_query::Seen;
 use crate::service::archive::Archive;
+use crate::service::timeline::Timeline;
 use anyhow::Context;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use nfscope_diagnose::tracker::FindingTracker;
+use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
 use nfscope_model::{Snapshot, Window};
 use nfscope_source::Source;
 use nfscope_text::console::warn;
@@ -48,8 +52,8 @@ struct Answer<'a> {
 #[derive(Debug)]
 struct Kept {
     number: u64,
-    /// Seconds since 1970 when it ended.
-    at: f64,
+    /// The source's clock when it ended: that clock is never set.
+    at: Duration,
     packed: Vec<u8>,
 }
 
@@ -61,8 +65,10 @@ pub(crate) struct History {
     kept: VecDeque<Kept>,
     bytes: usize,
     next: u64,
-    /// The reading that begins the next window of a second, while somebody looks.
-    earlier: Option<(Snapshot, Instant)>,
+    /// The reading that ended the last window of a second. `None` where a window of the findings ended since.
+    earlier: Option<Snapshot>,
+    /// When the next window of a second is due, once one has begun.
+    due: Option<Instant>,
     asked: Option<Instant>,
     host: String,
     kernel: String,
@@ -79,6 +85,7 @@ impl Default for History {
             bytes: 0,
             next: 1,
             earlier: None,
+            due: None,
             asked: None,
             host: String::new(),
             kernel: String::new(),
@@ -101,33 +108,38 @@ impl History {
 
     /// When the next window of a second ends; `None` while nobody looks.
     pub(crate) fn next_step(&self, now: Instant) -> Option<Instant> {
-        let (_, began) = self.earlier.as_ref().filter(|_| self.is_watched(now))?;
-        Some(*began + INTERVAL)
+        self.due.filter(|_| self.is_watched(now))
     }
 
-    /// Ends a window of a second where one is due.
+    /// Ends a window of a second where one is due. `evaluated` is when the window of the findings that is under way began.
     pub(crate) fn step(
         &mut self,
         source: &mut dyn Source,
         findings: &FindingTracker,
+        timeline: &mut Timeline,
+        evaluated: Instant,
         now: Instant,
     ) {
         if !self.is_watched(now) {
+            self.due = None;
             return;
         }
-        let under_way =
-            |(_, began): &(_, Instant)| now.saturating_duration_since(*began) < INTERVAL;
-        if self.earlier.as_ref().is_some_and(under_way) {
+        if self.due.is_some_and(|due| now < due) {
+            return;
+        }
+        self.due = Some(next_second(evaluated, now));
+        // What is left of the window of the findings is too short for a window of its own.
+        if now < evaluated + WINDOW && evaluated + WINDOW < now + INTERVAL / 2 {
             return;
         }
         let reading = source.peek();
+        let ended = timeline.place(&reading);
         let earlier = self.earlier.take();
-        // The window of the findings that is under way has begun where the last one ended: no time is left out.
-        let begun = (earlier.as_ref().map(|(e, _)| e)).or_else(|| findings.earlier());
+        let begun = earlier.as_ref().or_else(|| findings.earlier());
         if let Some(window) = begun.and_then(|e| between(e, &reading)) {
-            self.keep(&window, findings, SystemTime::now());
+            self.keep(&window, findings, ended);
         }
-        self.earlier = Some((reading, now));
+        self.earlier = Some(reading);
     }
 
     /// A window of the findings has ended, with this reading.
@@ -136,19 +148,23 @@ impl History {
         window: &Window,
         reading: &Snapshot,
         findings: &FindingTracker,
+        ended: SystemTime,
         now: Instant,
     ) {
-        let clock = SystemTime::now();
-        if !self.is_watched(now) {
-            // Somebody looked when this one began: what is not told of it is a window by itself.
-            let rest = self.earlier.take();
-            let rest = rest.and_then(|(e, _)| between(&e, reading));
-            self.keep(rest.as_ref().unwrap_or(window), findings, clock);
+        match self.earlier.take() {
+            None => self.keep(window, findings, ended),
+            // A part of it has been told second by second.
+            Some(e) => {
+                if let Some(rest) = between(&e, reading) {
+                    self.keep(&rest, findings, ended);
+                }
+            }
         }
+        self.due = Some(now + INTERVAL).filter(|_| self.is_watched(now));
         if let Some(archive) = &self.archive {
             let mut window = window.clone();
             findings.describe(&mut window.delta);
-            let lost = !archive.keep(window, clock);
+            let lost = !archive.keep(window, ended);
             if lost && !self.behind {
                 warn("the history has a gap: its disk takes no more windows");
             }
@@ -156,20 +172,20 @@ impl History {
         }
     }
 
-    fn keep(&mut self, window: &Window, findings: &FindingTracker, clock: SystemTime) {
-        let at = seconds(clock);
-        // Somebody has looked at a part of it, second by second.
-        let began = at - window.length.as_secs_f64();
-        if (self.kept.back()).is_some_and(|last| last.at <= at && began < last.at - OVERLAP) {
-            return;
-        }
+    /// The window of the findings that is under way begins with this reading. What it cannot be compared with begins no window.
+    pub(crate) fn begin_anew(&mut self, at: Duration, began: Duration) {
+        self.earlier.take_if(|e| e.began != began || e.at < at);
+    }
+
+    fn keep(&mut self, window: &Window, findings: &FindingTracker, ended: SystemTime) {
         self.host = window.delta.host.clone().unwrap_or_default();
         self.kernel = window.delta.kernel.clone().unwrap_or_default();
         let active = findings
             .shares()
             .map(|(kind, share)| (kind.as_str(), share));
-        let live = LiveWindow::of(window, at, active);
+        let live = LiveWindow::of(window, seconds(ended), active);
         let Ok(packed) = pack(&live) else { return };
+        let at = window.delta.at;
         self.bytes += packed.len();
         self.kept.push_back(Kept {
             number: self.next,
@@ -177,8 +193,7 @@ impl History {
             packed,
         });
         self.next += 1;
-        // A clock that was set back: what it told before is of no use.
-        let old = |k: &Kept| (at - k.at) > KEPT.as_secs_f64();
+        let old = |k: &Kept| at.saturating_sub(k.at) > KEPT;
         while self.bytes > MOST_BYTES || self.kept.front().is_some_and(old) {
             let Some(first) = self.kept.pop_front() else {
                 return;
@@ -224,8 +239,13 @@ impl History {
 
 /// What lies between two readings of the same source.
 fn between(earlier: &Snapshot, later: &Snapshot) -> Option<Window> {
-    let goes_on = earlier.began == later.began && earlier.at < later.at;
-    goes_on.then(|| later.since(earlier))
+    later.goes_on_from(earlier).then(|| later.since(earlier))
+}
+
+/// The next whole second since `evaluated` that is at least half a second away: a late window makes no other one late.
+fn next_second(evaluated: Instant, now: Instant) -> Instant {
+    let passed = now.saturating_duration_since(evaluated).as_secs_f64();
+    evaluated + Duration::from_secs(passed.round() as u64) + INTERVAL
 }
 
 fn pack(window: &LiveWindow<'_>) -> anyhow::Result<Vec<u8>> {
@@ -266,8 +286,10 @@ mod tests {
     }
 
     fn keep(h: &mut History, seconds: u64, at: u64) {
-        let clock = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
-        h.keep(&of(seconds), &FindingTracker::default(), clock);
+        let ended = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+        let mut window = of(seconds);
+        window.delta.at = Duration::from_secs(at);
+        h.keep(&window, &FindingTracker::default(), ended);
     }
 
     #[test]
@@ -291,19 +313,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_second_by_second_is_not_told_again() {
+    fn a_wall_clock_that_is_set_forgets_nothing() {
         let mut h = History::default();
-        keep(&mut h, 10, 1010);
-        keep(&mut h, 1, 1011);
-        keep(&mut h, 1, 1012);
-        // Began at 1008.
-        keep(&mut h, 10, 1018);
-        keep(&mut h, 10, 1028);
-        let (all, ..) = lengths(&mut h, None, Instant::now());
-        assert_eq!(all, [10.0, 1.0, 1.0, 10.0]);
-        // The clock was set back by a day: windows go on.
-        keep(&mut h, 10, 500);
-        assert_eq!(lengths(&mut h, None, Instant::now()).0.len(), 5);
+        for (at, set) in [(1000, 0), (1010, 0), (1020, 86_400), (1030, -86_400)] {
+            let mut window = of(10);
+            window.delta.at = Duration::from_secs(at);
+            let ended = SystemTime::UNIX_EPOCH + Duration::from_secs(200_000);
+            let ended = ended + Duration::from_secs(at.saturating_add_signed(set));
+            h.keep(&window, &FindingTracker::default(), ended);
+        }
+        assert_eq!(lengths(&mut h, None, Instant::now()).0, [10.0; 4]);
     }
 
     #[test]
@@ -343,24 +362,32 @@ mod tests {
     #[test]
     fn a_second_is_read_only_while_somebody_looks() {
         let (mut h, mut source) = (History::default(), Script::default());
-        let (findings, now) = (FindingTracker::default(), Instant::now());
-        h.step(&mut source, &findings, now);
-        assert!(h.earlier.is_none() && h.next_step(now).is_none());
-        h.answer(None, now).unwrap();
-        h.step(&mut source, &findings, now);
-        assert_eq!(h.next_step(now), Some(now + INTERVAL));
-        let mut reading = Snapshot::default();
-        h.found(&of(10), &reading, &findings, now);
-        assert!(h.kept.is_empty());
-        // Nobody has asked for a while: what the last second-long window left is told as one.
-        let later = now + ATTENTION;
-        h.step(&mut source, &findings, later);
-        reading.at = Duration::from_secs(6);
-        h.found(&of(10), &reading, &findings, later);
+        let (findings, begun) = (FindingTracker::default(), Instant::now());
+        let mut clock = Timeline::default();
+        let mut step = |h: &mut History, seconds: u64| {
+            let now = begun + Duration::from_secs(seconds);
+            h.step(&mut source, &findings, &mut clock, begun, now);
+            (h.earlier.is_some(), h.next_step(now).map(|due| due - begun))
+        };
+        assert_eq!(step(&mut h, 2), (false, None));
+        h.answer(None, begun + Duration::from_secs(2)).unwrap();
+        let third = Some(Duration::from_secs(3));
+        assert_eq!(step(&mut h, 2), (true, third));
+        // Nobody has asked for a while: what the last window of a second has left is the rest of the one that is found.
+        assert_eq!(step(&mut h, 8), (true, None));
+        let ended = Snapshot::new(Duration::from_secs(6));
+        let (clock, now) = (SystemTime::now(), begun + WINDOW);
+        h.found(&of(10), &ended, &FindingTracker::default(), clock, now);
         assert!(h.earlier.is_none());
-        assert_eq!(lengths(&mut h, None, later).0, [6.0]);
-        let later = later + 2 * ATTENTION;
-        h.found(&of(10), &reading, &findings, later);
-        assert_eq!(h.kept.len(), 1, "it began before the last one ended");
+        assert_eq!(lengths(&mut h, None, now).0, [6.0]);
+    }
+
+    #[test]
+    fn a_window_that_is_late_makes_no_other_one_late() {
+        let zero = Instant::now();
+        for (now, due) in [(0.0, 1.0), (1.02, 2.0), (2.4, 3.0), (2.6, 4.0), (9.1, 10.0)] {
+            let next = next_second(zero, zero + Duration::from_secs_f64(now));
+            assert_eq!((next - zero).as_secs_f64(), due, "{now}");
+        }
     }
 }

@@ -14,4 +14,6 @@ pub mod recordings;
 pub mod slow_subscribers;
 mod source_loop;
 pub mod source_thread;
+mod timeline;
+mod window_cutter;
 pub mod worth;

@@ -2,17 +2,17 @@
 
 use super::archive::Archive;
 use super::breakdown_listeners::Listeners;
-use super::history::History;
 use super::slow_subscribers::{self, Subscribers};
+use super::window_cutter::WindowCutter;
 use super::worth::Worth;
 use crate::api::breakdown_query;
 use crate::api::probe_change::Change;
 use crate::api::windows_query::Seen;
 use crate::exposition;
 use bytes::Bytes;
-use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
+use nfscope_diagnose::tracker;
 use nfscope_model::status::Status;
-use nfscope_model::{HeldRequests, SlowFilter, Snapshot, Window};
+use nfscope_model::{HeldRequests, SlowFilter, Snapshot};
 use nfscope_source::{Source, own_process};
 use nfscope_text::console;
 use std::sync::mpsc;
@@ -66,28 +66,25 @@ pub(super) fn run(
     let mut subscribers = Subscribers::default();
     let mut listeners = Listeners::default();
     let mut looked = Instant::now();
-    let mut findings = FindingTracker::default();
     let mut worth = Worth::default();
-    let mut history = History::default();
-    // The first window begins at once.
-    let mut evaluated: Option<Instant> = None;
+    let mut windows = WindowCutter::default();
+    let say = |changes: Vec<tracker::Change>, windows: &WindowCutter| {
+        for change in changes {
+            console::warn(&change.to_string());
+        }
+        let degraded = windows.findings.degraded().map(str::to_owned);
+        warn.send_if_modified(|old| {
+            let changed = *old != degraded;
+            *old = degraded;
+            changed
+        });
+    };
     loop {
-        if evaluated.is_none_or(|at| at.elapsed() >= WINDOW) {
-            evaluated = Some(Instant::now());
-            let show = |findings: &FindingTracker, window: &Window, now: &Snapshot| {
-                history.found(window, now, findings, Instant::now());
-            };
-            for change in findings.step_and(source.peek(), SystemTime::now(), show) {
-                console::warn(&change.to_string());
-            }
-            warn.send_replace(findings.degraded().map(str::to_owned));
-        }
-        worth.step(&mut findings, SystemTime::now());
-        history.step(source, &findings, Instant::now());
+        let changes = windows.step(source, Instant::now());
+        say(changes, &windows);
+        worth.step(&mut windows.findings, SystemTime::now());
         let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
-        if let Some(next) = history.next_step(Instant::now()) {
-            wait = wait.min(next.saturating_duration_since(Instant::now()));
-        }
+        wait = wait.min(windows.wait(Instant::now()));
         if let Some(left) = listeners.wait(Instant::now()) {
             wait = wait.min(left);
         }
@@ -98,7 +95,7 @@ pub(super) fn run(
             Ok(Request::Snapshot(answer)) => {
                 let start = Instant::now();
                 let mut snapshot = source.snapshot();
-                findings.describe(&mut snapshot);
+                windows.findings.describe(&mut snapshot);
                 worth.describe(&mut snapshot);
                 exposition::describe(&mut snapshot, start.elapsed());
                 own_process::describe(&mut snapshot);
@@ -112,11 +109,11 @@ pub(super) fn run(
                 let _ = answer.send(source.held(over));
             }
             Ok(Request::Findings(answer)) => {
-                let _ = answer.send(worth.body(&findings));
+                let _ = answer.send(worth.body(&windows.findings));
             }
-            Ok(Request::KeepHistory(archive)) => history.keep_in(archive),
+            Ok(Request::KeepHistory(archive)) => windows.history.keep_in(archive),
             Ok(Request::Windows(seen, answer)) => {
-                let _ = answer.send(history.answer(seen, Instant::now()));
+                let _ = answer.send(windows.history.answer(seen, Instant::now()));
             }
             Ok(Request::LimitSeries(clients, exports)) => source.limit_series(clients, exports),
             Ok(Request::Slow(want, answer)) => {
@@ -127,11 +124,17 @@ pub(super) fn run(
                 let _ = answer.send(listeners.subscribe(source, query, Instant::now()));
             }
             Ok(Request::Change(change, probes, answer)) => {
+                // What was counted until here is a window: a probe that leaves takes its counters with it.
+                let changes = windows.cut(source, Instant::now());
+                say(changes, &windows);
                 let said = match change {
                     Change::Detach => Ok(source.detach(&probes)),
                     Change::Attach => source.attach(&probes),
                 };
-                publish_changes(source, publish);
+                if publish_changes(source, publish) {
+                    let changes = windows.cut(source, Instant::now());
+                    say(changes, &windows);
+                }
                 let _ = answer.send(said);
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -145,16 +148,27 @@ pub(super) fn run(
         if polled.elapsed() >= POLL_INTERVAL {
             source.poll();
             polled = Instant::now();
-            publish_changes(source, publish);
+            // A window begins with a probe that has come.
+            if publish_changes(source, publish) {
+                let changes = windows.cut(source, Instant::now());
+                say(changes, &windows);
+            }
         }
     }
 }
 
-fn publish_changes(source: &dyn Source, publish: &watch::Sender<Status>) {
+/// Whether a program came or went.
+fn publish_changes(source: &dyn Source, publish: &watch::Sender<Status>) -> bool {
+    let measures = |status: &Status| -> Vec<bool> {
+        let probes = status.probes().iter();
+        probes.map(|p| p.state.measures()).collect()
+    };
+    let before = measures(&publish.borrow());
     let now = Status::Running(source.probes().into());
     publish.send_if_modified(|old| {
         let changed = *old != now;
         *old = now;
         changed
     });
+    before != measures(&publish.borrow())
 }

@@ -34,6 +34,8 @@ struct Known {
     answer: Answer,
     /// When it was there, in seconds since 1970.
     at: f64,
+    /// The same by a clock that is never set.
+    came: Instant,
     server: Server,
 }
 
@@ -109,12 +111,17 @@ impl Worth {
         let at = now
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0.0, |d| d.as_secs_f64());
-        let stays =
-            |known: &Known| known.answer.is_ok() && at - known.at < 2.0 * KEEP.as_secs_f64();
+        let stays = |known: &Known| known.answer.is_ok() && known.came.elapsed() < 2 * KEEP;
         if answer.is_err() && self.known.as_ref().is_some_and(stays) {
             return false;
         }
-        self.known = Some(Known { answer, at, server });
+        let came = Instant::now();
+        self.known = Some(Known {
+            answer,
+            at,
+            came,
+            server,
+        });
         true
     }
 

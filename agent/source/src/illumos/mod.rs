@@ -20,7 +20,7 @@ mod status;
 mod tools;
 mod totals;
 
-use crate::clock::monotonic_ns;
+use crate::clock::{self, monotonic_ns};
 use crate::source::{Options, Source};
 use anyhow::Context;
 use child::Child;
@@ -263,6 +263,7 @@ impl Source for Illumos {
         let at = at.max(self.last);
         (self.last, self.last_frame) = (at, nfs.at_ns);
         let mut s = Snapshot::new(at);
+        s.wall = clock::wall(at);
         s.began = self.began;
         s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
         let release = rustix::system::uname();

@@ -8,6 +8,7 @@ pub mod load;
 mod read;
 mod watched;
 
+use crate::clock;
 use crate::source::{NOT_TIMED, Options, Source};
 use host::device_names::DeviceNames;
 use host::diskstats::Busy;
@@ -240,10 +241,17 @@ impl Linux {
                     // Its tables are empty.
                     self.predecessors = Predecessors::default();
                 }
-                self.loaded.insert(probe.word, l);
+                if self.loaded.insert(probe.word, l).is_some() {
+                    self.counters_began();
+                }
             }
             self.set_states(probe, states);
         }
+    }
+
+    /// Counters of a probe are gone: readings that compare with them would be wrong.
+    fn counters_began(&mut self) {
+        self.began = Duration::from_nanos(monotonic_ns());
     }
 
     fn set_states(&mut self, probe: &Probe, states: Vec<ProbeStatus>) {
@@ -266,6 +274,7 @@ impl Linux {
             self.watched.leave(&loaded, &mut self.exports);
         }
         let free = self.detached.add(probe, loaded);
+        self.counters_began();
         if word == "nfsd" {
             // Not before: until they are gone its programs take requests in hand.
             self.shared.clear();
@@ -378,6 +387,7 @@ impl Source for Linux {
 
     fn peek(&mut self) -> Snapshot {
         let mut s = Snapshot::new(Duration::from_nanos(monotonic_ns()));
+        s.wall = clock::wall(s.at);
         s.began = self.began;
         s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
         s.kernel = Some(self.facts.release.clone()).filter(|r| !r.is_empty());

@@ -1,8 +1,8 @@
 //! Slow operations: asks the probes for them, and reads the ring that then exists.
 
-use super::decode::monotonic_ns;
 use super::nfsd::op_name;
 use super::top_k::address;
+use crate::clock::both;
 use crate::linux::host::file_handle::{Exports, Handle};
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
@@ -137,7 +137,7 @@ impl Listening {
     /// What has come since the last call. `phases` where operations are split into phases here.
     pub fn take(&mut self, l: &Loaded, exports: &mut Exports, phases: bool) -> SlowBatch {
         let mut ops = Vec::new();
-        let now = (monotonic_ns(), SystemTime::now());
+        let now = both();
         for e in self.ring.take::<t::slow_event>() {
             ops.extend(decode(&e, l, exports, phases, now));
         }
