@@ -4,7 +4,7 @@ import { DIMENSIONS } from "./address.js";
 import { sparkline } from "./charts.js";
 import { $, bar, el, replace, safe, table } from "./dom.js";
 import { digits, percent, time } from "./format.js";
-import { quantile } from "./model.js";
+import { merge, quantile } from "./model.js";
 import { Stream } from "./stream.js";
 
 /** Rows that are kept over all seconds; older seconds go first. */
@@ -18,15 +18,15 @@ class Breakdown extends Stream {
   by = [];
 
   start(by, where, paths, edges) {
-    Object.assign(this, { seconds: [], rows: 0, header: null, by: [...by], edges, index: new Map(edges.map((e, i) => [e, i])) });
+    Object.assign(this, { seconds: [], rows: 0, header: null, by: [...by], edges });
     const query = new URLSearchParams([["by", by.join()], ...where.map(([d, v]) => ["where", `${d}:${v}`])]);
     if (paths && by.includes("file")) query.set("paths", "true");
     this.read(`/breakdown?${query}`);
   }
 
   times({ count, sum_seconds, buckets }) {
-    const at = (edge) => (edge === null ? this.edges.length : this.index.get(edge) ?? this.edges.findIndex((e) => e >= edge * 0.9999));
-    return { count, sum: sum_seconds, buckets: new Map(buckets.map(([edge, n]) => [at(edge), n])) };
+    const at = (edge) => (edge === null ? this.edges.length : this.edges.findIndex((e) => e >= edge * 0.9999));
+    return { count, sum: sum_seconds, buckets: buckets.map(([edge, n]) => [at(edge), n]) };
   }
 
   take(second) {
@@ -44,10 +44,8 @@ class Breakdown extends Stream {
     const all = new Map();
     const add = ({ key, times, path, why }, s) => {
       const id = JSON.stringify(key);
-      const row = all.get(id) ?? { key, times: { count: 0, sum: 0, buckets: new Map() }, at: [] };
-      row.times.count += times.count;
-      row.times.sum += times.sum;
-      for (const [i, n] of times.buckets) row.times.buckets.set(i, (row.times.buckets.get(i) ?? 0) + n);
+      const row = all.get(id) ?? { key, times: [], at: [] };
+      row.times.push(times);
       row.at.push([s.at, times.count / s.seconds]);
       // The latest: files are renamed.
       if (path || why) Object.assign(row, { path, why });
@@ -57,7 +55,7 @@ class Breakdown extends Stream {
       for (const r of s.rows) add(r, s);
       if (s.other?.count) add({ key: null, times: s.other }, s);
     }
-    const rows = [...all.values()].sort((a, b) => (a.key === null) - (b.key === null) || b.times.sum - a.times.sum || b.times.count - a.times.count);
+    const rows = [...all.values()].map((r) => ({ ...r, times: merge(r.times) })).sort((a, b) => (a.key === null) - (b.key === null) || b.times.sum - a.times.sum || b.times.count - a.times.count);
     const sum = (key) => seconds.reduce((all, s) => all + s[key], 0);
     return { rows, seconds: sum("seconds"), evicted: sum("evicted"), cost: sum("cost_seconds") };
   }

@@ -3,7 +3,7 @@
 import { Plot, LEFT } from "./axis.js";
 import { css, isDark, ramp } from "./color.js";
 import { time } from "./format.js";
-import { merge, quantile } from "./model.js";
+import { merge, quantile, rowsOf } from "./model.js";
 
 /** The scale that several pictures share; null where none has one. */
 export function joined(scales) {
@@ -48,28 +48,30 @@ export class HeatMap {
     });
   }
 
-  /** Rows that have something, and one more on either side. */
-  rows(edges) {
+  /** Rows that have something, and two more on either side. */
+  rows() {
     let [low, high] = [Infinity, -Infinity];
-    for (const { times } of this.columns) {
-      for (const i of times.buckets.keys()) [low, high] = [Math.min(low, i), Math.max(high, i)];
+    for (const { all } of this.columns) {
+      for (const i of all.buckets.keys()) [low, high] = [Math.min(low, i), Math.max(high, i)];
     }
     if (low > high) return null;
-    return [Math.max(0, low - 2), Math.min(edges.length, high + 2)];
+    return [Math.max(0, low - 2), Math.min(this.rowOf[this.edges.length], high + 2)];
   }
 
   /** `layersOf(window)` gives the times that are drawn, one for each colour. Returns the scale that it needs, or null. */
   prepare(windows, layersOf, edges) {
-    this.edges = edges;
+    if (this.edges !== edges) [this.edges, this.rowOf] = [edges, rowsOf(edges)];
+    const byRow = (t) => merge([t && { ...t, buckets: [...t.buckets].map(([i, n]) => [this.rowOf[i], n]) }]);
     this.columns = windows.map((window) => {
       const layers = layersOf(window);
-      return { window, layers, times: layers.length > 1 ? merge(layers) : layers[0] };
+      const rows = layers.map(byRow);
+      return { window, layers, times: merge(layers), rows, all: merge(rows) };
     });
-    const range = this.rows(edges);
+    const range = this.rows();
     if (!range) return null;
     let most = 0;
-    for (const { window, times } of this.columns) {
-      for (const n of times.buckets.values()) most = Math.max(most, n / window.seconds);
+    for (const { window, all } of this.columns) {
+      for (const n of all.buckets.values()) most = Math.max(most, n / window.seconds);
     }
     // The least is that of one in the longest window.
     const longest = this.columns.reduce((all, c) => Math.max(all, c.window.seconds), 0);
@@ -91,36 +93,37 @@ export class HeatMap {
     // Logarithm of the rate: one slow operation beside thousands is to be seen.
     const { most, least } = scale;
     const span = Math.log(most / least) || 1;
-    for (const { window, layers, times } of this.columns) {
+    for (const { window, rows, all } of this.columns) {
       const [a, b] = [Math.max(LEFT, plot.x(window.at - window.seconds)), plot.x(window.at)];
       if (b <= LEFT) continue;
-      for (const i of times.buckets.keys()) {
+      for (const i of all.buckets.keys()) {
         // Operations that have the same cell share its height.
-        const here = layers.map((l, hue) => [hue, l.buckets.get(i)]).filter(([, n]) => n);
+        const here = rows.map((l, hue) => [hue, l.buckets.get(i)]).filter(([, n]) => n);
         const height = rowHeight / here.length;
         here.forEach(([hue, n], k) => {
           const part = 0.12 + 0.88 * (Math.log(n / window.seconds / least) / span);
-          g.fillStyle = `rgb(${ramp(part, layers.length > 1 ? hue : null).join(" ")})`;
+          g.fillStyle = `rgb(${ramp(part, rows.length > 1 ? hue : null).join(" ")})`;
           g.fillRect(a, top(i) + k * height, Math.max(1, b - a + 0.4), Math.ceil(height + 0.4));
         });
       }
     }
     if (!this.small) {
-      this.overlay(0.5, css("--ink"), []);
-      this.overlay(0.99, css("--ink"), [5, 3]);
+      this.overlay(0.5, []);
+      this.overlay(0.99, [5, 3]);
     }
-    this.labels(low, high, top);
+    this.labels(low, high);
     const s = view.selection;
-    if (s) plot.selection(s, this.small || s.low === undefined ? 0 : top(s.high), this.small || s.low === undefined ? plot.plotHeight : top(s.low) + rowHeight);
+    const whole = this.small || s?.low === undefined;
+    if (s) plot.selection(s, whole ? 0 : top(this.rowOf[s.high]), whole ? plot.plotHeight : top(this.rowOf[s.low]) + rowHeight);
     if (this.cursor !== null) this.marker();
   }
 
   /** The line of a quantile. */
-  overlay(q, color, dash) {
+  overlay(q, dash) {
     const { plot, edges } = this;
     const { g } = plot;
     g.save();
-    g.strokeStyle = color;
+    g.strokeStyle = css("--ink");
     g.globalAlpha = isDark() ? 0.85 : 0.7;
     g.lineWidth = 1;
     g.setLineDash(dash);
@@ -144,29 +147,20 @@ export class HeatMap {
 
   /** The height of a duration: between edges by its logarithm. */
   y(seconds) {
-    const { edges, plot } = this;
     const [low, high] = this.range;
-    let i = edges.findIndex((e) => seconds <= e);
-    if (i < 0) i = edges.length;
-    const below = edges[Math.max(0, i - 1)];
-    const above = edges[Math.min(edges.length - 1, i)];
-    const part = above > below ? Math.log(seconds / below) / Math.log(above / below) : 0.5;
-    return (plot.plotHeight * (high - i + 1 - part)) / (high - low + 1);
+    const i = this.edges.findIndex((e) => seconds <= e);
+    const row = this.rowOf[i < 0 ? this.edges.length : i];
+    const { above, upTo } = this.bounds(row);
+    const part = above && upTo < Infinity ? Math.log(seconds / above) / Math.log(upTo / above) : 0.5;
+    return (this.plot.plotHeight * (high - row + 1 - part)) / (high - low + 1);
   }
 
-  labels(low, high, top) {
-    const { plot, edges } = this;
-    const all = [];
-    for (const mark of [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60]) {
-      const i = edges.findIndex((e) => e >= mark * 0.999);
-      if (i >= low && i <= high) all.push([top(i), time(mark)]);
-    }
+  labels(low, high) {
+    const { plot } = this;
+    const marks = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60].filter((m) => this.y(m) >= 0 && this.y(m) < plot.plotHeight);
     // A narrow range has no power of ten in it.
-    if (all.length < 2) {
-      all.push([top(high - 1), time(edges[Math.min(high - 1, edges.length - 1)])]);
-      all.push([top(low + 1), time(edges[low + 1])]);
-    }
-    plot.labels(all);
+    if (marks.length < 2) marks.push(this.bounds(high - 1).upTo, this.bounds(low + 1).upTo);
+    plot.labels(marks.map((m) => [this.y(m), time(m)]));
   }
 
   cell(x, y) {
@@ -175,7 +169,7 @@ export class HeatMap {
     const column = this.columns.find((c) => at > c.window.at - c.window.seconds && at <= c.window.at);
     if (!column) return null;
     const row = this.row(y);
-    return { ...this.bounds(row), row, window: column.window, counts: column.layers.map((l) => l.buckets.get(row) ?? 0), all: column.times.count };
+    return { ...this.bounds(row), row, window: column.window, counts: column.rows.map((l) => l.buckets.get(row) ?? 0), all: column.times.count };
   }
 
   row(y) {
@@ -184,20 +178,26 @@ export class HeatMap {
     return Math.min(high, Math.max(low, i));
   }
 
-  /** Durations in a bucket: above `above`, up to `upTo`. */
-  bounds(i) {
-    return { above: i ? this.edges[i - 1] : 0, upTo: this.edges[i] ?? Infinity };
+  /** Durations in a row: above `above`, up to `upTo`. */
+  bounds(row) {
+    const { low, high } = this.buckets(row, row);
+    return { above: low ? this.edges[low - 1] : 0, upTo: this.edges[high] ?? Infinity };
+  }
+
+  /** The buckets of these rows. */
+  buckets(low, high) {
+    return { low: this.rowOf.indexOf(low), high: this.rowOf.lastIndexOf(high) };
   }
 
   rectangle([x0, y0], [x1, y1]) {
     if (Math.abs(x1 - x0) < 4 && Math.abs(y1 - y0) < 4) {
       const cell = this.cell(x1, y1);
-      return cell && { from: cell.window.at - cell.window.seconds, to: cell.window.at, low: cell.row, high: cell.row };
+      return cell && { from: cell.window.at - cell.window.seconds, to: cell.window.at, ...this.buckets(cell.row, cell.row) };
     }
     if (!this.range) return null;
     const [a, b] = [Math.min(x0, x1), Math.max(x0, x1)].map((x) => this.plot.at(Math.max(LEFT, x)));
     const [high, low] = [Math.min(y0, y1), Math.max(y0, y1)].map((y) => this.row(y));
-    return { from: a, to: b, low, high };
+    return { from: a, to: b, ...this.buckets(low, high) };
   }
 
   rubber([x0, y0], [x1, y1]) {

@@ -66,28 +66,19 @@ function stretch() {
 function windowsOf(isPast) {
   const first = state.windows[0];
   if (!isPast || !state.past?.windows.length || !first) return state.windows;
-  // The disk rounds times: what begins with the first of the own ones is none before it.
-  const before = state.past.windows.filter((w) => begin(w) < begin(first) - 0.5);
-  const end = before.length ? before[before.length - 1].at : -Infinity;
-  return [...before, ...state.windows.filter((w) => begin(w) >= end - 0.5)];
+  // Both have the same edges; the disk rounds them to the millisecond.
+  const before = state.past.windows.filter((w) => begin(w) < begin(first) - 0.01);
+  const end = before[before.length - 1]?.at ?? -Infinity;
+  return [...before, ...state.windows.filter((w) => begin(w) >= end - 0.01)];
 }
 
 function liveView() {
   const { from, to, isPast } = stretch();
   const shown = model.within(windowsOf(isPast), from, to);
-  const all = model.gaps(shown);
-  // What lies before the first and behind the last is a gap, too, once the disk has been asked.
-  if (isPast && state.past) {
-    const near = 15 + Math.max(10, (to - from) / COLUMNS);
-    const [first, last] = [shown[0], shown[shown.length - 1]];
-    if (!first) all.push([from, to]);
-    else {
-      if (begin(first) - from > near) all.push([from, begin(first)]);
-      if (to - last.at > near) all.push([last.at, to]);
-    }
-  }
+  // The ends of the axis are gaps, too, once the disk has been asked.
+  const near = isPast && state.past ? 15 + Math.max(10, (to - from) / COLUMNS) : NaN;
   const { edges, phases, rpcPhases, selection } = state;
-  return { from, to, shown, selection, gaps: all, label: clock, origin: 0, edges, phases, rpcPhases };
+  return { from, to, shown, selection, gaps: model.gaps(shown, from, to, near), label: clock, origin: 0, edges, phases, rpcPhases };
 }
 
 /** One view for each recording: from its beginning on, and as long as the longest. */
@@ -98,7 +89,8 @@ function recordedViews() {
     const shown = model.within(r.windows, from, to);
     const alone = all.length === 1 && r.began;
     return {
-      from, to, shown, selection: state.selection, gaps: Shelf.gaps(r, shown, model.gaps(shown), from, to), recording: r,
+      from, to, shown, selection: state.selection, recording: r,
+      gaps: model.gaps(shown, from, to, r.why || !shown.length ? NaN : Math.max(1.5, (to - from) / COLUMNS)),
       label: alone ? (at) => clock(r.began + at) : elapsed, origin: alone ? r.began : 0,
       edges: r.edges ?? state.edges, phases: r.phases ?? [], rpcPhases: r.rpc_phases ?? [],
     };
@@ -154,7 +146,7 @@ function controls(v) {
   note(!recorded() && stretch().isPast ? state.past?.why ?? "" : "");
   const last = v.shown[v.shown.length - 1];
   const coverage = last ? Object.entries(last.coverage) : [];
-  $("coverage").textContent = coverage.length ? `timed: ${coverage.map(([version, c]) => `${percent(c)} of ${version}`).join(", ")}` : "";
+  $("coverage").textContent = coverage.length ? `Operations measured: ${coverage.map(([version, c]) => `NFSv${version} ${percent(c)}`).join(", ")}` : "";
   status();
 }
 
@@ -165,7 +157,7 @@ function shelfControls() {
   Object.entries(choices).forEach(([id, all], i) => {
     const list = $(id);
     if ([...list.options].map((o) => o.value).join("\n") !== all.join("\n")) {
-      list.replaceChildren(...all.map((n) => el("option", { value: n }, n === "" ? (i ? "nothing" : "the present") : safe(n))));
+      list.replaceChildren(...all.map((n) => el("option", { value: n }, n === "" ? (i ? "none" : "live") : safe(n))));
     }
     list.value = state.show[i] ?? "";
   });

@@ -27,6 +27,19 @@ export function quantile(times, q, edges) {
   return null;
 }
 
+/** The row of each bucket in a heat map. Buckets that a power of ten divides share one: all rows but the outer two are equally wide on a
+ * logarithmic scale, and the colour of a count is that of a density. */
+export function rowsOf(edges) {
+  const width = (a, b) => Math.log(edges[b] / edges[a]);
+  const whole = 0.99 * Math.max(...edges.slice(1).map((_, i) => width(i, i + 1)));
+  let [row, below] = [0, 0];
+  const all = edges.map((_, i) => {
+    if (i === 1 || (i && width(below, i - 1) >= whole)) [row, below] = [row + 1, i - 1];
+    return row;
+  });
+  return [...all, row + 1];
+}
+
 /** Operations that a choice like "all", "4.2", "4.2/write" or "4.2/write,3" stands for, for each of its parts; none is in two. */
 export function layers(window, choice) {
   const parts = choice.split(",");
@@ -120,13 +133,12 @@ export function inRectangle(windows, choice, low, high) {
   return [...all.values()].filter((r) => r.inside).sort((a, b) => b.inside - a.inside);
 }
 
-/** Stretches of time without a window, between the first and the last. */
-export function gaps(windows) {
+/** Stretches of time without a window, between two and to the ends of the axis where these are farther than `near`. */
+export function gaps(windows, from, to, near = NaN) {
   const all = [];
-  for (let i = 1; i < windows.length; i += 1) {
-    const began = windows[i].at - windows[i].seconds;
-    if (began - windows[i - 1].at > 1.5) all.push([windows[i - 1].at, began]);
-  }
+  const gap = (a, b, least) => b - a > least && all.push([a, b]);
+  windows.forEach((w, i) => (i ? gap(windows[i - 1].at, begin(w), 1.5) : gap(from, begin(w), near)));
+  gap(windows[windows.length - 1]?.at ?? from, to, near);
   return all;
 }
 

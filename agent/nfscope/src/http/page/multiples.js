@@ -6,7 +6,6 @@ import { HeatMap, joined } from "./heatmap.js";
 
 /** Further ones are in the table alone. */
 const MOST = 12;
-const NONE = { count: 0, sum: 0, buckets: new Map() };
 
 /** Keeps a figure for each key, and what draws it. */
 class Figures {
@@ -44,13 +43,13 @@ export class HeatMultiples {
         if (!times?.count) continue;
         const found = all.get(key) ?? { sum: 0, by: new Map() };
         found.sum += times.sum;
-        found.by.set(w, { ...times, buckets: new Map(times.buckets) });
+        found.by.set(w, times);
         all.set(key, found);
       }
     }
     const keys = [...all.keys()].sort((a, b) => all.get(b).sum - all.get(a).sum || (a < b ? -1 : 1));
     this.drawn = this.figures.of(keys);
-    return joined(this.drawn.map(([key, heat]) => heat.prepare(windows, (w) => [all.get(key).by.get(w) ?? NONE], edges)));
+    return joined(this.drawn.map(([key, heat]) => heat.prepare(windows, (w) => [all.get(key).by.get(w)], edges)));
   }
 
   draw(view, scale) {

@@ -60,7 +60,7 @@ export function insideTable(rows, selection, edges, label) {
   const total = rows.reduce((sum, r) => sum + r.inside, 0);
   return el("div", {},
     el("p", {}, `Selected: ${bounds}: ${total} operations.`),
-    rows.length ? table(["Operation", "Selected", "Of its operations then", "Share of the selected"],
+    rows.length ? table(["Operation", "Selected", "Share of this operation's calls in that time", "Share of the selected"],
       rows.map((r) => [name(r.key), String(r.inside), percent(r.inside / r.all), el("span", {}, bar(r.inside / total), ` ${percent(r.inside / total)}`)])) : null);
 }
 
@@ -143,7 +143,7 @@ const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "writ
 /** Findings as cards, of `from` to `to`. `seen` are the kinds in windows of that time. `count(by, ops)` counts who is behind. */
 export function findingCards(report, { from, to, live, seen }, count) {
   const who = (kind) => WHO.includes(kind) && el("button", { type: "button", "data-key": kind, onclick: () =>
-    count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Count who and what");
+    count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Show top clients, files and operations");
   const card = ({ finding, began }, style, part, when, button) => el("article", { class: style },
     el("strong", {}, words(finding.kind)),
     el("span", { class: "soft" }, ` ${part} of the requests' time, ${when}`),

@@ -1,7 +1,5 @@
 // Recordings that the agent can open: the list, and windows by the time since their beginning.
 
-import { begin } from "./model.js";
-
 /** Windows of one picture. */
 const COLUMNS = 300;
 /** Answers that are kept. */
@@ -50,16 +48,5 @@ export class Shelf {
     } catch (e) {
       into.why = e instanceof TypeError ? "The agent cannot be reached." : e.message;
     }
-  }
-
-  /** Stretches of the axis without a window. */
-  static gaps(recording, shown, gaps, from, to) {
-    if (recording.why || !shown.length) return gaps;
-    const last = shown[shown.length - 1];
-    const near = Math.max(1.5, (to - from) / COLUMNS);
-    const all = [...gaps];
-    if (begin(shown[0]) - from > near) all.push([from, begin(shown[0])]);
-    if (to - last.at > near) all.push([last.at, to]);
-    return all;
   }
 }
