@@ -80,13 +80,12 @@ pub struct FindingTracker {
     last: Option<Diagnosis>,
 }
 
-/// Whether two readings saw with the same probes all the time between them, and for long enough: a window of which findings can be made.
+/// Whether two readings saw with the same probes all the time between them: a window of which findings can be made.
 fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
     let same = |(a, b): (&ProbeStatus, &ProbeStatus)| {
         (&a.probe, &a.program, a.state) == (&b.probe, &b.program, b.state)
     };
     now.goes_on_from(earlier)
-        && now.at - earlier.at >= WINDOW / 2
         && now.probes.len() == earlier.probes.len()
         && now.probes.iter().zip(&earlier.probes).all(same)
 }
@@ -169,15 +168,23 @@ impl FindingTracker {
                 changes
             }
             earlier => {
-                self.slices.clear();
-                if let Some(earlier) = earlier.filter(|earlier| counted(earlier, &now)) {
-                    show(self, &now.since(&earlier), &now);
-                }
-                Vec::new()
+                self.earlier = earlier;
+                self.cut(now, show);
+                return Vec::new();
             }
         };
         self.earlier = Some(now);
         changes
+    }
+
+    /// Ends a window before its time with this reading, and begins the next. Findings are not made of it: it may be short.
+    pub fn cut(&mut self, now: Snapshot, show: impl FnOnce(&FindingTracker, &Window, &Snapshot)) {
+        self.slices.clear();
+        let earlier = self.earlier.take();
+        if let Some(earlier) = earlier.filter(|earlier| counted(earlier, &now)) {
+            show(self, &now.since(&earlier), &now);
+        }
+        self.earlier = Some(now);
     }
 
     fn clear_all(&mut self, at: f64, monotonic: Duration) -> Vec<Change> {

@@ -10,7 +10,6 @@ use crate::api::probe_change::Change;
 use crate::api::windows_query::Seen;
 use crate::exposition;
 use bytes::Bytes;
-use nfscope_diagnose::tracker;
 use nfscope_model::status::Status;
 use nfscope_model::{HeldRequests, SlowFilter, Snapshot};
 use nfscope_source::{Source, own_process};
@@ -68,20 +67,14 @@ pub(super) fn run(
     let mut looked = Instant::now();
     let mut worth = Worth::default();
     let mut windows = WindowCutter::default();
-    let say = |changes: Vec<tracker::Change>, windows: &WindowCutter| {
-        for change in changes {
+    loop {
+        for change in windows.step(source, Instant::now()) {
             console::warn(&change.to_string());
         }
-        let degraded = windows.findings.degraded().map(str::to_owned);
-        warn.send_if_modified(|old| {
-            let changed = *old != degraded;
-            *old = degraded;
-            changed
-        });
-    };
-    loop {
-        let changes = windows.step(source, Instant::now());
-        say(changes, &windows);
+        let degraded = windows.findings.degraded();
+        if warn.borrow().as_deref() != degraded {
+            warn.send_replace(degraded.map(str::to_owned));
+        }
         worth.step(&mut windows.findings, SystemTime::now());
         let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
         wait = wait.min(windows.wait(Instant::now()));
@@ -125,15 +118,13 @@ pub(super) fn run(
             }
             Ok(Request::Change(change, probes, answer)) => {
                 // What was counted until here is a window: a probe that leaves takes its counters with it.
-                let changes = windows.cut(source, Instant::now());
-                say(changes, &windows);
+                windows.cut(source, Instant::now());
                 let said = match change {
                     Change::Detach => Ok(source.detach(&probes)),
                     Change::Attach => source.attach(&probes),
                 };
                 if publish_changes(source, publish) {
-                    let changes = windows.cut(source, Instant::now());
-                    say(changes, &windows);
+                    windows.cut(source, Instant::now());
                 }
                 let _ = answer.send(said);
             }
@@ -150,8 +141,7 @@ pub(super) fn run(
             polled = Instant::now();
             // A window begins with a probe that has come.
             if publish_changes(source, publish) {
-                let changes = windows.cut(source, Instant::now());
-                say(changes, &windows);
+                windows.cut(source, Instant::now());
             }
         }
     }

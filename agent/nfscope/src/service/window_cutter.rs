@@ -5,7 +5,7 @@ use super::timeline::Timeline;
 use nfscope_diagnose::tracker::{Change, FindingTracker, WINDOW};
 use nfscope_model::{Snapshot, Window};
 use nfscope_source::Source;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What windows are made for, and when the next one is due.
 #[derive(Debug, Default)]
@@ -32,7 +32,9 @@ impl WindowCutter {
     pub(super) fn step(&mut self, source: &mut dyn Source, now: Instant) -> Vec<Change> {
         let due = |at: Instant| now.saturating_duration_since(at) >= WINDOW;
         let changes = match self.evaluated.is_none_or(due) {
-            true => self.cut(source, now),
+            true => self.end(source, now, |findings, reading, ended, show| {
+                findings.step_and(reading, ended, show)
+            }),
             false => Vec::new(),
         };
         let evaluated = self.evaluated.unwrap_or(now);
@@ -42,22 +44,35 @@ impl WindowCutter {
         changes
     }
 
-    /// Ends the window under way: because it is due, because probes are about to take their counters with them, or because probes have
-    /// just come.
-    pub(super) fn cut(&mut self, source: &mut dyn Source, now: Instant) -> Vec<Change> {
+    /// Ends the window under way before its time: because probes are about to take their counters with them, or have just come.
+    pub(super) fn cut(&mut self, source: &mut dyn Source, now: Instant) {
+        self.end(source, now, |findings, reading, _, show| {
+            findings.cut(reading, show);
+        });
+    }
+
+    fn end<T>(
+        &mut self,
+        source: &mut dyn Source,
+        now: Instant,
+        end: impl FnOnce(&mut FindingTracker, Snapshot, SystemTime, &mut Show<'_>) -> T,
+    ) -> T {
         self.evaluated = Some(now);
         let reading = source.peek();
         let (at, began) = (reading.at, reading.began);
         let ended = self.timeline.place(&reading);
         let history = &mut self.history;
-        let show = |findings: &FindingTracker, window: &Window, reading: &Snapshot| {
+        let mut show = |findings: &FindingTracker, window: &Window, reading: &Snapshot| {
             history.found(window, reading, findings, ended, now);
         };
-        let changes = self.findings.step_and(reading, ended, show);
+        let told = end(&mut self.findings, reading, ended, &mut show);
         self.history.begin_anew(at, began);
-        changes
+        told
     }
 }
+
+/// Takes a window that has ended.
+type Show<'a> = dyn FnMut(&FindingTracker, &Window, &Snapshot) + 'a;
 
 #[cfg(test)]
 mod tests {
