@@ -116,8 +116,8 @@ DASHBOARD = dashboard(
             ),
             timeseries(
                 "Round-trip time",
-                "Smoothed round-trip time of each client's TCP connection, the ten longest. Where it rises, the network or the "
-                "client is slow, not the server.",
+                "Smoothed round-trip time of each client's TCP connection, the ten longest. It holds the time for which a client "
+                "delays its acknowledgements, 40 ms and more on a quiet connection: the shortest round trip is the distance.",
                 "s", (q.busiest(10, q.by("instance, client", q.of("nfscope_client_rtt_seconds"), "max")), "{{instance}} {{client}}"),
             ),
         ]),

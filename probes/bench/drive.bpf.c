@@ -105,7 +105,7 @@ STEP(arrive, {
 	u64 xprt = as_number((u64)&s->xprt, IN_ARRIVE);
 
 	s->tcp.rcv_nxt += REQUEST_BYTES;
-	arrived((u64)&s->tcp, xprt, s->tcp.rcv_nxt, 800);
+	arrived((u64)&s->tcp, xprt, s->tcp.rcv_nxt, 800, 100);
 	s->tcp.copied_seq = s->tcp.rcv_nxt;
 	s->rqst.rq_vers = what == WRITE_V3 ? 3 : 4;
 	s->rqst.rq_proc = what == WRITE_V3 ? NFSPROC3_WRITE : NFSPROC4_COMPOUND;

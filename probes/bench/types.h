@@ -77,6 +77,11 @@ struct tcp_sock {
 	u32 rcv_nxt;
 	u32 copied_seq;
 	u32 srtt_us;
+	struct {
+		struct {
+			u32 v;
+		} s[3];
+	} rtt_min;
 };
 
 struct nfsd4_write {

@@ -50,7 +50,7 @@ static __always_inline struct connection *connection_with(u64 sk, u64 xprt)
 	return c;
 }
 
-static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
+static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us, u32 min_rtt_us)
 {
 	struct connection *c = connection_with(sk, xprt);
 	u64 now;
@@ -60,6 +60,7 @@ static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us)
 	now = bpf_ktime_get_ns();
 	c->ready = now;
 	c->srtt_us = srtt_us;
+	c->min_rtt_us = min_rtt_us;
 	if (!arrival_note(&c->arrivals, end_seq, now))
 		count(EV_ARRIVAL_MERGED);
 }
@@ -76,7 +77,7 @@ int nfsd_arrive(struct pt_regs *ctx)
 	struct sock *sk = (void *)PT_REGS_PARM1(ctx);
 
 	arrived((u64)sk, (u64)BPF_CORE_READ(sk, sk_user_data), BPF_CORE_READ((struct tcp_sock *)sk, rcv_nxt),
-		BPF_CORE_READ((struct tcp_sock *)sk, srtt_us));
+		BPF_CORE_READ((struct tcp_sock *)sk, srtt_us), BPF_CORE_READ((struct tcp_sock *)sk, rtt_min.s[0].v));
 	return 0;
 }
 #else
@@ -106,7 +107,8 @@ int PROGRAM(nfsd_arrive, struct sock *sk)
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 
 	if (tcp)
-		arrived((u64)sk, as_number((u64)sk->sk_user_data, IN_ARRIVE), tcp->rcv_nxt, tcp->srtt_us);
+		arrived((u64)sk, as_number((u64)sk->sk_user_data, IN_ARRIVE), tcp->rcv_nxt, tcp->srtt_us,
+			tcp->rtt_min.s[0].v);
 }
 #endif
 
@@ -143,6 +145,7 @@ int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 		return;
 	c->ready = load64(ADDRESS(tcp->tcp_mstamp)) * 1000;
 	c->srtt_us = load32(ADDRESS(tcp->srtt_us));
+	c->min_rtt_us = load32(ADDRESS(tcp->rtt_min.s[0].v));
 	arrival_note(&c->arrivals, end_seq, c->ready);
 }
 #endif

@@ -109,7 +109,7 @@ struct session_row {
 	u64 opens; /* requests with an OPEN */
 	u64 open_ns; /* execution of these, and of v4_walks */
 	u32 slots; /* that its session was granted when it was used last; 0: no session */
-	u32 unused;
+	u32 min_rtt_us; /* lowest round-trip time of the connection used last, in the last minutes; 0: not known */
 };
 
 #define HANDLE_BYTES 128
@@ -229,7 +229,31 @@ struct transports_now {
 	u32 threads;
 	u32 most; /* the limit that was set; 0: the kernel's own */
 	u32 torn; /* a list changed meanwhile: what was counted is not all */
+	u32 unacked; /* connections in nfsd_unacked, and those that found no room there */
+	u32 unacked_known; /* this kernel has what tells them */
 };
+
+#define UNACKED_ROWS 256
+
+/* A connection that has replies which its client may not be taking. */
+struct unacked {
+	u64 xprt;
+	u64 client[2];
+	u64 delivered_us; /* nothing has arrived at the client since, though it was sent; 0: nothing is on its way */
+	u32 first; /* sequence number of the oldest byte that is not acknowledged */
+	u32 bytes; /* not acknowledged */
+	u32 retransmits; /* of the oldest byte, since anything was acknowledged */
+	u32 window; /* how much the client takes */
+};
+
+/* A client and an operation's answer: a status of NFSv4's own, NFS3ERR_JUKEBOX included; or a lock that was granted. */
+struct client_answer_key {
+	u64 client[2];
+	u32 row;
+	u32 status;
+};
+
+#define CLIENT_ANSWERS 1024
 
 /* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {

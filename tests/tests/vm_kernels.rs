@@ -13,7 +13,8 @@ use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
     hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
-    nfs4_state, page, put_off, rdma, recalls, sessions, starvation, stuck, versions, workloads,
+    nfs4_state, outstanding, page, put_off, rdma, recalls, sessions, starvation, stuck, versions,
+    workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -103,6 +104,14 @@ fn vm_6_12_causes() -> Result<()> {
     // The answer's status is the same on each kernel.
     checks.run("a client that is put off", || {
         put_off::a_client_is_told(&server, &agent)
+    });
+    server.clients().try_for_each(|c| c.unmount_all())?;
+    checks.run("replies that are lost", || {
+        outstanding::replies_that_are_lost(&server, &agent)
+    });
+    server.clients().try_for_each(|c| c.unmount_all())?;
+    checks.run("a lock that is held", || {
+        outstanding::a_lock_that_is_held(&server, &agent)
     });
     checks.run("the agent stops", || agent.stop());
     checks.finish()

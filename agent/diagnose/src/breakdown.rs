@@ -5,12 +5,12 @@ mod of_window;
 
 use crate::connections::Connections;
 use crate::export_io::ExportIo;
-use crate::put_off::PutOff;
+use crate::put_off::{Denied, PutOff, Retrying};
 pub use crate::ratio::{mean, part, sum};
 use crate::recalls::{Layouts, Recalls};
 use crate::thresholds::{MIN_COUNT, QUEUE_KNOWN_SHARE};
 use nfscope_model::window_mounts::WindowMount;
-use nfscope_model::{HeldRequest, Histogram};
+use nfscope_model::{HeldRequest, Histogram, Unacknowledged};
 use std::collections::{HashMap, HashSet};
 
 /// One operation of one protocol version.
@@ -120,8 +120,9 @@ pub struct Client {
     pub seconds: f64,
     /// Time of sending its replies; `None` where nothing tells.
     pub reply: Option<f64>,
-    /// Round-trip time of its connection.
-    pub rtt: Option<f64>,
+    /// Lowest round-trip time of its connection in the last minutes: how far away it is. TCP's smoothed time also holds delayed
+    /// acknowledgements, and says nothing of the distance.
+    pub min_rtt: Option<f64>,
     /// Requests of its sessions.
     pub sequenced: f64,
     /// Of them, those that were sent with every slot in use.
@@ -193,6 +194,16 @@ pub struct Breakdown {
     pub cpu_idle: Option<f64>,
     /// Operations that were answered with the request to try again later.
     pub put_off: Vec<PutOff>,
+    /// Locks that were denied.
+    pub denied: Vec<Denied>,
+    /// Clients that hold NFSv4 locks, and how many lock states each has.
+    pub lock_holders: Vec<(String, f64)>,
+    /// Clients that were told to ask again, or had to recover; empty where nothing counts by client.
+    pub retrying: Vec<Retrying>,
+    /// Clients that acknowledge no replies when the window ends; `None` where nothing tells.
+    pub unacknowledged: Option<Vec<Unacknowledged>>,
+    /// Transports in use whose replies are not followed to the client.
+    pub unseen_transports: Vec<&'static str>,
     /// This host's own NFS mounts.
     pub mounts: Vec<WindowMount>,
     /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.

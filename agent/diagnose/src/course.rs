@@ -162,6 +162,7 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
         Kind::SlowReply => b.reply,
         Kind::StuckRequests
         | Kind::RetryLater
+        | Kind::UnacknowledgedReplies
         | Kind::UnsafeWrites
         | Kind::SlotStarvation
         | Kind::StateRecoveryStorm

@@ -1,7 +1,9 @@
 //! What the distance to its server makes of a client's opens: round trips, one after the other. No fault of a server.
 //!
 //! A client walks a path with one request for each step, and waits for each reply: Irtegov et al., On one source of latency in NFSv4
-//! client, 2017. The server sees these requests, and TCP the time of a round trip.
+//! client, 2017. The server sees these requests, and TCP the
+//! lowest time of a round trip. Its smoothed time also holds the time for which a client delays its acknowledgements (RFC 1122, 4.2.3.2:
+//! up to half a second), and is milliseconds for a quiet client on the same host.
 
 use crate::breakdown::{Breakdown, Client};
 use crate::thresholds::{DISTANT_RATIO, DISTANT_SECONDS, MIN_COUNT};
@@ -20,7 +22,7 @@ pub struct Distance {
     pub client: String,
     /// Requests that an open waits for, one after the other, on average.
     pub round_trips: f64,
-    /// Time of a round trip: TCP's smoothed estimate.
+    /// Time of a round trip: the lowest that TCP has seen in the last minutes.
     pub round_trip_seconds: f64,
     /// Execution of the requests of an open on the server.
     pub server_seconds: f64,
@@ -34,7 +36,7 @@ impl Distance {
         Some(Distance {
             client: c.name.clone(),
             round_trips: requests / c.opens,
-            round_trip_seconds: c.rtt?,
+            round_trip_seconds: c.min_rtt?,
             server_seconds: c.open_seconds / c.opens,
         })
     }
@@ -92,7 +94,7 @@ mod tests {
             walks,
             opens,
             open_seconds: opens * 0.4e-3,
-            rtt: Some(rtt),
+            min_rtt: Some(rtt),
             ..Client::default()
         }
     }
@@ -130,7 +132,7 @@ mod tests {
             client("few", 8.0, 1.0, 13.9e-3),
             client("none", 80.0, 0.0, 13.9e-3),
             Client {
-                rtt: None,
+                min_rtt: None,
                 ..client("unknown", 80.0, 10.0, 13.9e-3)
             },
             Client {

@@ -66,6 +66,7 @@ fn evaluate_with(
         headroom: headroom(breakdown),
         warnings: not_durable(window),
         outside: distance::sentences(breakdown),
+        unseen: unseen(breakdown),
     };
     // A request that was put aside is in no residence, and its client has felt it.
     let loaded_for = |kind| loaded || (kind == Kind::SlowUpcall && attribution.upcalls_are_felt);
@@ -77,6 +78,7 @@ fn evaluate_with(
             kind,
             Kind::StuckRequests
                 | Kind::RetryLater
+                | Kind::UnacknowledgedReplies
                 | Kind::UnsafeWrites
                 | Kind::SlotStarvation
                 | Kind::StateRecoveryStorm
@@ -131,6 +133,10 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     if !d.findings.is_empty() {
         return (Verdict::Findings, String::new());
     }
+    let outstanding = rules::outstanding(b);
+    if !outstanding.is_empty() {
+        return (Verdict::Unknown, outstanding.join("; "));
+    }
     if !loaded {
         return (Verdict::Healthy, too_little_load(b));
     }
@@ -148,7 +154,23 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
 /// What is no part of the time of requests: a host that cannot tell it is not unknown because of that. Waits that may be for a
 /// directory or file are not hidden either: without one they are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
-    matches!(kind, Kind::ConnectionLimit | Kind::LockContention)
+    matches!(
+        kind,
+        Kind::ConnectionLimit | Kind::LockContention | Kind::UnacknowledgedReplies
+    )
+}
+
+/// What a healthy server may hide here: replies that are not followed to their clients.
+fn unseen(b: &Breakdown) -> Vec<String> {
+    let text = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
+        (None, _) => "replies on their way to clients are not seen here: a client that does not receive them looks idle".to_owned(),
+        (Some(_), []) => return Vec::new(),
+        (Some(_), transports) => format!(
+            "replies over {} are not followed to their clients: one that does not receive them looks idle",
+            transports.join(" and ")
+        ),
+    };
+    vec![text]
 }
 
 /// Exports so many of which are named; the others are counted.

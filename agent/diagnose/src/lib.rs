@@ -29,6 +29,7 @@ mod render;
 mod rules;
 pub mod thresholds;
 pub mod tracker;
+pub mod unacknowledged;
 
 pub use counted::{Counted, Place};
 pub use course::{Slice, course};

@@ -1,15 +1,21 @@
-//! Operations that clients are told to try again later.
+//! Answers after which clients ask again: in all, and by client.
 
+use nfscope_model::comes_again::{ComesAgain, comes_again};
 use nfscope_model::window_parts::numbers;
 use nfscope_model::{Window, family as f};
+use std::collections::HashMap;
 
-/// Answers to one operation that tell the client to try again later (NFS4ERR_DELAY, NFS3ERR_JUKEBOX).
+/// Answers to one operation that tell the client to try again later.
 #[derive(Debug, Clone)]
 pub struct PutOff {
     /// Label `version`.
     pub version: String,
     /// Label `op`.
     pub op: String,
+    /// Label `status`.
+    pub status: String,
+    /// Seconds that a Linux client waits at least after such an answer.
+    pub wait: f64,
     /// Such answers.
     pub count: f64,
     /// All answers to the operation.
@@ -17,17 +23,157 @@ pub struct PutOff {
 }
 
 impl PutOff {
-    /// By version and operation.
+    /// By version, operation and status. Of a lock that was denied a client may have asked without waiting for it: see
+    /// [`Denied`].
     pub fn all(w: &Window) -> Vec<PutOff> {
         numbers(w, &f::OP_ERRORS)
-            .filter(|([_, _, status], n)| matches!(*status, "delay" | "jukebox") && *n > 0.0)
-            .map(|([version, op, _], count)| PutOff {
-                version: version.to_owned(),
-                op: op.to_owned(),
-                count,
-                of: (w.delta.hist(&f::OP_DURATION, [version, op]))
-                    .map_or(0.0, |h| h.count() as f64),
+            .filter(|(_, n)| *n > 0.0)
+            .filter_map(|([version, op, status], count)| {
+                let ComesAgain::Later(wait) = comes_again(op, status)? else {
+                    return None;
+                };
+                (status != DENIED).then(|| PutOff {
+                    version: version.to_owned(),
+                    op: op.to_owned(),
+                    status: status.to_owned(),
+                    wait,
+                    count,
+                    of: (w.delta.hist(&f::OP_DURATION, [version, op]))
+                        .map_or(0.0, |h| h.count() as f64),
+                })
             })
             .collect()
+    }
+
+    /// Seconds that Linux clients have waited outside the server, at least.
+    pub fn waited(&self) -> f64 {
+        self.count * self.wait
+    }
+}
+
+const DENIED: &str = "denied";
+
+/// Locks of NFSv4 that a client, or all clients together, were denied because another one holds them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Denied {
+    /// The client; `None` for all clients, where nothing counts by client.
+    pub client: Option<String>,
+    /// LOCKs that were denied.
+    pub count: f64,
+    /// LOCKs that were granted.
+    pub granted: f64,
+}
+
+impl Denied {
+    /// Those who were denied a lock, the most often first.
+    pub fn all(w: &Window) -> Vec<Denied> {
+        let mut clients: HashMap<&str, Denied> = HashMap::new();
+        let denied = |status: &str, op: &str, n: f64| status == DENIED && op == "lock" && n > 0.0;
+        for ([client, _, op, status], n) in numbers(w, &f::CLIENT_RETRIED) {
+            if denied(status, op, n) {
+                let granted = w.delta.value(&f::CLIENT_LOCKS, [client]).unwrap_or(0.0);
+                let entry = clients.entry(client).or_insert_with(|| Denied {
+                    client: Some(client.to_owned()),
+                    granted,
+                    ..Denied::default()
+                });
+                entry.count += n;
+            }
+        }
+        if !clients.is_empty() {
+            let mut all: Vec<_> = clients.into_values().collect();
+            all.sort_by(|a, b| b.count.total_cmp(&a.count).then(a.client.cmp(&b.client)));
+            return all;
+        }
+        let mut all = Denied::default();
+        for ([version, op, status], n) in numbers(w, &f::OP_ERRORS) {
+            if denied(status, op, n) {
+                let of = w.delta.hist(&f::OP_DURATION, [version, op]);
+                all.count += n;
+                all.granted += of.map_or(0.0, |h| h.count() as f64 - n).max(0.0);
+            }
+        }
+        if all.count > 0.0 {
+            vec![all]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The client in words.
+    pub fn who(&self) -> &str {
+        self.client.as_deref().unwrap_or("a client")
+    }
+}
+
+/// Answers of one status to a client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    /// Label `version`.
+    pub version: String,
+    /// Label `op`.
+    pub op: String,
+    /// Label `status`.
+    pub status: String,
+    /// Their number.
+    pub count: f64,
+}
+
+/// A client that was told to ask again, or had to recover first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retrying {
+    /// Its address.
+    pub client: String,
+    /// Its requests in the window; `None` where they are not counted.
+    pub requests: Option<f64>,
+    /// Execution time of its operations.
+    pub seconds: f64,
+    /// Seconds that it waited at least before it asked again, outside the server.
+    pub waited: f64,
+    /// Answers after which it waited and asked again, the most frequent first; locks that were denied are in [`Denied`].
+    pub later: Vec<Answers>,
+    /// Answers after which it recovered its lease, session or state, the most frequent first.
+    pub recovers: Vec<Answers>,
+}
+
+impl Retrying {
+    /// By client.
+    pub fn all(w: &Window) -> Vec<Retrying> {
+        let mut clients: HashMap<&str, Retrying> = HashMap::new();
+        for ([client, version, op, status], count) in numbers(w, &f::CLIENT_RETRIED) {
+            let Some(how) = comes_again(op, status).filter(|_| count > 0.0 && status != DENIED)
+            else {
+                continue;
+            };
+            let r = clients.entry(client).or_insert_with(|| Retrying {
+                client: client.to_owned(),
+                requests: w.delta.value(&f::CLIENT_REQUESTS, [client]),
+                seconds: (w.delta.value(&f::CLIENT_OP_SECONDS, [client])).unwrap_or(0.0),
+                waited: 0.0,
+                later: Vec::new(),
+                recovers: Vec::new(),
+            });
+            let answers = Answers {
+                version: version.to_owned(),
+                op: op.to_owned(),
+                status: status.to_owned(),
+                count,
+            };
+            match how {
+                ComesAgain::Later(wait) => {
+                    r.waited += wait * count;
+                    r.later.push(answers);
+                }
+                ComesAgain::Recovers => r.recovers.push(answers),
+            }
+        }
+        let mut all: Vec<_> = clients.into_values().collect();
+        for r in &mut all {
+            for answers in [&mut r.later, &mut r.recovers] {
+                answers.sort_by(|a, b| b.count.total_cmp(&a.count));
+            }
+        }
+        all.sort_by(|a, b| a.client.cmp(&b.client));
+        all
     }
 }

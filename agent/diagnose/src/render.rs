@@ -38,6 +38,11 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
             let _ = writeln!(out, "No finding, but {}.", d.reason);
         }
     }
+    if d.verdict == Verdict::Healthy {
+        for sentence in &d.unseen {
+            wrap(&mut out, WIDTH, "", &format!("But {sentence}."));
+        }
+    }
     for (i, f) in d.findings.iter().enumerate() {
         finding(&mut out, i + 1, f, color);
     }

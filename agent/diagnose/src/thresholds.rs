@@ -128,6 +128,24 @@ thresholds! {
     MIN_PUT_OFF = 3.0, "3":
         "An operation that is answered with nothing but the request to try again later, this often, is taken for a client that waits all the time.",
         "A delegation that is returned at once costs one or two such answers.";
+    MIN_DENIED = 2.0, "2":
+        "A client asks again and again for a lock if it was denied one this often and was granted none.",
+        "A program that does not wait for its lock asks once.";
+    STANDING_RATIO = 0.5, "50 %":
+        "A client waits all the time if this part of its requests is answered with the request to try again later.",
+        "It does little else.";
+    MIN_RECOVERIES = 5.0, "5":
+        "A client recovers again and again if this many of its requests find their lease, session or state gone.",
+        "A server that was restarted, or a lease that ended, costs one or two.";
+    RECOVERING_RATIO = 0.05, "5 %":
+        "The same needs this part of the client's requests.",
+        "Each such answer costs the client several requests for a new lease, session and state.";
+    UNACKNOWLEDGED_SECONDS = 3.0, "3 s":
+        "A client takes no replies if none was acknowledged for so long.",
+        "Delayed acknowledgements take half a second at most (RFC 1122, 4.2.3.2), and round trips by satellite less than a second.";
+    MIN_RETRANSMISSIONS = 2.0, "2":
+        "The same needs this number of retransmissions of the oldest data, or a TCP window of zero.",
+        "A client that was suspended for a moment, or one lost packet, costs one.";
     UNUSUAL_RATIO = 100.0, "100":
         "A request is stuck when it takes so many times as long as its operation does on average.",
         "No queue of a healthy server makes such a difference.";

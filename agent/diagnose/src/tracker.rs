@@ -17,6 +17,8 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 const WINDOWS_IN_A_ROW: u32 = 2;
 /// Requests that are stuck are no matter of chance: they are reported at once.
 const STUCK_WINDOWS_IN_A_ROW: u32 = 1;
+/// A client sleeps for up to 30 s before it asks for a lock again, and for 15 s elsewhere: silence of 40 s ends the finding.
+const WINDOWS_WITHOUT_RETRIES: u32 = 4;
 /// Windows over which the course of a finding is told: ten minutes.
 const COURSE_WINDOWS: usize = 60;
 /// Cleared findings that are kept for the report.
@@ -233,7 +235,10 @@ impl FindingTracker {
             *windows += 1;
             let enough = match (kind, found) {
                 // A client that is put off asks ever more seldom.
-                (Kind::StuckRequests | Kind::RetryLater, Some(_)) => STUCK_WINDOWS_IN_A_ROW,
+                (Kind::StuckRequests | Kind::RetryLater | Kind::UnacknowledgedReplies, Some(_)) => {
+                    STUCK_WINDOWS_IN_A_ROW
+                }
+                (Kind::RetryLater, None) => WINDOWS_WITHOUT_RETRIES,
                 _ => WINDOWS_IN_A_ROW,
             };
             if *windows < enough {

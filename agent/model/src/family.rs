@@ -83,6 +83,9 @@ labels! {
     RECALL_END = "end": "returned (by the client), taken (the server took it away, or its client is gone)";
     HOLDER = "client": "address without port, those with the longest recalls, 100 at most (--max-clients); local for one without an address";
     POOL = "pool": "nfsd thread pool number";
+    UNACKED_CLIENT = "client": "address without port, those that have acknowledged nothing for longest, 100 at most (--max-clients)";
+    RETRYING_CLIENT = "client": "address without port, those with the highest counts; 512 series at most";
+    LOCK_HOLDER = "client": "address without port, the 100 that hold most";
     REASON = "reason": "dropped, deferred, garbage, auth";
     TRANSPORT = "transport": "tcp, rdma, udp, other";
     CLOSED_WHY = "reason": "client (it closed the connection, or the network did), limit (too many were open when the server accepted another one, and this was the oldest), idle (silent for six minutes or longer, or the server's address went away), error (what came is no RPC, or a reply could not be sent), shutdown (the server stopped)";
@@ -100,7 +103,7 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, retry_later, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, unknown_waits, slow_reply, chatty_client, small_sync_writes, slow_mount";
+    FINDING = "kind": "stuck_requests, retry_later, unacknowledged_replies, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, unknown_waits, slow_reply, chatty_client, small_sync_writes, slow_mount";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
     READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client; sched has no tables of its own";
@@ -270,6 +273,16 @@ families! {
         "Accepted connections that were closed; of RDMA nothing tells an error from the client's doing", since "0.2.0";
     LISTENER_DROPS: "nfscope_listener_drops_total" Counter, [],
         "Packets of new TCP connections that the kernel dropped at the server's listeners, nearly always because as many connections as fit (64) waited for a thread to accept them; clients send them again (sk_drops of the sockets; starts anew with a listener)", since "0.2.0";
+    UNACKED_CONNECTIONS: "nfscope_unacknowledged_connections" Gauge, [],
+        "TCP connections of clients with replies of which nothing has been acknowledged for a second or longer; without connections over RDMA, and without UDP", since "0.2.0";
+    UNACKED_BYTES: "nfscope_client_unacknowledged_bytes" Gauge, [UNACKED_CLIENT],
+        "Bytes that TCP keeps for the client on these connections, sent or not", since "0.2.0";
+    UNACKED_SECONDS: "nfscope_client_unacknowledged_seconds" Gauge, [UNACKED_CLIENT],
+        "Time for which at least nothing has been acknowledged on that of these connections where it is longest", since "0.2.0";
+    UNACKED_RETRANSMISSIONS: "nfscope_client_unacknowledged_retransmissions" Gauge, [UNACKED_CLIENT],
+        "Times that TCP has sent the oldest of these bytes again meanwhile, on that of these connections where it is most (icsk_retransmits)", since "0.2.0";
+    UNACKED_ZERO_WINDOW: "nfscope_client_zero_window_bytes" Gauge, [UNACKED_CLIENT],
+        "Of these bytes, those of connections whose client announces that it takes no more for now (a TCP window of zero, or one that is too small for the next packet)", since "0.2.0";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
         "One wait by a thread for its changes to be durable in the log (ext4: for a transaction of the journal, or one fast commit; XFS: one synchronous log force; btrfs: one sync of the tree log, or one commit of a transaction where the log cannot serve; ZFS: zil_commit_impl, of which the kstat zil_commit_count counts each)";
     LOG_COMMIT: "nfscope_log_commit_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -334,6 +347,14 @@ families! {
         "Server execution time of the client's NFSv4 requests that walk or open, in the same pairs", since "0.2.0";
     CLIENT_RTT: "nfscope_client_rtt_seconds" Gauge, [CLIENT],
         "Smoothed round-trip time of the TCP connection that the client used last, as the kernel's TCP estimates it";
+    CLIENT_MIN_RTT: "nfscope_client_min_rtt_seconds" Gauge, [CLIENT],
+        "Lowest round-trip time of that connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen), in the same pairs as nfscope_client_walk_requests_total: how far away the client is. The smoothed time also holds the time for which a client delays its acknowledgements", since "0.2.0";
+    CLIENT_RETRIED: "nfscope_client_retried_answers_total" Counter, [RETRYING_CLIENT, VERSION, OP, STATUS],
+        "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 768 groups of client, operation and status all begin at 0 again", since "0.2.0";
+    CLIENT_LOCKS: "nfscope_client_locks_granted_total" Counter, [RETRYING_CLIENT],
+        "Locks of NFSv4 (LOCK) that the client was granted; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
+    CLIENT_LOCKS_HELD: "nfscope_client_lock_states" Gauge, [LOCK_HOLDER],
+        "Lock states of NFSv4 that the client holds: one for each file and owner of locks on it (/proc/fs/nfsd/clients/*/states)", since "0.2.0";
     CLIENT_SESSION_REQUESTS: "nfscope_client_session_requests_total" Counter, [CLIENT, SLOTS],
         "Requests of the client's NFSv4.1 and 4.2 sessions, as nfscope_session_requests_total has them, in the first 2,047 pairs of a client and an export; without other", since "0.2.0";
     CLIENT_SESSION_SLOTS: "nfscope_client_session_slots" Gauge, [CLIENT],

@@ -53,6 +53,8 @@ kinds! {
     StuckRequests: "stuck_requests", "Requests are stuck in the server";
     /// Clients are told to try again later, and wait outside the server.
     RetryLater: "retry_later", "Clients are told to try again later";
+    /// Replies stay in the server's TCP because clients acknowledge none.
+    UnacknowledgedReplies: "unacknowledged_replies", "Clients acknowledge no replies";
     /// WRITEs and COMMITs are acknowledged that a crash may lose.
     UnsafeWrites: "unsafe_writes", "Acknowledged writes that a crash loses";
     /// A client sends its requests with every slot of its session in use.
@@ -152,7 +154,7 @@ pub enum Verdict {
     Healthy,
     /// At least one finding.
     Findings,
-    /// No finding, but this host cannot measure every kind.
+    /// No finding, but this host cannot measure every kind, or clients wait outside the server.
     Unknown,
 }
 
@@ -172,7 +174,7 @@ pub struct Diagnosis {
     pub window_seconds: f64,
     /// The result.
     pub verdict: Verdict,
-    /// Why the result is unknown, or that there was too little load; else empty.
+    /// Why the result is unknown, what clients wait for, or that there was too little load; else empty.
     pub reason: String,
     /// Requests that ended in the window.
     pub requests: f64,
@@ -193,6 +195,9 @@ pub struct Diagnosis {
     /// What clients wait for outside the server, and what would change that: the distance.
     #[serde(default)]
     pub outside: Vec<String>,
+    /// What this host cannot see, so that a verdict of `healthy` does not cover it.
+    #[serde(default)]
+    pub unseen: Vec<String>,
 }
 
 impl Diagnosis {

@@ -1,5 +1,6 @@
 //! Requests that an nfsd thread has in hand: what a histogram only counts once they have ended.
 
+use crate::Unacknowledged;
 use serde::{Deserialize, Serialize};
 
 /// A request in hand for so long is stuck.
@@ -55,6 +56,9 @@ pub struct HeldRequests {
     /// What ends the leases of silent clients, and takes back delegations; `None` where nothing is known of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub laundromat: Option<Laundromat>,
+    /// Clients that acknowledge no replies, the longest time first; `None` where this host does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unacknowledged: Option<Vec<Unacknowledged>>,
 }
 
 /// When the laundromat of NFSv4 state ran (fs/nfsd/nfs4state.c, `laundromat_main`). The kernel runs it once in a lease at the

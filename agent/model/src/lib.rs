@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod breakdown;
+pub mod comes_again;
 pub mod family;
 pub mod finding;
 pub mod held_request;
@@ -19,6 +20,7 @@ mod scheme;
 mod slow_op;
 mod snapshot;
 pub mod status;
+pub mod unacknowledged;
 pub mod window_mounts;
 pub mod window_parts;
 
@@ -30,3 +32,4 @@ pub use probe::{ProbeState, ProbeStatus};
 pub use scheme::Scheme;
 pub use slow_op::{OpPhases, SlowBatch, SlowFilter, SlowOp};
 pub use snapshot::{Sample, Series, Snapshot, Window};
+pub use unacknowledged::Unacknowledged;

@@ -196,6 +196,26 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("no probe of illumos tells the server's connections"),
     ),
     (
+        "unacknowledged_connections",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "client_unacknowledged_bytes",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "client_unacknowledged_seconds",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "client_unacknowledged_retransmissions",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
+        "client_zero_window_bytes",
+        No("no probe of illumos tells the server's connections"),
+    ),
+    (
         "log_wait_seconds",
         Yes("zil_commit where sync is not disabled (fbt)"),
     ),
@@ -290,6 +310,16 @@ const LIST: &[(&str, OnIllumos)] = &[
     ("client_open_requests_total", No(WALKS)),
     ("client_open_seconds_total", No(WALKS)),
     ("client_rtt_seconds", No("no stable probe tells it")),
+    ("client_min_rtt_seconds", No("no stable probe tells it")),
+    ("client_lock_states", No(STATE)),
+    (
+        "client_locks_granted_total",
+        No("operations are not told apart by client"),
+    ),
+    (
+        "client_retried_answers_total",
+        No("errors are not told apart by client"),
+    ),
     ("client_session_requests_total", No(SLOTS)),
     ("client_session_slots", No(SLOTS)),
     ("client_delegation_recalls_total", No(STATE)),

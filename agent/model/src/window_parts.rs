@@ -69,8 +69,10 @@ pub struct WindowUser<'a> {
     pub seconds: Option<f64>,
     /// Of a client: the requests that these operations came in.
     pub requests: Option<f64>,
-    /// Of a client: the round-trip time of its connection.
+    /// Of a client: the smoothed round-trip time of its connection, which holds delayed acknowledgements.
     pub rtt: Option<f64>,
+    /// Of a client: the lowest round-trip time of the last minutes.
+    pub min_rtt: Option<f64>,
 }
 
 /// Operations that ended in the window.
@@ -166,11 +168,13 @@ pub fn disks(w: &Window) -> Vec<WindowDisk<'_>> {
 /// Clients with operations.
 pub fn clients(w: &Window) -> Vec<WindowUser<'_>> {
     let rtt: HashMap<_, _> = numbers(w, &family::CLIENT_RTT).collect();
+    let min_rtt: HashMap<_, _> = numbers(w, &family::CLIENT_MIN_RTT).collect();
     let requests: HashMap<_, _> = numbers(w, &family::CLIENT_REQUESTS).collect();
     users(w, &family::CLIENT_OPS, &family::CLIENT_OP_SECONDS)
         .map(|user| WindowUser {
             requests: requests.get(&[user.name]).copied(),
             rtt: rtt.get(&[user.name]).copied(),
+            min_rtt: min_rtt.get(&[user.name]).copied(),
             ..user
         })
         .collect()
@@ -196,6 +200,7 @@ fn users<'a>(
             seconds: seconds.get(&[name]).copied(),
             requests: None,
             rtt: None,
+            min_rtt: None,
         })
 }
 

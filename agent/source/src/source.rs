@@ -90,6 +90,7 @@ pub trait Source: Send {
             requests,
             left_out,
             laundromat: None,
+            unacknowledged: None,
         }
     }
     /// The health of every probe program, without reading the measurements.

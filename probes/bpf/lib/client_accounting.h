@@ -54,6 +54,23 @@ volatile const u32 client_epoch SEC(".data.nfsd_client_epoch") = 1;
 #define AF_INET 2
 #define AF_INET6 10
 
+#ifndef NFSCOPE_RAW
+/* An address that the kernel keeps somewhere, as a client's. */
+static __always_inline void address_at(struct __kernel_sockaddr_storage *at, u64 client[2])
+{
+	u32 family = load32(at) & 0xffff;
+
+	client[0] = 0;
+	client[1] = 0;
+	if (family == AF_INET) {
+		client[1] = (u64)load32(ADDRESS(at->__data[2])) << 32 | 0xffff0000;
+	} else if (family == AF_INET6) {
+		client[0] = load64(ADDRESS(at->__data[6]));
+		client[1] = load64(ADDRESS(at->__data[14]));
+	}
+}
+#endif
+
 /* The address of a request's client. */
 static __always_inline void client_of(struct svc_rqst *rqst, u64 client[2])
 {
@@ -291,6 +308,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	struct connection *c = r->connection ? connection_at(r->connection - 1) : 0;
 	u64 export = r->status == ERR_STALE || r->status == ERR_BADHANDLE ? NO_EXPORT : export_of(handle_of(r));
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
+	struct session_row *s;
 	struct client_row *t;
 	u32 row = 0;
 	bool found = false;
@@ -318,6 +336,9 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
+	s = session_row(row);
+	if (s)
+		s->min_rtt_us = c ? c->min_rtt_us : 0;
 	if (counts_beside(BESIDE_SLOTS) && r->slots_granted)
 		slots_add(r, v, row);
 	walks_add(r, row, ns);

@@ -52,7 +52,7 @@ struct connection {
 	u32 srtt_us; /* smoothed round-trip time, times eight */
 	u32 place; /* its own, plus one */
 	u32 epoch; /* of what follows */
-	u32 unused;
+	u32 min_rtt_us; /* lowest round-trip time of the last minutes (net.ipv4.tcp_min_rtt_wlen) */
 	u64 client[2]; /* whose rows they are: this may be another one's connection, the end of which was skipped */
 	u64 known[KNOWN_EXPORTS]; /* see lib/client_accounting.h */
 	struct arrivals arrivals;
@@ -110,7 +110,7 @@ static __always_inline struct connection *connection_of(u64 xprt)
 static __always_inline void connection_clear(struct connection *c)
 {
 	c->arrivals.head = c->arrivals.tail = 0;
-	c->srtt_us = 0;
+	c->srtt_us = c->min_rtt_us = 0;
 	for (int i = 0; i < KNOWN_EXPORTS; i++)
 		c->known[i] = 0;
 }

@@ -122,12 +122,19 @@ struct svc_serv {
 	int sv_tmpcnt; /* of these, those that the limit is for */
 };
 
+/* An address as user space has it, too: sockaddr_in, sockaddr_in6. */
+struct __kernel_sockaddr_storage {
+	unsigned short ss_family;
+	char __data[126];
+};
+
 struct svc_xprt {
 	struct svc_xprt_class *xpt_class;
 	struct svc_serv *xpt_server;
 	struct net *xpt_net;
 	struct list_head xpt_list; /* of its server's lists */
 	unsigned long xpt_flags;
+	struct __kernel_sockaddr_storage xpt_remote; /* its client's address */
 };
 
 /* What a kernel thread was started with: kernel/kthread.c. Of a service's thread it is its struct svc_rqst. */
@@ -137,12 +144,6 @@ struct kthread {
 
 struct svc_sock {
 	struct sock *sk_sk;
-};
-
-/* An address as user space has it, too: sockaddr_in, sockaddr_in6. */
-struct __kernel_sockaddr_storage {
-	unsigned short ss_family;
-	char __data[126];
 };
 
 struct svc_cred {
@@ -189,6 +190,7 @@ struct sock {
 
 struct inet_connection_sock {
 	void *icsk_ulp_ops; /* TLS in the kernel */
+	u8 icsk_retransmits; /* timeouts of the oldest data since the client acknowledged any */
 };
 
 struct minmax {
@@ -200,6 +202,11 @@ struct minmax {
 struct tcp_sock {
 	u32 rcv_nxt;
 	u32 copied_seq;
+	u32 snd_una; /* the first byte that is not acknowledged */
+	u32 write_seq; /* behind the last byte that is to be sent */
+	u32 packets_out; /* sent, and neither acknowledged nor timed out for good */
+	u32 snd_wnd; /* how much the client takes */
+	u64 delivered_mstamp; /* data arrived last, or was sent while none was on its way: CLOCK_MONOTONIC, us */
 	u32 srtt_us; /* eight times the smoothed round-trip time */
 	u64 tcp_mstamp; /* when the last segment was received or sent: microseconds of CLOCK_MONOTONIC */
 	struct minmax rtt_min; /* the lowest round-trip time of the last minutes, in microseconds */

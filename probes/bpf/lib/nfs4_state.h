@@ -77,20 +77,6 @@ static __always_inline void key_of(struct nfs4_stid *s, struct state_key *key)
 	key_at(ADDRESS(s->sc_stateid), key);
 }
 
-static __always_inline void address_of(struct nfs4_client *c, u64 client[2])
-{
-	u32 family = load32(ADDRESS(c->cl_addr)) & 0xffff;
-
-	client[0] = 0;
-	client[1] = 0;
-	if (family == AF_INET) {
-		client[1] = (u64)load32(ADDRESS(c->cl_addr.__data[2])) << 32 | 0xffff0000;
-	} else if (family == AF_INET6) {
-		client[0] = load64(ADDRESS(c->cl_addr.__data[6]));
-		client[1] = load64(ADDRESS(c->cl_addr.__data[14]));
-	}
-}
-
 static __always_inline struct state_client *holder_row(const u64 client[2])
 {
 	struct state_client_key key = { .client = { client[0], client[1] } };
@@ -114,7 +100,7 @@ static __always_inline void granted(struct nfs4_stid *s, enum state_kind kind, u
 	add(&row->granted[type], 1);
 	if (kind != STATE_LAYOUT)
 		return;
-	address_of(c, client);
+	address_at((void *)ADDRESS(c->cl_addr), client);
 	holder = holder_row(client);
 	if (holder)
 		add(&holder->layouts, 1);
@@ -133,7 +119,7 @@ static __always_inline void recall(struct nfs4_stid *s, enum state_kind kind)
 		return;
 	add(&row->recalls, 1);
 	r.since = bpf_ktime_get_ns();
-	address_of(c, r.client);
+	address_at((void *)ADDRESS(c->cl_addr), r.client);
 	key_of(s, &key);
 	error = bpf_map_update_elem(&nfsd_recalls, &key, &r, BPF_NOEXIST);
 	if (error && error != -EEXIST)
@@ -232,7 +218,7 @@ int PROGRAM(nfsd_deleg_take, void *stid)
 	if (!c || !row)
 		return;
 	add(&row->forfeited, 1);
-	address_of(c, client);
+	address_at((void *)ADDRESS(c->cl_addr), client);
 	holder = holder_row(client);
 	if (holder)
 		add(&holder->forfeited, 1);

@@ -17,6 +17,7 @@
 #define OP_GETFH 10
 #define OP_LOOKUP 15
 #define OP_LOOKUPP 16
+#define OP_LOCK 12
 #define OP_OPEN 18
 #define OP_PUTFH 22
 #define OP_PUTPUBFH 23
@@ -52,6 +53,15 @@ struct {
 	__type(key, struct error_key);
 	__type(value, u64);
 } nfsd_op_error SEC(".maps");
+
+/* Entries take memory only while they are there, where the kernel can do that. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, CLIENT_ANSWERS);
+	__type(key, struct client_answer_key);
+	__type(value, u64);
+} nfsd_answers SEC(".maps");
 
 static __always_inline struct op_times *op_row(u32 row)
 {

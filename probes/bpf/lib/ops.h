@@ -83,6 +83,28 @@ VERIFIED_ONCE int op_failed(u32 row, u32 status)
 	return 0;
 }
 
+/* The first status that is counted by client: NFS4ERR_DELAY. Lower ones are final answers. */
+#define ERR_DELAY 10008 /* NFS3ERR_JUKEBOX, too */
+
+/* By client, where the status can be one after which a client asks again or recovers: user space knows which are. */
+POINTERS_VERIFIED_ONCE int client_answered(struct request_record *r, u32 row, u32 status)
+{
+	struct client_answer_key key = { .row = row, .status = status };
+	u64 *n, one = 1;
+
+	if (!r)
+		return 0;
+	key.client[0] = r->client[0];
+	key.client[1] = r->client[1];
+	n = bpf_map_lookup_elem(&nfsd_answers, &key);
+	if (!n && bpf_map_update_elem(&nfsd_answers, &key, &one, BPF_NOEXIST))
+		/* Another CPU may have been first; or the table is full. */
+		n = bpf_map_lookup_elem(&nfsd_answers, &key);
+	if (n)
+		add(n, 1);
+	return 0;
+}
+
 /* An operation has ended, and so have its waits: waits_end(). The raw object has none. */
 static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
 {
@@ -100,6 +122,8 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 		time_hist_add_own(&t->duration, ns);
 	if (status)
 		op_failed(row, status);
+	if (status >= ERR_DELAY)
+		client_answered(r, row, status);
 }
 
 static __always_inline void io_add(struct request_record *r, u32 bytes)
@@ -350,6 +374,9 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 		compound_has(r, num);
 	}
 	op_done(r, row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
+	/* Locks that are granted tell a client that polls from one that sometimes comes too late. */
+	if (num == OP_LOCK && !status)
+		client_answered(r, row + OP_LOCK, 0);
 	r->io_done = 0;
 }
 

@@ -22,6 +22,8 @@
 volatile struct transport_counts transport_counts SEC(".data.nfsd_xprt_count");
 volatile struct transports_now transports_now SEC(".data.nfsd_xprt_now");
 
+#include "unacknowledged.h"
+
 /*
  * Connections that the service gives up, until they are closed, each at the place that its address names. Where two
  * with one place are given up at the same time, the earlier one is forgotten.
@@ -216,6 +218,8 @@ static long walk_step(u64 i, struct walk *w)
 	}
 	if (w->listening && t == TRANSPORT_TCP)
 		transports_now.drops += (u32)BPF_CORE_READ((struct svc_sock *)xprt, sk_sk, sk_drops.counter);
+	else if (t == TRANSPORT_TCP)
+		unacked_note(xprt);
 	w->at = next;
 	return 0;
 }
@@ -261,6 +265,7 @@ int nfsd_transports(struct bpf_iter__task *ctx)
 	if (BPF_CORE_READ(first, xpt_server) != serv || !is_netns_here(first))
 		return 0;
 	transports_now.server = (u64)serv;
+	transports_now.unacked_known = unacked_known();
 	transports_now.limited = BPF_CORE_READ(serv, sv_tmpcnt);
 	transports_now.threads = BPF_CORE_READ(serv, sv_nrthreads);
 	if (bpf_core_field_exists(serv->sv_maxconn))

@@ -6,10 +6,11 @@ use super::{
 use crate::connections::Connections;
 use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
-use crate::put_off::PutOff;
+use crate::put_off::{Denied, PutOff, Retrying};
 use crate::recalls::{Layouts, Recalls};
 use crate::thresholds::FELT_SECONDS;
 use nfscope_model::on_illumos::is_illumos;
+use nfscope_model::unacknowledged::{Unacknowledged, unseen_transports};
 use nfscope_model::window_mounts::{self};
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
 use nfscope_model::{Family, HeldRequest, Histogram, Window, family as f, phase};
@@ -91,6 +92,11 @@ impl Breakdown {
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
             put_off: PutOff::all(w),
+            denied: Denied::all(w),
+            lock_holders: lock_holders(w),
+            retrying: Retrying::all(w),
+            unacknowledged: Unacknowledged::all(&w.delta),
+            unseen_transports: unseen_transports(w),
             recalls: Recalls::of(w),
             layouts: Layouts::of(w),
             mounts: window_mounts::mounts(w),
@@ -269,6 +275,15 @@ fn disks(w: &Window) -> Vec<Disk> {
     all.collect()
 }
 
+/// Clients that hold locks, those with most first.
+fn lock_holders(w: &Window) -> Vec<(String, f64)> {
+    let mut all: Vec<_> = numbers(w, &f::CLIENT_LOCKS_HELD)
+        .map(|([client], n)| (client.to_owned(), n))
+        .collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    all
+}
+
 /// A client's requests with slots that are free, or full.
 fn slots_of(w: &Window, client: &str, slots: &str) -> f64 {
     let n = w.delta.value(&f::CLIENT_SESSION_REQUESTS, [client, slots]);
@@ -286,7 +301,7 @@ fn clients(w: &Window) -> Vec<Client> {
             ops: client.ops,
             seconds: client.seconds.unwrap_or(0.0),
             reply: replies.get(&[client.name]).copied(),
-            rtt: client.rtt,
+            min_rtt: client.min_rtt,
             sequenced: slots_of(w, client.name, "free") + slots_of(w, client.name, "full"),
             full: slots_of(w, client.name, "full"),
             slots: w.delta.value(&f::CLIENT_SESSION_SLOTS, [client.name]),

@@ -24,10 +24,13 @@ mod small_sync_writes;
 mod state_recovery_storm;
 pub mod stuck_requests;
 mod thread_starvation;
+mod unacknowledged_replies;
 mod unknown_waits;
 mod unsafe_writes;
 mod write_throttle;
 
+use crate::breakdown::Breakdown;
+use crate::unacknowledged;
 use context::{Context, RuleResult};
 use nfscope_model::finding::Kind;
 
@@ -36,6 +39,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     let rule = match kind {
         Kind::StuckRequests => stuck_requests::rule,
         Kind::RetryLater => retry_later::rule,
+        Kind::UnacknowledgedReplies => unacknowledged_replies::rule,
         Kind::UnsafeWrites => unsafe_writes::rule,
         Kind::SlotStarvation => slot_starvation::rule,
         Kind::StateRecoveryStorm => state_recovery_storm::rule,
@@ -59,10 +63,21 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     rule(context)
 }
 
+/// What clients wait for outside the server when the window ends, one sentence each: a server with any is not called healthy.
+pub fn outstanding(b: &Breakdown) -> Vec<String> {
+    let clients = b.unacknowledged.iter().flatten();
+    let late = clients.filter(|c| unacknowledged::is_late(c));
+    late.map(unacknowledged::described)
+        .chain(retry_later::outstanding(b))
+        .collect()
+}
+
 #[cfg(test)]
 mod connection_tests;
 #[cfg(test)]
 mod other_wait_tests;
+#[cfg(test)]
+mod outstanding_tests;
 #[cfg(test)]
 mod rare_wait_tests;
 #[cfg(test)]

@@ -268,15 +268,19 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
         of_illumos(&mut s, &[phase]);
         let d = judge(s);
         let open = d.ruled_out.iter().filter(|r| r.share.is_none());
-        // Nothing tells the limit of connections there.
-        let unknown = [Kind::ConnectionLimit, kind];
+        // Nothing tells of connections there.
+        let unknown = [Kind::UnacknowledgedReplies, Kind::ConnectionLimit, kind];
         assert_eq!(open.map(|r| r.kind).collect::<Vec<_>>(), unknown);
     }
     let mut s = SERVER.snapshot();
     of_illumos(&mut s, &["upcall"]);
     let d = judge(s);
     let open = d.ruled_out.iter().filter(|r| r.share.is_none());
-    let unknown = [Kind::ConnectionLimit, Kind::SlowUpcall];
+    let unknown = [
+        Kind::UnacknowledgedReplies,
+        Kind::ConnectionLimit,
+        Kind::SlowUpcall,
+    ];
     assert_eq!(open.map(|r| r.kind).collect::<Vec<_>>(), unknown);
 }
 

@@ -33,7 +33,10 @@ pub fn rule(context: &Context) -> RuleResult {
             "check the clients: a client that is busy or swaps does not read its replies".into(),
             "a server behind a long link needs larger socket buffers: net.ipv4.tcp_wmem".into(),
         ],
-        ruled_out_reason: format!("sending a reply takes {} on average", seconds(each)),
+        ruled_out_reason: match b.requests {
+            0.0 => "no reply was sent".into(),
+            _ => format!("sending a reply takes {} on average", seconds(each)),
+        },
     }
 }
 
@@ -58,7 +61,7 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
             percent(share),
             client.name,
             client
-                .rtt
+                .min_rtt
                 .map_or(String::new(), |rtt| round_trip(client, rtt))
         );
         all.push(evidence(&f::CLIENT_REPLY_SECONDS.info, share, None, text));
@@ -74,5 +77,5 @@ fn round_trip(client: &Client, rtt: f64) -> String {
         rtt if each > rtt => "a short round trip, so the client itself reads slowly",
         _ => "a short round trip",
     };
-    format!(", whose round-trip time is {}: {of_it}", seconds(rtt))
+    format!(", whose shortest round trip is {}: {of_it}", seconds(rtt))
 }

@@ -2,9 +2,11 @@
 //! such request is quick, so that nothing else shows it.
 
 use crate::breakdown::{Breakdown, Op, part, sum};
+use crate::put_off::Retrying;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
-use crate::thresholds::{MIN_COUNT, RECOVERY_RATIO};
+use crate::rules::retry_later::answers;
+use crate::thresholds::{MIN_COUNT, MIN_RECOVERIES, RECOVERING_RATIO, RECOVERY_RATIO};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::many;
@@ -30,12 +32,27 @@ fn count(b: &Breakdown, names: &[&str]) -> f64 {
     sum(b.ops_named(names).map(|o| o.count))
 }
 
+fn recoveries(r: &Retrying) -> f64 {
+    sum(r.recovers.iter().map(|a| a.count))
+}
+
+/// One client that finds its lease, session or state gone again and again, however many others work.
+fn recovers_again_and_again(r: &Retrying) -> bool {
+    let n = recoveries(r);
+    n >= MIN_RECOVERIES && r.requests.is_some_and(|all| n >= RECOVERING_RATIO * all)
+}
+
 pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
+    let mut recovering: Vec<_> = (b.retrying.iter())
+        .filter(|r| recovers_again_and_again(r))
+        .collect();
+    recovering.sort_by(|a, b| recoveries(b).total_cmp(&recoveries(a)));
     let (leases, lost) = (count(b, &NEW_LEASE), count(b, &LOST_STATE));
     let share = part(leases + lost, b.requests);
+    let of_all = leases + lost >= MIN_COUNT && share >= RECOVERY_RATIO;
     let mut advice = Vec::new();
-    if leases >= lost {
+    if leases >= lost || !recovering.is_empty() {
         advice.push(
             "look for clients with one identity, which end each other's lease in turn: cloned machines with one host name; give each a nfs4_unique_id (parameter of the module nfs)"
                 .to_owned(),
@@ -44,7 +61,7 @@ pub fn rule(context: &Context) -> RuleResult {
             "look for programs that mount and unmount again and again (autofs, containers)".into(),
         );
     }
-    if lost > 0.0 {
+    if lost > 0.0 || !recovering.is_empty() {
         advice.push(
             "look for clients that lost their lease: the client's kernel log, the network between, and nfscope_nfs4_callbacks for callback paths that are down"
                 .into(),
@@ -54,19 +71,45 @@ pub fn rule(context: &Context) -> RuleResult {
         kind: Kind::StateRecoveryStorm,
         share: Some(share),
         of_threads: 0.0,
-        condition: leases + lost >= MIN_COUNT && share >= RECOVERY_RATIO,
+        condition: of_all || !recovering.is_empty(),
         max_severity: Severity::Warning,
-        summary: format!(
-            "{} of the requests make or recover NFSv4 state instead of working with files",
-            percent(share)
-        ),
-        evidence: evidence_for(b),
+        summary: match recovering.as_slice() {
+            _ if of_all => format!(
+                "{} of the requests make or recover NFSv4 state instead of working with files",
+                percent(share)
+            ),
+            [one] => format!(
+                "{} recovers its NFSv4 lease, session or state again and again instead of working with files",
+                one.client
+            ),
+            all => format!(
+                "{} recover their NFSv4 lease, session or state again and again instead of working with files",
+                many(all.len() as f64, "client")
+            ),
+        },
+        evidence: (recovering.iter().take(NAMED).map(|r| client_evidence(r)))
+            .chain(evidence_for(b))
+            .collect(),
         advice,
         ruled_out_reason: format!(
             "{} of the requests make or recover NFSv4 state",
             percent(share)
         ),
     }
+}
+
+fn client_evidence(r: &Retrying) -> Evidence {
+    let text = format!(
+        "{} found its lease, session or state gone: {}",
+        r.client,
+        answers(&r.recovers, r.requests)
+    );
+    evidence(
+        &f::CLIENT_RETRIED.info,
+        recoveries(r),
+        Some(MIN_RECOVERIES),
+        text,
+    )
 }
 
 fn evidence_for(b: &Breakdown) -> Vec<Evidence> {

@@ -179,8 +179,10 @@ pub struct User<'a> {
     pub ops: f64,
     /// Their time.
     pub seconds: Option<f64>,
-    /// Of a client: the round-trip time of its connection.
+    /// Of a client: the smoothed round-trip time of its connection, which holds delayed acknowledgements.
     pub rtt: Option<f64>,
+    /// Of a client: the lowest round-trip time of the last minutes.
+    pub min_rtt: Option<f64>,
 }
 
 impl<'a> LiveWindow<'a> {
@@ -271,6 +273,7 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
             ops: u.ops,
             seconds: u.seconds,
             rtt: u.rtt,
+            min_rtt: u.min_rtt,
         })
         .collect();
     let together = rest.iter().map(row).reduce(|(ops, seconds), (n, s)| {
@@ -282,6 +285,7 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
         ops,
         seconds,
         rtt: None,
+        min_rtt: None,
     }));
     rows
 }

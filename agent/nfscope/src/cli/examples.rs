@@ -117,7 +117,7 @@ values are null. Each list is sorted by time, largest first.
            writes_per_s write_p99 bytes_per_s separate
   disks    device op rate queue_p99 device_p50 device_p99 device_max seconds
            bytes_per_s in_flight
-  clients  client rate share seconds mean ops_per_request rtt
+  clients  client rate share seconds mean ops_per_request rtt min_rtt
   exports  export rate share seconds mean
   held     requests in hand for long, the oldest first: thread seconds version op
            wait client export inode stack
@@ -187,13 +187,16 @@ leases of silent clients and revokes delegations, once in a lease at the latest.
 A JSON object:
   host, over_seconds, unknown (the reason, or null), left_out
   requests   thread seconds version op wait client export inode stack
-  laundromat   idle_seconds running_seconds";
+  laundromat   idle_seconds running_seconds
+  unacknowledged   client bytes seconds retransmissions zero_window_bytes; left out
+               where this host does not tell";
 
 pub(super) const DIAGNOSE_EXAMPLES: &str = "\
 Exit code:
   0   healthy
   2   at least one finding
-  1   unknown: no finding, but this host cannot measure everything
+  1   unknown: no finding, but this host cannot measure everything, or clients
+      wait outside the server
 
 Examples:
   nfscope diagnose                       the agent on this host; without an
@@ -205,7 +208,10 @@ Findings are sorted by the share of request time in the server (residence) that
 each explains. A cause with 25 % or more is a finding:
   stuck_requests     requests are in hand for a second or longer, now
   retry_later        clients are told to try again later (NFS4ERR_DELAY,
-                     NFS3ERR_JUKEBOX), and wait outside the server
+                     NFS3ERR_JUKEBOX, a lock that is denied), and wait outside
+                     the server
+  unacknowledged_replies  the server has answered, and clients acknowledge no
+                     replies
   unsafe_writes      writes that clients take for durable are acknowledged
                      before they are
   slot_starvation    a client sends its requests with every slot of its NFSv4.1
@@ -248,7 +254,8 @@ requests, residence_seconds,
   ruled_out  kind share why; share null where this host cannot measure it
   headroom   resource utilization (0 to 1)
   warnings   sentences: exports that acknowledge writes before they are durable
-  outside    sentences: what distant clients wait for outside the server";
+  outside    sentences: what distant clients wait for outside the server
+  unseen     sentences: what this host cannot see";
 
 pub(super) const PATH_EXAMPLES: &str = "\
 Examples:

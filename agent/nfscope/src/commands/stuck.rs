@@ -3,7 +3,8 @@
 use crate::api::{endpoint, stuck_query};
 use crate::cli::StuckArgs;
 use crate::client::http;
-use nfscope_model::{HeldRequest, HeldRequests};
+use nfscope_diagnose::unacknowledged;
+use nfscope_model::{HeldRequest, HeldRequests, Unacknowledged};
 use nfscope_source::hostname;
 use nfscope_text::console;
 use nfscope_text::table::columns;
@@ -67,8 +68,27 @@ fn forget_ended(answer: &mut HeldRequests, later: &HeldRequests) {
 pub fn exit_code(answer: &HeldRequests) -> u8 {
     match (&answer.unknown, answer.requests.is_empty()) {
         (Some(_), _) => UNKNOWN,
-        (None, true) => NONE,
-        (None, false) => SOME,
+        (None, true) if late(answer).next().is_none() => NONE,
+        (None, _) => SOME,
+    }
+}
+
+/// Clients that do not take their replies.
+fn late(answer: &HeldRequests) -> impl Iterator<Item = &Unacknowledged> {
+    answer
+        .unacknowledged
+        .iter()
+        .flatten()
+        .filter(|c| unacknowledged::is_late(c))
+}
+
+/// Requests that have ended for the server, and not for their clients.
+fn unacknowledged_lines(answer: &HeldRequests) -> String {
+    match answer.unacknowledged {
+        Some(_) => late(answer)
+            .map(|c| format!("{}\n", unacknowledged::described(c)))
+            .collect(),
+        None => "replies on their way to clients are not seen on this host\n".to_owned(),
     }
 }
 
@@ -84,7 +104,8 @@ pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
             false => String::new(),
         };
         return console::plain(&format!(
-            "{host}: no request is in hand{long}\n{}",
+            "{host}: no request is in hand{long}\n{}{}",
+            unacknowledged_lines(answer),
             laundromat_line(answer)
         ));
     }
@@ -121,6 +142,7 @@ pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
     if answer.requests.iter().all(|r| r.stack.is_empty()) {
         out += "no kernel stacks: root sees them on the server itself, where threads sleep\n";
     }
+    out += &unacknowledged_lines(answer);
     out += &laundromat_line(answer);
     console::plain(&out)
 }

@@ -81,6 +81,7 @@ fn who_is_shown_alone_is_broken_down_by_operation() {
             mean: None,
             ops_per_request: None,
             rtt: None,
+            min_rtt: None,
         });
     }
     app.take(shown);

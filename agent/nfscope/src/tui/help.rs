@@ -32,7 +32,7 @@ const COLUMNS: &[&str] = &[
     "  QUEUE P99  from a request's arrival on its socket until a thread picks it up;",
     "             for a disk, in the I/O scheduler's queue",
     "  RPC P99    from arrival until the reply is handed to the socket",
-    "  RTT        round trip of the client's TCP connection, smoothed by the kernel",
+    "  RTT        shortest round trip of the client's TCP connection in five minutes",
     "  HISTORY    the column in order, one mark a window, the newest at the right;",
     "             the highest mark is the row's own maximum. On wide screens only",
     "  coverage   operations timed over operations that the kernel counted",

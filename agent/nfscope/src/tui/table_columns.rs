@@ -276,7 +276,7 @@ pub(super) fn clients(v: &View) -> Table {
             number(c.mean, seconds),
             number(c.share, percent),
             number(c.ops_per_request, |n| format!("{n:.1}")),
-            number(c.rtt, seconds),
+            number(c.min_rtt, seconds),
         ],
     };
     Table {

@@ -5,6 +5,7 @@ use crate::fixture::{golden, said};
 use nfscope::commands::stuck::page_of;
 use nfscope_model::{
     HeldRequest, HeldRequests, Laundromat, ProbeStatus, SlowBatch, SlowFilter, Snapshot,
+    Unacknowledged,
 };
 use nfscope_source::Source;
 use std::net::SocketAddr;
@@ -78,6 +79,7 @@ fn some() -> HeldRequests {
             idle_seconds: Some(34.0),
             running_seconds: None,
         }),
+        unacknowledged: Some(Vec::new()),
     }
 }
 
@@ -129,6 +131,29 @@ fn the_program_sets_its_exit_code() {
     assert_eq!(code, 0, "{out}");
     assert!(
         out.contains("no request is in hand for 60.0 s or longer"),
+        "{out}"
+    );
+    // A client waits for a reply that it does not receive; or the host cannot tell.
+    let mut late = some();
+    late.unacknowledged = Some(vec![Unacknowledged {
+        client: "10.9.0.2".into(),
+        bytes: 262_400.0,
+        seconds: 25.0,
+        retransmissions: 7.0,
+        zero_window_bytes: 0.0,
+    }]);
+    let (code, out, _) = program(late, &["--over", "1m"]);
+    assert_eq!(code, 2, "{out}");
+    assert!(
+        out.contains("256 KiB of replies to 10.9.0.2 have not been acknowledged for at least 25.0 s; TCP has sent the oldest 7 times again"),
+        "{out}"
+    );
+    let mut unseen = some();
+    unseen.unacknowledged = None;
+    let (code, out, _) = program(unseen, &["--over", "1m"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(
+        out.contains("replies on their way to clients are not seen"),
         "{out}"
     );
     let mut unknown = some();

@@ -34,9 +34,13 @@ use read::coverage::Coverage;
 use read::nfsd::{Earlier, Phases};
 use read::thread_io::ThreadIo;
 use read::top_k::ClientAccounting;
+use read::unacknowledged::{self, Stalled};
 use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
-use read::{LOGS, block, connections, granted_state, held, logs, monotonic_ns, nfsd, probe_runs};
+use read::{
+    LOGS, block, client_answers, connections, granted_state, held, logs, monotonic_ns, nfsd,
+    probe_runs,
+};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -56,6 +60,7 @@ struct Linux {
     began: Duration,
     exports: Exports,
     accounting: ClientAccounting,
+    stalled: Stalled,
     earlier: Earlier,
     client: ClientView,
     coverage: Coverage,
@@ -103,6 +108,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         shared,
         exports: Exports::default(),
         accounting: ClientAccounting::new(options.max_clients, options.max_exports),
+        stalled: Stalled::default(),
         earlier: Earlier::default(),
         client: ClientView::default(),
         coverage: Coverage::default(),
@@ -348,6 +354,7 @@ impl Linux {
             accepted: self.attached("nfsd_accept"),
             closed: self.attached("nfsd_detach") && self.attached("nfsd_closing"),
             limits_unproven: self.facts.limits_unproven,
+            most_clients: self.options.max_clients,
         }
     }
 
@@ -410,7 +417,9 @@ impl Source for Linux {
             held::read_pending(l, &mut s);
             let attached = |program: &str| self.attached(program);
             granted_state::read(l, &attached, self.options.max_clients, &mut s);
-            connections::read(l, self.connections_told(), &mut s);
+            let told = self.connections_told();
+            connections::read(l, told, &mut self.stalled, &mut s);
+            client_answers::read(l, &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
                 self.coverage.read(l, timed, [k, &after], &mut s);
             }
@@ -461,6 +470,8 @@ impl Source for Linux {
             Some(l) => {
                 let mut all = held::all(l, &mut self.exports, phases, over);
                 all.laundromat = granted_state::laundromat(l);
+                let most = self.options.max_clients;
+                all.unacknowledged = unacknowledged::now(l, &mut self.stalled, most);
                 l.unmap();
                 all
             }

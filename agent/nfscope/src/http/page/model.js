@@ -92,11 +92,11 @@ function rows(windows, read) {
   const all = new Map();
   for (const w of windows) {
     for (const { key, ...found } of read(w)) {
-      const row = all.get(key) ?? { key, ops: 0, seconds: null, errors: 0, rtt: null, times: [], at: [] };
+      const row = all.get(key) ?? { key, ops: 0, seconds: null, errors: 0, minRtt: null, times: [], at: [] };
       row.ops += found.ops;
       if (found.seconds !== null && found.seconds !== undefined) row.seconds = (row.seconds ?? 0) + found.seconds;
       row.errors += found.errors ?? 0;
-      row.rtt = found.rtt ?? row.rtt;
+      row.minRtt = found.minRtt ?? row.minRtt;
       if (found.times) row.times.push(found.times);
       row.at.push([w.at, found.ops / w.seconds]);
       all.set(key, row);
@@ -109,7 +109,7 @@ function rows(windows, read) {
 export function breakdown(windows, by) {
   const read = {
     op: (w) => w.ops.map((o) => ({ key: `${o.version}/${o.op}`, ops: o.times.count, seconds: o.times.sum, errors: o.errors, times: o.times })),
-    client: (w) => w.clients.map((c) => ({ key: c.name, ops: c.ops, seconds: c.seconds, rtt: c.rtt })),
+    client: (w) => w.clients.map((c) => ({ key: c.name, ops: c.ops, seconds: c.seconds, minRtt: c.min_rtt })),
     export: (w) => w.exports.map((e) => ({ key: e.name, ops: e.ops, seconds: e.seconds })),
   }[by];
   const all = rows(windows, read);

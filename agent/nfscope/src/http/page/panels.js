@@ -40,7 +40,7 @@ export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
     const times = by === "op" ? merge(r.times) : null;
     const middle = {
       op: () => [time(quantile(times, 0.5, edges)), time(quantile(times, 0.99, edges)), digits(r.errors / length)],
-      client: () => [mean, time(r.rtt)],
+      client: () => [mean, time(r.minRtt)],
       export: () => [mean],
     }[by]();
     return [first, digits(r.ops / length), ...middle, el("span", {}, bar(share), ` ${percent(share)}`), spark];
@@ -167,7 +167,8 @@ function health(last) {
   if (!last) return el("p", { class: "soft" }, "No ten seconds have been evaluated yet, or operations are not timed.");
   const text = { healthy: last.reason ? `Healthy: ${last.reason}.` : "Healthy: no bottleneck found in the last ten seconds.", unknown: `No finding, but ${last.reason}.` }[last.verdict]
     ?? "The last ten seconds have a bottleneck; it becomes a finding when the next ten have it, too.";
-  return el("article", { class: last.verdict === "healthy" ? "card good" : "card" }, safe(text));
+  const but = last.verdict === "healthy" ? (last.unseen ?? []).map((t) => ` But ${t}.`).join("") : "";
+  return el("article", { class: last.verdict === "healthy" ? "card good" : "card" }, safe(text + but));
 }
 
 function list(of, title, items) {

@@ -180,6 +180,7 @@ impl<'a> Rows<'a> {
                 mean: user.seconds.map(|s| s / user.ops),
                 ops_per_request: user.requests.filter(|n| *n > 0.0).map(|n| user.ops / n),
                 rtt: user.rtt,
+                min_rtt: user.min_rtt,
             })
             .collect()
     }

@@ -209,8 +209,10 @@ pub struct Client {
     pub mean: Option<f64>,
     /// Operations in one request, on average: an NFSv4 request has several.
     pub ops_per_request: Option<f64>,
-    /// Smoothed round-trip time of its TCP connection.
+    /// Smoothed round-trip time of its TCP connection, which holds delayed acknowledgements.
     pub rtt: Option<f64>,
+    /// Lowest round-trip time of its TCP connection in the last minutes.
+    pub min_rtt: Option<f64>,
 }
 
 /// One export.

@@ -8,6 +8,7 @@ use nfscope_model::family as f;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ const READ_AGAIN: Duration = Duration::from_secs(10);
 /// So many clients are looked at, and so many bytes of their states: some ten thousand of them.
 const MOST_CLIENTS: usize = 2000;
 const MOST_BYTES: u64 = 2 << 20;
+/// Clients with locks that have series of their own.
+const MOST_HOLDERS: usize = 100;
 
 /// What clients hold, remembered for a while.
 #[derive(Debug, Default)]
@@ -32,6 +35,10 @@ struct Found {
     clients: BTreeMap<String, u64>,
     callbacks: BTreeMap<String, u64>,
     states: BTreeMap<&'static str, u64>,
+    /// Lock states by the address of their client, without port.
+    locks: BTreeMap<String, u64>,
+    /// The client whose files are read.
+    client: Option<String>,
     /// What an administrator took away, as the kernel sums it up for each client; `None` before Linux 6.9, and without clients.
     revoked: Option<u64>,
     oldest: u64,
@@ -97,6 +104,7 @@ impl Found {
 
     fn add_info(&mut self, info: &str) {
         let mut status = "confirmed";
+        self.client = None;
         for line in info.lines() {
             let Some((name, value)) = line.split_once(':') else {
                 continue;
@@ -106,6 +114,10 @@ impl Found {
                 "status" => {
                     let known = STATUSES.iter().find(|s| **s == value);
                     status = known.unwrap_or(&"unconfirmed");
+                }
+                "address" => {
+                    let address: Option<SocketAddr> = value.trim_matches('"').parse().ok();
+                    self.client = address.map(|a| a.ip().to_canonical().to_string());
                 }
                 "seconds from last renew" => {
                     self.oldest = self.oldest.max(value.parse().unwrap_or(0));
@@ -167,6 +179,9 @@ impl Found {
             _ => "other",
         };
         *self.states.entry(kind).or_default() += 1;
+        if let (Some(client), "lock") = (&self.client, kind) {
+            *self.locks.entry(client.clone()).or_default() += 1;
+        }
     }
 
     fn fill(&self, s: &mut Snapshot) {
@@ -181,6 +196,11 @@ impl Found {
         for kind in TYPES {
             let n = self.states.get(kind).copied().unwrap_or(0);
             s.gauge(&f::NFS4_STATES, [kind], n as f64);
+        }
+        let mut locks: Vec<_> = self.locks.iter().collect();
+        locks.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        for (client, n) in locks.into_iter().take(MOST_HOLDERS) {
+            s.gauge(&f::CLIENT_LOCKS_HELD, [client], *n as f64);
         }
         if let Some(revoked) = self.revoked {
             s.gauge(&f::NFS4_REVOKED, [], revoked as f64);
@@ -240,6 +260,7 @@ mod tests {
             assert_eq!(s.value(&f::NFS4_STATES, [kind]), Some(n), "{kind}");
         }
         assert_eq!(s.value(&f::NFS4_REVOKED, []), Some(4.0));
+        assert_eq!(s.value(&f::CLIENT_LOCKS_HELD, ["10.9.0.2"]), Some(2.0));
         assert_eq!(s.value(&f::NFS4_OLDEST_RENEWAL, []), Some(97.0));
         assert_eq!(s.value(&f::NFS4_PARTIAL, []), Some(0.0));
     }

@@ -3,6 +3,7 @@
 //! What is open is counted in the server's own lists (`svc_serv`, net/sunrpc), at each reading. What came and went is counted by
 //! programs at the events themselves.
 
+use super::unacknowledged::Stalled;
 use crate::linux::load::object::Loaded;
 use nfscope_model::{Snapshot, family as f};
 use nfscope_probes::types as t;
@@ -28,13 +29,16 @@ pub struct Told {
     pub closed: bool,
     /// The limit is for connections without a valid file handle alone.
     pub limits_unproven: bool,
+    /// Clients that have series of their own at most.
+    pub most_clients: usize,
 }
 
 /// Adds the connections. Nothing of what is open where no server runs here, or its threads are in another process namespace.
-pub fn read(l: &Loaded, told: Told, s: &mut Snapshot) {
+pub fn read(l: &Loaded, told: Told, stalled: &mut Stalled, s: &mut Snapshot) {
     let now = now(l);
     if let Some(now) = &now {
         add_open(now, told, s);
+        stalled.read(l, now, told.most_clients, s);
     }
     let Some(counts) = l.get::<t::transport_counts>(".data.nfsd_xprt_count") else {
         return;
@@ -77,7 +81,7 @@ fn add_open(now: &t::transports_now, told: Told, s: &mut Snapshot) {
 }
 
 /// The server's lists, whole; `None` where there is none, or it changes all the time.
-fn now(l: &Loaded) -> Option<t::transports_now> {
+pub(super) fn now(l: &Loaded) -> Option<t::transports_now> {
     const NOW: &str = ".data.nfsd_xprt_now";
     for _ in 0..TRIES {
         l.set(NOW, &t::transports_now::default()).ok()?;
@@ -134,6 +138,7 @@ mod tests {
             accepted: true,
             closed: true,
             limits_unproven: false,
+            most_clients: 100,
         };
         let mut s = Snapshot::default();
         add_open(&now, told, &mut s);

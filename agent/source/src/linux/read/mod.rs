@@ -5,12 +5,14 @@
 //! reads for all of them. [`client`] reads both probes of this host's own mounts. [`held`] reads nfsd's records of requests in hand.
 //! [`decode`] has what every reader needs; [`top_k`], [`slow_ops`] and [`breakdown`] read nfsd's tables of clients, its ring of slow
 //! operations and its tables of what somebody asks for; [`file_paths`] names the files of these; [`connections`] reads the server's own
-//! lists; [`granted_state`] reads what it counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
+//! lists, and [`unacknowledged`] the replies on them that clients do not take; [`client_answers`] has answers by client;
+//! [`granted_state`] reads what it counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
 
 pub mod block;
 pub mod breakdown;
 pub mod btrfs;
 pub mod client;
+pub mod client_answers;
 mod client_totals;
 pub mod connections;
 pub mod coverage;
@@ -25,6 +27,7 @@ pub mod probe_runs;
 pub mod slow_ops;
 pub mod thread_io;
 pub mod top_k;
+pub mod unacknowledged;
 pub mod unsafe_writes;
 pub mod xfs;
 pub mod zfs;

@@ -119,6 +119,7 @@ impl ClientAccounting {
             .collect();
         let (mut by_client, mut by_export) = (BTreeMap::new(), BTreeMap::new());
         let mut rtt: HashMap<String, (u32, u32)> = HashMap::new();
+        let mut min_rtt: HashMap<String, (u32, u32)> = HashMap::new();
         let mut slots: HashMap<String, (u32, u32)> = HashMap::new();
         for (key, row, more) in &rows {
             let sum = Sum {
@@ -148,9 +149,11 @@ impl ClientAccounting {
             (delta.requests, delta.ops) = requests_and_ops(row.requests_ops, before.requests_ops);
             let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
             let seen = Duration::from_nanos(u64::from(row.seen) << CLIENT_SEEN_SHIFT);
-            if row.srtt_us > 0 && s.at.saturating_sub(seen) < RTT_LASTS {
-                let known = rtt.entry(client.clone()).or_default();
-                *known = (*known).max((row.seen, row.srtt_us));
+            for (times, us) in [(&mut rtt, row.srtt_us), (&mut min_rtt, min_rtt_us(more))] {
+                if us > 0 && s.at.saturating_sub(seen) < RTT_LASTS {
+                    let known = times.entry(client.clone()).or_default();
+                    *known = (*known).max((row.seen, us));
+                }
             }
             if more.slots > 0 {
                 let known = slots.entry(client.clone()).or_default();
@@ -211,6 +214,9 @@ impl ClientAccounting {
             if let Some((_, srtt)) = rtt.get(name) {
                 s.gauge(&f::CLIENT_RTT, [name], f64::from(*srtt) / 8.0 / 1e6);
             }
+            if let Some((_, us)) = min_rtt.get(name) {
+                s.gauge(&f::CLIENT_MIN_RTT, [name], f64::from(*us) / 1e6);
+            }
         }
         fill(index, rows.len(), "nfsd_client", s);
         let full = s
@@ -244,6 +250,14 @@ impl ClientAccounting {
             sessions.zero_rows();
         }
         free.queue_rows();
+    }
+}
+
+/// The lowest round-trip time of a connection; 0 before TCP has measured one (all ones: tcp_init_sock() in net/ipv4/tcp.c).
+fn min_rtt_us(row: &t::session_row) -> u32 {
+    match row.min_rtt_us {
+        u32::MAX => 0,
+        us => us,
     }
 }
 

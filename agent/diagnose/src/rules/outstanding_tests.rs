@@ -1,0 +1,277 @@
+//! Clients that stand still while the server is idle or works for others: replies without acknowledgement, locks that are denied,
+//! answers after which clients ask again. And clients that only look like them.
+
+use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
+use crate::{evaluate, render};
+use nfscope_model::finding::{Diagnosis, Kind, Verdict};
+use nfscope_model::{Snapshot, Window, family as f};
+use std::time::Duration;
+
+const CLIENT: &str = "10.9.0.2";
+
+/// Connections are walked, and nothing waits on them.
+fn seen(mut s: Snapshot) -> Snapshot {
+    s.gauge(&f::UNACKED_CONNECTIONS, [], 0.0);
+    s
+}
+
+fn idle() -> Snapshot {
+    seen(Snapshot::new(Duration::from_secs(110)))
+}
+
+fn busy() -> Snapshot {
+    seen(
+        Server {
+            count: 20_000,
+            log: 0.5e-3,
+            ..SERVER
+        }
+        .snapshot(),
+    )
+}
+
+fn unacknowledged(
+    mut s: Snapshot,
+    seconds: f64,
+    retransmissions: f64,
+    zero_window: f64,
+) -> Diagnosis {
+    s.gauge(&f::UNACKED_BYTES, [CLIENT], 262_400.0);
+    s.gauge(&f::UNACKED_SECONDS, [CLIENT], seconds);
+    s.gauge(&f::UNACKED_RETRANSMISSIONS, [CLIENT], retransmissions);
+    s.gauge(&f::UNACKED_ZERO_WINDOW, [CLIENT], zero_window);
+    judge(s)
+}
+
+#[test]
+fn a_client_that_acknowledges_no_replies_is_named_on_an_idle_and_on_a_busy_server() {
+    for s in [idle(), busy()] {
+        let d = unacknowledged(s, 25.0, 7.0, 0.0);
+        assert_eq!(kinds(&d), ["unacknowledged_replies"], "{d:#?}");
+        let text = page(&d, Kind::UnacknowledgedReplies);
+        for says in [
+            "10.9.0.2 acknowledges no replies",
+            "256 KiB of replies to 10.9.0.2 have not been acknowledged for at least 25.0 s; TCP has sent the oldest 7 times again",
+            "a smaller MTU",
+        ] {
+            assert!(text.contains(says), "{text}");
+        }
+        assert!(!text.contains("window of zero"), "{text}");
+    }
+    let d = unacknowledged(idle(), 25.0, 0.0, 262_400.0);
+    let text = page(&d, Kind::UnacknowledgedReplies);
+    assert!(text.contains("does not read its socket"), "{text}");
+    assert!(!text.contains("MTU"), "{text}");
+}
+
+#[test]
+fn a_wait_for_an_acknowledgement_that_ends_by_itself_is_no_finding() {
+    for (seconds, retransmissions, zero_window, outstanding) in [
+        // A client that was suspended for a moment, and one whose link loses packets now and then.
+        (1.2, 1.0, 0.0, true),
+        (2.9, 3.0, 0.0, true),
+        // A long round trip: nothing was sent again.
+        (1.1, 0.0, 0.0, false),
+        (60.0, 0.0, 0.0, false),
+        (1.5, 0.0, 1000.0, true),
+    ] {
+        let d = unacknowledged(idle(), seconds, retransmissions, zero_window);
+        assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+        let verdict = match outstanding {
+            true => Verdict::Unknown,
+            false => Verdict::Healthy,
+        };
+        assert_eq!(d.verdict, verdict, "{d:#?}");
+        assert_eq!(
+            d.reason.contains("not been acknowledged"),
+            outstanding,
+            "{d:#?}"
+        );
+    }
+}
+
+#[test]
+fn an_idle_server_is_healthy_only_where_replies_are_seen() {
+    let d = judge(idle());
+    assert_eq!((d.verdict, d.unseen.len()), (Verdict::Healthy, 0), "{d:#?}");
+    let d = judge(Snapshot::new(Duration::from_secs(110)));
+    assert_eq!(d.verdict, Verdict::Healthy);
+    let text = render(&d, "nfs1", false);
+    assert!(
+        text.contains("Healthy: no requests: there is nothing to evaluate.\nBut replies on their way to clients are not seen here"),
+        "{text}"
+    );
+    let mut s = idle();
+    s.gauge(&f::CONNECTIONS, ["rdma"], 2.0);
+    s.gauge(&f::LISTENERS, ["udp"], 1.0);
+    let text = render(&judge(s), "nfs1", false);
+    assert!(
+        text.contains("But replies over RDMA and UDP are not followed"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_cause_without_requests_has_no_measured_times() {
+    let d = judge(idle());
+    assert_eq!(why_not(&d, Kind::SlowReply), "no reply was sent");
+    for r in &d.ruled_out {
+        assert!(!r.why.contains("takes 0.00"), "{r:?}");
+    }
+}
+
+/// A client that was denied and granted so many locks, on a server where other clients were granted some.
+fn locks(denied: f64, granted: f64, of_others: u64, by_client: bool) -> Snapshot {
+    let mut s = idle();
+    s.counter(&f::OP_ERRORS, ["4.0", "lock", "denied"], denied);
+    let all = denied as u64 + granted as u64 + of_others;
+    s.histogram(&f::OP_DURATION, ["4.0", "lock"], histogram(&[(50e-6, all)]));
+    if by_client {
+        let labels = ["10.9.1.2", "4.0", "lock", "denied"];
+        s.counter(&f::CLIENT_RETRIED, labels, denied);
+        if granted > 0.0 {
+            s.counter(&f::CLIENT_LOCKS, ["10.9.1.2"], granted);
+        }
+        s.counter(&f::CLIENT_LOCKS, ["10.9.2.2"], of_others as f64);
+        s.gauge(&f::CLIENT_LOCKS_HELD, [CLIENT], 1.0);
+    }
+    s
+}
+
+#[test]
+fn a_client_that_polls_for_a_lock_is_named_with_those_who_hold_locks() {
+    for of_others in [0, 1000] {
+        let d = judge(locks(3.0, 0.0, of_others, true));
+        assert_eq!(kinds(&d), ["retry_later"], "{d:#?}");
+        let text = page(&d, Kind::RetryLater);
+        for says in [
+            "10.9.1.2 asks again and again for a lock that is held, and sleeps for up to 30 s between, outside the server",
+            "10.9.1.2 was denied a lock 3 times (NFS4ERR_DENIED), and was granted none",
+            "clients with NFSv4 locks when the window ends, and on how many files: 10.9.0.2 (1)",
+            "type: lock",
+        ] {
+            assert!(text.contains(says), "{text}");
+        }
+        assert!(!text.contains("delegation"), "{text}");
+    }
+    // A source that does not count by client knows that there is one.
+    let d = judge(locks(3.0, 0.0, 0, false));
+    let text = page(&d, Kind::RetryLater);
+    assert!(
+        text.starts_with("a client asks again and again for a lock"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_lock_that_was_denied_now_and_then_is_no_finding() {
+    // A program that does not wait for its lock; one that gets others; and no client counts where others get theirs.
+    for (s, healthy) in [
+        (locks(1.0, 0.0, 0, true), false),
+        (locks(5.0, 1.0, 0, true), true),
+        (locks(5.0, 0.0, 1000, false), true),
+    ] {
+        let d = judge(s);
+        assert_eq!(kinds(&d), [""; 0], "{d:#?}");
+        assert_eq!(d.verdict == Verdict::Healthy, healthy, "{d:#?}");
+        let why = why_not(&d, Kind::RetryLater);
+        assert!(why.contains("denied because the lock is held"), "{why}");
+    }
+    let once = judge(locks(1.0, 0.0, 0, true));
+    assert_eq!(
+        once.reason,
+        "10.9.1.2 was denied a lock once and was granted none"
+    );
+    // LOCKT asks who holds a lock, and is answered.
+    let mut s = idle();
+    s.counter(&f::OP_ERRORS, ["4.0", "lockt", "denied"], 7.0);
+    assert_eq!(judge(s).verdict, Verdict::Healthy);
+    // Once the finding is there, a client that asks ever more seldom keeps it.
+    let window = Window {
+        length: Duration::from_secs(10),
+        delta: locks(1.0, 0.0, 0, true),
+    };
+    let d = evaluate(&window, &[Kind::RetryLater]);
+    assert_eq!(kinds(&d), ["retry_later"], "{d:#?}");
+}
+
+#[test]
+fn each_answer_that_makes_clients_wait_is_named_by_its_status() {
+    for (version, op, status, says) in [
+        (
+            "4.2",
+            "open",
+            "grace",
+            "all 7 OPEN operations over NFSv4.2 were answered with NFS4ERR_GRACE",
+        ),
+        (
+            "4.1",
+            "layoutget",
+            "layouttrylater",
+            "NFS4ERR_LAYOUTTRYLATER",
+        ),
+        ("4.2", "open", "delay", "NFS4ERR_DELAY"),
+        ("3", "getattr", "jukebox", "NFS3ERR_JUKEBOX"),
+    ] {
+        let mut s = idle();
+        s.counter(&f::OP_ERRORS, [version, op, status], 7.0);
+        s.histogram(&f::OP_DURATION, [version, op], histogram(&[(50e-6, 7)]));
+        let d = judge(s);
+        assert_eq!(kinds(&d), ["retry_later"], "{d:#?}");
+        let text = page(&d, Kind::RetryLater);
+        assert!(text.contains(says), "{text}");
+        let advises = text.contains("NFS4ERR_GRACE ends by itself");
+        assert_eq!(advises, status == "grace", "{text}");
+    }
+}
+
+/// A client with so many answers of a status among its requests, on a busy server.
+fn answered(op: &str, status: &str, count: f64, requests: f64) -> Diagnosis {
+    let mut s = busy();
+    s.counter(&f::OP_ERRORS, ["4.2", op, status], count);
+    s.histogram(&f::OP_DURATION, ["4.2", op], histogram(&[(50e-6, 5000)]));
+    s.counter(&f::CLIENT_RETRIED, [CLIENT, "4.2", op, status], count);
+    s.counter(&f::CLIENT_REQUESTS, [CLIENT], requests);
+    s.counter(&f::CLIENT_OP_SECONDS, [CLIENT], requests * 1e-3);
+    judge(s)
+}
+
+#[test]
+fn one_client_that_waits_or_recovers_is_seen_among_many_that_work() {
+    let d = answered("open", "delay", 12.0, 20.0);
+    assert_eq!(kinds(&d), ["retry_later"], "{d:#?}");
+    let text = page(&d, Kind::RetryLater);
+    assert!(
+        text.contains("10.9.0.2 waits outside the server for 1.20 s at least: of its 20 requests, 12 OPEN with NFS4ERR_DELAY"),
+        "{text}"
+    );
+    let d = answered("sequence", "badsession", 40.0, 200.0);
+    assert_eq!(kinds(&d), ["state_recovery_storm"], "{d:#?}");
+    let text = page(&d, Kind::StateRecoveryStorm);
+    for says in [
+        "10.9.0.2 recovers its NFSv4 lease, session or state again and again",
+        "10.9.0.2 found its lease, session or state gone: of its 200 requests, 40 SEQUENCE with NFS4ERR_BADSESSION",
+        "nfs4_unique_id",
+    ] {
+        assert!(text.contains(says), "{text}");
+    }
+}
+
+#[test]
+fn a_client_that_works_beside_such_answers_is_no_finding() {
+    for (op, status, count, requests) in [
+        // Delegations that come back, among much work.
+        ("open", "delay", 20.0, 2000.0),
+        // A server that was restarted, and one that a client left for a while.
+        ("sequence", "badsession", 1.0, 200.0),
+        ("read", "expired", 4.0, 10.0),
+        ("read", "bad_stateid", 20.0, 2000.0),
+        // Final answers.
+        ("open", "noent", 40.0, 40.0),
+        ("open", "access", 40.0, 40.0),
+    ] {
+        let d = answered(op, status, count, requests);
+        assert_eq!(kinds(&d), [""; 0], "{op} {status}: {d:#?}");
+        assert_eq!(d.verdict, Verdict::Healthy, "{op} {status}: {d:#?}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Clients that stand still outside the server: replies that the network loses, as the kernel's own socket lists them, and a lock that
+//! another client holds.
+
+use anyhow::{Context, Result, ensure};
+use lab::{Agent, Server};
+use nfscope_diagnose::evaluate;
+use nfscope_model::finding::{Diagnosis, Kind};
+use nfscope_model::{Unacknowledged, family};
+
+use crate::lifecycle::eventually;
+
+/// All that the server sends to one client is lost. What TCP keeps for it is what `ss` lists, and neither `diagnose` nor `stuck` calls
+/// the server idle.
+pub fn replies_that_are_lost(server: &Server, agent: &Agent) -> Result<()> {
+    let client = server.client(0);
+    let address = client.address().to_string();
+    let mount = client.mount_v3()?;
+    client.sh(&format!("ls {mount} >/dev/null"))?;
+    let before = agent.snapshot()?;
+    ensure!(
+        Unacknowledged::all(&before) == Some(Vec::new()),
+        "a quiet client is one that waits"
+    );
+    server.sh("modprobe sch_netem; tc qdisc add dev s0 root netem loss 100%")?;
+    let waits = client.spawn(&format!("ls -la {mount} >/dev/null; touch {mount}/lost"))?;
+    let found = eventually(|| {
+        let after = agent.snapshot()?;
+        let d = evaluate(&after.since(&before), &[]);
+        Ok(d.finding(Kind::UnacknowledgedReplies)
+            .is_some()
+            .then_some((after, d)))
+    });
+    let listed = server.sh(&format!(
+        "ss -Htn state established 'sport = :2049 and dst {address}' | awk '{{ sum += $2 }} END {{ print sum + 0 }}'"
+    ));
+    let nfscope = server.nfscope_path()?;
+    let stuck = server.sh(&format!(
+        "{} stuck --url http://127.0.0.1:{}; echo exit $?",
+        nfscope.display(),
+        agent.port()
+    ));
+    server.sh("tc qdisc del dev s0 root")?;
+    waits.kill()?;
+    let (after, d) = found?;
+    says(
+        &d,
+        Kind::UnacknowledgedReplies,
+        &[&address, "acknowledges no replies"],
+    )?;
+    let kept: f64 = listed?.stdout.trim().parse()?;
+    let told = after.value(&family::UNACKED_BYTES, [&address]);
+    ensure!(
+        kept > 0.0 && told == Some(kept),
+        "{told:?} instead of {kept}"
+    );
+    let stuck = stuck?.stdout;
+    let line = format!("of replies to {address} have not been acknowledged");
+    ensure!(stuck.contains(&line) && stuck.contains("exit 2"), "{stuck}");
+    eventually(|| {
+        let now = Unacknowledged::all(&agent.snapshot()?);
+        Ok((now == Some(Vec::new())).then_some(()))
+    })
+    .context("the network is whole again")
+}
+
+/// A client of NFSv4.0 asks again and again for a lock that another one holds.
+pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
+    let [holder, waiter] = [0, 1].map(|n| server.client(n));
+    let (held, wanted) = (holder.mount_v4_0()?, waiter.mount_v4_0()?);
+    server.sh("echo x >/run/exp/lockfile; chmod 666 /run/exp/lockfile")?;
+    let holds = holder.spawn(&format!(
+        "exec 9>>{held}/lockfile; flock -x 9; exec sleep 600"
+    ))?;
+    let locked = "cat /proc/fs/nfsd/clients/*/states | grep -c 'type: lock' || true";
+    eventually(|| Ok((server.sh(locked)?.stdout.trim() != "0").then_some(())))?;
+    let before = agent.snapshot()?;
+    let polls = waiter.spawn(&format!("exec 8>>{wanted}/lockfile; flock -x 8"))?;
+    let found = eventually(|| {
+        let after = agent.snapshot()?.since(&before);
+        let d = evaluate(&after, &[]);
+        let names = after.delta.series(&family::CLIENT_LOCKS_HELD.info).len();
+        let found = d.finding(Kind::RetryLater).is_some() && names > 0;
+        Ok(found.then_some((after, d)))
+    });
+    polls.kill()?;
+    holds.kill()?;
+    let (w, d) = found?;
+    let (one, other) = (waiter.address().to_string(), holder.address().to_string());
+    let asks = format!("{one} asks again and again for a lock");
+    says(&d, Kind::RetryLater, &[&asks, &format!("{other} (1)")])?;
+    let in_all = w.delta.value(&family::OP_ERRORS, ["4.0", "lock", "denied"]);
+    let of_one = w
+        .delta
+        .value(&family::CLIENT_RETRIED, [&one, "4.0", "lock", "denied"]);
+    ensure!(
+        in_all == of_one && in_all >= Some(2.0),
+        "{in_all:?} {of_one:?}"
+    );
+    Ok(())
+}
+
+fn says(d: &Diagnosis, kind: Kind, sentences: &[&str]) -> Result<()> {
+    let finding = d.finding(kind).with_context(|| format!("{d:#?}"))?;
+    let text = format!("{finding:#?}");
+    println!("{text}");
+    for sentence in sentences {
+        ensure!(text.contains(sentence), "{sentence}: {text}");
+    }
+    Ok(())
+}
