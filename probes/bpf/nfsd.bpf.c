@@ -97,7 +97,8 @@ int PROGRAM(nfsd_arrive_tp, struct svc_xprt *xprt)
 		return;
 	svsk = (void *)as_number((u64)xprt, IN_ARRIVE);
 	tcp = (void *)load64(ADDRESS(svsk->sk_sk));
-	arrived((u64)tcp, (u64)svsk, load32(ADDRESS(tcp->rcv_nxt)), load32(ADDRESS(tcp->srtt_us)));
+	arrived((u64)tcp, (u64)svsk, load32(ADDRESS(tcp->rcv_nxt)), load32(ADDRESS(tcp->srtt_us)),
+		load32(ADDRESS(tcp->rtt_min.s[0].v)));
 }
 #endif
 
