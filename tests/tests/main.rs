@@ -39,5 +39,6 @@ mod vm_prometheus;
 mod vm_scenarios;
 mod vm_ssd_log;
 mod vm_versions;
+mod windows;
 mod workloads;
 mod zfs;

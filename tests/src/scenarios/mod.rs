@@ -5,10 +5,13 @@
 //! and costs no CPU time.
 
 mod figures;
+pub mod recorded;
 mod runner;
 mod scenario;
 mod verdict;
 pub mod window;
+
+use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 
@@ -37,11 +40,20 @@ pub struct Options {
     /// What `nfscope diagnose` says of each, too
     #[arg(long)]
     pub page: bool,
+    /// Write the window of each into tests/windows/, where plain tests judge it; without --only those that `make test` judges
+    #[arg(long, conflicts_with = "recorded")]
+    pub write: bool,
+    /// Judge the windows in tests/windows/ again instead of playing: no machine boots
+    #[arg(long, conflicts_with_all = ["measure", "json", "page"])]
+    pub recorded: bool,
 }
 
 /// Plays them, prints what was asked for as it comes, and returns what the diagnosis said.
 pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     let scenarios = chosen(options)?;
+    if options.recorded {
+        return judge_recorded(options.kernel, &scenarios);
+    }
     let runner = Runner::boot(options.kernel)?;
     if options.measure && !options.json {
         println!("{}", Figures::HEADINGS);
@@ -59,6 +71,9 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
                 continue;
             }
         };
+        if options.write {
+            recorded::write(options.kernel, scenario, &seen.window)?;
+        }
         let mut verdict = Verdict::of(scenario, diagnosed(&seen.window));
         if let Some(page) = &seen.page {
             verdict.hear(scenario, page);
@@ -84,7 +99,39 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
+/// What the diagnosis says of recorded windows.
+fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verdict>> {
+    let mut verdicts = Vec::new();
+    for scenario in scenarios {
+        let window = recorded::read(kernel, &scenario.name)?;
+        let verdict = Verdict::of(scenario, diagnosed(&window));
+        println!("{}", verdict.line());
+        verdicts.push(verdict);
+    }
+    println!("\n{}", matrix(&verdicts));
+    Ok(verdicts)
+}
+
+/// The scenarios of this kernel that `make test` judges: all of them on 6.12, and on 6.1 every healthy server and one of each kind of
+/// cause, because a diagnosis is the same program on both.
+///
+/// # Errors
+/// Where a scenario cannot be read.
+pub fn judged_in_every_run(kernel: Kernel) -> Result<Vec<Scenario>> {
+    let mut scenarios = all_scenarios()?;
+    scenarios.retain(|s| s.runs_on(kernel));
+    if kernel == Kernel::V6_1 {
+        let mut kinds = BTreeSet::new();
+        scenarios
+            .retain(|s| s.diagnosis.findings.is_empty() || kinds.insert(s.expected().to_owned()));
+    }
+    Ok(scenarios)
+}
+
 fn chosen(options: &Options) -> Result<Vec<Scenario>> {
+    if (options.write || options.recorded) && options.only.is_empty() {
+        return judged_in_every_run(options.kernel);
+    }
     let wanted = |s: &Scenario| {
         let named = options.only.is_empty() || options.only.iter().any(|o| s.name.contains(o));
         named && s.runs_on(options.kernel)
