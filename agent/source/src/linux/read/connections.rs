@@ -3,6 +3,7 @@
 //! What is open is counted in the server's own lists (`svc_serv`, net/sunrpc), at each reading. What came and went is counted by
 //! programs at the events themselves.
 
+use super::transports;
 use super::unacknowledged::Stalled;
 use crate::linux::load::object::Loaded;
 use nfscope_model::{Snapshot, family as f};
@@ -16,9 +17,6 @@ const CLOSED_BY: [&str; 5] = ["client", "limit", "idle", "error", "shutdown"];
 
 /// The kernel's own limit of connections without a valid file handle (svc_check_conn_limits() from 6.12 on).
 const UNPROVEN: u32 = 64;
-
-/// Nobody holds a lock of the lists. Where one of them changes under the walk, the next try is another one.
-const TRIES: usize = 8;
 
 /// What is known here.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +33,7 @@ pub struct Told {
 
 /// Adds the connections. Nothing of what is open where no server runs here, or its threads are in another process namespace.
 pub fn read(l: &Loaded, told: Told, stalled: &mut Stalled, s: &mut Snapshot) {
-    let now = now(l);
+    let now = transports::now(l);
     if let Some(now) = &now {
         add_open(now, told, s);
         stalled.read(l, now, told.most_clients, s);
@@ -78,23 +76,6 @@ fn add_open(now: &t::transports_now, told: Told, s: &mut Snapshot) {
     s.gauge(&f::LIMITED_CONNECTIONS, [which], f64::from(now.limited));
     s.gauge(&f::CONNECTION_LIMIT, [which], limit);
     s.counter(&f::LISTENER_DROPS, [], now.drops as f64);
-}
-
-/// The server's lists, whole; `None` where there is none, or it changes all the time.
-pub(super) fn now(l: &Loaded) -> Option<t::transports_now> {
-    const NOW: &str = ".data.nfsd_xprt_now";
-    for _ in 0..TRIES {
-        l.set(NOW, &t::transports_now::default()).ok()?;
-        l.iterate("nfsd_transports").ok()?;
-        let now: t::transports_now = l.get(NOW)?;
-        if now.server == 0 {
-            return None;
-        }
-        if now.torn == 0 {
-            return Some(now);
-        }
-    }
-    None
 }
 
 /// svc_check_conn_limits() in net/sunrpc/svc_xprt.c.

@@ -27,6 +27,7 @@ pub mod probe_runs;
 pub mod slow_ops;
 pub mod thread_io;
 pub mod top_k;
+mod transports;
 pub mod unacknowledged;
 pub mod unsafe_writes;
 pub mod xfs;

@@ -4,9 +4,9 @@
 //! counts there, too. Therefore the oldest byte without an acknowledgement is also compared from reading to reading. Each of both is
 //! a time for which at least nothing was acknowledged, and the longer one is reported.
 
-use super::connections;
 use super::decode::monotonic_ns;
 use super::top_k::address;
+use super::transports;
 use crate::linux::load::object::Loaded;
 use nfscope_model::{Snapshot, Unacknowledged, family as f};
 use nfscope_probes::types as t;
@@ -71,7 +71,7 @@ impl Stalled {
 /// The clients at the end of the server's connections on which nothing is acknowledged, longest first; `None` where this host does
 /// not tell.
 pub fn now(l: &Loaded, stalled: &mut Stalled, most: usize) -> Option<Vec<Unacknowledged>> {
-    let now = connections::now(l)?;
+    let now = transports::now(l)?;
     let mut s = Snapshot::default();
     stalled.read(l, &now, most, &mut s);
     Unacknowledged::all(&s)

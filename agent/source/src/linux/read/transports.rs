@@ -1,0 +1,24 @@
+//! The server's lists of transports, as a BPF iterator reads them.
+
+use crate::linux::load::object::Loaded;
+use nfscope_probes::types as t;
+
+/// Nobody holds a lock of the lists. Where one of them changes under the walk, the next try is another one.
+const TRIES: usize = 8;
+
+/// The server's lists, whole; `None` where there is none, or it changes all the time.
+pub(super) fn now(l: &Loaded) -> Option<t::transports_now> {
+    const NOW: &str = ".data.nfsd_xprt_now";
+    for _ in 0..TRIES {
+        l.set(NOW, &t::transports_now::default()).ok()?;
+        l.iterate("nfsd_transports").ok()?;
+        let now: t::transports_now = l.get(NOW)?;
+        if now.server == 0 {
+            return None;
+        }
+        if now.torn == 0 {
+            return Some(now);
+        }
+    }
+    None
+}
