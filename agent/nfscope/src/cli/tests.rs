@@ -51,7 +51,7 @@ fn old_flags_are_aliases_that_help_does_not_show() {
             ],
             "--at-most",
             "--max-duration",
-            "90",
+            "90s",
         ),
     ] {
         let with = |flag| command(&[before, &[flag, value]].concat());

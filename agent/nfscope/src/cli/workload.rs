@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn runtimes_are_whole_seconds_of_at_most_a_day() {
-        for (text, seconds) in [("1s", 1), ("90", 90), ("5m", 300), ("24h", 86_400)] {
+        for (text, seconds) in [("1s", 1), ("90s", 90), ("5m", 300), ("24h", 86_400)] {
             assert_eq!(runtime(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "0s", "1.5s", "500ms", "25h"] {

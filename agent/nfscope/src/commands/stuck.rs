@@ -208,6 +208,7 @@ mod tests {
                 &HeldRequests {
                     host,
                     over_seconds,
+                    unacknowledged: Some(Vec::new()),
                     ..HeldRequests::default()
                 },
                 false,

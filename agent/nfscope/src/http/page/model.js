@@ -27,8 +27,7 @@ export function quantile(times, q, edges) {
   return null;
 }
 
-/** The row of each bucket in a heat map. Buckets that a power of ten divides share one: all rows but the outer two are equally wide on a
- * logarithmic scale, and the colour of a count is that of a density. */
+/** The row of each bucket in a heat map. Parts of a bucket that a power of ten divides share one. */
 export function rowsOf(edges) {
   const width = (a, b) => Math.log(edges[b] / edges[a]);
   const whole = 0.99 * Math.max(...edges.slice(1).map((_, i) => width(i, i + 1)));
