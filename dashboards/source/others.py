@@ -22,6 +22,7 @@ PLACES = [
     ("export_", "clients", "nfsd"),
     ("op_phase", "phases", "sched"),
     ("connection", "threads", "nfsd"),
+    ("unacknowledged_", "threads", "nfsd"),
     ("rpc_", "threads", "nfsd"),
     ("thread", "threads", "nfsd"),
     ("op_", "operations", "nfsd"),

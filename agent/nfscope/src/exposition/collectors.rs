@@ -25,6 +25,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
             "stuck_",
             "oldest_",
             "pending_",
+            "unacknowledged_",
             "connection",
             "listener",
             "limited_",
