@@ -253,7 +253,7 @@ struct client_answer_key {
 	u32 status;
 };
 
-#define CLIENT_ANSWERS 1024
+#define CLIENT_ANSWERS 512
 
 /* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {

@@ -3,7 +3,7 @@
 use crate::fixture::serve::{HANG, get};
 use nfscope_model::Snapshot;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -72,12 +72,13 @@ impl Agent {
             .spawn()
             .unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap());
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        let address = line
-            .split("http://")
-            .nth(1)
-            .unwrap_or_else(|| panic!("{line}"));
+        let line = said
+            .by_ref()
+            .lines()
+            .map_while(Result::ok)
+            .find(|line| line.contains("serving http://"))
+            .expect("an agent that serves");
+        let address = line.split("http://").nth(1).unwrap();
         let address = address.trim().trim_end_matches("/metrics").parse().unwrap();
         // Its other words go to the test's own.
         std::thread::spawn(move || {
