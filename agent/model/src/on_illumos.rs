@@ -311,15 +311,15 @@ const LIST: &[(&str, OnIllumos)] = &[
     ("client_open_seconds_total", No(WALKS)),
     ("client_rtt_seconds", No("no stable probe tells it")),
     ("client_min_rtt_seconds", No("no stable probe tells it")),
-    ("client_lock_states", No(STATE)),
-    (
-        "client_locks_granted_total",
-        No("operations are not told apart by client"),
-    ),
     (
         "client_retried_answers_total",
         No("errors are not told apart by client"),
     ),
+    (
+        "client_locks_granted_total",
+        No("operations are not told apart by client"),
+    ),
+    ("client_lock_states", No(STATE)),
     ("client_session_requests_total", No(SLOTS)),
     ("client_session_slots", No(SLOTS)),
     ("client_delegation_recalls_total", No(STATE)),
