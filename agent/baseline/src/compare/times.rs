@@ -35,10 +35,16 @@ pub(super) fn is_reversed(sides: &Sides) -> bool {
     first > last
 }
 
-/// True for recordings of one host that have some time in common.
+/// Part of the shorter recording that two recordings may have in common. A recording begins when its first reading arrives, which is
+/// later than the reading, and lasts as long by the agent's clock: recordings that follow each other at once overlap by that delay.
+const IN_COMMON: f64 = 0.05;
+
+/// True for recordings of one host that have a part of their time in common.
 fn overlap(a: &SeriesSet, b: &SeriesSet) -> bool {
     let ((from_a, to_a), (from_b, to_b)) = (span(a), span(b));
-    a.metadata.host == b.metadata.host && from_a < to_b && from_b < to_a
+    let common = to_a.min(to_b) - from_a.max(from_b);
+    let shorter = (to_a - from_a).min(to_b - from_b);
+    a.metadata.host == b.metadata.host && common > 0 && common as f64 >= IN_COMMON * shorter as f64
 }
 
 /// The first two recordings of one side that are of the same time on the same host, by name.
