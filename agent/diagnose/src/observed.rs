@@ -29,9 +29,9 @@ const LOCKS: [&str; 4] = [
     "zfs_dirent_lock",
 ];
 
-/// Kernel functions of waits that have a phase of their own, and of threads without a request. A thread may have come there between the
-/// reading that found it in another wait, and the reading of its stack.
-const ELSEWHERE: [&str; 17] = [
+/// Kernel functions of waits that have a phase of their own. A thread may have come there between the reading that found it in another
+/// wait, and the reading of its stack.
+const ELSEWHERE: [&str; 15] = [
     "io_schedule",
     "jbd2_log_wait_commit",
     "__jbd2_log_wait_for_space",
@@ -47,9 +47,11 @@ const ELSEWHERE: [&str; 17] = [
     "cache_check",
     "nfsd_wait_for_delegreturn",
     "try_to_free_pages",
-    "svc_recv",
-    "svc_get_next_xprt",
 ];
+
+/// Executes a request; from Linux 6.6 on it is called by `svc_recv`, in which a thread without a request sleeps (net/sunrpc/svc_xprt.c).
+const EXECUTES: [&str; 1] = ["svc_process"];
+const RECEIVES: [&str; 2] = ["svc_recv", "svc_get_next_xprt"];
 
 /// Causes that kernel functions show: how they begin, and what to do.
 const SHOWN: [(&[&str], &str); 4] = [
@@ -116,7 +118,8 @@ pub struct Sleeps {
 impl Sleeps {
     /// Adds the stack of a thread that was found in a wait without a name, unless the thread is elsewhere by now.
     pub fn add(&mut self, stack: Vec<String>) {
-        if !stack.is_empty() && !is_in(&stack, &ELSEWHERE) {
+        let without_request = is_in(&stack, &RECEIVES) && !is_in(&stack, &EXECUTES);
+        if !stack.is_empty() && !without_request && !is_in(&stack, &ELSEWHERE) {
             *self.stacks.entry(stack).or_default() += 1;
         }
     }
@@ -255,5 +258,30 @@ impl Observed {
             at_once: most / counted.length,
             directories: directories >= files,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(stack: &[&str]) -> u64 {
+        let mut sleeps = Sleeps::default();
+        sleeps.add(stack.iter().map(|&f| f.to_owned()).collect());
+        sleeps.count()
+    }
+
+    #[test]
+    fn a_stack_counts_where_its_thread_executes_a_request() {
+        // As Linux 6.12 and 6.1 have them: the later one executes requests within svc_recv().
+        let executes = ["svc_process [sunrpc]", "svc_recv [sunrpc]", "nfsd [nfsd]"];
+        let waits = ["percpu_rwsem_wait", "nfsd_vfs_write [nfsd]"];
+        assert_eq!(added(&[&waits[..], &executes].concat()), 1);
+        assert_eq!(added(&[&waits[..], &executes[..1]].concat()), 1);
+        assert_eq!(added(&["svc_recv [sunrpc]", "nfsd [nfsd]"]), 0);
+        let idle = ["schedule_timeout", "svc_get_next_xprt [sunrpc]"];
+        assert_eq!(added(&[&idle[..], &["svc_recv [sunrpc]"]].concat()), 0);
+        // A wait with a phase of its own.
+        assert_eq!(added(&[&["io_schedule"], &executes[..]].concat()), 0);
     }
 }
