@@ -29,6 +29,29 @@ const LOCKS: [&str; 4] = [
     "zfs_dirent_lock",
 ];
 
+/// Functions that take the lock of a directory or of a file themselves: fs/namei.c, fs/nfsd, and the `write_iter` of file systems.
+/// `/proc/TID/stack` leaves the functions of kernel/locking out (`stack_trace_save_tsk`, .sched.text), so that a thread that waits for
+/// such a lock has the function that takes it at the top.
+const TAKE_LOCKS: [&str; 17] = [
+    "lock_rename",
+    "fh_lock_nested",
+    "nfsd_create",
+    "nfsd3_create_file",
+    "nfsd4_create_file",
+    "nfsd_proc_create",
+    "nfsd_symlink",
+    "nfsd_link",
+    "nfsd_unlink",
+    "nfsd_rename",
+    "nfsd_setattr",
+    "ext4_buffered_write_iter",
+    "ext4_dio_write_iter",
+    "xfs_ilock",
+    "btrfs_inode_lock",
+    "f2fs_file_write_iter",
+    "generic_file_write_iter",
+];
+
 /// Kernel functions of waits that have a phase of their own. A thread may have come there between the reading that found it in another
 /// wait, and the reading of its stack.
 const ELSEWHERE: [&str; 15] = [
@@ -153,7 +176,9 @@ impl Sleeps {
 
     /// Whether most sleeps are waits for a lock; `None` of too few stacks.
     pub fn are_for_locks(&self) -> Option<bool> {
-        self.are_enough().then(|| self.part_in(&LOCKS) >= LONG_PART)
+        self.are_enough().then(|| {
+            1.0 - part(self.beside_locks().count() as f64, self.count() as f64) >= LONG_PART
+        })
     }
 
     /// The sleeps that are no waits for a lock. One of them may be the sleep of its holder.
@@ -161,7 +186,7 @@ impl Sleeps {
         let others = self
             .stacks
             .iter()
-            .filter(|(stack, _)| !is_in(stack, &LOCKS));
+            .filter(|(stack, _)| !waits_for_lock(stack));
         Sleeps {
             looks: self.looks,
             stacks: others.map(|(stack, n)| (stack.clone(), *n)).collect(),
@@ -176,6 +201,11 @@ impl Sleeps {
             shown.find(|(begin, _)| others.are_enough() && others.part_in(begin) >= LONG_PART)?;
         Some(advice)
     }
+}
+
+/// Whether a stack is that of a wait for a lock.
+fn waits_for_lock(stack: &[String]) -> bool {
+    is_in(stack, &LOCKS) || is_in(&stack[..stack.len().min(1)], &TAKE_LOCKS)
 }
 
 /// Whether a stack has a function with one of these beginnings.
@@ -283,5 +313,22 @@ mod tests {
         assert_eq!(added(&[&idle[..], &["svc_recv [sunrpc]"]].concat()), 0);
         // A wait with a phase of its own.
         assert_eq!(added(&[&["io_schedule"], &executes[..]].concat()), 0);
+    }
+
+    #[test]
+    fn a_wait_for_a_lock_is_known_by_the_function_that_takes_it() {
+        let waits = |stack: &[&str]| {
+            let stack: Vec<_> = stack.iter().map(|&f| f.to_owned()).collect();
+            waits_for_lock(&stack)
+        };
+        assert!(waits(&["lock_rename", "nfsd_rename [nfsd]"]));
+        assert!(waits(&[
+            "ext4_buffered_write_iter [ext4]",
+            "nfsd_write [nfsd]"
+        ]));
+        assert!(waits(&["rwsem_down_write_slowpath", "nfsd_unlink [nfsd]"]));
+        // What a rename waits for deeper down is no lock of the directory.
+        assert!(!waits(&["fanotify_handle_event", "nfsd_rename [nfsd]"]));
+        assert!(!waits(&[]));
     }
 }
