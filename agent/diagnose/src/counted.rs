@@ -252,7 +252,11 @@ pub fn file(
     let words = chosen.words(*s);
     let text = if share < MIN_FILE_PART {
         let number = named.len();
-        format!("no file or directory has much of {whole}: of {number}, none has more than {words}")
+        let most = match words.starts_with("less than") {
+            true => format!("each has {words}"),
+            false => format!("none has more than {words}"),
+        };
+        format!("no file or directory has much of {whole}: of {number}, {most}")
     } else {
         format!("{} has {words} of {whole}", name(export, inode, place))
     };
