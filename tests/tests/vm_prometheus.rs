@@ -285,8 +285,8 @@ fn ask_rule(
 }
 
 /// Whether a server may have nothing of it: rare phases have no series before they first occur, and what a change is worth is
-/// computed while there are findings. No client waits for a slot of its session, holds a layout, or has a delegation recalled
-/// here, and the laundromat may run later than this test asks. Nothing is compared with last week,
+/// computed while there are findings. No client waits for a slot of its session, holds a layout or a lock, leaves replies without an
+/// acknowledgement, or has a delegation recalled here. The laundromat may run later than this test asks. Nothing is compared with last week,
 /// objectives are looked at once a minute, and the use of CPUs is told of whole five minutes.
 fn is_rare(expression: &str) -> bool {
     let worth = [&family::CHANGE_GAIN.info, &family::RECOMMENDED_THREADS.info];
@@ -297,6 +297,12 @@ fn is_rare(expression: &str) -> bool {
         &family::CLIENT_RECALLS_PENDING.info,
         &family::CLIENT_LAYOUTS.info,
         &family::LAUNDROMAT_AGE.info,
+        &family::UNACKED_BYTES.info,
+        &family::UNACKED_SECONDS.info,
+        &family::UNACKED_RETRANSMISSIONS.info,
+        &family::UNACKED_ZERO_WINDOW.info,
+        &family::CLIENT_LOCKS.info,
+        &family::CLIENT_LOCKS_HELD.info,
     ];
     let asks = |what: &str| expression.contains(what);
     phase::RARE
