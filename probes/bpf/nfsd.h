@@ -233,7 +233,7 @@ struct transports_now {
 	u32 unacked_known; /* this kernel has what tells them */
 };
 
-#define UNACKED_ROWS 256
+#define UNACKED_ROWS 64
 
 /* A connection that has replies which its client may not be taking. */
 struct unacked {
@@ -253,7 +253,7 @@ struct client_answer_key {
 	u32 status;
 };
 
-#define CLIENT_ANSWERS 512
+#define CLIENT_ANSWERS 256
 
 /* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {

@@ -274,7 +274,7 @@ families! {
     LISTENER_DROPS: "nfscope_listener_drops_total" Counter, [],
         "Packets of new TCP connections that the kernel dropped at the server's listeners, nearly always because as many connections as fit (64) waited for a thread to accept them; clients send them again (sk_drops of the sockets; starts anew with a listener)", since "0.2.0";
     UNACKED_CONNECTIONS: "nfscope_unacknowledged_connections" Gauge, [],
-        "TCP connections of clients with replies of which nothing has been acknowledged for a second or longer; without connections over RDMA, and without UDP", since "0.2.0";
+        "TCP connections of clients with replies of which nothing has been acknowledged for a second or longer, 64 at most; without connections over RDMA, and without UDP", since "0.2.0";
     UNACKED_BYTES: "nfscope_client_unacknowledged_bytes" Gauge, [UNACKED_CLIENT],
         "Bytes that TCP keeps for the client on these connections, sent or not", since "0.2.0";
     UNACKED_SECONDS: "nfscope_client_unacknowledged_seconds" Gauge, [UNACKED_CLIENT],
@@ -350,7 +350,7 @@ families! {
     CLIENT_MIN_RTT: "nfscope_client_min_rtt_seconds" Gauge, [CLIENT],
         "Lowest round-trip time of that connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen), in the same pairs as nfscope_client_walk_requests_total: how far away the client is. The smoothed time also holds the time for which a client delays its acknowledgements", since "0.2.0";
     CLIENT_RETRIED: "nfscope_client_retried_answers_total" Counter, [RETRYING_CLIENT, VERSION, OP, STATUS],
-        "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 384 groups of client, operation and status all begin at 0 again", since "0.2.0";
+        "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 192 groups of client, operation and status all begin at 0 again", since "0.2.0";
     CLIENT_LOCKS: "nfscope_client_locks_granted_total" Counter, [RETRYING_CLIENT],
         "Locks of NFSv4 (LOCK) that the client was granted; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
     CLIENT_LOCKS_HELD: "nfscope_client_lock_states" Gauge, [LOCK_HOLDER],
