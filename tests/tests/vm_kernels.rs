@@ -279,15 +279,16 @@ fn vm_7_2_matrix_and_logs_and_disks() -> Result<()> {
     logs_and_disks(Kernel::V7_2)
 }
 
+/// A server with one client, whose disk and whose log's disk can be made slow.
+fn with_a_log_disk(kernel: Kernel) -> Result<Server> {
+    let server = Server::boot(kernel).export("ext4").delayed();
+    server.external_log().clients(1).start()
+}
+
 /// Writes to one file system after the other, on which it is reported as the kernel does; then what is measured is true.
 fn logs_and_disks(kernel: Kernel) -> Result<()> {
     let mut checks = Checks::new(&format!("{kernel} logs and disks"));
-    let server = Server::boot(kernel)
-        .export("ext4")
-        .delayed()
-        .external_log()
-        .clients(1)
-        .start()?;
+    let server = with_a_log_disk(kernel)?;
     if kernel == Kernel::V7_2 {
         checks.run("matrix", || matrix::is_as_documented(&server));
     }
@@ -364,12 +365,7 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
 fn vm_6_18_matrix_and_types_of_their_own() -> Result<()> {
     let kernel = Kernel::V6_18;
     let mut checks = Checks::new("6.18");
-    let server = Server::boot(kernel)
-        .export("ext4")
-        .delayed()
-        .external_log()
-        .clients(1)
-        .start()?;
+    let server = with_a_log_disk(kernel)?;
     checks.run("the kernel", || call_counts::the_kernel_is(&server, kernel));
     checks.run("matrix", || matrix::is_as_documented(&server));
     let agent = server.agent(&[])?;

@@ -6,21 +6,13 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use lab::Kernel;
-use lab::scenarios::{Verdict, diagnosed, judged_in_every_run, matrix, recorded};
+use lab::scenarios::{judge_recorded, judged_in_every_run, recorded};
 
+/// Scenarios without a recorded window are played by `vm_scenarios`.
 fn judge(kernel: Kernel) -> Result<()> {
-    let mut verdicts = Vec::new();
-    for scenario in judged_in_every_run(kernel)? {
-        if !recorded::file(kernel, &scenario.name).exists() {
-            // `vm_scenarios` plays it.
-            continue;
-        }
-        let window = recorded::read(kernel, &scenario.name)?;
-        let verdict = Verdict::of(&scenario, diagnosed(&window));
-        println!("{}", verdict.line());
-        verdicts.push(verdict);
-    }
-    println!("{}", matrix(&verdicts));
+    let mut scenarios = judged_in_every_run(kernel)?;
+    scenarios.retain(|s| recorded::file(kernel, &s.name).exists());
+    let verdicts = judge_recorded(kernel, &scenarios)?;
     let wrong: Vec<_> = verdicts.iter().filter(|v| !v.wrong.is_empty()).collect();
     let lines: Vec<_> = wrong.iter().map(|v| v.line()).collect();
     ensure!(wrong.is_empty(), "{kernel}:\n{}", lines.join("\n"));

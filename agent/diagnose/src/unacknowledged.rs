@@ -2,7 +2,7 @@
 
 use crate::rules::evidence::bytes;
 use nfscope_model::Unacknowledged;
-use nfscope_text::units::{many, seconds};
+use nfscope_text::units::{seconds, times};
 
 /// Whether TCP has noticed by now that the client takes nothing.
 pub fn is_late(c: &Unacknowledged) -> bool {
@@ -13,10 +13,7 @@ pub fn is_late(c: &Unacknowledged) -> bool {
 pub fn described(c: &Unacknowledged) -> String {
     let again = match c.retransmissions {
         0.0 => String::new(),
-        n => format!(
-            "; TCP has sent the oldest {} again",
-            many(n, "time").replace("1 time", "once")
-        ),
+        n => format!("; TCP has sent the oldest {} again", times(n)),
     };
     let window = match c.zero_window_bytes {
         0.0 => "",

@@ -60,6 +60,14 @@ pub fn many(n: f64, one: &str) -> String {
     format!("{n} {one}{}", if n == 1.0 { "" } else { "s" })
 }
 
+/// How often: `once`, `2 times`.
+pub fn times(n: f64) -> String {
+    match n {
+        1.0 => "once".to_owned(),
+        n => many(n, "time"),
+    }
+}
+
 /// Three significant digits, never more than two decimals; large values keep all their integer digits.
 fn three(v: f64) -> String {
     match v {
@@ -104,6 +112,7 @@ mod tests {
             (&*many(1.0, "thread"), &*many(0.0, "thread")),
             ("1 thread", "0 threads")
         );
+        assert_eq!((&*times(1.0), &*times(21.0)), ("once", "21 times"));
         assert_eq!(rate(0.0), "0");
         assert_eq!(rate(0.004), "0.00");
         assert_eq!(rate(12_345.6), "12346");

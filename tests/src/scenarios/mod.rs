@@ -99,8 +99,11 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// What the diagnosis says of recorded windows.
-fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verdict>> {
+/// Diagnoses the recorded windows of these scenarios and prints the verdicts.
+///
+/// # Errors
+/// Where a scenario has no recorded window.
+pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for scenario in scenarios {
         let window = recorded::read(kernel, &scenario.name)?;

@@ -12,7 +12,7 @@ use crate::thresholds::{
 use nfscope_model::comes_again::rfc_name;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
-use nfscope_text::units::{many, seconds};
+use nfscope_text::units::{many, seconds, times};
 
 /// The evidence names so many operations, and so many clients.
 const NAMED: usize = 3;
@@ -159,13 +159,6 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
         )
     });
     ops.chain(locks).collect()
-}
-
-fn times(n: f64) -> String {
-    match n {
-        1.0 => "once".to_owned(),
-        n => many(n, "time"),
-    }
 }
 
 fn advice(b: &Breakdown, put_off: bool) -> Vec<String> {

@@ -2,13 +2,14 @@
 
 use crate::fixture::recorder::{Place, ask, good};
 use crate::fixture::recordings::{
-    DISKS, FLASH, by_the_hour, compare_all, compare_two, counting, recording, series_set, writes,
+    DISKS, FLASH, by_the_hour, compare_all, compare_two, counting, metadata, recording, series_set,
+    writes,
 };
 use crate::fixture::tale::Tale;
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
 use nfscope_baseline::compare::{Options, Sides, compare_sides, html, text};
 use nfscope_baseline::durability::Direction;
-use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
+use nfscope_baseline::recording::{RecordedWindow, Recording, Sample, SeriesKey};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::target_metric;
 use nfscope_model::{Histogram, Scheme, family as f};
@@ -520,15 +521,7 @@ fn mixed(name: &str, seed: u64, parts: &[Part]) -> Recording {
         });
     }
     Recording {
-        metadata: Metadata {
-            name: name.into(),
-            began_ms,
-            host: "nfs1".into(),
-            kernel: None,
-            agent: "0.1.0 (abc)".into(),
-            interval: Duration::from_secs(10),
-            labels: Default::default(),
-        },
+        metadata: metadata(name, began_ms, 10),
         series,
         windows,
     }

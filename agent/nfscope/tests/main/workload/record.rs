@@ -3,7 +3,7 @@
 use super::work_dir::WorkDir;
 use super::{nfscope, text};
 use crate::fixture::recorder::{Place, agent, ask, good, show};
-use crate::fixture::recordings::compare_all;
+use crate::fixture::recordings::{compare_all, metadata};
 use nfscope_baseline::compare::Options;
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
@@ -181,13 +181,8 @@ fn results(name: &str, seed: u64, mean: f64, failed: f64, rate: f64) -> Recordin
     let labels = [("workload", "mail"), ("parameters", "size=small")];
     Recording {
         metadata: Metadata {
-            name: name.into(),
-            began_ms: 1_795_254_420_000 + seed as i64 * 604_800_000,
-            host: "nfs1".into(),
-            kernel: None,
-            agent: "0.1.0 (abc)".into(),
-            interval: Duration::from_secs(1),
             labels: labels.map(|(k, v)| (k.into(), v.into())).into(),
+            ..metadata(name, 1_795_254_420_000 + seed as i64 * 604_800_000, 1)
         },
         series,
         windows: windows.collect(),
