@@ -82,9 +82,9 @@ int nfsd_arrive(struct pt_regs *ctx)
 }
 #else
 /*
- * One of these two is loaded (Program::others in program_table.rs). The second has the verifier prove that the socket
- * is TCP's, which it does not where BTF of sunrpc has types of its own in place of the kernel's (Debian's 6.16 to 7.3
- * backports, modules built by DKMS). The first asks nothing of it. Without bpf_rdonly_cast it costs three calls more.
+ * Only one of the next two programs is loaded (Program::others in program_table.rs). The second has the verifier prove
+ * that the socket is TCP's. It does not where BTF of sunrpc has types of its own in place of the kernel's (Debian's
+ * 6.16 to 7.3 backports, DKMS modules). The first needs no proof. Without bpf_rdonly_cast it costs three more calls.
  */
 #ifndef NFSCOPE_BENCH
 TP(svcsock_data_ready)

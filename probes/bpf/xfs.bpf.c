@@ -111,8 +111,8 @@ int PROGRAM(xfs_io_end)
 }
 
 /*
- * Whether a semaphore is the lock of a buffer that is being read or written: ahead of its use, or by another thread.
- * Who waits for it then waits for the disk. Whoever holds the lock for another reason has a transaction.
+ * True if a semaphore is the lock of a buffer that is being read or written: ahead of its use, or by another thread.
+ * A thread that waits for the lock then waits for the disk. A thread that holds it otherwise has a transaction.
  */
 static __always_inline bool is_under_io(u64 semaphore)
 {
@@ -126,7 +126,7 @@ static __always_inline bool is_under_io(u64 semaphore)
 	return BPF_CORE_READ(bp, b_flags) & (XBF_READ | XBF_WRITE);
 }
 
-/* Only who sleeps comes here. The tracepoints xfs_buf_lock and xfs_buf_lock_done are passed by everybody. */
+/* Only threads that sleep come here. All threads pass the tracepoints xfs_buf_lock and xfs_buf_lock_done. */
 SEC("fentry/__down")
 int PROGRAM(xfs_lock_begin)
 {

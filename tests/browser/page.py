@@ -157,7 +157,7 @@ def a_smooth_latency_is_a_smooth_column(page):
                     const ink = painted.slice(1, -1).map(y => Math.abs(column[y][1] - ground));
                     const dip = (v, i) => Math.min(Math.max(...ink.slice(0, i + 1)), Math.max(...ink.slice(i))) - v;
                     result.push([part < 0.5 ? Math.round(Math.max(...ink.map(dip))) : 0, painted.length - 1 - (painted.at(-1) - painted[0])]); } }
-            // What is below the pointer, and what is selected there, is what was counted: row by row, and in all.
+            // Counts below the pointer, and those of a selection there, are what was counted: row by row, and in all.
             const sums = windows.map((w, k) => { const column = heat.columns[k]; let [sum, next, wrong] = [0, 0, 0];
                 for (let row = 0; row <= heat.rowOf.at(-1); row += 1) {
                     const { low, high } = heat.buckets(row, row); const n = column.rows[0].buckets.get(row) ?? 0;
@@ -171,7 +171,7 @@ def a_smooth_latency_is_a_smooth_column(page):
             return [result.map(r => r[0]), result.map(r => r[1]), sums, cell.counts[0] - inRectangle(windows.slice(0, 1), 'all', s.low, s.high)[0].inside,
                 [cell.above < 0.001, cell.upTo > 0.001, s.high - s.low, edges[s.low], Math.log2(cell.upTo / cell.above).toFixed(6)]] }"""
         )
-        # Of 255 levels. Nothing between two strong rows is weaker but by what canvases round, and no line of ground is between two rows.
+        # Dips are in levels of 255. Rows between two strong rows are weaker only by what canvases round. No line of ground is between rows.
         assert max(dips) <= 3, (scheme, dips)
         assert broken == [0] * 8, (scheme, broken)
         assert sums == [0, 0] and total == 0, (sums, total)

@@ -244,7 +244,7 @@ impl Bench<'_> {
         self.record_for(name, self.seconds)
     }
 
-    /// One side of a comparison: a single recording does not show how much recordings differ.
+    /// Records one side of a comparison several times: a single recording does not show how much recordings differ.
     fn record_side(&self, name: &str) -> Result<()> {
         names(name)
             .iter()

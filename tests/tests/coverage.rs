@@ -210,7 +210,7 @@ impl CountedLoad {
             ..
         } = self;
         let kernel = *kernel;
-        // Whether requests are missing too, or only operations, tells where a fault is.
+        // These numbers show where a fault is: whether requests are missing, too, or only operations.
         println!(
             "{kernel}: {} of {} COMPOUNDs, {} RPCs of {} or a few more; of the window: lost {:?}",
             total(window, &family::COMPOUND_DURATION.info),

@@ -9,8 +9,8 @@ use nfscope_model::{Unacknowledged, family};
 
 use crate::lifecycle::eventually;
 
-/// All that the server sends to one client is lost. What TCP keeps for it is what `ss` lists, and neither `diagnose` nor `stuck` calls
-/// the server idle.
+/// All packets from the server to one client are lost. The bytes that TCP keeps for the client are those that `ss` lists. Neither
+/// `diagnose` nor `stuck` calls the server idle.
 pub fn replies_that_are_lost(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     let address = client.address().to_string();

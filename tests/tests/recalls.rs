@@ -272,7 +272,7 @@ fn a_living_client_returns_nothing(server: &Server, agent: &Agent) -> Result<()>
     let seen = after.since(&before).delta;
     are_as_many(&seen, &traced, server.kernel());
     assert_eq!((traced.recalled, traced.revoked), (1, 1), "{traced:?}");
-    // Where an answer comes late, the server asks again for the same recall.
+    // The server asks again for the same recall if an answer comes late.
     ensure!(kept.asked >= traced.recalled, "{kept:?} {traced:?}");
     assert_eq!(after.value(&f::RECALLS_PENDING, ["delegation"]), Some(0.0));
     let taken = seen.hist(&f::RECALL_SECONDS, ["delegation", "taken"]);

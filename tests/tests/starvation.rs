@@ -7,9 +7,10 @@ use lab::{Agent, Delay, Disk, Server};
 use nfscope_model::family;
 use nfscope_model::finding::Kind;
 
-/// What each read of the disk takes longer.
+/// Delay of each read of the disk.
 const DELAY: Duration = Duration::from_millis(100);
-/// Of a first call nothing tells the arrival if a second thread reads it before the first one has accepted the connection.
+/// Share of requests whose arrival is known, at least. The arrival of a first call is unknown if a second thread reads it before the first
+/// thread has accepted the connection.
 const KNOWN: f64 = 0.9;
 
 /// Two threads for sixteen clients, whose READs wait for the disk (of [`causes::make_files`](crate::phases::causes::make_files)).

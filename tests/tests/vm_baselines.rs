@@ -11,8 +11,8 @@ use serde_json::Value;
 fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     let done = run(&Options {
         kernel: Kernel::V6_12,
-        // As many windows in three recordings. Shorter ones would be read more often, and on one CPU more than a hundredth of the WRITEs would wait for
-        // that: those that a p99 is made of.
+        // Three recordings have 60 windows of a second. Shorter windows would need more readings. On one CPU, more than a hundredth of the
+        // WRITEs would then wait for a reading: those that a p99 is made of.
         seconds: 60,
         keep: None,
     })?;

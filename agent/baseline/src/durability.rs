@@ -91,7 +91,7 @@ pub struct DurabilityChange {
     pub direction: Direction,
     /// Share of the writes that clients took for durable and that a crash could lose, before and after; `None` where not counted.
     pub at_risk: [Option<f64>; 2],
-    /// Which export, why, and how many of the writes.
+    /// Sentence that names the export, the reason, and how many of the writes.
     pub text: String,
 }
 
@@ -156,7 +156,7 @@ impl Durability {
         let waited = waits.is_some_and(|w| w.iter().sum::<f64>() > 0.0);
         let unknown = match durable {
             None => (written > 0.0).then_some(Unknown::NotCounted),
-            // Without such writes nothing can be lost, and what their setting decides is known.
+            // No write can be lost if clients took none for durable. Their risk is known if a setting decides it for all.
             Some(n) if n == 0.0 || setting >= n => None,
             Some(_) if !measured => Some(Unknown::NoPhases),
             Some(_) if unwaited == 0.0 && !waited => Some(Unknown::NoWaits),

@@ -38,7 +38,7 @@ impl WallClock {
     pub fn began(&mut self, window: &Window, arrived: Instant) -> i64 {
         let begin = window.delta.at.checked_sub(window.length);
         if begin != Some(self.agent_time) {
-            // Both readings have a time of one clock. Only of another agent, or of one that does not say so, the arrivals must do.
+            // Both readings have a time of one clock. If the agent is another one, or does not say when it began, the arrivals must do.
             let one_clock =
                 !window.delta.began.is_zero() && self.agent_began == Some(window.delta.began);
             let by_agent = begin.and_then(|begin| begin.checked_sub(self.agent_time));

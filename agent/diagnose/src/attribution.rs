@@ -25,13 +25,13 @@ pub struct Attribution {
     pub log: f64,
     /// Operations waited for locks whose holders waited for a slow log, or for blocks that it was writing.
     pub behind_log: f64,
-    /// The latter.
+    /// Seconds that operations waited for blocks that a slow log was writing; part of `behind_log`.
     pub disk_behind_log: f64,
     /// Operations waited for slow disks.
     pub disk: f64,
     /// Operations were throttled for long, or waited behind one that was.
     pub throttle: f64,
-    /// The latter.
+    /// Seconds that operations waited behind a throttled one; part of `throttle`.
     pub behind_throttle: f64,
     /// Requests and operations waited long for daemons.
     pub upcall: f64,

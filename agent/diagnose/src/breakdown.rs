@@ -144,11 +144,11 @@ pub struct Breakdown {
     pub length: f64,
     /// Requests that ended.
     pub requests: f64,
-    /// Those whose arrival was seen, so that their wait for a thread is known. That of others is 0 in what follows.
+    /// Requests whose arrival was seen, so that their wait for a thread is known. The wait of other requests counts as 0.
     pub queued: f64,
-    /// Those over UDP or RDMA, which have no clock of a request's arrival.
+    /// Requests over UDP or RDMA, which have no clock of a request's arrival.
     pub no_clock: f64,
-    /// Those that were in the server for so long that a client feels each of them.
+    /// Requests that were in the server for so long that a client feels each of them.
     pub felt: f64,
     /// Time from arrival to reply, added up: `queue`, `receive`, `asking`, `execute` and `reply`.
     pub residence: f64,
@@ -277,12 +277,12 @@ impl Breakdown {
         Some(self.export_devices.as_ref()?.get(device)?)
     }
 
-    /// Whether there are requests enough to speak of, or some that are felt.
+    /// True if there are enough requests to speak of, or some that are felt.
     pub fn enough(&self) -> bool {
         self.requests >= MIN_COUNT || self.felt > 0.0
     }
 
-    /// Whether the wait for a thread is known of most requests.
+    /// True if the wait for a thread is known of most requests.
     pub fn queue_known(&self) -> bool {
         self.queued >= QUEUE_KNOWN_SHARE * self.requests
     }

@@ -106,7 +106,7 @@ impl Counted {
         self.other += seconds;
     }
 
-    /// The same for the evaluation of a window.
+    /// Returns the counted operations for the evaluation of a window.
     pub fn files(&self) -> Files {
         let rows = self.rows.iter();
         Files {

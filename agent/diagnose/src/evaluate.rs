@@ -24,12 +24,12 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     evaluate_breakdown(window, &Breakdown::of(window), active)
 }
 
-/// The same, of a window that was watched closely.
+/// Evaluates a window with what was observed while it was watched closely.
 pub fn evaluate_observed(window: &Window, observed: &Observed) -> Diagnosis {
     evaluate_with(window, &Breakdown::of(window), &[], observed)
 }
 
-/// The same, of a window with this breakdown.
+/// Evaluates a window with this breakdown.
 pub(crate) fn evaluate_breakdown(
     window: &Window,
     breakdown: &Breakdown,
@@ -151,8 +151,8 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     (Verdict::Unknown, reason)
 }
 
-/// What is no part of the time of requests: a host that cannot tell it is not unknown because of that. Waits that may be for a
-/// directory or file are not hidden either: without one they are `unknown_waits`.
+/// True for kinds that the verdict does not need. Connections and replies on their way are no part of the time of requests. Waits for a
+/// directory or file are not hidden: if none is known, they are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
     matches!(
         kind,
@@ -160,7 +160,7 @@ fn verdict_without(kind: Kind) -> bool {
     )
 }
 
-/// What a healthy server may hide here: replies that are not followed to their clients.
+/// Sentences on replies that are not followed to their clients: a healthy server may hide trouble there.
 fn unseen(b: &Breakdown) -> Vec<String> {
     let text = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
         (None, _) => "replies on their way to clients are not seen here: a client that does not receive them looks idle".to_owned(),

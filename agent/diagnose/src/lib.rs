@@ -5,9 +5,10 @@
 //! 3. `rules`: one file for each kind of finding, named by the kind, decides about that kind.
 //! 4. [`evaluate()`]: applies all rules to a window.
 //!
-//! These four are pure functions. [`observed`] is evidence that a window lacks: operations by file, and kernel stacks. [`course()`] tells how the waiting of a finding went over its window. [`tracker`] follows findings
-//! from window to window. [`counted`] names the clients, exports, operations and files behind a finding, as the kernel counted them;
-//! where it does not, [`client_sample`] names the client, from a sample of single operations. [`render()`] writes a diagnosis as text.
+//! All four steps are pure functions. [`observed`] is evidence that a window lacks: operations by file, and kernel stacks. [`course()`]
+//! tells how the waiting of a finding went over its window. [`tracker`] follows findings from window to window. [`counted`] names the
+//! clients, exports, operations and files behind a finding, as the kernel counted them. Where it does not, [`client_sample`] names the
+//! client, from a sample of single operations. [`render()`] writes a diagnosis as text.
 
 #![forbid(unsafe_code)]
 

@@ -106,7 +106,7 @@ const MIN_PART: f64 = 0.1;
 pub struct Files {
     /// Time for which they were counted, in seconds.
     pub length: f64,
-    /// What operations have in common, with their seconds.
+    /// Keys that operations have in common, with the seconds of these operations.
     pub rows: Vec<(Keys, f64)>,
     /// Seconds of operations without a row.
     pub without_row: f64,
@@ -119,7 +119,7 @@ pub(crate) fn ops_with_much(phase: fn(&Phases) -> f64, b: &Breakdown) -> BTreeSe
     much.map(|o| o.op.clone()).collect()
 }
 
-/// What somebody who watched a window saw beside it.
+/// Evidence from watching a window that the window itself lacks.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     /// Operations by export, operation and file; `None` where these were not counted.
@@ -174,7 +174,7 @@ impl Sleeps {
         self.count() as f64 >= MIN_STACKS
     }
 
-    /// Whether most sleeps are waits for a lock; `None` of too few stacks.
+    /// True if most sleeps are waits for a lock; `None` if there are too few stacks.
     pub fn are_for_locks(&self) -> Option<bool> {
         self.are_enough().then(|| {
             1.0 - part(self.beside_locks().count() as f64, self.count() as f64) >= LONG_PART
@@ -193,7 +193,7 @@ impl Sleeps {
         }
     }
 
-    /// What to do about the cause that most stacks show, of those that are no waits for a lock.
+    /// Advice on the cause that most stacks show, of those that are no waits for a lock.
     pub fn advice(&self) -> Option<&'static str> {
         let others = self.beside_locks();
         let mut shown = SHOWN.iter();
@@ -203,12 +203,12 @@ impl Sleeps {
     }
 }
 
-/// Whether a stack is that of a wait for a lock.
+/// True if a stack is that of a wait for a lock.
 fn waits_for_lock(stack: &[String]) -> bool {
     is_in(stack, &LOCKS) || is_in(&stack[..stack.len().min(1)], &TAKE_LOCKS)
 }
 
-/// Whether a stack has a function with one of these beginnings.
+/// True if a stack has a function whose name begins with one of these.
 fn is_in(stack: &[String], begin: &[&str]) -> bool {
     let mut functions = stack.iter();
     functions.any(|f| begin.iter().any(|b| f.starts_with(b)))
@@ -223,7 +223,7 @@ pub struct Contended {
     pub share: f64,
     /// Changes at the same time, on average, of the one with most of the time.
     pub at_once: f64,
-    /// Whether changes of directories have most of that time, and not those of files.
+    /// True if changes of directories, and not of files, have most of that time.
     pub directories: bool,
 }
 
@@ -327,7 +327,7 @@ mod tests {
             "nfsd_write [nfsd]"
         ]));
         assert!(waits(&["rwsem_down_write_slowpath", "nfsd_unlink [nfsd]"]));
-        // What a rename waits for deeper down is no lock of the directory.
+        // A rename that waits in a function further down does not wait for the lock of the directory.
         assert!(!waits(&["fanotify_handle_event", "nfsd_rename [nfsd]"]));
         assert!(!waits(&[]));
     }

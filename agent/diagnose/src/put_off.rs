@@ -23,8 +23,8 @@ pub struct PutOff {
 }
 
 impl PutOff {
-    /// By version, operation and status. Of a lock that was denied a client may have asked without waiting for it: see
-    /// [`Denied`].
+    /// Returns such answers by version, operation and status. Denied locks are in [`Denied`]: a client may ask for a lock without waiting
+    /// for it.
     pub fn all(w: &Window) -> Vec<PutOff> {
         numbers(w, &f::OP_ERRORS)
             .filter(|(_, n)| *n > 0.0)
@@ -65,7 +65,7 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// Those who were denied a lock, the most often first.
+    /// Returns the clients that were denied a lock, the most often denied first.
     pub fn all(w: &Window) -> Vec<Denied> {
         let mut clients: HashMap<&str, Denied> = HashMap::new();
         let denied = |status: &str, op: &str, n: f64| status == DENIED && op == "lock" && n > 0.0;
@@ -137,7 +137,7 @@ pub struct Retrying {
 }
 
 impl Retrying {
-    /// By client.
+    /// Returns the clients that ask again or recover.
     pub fn all(w: &Window) -> Vec<Retrying> {
         let mut clients: HashMap<&str, Retrying> = HashMap::new();
         for ([client, version, op, status], count) in numbers(w, &f::CLIENT_RETRIED) {

@@ -82,7 +82,7 @@ pub struct FindingTracker {
     last: Option<Diagnosis>,
 }
 
-/// Whether two readings saw with the same probes all the time between them: a window of which findings can be made.
+/// True if the same probes measured all the time between two readings: findings can be made of the window between them.
 fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
     let same = |(a, b): (&ProbeStatus, &ProbeStatus)| {
         (&a.probe, &a.program, a.state) == (&b.probe, &b.program, b.state)
@@ -92,7 +92,7 @@ fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
         && now.probes.iter().zip(&earlier.probes).all(same)
 }
 
-/// Whether what was counted between two readings is known: it may be no matter of findings where a probe came meanwhile.
+/// True if operations were counted all the time between two readings. The window may give no findings if a probe came meanwhile.
 fn counted(earlier: &Snapshot, now: &Snapshot) -> bool {
     times_operations(&earlier.probes) && now.goes_on_from(earlier)
 }
@@ -144,8 +144,9 @@ impl FindingTracker {
         self.step_and(now, clock, |_, _, _| {})
     }
 
-    /// The same; shows a window that has ended, what is found by then, and the reading that ended it. Windows begin where the last one
-    /// ended, by [`Snapshot::at`]. A reading that the source has told before ends none. `clock` is the time of the reading.
+    /// Does what [`FindingTracker::step`] does, and shows a window that has ended, the findings by then, and the reading that ended it.
+    /// Windows begin where the last one ended, by [`Snapshot::at`]. A reading that the source has told before ends none. `clock` is the
+    /// time of the reading.
     pub fn step_and(
         &mut self,
         now: Snapshot,

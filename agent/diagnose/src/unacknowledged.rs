@@ -4,7 +4,7 @@ use crate::rules::evidence::bytes;
 use nfscope_model::Unacknowledged;
 use nfscope_text::units::{seconds, times};
 
-/// Whether TCP has noticed by now that the client takes nothing.
+/// True if TCP has noticed by now that the client takes nothing.
 pub fn is_late(c: &Unacknowledged) -> bool {
     c.retransmissions > 0.0 || c.zero_window_bytes > 0.0
 }

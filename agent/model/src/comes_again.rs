@@ -1,16 +1,16 @@
 //! Answers after which a client asks again: the server is not the end of such a request, although its part is done.
 //!
-//! By RFC 1813 (2.6), RFC 7530 (13.1) and RFC 8881 (15.1), and by how the Linux client acts on them (`nfs4_handle_exception()`,
-//! `nfs4_proc_setlk()` and `nfs4_layoutget_handle_exception()` in fs/nfs/nfs4proc.c, `nfs3_async_handle_jukebox()` in
-//! fs/nfs/nfs3proc.c). All other statuses are final: the client reports them to its program. Examples are NOENT, ACCESS, EXIST,
-//! NOSPC, SHARE_DENIED, and on Linux RESOURCE and LOCKED.
+//! RFC 1813 (2.6), RFC 7530 (13.1) and RFC 8881 (15.1) define the statuses. The Linux client acts on them in `nfs4_handle_exception()`,
+//! `nfs4_proc_setlk()` and `nfs4_layoutget_handle_exception()` (fs/nfs/nfs4proc.c), and in `nfs3_async_handle_jukebox()`
+//! (fs/nfs/nfs3proc.c). All other statuses are final: the client reports them to its program. Examples are NOENT, ACCESS, EXIST, NOSPC,
+//! SHARE_DENIED, and on Linux RESOURCE and LOCKED.
 
 /// How a client goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ComesAgain {
-    /// It waits, and asks for the same thing again. With the seconds that a Linux client waits at least.
+    /// The client waits, and asks for the same thing again. The value is the seconds that a Linux client waits at least.
     Later(f64),
-    /// It makes a new lease or session, or recovers its state, and asks for the same thing again.
+    /// The client makes a new lease or session, or recovers its state, and asks for the same thing again.
     Recovers,
 }
 

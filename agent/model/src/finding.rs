@@ -180,7 +180,7 @@ pub struct Diagnosis {
     pub requests: f64,
     /// Time of these requests in the server, added up.
     pub residence_seconds: f64,
-    /// Which of these requests have no complete time line, and why; `None` where next to all have one.
+    /// Sentence on the requests without a complete time line, and why; `None` if nearly all requests have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
     /// Findings, the largest share first.
@@ -195,7 +195,7 @@ pub struct Diagnosis {
     /// What clients wait for outside the server, and what would change that: the distance.
     #[serde(default)]
     pub outside: Vec<String>,
-    /// What this host cannot see, so that a verdict of `healthy` does not cover it.
+    /// Sentences on what this host cannot see, so that a verdict of `healthy` does not cover it.
     #[serde(default)]
     pub unseen: Vec<String>,
 }

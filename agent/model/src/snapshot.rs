@@ -165,7 +165,7 @@ impl Snapshot {
         self.families.iter().map(|(n, s)| (&**n, &**s))
     }
 
-    /// Whether the counters of this reading are those of an earlier one, counted further: what lies between both is a window.
+    /// True if the counters of this reading are those of an earlier one, counted further: a window lies between both readings.
     pub fn goes_on_from(&self, earlier: &Snapshot) -> bool {
         self.began == earlier.began && self.at > earlier.at
     }

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 pub struct HeldRequests {
     /// Name of the host that it is of.
     pub host: String,
-    /// They have been in hand for longer than this; more than was asked for where younger ones are not told here.
+    /// Seconds: each request has been in hand for longer. The number is higher than asked for if younger requests are left out.
     pub over_seconds: f64,
     /// Why nobody knows; `None` where it is known.
     pub unknown: Option<String>,
     /// The requests, the oldest first.
     pub requests: Vec<HeldRequest>,
-    /// So many more there may be, all of them younger than these.
+    /// Number of requests that may be left out, all of them younger than these.
     pub left_out: u64,
-    /// What ends the leases of silent clients, and takes back delegations; `None` where nothing is known of it.
+    /// The laundromat, which ends the leases of silent clients and takes back delegations; `None` if nothing is known of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub laundromat: Option<Laundromat>,
     /// Clients that acknowledge no replies, the longest time first; `None` where this host does not tell.

@@ -5,7 +5,7 @@ use crate::window_parts::numbers;
 use crate::{Snapshot, Window};
 use serde::{Deserialize, Serialize};
 
-/// One client that acknowledges nothing, over all of its connections on which nothing is acknowledged.
+/// A client that acknowledges nothing, over all of its connections on which nothing is acknowledged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unacknowledged {

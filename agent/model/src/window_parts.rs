@@ -67,11 +67,11 @@ pub struct WindowUser<'a> {
     pub ops: f64,
     /// Their time.
     pub seconds: Option<f64>,
-    /// Of a client: the requests that these operations came in.
+    /// Requests of a client that these operations came in.
     pub requests: Option<f64>,
-    /// Of a client: the smoothed round-trip time of its connection, which holds delayed acknowledgements.
+    /// Smoothed round-trip time of a client's connection, in seconds, with delayed acknowledgements.
     pub rtt: Option<f64>,
-    /// Of a client: the lowest round-trip time of the last minutes.
+    /// Lowest round-trip time of a client in the last minutes, in seconds.
     pub min_rtt: Option<f64>,
 }
 

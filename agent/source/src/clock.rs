@@ -11,7 +11,7 @@ pub fn monotonic_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// One moment on both clocks: nanoseconds of CLOCK_MONOTONIC, and the wall clock.
+/// Reads both clocks at one moment: nanoseconds of CLOCK_MONOTONIC, and the wall clock.
 pub fn both() -> (u64, SystemTime) {
     let pair = || (monotonic_ns(), SystemTime::now(), monotonic_ns());
     closest([(); TRIES].map(|()| pair()))

@@ -70,10 +70,10 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
     system::kernel_stack(thread)
 }
 
-/// The same with the module behind each function that is in one: `nfsd_read [nfsd]`.
+/// The kernel functions that an nfsd thread of this host sleeps in, each with its module if it is in one: `nfsd_read [nfsd]`.
 ///
 /// # Errors
-/// Without the right to see them (`PermissionDenied`), and where there is no such nfsd thread.
+/// Fails without the right to see the functions (`PermissionDenied`), and if there is no such nfsd thread.
 pub fn kernel_frames(thread: u32) -> std::io::Result<Vec<String>> {
     system::kernel_frames(thread)
 }

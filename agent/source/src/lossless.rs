@@ -78,7 +78,7 @@ fn escaped(text: &[u8]) -> Option<u8> {
 /// The text of a file.
 ///
 /// # Errors
-/// Where it cannot be read; never for what it has.
+/// Fails if the file cannot be read, and never for what it contains.
 pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
     // Most are UTF-8 and have no backslash: then their bytes are their text.
     match String::from_utf8(fs::read(path)?) {

@@ -6,8 +6,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     holm_weighted(p, &vec![1.0; p.len()])
 }
 
-/// The same with a positive weight for each comparison, section 4 of the same paper. A comparison is first tested at its part of the
-/// level. What is found leaves its part to the others.
+/// Corrects p values as [`holm`] does, with a positive weight for each comparison (section 4 of the same paper). A comparison is first
+/// tested at its part of the level. An effect that is found leaves its part to the others.
 pub fn holm_weighted(p: &[f64], weights: &[f64]) -> Vec<f64> {
     let all: Vec<(f64, f64)> = p.iter().copied().zip(weights.iter().copied()).collect();
     let mut order: Vec<usize> = (0..all.len()).collect();

@@ -10,8 +10,8 @@ use crate::change::{Change, MIN_P};
 use crate::estimate::Estimate;
 use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 
-/// With fewer pairs nothing is said of their variation: an interval of six is a third wider than its standard error would make it, and
-/// one of three more than twice as wide.
+/// Fewest pairs whose variation is told. An interval of six pairs is a third wider than its standard error would make it. An interval of
+/// three pairs is more than twice as wide.
 pub const MIN_PAIRS: usize = 6;
 
 /// Standard errors above 0 at which the correlation of neighbouring rounds is no chance: one of a hundred independent series has more.
@@ -160,10 +160,10 @@ pub fn paired(differences: &[f64], hidden: f64, min_effect: f64) -> Option<(Chan
 /// Compares two treatments that were measured once in each round, in random order: Student's paired t on the differences of
 /// logarithms. `None` for fewer than [`MIN_PAIRS`] rounds.
 ///
-/// What both treatments of a round have in common cancels. The random order gives a random sign to what one block has and another
-/// has not: drift, place in the round, noise that lasts for several blocks. Each round is therefore an observation (R. A. Fisher, The
-/// Design of Experiments, 1935, chapter 3). Only a disturbance that follows one treatment from round to round makes differences of
-/// neighbours alike. Where they are more alike than those of 99 in 100 independent series, the error is that of [`paired`].
+/// Disturbances that both treatments of a round share cancel. The random order gives a random sign to those in which blocks differ: drift,
+/// place in the round, noise that lasts for several blocks. Each round is therefore an observation (R. A. Fisher, The Design of
+/// Experiments, 1935, chapter 3). Only a disturbance that follows one treatment from round to round makes differences of neighbours alike.
+/// If these are more alike than those of 99 in 100 independent series, the error is that of [`paired`].
 pub fn paired_rounds(differences: &[f64], min_effect: f64) -> Option<Change> {
     let n = differences.len() as f64;
     if differences.len() < MIN_PAIRS {

@@ -13,7 +13,7 @@ const SERIES: u32 = 4000;
 /// Three standard deviations of a share of 0.95 of so many.
 const CHANCE: f64 = 0.0104;
 
-/// What makes one block differ from another, on the scale of logarithms.
+/// Noise that makes one block differ from another, on the scale of logarithms.
 #[derive(Debug, Clone, Copy)]
 enum Noise {
     /// A block of 10 %.
@@ -87,7 +87,7 @@ fn differences(run: &[Vec<f64>], treatment: usize, effect: f64) -> Vec<f64> {
     run.iter().map(|r| r[treatment] - r[0] + effect).collect()
 }
 
-/// Whether the interval has 1, the true ratio.
+/// True if the interval has 1, the true ratio.
 fn holds(differences: &[f64]) -> bool {
     let ratio = paired_rounds(differences, MIN_EFFECT).unwrap().ratio;
     ratio.low <= 1.0 && 1.0 <= ratio.high

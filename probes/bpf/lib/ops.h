@@ -86,7 +86,7 @@ VERIFIED_ONCE int op_failed(u32 row, u32 status)
 /* The first status that is counted by client: NFS4ERR_DELAY. Lower ones are final answers. */
 #define ERR_DELAY 10008 /* NFS3ERR_JUKEBOX, too */
 
-/* By client, where the status can be one after which a client asks again or recovers: user space knows which are. */
+/* Counts answers by client. User space knows the statuses after which a client asks again or recovers. */
 POINTERS_VERIFIED_ONCE int client_answered(struct request_record *r, u32 row, u32 status)
 {
 	struct client_answer_key key = { .row = row, .status = status };

@@ -60,7 +60,7 @@ static __always_inline void unacked_note(struct svc_xprt *xprt)
 	row->first = first;
 	row->bytes = bytes;
 	row->retransmits = retransmits;
-	/* Where it is too small for the next packet, nothing is on its way. */
+	/* No packet is on its way if the client's window is too small for the next one. */
 	row->window = delivered ? BPF_CORE_READ(tcp, snd_wnd) : 0;
 }
 

@@ -119,7 +119,7 @@ pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verd
 /// cause, because a diagnosis is the same program on both.
 ///
 /// # Errors
-/// Where a scenario cannot be read.
+/// Fails if a scenario cannot be read.
 pub fn judged_in_every_run(kernel: Kernel) -> Result<Vec<Scenario>> {
     let mut scenarios = all_scenarios()?;
     scenarios.retain(|s| s.runs_on(kernel));

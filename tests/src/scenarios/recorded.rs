@@ -59,7 +59,7 @@ pub fn folder(kernel: Kernel) -> PathBuf {
 /// Writes the window that was measured of a scenario.
 ///
 /// # Errors
-/// Where the kernel is not unpacked, or a source or the file cannot be read or written.
+/// Fails if the kernel is not unpacked, or if a source or the file cannot be read or written.
 pub fn write(kernel: Kernel, scenario: &Scenario, window: &Window) -> Result<()> {
     let path = file(kernel, &scenario.name);
     fs::create_dir_all(folder(kernel))?;
@@ -80,7 +80,7 @@ pub fn write(kernel: Kernel, scenario: &Scenario, window: &Window) -> Result<()>
 /// Reads the window of a scenario.
 ///
 /// # Errors
-/// Where there is none, or it is no window.
+/// Fails if there is no file, or if it holds no window.
 pub fn read(kernel: Kernel, scenario: &str) -> Result<Window> {
     let path = file(kernel, scenario);
     let mut text = String::new();
@@ -95,10 +95,10 @@ pub fn read(kernel: Kernel, scenario: &str) -> Result<Window> {
     })
 }
 
-/// Whether the recorded window of a scenario is what a machine would measure now: nothing that decides it has changed since.
+/// True if the recorded window of a scenario is what a machine would measure now: nothing that decides it has changed since.
 ///
 /// # Errors
-/// Where the kernel is not unpacked, or a source cannot be read.
+/// Fails if the kernel is not unpacked, or if a source cannot be read.
 pub fn is_fresh(kernel: Kernel, scenario: &Scenario) -> Result<bool> {
     let path = file(kernel, &scenario.name);
     if !path.exists() {

@@ -197,7 +197,7 @@ const MAJOR: [&str; 8] = [
     "load", "mix", "clients", "hours", "weekdays", "same", "overlap", "workload",
 ];
 
-/// Which quantity represents an operation: the first of these that changed.
+/// Quantities of an operation by rank: the first one that changed represents it.
 const ORDER: [Quantity; 4] = [
     Quantity::Quantile { percent: 99 },
     Quantity::Mean,

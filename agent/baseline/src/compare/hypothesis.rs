@@ -297,7 +297,7 @@ fn test(
         known?;
         // The error within a bucket is the same in every round, and no number of rounds averages it out.
         let smallest = (1.0 + options.min_effect) * hidden.exp() - 1.0;
-        // One round on each side is shown, and not judged.
+        // A comparison with one round on each side is shown, and not judged.
         if !matching::has_several(sides, by) {
             return change.map(|(c, _)| Test::Windows(c));
         }

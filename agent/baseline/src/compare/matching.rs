@@ -150,8 +150,8 @@ pub(super) fn has_several(sides: &Sides, by: Match) -> bool {
     })
 }
 
-/// Both sides, round by round: the mean over the hours that every round has, each hour relative to its mean over all rounds, so that
-/// the wave of the day is in none of them. `None` where too few hours are in all rounds.
+/// Returns an estimate for each round of both sides: the mean over the hours that every round has. Each hour is relative to its mean over
+/// all rounds, so that the wave of the day is in no estimate. `None` if too few hours are in all rounds.
 pub(super) fn rounds(sides: &Sides, windows: &[Vec<f64>], by: Match) -> Option<[Vec<Estimate>; 2]> {
     let (before, rest) = windows.split_at(sides.before.len());
     let before = rounds_of(sides.before, before, by);

@@ -27,12 +27,12 @@ pub(super) const CHANGED: &str = "the mix changed";
 
 type Op = (String, String);
 
-/// One operation on one side.
+/// Times of one operation on one side.
 #[derive(Debug, Clone, Default)]
 struct Times {
-    /// Their number and durations.
+    /// Number and durations of its runs.
     histogram: Option<Histogram>,
-    /// Seconds of them that were waits for a log.
+    /// Seconds of the durations that were waits for a log.
     log: f64,
 }
 
@@ -103,7 +103,7 @@ impl Work {
     }
 }
 
-/// By what factor another mix alone changes a quantity, and how the mix differs.
+/// The factor by which another mix alone changes a quantity, and how the mix differs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Explained {
     /// After over before, with the durations of before and with those of after.
@@ -317,7 +317,8 @@ impl Mix {
         })
     }
 
-    /// One operation: a duration grows at most as its size does, and WRITEs of other stabilities may take any time.
+    /// Explains a change of one operation by its size or stability. A duration grows at most as the size does, and WRITEs of other
+    /// stabilities may take any time.
     fn other_work(&self, version: &str, op: &str) -> Option<Explained> {
         let key = (version.to_owned(), op.to_owned());
         if op == "write" {

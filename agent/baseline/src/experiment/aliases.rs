@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((found(&a), a.ambiguous.len()), (vec!["C".to_owned()], 0));
     }
 
-    /// The same of chains of other lengths: D = ABC, interactions among themselves, and three effects of which any two explain the third.
+    /// Aliases in chains of other lengths: D = ABC, interactions among themselves, and three effects of which any two explain the third.
     #[test]
     fn aliases_of_every_order_are_named() {
         let half = plan(4, Fraction::One(2), 3);

@@ -52,7 +52,7 @@ pub struct Response {
     pub aliases: Vec<String>,
     /// Its plausible causes, which the design cannot separate; a single one where it can.
     pub causes: Vec<String>,
-    /// The same as words.
+    /// The plausible causes as products of factors.
     #[serde(skip)]
     pub words: Vec<Word>,
 }

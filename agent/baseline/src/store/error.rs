@@ -62,17 +62,17 @@ pub enum Error {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         why: String,
     },
-    /// The same of a file that is exported to or imported from.
+    /// Permission denied, or no such directory, for the file of an export or import.
     #[error("cannot {what} {path} ({why}): run as root, or name a file that you may {what}")]
     File {
         /// open, write, read.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         why: String,
     },
     /// Another process has locked it for too long.
@@ -113,13 +113,13 @@ pub enum Error {
     Other {
         /// The file.
         path: PathBuf,
-        /// What SQLite or the system said.
+        /// The error of SQLite or of the operating system.
         why: String,
     },
 }
 
 impl Error {
-    /// Where this is about the file that is exported to or imported from, `--store` changes nothing.
+    /// Drops the advice `--store FILE` if the error is about the file of an export or import, where that option changes nothing.
     pub(super) fn beside_store(self, file: &Path) -> Error {
         match self {
             Error::Denied { what, path, why } if path == file => Error::File { what, path, why },

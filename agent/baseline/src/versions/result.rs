@@ -95,7 +95,7 @@ pub struct Row {
     pub p: Option<f64>,
     /// What to say of it.
     pub verdict: Verdict,
-    /// Where nothing was found: the smallest ratio above 1 that as many rounds find in four of five measurements.
+    /// Smallest ratio above 1 that as many rounds find in four of five measurements; `None` unless nothing was found.
     pub finds: Option<f64>,
 }
 

@@ -196,7 +196,7 @@ impl Breakdown {
             }
             let queue = w.delta.hist(&f::RPC_QUEUE, [pool]).map_or(0.0, |h| h.sum);
             let saturated = value(&f::THREADS_SATURATED, pool).map(|s| part(s, self.length));
-            // Where no arrival was seen, no queue is the longest.
+            // Queues are all 0 if no arrival was seen: then the pool that was saturated longest counts.
             if queue > longest_queue || (queue == longest_queue && saturated > self.saturated) {
                 longest_queue = queue;
                 self.saturated = saturated;

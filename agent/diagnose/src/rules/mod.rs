@@ -63,7 +63,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     rule(context)
 }
 
-/// What clients wait for outside the server when the window ends, one sentence each: a server with any is not called healthy.
+/// Sentences on what clients wait for outside the server when the window ends: a server with any is not called healthy.
 pub fn outstanding(b: &Breakdown) -> Vec<String> {
     let clients = b.unacknowledged.iter().flatten();
     let late = clients.filter(|c| unacknowledged::is_late(c));

@@ -167,7 +167,7 @@ fn changes_that_do_not_overlap_are_of_unknown_kind() {
     let mut most_elsewhere = own.clone();
     most_elsewhere[0].2 = 30.0;
     is_of_unknown_kind(&judge(&renames(), &files(&most_elsewhere)));
-    // What has no place is no directory.
+    // Renames without a known directory show no lock of one.
     is_of_unknown_kind(&judge(&renames(), &files(&[("rename", "unknown", 120.0)])));
     is_of_unknown_kind(&judge(&renames(), &files(&[])));
 }
@@ -245,7 +245,7 @@ fn the_commonest_kernel_function_is_shown_with_what_it_means() {
     let own: &[&str] = &["do_nanosleep", "nfs4_get_vfs_file [nfsd]"];
     let text = seen(&[(own, 30)]);
     assert!(!text.contains("another NFS server"), "{text}");
-    // What is not known by name has no advice but its name, and too few stacks show nothing.
+    // A kernel function that is not known has no advice but its name, and too few stacks show nothing.
     let text = seen(&[(other, 30)]);
     assert!(text.contains("the kernel function above"), "{text}");
     let text = seen(&[(FANOTIFY, 5)]);

@@ -1,5 +1,5 @@
-//! What the rules of `lock_contention` and `unknown_waits` have in common: both are of the phase lock, every sleep without a phase of its
-//! own.
+//! Functions that the rules of `lock_contention` and `unknown_waits` share. Both rules are about the phase lock: every sleep without a
+//! phase of its own.
 
 use crate::attribution::longest_wait;
 use crate::breakdown::part;
@@ -18,7 +18,7 @@ pub fn contended(context: &Context) -> Option<Contended> {
     long.then(places).flatten()
 }
 
-/// Whether operations wait so much that a client notices, whatever part of the time it is.
+/// True if operations wait so long that a client notices, whatever part of the time it is.
 pub fn long_enough(context: &Context) -> bool {
     let (b, lock) = (context.breakdown, context.attribution.lock);
     let is_active = (context.active.iter())

@@ -25,7 +25,7 @@ fn always(p: &PutOff, active: bool) -> bool {
     p.count >= if active { 1.0 } else { MIN_PUT_OFF } && p.count >= p.of
 }
 
-/// What Linux clients have waited outside the server; one that asks again and again is taken to wait all the time.
+/// Seconds that Linux clients have waited outside the server. A client that asks again and again is taken to wait all the time.
 fn lost(b: &Breakdown, p: &PutOff, active: bool) -> f64 {
     match always(p, active) {
         true => p.waited().max(b.length),
@@ -103,7 +103,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// What clients were answered; `None` if nothing made one wait.
+/// Sentences on answers that made clients wait; `None` if there were none.
 fn said(b: &Breakdown, polling: &[&Denied]) -> Option<String> {
     let mut sentences = Vec::new();
     if !b.put_off.is_empty() {
@@ -141,7 +141,8 @@ fn denied_sentence(n: f64) -> String {
     format!("{locks} denied because the lock is held")
 }
 
-/// What clients wait for at the end of the window although it is no finding: nothing but such answers.
+/// Sentences on operations and locks that got nothing but such answers. Clients wait for them at the end of the window although they are no
+/// finding.
 pub fn outstanding(b: &Breakdown) -> Vec<String> {
     let ops = (b.put_off.iter().filter(|p| p.count >= p.of)).map(|p| {
         let op = p.op.to_uppercase();
@@ -236,7 +237,7 @@ pub fn answers(all: &[Answers], requests: Option<f64>) -> String {
     }
 }
 
-/// Who was denied locks, and who holds some.
+/// Clients that were denied locks, and clients that hold some.
 fn lock_evidence(b: &Breakdown) -> Vec<Evidence> {
     let mut all: Vec<_> = (b.denied.iter().take(NAMED))
         .map(|d| {

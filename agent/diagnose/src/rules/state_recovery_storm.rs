@@ -36,7 +36,7 @@ fn recoveries(r: &Retrying) -> f64 {
     sum(r.recovers.iter().map(|a| a.count))
 }
 
-/// One client that finds its lease, session or state gone again and again, however many others work.
+/// True if a client finds its lease, session or state gone again and again, however many others work.
 fn recovers_again_and_again(r: &Retrying) -> bool {
     let n = recoveries(r);
     n >= MIN_RECOVERIES && r.requests.is_some_and(|all| n >= RECOVERING_RATIO * all)

@@ -11,7 +11,7 @@ pub struct Server {
     pub op: &'static str,
     pub count: u64,
     pub queue: f64,
-    /// Those whose arrival was not seen, and which of them have no clock of it.
+    /// Requests whose arrival was not seen, and those of them that have no clock of it.
     pub unseen: u64,
     pub no_clock: u64,
     pub cpu: f64,

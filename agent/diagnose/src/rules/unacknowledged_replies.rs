@@ -16,7 +16,7 @@ use nfscope_text::units::many;
 /// The evidence names so many clients.
 const NAMED: usize = 3;
 
-/// Whether the client takes nothing for long, and not for a moment.
+/// True if the client has taken nothing for long, and not for a moment.
 fn stands_still(c: &Unacknowledged) -> bool {
     c.seconds >= UNACKNOWLEDGED_SECONDS
         && (c.retransmissions >= MIN_RETRANSMISSIONS || c.zero_window_bytes > 0.0)

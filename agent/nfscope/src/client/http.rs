@@ -109,7 +109,7 @@ fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
     for address in addresses {
         match TcpStream::connect_timeout(&address, REQUEST_TIMEOUT) {
             Ok(stream) => return Ok(stream),
-            // Of several addresses, one of a host that answers says most.
+            // A refusal says more than the errors of other addresses, because a host has answered.
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => last = Some(e),
             Err(e) => last = last.or(Some(e)),
         }

@@ -16,7 +16,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(300);
 /// The label `wait` of a wait without a name.
 const OTHER_WAIT: &str = "lock";
 
-/// What was seen, and the latest reason why something was not.
+/// Sleeps that were seen, and the latest reason why some were not.
 #[derive(Default)]
 pub(crate) struct Seen {
     sleeps: Sleeps,
@@ -78,7 +78,7 @@ fn stacks(
     Ok(all)
 }
 
-/// One who looks.
+/// A reader of kernel stacks while a window is watched.
 pub(crate) enum Sleepers {
     /// A thread asks an agent.
     Agent(Arc<Mutex<Seen>>),
@@ -113,7 +113,7 @@ impl Sleepers {
         let looks = move || {
             for _ in 0..LOOKS {
                 std::thread::sleep(interval(length));
-                // Nobody waits any more where it is gone.
+                // The result is gone: no command waits for it any more.
                 let Some(seen) = theirs.upgrade() else { return };
                 let held = http::json(&url, &page).map_err(anyhow::Error::from);
                 seen.lock()
@@ -137,7 +137,7 @@ impl Sleepers {
         })
     }
 
-    /// What was seen, or why nothing was.
+    /// Returns the sleeps that were seen, or why none were.
     pub(crate) fn end(self) -> Result<Sleeps, String> {
         match self {
             Sleepers::Agent(seen) => {

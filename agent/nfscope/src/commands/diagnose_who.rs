@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long the names of an export are searched for a file, in all: it may lie on the disk that is slow.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether there is a finding whose operations can be told apart.
+/// True if there is a finding whose operations can be told apart.
 pub(super) fn needs_who(d: &Diagnosis, window: &Window) -> bool {
     let b = Breakdown::of(window);
     d.findings

@@ -202,7 +202,7 @@ impl Bench {
                 rounds: Vec::new(),
             })
             .collect();
-        // Each load has its own: the place of a version is balanced over the rounds of a load.
+        // Each load has its own order of versions, balanced by place over the rounds of that load.
         let seed = |i: usize| args.seed.wrapping_add(i as u64);
         let mut orders: Vec<Blocks> = (0..loads.len())
             .map(|i| Blocks::new(self.sites.len(), seed(i)))

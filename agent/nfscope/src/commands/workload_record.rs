@@ -269,14 +269,14 @@ impl WorkloadRecorder {
     }
 }
 
-/// What the server counted between both; `None` where its agent did not answer, was started anew, or detached a probe.
+/// Returns what the server counted between two boundaries; `None` if its agent did not answer, was started anew, or detached a probe.
 fn server_between(from: &Boundary, to: &Boundary) -> Option<Snapshot> {
     let (from, to) = (from.server.as_ref()?, to.server.as_ref()?);
     let goes_on = !from.at.is_zero() && to.goes_on_from(from);
     goes_on.then(|| to.since(from).delta)
 }
 
-/// Adds what the client counted between both.
+/// Adds what the client counted between two boundaries.
 fn add_results(delta: &mut Snapshot, from: &Boundary, to: &Boundary) {
     let none = JobTotals::default();
     for (job, operation, totals) in &to.totals {

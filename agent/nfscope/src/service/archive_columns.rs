@@ -59,7 +59,7 @@ pub(super) struct Columns {
     step: f64,
     /// The column under way.
     now: Option<u64>,
-    /// By when each ended.
+    /// Columns that are done, each with its end in seconds since 1970.
     done: Vec<(f64, Box<RawValue>)>,
 }
 
@@ -124,7 +124,7 @@ impl Columns {
         Ok(())
     }
 
-    /// What there is, in order: of a time that a clock was set back to there may be two recordings.
+    /// Returns the columns, sorted by their ends. If a clock was set back, two recordings may have the same time.
     pub(super) fn done(mut self) -> Vec<Box<RawValue>> {
         self.done.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         self.done.into_iter().map(|(_, window)| window).collect()

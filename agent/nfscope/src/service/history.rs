@@ -128,7 +128,7 @@ impl History {
             return;
         }
         self.due = Some(next_second(evaluated, now));
-        // What is left of the window of the findings is too short for a window of its own.
+        // The rest of the window of the findings is too short for a window of its own.
         if now < evaluated + WINDOW && evaluated + WINDOW < now + INTERVAL / 2 {
             return;
         }
@@ -373,7 +373,7 @@ mod tests {
         h.answer(None, begun + Duration::from_secs(2)).unwrap();
         let third = Some(Duration::from_secs(3));
         assert_eq!(step(&mut h, 2), (true, third));
-        // Nobody has asked for a while: what the last window of a second has left is the rest of the one that is found.
+        // No page has asked for a while. The rest of the findings' window, behind the last window of a second, is a window of its own.
         assert_eq!(step(&mut h, 8), (true, None));
         let ended = Snapshot::new(Duration::from_secs(6));
         let (clock, now) = (SystemTime::now(), begun + WINDOW);

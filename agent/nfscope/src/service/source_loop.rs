@@ -117,7 +117,7 @@ pub(super) fn run(
                 let _ = answer.send(listeners.subscribe(source, query, Instant::now()));
             }
             Ok(Request::Change(change, probes, answer)) => {
-                // What was counted until here is a window: a probe that leaves takes its counters with it.
+                // A window ends before a probe is detached, because the probe takes its counters with it.
                 windows.cut(source, Instant::now());
                 let said = match change {
                     Change::Detach => Ok(source.detach(&probes)),
@@ -147,7 +147,7 @@ pub(super) fn run(
     }
 }
 
-/// Whether a program came or went.
+/// Publishes the states of the probes. Returns true if a program came or went.
 fn publish_changes(source: &dyn Source, publish: &watch::Sender<Status>) -> bool {
     let measures = |status: &Status| -> Vec<bool> {
         let probes = status.probes().iter();

@@ -7,7 +7,7 @@ use nfscope_model::{Snapshot, Window};
 use nfscope_source::Source;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What windows are made for, and when the next one is due.
+/// Findings and history, for which windows are made, and the time when the next window is due.
 #[derive(Debug, Default)]
 pub(super) struct WindowCutter {
     pub(super) findings: FindingTracker,
@@ -89,11 +89,11 @@ mod tests {
     /// A server that counts, on clocks that the test moves. It is read once where `peek` is called, however late that is processed.
     struct Server {
         at: f64,
-        /// What the wall clock is ahead by.
+        /// Seconds by which the wall clock is ahead.
         set: f64,
         began: u64,
         count: u64,
-        /// All that was ever counted, of counters that are gone, too.
+        /// Operations that were ever counted, also by counters that are gone.
         all: u64,
         state: ProbeState,
     }
@@ -208,7 +208,7 @@ mod tests {
             self.told.iter().map(|w| w.2).sum()
         }
 
-        /// Where windows do not begin where the one before them ended: the end, and the begin.
+        /// The end of a window and the begin of the next one, for each pair that does not meet.
         fn breaks(&self) -> Vec<(f64, f64)> {
             let pairs = self.told.iter().zip(self.told.iter().skip(1));
             let apart = pairs.filter(|(a, b)| (a.1 - b.0).abs() > 1e-3);
@@ -250,7 +250,7 @@ mod tests {
         let first = server.all;
         for i in 0..600u64 {
             server.runs(0.25, i);
-            // Some come a moment before a window of ten seconds ends, and stay for a while.
+            // Some pages come a moment before a window of ten seconds ends, and stay for a while.
             if i % 97 < 38 && i % 3 == 0 {
                 agent.is_asked(&server);
             }

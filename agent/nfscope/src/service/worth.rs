@@ -32,9 +32,9 @@ fn server(w: &Window) -> Server {
 #[derive(Debug)]
 struct Known {
     answer: Answer,
-    /// When it was there, in seconds since 1970.
+    /// When the answer was there, in seconds since 1970.
     at: f64,
-    /// The same by a clock that is never set.
+    /// When the answer was there, by a clock that is never set.
     came: Instant,
     server: Server,
 }

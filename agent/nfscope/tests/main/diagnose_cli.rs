@@ -203,7 +203,7 @@ fn who_what_and_which_file_are_as_the_kernel_counted_them() {
     assert!(!out.contains("not_known"), "{out}");
 }
 
-/// As many WRITEs that wait as long, each of a file of its own.
+/// WRITEs that wait as long as those of the test before, spread evenly over eight files.
 #[test]
 fn waits_that_no_file_explains_are_of_unknown_kind() {
     let waits = Tale {
@@ -231,7 +231,7 @@ fn waits_that_no_file_explains_are_of_unknown_kind() {
         "{out}"
     );
     assert!(!text.contains("spread"), "{out}");
-    // It was watched already, and no thread of this process is one of nfsd.
+    // The window was watched already, and no thread of this process is one of nfsd.
     assert!(!text.contains("run nfscope diagnose as root"), "{out}");
     assert!(
         text.contains("looks no operation was seen in such a wait"),

@@ -70,8 +70,7 @@ fn with_earlier(
     compare_sides(&sides, options)
 }
 
-/// Of an unchanged server whose recordings differ by 5 % no more than the nominal part of comparisons has any verdict, and a change by
-/// 30 % is found.
+/// Comparisons of an unchanged server whose recordings differ by 5 % have a verdict no more often than nominal. A change by 30 % is found.
 #[test]
 fn differences_between_recordings_are_no_change() {
     let mut runs = Runs(SmallRng::seed_from_u64(8), 0);
@@ -104,7 +103,7 @@ fn differences_between_recordings_are_no_change() {
         wrong[0], wrong[1], wrong[2], found[0], found_first[0], found[1], found_first[1]
     );
     assert_eq!(wrong[0], 0);
-    // Of 60 with a probability of 5 % more than 9 are one in a thousand.
+    // Sixty comparisons with a chance of 5 % each give more than 9 verdicts once in a thousand times.
     assert!(wrong[1] <= 9 && wrong[2] <= 9, "{wrong:?}");
     assert!(
         found_first[0] >= 27 && found_first[1] >= 54,
@@ -112,7 +111,7 @@ fn differences_between_recordings_are_no_change() {
     );
 }
 
-/// What is not judged is shown, and a script does not take it for a server that is no worse.
+/// A comparison that is not judged is shown, and a script does not take the server for one that is no worse.
 #[test]
 fn one_recording_a_side_is_shown_and_not_judged() {
     let place = Place::new("unjudged");
@@ -205,7 +204,7 @@ fn one_recording_a_side_is_shown_and_not_judged() {
 
 const RISK: [&str; 2] = ["/run/exp", "async"];
 
-/// All of its writes that clients take for durable are acknowledged too early, for this reason.
+/// Returns a recording whose writes that clients take for durable are all acknowledged too early, for this reason.
 fn at_risk(r: &Recording, export: Option<[&str; 2]>, reason: &'static str, each: f64) -> Recording {
     let r = counting(r, &f::UNSAFE_WRITES, [reason], |_| each);
     match export {
@@ -214,7 +213,7 @@ fn at_risk(r: &Recording, export: Option<[&str; 2]>, reason: &'static str, each:
     }
 }
 
-/// Without the series of these families.
+/// Returns a recording without the series of these families.
 fn without(r: &Recording, names: &[&str]) -> Recording {
     let mut r = r.clone();
     r.series.retain(|k| !names.contains(&&*k.family));
@@ -331,7 +330,7 @@ fn speed_without_durability_is_not_better() {
         let mean = row(&c, is_op("write"), &Quantity::Mean);
         assert_eq!(mean.verdict, Verdict::NotComparable, "{name}");
         assert!(!c.headline.contains("fell from"), "{name}: {}", c.headline);
-        // What is worse stays worse.
+        // A slower server is worse, although its durability has changed, too.
         let slower = compare_two(
             &after,
             &at_risk(
@@ -360,7 +359,7 @@ fn speed_without_durability_is_not_better() {
             );
         }
     }
-    // Where nothing differs nothing is withdrawn, and what is not known is said.
+    // Equal durability withdraws no verdict, and the comparison says if durability is not known.
     let c = compare_two(&before, &fast);
     assert!(
         c.durability.is_none() && c.caveats.is_empty(),
@@ -402,7 +401,7 @@ fn speed_without_durability_is_not_better() {
     );
 }
 
-/// So many writes of a device in each window, and no flush of its own.
+/// Adds 100 writes of a device to each window, and no flush of its own.
 fn with_block_writes(r: &Recording, device: &str) -> Recording {
     let mut all = r.clone();
     let id = all.series.iter().map(|k| k.id).max().unwrap() + 1;
@@ -456,7 +455,7 @@ fn scripts_learn_that_durability_is_lost() {
     );
 }
 
-/// One kind of operation in each window: version, name, how many, mean seconds, seconds of it in the log.
+/// A kind of operation in each window: version, name, number, mean seconds, and seconds of these in the log.
 type Part = (&'static str, &'static str, f64, f64, f64);
 
 /// Windows of these operations, each of which is a request of its own, but for those without any.
@@ -561,7 +560,7 @@ fn a_total_is_not_worse_where_only_the_mix_changed() {
     let c = compare_two(&share(1, 0.03, 1.0), &share(2, 0.1, 1.0));
     let said = "WRITE 3 was 3.0 % of the operations before, 10.0 % after";
     assert!(c.headline.contains(said), "{}", c.headline);
-    // With the same mix, a slower server is found; and one that is slower by more than the mix explains.
+    // A slower server is found if the mix is the same, and if it is slower by more than the mix explains.
     let c = compare_two(&share(3, 0.03, 1.0), &share(4, 0.03, 2.0));
     assert_eq!(
         row(&c, is_requests, &Quantity::Mean).verdict,

@@ -6,18 +6,18 @@ use rand::seq::SliceRandom;
 
 /// Blocks without end. The same seed gives the same orders.
 ///
-/// As many blocks as there are treatments are a Latin square: each treatment has each place in a block once, so that a linear drift
-/// and an effect of the place cancel. Over such a square each treatment follows each other one equally often, or over two squares
-/// if the number of treatments is odd. What a treatment leaves behind therefore meets all others alike (E. J. Williams, Experimental
-/// designs balanced for the estimation of residual effects of treatments, Australian J. of Scientific Research A 2, 1949). Chance
-/// decides which treatment is which, and the order of the blocks.
+/// A Latin square has as many blocks as there are treatments. Each treatment has each place in a block once, so that a linear drift and an
+/// effect of the place cancel. Over such a square each treatment follows each other one equally often, or over two squares if the number of
+/// treatments is odd. After-effects of a treatment therefore meet all others alike (E. J. Williams, Experimental designs balanced for the
+/// estimation of residual effects of treatments, Australian J. of Scientific Research A 2, 1949). Chance decides which treatment is which,
+/// and the order of the blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     random: SmallRng,
     treatments: usize,
-    /// Of the square that was begun, the last one first.
+    /// Blocks that are left of the square that was begun, the last one first.
     square: Vec<Vec<usize>>,
-    /// Which treatment is which in it.
+    /// Treatments in the random order that numbers them in the square.
     names: Vec<usize>,
     /// The next square is this one, each block backwards.
     is_half: bool,

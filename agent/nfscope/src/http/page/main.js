@@ -66,7 +66,7 @@ function stretch() {
 function windowsOf(isPast) {
   const first = state.windows[0];
   if (!isPast || !state.past?.windows.length || !first) return state.windows;
-  // Both have the same edges; the disk rounds them to the millisecond.
+  // Page and disk share window edges; the disk rounds them to 1 ms.
   const before = state.past.windows.filter((w) => begin(w) < begin(first) - 0.01);
   const end = before[before.length - 1]?.at ?? -Infinity;
   return [...before, ...state.windows.filter((w) => begin(w) >= end - 0.01)];

@@ -10,14 +10,14 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What has a number.
+/// The state of a device number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
-    /// This one of the devices that had the number.
+    /// A device has the number. The number of its directory in /sys tells it from others that had the same number.
     Here(u64),
-    /// Its device is gone, and there is no other.
+    /// The device that had the number is gone, and no other has it.
     Gone,
-    /// There was never a device of this number, or /sys does not show any.
+    /// No device ever had the number, or /sys does not show any.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub struct DeviceNames {
 
 #[derive(Debug, Clone)]
 struct Known {
-    /// Of the last device, while it is there and afterwards.
+    /// Name and number in /sys of the last device, while it is there and afterwards.
     last: Option<(String, u64)>,
     life: Life,
     /// Another device had the number until this reading.
@@ -69,7 +69,7 @@ impl DeviceNames {
         last.unwrap_or_else(|| id(dev))
     }
 
-    /// What has this number.
+    /// Returns the state of this device number.
     pub fn life(&mut self, dev: u32) -> Life {
         self.look(dev).life
     }
@@ -143,7 +143,7 @@ pub mod fake {
             symlink(Path::new("../../devices").join(name), link).unwrap();
         }
 
-        /// It goes.
+        /// A device goes.
         pub fn remove(&self, dev: u32, name: &str) {
             let gone = self.0.join("devices").join(name);
             // Kept: other file systems give the number of a directory that is gone to the next one, unlike /sys.

@@ -31,7 +31,7 @@ impl Busy {
                 .map(|(device, (_, ms))| ((*device).to_owned(), *ms));
             all.collect()
         });
-        // Of the same name, a device that comes later is another.
+        // A device that comes later is another one, even if it has the same name.
         begun.retain(|device, before| busy.get(&**device).is_some_and(|(_, ms)| ms >= before));
         let seen: Vec<_> = s
             .numbers(&f::BLOCK_INFLIGHT)
@@ -47,7 +47,7 @@ impl Busy {
     }
 }
 
-/// By device its number (`major << 20 | minor`) and the milliseconds in which it had requests (Documentation/admin-guide/iostats.rst,
+/// Number of each device (`major << 20 | minor`), and the milliseconds in which it had requests (Documentation/admin-guide/iostats.rst,
 /// field 10).
 pub(crate) fn parse(text: &str) -> HashMap<&str, (u32, f64)> {
     text.lines()

@@ -86,20 +86,20 @@ const BOOKS: [&str; 4] = [
 const APART: [&str; 2] = ["prev_irq_time", "prev_steal_time_rq"];
 const GROUPS: &str = "my_q";
 
-/// What tells that tracing programs can have memory allocated for them.
+/// Name in the kernel's BTF if tracing programs can have memory allocated for them.
 const ON_DEMAND: &str = "bpf_mem_alloc";
-/// What tells of reads behind pointers without a type.
+/// Name in the kernel's BTF if a program may read behind a pointer without a type.
 const CASTS: &str = "bpf_rdonly_cast";
-/// What tells of the fast SRCU, and of one for tracepoints: kernels before 6.13 have the second with the usual SRCU, and those from
-/// 6.15 to 6.19 the first alone.
+/// Names in the kernel's BTF of the fast SRCU, and of an SRCU for tracepoints. Kernels before 6.13 have the second with the usual SRCU, and
+/// those from 6.15 to 6.19 have the first alone.
 const FAST_SRCU: &str = "srcu_ctr";
 const TRACEPOINT_SRCU: &str = "tracepoint_srcu_srcu_data";
 /// A kernel whose BTF lacks this variable has none of its variables there.
 const VARIABLE: &str = "runqueues";
 
-/// What tells, in nfsd's BTF, that it grants delegations for writing, and of directories.
+/// Names in nfsd's BTF if it grants delegations for writing, and of directories.
 const DELEGATIONS: [&str; 2] = ["btf_trace_nfsd_deleg_write", "nfsd_get_dir_deleg"];
-/// What tells of connections whose client has shown a valid file handle: in the BTF of sunrpc.
+/// Name in sunrpc's BTF if it tells connections whose client has shown a valid file handle.
 const PROVEN: &str = "XPT_PEER_VALID";
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -88,7 +88,7 @@ pub struct Exports {
     read: Option<Instant>,
     mounts: Mounts,
     mounts_read: Option<Instant>,
-    /// Of those that were asked for since the mounts changed.
+    /// File systems of exports that were asked for since the mounts changed.
     file_systems: HashMap<u64, Option<FileSystem>>,
 }
 
@@ -126,7 +126,7 @@ impl Exports {
         self.file_systems.entry(key).or_insert_with(find).as_ref()
     }
 
-    /// What one of its files is called.
+    /// Returns the name of a file of this export.
     pub fn file_name(&mut self, export: u64, file: &FileId) -> FileName {
         file.name(self.file_system(export))
     }

@@ -15,11 +15,11 @@ pub const KEPT: usize = 24;
 pub struct FileId<'a> {
     /// `enum fid_type` of include/linux/exportfs.h, or the file system's own.
     pub kind: u8,
-    /// Bytes that it has.
+    /// Number of bytes of the id.
     pub size: usize,
-    /// All of them, or the first.
+    /// Bytes of the id: all, or the first [`KEPT`].
     pub id: &'a [u8],
-    /// Of all of them.
+    /// Hash of all bytes of the id.
     pub hash: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct FileId<'a> {
 pub struct FileSystem {
     /// Its type as the mount table has it.
     pub kind: String,
-    /// What it is mounted from.
+    /// Device or other source that it is mounted from.
     pub source: String,
     /// The subvolume that is mounted, on btrfs (mount option `subvolid`).
     pub subvolume: Option<u64>,
@@ -46,14 +46,14 @@ impl FileSystem {
     }
 }
 
-/// How a file is called.
+/// Name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileName {
-    /// By its inode number, which no other file of its export has.
+    /// Inode number of the file, which no other file of its export has.
     Inode(u64),
-    /// By its subvolume (btrfs), and by its inode number, which is unique in that alone.
+    /// Subvolume of the file (btrfs), and its inode number, which is unique in that subvolume alone.
     Subvolume(u64, u64),
-    /// By a hash of its handle.
+    /// Hash of the file's handle.
     Handle(u64),
 }
 
@@ -86,7 +86,7 @@ impl FileName {
 }
 
 impl<'a> FileId<'a> {
-    /// Of a handle with all of its bytes.
+    /// Makes the id of a file from all of its bytes.
     pub fn whole(kind: u8, id: &'a [u8]) -> Self {
         FileId {
             kind,
@@ -96,7 +96,7 @@ impl<'a> FileId<'a> {
         }
     }
 
-    /// What it is called on this file system; by its handle where the file system is not known.
+    /// Returns the file's name on this file system; a hash of its handle if the file system is not known.
     pub fn name(&self, file_system: Option<&FileSystem>) -> FileName {
         let known = |fs: &FileSystem| {
             let (root, inode) = self.inode(&fs.kind)?;
@@ -238,7 +238,7 @@ mod tests {
             ("overlay", 0xf8, words(&[1, 2, 3, 4, 5, 6, 7, 8, 12])),
             ("overlay", 0xf8, words(&[1, 2, 3, 4, 5, 6, 7, 8, 13])),
             ("erofs", 1, words(&[12, 9])),
-            // Of another length or type than the layout says.
+            // Handles of another length or type than the layout says.
             ("ext4", 1, words(&[12, 9, 1])),
             ("ext4", 0x81, words(&[12, 1, 9])),
             ("xfs", 0x81, words(&[12, 1])),

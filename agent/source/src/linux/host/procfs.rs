@@ -1,4 +1,4 @@
-//! What the kernel counts by itself, and which modules it has.
+//! Counters that the kernel keeps by itself, and the modules that it has.
 
 use crate::lossless;
 use serde::{Deserialize, Serialize};

@@ -39,10 +39,10 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
     frames.into_iter().filter_map(function).collect()
 }
 
-/// The same with the module behind each function that is in one: `nfsd_read [nfsd]`.
+/// The functions that a thread sleeps in, each with its module if it is in one: `nfsd_read [nfsd]`.
 ///
 /// # Errors
-/// Without the right to read them, and where there is no such thread.
+/// Fails without the right to read the functions, and if there is no such thread.
 pub fn kernel_frames(thread: u32) -> io::Result<Vec<String>> {
     let text = lossless::read(format!("/proc/{thread}/stack"))?;
     Ok(frames(&text))

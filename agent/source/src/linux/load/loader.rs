@@ -93,7 +93,7 @@ fn variant(facts: &Facts, shared: &Shared) -> Variant {
     }
 }
 
-/// What the kernel refused: by names in the object.
+/// The kernel's refusals, by the names of the programs in the object.
 type Refused = BTreeMap<String, Refusal>;
 
 /// The way in which a program is to be loaded: the first that the kernel has not refused.
@@ -167,7 +167,7 @@ fn load_variant(
         }
         take_log();
         match attempt(probe, build, facts, shared, &mut refused) {
-            // One that loaded and did not attach has an alternative, which must be in the object from the beginning.
+            // A program that loaded and did not attach has an alternative, which must be in the object from the beginning.
             Ok(detached) if choice(&refused).iter().any(|way| !wanted.contains(way)) => {
                 drop(detached);
                 if probe.word == "nfsd" {
@@ -370,7 +370,7 @@ fn stands(
     let mut why_not: Vec<_> = why_not
         .filter_map(|w| Some((w, refused.get(w.name)?)))
         .collect();
-    // The same word on all of them, as where the kernel allows no program at all, is said once.
+    // Refusals with the same words, as where the kernel allows no program at all, are told once.
     why_not.dedup_by(|a, b| a.1 == b.1);
     let reason = match why_not.as_slice() {
         [(_, why)] if way.is_none() => why.reason.clone(),

@@ -87,7 +87,7 @@ pub const LOG_WAITS: &str =
 /// What the others give: without them such a wait, which is rare, is part of `lock` or `disk`.
 const ROOM_WAITS: &str = "which waits of an operation are for room in the log";
 
-/// Without these such a wait is part of `lock`.
+/// Gain of the programs for XFS metadata: without them such a wait is part of `lock`.
 const METADATA: &str = "which waits of an operation are for XFS metadata on a disk";
 const METADATA_OF_OTHERS: &str =
     "which waits of an operation are for XFS metadata that others read or write";

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// `enum block_op`.
 const OPS: [&str; 5] = ["read", "write", "flush", "discard", "other"];
 
-/// What the probe counted for one operation of a number.
+/// Counters of the probe for one operation of a device number.
 #[derive(Debug, Clone)]
 struct Row {
     queue: Histogram,
@@ -32,16 +32,16 @@ impl Row {
     }
 }
 
-/// What devices did that had a number before. The probe counts by number, and the kernel gives that of a device that is gone to
-/// another.
+/// Counters of devices that had a number before the present device. The probe counts by number, and the kernel gives the number of a device
+/// that is gone to another.
 #[derive(Debug, Default)]
 pub struct Predecessors(HashMap<u32, Predecessor>);
 
 #[derive(Debug)]
 struct Predecessor {
-    /// What its successors started with, by operation.
+    /// Counters that the next device of the number started with, by operation.
     rows: Vec<Row>,
-    /// When they did (CLOCK_MONOTONIC).
+    /// When the next device started, in nanoseconds (CLOCK_MONOTONIC).
     until: u64,
 }
 
@@ -68,7 +68,7 @@ impl Predecessors {
         Some(pairs.map(|(row, before)| row.since(before)).collect())
     }
 
-    /// Whether a request that was issued then is of the device that has the number now.
+    /// True if a request that was issued at this time is of the device that has the number now.
     fn is_own(&self, dev: u32, issued: u64) -> bool {
         self.0.get(&dev).is_none_or(|before| issued >= before.until)
     }

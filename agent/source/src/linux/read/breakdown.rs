@@ -365,7 +365,7 @@ mod tests {
             short,
             format!("handle-{:016x}", file_id::hash(1, &key.file[..8]))
         );
-        // The same in the bytes that the probes keep, and not in those that they do not.
+        // Two files have the same bytes as far as the probes keep them, and differ in the rest.
         (key.file_kind, key.file_size) = (0xf8, 52);
         key.file_hash = 1;
         let one = name(&key);

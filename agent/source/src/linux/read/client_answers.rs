@@ -52,7 +52,7 @@ pub fn read(l: &Loaded, s: &mut Snapshot) {
     }
 }
 
-/// Those with the highest counts.
+/// Returns the series with the highest counts.
 fn most<K>(counts: BTreeMap<K, u64>) -> impl Iterator<Item = (K, u64)> {
     let mut all: Vec<_> = counts.into_iter().collect();
     all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));

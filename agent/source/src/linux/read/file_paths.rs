@@ -262,7 +262,7 @@ mod tests {
                 .unwrap_err()
                 .contains("another file system")
         );
-        // By a handle whose layout is not known: the file's own handle says that it is the one.
+        // A handle whose layout is not known leads to its file: the file's own handle is the same.
         let unread = Handle {
             inode: None,
             ..of_file.clone()

@@ -124,7 +124,7 @@ fn rows(
     let mut kept = 0;
     for dev in keys {
         let name = devices.name(dev);
-        // What was counted until now is of a file system on the device that had the number before.
+        // Counters until now are of a file system on the device that had the number before.
         if devices.replaced(dev) {
             map.remove(&dev);
             continue;

@@ -3,7 +3,7 @@
 use crate::linux::load::object::Loaded;
 use nfscope_probes::types as t;
 
-/// Nobody holds a lock of the lists. Where one of them changes under the walk, the next try is another one.
+/// Walks over the lists at most. A walk holds no lock: if a list changes meanwhile, the next walk begins.
 const TRIES: usize = 8;
 
 /// The server's lists, whole; `None` where there is none, or it changes all the time.

@@ -127,7 +127,7 @@ mod tests {
             waits.iter().map(|(r, s)| (r.xprt, *s)).collect::<Vec<_>>(),
             [(1, 98.0)]
         );
-        // What arrives behind a lost packet moves TCP's time, and not the oldest byte.
+        // A packet that arrives behind a lost one moves TCP's time, and not the oldest byte.
         let waits = stalled.waits(&[row(2, 7, 109_900_000)], at(110.0));
         assert_eq!(waits.iter().map(|(_, s)| *s).collect::<Vec<_>>(), [10.0]);
         // The oldest byte was acknowledged: another one waits now.
