@@ -1,9 +1,9 @@
 //! What the distance to its server makes of a client's opens: round trips, one after the other. No fault of a server.
 //!
 //! A client walks a path with one request for each step, and waits for each reply: Irtegov et al., On one source of latency in NFSv4
-//! client, 2017. The server sees these requests, and TCP the
-//! lowest time of a round trip. Its smoothed time also holds the time for which a client delays its acknowledgements (RFC 1122, 4.2.3.2:
-//! up to half a second), and is milliseconds for a quiet client on the same host.
+//! client, 2017. The server sees these requests, and TCP the lowest time of a round trip. TCP's smoothed time also holds the time for
+//! which a client delays its acknowledgements (RFC 1122, 4.2.3.2: up to half a second). For a quiet client on the same host that is
+//! milliseconds.
 
 use crate::breakdown::{Breakdown, Client};
 use crate::thresholds::{DISTANT_RATIO, DISTANT_SECONDS, MIN_COUNT};

@@ -194,8 +194,13 @@ fn add(root: &Path, path: &Path, parts: &mut Vec<String>) -> Result<()> {
 fn compiled(text: &str) -> String {
     let text = text.split("\n#[cfg(test)]\nmod tests {").next();
     let lines = text.unwrap_or_default().lines().map(str::trim);
+    // Of Rust, of shell, and of C, where each line of a longer comment begins with a star.
+    let is_comment = |line: &str| {
+        let begins = ["//", "# ", "/*", "* ", "*/"];
+        line == "*" || begins.iter().any(|b| line.starts_with(b))
+    };
     let kept: Vec<_> = lines
-        .filter(|line| !line.is_empty() && !line.starts_with("//") && !line.starts_with("# "))
+        .filter(|line| !line.is_empty() && !is_comment(line))
         .collect();
     kept.join("\n")
 }
@@ -210,6 +215,8 @@ mod tests {
         let changed = "//! Other docs.\nfn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n";
         assert_eq!(compiled(source), compiled(changed));
         assert_ne!(compiled(source), compiled("fn a() { b() }\n"));
+        let c = "/*\n * One.\n *\n * Two.\n */\nint a;\n";
+        assert_eq!(compiled(c), compiled("/* Other. */\nint a;\n"));
     }
 
     #[test]
