@@ -12,7 +12,7 @@ use nfscope_text::units::percent;
 
 /// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
 pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
-    if matches!(row.quantity, Quantity::Rate | Quantity::Share) {
+    if row.quantity.is_count() || !matches!(row.verdict, Verdict::Better | Verdict::Worse) {
         return;
     }
     let share = |of: &dyn Fn(&SeriesSet) -> f64| {

@@ -2,9 +2,10 @@
 
 use crate::compare::errors::{Failures, failures as failures_of};
 use crate::compare::families::is_failure;
+use crate::compare::labels::named;
 use crate::compare::quantities::phases;
 use crate::compare::result::{Caveat, Quantity, Row, Subject, Verdict};
-use crate::compare::{errors, labels, mix};
+use crate::compare::{labels, mix};
 use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
 use nfscope_stats::Interval;
@@ -53,7 +54,9 @@ pub(super) fn paragraph(
             }
             // Nothing is said of what was not tested.
             None if is_untested(rows) => {}
-            None if rows.iter().any(|r| r.p.is_some() && is_latency(r)) => unchanged.push(name),
+            None if (rows.iter()).any(|r| r.p.is_some() && !r.quantity.is_count()) => {
+                unchanged.push(name);
+            }
             None => unknown.push(name),
         }
     }
@@ -134,10 +137,6 @@ fn without_verdict(rows: &[Row], why: &str) -> String {
     all.join(" ")
 }
 
-fn is_latency(row: &Row) -> bool {
-    !matches!(row.quantity, Quantity::Rate | Quantity::Share)
-}
-
 fn sentence_case(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string());
@@ -146,14 +145,6 @@ fn sentence_case(text: &str) -> String {
 
 fn is_untested(rows: &[Row]) -> bool {
     rows.iter().any(|r| r.verdict == Verdict::NotTested)
-}
-
-fn named(row: &Row) -> String {
-    let (of, what) = (
-        labels::subject(&row.subject),
-        labels::quantity(&row.quantity),
-    );
-    format!("{of} {what}")
 }
 
 fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
@@ -170,15 +161,9 @@ fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
 /// More failures and calls sent again, which no shorter duration makes up for; or fewer.
 fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|row| {
-        let of = errors::is_of_operation(&row.subject) && row.quantity == Quantity::Share;
-        let of = of
-            || matches!(
-                row.subject,
-                Subject::Dropped { .. } | Subject::Replays | Subject::WorkloadErrors { .. }
-            );
         let verb = match row.verdict {
-            Verdict::Worse if of => "rose",
-            Verdict::Better if of => "fell",
+            Verdict::Worse if is_failure(row) => "rose",
+            Verdict::Better if is_failure(row) => "fell",
             _ => return None,
         };
         let value =

@@ -146,7 +146,7 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
         rest = more;
         // Those that have it tell how much recordings differ.
         let known: Vec<Estimate> = (this.iter())
-            .filter_map(|e| match is_count(&of.quantity) {
+            .filter_map(|e| match of.quantity.is_count() {
                 true => e.at_least_half().cloned(),
                 false => e.estimate().cloned(),
             })
@@ -189,7 +189,7 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
         [_, Evidence::NotMeasured] => row.why = Some("not measured after".into()),
         [Evidence::TooLittle, _] => row.why = Some(too_little("before")),
         [_, Evidence::TooLittle] => row.why = Some(too_little("after")),
-        _ if replicates && is_count(&row.quantity) => {
+        _ if replicates && row.quantity.is_count() => {
             tested = of_counts(&mut row, before, after, &earlier, options);
         }
         [Evidence::Mixed, _] => row.why = Some(mixed("before")),
@@ -357,13 +357,8 @@ fn components(r: &Replicated, min_effect: f64, level: f64) -> Components {
     }
 }
 
-/// True for sums of events, of which half a one is meaningful.
-fn is_count(quantity: &Quantity) -> bool {
-    matches!(quantity, Quantity::Rate | Quantity::Share)
-}
-
 fn is_neutral(row: &Row) -> bool {
-    matches!(row.quantity, Quantity::Rate | Quantity::Share) && !is_failure(row)
+    row.quantity.is_count() && !is_failure(row)
 }
 
 /// A workload does the same work as fast as it goes, or as fast as it was asked for: of its rate more is better.

@@ -50,6 +50,11 @@ pub(super) fn quantity(q: &Quantity) -> String {
     }
 }
 
+/// `WRITE 4.2 p99`
+pub(super) fn named(row: &Row) -> String {
+    format!("{} {}", subject(&row.subject), quantity(&row.quantity))
+}
+
 /// A value with its unit.
 pub(super) fn value(q: &Quantity, v: f64) -> String {
     match q {

@@ -144,7 +144,7 @@ impl Mix {
 
     /// The part of this quantity that the mix explains; `None` where it is no total over other work.
     pub(super) fn explains(&self, subject: &Subject, quantity: &Quantity) -> Option<Explained> {
-        if matches!(quantity, Quantity::Rate | Quantity::Share) {
+        if quantity.is_count() {
             return None;
         }
         match subject {

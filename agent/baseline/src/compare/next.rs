@@ -99,11 +99,7 @@ fn components(rows: &[Row]) -> Vec<String> {
 }
 
 fn sentence(row: &Row, c: Components) -> String {
-    let name = format!(
-        "{} {}",
-        labels::subject(&row.subject),
-        labels::quantity(&row.quantity)
-    );
+    let name = labels::named(row);
     let what = match c.between > c.within {
         true => "More recordings narrow the interval; longer ones hardly do",
         false => "Longer recordings narrow the interval as well as more of them do",

@@ -29,6 +29,13 @@ pub enum Quantity {
     Share,
 }
 
+impl Quantity {
+    /// True for sums of events, of which half a one is meaningful; false for times.
+    pub(super) fn is_count(&self) -> bool {
+        matches!(self, Quantity::Rate | Quantity::Share)
+    }
+}
+
 impl From<Statistic> for Quantity {
     fn from(of: Statistic) -> Quantity {
         match of {
