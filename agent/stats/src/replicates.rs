@@ -62,12 +62,13 @@ impl Replicated {
 }
 
 /// Compares the recordings of two sides: Student's t on logarithms, with the variance of all groups pooled. `earlier` are groups of
-/// recordings that are not compared and differ by nothing within each group; they tell only of the variance. `None` where no
-/// group has two recordings, or a side has none.
+/// recordings that are not compared and differ by nothing within each group; they tell only of the variance. `beside` is what histogram
+/// buckets hide of the ratio beyond what they hide of the estimates. `None` where no group has two recordings, or a side has none.
 pub fn replicated(
     before: &[Estimate],
     after: &[Estimate],
     earlier: &[Vec<Estimate>],
+    beside: f64,
     min_effect: f64,
 ) -> Option<Replicated> {
     let groups = [before, after]
@@ -100,28 +101,11 @@ pub fn replicated(
     let (b, _) = mean_and_square(before);
     let (a, _) = mean_and_square(after);
     let error = (variance / before.len() as f64 + variance / after.len() as f64).sqrt();
-    let hidden = hidden(before) + hidden(after);
-    let half = students_t(CONFIDENCE, dof) * error + hidden;
-    let difference = a - b;
-    let excess = difference.abs() - min_effect.ln_1p() - hidden;
-    let p = match excess > 0.0 {
-        true => beyond(excess / error, dof).max(MIN_P),
-        false => 1.0,
-    };
+    let hidden = hidden(before) + hidden(after) + beside;
     Some(Replicated {
         before: side(before),
         after: side(after),
-        change: Change {
-            ratio: Interval {
-                value: difference.exp(),
-                low: (difference - half).exp(),
-                high: (difference + half).exp(),
-            },
-            p,
-            error,
-            dof,
-            hidden,
-        },
+        change: of_mean(a - b, error, dof, hidden, min_effect),
         within,
         between: (squares / dof - within).max(0.0),
     })
@@ -179,7 +163,7 @@ pub fn paired_rounds(differences: &[f64], min_effect: f64) -> Option<Change> {
     Some(of_mean(mean, error, dof, 0.0, min_effect))
 }
 
-/// A mean of differences of logarithms, with its standard error.
+/// A mean of differences of logarithms, or a difference of means of logarithms, with its standard error.
 fn of_mean(mean: f64, error: f64, dof: f64, hidden: f64, min_effect: f64) -> Change {
     let half = students_t(CONFIDENCE, dof) * error + hidden;
     let excess = mean.abs() - min_effect.ln_1p() - hidden;

@@ -73,8 +73,8 @@ fn recordings_that_differ_are_no_change() {
         let p = [
             change(&b[0], &a[0], 0.0, 0.0).p,
             change(&b[0], &a[0], 0.0, 0.05).p,
-            replicated(before, after, &[], 0.0).unwrap().change.p,
-            replicated(b, a, &earlier, 0.0).unwrap().change.p,
+            replicated(before, after, &[], 0.0, 0.0).unwrap().change.p,
+            replicated(b, a, &earlier, 0.0, 0.0).unwrap().change.p,
         ];
         for (found, p) in found.iter_mut().zip(p) {
             *found += u32::from(p <= 0.05);
@@ -106,7 +106,10 @@ fn replicates_keep_the_rate_of_a_family() {
                         })
                         .collect::<Vec<_>>()
                 });
-                replicated(&sides[0], &sides[1], &[], 0.0).unwrap().change.p
+                replicated(&sides[0], &sides[1], &[], 0.0, 0.0)
+                    .unwrap()
+                    .change
+                    .p
             })
             .collect();
         wrong += u32::from(holm(&p).iter().any(|p| *p <= 0.05));
@@ -130,7 +133,7 @@ fn both_components_of_variance_are_told() {
                 })
                 .collect::<Vec<_>>()
         });
-        let r = replicated(&sides[0], &sides[1], &[], 0.0).unwrap();
+        let r = replicated(&sides[0], &sides[1], &[], 0.0, 0.0).unwrap();
         within += r.within / SERIES as f64;
         between += r.between / SERIES as f64;
     }
@@ -152,7 +155,7 @@ fn both_components_of_variance_are_told() {
                 })
                 .collect::<Vec<_>>()
         });
-        replicated(&sides[0], &sides[1], &[], MIN_EFFECT).unwrap()
+        replicated(&sides[0], &sides[1], &[], 0.0, MIN_EFFECT).unwrap()
     };
     let n = pilot(&mut random)
         .recordings_to_find(1.1, MIN_EFFECT, 0.05, 0.8)
@@ -167,7 +170,7 @@ fn both_components_of_variance_are_told() {
                     })
                     .collect::<Vec<_>>()
             });
-            let r = replicated(&sides[0], &sides[1], &[], MIN_EFFECT).unwrap();
+            let r = replicated(&sides[0], &sides[1], &[], 0.0, MIN_EFFECT).unwrap();
             r.change.p <= 0.05
         })
         .count();
@@ -426,4 +429,33 @@ fn repeating_until_it_is_narrow_keeps_the_interval_right() {
             );
         }
     }
+}
+
+/// What a bucket hides of a ratio is in its interval, and no change within it is called small or found.
+#[test]
+fn a_bucket_beside_the_estimates_widens_the_interval() {
+    let mut random = SmallRng::seed_from_u64(23);
+    let mut side = |level: f64| -> Vec<Estimate> {
+        let level = level * truth();
+        (0..20)
+            .map(|_| recording(&mut random, 2000, 0.0, level))
+            .collect()
+    };
+    let (before, after) = (side(1.0), side(1.06));
+    let of = |beside| {
+        replicated(&before, &after, &[], beside, 0.02)
+            .unwrap()
+            .change
+    };
+    let (known, hidden) = (of(0.0), of(0.05));
+    assert!(known.p < 0.001 && hidden.p > 0.05, "{known:?} {hidden:?}");
+    let wider = |a: f64, b: f64| ((a / b).ln() - 0.05).abs() < 1e-9;
+    assert!(wider(hidden.ratio.high, known.ratio.high) && wider(known.ratio.low, hidden.ratio.low));
+    let same = replicated(&before, &before, &[], 0.0, 0.02).unwrap().change;
+    let hidden = replicated(&before, &before, &[], 0.05, 0.02)
+        .unwrap()
+        .change;
+    assert!(same.is_small(0.02) && !hidden.is_small(0.02));
+    let found = |c: &nfscope_stats::Change| c.smallest_found(0.02, 0.05, 0.8);
+    assert!(wider(found(&hidden), found(&same)));
 }

@@ -295,14 +295,14 @@ fn test(
         }
         row.ratio = change.map(|(c, _)| c.ratio);
         known?;
-        // The error within a bucket is the same in every round, and no number of rounds averages it out.
-        let smallest = (1.0 + options.min_effect) * hidden.exp() - 1.0;
         // A comparison with one round on each side is shown, and not judged.
         if !matching::has_several(sides, by) {
             return change.map(|(c, _)| Test::Windows(c));
         }
         let rounds = matching::rounds(sides, windows, by);
-        let several = rounds.and_then(|[b, a]| stats::replicated(&b, &a, &[], smallest));
+        // The error within a bucket is the same in every round, and no number of rounds averages it out.
+        let several =
+            rounds.and_then(|[b, a]| stats::replicated(&b, &a, &[], hidden, options.min_effect));
         if several.is_none() {
             row.verdict = Verdict::NotComparable;
             row.why = Some(format!("too few hours are in every {}", by.round()));
@@ -343,7 +343,7 @@ fn replicated(
     earlier: &[Vec<Estimate>],
     options: &Options,
 ) -> Option<Test> {
-    let r = stats::replicated(before, after, earlier, options.min_effect)?;
+    let r = stats::replicated(before, after, earlier, 0.0, options.min_effect)?;
     (row.before, row.after) = (Some(r.before), Some(r.after));
     Some(Test::Recordings(r))
 }
