@@ -102,7 +102,7 @@ pub fn compare(
     let all: f64 = weights.iter().sum();
     for (((row, change, _), p), weight) in tested.iter_mut().zip(corrected).zip(&weights) {
         row.p = Some(p);
-        row.verdict = verdict(row, p);
+        row.verdict = verdict(row, change, p);
         if row.verdict == Verdict::NoEvidence {
             let level = LEVEL * weight / all;
             row.finds = Some(change.smallest_found(MIN_EFFECT, level, POWER));
@@ -179,13 +179,9 @@ fn row(
     (row, change)
 }
 
-fn verdict(row: &Row, p: f64) -> Verdict {
-    let [low, high] = row.interval.unwrap_or([0.0, f64::INFINITY]);
-    let more = row.ratio.is_some_and(|r| r > 1.0);
-    match more == row.metric.more_is_better() {
-        _ if p > LEVEL && low >= 1.0 / (1.0 + MIN_EFFECT) && high <= 1.0 + MIN_EFFECT => {
-            Verdict::TooSmall
-        }
+fn verdict(row: &Row, change: &Change, p: f64) -> Verdict {
+    match (change.ratio.value > 1.0) == row.metric.more_is_better() {
+        _ if p > LEVEL && change.is_small(MIN_EFFECT) => Verdict::TooSmall,
         _ if p > LEVEL => Verdict::NoEvidence,
         true => Verdict::Better,
         false => Verdict::Worse,
