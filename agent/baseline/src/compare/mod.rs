@@ -35,3 +35,4 @@ pub use errors::share_of_all;
 pub use options::{Match, Options};
 pub use plot_data::mark_changes;
 pub use sides::Sides;
+pub use times::in_common;

@@ -3,6 +3,7 @@
 use crate::compare::result::Caveat;
 use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
+use std::ops::Range;
 
 const DAY_MS: i64 = 86_400_000;
 /// Time of day is told apart in slots.
@@ -16,20 +17,17 @@ const OTHER: f64 = 0.25;
 const WEEKEND: f64 = 0.5;
 
 /// Start and end in milliseconds since 1970.
-fn span(c: &SeriesSet) -> (i64, i64) {
+fn span(c: &SeriesSet) -> Range<i64> {
     let at = |seconds: f64| c.metadata.began_ms + (seconds * 1e3) as i64;
     let begin = c.begins.first().copied().unwrap_or(0.0);
     let last = c.begins.last().copied().unwrap_or(0.0);
     // A window that was merged from several has gaps inside; the end of the last is close enough.
-    (
-        at(begin),
-        at(last + c.lengths.last().copied().unwrap_or(0.0)),
-    )
+    at(begin)..at(last + c.lengths.last().copied().unwrap_or(0.0))
 }
 
 /// True if every recording before began later than every one after. Sides that took turns have no wrong order.
 pub(super) fn is_reversed(sides: &Sides) -> bool {
-    let begins = |side: &[SeriesSet]| -> Vec<i64> { side.iter().map(|c| span(c).0).collect() };
+    let begins = |side: &[SeriesSet]| -> Vec<i64> { side.iter().map(|c| span(c).start).collect() };
     let first = begins(sides.before).into_iter().min();
     let last = begins(sides.after).into_iter().max();
     first > last
@@ -39,12 +37,17 @@ pub(super) fn is_reversed(sides: &Sides) -> bool {
 /// later than the reading, and lasts as long by the agent's clock: recordings that follow each other at once overlap by that delay.
 const IN_COMMON: f64 = 0.05;
 
+/// True if recordings of these times, in milliseconds since 1970, have a part of them in common.
+pub fn in_common(a: &Range<i64>, b: &Range<i64>) -> bool {
+    let length = |of: &Range<i64>| of.end.saturating_sub(of.start);
+    let common = length(&(a.start.max(b.start)..a.end.min(b.end)));
+    let shorter = length(a).min(length(b));
+    common > 0 && common as f64 >= IN_COMMON * shorter as f64
+}
+
 /// True for recordings of one host that have a part of their time in common.
 fn overlap(a: &SeriesSet, b: &SeriesSet) -> bool {
-    let ((from_a, to_a), (from_b, to_b)) = (span(a), span(b));
-    let common = to_a.min(to_b) - from_a.max(from_b);
-    let shorter = (to_a - from_a).min(to_b - from_b);
-    a.metadata.host == b.metadata.host && common > 0 && common as f64 >= IN_COMMON * shorter as f64
+    a.metadata.host == b.metadata.host && in_common(&span(a), &span(b))
 }
 
 /// The first two recordings of one side that are of the same time on the same host, by name.

@@ -3,7 +3,7 @@
 use crate::cli::{CompareArgs, FailOn, LESS_DURABLE, MatchUnit, WORSE};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::compare::result::{Comparison, Row, Verdict};
-use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides};
+use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides, in_common};
 use nfscope_baseline::durability::Direction;
 use nfscope_baseline::series::{self, Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
@@ -38,11 +38,22 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         anyhow::Ok((before, after?))
     })?;
-    let earlier: Vec<Vec<SeriesSet>> = plan
+    for c in before.iter().chain(&after) {
+        ensure!(
+            args.slice_before.is_none() || c.windows > 0,
+            "`{0}` has no windows in that time; fix: `nfscope baseline show {0}` tells when it began, in UTC",
+            c.metadata.name
+        );
+    }
+    let mut earlier: Vec<Vec<SeriesSet>> = plan
         .earlier
         .iter()
         .map(|group| read(group))
         .collect::<Result<_, _>>()?;
+    for group in &mut earlier {
+        group.retain(|c| c.windows > 0);
+    }
+    let earlier = with_freedom(earlier);
     let sides = Sides {
         before: &before,
         after: &after,
@@ -182,10 +193,17 @@ fn earlier_groups(before: &Entry, after: &Entry, entries: &[Entry]) -> Vec<Vec<P
             wanted.push(more);
         }
     }
-    let mut groups: Vec<Vec<Part>> = (wanted.into_iter())
-        .map(|labels| alike(labels, [before, after], entries))
-        .filter(|group| group.len() > 1)
-        .collect();
+    let groups = wanted.into_iter();
+    with_freedom(
+        groups
+            .map(|labels| alike(labels, [before, after], entries))
+            .collect(),
+    )
+}
+
+/// The groups that have several recordings, or none where all of them hardly tell what recordings differ by.
+fn with_freedom<T>(mut groups: Vec<Vec<T>>) -> Vec<Vec<T>> {
+    groups.retain(|group| group.len() > 1);
     let freedom: usize = groups.iter().map(|group| group.len() - 1).sum();
     if freedom < LEAST_FREEDOM {
         groups.clear();
@@ -194,33 +212,33 @@ fn earlier_groups(before: &Entry, after: &Entry, entries: &[Entry]) -> Vec<Vec<P
 }
 
 /// Recordings of the host of these sides with these labels that ended before the first of them began, the latest of them: later ones
-/// may come after another change. Each is of a time of its own: copies differ by nothing.
+/// may come after another change. Each is of a time of its own: copies differ by nothing. Its windows are no longer than the sides.
 fn alike(labels: &BTreeMap<String, String>, sides: [&Entry; 2], entries: &[Entry]) -> Vec<Part> {
-    let end = |e: &Entry| {
-        e.metadata
-            .began_ms
-            .saturating_add(e.length.as_millis() as i64)
+    let span = |e: &Entry| {
+        let began = e.metadata.began_ms;
+        began..began.saturating_add(e.length.as_millis() as i64)
     };
     let first = sides.map(|e| e.metadata.began_ms).into_iter().min();
-    let ended = [State::Complete, State::Stopped, State::Unreached];
-    let same = |e: &&Entry| {
-        e.metadata.labels == *labels
-            && sides
-                .iter()
-                .all(|side| side.metadata.host == e.metadata.host)
-            && ended.contains(&e.state)
-            && Some(end(e)) <= first
-    };
-    let mut all: Vec<_> = entries.iter().filter(same).cloned().collect();
-    all.sort_by_key(|e| e.metadata.began_ms);
-    all.dedup_by(|later, earlier| later.metadata.began_ms < end(earlier));
-    let latest = all.split_off(all.len().saturating_sub(MOST_EARLIER));
     // Longer ones are cut to the length of the compared ones: recordings of a day differ by less than those of a minute.
     let length = sides
         .map(|e| e.length)
         .into_iter()
         .max()
         .unwrap_or_default();
+    let ended = [State::Complete, State::Stopped, State::Unreached];
+    let same = |e: &&Entry| {
+        e.metadata.labels == *labels
+            && sides.iter().all(|side| {
+                side.metadata.host == e.metadata.host && !in_common(&span(side), &span(e))
+            })
+            && ended.contains(&e.state)
+            && Some(e.metadata.began_ms) < first
+            && e.metadata.interval <= length
+    };
+    let mut all: Vec<_> = entries.iter().filter(same).cloned().collect();
+    all.sort_by_key(|e| e.metadata.began_ms);
+    all.dedup_by(|later, earlier| in_common(&span(later), &span(earlier)));
+    let latest = all.split_off(all.len().saturating_sub(MOST_EARLIER));
     let of = |entry: Entry| {
         let slice = (entry.length > length).then(|| Slice::first(length));
         Part { entry, slice }

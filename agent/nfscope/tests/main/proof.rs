@@ -202,6 +202,51 @@ fn one_recording_a_side_is_shown_and_not_judged() {
     drop(store);
 }
 
+/// Earlier recordings that cannot tell of as short a time are left out, and those that follow each other at once are not copies.
+#[test]
+fn earlier_recordings_are_those_with_windows_of_their_own() {
+    let place = Place::new("earlier");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    let began = |mut r: Recording, at: i64| {
+        let by = at - r.metadata.began_ms;
+        r.metadata.began_ms = at;
+        r.windows.iter_mut().for_each(|w| w.began_ms += by);
+        r
+    };
+    // Ten minutes each, and so many milliseconds that each has in common with the one before.
+    let (first, length, delay) = (1_795_254_420_000, 600_000, 50);
+    let at = |n: i64| first + n * (length - delay);
+    for (name, log, n) in [("before", DISKS, 5), ("after", 3.0 * DISKS, 6)] {
+        let r = recording(name, n as u64, 60, &writes(log));
+        store.put(&began(r, at(n))).unwrap();
+    }
+    // Windows that are longer than the compared recordings, and windows that begin after as long a time.
+    for i in 1..=6 {
+        let long = by_the_hour(&format!("long-{i}"), i, 30, 1200, |_| 5e-3);
+        store.put(&began(long, at(-(60 * i as i64)))).unwrap();
+        let mut late = recording(&format!("late-{i}"), i, 90, &writes(DISKS));
+        late = began(late, at(-400 - 3 * i as i64));
+        late.windows.iter_mut().for_each(|w| w.began_ms += length);
+        store.put(&late).unwrap();
+    }
+    let compare = || {
+        let json = good(&path, &["compare", "before", "after", "--json"]);
+        serde_json::from_str::<serde_json::Value>(&json).unwrap()
+    };
+    assert!(compare()["not_judged"].is_string());
+    for n in 0..5 {
+        let log = DISKS * (1.0 + 0.02 * n as f64);
+        let old = recording(&format!("old-{n}"), 10 + n as u64, 60, &writes(log));
+        store.put(&began(old, at(n))).unwrap();
+    }
+    let c = compare();
+    assert!(c["not_judged"].is_null(), "{}", c["not_judged"]);
+    let method = c["method"][0].as_str().unwrap();
+    let all = "earlier ones: old-0, old-1, old-2, old-3, old-4.";
+    assert!(method.ends_with(all), "{method}");
+}
+
 const RISK: [&str; 2] = ["/run/exp", "async"];
 
 /// Returns a recording whose writes that clients take for durable are all acknowledged too early, for this reason.
