@@ -213,31 +213,11 @@ fn moved(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static st
     if b.values().sum::<f64>() == 0.0 || a.values().sum::<f64>() == 0.0 {
         return;
     }
-    let part = |of: &BTreeMap<String, f64>, client: &str| of.get(client).copied().unwrap_or(0.0);
-    let mut changes: Vec<(&String, f64)> = b
-        .keys()
-        .chain(a.keys().filter(|k| !b.contains_key(*k)))
-        .map(|client| (client, part(&a, client) - part(&b, client)))
-        .collect();
-    let share = changes.iter().map(|(_, d)| d.abs()).sum::<f64>() / 2.0;
-    if share > MOVED {
-        changes.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
-        let most: Vec<_> = changes
-            .iter()
-            .take(2)
-            .map(|(client, _)| {
-                let (b, a) = (percent(part(&b, client)), percent(part(&a, client)));
-                format!("{client} had {b} of the operations before, {a} after")
-            })
-            .collect();
-        say(
-            "clients",
-            format!(
-                "{} of the load moved to other clients: {}",
-                percent(share),
-                most.join("; ")
-            ),
-        );
+    let part = |client: &String| format!("{client} had");
+    if let Some((share, most)) = mix::moved(&b, &a, MOVED, part, "operations") {
+        let share = percent(share);
+        let text = format!("{share} of the load moved to other clients: {most}");
+        say("clients", text);
     }
 }
 

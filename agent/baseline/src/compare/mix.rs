@@ -226,11 +226,12 @@ impl Mix {
                 self.of_means(&weights, beside.map(|b| b.unwrap_or(0.0)), mean)
             }
         };
-        let mut all = Explained {
-            factors,
-            text: self.differs(&ops),
-        };
-        // An operation that does other work is other work of its requests, too.
+        // An operation that does other work is other work of its requests, too. The sum of all grows by no more than the part that grows
+        // most.
+        let (mut others, mut texts) = ([1.0f64; 2], Vec::new());
+        if !is_nothing(factors, NOTHING) {
+            texts.push(self.differs(&ops));
+        }
         for op in &ops {
             let part = [0, 1].map(|side| {
                 let of =
@@ -246,17 +247,16 @@ impl Mix {
                 continue;
             }
             if let Some(other) = self.other_work(&op.0, &op.1) {
-                let [low, high] = [factors[0].min(factors[1]), factors[0].max(factors[1])];
-                all = Explained {
-                    factors: [low * other.factors[0], high * other.factors[1]],
-                    text: match is_nothing(factors, NOTHING) {
-                        true => other.text,
-                        false => format!("{}; {}", all.text, other.text),
-                    },
-                };
+                let [low, high] = other.factors;
+                others = [others[0].min(low), others[1].max(high)];
+                texts.push(other.text);
             }
         }
-        Some(all)
+        let [low, high] = [factors[0].min(factors[1]), factors[0].max(factors[1])];
+        (!texts.is_empty()).then(|| Explained {
+            factors: [low * others[0], high * others[1]],
+            text: texts.join("; "),
+        })
     }
 
     /// The duration that as many operations of each request exceed, with the mix of each side.
@@ -333,8 +333,9 @@ impl Mix {
                     all.into_iter().map(|(how, n)| (how, n / sum)).collect()
                 })
             };
+            let named = |how: &&str| format!("{} was", how.replace('_', " "));
             if let (Some(b), Some(a)) = (of(0), of(1))
-                && let Some(text) = moved(&b, &a, STABILITY, |how| how.replace('_', " "), "WRITEs")
+                && let Some((_, text)) = moved(&b, &a, STABILITY, named, "WRITEs")
             {
                 return Some(Explained {
                     factors: [0.0, f64::INFINITY],
@@ -358,34 +359,29 @@ impl Mix {
 
     /// The largest differences in the mix of these operations, at any distance.
     fn differs(&self, ops: &BTreeSet<&Op>) -> String {
+        format!("{CHANGED}: {}", self.moves(ops, 0.0).unwrap_or_default())
+    }
+
+    fn moves(&self, ops: &BTreeSet<&Op>, least: f64) -> Option<String> {
         let [b, a] = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
-        let name = |(version, op): &Op| labels::operation(version, op);
-        let text = moved(&b, &a, 0.0, |op| name(op), "operations");
-        format!("{CHANGED}: {}", text.unwrap_or_default())
+        let named = |(version, op): &&Op| format!("{} was", labels::operation(version, op));
+        Some(moved(&b, &a, least, named, "operations")?.1)
     }
 
     /// The largest differences in the mix of all operations, if more than this share of them differs.
     pub(super) fn moved(&self, least: f64) -> Option<String> {
-        let ops = self.ops(|_| true);
-        let [b, a] = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
-        moved(
-            &b,
-            &a,
-            least,
-            |(version, op)| labels::operation(version, op),
-            "operations",
-        )
+        self.moves(&self.ops(|_| true), least)
     }
 }
 
-/// The two largest moves of shares where more than `least` of all moved.
-fn moved<K: Ord>(
+/// The share of all that moved where it is more than `least`, and its two largest parts. Each of them begins with its name and a verb.
+pub(super) fn moved<K: Ord>(
     before: &BTreeMap<K, f64>,
     after: &BTreeMap<K, f64>,
     least: f64,
     name: impl Fn(&K) -> String,
     what: &str,
-) -> Option<String> {
+) -> Option<(f64, String)> {
     let part = |of: &BTreeMap<K, f64>, key: &K| of.get(key).copied().unwrap_or(0.0);
     let keys: BTreeSet<&K> = before.keys().chain(after.keys()).collect();
     let mut moves: Vec<(&K, f64)> = (keys.into_iter())
@@ -398,9 +394,9 @@ fn moved<K: Ord>(
     moves.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
     let each = moves.iter().take(2).map(|(key, _)| {
         let (b, a) = (percent(part(before, key)), percent(part(after, key)));
-        format!("{} was {b} of the {what} before, {a} after", name(key))
+        format!("{} {b} of the {what} before, {a} after", name(key))
     });
-    Some(each.collect::<Vec<_>>().join("; "))
+    Some((distance, each.collect::<Vec<_>>().join("; ")))
 }
 
 /// The duration that this weight of values exceeds; values of a bucket are spread evenly over its logarithm.

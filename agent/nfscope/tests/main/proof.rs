@@ -284,7 +284,7 @@ fn speed_without_durability_is_not_better() {
     let counted = [f::DURABLE_WRITES.info.name, f::UNSAFE_WRITES.info.name];
     let flushing = |r: &Recording, flushes: f64| {
         let r = counting(r, &f::BLOCK_FUA, ["sda"], |_| flushes);
-        with_block_writes(&r, "sda")
+        with_values(&r, &f::BLOCK_DEVICE, ["sda", "write"], 1e-3)
     };
     let tmpfs = at_risk(
         &without(&fast, &[f::OP_PHASE.info.name]),
@@ -446,18 +446,26 @@ fn speed_without_durability_is_not_better() {
     );
 }
 
-/// Adds 100 writes of a device to each window, and no flush of its own.
-fn with_block_writes(r: &Recording, device: &str) -> Recording {
+/// Adds 100 values of a histogram to each window.
+fn with_values<const N: usize>(
+    r: &Recording,
+    family: &nfscope_model::Family<N>,
+    labels: [&str; N],
+    value: f64,
+) -> Recording {
+    let nfscope_model::Kind::Histogram(scheme) = family.info.kind else {
+        panic!("{} is no histogram", family.info.name);
+    };
     let mut all = r.clone();
     let id = all.series.iter().map(|k| k.id).max().unwrap() + 1;
     all.series.push(SeriesKey {
         id,
-        family: f::BLOCK_DEVICE.info.name.into(),
-        labels: vec![device.into(), "write".into()],
+        family: family.info.name.into(),
+        labels: labels.map(str::to_owned).to_vec(),
     });
-    let mut h = Histogram::new(Scheme::TIME);
-    h.counts[Scheme::TIME.bucket(1e-3)] = 100;
-    h.sum = 0.1;
+    let mut h = Histogram::new(scheme);
+    h.counts[scheme.bucket(value)] = 100;
+    h.sum = 100.0 * value;
     let sample = Sample::from(&nfscope_model::Sample::Histogram(h));
     for w in &mut all.windows {
         w.samples.push((id, sample.clone()));
@@ -692,4 +700,35 @@ fn other_totals_follow_their_mix_as_well() {
             .contains("stability of WRITEs changed"),
         "{mean:?}"
     );
+}
+
+/// Requests of larger READs and of smaller WRITEs are other work, whichever of both comes last.
+#[test]
+fn every_operation_explains_its_part_of_a_request() {
+    let of = |seed, name: [&'static str; 2], sizes: [f64; 2], times: [f64; 2]| {
+        let parts = [0, 1].map(|i| ("3", name[i], 500.0, times[i], 0.0));
+        let r = mixed("sizes", seed, &parts);
+        let r = with_values(&r, &f::IO_SIZE, ["3", name[0]], sizes[0]);
+        with_values(&r, &f::IO_SIZE, ["3", name[1]], sizes[1])
+    };
+    for (grows, other) in [("read", "write"), ("write", "read")] {
+        let c = compare_two(
+            &of(1, [grows, other], [4096.0, 65536.0], [1e-3, 4e-3]),
+            &of(2, [grows, other], [65536.0, 4096.0], [3e-3, 4e-3]),
+        );
+        for quantity in [&Quantity::Mean, &Quantity::Quantile { percent: 50 }] {
+            let r = row(&c, is_requests, quantity);
+            assert_eq!(r.verdict, Verdict::NotComparable, "{grows}: {r:?}");
+            let why = r.why.as_ref().unwrap();
+            assert!(why.contains("READs") && why.contains("WRITEs"), "{why}");
+        }
+    }
+    // A server that became slower by more than any size explains is found.
+    let names = ["read", "write"];
+    let c = compare_two(
+        &of(3, names, [4096.0, 4096.0], [1e-3, 4e-3]),
+        &of(4, names, [8192.0, 2048.0], [5e-3, 20e-3]),
+    );
+    let mean = row(&c, is_requests, &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
 }
