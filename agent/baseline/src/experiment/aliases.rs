@@ -4,6 +4,7 @@
 //! Hamada and C. F. J. Wu, Analysis of designed experiments with complex aliasing, J. of Quality Technology 24, 1992).
 
 use crate::experiment::plan::Plan;
+use crate::html::quoted;
 use nfscope_stats::experiment::{Analysis, Design, Effect, Word};
 
 /// Effects with a p value of at most this, without a correction, may be large. An alias is ruled out by nothing weaker.
@@ -74,13 +75,14 @@ pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Op
     let causes = open.first()?;
     let factors = plan.factors.iter().enumerate();
     let own: Vec<String> = (factors.filter(|(i, _)| causes[0].0 >> i & 1 == 1))
-        .map(|(_, f)| format!("--factor {}={},{}", f.name, f.levels[0], f.levels[1]))
+        .map(|(_, f)| quoted(&format!("{}={},{}", f.name, f.levels[0], f.levels[1])))
+        .map(|factor| format!("--factor {factor}"))
         .collect();
     Some(format!(
-        "to tell {}: nfscope experiment plan {}-more {} --replicates {} ({} combinations), with every other factor left at one level. \
+        "to tell {}: nfscope experiment plan {} {} --replicates {} ({} combinations), with every other factor left at one level. \
          An effect of this size there is {}; none is {}",
         named(plan, causes),
-        plan.name,
+        quoted(&format!("{}-more", plan.name)),
         own.join(" "),
         plan.replicates.max(2),
         alone(causes),
@@ -253,6 +255,28 @@ mod tests {
         assert_eq!(
             (found(&a).join(" "), a.ambiguous.len()),
             ("A A x B B".to_owned(), 0)
+        );
+    }
+
+    /// Levels are free text, and a shell would run what is in it.
+    #[test]
+    fn printed_commands_are_quoted() {
+        let mut half = plan(4, Fraction::One(2), 3);
+        half.factors[3].levels = ["low disk".into(), "$(x)'".into()];
+        let mains = [("A", 3.0), ("B", 3.0), ("C", 3.0), ("ABC", 2.0)];
+        let text = simulated(&half, &mains, 3).ambiguous.pop().unwrap();
+        let quoted = r"plan x-more --factor 'D=low disk,$(x)'\''' --replicates";
+        assert!(text.contains(quoted), "{text}");
+        half.name = "x y".into();
+        let run = half.runs().unwrap()[0];
+        let text = crate::experiment::next(&half, 1, 8, run);
+        for word in ["record 'x y-1' ", "'experiment=x y'", "--label run=1"] {
+            assert!(text.contains(word), "{text}");
+        }
+        let (_, levels) = text.split_once("--label 'levels=A=").unwrap();
+        assert!(
+            levels.contains("D=low,disk'") || levels.contains(r"D=$(x)'\'''"),
+            "{text}"
         );
     }
 

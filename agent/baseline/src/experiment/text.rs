@@ -2,6 +2,7 @@
 
 use crate::experiment::plan::{Plan, label_of};
 use crate::experiment::result::{Analysed, HalfNormal, Response};
+use crate::html::quoted;
 use nfscope_stats::experiment::{DesignError, Run, Word};
 use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
@@ -75,12 +76,12 @@ pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
 pub fn next(plan: &Plan, number: usize, of: usize, run: Run) -> String {
     let labels: Vec<_> = label_of(plan, number)
         .into_iter()
-        .map(|(k, v)| format!("--label {k}={v}"))
+        .map(|(k, v)| format!("--label {}", quoted(&format!("{k}={v}"))))
         .collect();
     plain(&format!(
-        "run {number} of {of}: set {}\nthen: nfscope baseline record {}-{number} {}\n",
+        "run {number} of {of}: set {}\nthen: nfscope baseline record {} {}\n",
         plan.levels(run),
-        plan.name,
+        quoted(&plan.run_name(number)),
         labels.join(" ")
     ))
 }

@@ -27,10 +27,10 @@ pub(crate) fn document(title: &str, content: &Markup) -> String {
         .replace(|c: char| steers(c) && c != '\n', "\u{fffd}")
 }
 
-/// A name as a shell takes it.
+/// A word as a shell takes it.
 pub(crate) fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/,".contains(c);
-    if !name.is_empty() && !name.starts_with('-') && name.chars().all(plain) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/,=".contains(c);
+    if !name.is_empty() && !name.starts_with(['-', '=']) && name.chars().all(plain) {
         return name.to_owned();
     }
     format!("'{}'", name.replace('\'', r"'\''"))
