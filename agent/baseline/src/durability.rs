@@ -21,7 +21,7 @@ pub const FAMILIES: [&Info; 7] = [
 ];
 
 /// Shares of writes at risk that differ by more than this differ.
-const DIFFERS: f64 = 0.01;
+pub(crate) const DIFFERS: f64 = 0.01;
 /// Fewer writes than this prove nothing.
 const LEAST: f64 = 20.0;
 /// From this share on WRITEs without any wait are at risk: another thread's wait can make some of them durable, but not most.
@@ -89,11 +89,26 @@ pub enum Direction {
 pub struct DurabilityChange {
     /// In which direction.
     pub direction: Direction,
-    /// Share of the writes that clients took for durable and that a crash could lose, before and after; `None` where not counted.
+    /// Share of the writes that clients took for durable and that a crash could lose, before and after; `None` where not counted, as of
+    /// those in the cache of a device.
     pub at_risk: [Option<f64>; 2],
     /// Sentence that names the export, the reason, and how many of the writes.
     pub text: String,
+    /// The device that is never asked to flush its write cache, where that is the reason.
+    #[serde(skip)]
+    pub(crate) unflushed: Option<String>,
 }
+
+/// A reason why one side may lose writes that the other does not.
+enum Loss {
+    /// Their share was counted, or is told as unknown.
+    Writes(String),
+    /// This device is never asked to flush its write cache, as it is on the other side. Nobody counts the writes in there.
+    Cache(String),
+}
+
+/// The reason why a cache matters.
+pub(crate) const CACHE: &str = "a cache without a battery loses writes";
 
 impl Durability {
     /// The durability during all of these recordings.
@@ -111,6 +126,15 @@ impl Durability {
             durable,
             by_setting,
             ..Durability::default()
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn flushing(device: &str, is_flushed: bool) -> Durability {
+        let flushes = if is_flushed { LEAST } else { 0.0 };
+        Durability {
+            flushes: [(device.to_owned(), [flushes, LEAST])].into(),
+            ..Durability::counted(LEAST, 0.0)
         }
     }
 
@@ -248,50 +272,55 @@ impl Durability {
 
     /// The difference between this side and the one after it, if there is one.
     pub fn change(&self, after: &Durability) -> Option<DurabilityChange> {
-        let less = self.lost_in(after);
-        let more = after.lost_in(self);
-        let at_risk = [self.at_risk(), after.at_risk()];
-        let change = |direction, text| DurabilityChange {
-            direction,
+        let mut at_risk = [self.at_risk(), after.at_risk()];
+        let (lossy, loss) = match (self.lost_in(after), after.lost_in(self)) {
+            (Some(loss), _) => (1, loss),
+            (None, Some(loss)) => (0, loss),
+            (None, None) => {
+                let why = after.unknown().filter(|_| self.unknown().is_none())?;
+                return Some(DurabilityChange {
+                    direction: Direction::Unknown,
+                    at_risk,
+                    text: format!(
+                        "Durability may differ: after, it is not known whether acknowledged writes were durable: {why}. {SHORTER}"
+                    ),
+                    unflushed: None,
+                });
+            }
+        };
+        let [this, other] = [lossy, 1 - lossy].map(|i| ["before", "after"][i]);
+        let so = [PRICE, SHORTER][lossy];
+        let (text, unflushed) = match loss {
+            Loss::Writes(why) => {
+                let [lost, kept] = [lossy, 1 - lossy].map(|i| [self, after][i].lost());
+                let crash = [
+                    "A crash of the server lost acknowledged writes before.",
+                    "A crash of the server loses acknowledged writes, and clients do not know.",
+                ][lossy];
+                let text = format!(
+                    "Durability differs: {this}, {why}: {lost}; {other}: {kept}. {crash} {so}"
+                );
+                (text, None)
+            }
+            Loss::Cache(device) => {
+                at_risk[lossy] = None;
+                let text = format!(
+                    "Durability may differ: {this}, {device} is never asked to flush its write cache, as it is on the other side: {CACHE}. \
+                     {so}"
+                );
+                (text, Some(device))
+            }
+        };
+        Some(DurabilityChange {
+            direction: [Direction::More, Direction::Less][lossy],
             at_risk,
             text,
-        };
-        if let Some(why) = less {
-            return Some(change(
-                Direction::Less,
-                format!(
-                    "Durability differs: after, {why}: {}; before: {}. A crash of the server loses acknowledged writes, and clients do \
-                     not know. What is shorter after may be shorter because of that: it is not called better.",
-                    after.lost(),
-                    self.lost()
-                ),
-            ));
-        }
-        if let Some(why) = more {
-            return Some(change(
-                Direction::More,
-                format!(
-                    "Durability differs: before, {why}: {}; after: {}. A crash of the server lost acknowledged writes before. What is \
-                     longer after may be the price of durability.",
-                    self.lost(),
-                    after.lost()
-                ),
-            ));
-        }
-        match (self.unknown(), after.unknown()) {
-            (None, Some(why)) => Some(change(
-                Direction::Unknown,
-                format!(
-                    "Durability may differ: after, it is not known whether acknowledged writes were durable: {why}. What is shorter \
-                     after may be shorter because of that: it is not called better."
-                ),
-            )),
-            _ => None,
-        }
+            unflushed,
+        })
     }
 
     /// The reason why `other` may lose writes that this side does not; `None` without one.
-    fn lost_in(&self, other: &Durability) -> Option<String> {
+    fn lost_in(&self, other: &Durability) -> Option<Loss> {
         let counted = self.at_risk().is_some() && other.at_risk().is_some();
         let added = other.settings.difference(&self.settings);
         let added = Self::exports(added);
@@ -299,33 +328,34 @@ impl Durability {
         // Another export may have become safe meanwhile: the sum alone does not show it. Uncounted writes show nothing at all.
         let any = !counted || other.part(other.by_setting) > DIFFERS;
         if more || (any && !added.is_empty()) {
-            return Some(match added.is_empty() {
+            return Some(Loss::Writes(match added.is_empty() {
                 false => added,
                 true if other.settings.is_empty() => {
                     "more writes are acknowledged before they are durable".to_owned()
                 }
                 true => Self::exports(other.settings.iter()),
-            });
+            }));
         }
         let unwaited = other.part(other.unwaited) > self.part(self.unwaited) + UNWAITED_DIFFERS;
         if other.is_unwaited() && unwaited {
-            return Some(UNWAITED_TEXT.to_owned());
+            return Some(Loss::Writes(UNWAITED_TEXT.to_owned()));
         }
         let no_more = self.flushes.iter().find(|(device, [flushed, _])| {
             let now = other.flushes.get(*device).copied().unwrap_or_default();
             *flushed >= LEAST && now[0] == 0.0 && now[1] >= LEAST
         });
         let writes = self.durable.min(other.durable) >= LEAST;
-        no_more.filter(|_| writes).map(|(device, _)| {
-            format!(
-                "{device} is never asked to flush its write cache, as it is on the other side: a cache without a battery loses writes"
-            )
-        })
+        let (device, _) = no_more.filter(|_| writes)?;
+        Some(Loss::Cache(device.clone()))
     }
 }
 
 /// Most exports that a sentence names.
 const NAMED: usize = 3;
+
+const PRICE: &str = "What is longer after may be the price of durability.";
+const SHORTER: &str =
+    "What is shorter after may be shorter because of that: it is not called better.";
 
 const UNWAITED_TEXT: &str = "most threads wait for no log and no disk before they acknowledge: a RAM disk or a cache that is not flushed loses such writes, \
      persistent memory does not";

@@ -95,6 +95,7 @@ pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Op
 mod tests {
     use super::*;
     use crate::durability::Durability;
+    use crate::experiment::durability::differs;
     use crate::experiment::plan::{Factor, Fraction, parse_generator};
     use crate::experiment::result::{Analysed, Measured, RunData};
     use crate::experiment::{analyse, html};
@@ -278,6 +279,31 @@ mod tests {
             levels.contains("D=low,disk'") || levels.contains(r"D=$(x)'\'''"),
             "{text}"
         );
+    }
+
+    /// Nobody counts the writes that are in a cache which is not flushed: a share of them would be made up.
+    #[test]
+    fn a_level_without_flushes_has_no_share() {
+        for lossy in [0, 1] {
+            let plan = plan(2, Fraction::Full, 2);
+            let runs = (plan.runs().unwrap().into_iter()).map(|run| RunData {
+                response: 1e-3,
+                hidden: 0.0,
+                rate: 100.0,
+                failed: 0.0,
+                durability: Durability::flushing("sda", run.levels & 1 != lossy),
+            });
+            let text = differs(&plan, &plan.runs().unwrap(), &runs.collect::<Vec<_>>());
+            let level = ["low", "high"][usize::from(lossy)];
+            let other = ["high", "low"][usize::from(lossy)];
+            assert_eq!(
+                text,
+                [format!(
+                    "Durability may differ between the levels of A: with A={level}, sda is never asked to flush its write cache, as it is \
+                     with A={other}: a cache without a battery loses writes. What is shorter there may be shorter because of that."
+                )]
+            );
+        }
     }
 
     /// A factor that makes writes unsafe is not praised for what it gains.

@@ -1,13 +1,10 @@
 //! Levels of a factor that differ in the durability of acknowledged writes.
 
-use crate::durability::{Direction, Durability};
+use crate::durability::{CACHE, DIFFERS, Direction, Durability};
 use crate::experiment::plan::Plan;
 use crate::experiment::result::RunData;
 use nfscope_stats::experiment::Run;
 use nfscope_text::units::percent;
-
-/// Shares of writes at risk that differ by more than this differ.
-const DIFFERS: f64 = 0.01;
 
 /// Sentences on each factor whose levels differ, and on unknown durability. Runs and data are in the order of the runs.
 pub(super) fn differs(plan: &Plan, runs: &[Run], data: &[RunData]) -> Vec<String> {
@@ -19,29 +16,40 @@ pub(super) fn differs(plan: &Plan, runs: &[Run], data: &[RunData]) -> Vec<String
             Durability::merged(of.map(|(_, d)| &d.durability))
         };
         let [low, high] = [level(false), level(true)];
-        let [low_name, high_name] = &factor.levels;
-        let (change, unknown) = match (low.change(&high), high.change(&low)) {
-            (Some(change), _) => (change, high_name),
-            (None, Some(change)) => (change, low_name),
+        let (change, lossy) = match (low.change(&high), high.change(&low)) {
+            (Some(change), _) if change.direction == Direction::More => (change, 0),
+            (Some(change), _) => (change, 1),
+            (None, Some(change)) => (change, 0),
             (None, None) => continue,
         };
-        let risk = |d: &Durability, level: &str| {
-            let share = d.at_risk().map_or("an unknown share".to_owned(), percent);
-            format!("{share} with {}={level}", factor.name)
+        let level = |i: usize| format!("{}={}", factor.name, factor.levels[i]);
+        let why = match (change.unflushed, change.direction) {
+            (Some(device), _) => format!(
+                "with {}, {device} is never asked to flush its write cache, as it is with {}: {CACHE}",
+                level(lossy),
+                level(1 - lossy)
+            ),
+            (None, Direction::Unknown) => format!("it is not known with {}", level(lossy)),
+            (None, Direction::Less | Direction::More) => {
+                let risk = |d: &Durability, i| {
+                    let share = d.at_risk().map_or("an unknown share".to_owned(), percent);
+                    format!("{share} with {}", level(i))
+                };
+                all.push(format!(
+                    "Durability differs between the levels of {}. Of the writes that clients took for durable a crash of the server loses \
+                     {}, {}. What {} gains, alone and with other factors, may be the price of these writes.",
+                    factor.name,
+                    risk(&low, 0),
+                    risk(&high, 1),
+                    factor.name
+                ));
+                continue;
+            }
         };
-        let both = format!("{}, {}", risk(&low, low_name), risk(&high, high_name));
-        all.push(match change.direction {
-            Direction::Unknown => format!(
-                "Durability may differ between the levels of {}: it is not known with {}={unknown}. What is shorter there may be \
-                 shorter because of that.",
-                factor.name, factor.name
-            ),
-            Direction::Less | Direction::More => format!(
-                "Durability differs between the levels of {}. Of the writes that clients took for durable a crash of the server loses \
-                 {both}. What {} gains, alone and with other factors, may be the price of these writes.",
-                factor.name, factor.name
-            ),
-        });
+        all.push(format!(
+            "Durability may differ between the levels of {}: {why}. What is shorter there may be shorter because of that.",
+            factor.name
+        ));
     }
     let each: Vec<f64> = data.iter().filter_map(|d| d.durability.at_risk()).collect();
     let (low, high) = each
