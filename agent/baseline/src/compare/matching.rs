@@ -144,10 +144,13 @@ fn rounds_of(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> Vec<Round> 
 
 /// True if a side has several rounds, which show how much rounds of an unchanged server differ.
 pub(super) fn has_several(sides: &Sides, by: Match) -> bool {
-    [sides.before, sides.after].iter().any(|side| {
-        let every: Vec<Vec<f64>> = side.iter().map(|c| vec![1.0; c.begins.len()]).collect();
-        rounds_of(side, &every, by).len() > 1
-    })
+    are_several(sides.before, by) || are_several(sides.after, by)
+}
+
+/// True for recordings that have several rounds.
+pub(super) fn are_several(side: &[SeriesSet], by: Match) -> bool {
+    let every: Vec<Vec<f64>> = side.iter().map(|c| vec![1.0; c.begins.len()]).collect();
+    rounds_of(side, &every, by).len() > 1
 }
 
 /// Returns an estimate for each round of both sides: the mean over the hours that every round has. Each hour is relative to its mean over

@@ -1,7 +1,8 @@
 //! What to record next: longer recordings, or more of them.
 
 use crate::compare::labels;
-use crate::compare::options::Options;
+use crate::compare::matching;
+use crate::compare::options::{Match, Options};
 use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
 use crate::compare::sides::Sides;
 use crate::html::quoted;
@@ -23,8 +24,9 @@ pub(super) fn advice(
     not_judged: bool,
 ) -> Vec<String> {
     let mut all = Vec::new();
-    let long = |side: &[SeriesSet]| side.iter().any(|c| c.seconds() >= 2.0 * DAY);
-    if not_judged && options.matching.is_none() && long(sides.before) && long(sides.after) {
+    let days = |side| matching::are_several(side, Match::Hour);
+    let one_each = not_judged && options.matching.is_none() && !sides.has_replicates();
+    if one_each && days(sides.before) && days(sides.after) {
         all.push(
             "Both sides have several days: --match hour takes the days as the unit.".to_owned(),
         );

@@ -696,6 +696,24 @@ fn whole_days_are_compared_hour_by_hour() {
     assert!(whole == 0 && matched >= 9 && wrong <= 1 && level <= 1);
 }
 
+/// Two recordings a side of so many days, without a wave: `--match hour` is advised where it judges them, and nowhere else.
+#[test]
+fn hours_are_advised_where_they_make_a_verdict() {
+    for (days, judges) in [(1.4, false), (1.6, false), (1.7, false), (1.8, true)] {
+        let of = |seed| by_the_hour("days", seed, (days * 288.0) as usize, 300, |_| 5e-3);
+        let (before, after) = ([of(1)], [of(2)]);
+        let options = |matching| Options {
+            matching,
+            ..Options::default()
+        };
+        let c = compare_all(&before, &after, &options(None));
+        let advised = c.next.iter().any(|n| n.contains("--match hour"));
+        let matched = compare_all(&before, &after, &options(Some(Match::Hour)));
+        assert_eq!(matched.not_judged.is_none(), judges, "{days}");
+        assert_eq!(advised, judges, "{days}: {:?}", c.next);
+    }
+}
+
 /// By names, by label, in parts; and the exit code for scripts.
 #[test]
 fn recordings_are_named_in_every_way() {
