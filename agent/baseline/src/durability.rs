@@ -112,7 +112,7 @@ pub(crate) const CACHE: &str = "a cache without a battery loses writes";
 
 impl Durability {
     /// The durability during all of these recordings.
-    pub fn of(all: &[&SeriesSet]) -> Durability {
+    pub fn of<'a>(all: impl IntoIterator<Item = &'a SeriesSet>) -> Durability {
         let mut sum = Durability::default();
         for c in all {
             sum.add(c);

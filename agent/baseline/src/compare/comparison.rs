@@ -8,7 +8,7 @@ use crate::compare::sides::Sides;
 use crate::compare::{
     confounders, headline, hypothesis, method, next, plot_data, selection, variance,
 };
-use crate::durability::{Durability, DurabilityChange};
+use crate::durability::Durability;
 use crate::series::SeriesSet;
 use crate::workload;
 use nfscope_model::family as f;
@@ -43,11 +43,14 @@ pub const FAMILIES: &[&Info] = &[
 /// Compares the recordings of two sides, of which each has at least one.
 pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
     let subjects = selection::choose(&sides.compared());
-    let durability = durability(sides);
+    let durable = [sides.before, sides.after].map(Durability::of);
+    let durability = durable[0].change(&durable[1]);
     let mix = Mix::of(sides.before, sides.after);
-    let rows = hypothesis::rows(sides, &subjects.kept, options, durability.as_ref(), &mix);
     let not_judged = variance::unknown(sides, options);
-    let caveats = confounders::find(sides, &rows, options);
+    let is_judged = not_judged.is_none();
+    let change = durability.as_ref();
+    let rows = hypothesis::rows(sides, &subjects.kept, options, change, &mix, is_judged);
+    let caveats = confounders::find(sides, &rows, options, &durable, not_judged.as_deref());
     let (before, after) = (&sides.before[0], &sides.after[0]);
     Comparison {
         headline: headline::paragraph(before, after, &rows, &caveats, not_judged.as_deref()),
@@ -55,8 +58,8 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
         min_effect: options.min_effect,
         before: side(sides.before),
         after: side(sides.after),
-        next: next::advice(sides, &rows, options, not_judged.is_some()),
-        method: method::sentences(sides, &rows, options),
+        next: next::advice(sides, &rows, options, !is_judged),
+        method: method::sentences(sides, &rows, options, is_judged),
         not_judged,
         left_out: subjects.left_out.clone(),
         curves: plot_data::curves(before, after, &subjects.kept),
@@ -65,14 +68,6 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
         caveats,
         rows,
     }
-}
-
-fn durability(sides: &Sides) -> Option<DurabilityChange> {
-    let [before, after] = [sides.before, sides.after].map(|side| {
-        let side: Vec<&SeriesSet> = side.iter().collect();
-        Durability::of(&side)
-    });
-    before.change(&after)
 }
 
 fn side(all: &[SeriesSet]) -> Side {

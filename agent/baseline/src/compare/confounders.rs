@@ -2,9 +2,9 @@
 
 use crate::compare::mix::Mix;
 use crate::compare::options::Options;
-use crate::compare::result::{Caveat, Row, Verdict};
+use crate::compare::result::{Caveat, Row};
 use crate::compare::sides::Sides;
-use crate::compare::{errors, labels, mix, times, variance};
+use crate::compare::{errors, labels, mix, times};
 use crate::durability::Durability;
 use crate::series::SeriesSet;
 use crate::workload;
@@ -25,9 +25,15 @@ const DRIFT: f64 = 1.25;
 
 /// Every difference between the two sides. Of several recordings the first of each side is held against the first of the other,
 /// the second against the second; what an earlier pair has is not told again.
-pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat> {
+pub(super) fn find(
+    sides: &Sides,
+    rows: &[Row],
+    options: &Options,
+    [before, after]: &[Durability; 2],
+    not_judged: Option<&str>,
+) -> Vec<Caveat> {
     let mut all: Vec<Caveat> = Vec::new();
-    durability(sides, &mut all);
+    durability(before, after, &mut all);
     let pairs = sides.before.len().max(sides.after.len());
     let reversed = times::is_reversed(sides);
     for i in 0..pairs {
@@ -56,14 +62,13 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
             text: text.to_owned(),
         });
     }
-    if let Some(why) = variance::unknown(sides, options) {
+    if let Some(why) = not_judged {
         all.push(Caveat {
             kind: "replicates",
             text: format!("{why}. Nothing is judged: a difference may be a change, or chance"),
         });
     }
-    let judged = !rows.iter().any(|r| r.verdict == Verdict::NotJudged);
-    if options.primary.is_some() && judged && !rows.iter().any(|r| r.primary) {
+    if options.primary.is_some() && not_judged.is_none() && !rows.iter().any(|r| r.primary) {
         all.push(Caveat {
             kind: "primary",
             text: "the primary quantity could not be tested, and nothing is tested behind it"
@@ -74,17 +79,13 @@ pub(super) fn find(sides: &Sides, rows: &[Row], options: &Options) -> Vec<Caveat
 }
 
 /// Caveats of durability: unknown on a side, or writes at risk on both.
-fn durability(sides: &Sides, all: &mut Vec<Caveat>) {
-    let [before, after] = [sides.before, sides.after].map(|side| {
-        let side: Vec<&SeriesSet> = side.iter().collect();
-        Durability::of(&side)
-    });
+fn durability(before: &Durability, after: &Durability, all: &mut Vec<Caveat>) {
     let mut say = |text: String| {
         let kind = "durability";
         all.push(Caveat { kind, text });
     };
-    if before.change(&after).is_none() {
-        let unused = after.added(&before).filter(|_| before.risk().is_none());
+    if before.change(after).is_none() {
+        let unused = after.added(before).filter(|_| before.risk().is_none());
         match (before.unknown(), after.unknown()) {
             _ if unused.is_some() => say(format!(
                 "after, {}; hardly a write went there",

@@ -11,7 +11,6 @@ use crate::compare::quantities;
 use crate::compare::quantities::InAll;
 use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
 use crate::compare::sides::Sides;
-use crate::compare::variance;
 use crate::durability::DurabilityChange;
 use nfscope_stats as stats;
 use nfscope_stats::{Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated};
@@ -53,8 +52,8 @@ pub(super) fn rows(
     options: &Options,
     durability: Option<&DurabilityChange>,
     mix: &Mix,
+    is_judged: bool,
 ) -> Vec<Row> {
-    let is_judged = variance::unknown(sides, options).is_none();
     let mut all: Vec<Tested> = subjects
         .iter()
         .flat_map(|s| of_subject(sides, s, options))

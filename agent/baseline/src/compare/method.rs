@@ -2,15 +2,20 @@
 
 use crate::compare::families::{FAILURES, LEVEL, is_failure};
 use crate::compare::options::Options;
-use crate::compare::result::{Row, Verdict};
+use crate::compare::result::Row;
 use crate::compare::sides::Sides;
+use crate::compare::times;
 use nfscope_stats::MIN_STRETCHES;
 use nfscope_text::units::percent;
 
 /// The first sentence says what the verdicts promise, and what they do not.
-pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<String> {
+pub(super) fn sentences(
+    sides: &Sides,
+    rows: &[Row],
+    options: &Options,
+    is_judged: bool,
+) -> Vec<String> {
     let compared = rows.iter().filter(|r| r.p.is_some()).count();
-    let not_judged = rows.iter().any(|r| r.verdict == Verdict::NotJudged);
     let unit = match (options.matching, sides.has_replicates(), options.between) {
         (Some(_), ..) => "if nothing else changed from one day to the other".to_owned(),
         (None, true, _) => "if nothing else differs between the sides".to_owned(),
@@ -56,24 +61,32 @@ pub(super) fn sentences(sides: &Sides, rows: &[Row], options: &Options) -> Vec<S
         percent(options.min_effect),
         level * 100.0
     );
-    let mut all = vec![match not_judged {
-        true => "There is no verdict: recordings of an unchanged server differ by more than their windows show (Kalibera and Jones \
+    let overlap = [sides.before, sides.after]
+        .iter()
+        .any(|side| times::overlapping(side).is_some());
+    let mut all = vec![match is_judged {
+        true => verdicts,
+        false if overlap => "There is no verdict: recordings that overlap in time do not show how much recordings of an unchanged server \
+                 differ (Kalibera and Jones 2013). Intervals are as narrow as if they did."
+            .to_owned(),
+        false => "There is no verdict: recordings of an unchanged server differ by more than their windows show (Kalibera and Jones \
                  2013). Intervals are those of the windows of these recordings alone."
             .to_owned(),
-        false => verdicts,
     }];
-    if options.matching.is_some() {
-        all.push(
-            "Each hour is compared with the same hour of the other side. Days or weeks are the unit: Student's t on their means over \
-             the hours that all of them have, each hour relative to its mean over all of them."
-                .into(),
-        );
-    } else if sides.has_replicates() {
-        all.push(
-            "The recording is the unit: Student's t on the logarithms, with the variance of all groups pooled (Kalibera and Jones 2013). \
-             Drawings show the first recording of each side."
-                .into(),
-        );
+    if options.matching.is_some() || sides.has_replicates() {
+        let unit = match (options.matching, is_judged) {
+            (Some(_), true) => {
+                "Each hour is compared with the same hour of the other side. Days or weeks are the unit: Student's t on their means over \
+                 the hours that all of them have, each hour relative to its mean over all of them."
+            }
+            (Some(_), false) => "Each hour is compared with the same hour of the other side.",
+            (None, true) => {
+                "The recording is the unit: Student's t on the logarithms, with the variance of all groups pooled (Kalibera and Jones \
+                 2013). Drawings show the first recording of each side."
+            }
+            (None, false) => "Drawings show the first recording of each side.",
+        };
+        all.push(unit.into());
     }
     all.extend([
         "Standard errors: batch means of windows, because consecutive windows are correlated (Law, Simulation Modeling and \

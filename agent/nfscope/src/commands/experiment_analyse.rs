@@ -96,7 +96,7 @@ fn measured(c: &SeriesSet, entry: &Entry, metric: &Metric) -> anyhow::Result<Run
         hidden: value.hidden,
         rate: operations / c.seconds().max(f64::MIN_POSITIVE),
         failed: share_of_all(c, None),
-        durability: Durability::of(&[c]),
+        durability: Durability::of([c]),
     })
 }
 

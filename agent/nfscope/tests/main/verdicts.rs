@@ -714,6 +714,42 @@ fn hours_are_advised_where_they_make_a_verdict() {
     }
 }
 
+/// A comparison without a verdict names no method of verdicts, whatever the reason.
+#[test]
+fn methods_are_those_that_were_used() {
+    let of = |seed, windows| vec![recording("a", seed, windows, &writes(DISKS))];
+    let mut copies = of(1, 60);
+    copies.extend(of(1, 60));
+    let hours = Options {
+        matching: Some(Match::Hour),
+        ..Options::default()
+    };
+    let day = |seed| vec![by_the_hour("day", seed, 288, 300, |_| 5e-3)];
+    for (before, after, options) in [
+        (of(1, 60), of(2, 60), Options::default()),
+        // Too short for any test.
+        (of(1, 6), of(2, 6), Options::default()),
+        (copies.clone(), of(2, 60), Options::default()),
+        (day(1), day(2), hours.clone()),
+        (copies, of(2, 60), hours),
+    ] {
+        let c = compare_all(&before, &after, &options);
+        assert!(c.not_judged.is_some());
+        assert!(
+            c.method[0].starts_with("There is no verdict: "),
+            "{:?}",
+            c.method
+        );
+        let all = c.method.join(" ");
+        assert!(
+            !all.contains("Student's t") && !all.contains("is the unit"),
+            "{all}"
+        );
+        let windows = all.contains("those of the windows of these recordings alone");
+        assert_eq!(windows, before.len() == 1, "{all}");
+    }
+}
+
 /// By names, by label, in parts; and the exit code for scripts.
 #[test]
 fn recordings_are_named_in_every_way() {
