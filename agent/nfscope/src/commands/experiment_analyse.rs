@@ -16,11 +16,12 @@ use nfscope_stats::experiment::Scale;
 use nfscope_text::console::{json, print, say};
 use std::fs;
 
-const FAMILIES: [&Info; 2] = [&f::OP_ERRORS.info, &f::RPC_DURATION.info];
+/// The families of durations. A window without requests was not timed, and is left out.
+const TIMES: [&Info; 2] = [&f::OP_DURATION.info, &f::RPC_DURATION.info];
 
 /// The families that are read of each run.
 fn families() -> Vec<&'static Info> {
-    [&FAMILIES[..], &durability::FAMILIES[..]].concat()
+    [&TIMES[..], &[&f::OP_ERRORS.info], &durability::FAMILIES[..]].concat()
 }
 
 /// Analyses the runs of an experiment, all of which must be recorded.
@@ -50,8 +51,14 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
     }
     for entry in entries.iter().flatten() {
         let c = series::read(&store, entry, &families())?;
+        let run = run(&c);
         for (response, metric) in responses.iter_mut().zip(&args.metrics) {
-            response.runs.push(measured(&c, entry, metric)?);
+            let value = value(&c, entry, metric)?;
+            response.runs.push(RunData {
+                response: value.value,
+                hidden: value.hidden,
+                ..run.clone()
+            });
         }
     }
     let scale = match args.linear {
@@ -87,17 +94,17 @@ fn value(c: &SeriesSet, entry: &Entry, metric: &Metric) -> anyhow::Result<Value>
         .with_context(|| format!("`{}` has no {metric}", entry.metadata.name))
 }
 
-fn measured(c: &SeriesSet, entry: &Entry, metric: &Metric) -> anyhow::Result<RunData> {
-    let value = value(c, entry, metric)?;
+/// A run without a response: what all metrics have in common.
+fn run(c: &SeriesSet) -> RunData {
     let all = c.histograms(&f::OP_DURATION, |_| true);
     let operations = all.map_or(0.0, |s| s.count());
-    Ok(RunData {
-        response: value.value,
-        hidden: value.hidden,
+    RunData {
+        response: f64::NAN,
+        hidden: 0.0,
         rate: operations / c.seconds().max(f64::MIN_POSITIVE),
         failed: share_of_all(c, None),
         durability: Durability::of([c]),
-    })
+    }
 }
 
 /// What pilot recordings say of a plan: the smallest effect that it will find.
@@ -106,7 +113,7 @@ pub(super) fn pilot(args: &PlanArgs, plan: &Plan, metric: &Metric) -> anyhow::Re
     let mut pilots = Vec::new();
     for name in &args.pilot {
         let entry = store.entry(name)?;
-        let c = series::read(&store, &entry, &families())?;
+        let c = series::read(&store, &entry, &TIMES)?;
         let value = value(&c, &entry, metric)?;
         pilots.push(experiment::Pilot {
             value: value.value,
