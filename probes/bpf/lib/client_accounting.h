@@ -23,15 +23,16 @@ static __always_inline struct client_row *client_row(u32 row)
 /* A value of its own: to find a row in it takes five instructions, and a look-up of an array thirteen. */
 struct session_row session_rows[SESSION_ROWS] SEC(".bss.nfsd_rows");
 
-/* The first one, like the first client row, is for all that found none: nobody reads it. */
+/* The first one would be for all that found none: nobody reads it, and every CPU would write it. */
 static __always_inline struct session_row *session_row(u64 row)
 {
+	row--;
 	/* To verifiers up to 6.1 only what is compared is bounded, and no copy of it. */
 	barrier_var(row);
-	if (row >= SESSION_ROWS)
+	if (row >= SESSION_ROWS - 1)
 		return 0;
 	barrier_var(row);
-	return &session_rows[row];
+	return &session_rows[row + 1];
 }
 
 /* The number of each row, by client and export. */
@@ -310,7 +311,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
 	struct session_row *s;
 	struct client_row *t;
-	u32 row = 0;
+	u32 row = 0, min_rtt_us;
 	bool found = false;
 
 	/* Its place may have been given to a connection that was not silent. */
@@ -336,9 +337,11 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
+	/* Most requests find it there already, and leave the line with all CPUs that have it. */
 	s = session_row(row);
-	if (s)
-		s->min_rtt_us = c ? c->min_rtt_us : 0;
+	min_rtt_us = c ? c->min_rtt_us : 0;
+	if (s && s->min_rtt_us != min_rtt_us)
+		s->min_rtt_us = min_rtt_us;
 	if (counts_beside(BESIDE_SLOTS) && r->slots_granted)
 		slots_add(r, v, row);
 	walks_add(r, row, ns);
