@@ -30,6 +30,7 @@ use nfscope_model::{BreakdownBatch, BreakdownWant, HeldRequests, ProbeState, Pro
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
 use read::block::Predecessors;
 use read::client::ClientView;
+use read::client_answers::ClientAnswers;
 use read::coverage::Coverage;
 use read::nfsd::{Earlier, Phases};
 use read::thread_io::ThreadIo;
@@ -37,10 +38,7 @@ use read::top_k::ClientAccounting;
 use read::unacknowledged::{self, Stalled};
 use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
-use read::{
-    LOGS, block, client_answers, connections, granted_state, held, logs, monotonic_ns, nfsd,
-    probe_runs,
-};
+use read::{LOGS, block, connections, granted_state, held, logs, monotonic_ns, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -61,6 +59,7 @@ struct Linux {
     exports: Exports,
     accounting: ClientAccounting,
     stalled: Stalled,
+    answers: ClientAnswers,
     earlier: Earlier,
     client: ClientView,
     coverage: Coverage,
@@ -109,6 +108,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         exports: Exports::default(),
         accounting: ClientAccounting::new(options.max_clients, options.max_exports),
         stalled: Stalled::default(),
+        answers: ClientAnswers::default(),
         earlier: Earlier::default(),
         client: ClientView::default(),
         coverage: Coverage::default(),
@@ -289,6 +289,7 @@ impl Linux {
             self.earlier = Earlier::default();
             self.coverage = Coverage::default();
             self.unsafe_writes = UnsafeWrites::default();
+            self.answers = ClientAnswers::default();
             self.accounting =
                 ClientAccounting::new(self.options.max_clients, self.options.max_exports);
         }
@@ -419,7 +420,7 @@ impl Source for Linux {
             granted_state::read(l, &attached, self.options.max_clients, &mut s);
             let told = self.connections_told();
             connections::read(l, told, &mut self.stalled, &mut s);
-            client_answers::read(l, &mut s);
+            self.answers.read(l, &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
                 self.coverage.read(l, timed, [k, &after], &mut s);
             }
