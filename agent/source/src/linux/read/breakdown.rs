@@ -7,7 +7,7 @@ use super::decode::time;
 use super::file_paths::{FilePaths, Handle};
 use super::nfsd::op_name;
 use super::slow_ops::{self, WORDS};
-use super::top_k::address;
+use super::top_k::client_name;
 use crate::linux::host::file_handle::{Exports, NO_EXPORT};
 use crate::linux::host::file_id::{self, FileId};
 use crate::linux::load::hash_table::HashTable;
@@ -312,9 +312,7 @@ fn keys(
     let (version, op) = op_name(key.row, build).unwrap_or(("unknown", "unknown"));
     for d in by {
         keys[*d as usize] = match d {
-            Dimension::Client => {
-                address(key.client).map_or_else(|| "local".to_owned(), |a| a.to_string())
-            }
+            Dimension::Client => client_name(key.client),
             Dimension::Export => match key.export {
                 NO_EXPORT => "none".to_owned(),
                 k => exports.path(k).unwrap_or("unknown").to_owned(),
