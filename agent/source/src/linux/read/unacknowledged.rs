@@ -4,9 +4,9 @@
 //! counts there, too. Therefore the oldest byte without an acknowledgement is also compared from reading to reading. Each of both is
 //! a time for which at least nothing was acknowledged, and the longer one is reported.
 
-use super::decode::monotonic_ns;
 use super::top_k::client_name;
 use super::transports;
+use crate::clock;
 use crate::linux::load::object::Loaded;
 use nfscope_model::{Snapshot, Unacknowledged, family as f};
 use nfscope_probes::types as t;
@@ -44,7 +44,7 @@ impl Stalled {
         let rows: Vec<_> = (0..now.unacked.min(map.capacity()))
             .filter_map(|i| map.value::<t::unacked>(&i))
             .collect();
-        Some(self.waits(&rows, Duration::from_nanos(monotonic_ns())))
+        Some(self.waits(&rows, clock::now()))
     }
 
     /// The connections on which nothing has been acknowledged for long, each with that time in seconds.
