@@ -10,6 +10,7 @@
  * garbage arguments and drops included.
  */
 #include "lib/kernel.h"
+#include "lib/comes_again.h"
 #include "lib/histogram.h"
 #include "nfsd.h"
 #include "lib/tables.h"

@@ -246,7 +246,7 @@ struct unacked {
 	u32 window; /* how much the client takes */
 };
 
-/* A client and an operation's answer: a status of NFSv4's own, NFS3ERR_JUKEBOX included; or a lock that was granted. */
+/* A client and an operation's answer: a status of lib/comes_again.h; or a lock that was granted. */
 struct client_answer_key {
 	u64 client[2];
 	u32 row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* bpf/lib/arrivals.h and bpf/lib/histogram.h compiled for the host. */
+/* bpf/lib/arrivals.h, bpf/lib/comes_again.h and bpf/lib/histogram.h compiled for the host. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +14,7 @@ typedef uint64_t u64;
 #define barrier_var(v) ((void)(v))
 
 #include "arrivals.h"
+#include "comes_again.h"
 #include "histogram.h"
 
 u32 nfscope_time_bucket(u64 ns)
@@ -24,6 +25,11 @@ u32 nfscope_time_bucket(u64 ns)
 u32 nfscope_size_bucket(u64 v, u32 buckets)
 {
 	return size_bucket(v, buckets);
+}
+
+bool nfscope_comes_again(u32 status)
+{
+	return comes_again(status);
 }
 
 u32 nfscope_arrivals_size(void)

@@ -173,6 +173,7 @@ time_hist!(nfsd, jbd2, block, zfs, client);
 unsafe extern "C" {
     fn nfscope_time_bucket(ns: u64) -> u32;
     fn nfscope_size_bucket(v: u64, buckets: u32) -> u32;
+    fn nfscope_comes_again(status: u32) -> bool;
 }
 
 /// The bucket in which the probes count a duration; `bpf/lib/histogram.h` compiled for this host.
@@ -185,4 +186,10 @@ pub fn time_bucket(ns: u64) -> usize {
 pub fn size_bucket(v: u64, buckets: u32) -> usize {
     // SAFETY: a pure function of its arguments.
     unsafe { nfscope_size_bucket(v, buckets) as usize }
+}
+
+/// Whether the probes count answers of this status by client; `bpf/lib/comes_again.h` compiled for this host.
+pub fn comes_again(status: u32) -> bool {
+    // SAFETY: a pure function of its argument.
+    unsafe { nfscope_comes_again(status) }
 }

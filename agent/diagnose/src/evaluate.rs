@@ -24,9 +24,9 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     evaluate_breakdown(window, &Breakdown::of(window), active)
 }
 
-/// Evaluates a window with what was observed while it was watched closely.
-pub fn evaluate_observed(window: &Window, observed: &Observed) -> Diagnosis {
-    evaluate_with(window, &Breakdown::of(window), &[], observed)
+/// Evaluates a window with this breakdown, and with what was observed while it was watched closely.
+pub fn evaluate_observed(window: &Window, b: &Breakdown, observed: &Observed) -> Diagnosis {
+    evaluate_with(window, b, &[], observed)
 }
 
 /// Evaluates a window with this breakdown.

@@ -84,7 +84,7 @@ labels! {
     HOLDER = "client": "address without port, those with the longest recalls, 100 at most (--max-clients); local for one without an address";
     POOL = "pool": "nfsd thread pool number";
     UNACKED_CLIENT = "client": "address without port, those that have acknowledged nothing for longest, 100 at most (--max-clients)";
-    RETRYING_CLIENT = "client": "address without port, those with the highest counts; 512 series at most";
+    RETRYING_CLIENT = "client": "address without port; 512 series at most";
     LOCK_HOLDER = "client": "address without port, the 100 that hold most";
     REASON = "reason": "dropped, deferred, garbage, auth";
     TRANSPORT = "transport": "tcp, rdma, udp, other";
@@ -350,7 +350,7 @@ families! {
     CLIENT_MIN_RTT: "nfscope_client_min_rtt_seconds" Gauge, [CLIENT],
         "Lowest round-trip time of that connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen), in the same pairs as nfscope_client_walk_requests_total: how far away the client is. The smoothed time also holds the time for which a client delays its acknowledgements", since "0.2.0";
     CLIENT_RETRIED: "nfscope_client_retried_answers_total" Counter, [RETRYING_CLIENT, VERSION, OP, STATUS],
-        "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 192 groups of client, operation and status all begin at 0 again", since "0.2.0";
+        "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 256 groups of client, operation and status all begin at 0 again", since "0.2.0";
     CLIENT_LOCKS: "nfscope_client_locks_granted_total" Counter, [RETRYING_CLIENT],
         "Locks of NFSv4 (LOCK) that the client was granted; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
     CLIENT_LOCKS_HELD: "nfscope_client_lock_states" Gauge, [LOCK_HOLDER],

@@ -11,6 +11,11 @@ pub fn monotonic_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// The same as a duration.
+pub fn now() -> Duration {
+    Duration::from_nanos(monotonic_ns())
+}
+
 /// Reads both clocks at one moment: nanoseconds of CLOCK_MONOTONIC, and the wall clock.
 pub fn both() -> (u64, SystemTime) {
     let pair = || (monotonic_ns(), SystemTime::now(), monotonic_ns());
@@ -57,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_moment_that_has_not_come_has_no_wall_clock() {
-        let now = Duration::from_nanos(monotonic_ns());
+        let now = now();
         assert!(wall(now).is_some());
         assert_eq!(wall(now + Duration::from_secs(3600)), None);
     }

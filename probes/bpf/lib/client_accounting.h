@@ -23,15 +23,16 @@ static __always_inline struct client_row *client_row(u32 row)
 /* A value of its own: to find a row in it takes five instructions, and a look-up of an array thirteen. */
 struct session_row session_rows[SESSION_ROWS] SEC(".bss.nfsd_rows");
 
-/* The first one, like the first client row, is for all that found none: nobody reads it. */
+/* The first one would be for all that found none: nobody reads it, and every CPU would write it. */
 static __always_inline struct session_row *session_row(u64 row)
 {
+	row--;
 	/* To verifiers up to 6.1 only what is compared is bounded, and no copy of it. */
 	barrier_var(row);
-	if (row >= SESSION_ROWS)
+	if (row >= SESSION_ROWS - 1)
 		return 0;
 	barrier_var(row);
-	return &session_rows[row];
+	return &session_rows[row + 1];
 }
 
 /* The number of each row, by client and export. */
@@ -222,10 +223,8 @@ POINTERS_VERIFIED_ONCE int slots_many(struct version_row *v, u64 used)
 }
 
 /* Every slot was in use. */
-POINTERS_VERIFIED_ONCE int slots_exhausted(struct version_row *v, u64 row, u32 granted)
+POINTERS_VERIFIED_ONCE int slots_exhausted(struct version_row *v, struct session_row *s, u32 granted)
 {
-	struct session_row *s = session_row(row);
-
 	if (!v)
 		return 0;
 	add_own(&v->slots_full, 1);
@@ -237,10 +236,9 @@ POINTERS_VERIFIED_ONCE int slots_exhausted(struct version_row *v, u64 row, u32 g
 }
 
 /* A request of a session, whose slots are known. */
-static __always_inline void slots_add(struct request_record *r, struct version_row *v, u32 row)
+static __always_inline void slots_add(struct request_record *r, struct version_row *v, struct session_row *s)
 {
 	u64 used = r->slots_used, granted = r->slots_granted;
-	struct session_row *s;
 
 	barrier_var(used);
 	if (used < SLOTS_TOLD)
@@ -248,10 +246,9 @@ static __always_inline void slots_add(struct request_record *r, struct version_r
 	else
 		slots_many(v, used);
 	if (used >= granted) {
-		slots_exhausted(v, row, granted);
+		slots_exhausted(v, s, granted);
 		return;
 	}
-	s = session_row(row);
 	if (s) {
 		s->slots = granted;
 		add(&s->slots_free, 1);
@@ -259,40 +256,28 @@ static __always_inline void slots_add(struct request_record *r, struct version_r
 }
 
 /* A request that only walks a path, or opens. */
-static __always_inline void walks_add(struct request_record *r, u32 row, u64 ns)
+static __always_inline void walks_add(struct request_record *r, struct session_row *s, u64 ns)
 {
 	u32 is = r->compound, procedure = r->row - NFSPROC3_LOOKUP;
-	struct session_row *s;
 
-	if (!counts_beside(BESIDE_WALKS))
+	if (!counts_beside(BESIDE_WALKS) || !s)
 		return;
 	if (!is) {
 		/* Rows of NFSv3 alone. */
-		if (procedure > NFSPROC3_READLINK - NFSPROC3_LOOKUP)
-			return;
-		s = session_row(row);
-		if (s)
+		if (procedure <= NFSPROC3_READLINK - NFSPROC3_LOOKUP)
 			add(&s->v3_walks, 1);
 	} else if (is == (COMPOUND | WALKS)) {
-		s = session_row(row);
-		if (!s)
-			return;
 		add(&s->v4_walks, 1);
 		add(&s->open_ns, ns);
 	} else if (is & OPENS) {
-		s = session_row(row);
-		if (!s)
-			return;
 		add(&s->opens, 1);
 		add(&s->open_ns, ns);
 	}
 }
 
 /* WRITEs and COMMITs of which the client takes the answer for durable. */
-static __always_inline void durable_add(struct request_record *r, u32 row)
+static __always_inline void durable_add(struct request_record *r, struct session_row *s)
 {
-	struct session_row *s = session_row(row);
-
 	if (!s)
 		return;
 	add(&s->stable, r->stable);
@@ -310,7 +295,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	u64 ops = r->compound ? r->nops : 1, ns = elapsed(r->t_first, r->t_reply);
 	struct session_row *s;
 	struct client_row *t;
-	u32 row = 0;
+	u32 row = 0, min_rtt_us;
 	bool found = false;
 
 	/* Its place may have been given to a connection that was not silent. */
@@ -336,14 +321,16 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
+	/* Most requests find it there already, and leave the line with all CPUs that have it. */
 	s = session_row(row);
-	if (s)
-		s->min_rtt_us = c ? c->min_rtt_us : 0;
+	min_rtt_us = c ? c->min_rtt_us : 0;
+	if (s && s->min_rtt_us != min_rtt_us)
+		s->min_rtt_us = min_rtt_us;
 	if (counts_beside(BESIDE_SLOTS) && r->slots_granted)
-		slots_add(r, v, row);
-	walks_add(r, row, ns);
+		slots_add(r, v, s);
+	walks_add(r, s, ns);
 	if (counts_beside(BESIDE_DURABLE) && r->stable)
-		durable_add(r, row);
+		durable_add(r, s);
 	add_own(&v->accounted_ops, ops);
 	add_own(&v->accounted_ns, ns);
 }

@@ -83,10 +83,7 @@ VERIFIED_ONCE int op_failed(u32 row, u32 status)
 	return 0;
 }
 
-/* The first status that is counted by client: NFS4ERR_DELAY. Lower ones are final answers. */
-#define ERR_DELAY 10008 /* NFS3ERR_JUKEBOX, too */
-
-/* Counts answers by client. User space knows the statuses after which a client asks again or recovers. */
+/* Counts by client answers after which it asks again or recovers, and locks that were granted. */
 POINTERS_VERIFIED_ONCE int client_answered(struct request_record *r, u32 row, u32 status)
 {
 	struct client_answer_key key = { .row = row, .status = status };
@@ -122,7 +119,7 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 		time_hist_add_own(&t->duration, ns);
 	if (status)
 		op_failed(row, status);
-	if (status >= ERR_DELAY)
+	if (comes_again(status))
 		client_answered(r, row, status);
 }
 

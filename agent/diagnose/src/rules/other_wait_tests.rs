@@ -1,6 +1,7 @@
 //! Waits without a phase of their own: when these are said to be for the lock of a directory or file, and when they are of unknown kind.
 
 use super::test_server::{SERVER, Server, histogram, kinds, page, why_not};
+use crate::breakdown::Breakdown;
 use crate::observed::{Files, Observed, Sleeps};
 use crate::{evaluate, evaluate_observed};
 use nfscope_model::finding::{Diagnosis, Kind, Severity, Verdict};
@@ -78,8 +79,12 @@ const FROZEN: &[&str] = &[
     "nfsd_vfs_write [nfsd]",
 ];
 
+fn observed_in(w: &Window, observed: &Observed) -> Diagnosis {
+    evaluate_observed(w, &Breakdown::of(w), observed)
+}
+
 fn judge(server: &Server, observed: &Observed) -> Diagnosis {
-    evaluate_observed(&window(server.snapshot(), 16.0, 0.7), observed)
+    observed_in(&window(server.snapshot(), 16.0, 0.7), observed)
 }
 
 fn is_of_unknown_kind(d: &Diagnosis) -> String {
@@ -292,7 +297,7 @@ fn a_server_whose_threads_rest_has_no_finding() {
         );
     }
     let observed = with_stacks(files(&[("rename", "12", 0.45)]), &[(RWSEM, 20)]);
-    assert_eq!(evaluate_observed(&w, &observed).verdict, Verdict::Healthy);
+    assert_eq!(observed_in(&w, &observed).verdict, Verdict::Healthy);
 }
 
 #[test]
@@ -317,7 +322,7 @@ fn lock_contention_of_few_threads_of_many_is_not_critical() {
         ..renames()
     };
     let w = window(two.snapshot(), 200.0, 0.01);
-    let d = evaluate_observed(&w, &files(&[("rename", "12", 19.0)]));
+    let d = observed_in(&w, &files(&[("rename", "12", 19.0)]));
     assert_eq!(kinds(&d), ["lock_contention"], "{d:#?}");
     assert_eq!(d.findings[0].severity, Severity::Warning);
 }

@@ -2,7 +2,8 @@
 
 use super::access;
 use crate::api::endpoint::{BadUrl, Target, parse};
-use nfscope_model::Snapshot;
+use crate::api::stuck_query;
+use nfscope_model::{HeldRequests, Snapshot};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde::de::DeserializeOwned;
@@ -22,6 +23,9 @@ const NOTHING: &str = "it ended the connection without an answer";
 const TLS_ALERT: &str = "it sent an alert of TLS";
 const GIVE_HTTPS: &str = "it speaks TLS; give https://";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An agent gives the same answer again to whoever asks within a quarter of a second.
+pub(crate) const FRESH: Duration = Duration::from_millis(300);
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -43,6 +47,11 @@ pub(crate) enum Error {
 /// Asks the agent at `url` for a snapshot.
 pub(crate) fn snapshot(url: &str) -> Result<Snapshot, Error> {
     json(url, "/snapshot")
+}
+
+/// Asks the agent at `url` for requests that nfsd's threads have had in hand for so long.
+pub(crate) fn held(url: &str, over: Duration) -> Result<HeldRequests, Error> {
+    json(url, &format!("/stuck?{}", stuck_query::to_query(over)))
 }
 
 /// Asks the agent at `url` for a page of JSON.

@@ -1,6 +1,5 @@
 //! Looks at the kernel stacks of operations that are in waits without a name, several times while somebody watches windows.
 
-use crate::api::stuck_query;
 use crate::client::http;
 use nfscope_diagnose::observed::Sleeps;
 use nfscope_model::{HeldRequest, HeldRequests};
@@ -11,8 +10,6 @@ use std::time::{Duration, Instant};
 
 /// Looks in a window: enough to tell what most of the sleeps are.
 const LOOKS: u32 = 20;
-/// An agent reads requests in hand anew after a quarter of a second.
-const MIN_INTERVAL: Duration = Duration::from_millis(300);
 /// The label `wait` of a wait without a name.
 const OTHER_WAIT: &str = "lock";
 
@@ -87,20 +84,24 @@ pub(crate) enum Sleepers {
 }
 
 /// See [`Sleepers::Own`].
-#[derive(Default)]
 pub(crate) struct Own {
     seen: Seen,
     interval: Duration,
-    last: Option<Instant>,
+    next: Instant,
 }
 
 impl Own {
     /// Looks if it is time to.
     pub(crate) fn take(&mut self, source: &mut dyn Source) {
-        if self.last.is_none_or(|at| at.elapsed() >= self.interval) {
-            self.last = Some(Instant::now());
+        if self.wait().is_zero() {
+            self.next = Instant::now() + self.interval;
             self.seen.look(Ok(source.held(Duration::ZERO)));
         }
+    }
+
+    /// Until the next look.
+    pub(crate) fn wait(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
     }
 }
 
@@ -109,13 +110,12 @@ impl Sleepers {
     pub(crate) fn of_agent(url: &str, length: Duration) -> Sleepers {
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let (url, theirs) = (url.to_owned(), Arc::downgrade(&seen));
-        let page = format!("/stuck?{}", stuck_query::to_query(Duration::ZERO));
         let looks = move || {
             for _ in 0..LOOKS {
                 std::thread::sleep(interval(length));
                 // The result is gone: no command waits for it any more.
                 let Some(seen) = theirs.upgrade() else { return };
-                let held = http::json(&url, &page).map_err(anyhow::Error::from);
+                let held = http::held(&url, Duration::ZERO).map_err(anyhow::Error::from);
                 seen.lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .look(held);
@@ -131,9 +131,11 @@ impl Sleepers {
 
     /// Looks at the requests of our own probes, by [`Own::take`].
     pub(crate) fn own(length: Duration) -> Sleepers {
+        let interval = interval(length);
         Sleepers::Own(Own {
-            interval: interval(length),
-            ..Own::default()
+            seen: Seen::default(),
+            interval,
+            next: Instant::now() + interval,
         })
     }
 
@@ -150,7 +152,7 @@ impl Sleepers {
 
 /// The first look is not at the beginning, and the last one not behind the end.
 fn interval(length: Duration) -> Duration {
-    (length / (LOOKS + 1)).max(MIN_INTERVAL)
+    (length / (LOOKS + 1)).max(http::FRESH)
 }
 
 #[cfg(test)]
@@ -226,6 +228,6 @@ mod tests {
     fn all_looks_are_within_the_window() {
         let length = Duration::from_secs(60);
         assert!(interval(length) * LOOKS < length);
-        assert_eq!(interval(Duration::from_secs(1)), MIN_INTERVAL);
+        assert_eq!(interval(Duration::from_secs(1)), http::FRESH);
     }
 }

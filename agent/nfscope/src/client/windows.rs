@@ -98,9 +98,13 @@ impl WindowStream {
                 (WindowSource::Own(source), first)
             }
         };
+        Ok(WindowStream::of(source, first, interval))
+    }
+
+    fn of(source: WindowSource, first: Snapshot, interval: Duration) -> WindowStream {
         let mut windows = Windows::default();
         windows.step(first);
-        Ok(WindowStream {
+        WindowStream {
             source,
             interval: Interval::new(interval),
             windows,
@@ -109,7 +113,7 @@ impl WindowStream {
             gone: None,
             counting: None,
             sleepers: None,
-        })
+        }
     }
 
     /// Counts from now on, in place of what was counted before, who does what and with which files. It costs each operation of
@@ -173,7 +177,7 @@ impl WindowStream {
         self.next_with(|| {})
     }
 
-    /// The same; calls `waiting` each second.
+    /// The same; calls `waiting` each second at least.
     pub(crate) fn next_with(&mut self, mut waiting: impl FnMut()) -> WindowEvent {
         let mut same = 0;
         loop {
@@ -244,7 +248,11 @@ impl WindowStream {
             if left.is_zero() {
                 return;
             }
-            std::thread::sleep(left.min(Duration::from_secs(1)));
+            let look = match &self.sleepers {
+                Some(Sleepers::Own(own)) => own.wait(),
+                _ => left,
+            };
+            std::thread::sleep(left.min(look).min(Duration::from_secs(1)));
             if let WindowSource::Own(source) = &mut self.source {
                 source.poll();
                 if let Some(Counting::Own(own)) = &mut self.counting {
@@ -318,12 +326,56 @@ impl Windows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nfscope_model::{HeldRequests, ProbeStatus, SlowBatch};
+    use nfscope_source::clock;
 
     fn step(windows: &mut Windows, seconds: u64) -> Option<u64> {
         match windows.step(Snapshot::new(Duration::from_secs(seconds))) {
             WindowEvent::Window(w) => Some(w.length.as_secs()),
             _ => None,
         }
+    }
+
+    /// Probes of this process, and how often they were asked for requests in hand.
+    struct Asked(Arc<AtomicU64>);
+
+    impl Source for Asked {
+        fn snapshot(&mut self) -> Snapshot {
+            Snapshot::new(clock::now())
+        }
+
+        fn held(&mut self, _: Duration) -> HeldRequests {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            HeldRequests::default()
+        }
+
+        fn probes(&self) -> Vec<ProbeStatus> {
+            Vec::new()
+        }
+
+        fn poll(&mut self) {}
+
+        fn watch_slow(&mut self, _: Option<&SlowFilter>) -> anyhow::Result<()> {
+            Ok(())
+        }
+
+        fn take_slow(&mut self) -> SlowBatch {
+            SlowBatch::default()
+        }
+    }
+
+    #[test]
+    fn own_probes_are_looked_at_as_often_as_an_agent() {
+        let (asked, length) = (Arc::default(), Duration::from_millis(2200));
+        let mut stream = WindowStream::of(
+            WindowSource::Own(Box::new(Asked(Arc::clone(&asked)))),
+            Snapshot::new(clock::now()),
+            length,
+        );
+        stream.look_at_sleepers(length);
+        stream.next();
+        // Seven with an interval of 0.3 s, and two with one of a second.
+        assert!(asked.load(Ordering::Relaxed) > 4, "{asked:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::diagnose_who::{name_who, needs_who};
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::{
-    Observed, Slice, causes_first, course, evaluate, evaluate_observed, render, render_not_known,
+    Observed, Slice, causes_first, course, evaluate_observed, render, render_not_known,
     stack_evidence,
 };
 use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind, Verdict};
@@ -47,8 +47,9 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     windows.count();
     windows.look_at_sleepers(args.length);
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
-    let mut d = evaluate(&window, &[]);
-    let told = needs_who(&d, &window)
+    let b = Breakdown::of(&window);
+    let mut d = evaluate_observed(&window, &b, &Observed::default());
+    let told = needs_who(&d, &b)
         .then(|| windows.counted(window.length))
         .flatten();
     let slept = windows.slept();
@@ -57,7 +58,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             files: (told.as_ref()).and_then(|t| Some(t.files.as_ref().ok()?.files())),
             sleeps: slept,
         };
-        d = evaluate_observed(&window, &observed);
+        d = evaluate_observed(&window, &b, &observed);
     }
     let slices: Vec<_> = (slices.iter())
         .map(|w| Slice::of(&Breakdown::of(w)))
@@ -68,7 +69,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             f.evidence.extend(stack(&window));
         }
     }
-    let not_known = name_who(&mut d.findings, &window, told.as_ref(), &mut windows);
+    let not_known = name_who(&mut d.findings, (&window, &b), told.as_ref(), &mut windows);
     // Where nothing is found, nothing needs a change.
     let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
     if let Some(Ok(changes)) = &worth {

@@ -14,22 +14,18 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// True if there is a finding whose operations can be told apart.
-pub(super) fn needs_who(d: &Diagnosis, window: &Window) -> bool {
-    let b = Breakdown::of(window);
-    d.findings
-        .iter()
-        .any(|f| counted::ops(f.kind, &b).is_some())
+pub(super) fn needs_who(d: &Diagnosis, b: &Breakdown) -> bool {
+    d.findings.iter().any(|f| counted::ops(f.kind, b).is_some())
 }
 
 /// Adds to the findings what was counted. Returns in sentences what is not known, and why.
 pub(super) fn name_who(
     findings: &mut [Finding],
-    window: &Window,
+    (window, b): (&Window, &Breakdown),
     told: Option<&Told>,
     windows: &mut WindowStream,
 ) -> Vec<String> {
-    let b = Breakdown::of(window);
-    let of: Vec<_> = findings.iter().map(|f| counted::ops(f.kind, &b)).collect();
+    let of: Vec<_> = findings.iter().map(|f| counted::ops(f.kind, b)).collect();
     let Some(told) = told else {
         return Vec::new();
     };

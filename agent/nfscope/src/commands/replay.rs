@@ -60,7 +60,7 @@ impl Replay {
             windows: recording.windows,
             all: Merger::new(recording.series, |_| true),
             next: 0,
-            began: now(),
+            began: clock::now(),
             round: Duration::ZERO,
             at: Duration::ZERO,
         })
@@ -85,11 +85,6 @@ impl Replay {
     }
 }
 
-/// CLOCK_MONOTONIC.
-fn now() -> Duration {
-    Duration::from_nanos(clock::monotonic_ns())
-}
-
 /// From the begin of the first window to that of this one.
 fn offset(all: &[RecordedWindow], window: &RecordedWindow) -> Duration {
     let first = all.first().map_or(0, |w| w.began_ms);
@@ -104,7 +99,7 @@ fn length(all: &[RecordedWindow]) -> Duration {
 
 impl Source for Replay {
     fn snapshot(&mut self) -> Snapshot {
-        self.advance(now().saturating_sub(self.began));
+        self.advance(clock::now().saturating_sub(self.began));
         let mut s = self.all.so_far();
         // A clock that stands at zero would mean that the agent is still attaching.
         s.at = Duration::from_secs(1) + self.at;

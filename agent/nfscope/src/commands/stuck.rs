@@ -1,6 +1,6 @@
 //! `nfscope stuck`: the requests that nfsd threads have in hand and do not finish.
 
-use crate::api::{endpoint, stuck_query};
+use crate::api::endpoint;
 use crate::cli::StuckArgs;
 use crate::client::http;
 use nfscope_diagnose::unacknowledged;
@@ -9,13 +9,9 @@ use nfscope_source::hostname;
 use nfscope_text::console;
 use nfscope_text::table::columns;
 use nfscope_text::units::seconds;
-use std::time::Duration;
 
 /// Letters of a name that a line shows at most.
 const LONGEST: usize = 40;
-
-/// After so long the agent reads anew.
-const REREAD: Duration = Duration::from_millis(300);
 
 /// Exit codes: none, unknown, at least one.
 const NONE: u8 = 0;
@@ -28,12 +24,11 @@ const SOME: u8 = 2;
 /// When no agent answers.
 pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
     let own = endpoint::default_url();
-    let page = format!("/stuck?{}", stuck_query::to_query(args.over));
-    let ask = || http::json::<HeldRequests>(args.url.as_deref().unwrap_or(&own), &page);
+    let ask = || http::held(args.url.as_deref().unwrap_or(&own), args.over);
     let mut answer = ask()?;
     // The threads of another host have the numbers of others here.
     if answer.host == hostname::own_name() && add_stacks(&mut answer) {
-        std::thread::sleep(REREAD);
+        std::thread::sleep(http::FRESH);
         forget_ended(&mut answer, &ask()?);
     }
     let text = match args.json {

@@ -5,7 +5,7 @@ use super::timeline::Timeline;
 use nfscope_diagnose::tracker::{Change, FindingTracker, WINDOW};
 use nfscope_model::{Snapshot, Window};
 use nfscope_source::Source;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Findings and history, for which windows are made, and the time when the next window is due.
 #[derive(Debug, Default)]
@@ -32,9 +32,7 @@ impl WindowCutter {
     pub(super) fn step(&mut self, source: &mut dyn Source, now: Instant) -> Vec<Change> {
         let due = |at: Instant| now.saturating_duration_since(at) >= WINDOW;
         let changes = match self.evaluated.is_none_or(due) {
-            true => self.end(source, now, |findings, reading, ended, show| {
-                findings.step_and(reading, ended, show)
-            }),
+            true => self.end(source, now, false),
             false => Vec::new(),
         };
         let evaluated = self.evaluated.unwrap_or(now);
@@ -46,33 +44,29 @@ impl WindowCutter {
 
     /// Ends the window under way before its time: because probes are about to take their counters with them, or have just come.
     pub(super) fn cut(&mut self, source: &mut dyn Source, now: Instant) {
-        self.end(source, now, |findings, reading, _, show| {
-            findings.cut(reading, show);
-        });
+        self.end(source, now, true);
     }
 
-    fn end<T>(
-        &mut self,
-        source: &mut dyn Source,
-        now: Instant,
-        end: impl FnOnce(&mut FindingTracker, Snapshot, SystemTime, &mut Show<'_>) -> T,
-    ) -> T {
+    fn end(&mut self, source: &mut dyn Source, now: Instant, early: bool) -> Vec<Change> {
         self.evaluated = Some(now);
         let reading = source.peek();
         let (at, began) = (reading.at, reading.began);
         let ended = self.timeline.place(&reading);
         let history = &mut self.history;
-        let mut show = |findings: &FindingTracker, window: &Window, reading: &Snapshot| {
+        let show = |findings: &FindingTracker, window: &Window, reading: &Snapshot| {
             history.found(window, reading, findings, ended, now);
         };
-        let told = end(&mut self.findings, reading, ended, &mut show);
+        let changes = match early {
+            true => {
+                self.findings.cut(reading, show);
+                Vec::new()
+            }
+            false => self.findings.step_and(reading, ended, show),
+        };
         self.history.begin_anew(at, began);
-        told
+        changes
     }
 }
-
-/// Takes a window that has ended.
-type Show<'a> = dyn FnMut(&FindingTracker, &Window, &Snapshot) + 'a;
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,6 @@ use nfscope_model::family as f;
 use nfscope_model::op::ACL_PROCS;
 use std::collections::BTreeMap;
 use std::thread;
-use std::time::Duration;
-
-/// An agent gives the same answer again to whoever asks within a quarter of a second.
-const FRESH: Duration = Duration::from_millis(300);
 
 /// Totals since the agent began.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,7 +25,7 @@ impl ServerCounts {
     /// # Errors
     /// When the agent does not answer.
     pub fn read(url: &str, version: &str) -> anyhow::Result<ServerCounts> {
-        thread::sleep(FRESH);
+        thread::sleep(http::FRESH);
         let snapshot = http::snapshot(url)?;
         let mut counts = ServerCounts::default();
         for ([v, op], h) in snapshot.histograms(&f::OP_DURATION) {

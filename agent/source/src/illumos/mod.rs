@@ -150,7 +150,7 @@ impl Illumos {
             published: read::rpc::Published::default(),
             listening: None,
             asked: None,
-            began: Duration::from_nanos(monotonic_ns()),
+            began: clock::now(),
             last: Duration::ZERO,
             last_frame: 0,
         }
@@ -258,7 +258,7 @@ impl Source for Illumos {
         // Rates are over the time between two frames. Without one the clock goes on all the same.
         let at = match nfs.at_ns > self.last_frame {
             true => Duration::from_nanos(nfs.at_ns),
-            false => Duration::from_nanos(monotonic_ns()),
+            false => clock::now(),
         };
         let at = at.max(self.last);
         (self.last, self.last_frame) = (at, nfs.at_ns);

@@ -30,6 +30,7 @@ use nfscope_model::{BreakdownBatch, BreakdownWant, HeldRequests, ProbeState, Pro
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
 use read::block::Predecessors;
 use read::client::ClientView;
+use read::client_answers::ClientAnswers;
 use read::coverage::Coverage;
 use read::nfsd::{Earlier, Phases};
 use read::thread_io::ThreadIo;
@@ -37,10 +38,7 @@ use read::top_k::ClientAccounting;
 use read::unacknowledged::{self, Stalled};
 use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
-use read::{
-    LOGS, block, client_answers, connections, granted_state, held, logs, monotonic_ns, nfsd,
-    probe_runs,
-};
+use read::{LOGS, block, connections, granted_state, held, logs, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -61,6 +59,7 @@ struct Linux {
     exports: Exports,
     accounting: ClientAccounting,
     stalled: Stalled,
+    answers: ClientAnswers,
     earlier: Earlier,
     client: ClientView,
     coverage: Coverage,
@@ -109,6 +108,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         exports: Exports::default(),
         accounting: ClientAccounting::new(options.max_clients, options.max_exports),
         stalled: Stalled::default(),
+        answers: ClientAnswers::default(),
         earlier: Earlier::default(),
         client: ClientView::default(),
         coverage: Coverage::default(),
@@ -124,7 +124,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         busy: Busy::default(),
         export_devices: ExportDevices::default(),
         thread_io: ThreadIo::default(),
-        began: Duration::from_nanos(monotonic_ns()),
+        began: clock::now(),
         _statistics: statistics,
     }))
 }
@@ -257,7 +257,7 @@ impl Linux {
 
     /// Counters of a probe are gone: readings that compare with them would be wrong.
     fn counters_began(&mut self) {
-        self.began = Duration::from_nanos(monotonic_ns());
+        self.began = clock::now();
     }
 
     fn set_states(&mut self, probe: &Probe, states: Vec<ProbeStatus>) {
@@ -289,6 +289,7 @@ impl Linux {
             self.earlier = Earlier::default();
             self.coverage = Coverage::default();
             self.unsafe_writes = UnsafeWrites::default();
+            self.answers = ClientAnswers::default();
             self.accounting =
                 ClientAccounting::new(self.options.max_clients, self.options.max_exports);
         }
@@ -393,7 +394,7 @@ impl Source for Linux {
     }
 
     fn peek(&mut self) -> Snapshot {
-        let mut s = Snapshot::new(Duration::from_nanos(monotonic_ns()));
+        let mut s = Snapshot::new(clock::now());
         s.wall = clock::wall(s.at);
         s.began = self.began;
         s.host = Some(crate::hostname::own_name()).filter(|name| !name.is_empty());
@@ -419,7 +420,7 @@ impl Source for Linux {
             granted_state::read(l, &attached, self.options.max_clients, &mut s);
             let told = self.connections_told();
             connections::read(l, told, &mut self.stalled, &mut s);
-            client_answers::read(l, &mut s);
+            self.answers.read(l, &mut s);
             if let (Some(k), Some(after)) = (&kernel, KernelCounts::read()) {
                 self.coverage.read(l, timed, [k, &after], &mut s);
             }
@@ -429,7 +430,16 @@ impl Source for Linux {
         if let Some(k) = &kernel {
             nfsd::kernel(k, &mut s);
         }
-        logs::read(&LOGS, &self.loaded, &self.states, &mut self.devices, &mut s);
+        self.export_devices.read(&mut self.devices, &mut s);
+        let mounts = self.export_devices.mounts();
+        logs::read(
+            &LOGS,
+            &self.loaded,
+            &self.states,
+            mounts,
+            &mut self.devices,
+            &mut s,
+        );
         let start = Instant::now();
         if let Some(l) = self.loaded.get("block") {
             block::read(l, &mut s, &mut self.devices, &mut self.predecessors);
@@ -440,7 +450,6 @@ impl Source for Linux {
         self.read_client(&mut s);
         self.nfs4_state.read(&mut s);
         self.busy.read(&mut self.devices, &mut s);
-        self.export_devices.read(&mut self.devices, &mut s);
         let start = Instant::now();
         self.zfs.read(self.loaded.get("zfs"), &mut s);
         if self.loaded.contains_key("zfs") {

@@ -10,17 +10,6 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The state of a device number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
-    /// A device has the number. The number of its directory in /sys tells it from others that had the same number.
-    Here(u64),
-    /// The device that had the number is gone, and no other has it.
-    Gone,
-    /// No device ever had the number, or /sys does not show any.
-    Unknown,
-}
-
 /// Devices by number, each looked up once in a reading.
 #[derive(Debug)]
 pub struct DeviceNames {
@@ -34,7 +23,8 @@ pub struct DeviceNames {
 struct Known {
     /// Name and number in /sys of the last device, while it is there and afterwards.
     last: Option<(String, u64)>,
-    life: Life,
+    /// That device is gone, and no other has the number.
+    gone: bool,
     /// Another device had the number until this reading.
     replaced: bool,
     /// When it was looked up.
@@ -69,9 +59,9 @@ impl DeviceNames {
         last.unwrap_or_else(|| id(dev))
     }
 
-    /// Returns the state of this device number.
-    pub fn life(&mut self, dev: u32) -> Life {
-        self.look(dev).life
+    /// True if the device that had the number is gone, and no other has it.
+    pub fn is_gone(&mut self, dev: u32) -> bool {
+        self.look(dev).gone
     }
 
     /// True in the reading that finds another device at this number than an earlier one did.
@@ -95,14 +85,9 @@ impl DeviceNames {
                 .and_then(|to| Some(lossless::of_path(Path::new(to.file_name()?))));
             let now = name.and_then(|name| Some((name, fs::metadata(&place).ok()?.ino())));
             let replaced = matches!((&last, &now), (Some(last), Some(now)) if last != now);
-            let life = match (&now, &last) {
-                (Some((_, number)), _) => Life::Here(*number),
-                (None, Some(_)) => Life::Gone,
-                (None, None) => Life::Unknown,
-            };
             Known {
+                gone: now.is_none() && last.is_some(),
                 last: now.or(last),
-                life,
                 replaced,
                 reading,
             }
@@ -172,7 +157,7 @@ mod tests {
         let sys = Sys::new("names");
         let mut devices = DeviceNames::below(&sys.0);
         assert_eq!(devices.name(NUMBER), "259:0");
-        assert_eq!(devices.life(NUMBER), Life::Unknown);
+        assert!(!devices.is_gone(NUMBER));
         sys.add(NUMBER, "nvme0n1");
         assert_eq!(devices.name(NUMBER), "259:0", "the same reading");
         let at = |devices: &mut DeviceNames| {
@@ -184,7 +169,7 @@ mod tests {
         assert_eq!(at(&mut devices), is("nvme0n1", false));
         sys.remove(NUMBER, "nvme0n1");
         assert_eq!(at(&mut devices), is("nvme0n1", false));
-        assert_eq!(devices.life(NUMBER), Life::Gone);
+        assert!(devices.is_gone(NUMBER));
         sys.add(NUMBER, "nvme1n1");
         assert_eq!(at(&mut devices), is("nvme1n1", true));
         assert_eq!(at(&mut devices), is("nvme1n1", false));

@@ -69,6 +69,11 @@ impl ExportDevices {
         }
     }
 
+    /// The mounts at the last reading.
+    pub fn mounts(&self) -> &Mounts {
+        &self.found.mounts
+    }
+
     /// Adds a series for each export that acknowledges writes before they are durable; behind the properties of ZFS datasets.
     pub fn not_durable(&self, s: &mut Snapshot) {
         let disabled: BTreeSet<String> = s

@@ -112,7 +112,7 @@ impl Exports {
 
     /// The file system that it lies on; `None` where that is not known.
     pub fn file_system(&mut self, key: u64) -> Option<&FileSystem> {
-        let path = self.path(key)?.to_owned();
+        self.path(key)?;
         if (self.mounts_read).is_none_or(|r| r.elapsed() >= MOUNTS_FRESH) {
             self.mounts_read = Some(Instant::now());
             let mounts = Mounts::read();
@@ -121,8 +121,8 @@ impl Exports {
                 self.mounts = mounts;
             }
         }
-        let mounts = &self.mounts;
-        let find = || mounts.on(&path).map(FileSystem::of);
+        let (paths, mounts) = (&self.paths, &self.mounts);
+        let find = || mounts.on(paths.get(&key)?).map(FileSystem::of);
         self.file_systems.entry(key).or_insert_with(find).as_ref()
     }
 

@@ -7,9 +7,6 @@
 use crate::mounts::Mount;
 use std::fmt;
 
-/// Bytes of an id that the probes keep for a break-down; the rest is in the hash (`file` of `struct breakdown_key`).
-pub const KEPT: usize = 24;
-
 /// A file as its file system names it in a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileId<'a> {
@@ -17,7 +14,7 @@ pub struct FileId<'a> {
     pub kind: u8,
     /// Number of bytes of the id.
     pub size: usize,
-    /// Bytes of the id: all, or the first [`KEPT`].
+    /// Bytes of the id: all, or the first ones, which the probes keep for a break-down.
     pub id: &'a [u8],
     /// Hash of all bytes of the id.
     pub hash: u64,
@@ -257,7 +254,7 @@ mod tests {
         let cut = FileId {
             size: 40,
             hash: 7,
-            ..FileId::whole(0xf8, &[1; KEPT])
+            ..FileId::whole(0xf8, &[1; 24])
         };
         assert_eq!(cut.name(None).to_string(), "handle-0000000000000007");
     }

@@ -6,9 +6,10 @@ use super::maps::{Map, Shared};
 use super::object::Loaded;
 use super::plan::{self, Decision};
 use super::pod;
-use super::program::{Build, Kind, ON_DEMAND, Probe, Program, Variant, Way, When};
+use super::program::{Build, Kind, ON_DEMAND, Probe, Variant, Way, When};
 use super::refusal::{Refusal, keep_log, refused_program, take_log};
 use super::shape;
+use super::standing::{Refused, chosen, status, statuses};
 use crate::linux::host::facts::Facts;
 use crate::linux::host::procfs::KernelCounts;
 use crate::linux::host::zfs_layout;
@@ -91,15 +92,6 @@ fn variant(facts: &Facts, shared: &Shared) -> Variant {
         directory_delegations: facts.directory_delegations,
         casts: facts.casts,
     }
-}
-
-/// The kernel's refusals, by the names of the programs in the object.
-type Refused = BTreeMap<String, Refusal>;
-
-/// The way in which a program is to be loaded: the first that the kernel has not refused.
-fn chosen(p: &Program, build: Build, on: Variant, refused: &Refused) -> Option<Way> {
-    let mut ways = p.ways(build, on).into_iter();
-    ways.find(|way| !refused.contains_key(way.name))
 }
 
 fn load_variant(
@@ -335,156 +327,14 @@ fn fill_op_numbers(map: &Map) -> libbpf_rs::Result<()> {
     Ok(())
 }
 
-fn statuses(
-    probe: &'static Probe,
-    facts: &Facts,
-    on: Variant,
-    build: Build,
-    refused: &Refused,
-) -> Vec<ProbeStatus> {
-    let of = |p| {
-        stands(p, build, on, refused, || {
-            plan::attached(probe, p, build, facts, on)
-        })
-    };
-    let programs = probe.programs_of(build, on);
-    programs
-        .map(|p| {
-            let (hook, state, Refusal { reason, fix }) = of(p);
-            status(probe, p, state, &reason, &fix, hook)
-        })
-        .collect()
-}
-
-/// The hook of a program, its state, and why it is not attached by its first choice. `attached` says how one stands that is.
-fn stands(
-    p: &Program,
-    build: Build,
-    on: Variant,
-    refused: &Refused,
-    attached: impl FnOnce() -> (ProbeState, String),
-) -> (String, ProbeState, Refusal) {
-    let ways = p.ways(build, on);
-    let way = chosen(p, build, on, refused);
-    let why_not = ways.iter().take_while(|w| way.as_ref() != Some(*w));
-    let mut why_not: Vec<_> = why_not
-        .filter_map(|w| Some((w, refused.get(w.name)?)))
-        .collect();
-    // Refusals with the same words, as where the kernel allows no program at all, are told once.
-    why_not.dedup_by(|a, b| a.1 == b.1);
-    let reason = match why_not.as_slice() {
-        [(_, why)] if way.is_none() => why.reason.clone(),
-        all => {
-            let each = all
-                .iter()
-                .map(|(w, why)| format!("{}: {}", w.hook, why.reason));
-            each.collect::<Vec<_>>().join("; ")
-        }
-    };
-    let fix = why_not.iter().map(|(_, why)| &why.fix);
-    let fix = fix.max_by_key(|fix| fix.len()).cloned().unwrap_or_default();
-    match way {
-        None => (
-            p.hook(build),
-            ProbeState::Unsupported,
-            Refusal { reason, fix },
-        ),
-        Some(way) if !reason.is_empty() => {
-            let fix = String::new();
-            (way.hook, ProbeState::Fallback, Refusal { reason, fix })
-        }
-        Some(way) => {
-            let (state, reason) = attached();
-            let fix = String::new();
-            (way.hook, state, Refusal { reason, fix })
-        }
-    }
-}
-
-fn status(
-    probe: &Probe,
-    p: &Program,
-    state: ProbeState,
-    reason: &str,
-    fix: &str,
-    hook: String,
-) -> ProbeStatus {
-    ProbeStatus {
-        probe: probe.word.into(),
-        program: p.name.into(),
-        hook,
-        gives: p.gives.into(),
-        required: p.required,
-        state,
-        reason: reason.into(),
-        fix: fix.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::linux::load::maps::{REQUESTS, REQUESTS_MORE};
     use crate::linux::load::program::When;
     use crate::linux::load::program_table::PROBES;
+    use crate::linux::load::standing::tests::ON;
     use nfscope_probes::types as t;
-
-    const ON: Variant = Variant {
-        preemptible: false,
-        books: true,
-        write_delegations: true,
-        directory_delegations: true,
-        casts: true,
-    };
-
-    fn refusal(reason: &str) -> Refusal {
-        Refusal {
-            reason: reason.into(),
-            fix: String::new(),
-        }
-    }
-
-    /// How the program of arrivals stands where these are refused.
-    fn arrivals(on: Variant, refused: &[(&str, &str)]) -> (String, ProbeState, String) {
-        let programs = PROBES[0].programs.iter();
-        let p = programs.rev().find(|p| p.name == "nfsd_arrive").unwrap();
-        let refused = refused.iter();
-        let refused = refused.map(|(name, why)| (name.to_string(), refusal(why)));
-        let attached = || (ProbeState::Attached, String::new());
-        let (hook, state, why) = stands(p, Build::Btf, on, &refused.collect(), attached);
-        (hook, state, why.reason)
-    }
-
-    #[test]
-    fn of_alternatives_the_first_that_the_kernel_takes_is_attached() {
-        let (tp, entry) = ("tp_btf/svcsock_data_ready", "fentry/svc_data_ready");
-        let calls = Variant { casts: false, ..ON };
-        for (on, hook) in [(ON, tp), (calls, entry)] {
-            let attached = (hook.to_owned(), ProbeState::Attached, String::new());
-            assert_eq!(arrivals(on, &[]), attached);
-        }
-        let typed = (
-            "nfsd_arrive",
-            "R1 is of type sock but sock_common is expected",
-        );
-        let why = format!("{entry}: {}", typed.1);
-        let fallback = (tp.to_owned(), ProbeState::Fallback, why);
-        assert_eq!(arrivals(calls, &[typed]), fallback);
-        // Not asked for, so nothing is said of it.
-        assert_eq!(arrivals(ON, &[typed]).1, ProbeState::Attached);
-        let missing = ("nfsd_arrive_tp", "not found");
-        let fallback = (
-            entry.to_owned(),
-            ProbeState::Fallback,
-            format!("{tp}: not found"),
-        );
-        assert_eq!(arrivals(ON, &[missing]), fallback);
-        let (_, state, why) = arrivals(ON, &[missing, typed]);
-        assert_eq!(state, ProbeState::Unsupported);
-        assert_eq!(why, format!("{tp}: not found; {entry}: {}", typed.1));
-        let denied = [("nfsd_arrive_tp", "-EPERM"), ("nfsd_arrive", "-EPERM")];
-        assert_eq!(arrivals(ON, &denied).2, "-EPERM");
-    }
 
     #[test]
     fn every_program_of_the_plan_is_in_its_objects_and_none_is_missing() {

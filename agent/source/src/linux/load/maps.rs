@@ -168,6 +168,19 @@ impl Map {
             .collect()
     }
 
+    /// Removes an entry of a hash: its last value, where it was there and this process may remove it. Before 5.14 what is added between
+    /// look-up and removal is lost.
+    pub fn take<T: Pod>(&self, key: &impl Pod) -> Option<T> {
+        let at_once = self.handle.lookup_and_delete(pod::bytes_of(key));
+        at_once.map_or_else(
+            |_| {
+                let value = self.value(key)?;
+                self.handle.delete(pod::bytes_of(key)).ok().map(|()| value)
+            },
+            |value| pod::from_bytes(&value?),
+        )
+    }
+
     /// Removes an entry of a hash.
     pub fn remove(&self, key: &impl Pod) {
         self.remove_bytes(pod::bytes_of(key));

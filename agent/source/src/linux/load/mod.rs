@@ -1,8 +1,8 @@
 //! What is loaded into the kernel: the plan, objects, programs and maps. Only this folder meets libbpf.
 //!
 //! [`program_table`] lists every probe's programs, [`plan`] decides from the host's facts, [`loader`] puts the plan into
-//! effect, in a [`child`] that [`attach`] starts, and [`object`] is what then exists: [`maps`] and a [`ring`] that the readers
-//! above read by their own types.
+//! effect, in a [`child`] that [`attach`] starts, [`standing`] tells how it went, and [`object`] is what then exists: [`maps`] and
+//! a [`ring`] that the readers above read by their own types.
 //!
 //! `unsafe` and libc stand only here, each for a call that no crate in use wraps:
 //! - [`pod`]: a map's bytes as a structure of integers, and back.
@@ -32,3 +32,4 @@ pub mod program_table;
 mod refusal;
 pub mod ring;
 mod shape;
+mod standing;

@@ -1,7 +1,7 @@
 //! Block devices: requests, their time in the queue and in the device.
 
 use super::decode::{fill, lost, monotonic_ns, time};
-use crate::linux::host::device_names::{DeviceNames, Life};
+use crate::linux::host::device_names::DeviceNames;
 use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
 use nfscope_model::family as f;
@@ -48,7 +48,7 @@ struct Predecessor {
 impl Predecessors {
     /// The part of `rows` that the device has done which has the number now; `None` where that is gone.
     fn without(&mut self, dev: u32, rows: Vec<Row>, devices: &mut DeviceNames) -> Option<Vec<Row>> {
-        if devices.life(dev) == Life::Gone {
+        if devices.is_gone(dev) {
             return None;
         }
         if devices.replaced(dev) {

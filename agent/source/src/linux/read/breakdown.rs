@@ -7,9 +7,9 @@ use super::decode::time;
 use super::file_paths::{FilePaths, Handle};
 use super::nfsd::op_name;
 use super::slow_ops::{self, WORDS};
-use super::top_k::address;
+use super::top_k::client_name;
 use crate::linux::host::file_handle::{Exports, NO_EXPORT};
-use crate::linux::host::file_id::{self, FileId};
+use crate::linux::host::file_id::FileId;
 use crate::linux::load::hash_table::HashTable;
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
@@ -278,14 +278,13 @@ fn file_key(keys: &Keys) -> FileKey {
 /// The file that operations of this key have in common; `None` without a handle, and of one that names no file.
 fn file_id(key: &t::breakdown_key) -> Option<FileId<'_>> {
     let size = usize::from(key.file_size);
-    let id = key.file.get(..size.min(file_id::KEPT))?;
     let named = key.file_known == 1 && key.file_kind != 0 && size > 0;
-    named.then(|| match size {
-        ..=file_id::KEPT => FileId::whole(key.file_kind, id),
-        _ => FileId {
+    named.then(|| match key.file.get(..size) {
+        Some(id) => FileId::whole(key.file_kind, id),
+        None => FileId {
             kind: key.file_kind,
             size,
-            id,
+            id: &key.file,
             hash: key.file_hash,
         },
     })
@@ -312,9 +311,7 @@ fn keys(
     let (version, op) = op_name(key.row, build).unwrap_or(("unknown", "unknown"));
     for d in by {
         keys[*d as usize] = match d {
-            Dimension::Client => {
-                address(key.client).map_or_else(|| "local".to_owned(), |a| a.to_string())
-            }
+            Dimension::Client => client_name(key.client),
             Dimension::Export => match key.export {
                 NO_EXPORT => "none".to_owned(),
                 k => exports.path(k).unwrap_or("unknown").to_owned(),
@@ -363,7 +360,10 @@ mod tests {
         let short = name(&key);
         assert_eq!(
             short,
-            format!("handle-{:016x}", file_id::hash(1, &key.file[..8]))
+            format!(
+                "handle-{:016x}",
+                crate::linux::host::file_id::hash(1, &key.file[..8])
+            )
         );
         // Two files have the same bytes as far as the probes keep them, and differ in the rest.
         (key.file_kind, key.file_size) = (0xf8, 52);

@@ -2,59 +2,128 @@
 
 use super::decode::fill;
 use super::nfsd::op_name;
-use super::top_k::address;
+use super::top_k::client_name;
 use crate::linux::load::object::Loaded;
+use crate::linux::load::program::Build;
 use crate::nfs_names::status;
 use nfscope_model::comes_again::comes_again;
 use nfscope_model::{Snapshot, family as f};
 use nfscope_probes::types as t;
 use std::collections::BTreeMap;
 
-/// Series at most, those with the highest counts.
-const MOST_SERIES: usize = 512;
+/// Series of rows that were removed, at most. With as many rows in the table, 512.
+const MOST_REMOVED: usize = 256;
 
-/// Adds the family. A table that is nearly full is emptied, so that new clients find room.
-pub fn read(l: &Loaded, s: &mut Snapshot) {
-    let Some(map) = l.map("nfsd_answers") else {
-        return;
-    };
-    let keys = map.keys::<t::client_answer_key>();
-    fill(map, keys.len(), "nfsd_answers", s);
-    let (mut all, mut locks) = (BTreeMap::new(), BTreeMap::new());
-    for key in &keys {
-        let Some((version, op)) = op_name(key.row, l.build) else {
-            continue;
+/// Client, and version, operation and status; without these, locks that were granted.
+type Answer = (String, Option<(&'static str, &'static str, String)>);
+
+/// Counts of rows that were removed, so that new clients find room in the table.
+#[derive(Debug, Default)]
+pub struct ClientAnswers(BTreeMap<Answer, u64>);
+
+impl ClientAnswers {
+    /// Adds the families, and empties a table that is nearly full.
+    pub fn read(&mut self, l: &Loaded, s: &mut Snapshot) {
+        let Some(map) = l.map("nfsd_answers") else {
+            return;
         };
-        let status = status(version == "3", key.status);
-        let granted = key.status == 0;
-        if !granted && comes_again(op, &status).is_none() {
-            continue;
+        let keys = map.keys::<t::client_answer_key>();
+        fill(map, keys.len(), "nfsd_answers", s);
+        let answers = |value: &dyn Fn(&t::client_answer_key) -> Option<u64>| -> Vec<_> {
+            let one = |key| {
+                let n = value(key);
+                Some((answer(key, l.build)?, n?))
+            };
+            keys.iter().filter_map(one).collect()
+        };
+        let told = self.with(answers(&|key| map.value(key)));
+        for ((client, answer), n) in &told {
+            let n = *n as f64;
+            match answer {
+                None => s.counter(&f::CLIENT_LOCKS, [client], n),
+                Some((version, op, status)) => {
+                    s.counter(&f::CLIENT_RETRIED, [client, version, op, status], n);
+                }
+            }
         }
-        let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
-        let n = map.value::<u64>(key).unwrap_or_default();
-        match granted {
-            true => *locks.entry(client).or_insert(0) += n,
-            false => *all.entry((client, version, op, status)).or_insert(0) += n,
+        if keys.len() >= map.capacity() as usize * 3 / 4 {
+            self.keep(answers(&|key| map.take(key)), &told);
         }
     }
-    for (client, n) in most(locks) {
-        s.counter(&f::CLIENT_LOCKS, [&client], n as f64);
+
+    /// What was ever counted.
+    fn with(&self, rows: Vec<(Answer, u64)>) -> BTreeMap<Answer, u64> {
+        let mut all = self.0.clone();
+        for (answer, n) in rows {
+            *all.entry(answer).or_insert(0) += n;
+        }
+        all
     }
-    for ((client, version, op, status), n) in most(all) {
-        s.counter(
-            &f::CLIENT_RETRIED,
-            [&client, version, op, &status],
-            n as f64,
-        );
-    }
-    if keys.len() >= map.capacity() as usize * 3 / 4 {
-        map.clear();
+
+    /// Keeps what rows have counted up to their removal. Where these are too many, all begin at 0 again, but for what came after it was
+    /// `told`.
+    fn keep(&mut self, removed: Vec<(Answer, u64)>, told: &BTreeMap<Answer, u64>) {
+        self.0 = self.with(removed);
+        if self.0.len() > MOST_REMOVED {
+            for (answer, n) in &mut self.0 {
+                *n = n.saturating_sub(told.get(answer).copied().unwrap_or(0));
+            }
+            self.0.retain(|_, n| *n > 0);
+        }
     }
 }
 
-/// Returns the series with the highest counts.
-fn most<K>(counts: BTreeMap<K, u64>) -> impl Iterator<Item = (K, u64)> {
-    let mut all: Vec<_> = counts.into_iter().collect();
-    all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    all.into_iter().take(MOST_SERIES)
+/// How a row is told; `None` for what is told of no client.
+fn answer(key: &t::client_answer_key, build: Build) -> Option<Answer> {
+    let (version, op) = op_name(key.row, build)?;
+    let client = client_name(key.client);
+    if key.status == 0 {
+        return Some((client, None));
+    }
+    let status = status(version == "3", key.status);
+    comes_again(op, &status)?;
+    Some((client, Some((version, op, status))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_counts_the_statuses_after_which_a_client_comes_again() {
+        for code in (0..20_000).chain([u32::MAX]) {
+            // LOCK: the one operation that is asked for again after NFS4ERR_DENIED.
+            let again = |v3| comes_again("lock", &status(v3, code)).is_some();
+            let counted = nfscope_probes::comes_again(code);
+            assert_eq!(counted, again(true) || again(false), "{code}");
+        }
+    }
+
+    fn locks(client: usize, n: u64) -> (Answer, u64) {
+        ((format!("10.9.{}.{}", client / 256, client % 256), None), n)
+    }
+
+    #[test]
+    fn rows_that_are_removed_take_no_count_with_them() {
+        let mut answers = ClientAnswers::default();
+        let told = answers.with(vec![locks(1, 3), locks(2, 5)]);
+        // One more came between the reading and the removal.
+        answers.keep(vec![locks(1, 4), locks(2, 5)], &told);
+        let all = answers.with(vec![locks(1, 2), locks(3, 1)]);
+        let all: Vec<_> = all.into_values().collect();
+        assert_eq!(all, [6, 5, 1]);
+    }
+
+    #[test]
+    fn with_too_many_series_all_begin_anew_with_what_was_not_told() {
+        let mut answers = ClientAnswers::default();
+        for first in [0, 190] {
+            let rows = |n| (first..first + 190).map(|c| locks(c, n)).collect();
+            let told = answers.with(rows(7));
+            answers.keep(rows(8), &told);
+        }
+        // Of the first clients all was told, and of the others all but the last one.
+        assert_eq!(answers.0.len(), 190);
+        assert!(answers.0.values().all(|n| *n == 1));
+    }
 }

@@ -2,7 +2,7 @@
 //! laundromat ran last. What clients hold just now is in [`nfs4_state`](crate::linux::host::nfs4_state).
 
 use super::decode::{fill, monotonic_ns, seconds, time};
-use super::top_k::address;
+use super::top_k::client_name;
 use crate::linux::host::procfs;
 use crate::linux::load::maps::Map;
 use crate::linux::load::object::Loaded;
@@ -157,7 +157,7 @@ fn clients(
         )
     });
     for (client, row) in rows.iter().take(most) {
-        let name = address(*client).map_or_else(|| "local".into(), |a| a.to_string());
+        let name = client_name(*client);
         if attached("nfsd_deleg_ask") && row.recalls > 0 {
             s.counter(&f::CLIENT_RECALLS, [&name], row.recalls as f64);
             s.counter(&f::CLIENT_RECALL_SECONDS, [&name], seconds(row.ended_ns));

@@ -53,6 +53,7 @@ pub fn read(
     logs: &[&Log],
     loaded: &BTreeMap<&'static str, Loaded>,
     states: &[ProbeStatus],
+    mounts: &Mounts,
     devices: &mut DeviceNames,
     s: &mut Snapshot,
 ) {
@@ -61,14 +62,12 @@ pub fn read(
             .iter()
             .any(|p| p.probe == probe && p.program == *program && p.state.measures())
     };
-    let mut mounts = None;
     for log in logs {
         let Some(l) = loaded.get(log.probe) else {
             continue;
         };
         let start = Instant::now();
         let runs_all = |programs: &[&str]| programs.iter().all(|p| runs(log.probe, p));
-        let mounts = mounts.get_or_insert_with(Mounts::read);
         let rows = rows(log, l, mounts, devices, s);
         for (volume, row) in &rows {
             let labels = [row.fs.as_str(), volume.as_str()];

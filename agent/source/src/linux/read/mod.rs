@@ -33,8 +33,6 @@ pub mod unsafe_writes;
 pub mod xfs;
 pub mod zfs;
 
-pub use decode::monotonic_ns;
-
 /// Logs with a probe of their own, but for ZFS's.
 pub static LOGS: [&logs::Log; 3] = [&jbd2::LOG, &xfs::LOG, &btrfs::LOG];
 

@@ -63,6 +63,11 @@ pub fn address(client: [u64; 2]) -> Option<IpAddr> {
     (!v6.is_unspecified()).then(|| v6.to_canonical())
 }
 
+/// The value of the label `client`.
+pub fn client_name(client: [u64; 2]) -> String {
+    address(client).map_or_else(|| "local".into(), |a| a.to_string())
+}
+
 impl ClientAccounting {
     /// With at most so many of each.
     pub fn new(max_clients: usize, max_exports: usize) -> Self {
@@ -147,7 +152,7 @@ impl ClientAccounting {
             let before = before.unwrap_or_default();
             let (mut delta, durable) = (sum.since(before.sum), durable.since(before.durable));
             (delta.requests, delta.ops) = requests_and_ops(row.requests_ops, before.requests_ops);
-            let client = address(key.client).map_or_else(|| "local".into(), |a| a.to_string());
+            let client = client_name(key.client);
             let seen = Duration::from_nanos(u64::from(row.seen) << CLIENT_SEEN_SHIFT);
             for (times, us) in [(&mut rtt, row.srtt_us), (&mut min_rtt, min_rtt_us(more))] {
                 if us > 0 && s.at.saturating_sub(seen) < RTT_LASTS {

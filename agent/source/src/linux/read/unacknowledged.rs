@@ -4,9 +4,9 @@
 //! counts there, too. Therefore the oldest byte without an acknowledgement is also compared from reading to reading. Each of both is
 //! a time for which at least nothing was acknowledged, and the longer one is reported.
 
-use super::decode::monotonic_ns;
-use super::top_k::address;
+use super::top_k::client_name;
 use super::transports;
+use crate::clock;
 use crate::linux::load::object::Loaded;
 use nfscope_model::{Snapshot, Unacknowledged, family as f};
 use nfscope_probes::types as t;
@@ -25,24 +25,26 @@ pub struct Stalled {
 impl Stalled {
     /// Adds the families; none where this kernel does not tell.
     pub fn read(&mut self, l: &Loaded, now: &t::transports_now, most: usize, s: &mut Snapshot) {
-        let Some(map) = l.map("nfsd_unacked").filter(|_| now.unacked_known != 0) else {
+        let Some(waits) = self.now(l, now) else {
             return;
         };
-        let rows: Vec<_> = (0..now.unacked.min(map.capacity()))
-            .filter_map(|i| map.value::<t::unacked>(&i))
-            .collect();
-        let at = Duration::from_nanos(monotonic_ns());
-        let waits = self.waits(&rows, at);
         s.gauge(&f::UNACKED_CONNECTIONS, [], waits.len() as f64);
-        let mut all: Vec<_> = by_client(waits).into_values().collect();
-        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        for c in all.iter().take(most) {
+        for c in by_client(waits).iter().take(most) {
             let client = [c.client.as_str()];
             s.gauge(&f::UNACKED_BYTES, client, c.bytes);
             s.gauge(&f::UNACKED_SECONDS, client, c.seconds);
             s.gauge(&f::UNACKED_RETRANSMISSIONS, client, c.retransmissions);
             s.gauge(&f::UNACKED_ZERO_WINDOW, client, c.zero_window_bytes);
         }
+    }
+
+    /// The connections that wait now; `None` where this kernel does not tell.
+    fn now(&mut self, l: &Loaded, now: &t::transports_now) -> Option<Vec<(t::unacked, f64)>> {
+        let map = l.map("nfsd_unacked").filter(|_| now.unacked_known != 0)?;
+        let rows: Vec<_> = (0..now.unacked.min(map.capacity()))
+            .filter_map(|i| map.value::<t::unacked>(&i))
+            .collect();
+        Some(self.waits(&rows, clock::now()))
     }
 
     /// The connections on which nothing has been acknowledged for long, each with that time in seconds.
@@ -71,16 +73,16 @@ impl Stalled {
 /// The clients at the end of the server's connections on which nothing is acknowledged, longest first; `None` where this host does
 /// not tell.
 pub fn now(l: &Loaded, stalled: &mut Stalled, most: usize) -> Option<Vec<Unacknowledged>> {
-    let now = transports::now(l)?;
-    let mut s = Snapshot::default();
-    stalled.read(l, &now, most, &mut s);
-    Unacknowledged::all(&s)
+    let mut all = by_client(stalled.now(l, &transports::now(l)?)?);
+    all.truncate(most);
+    Some(all)
 }
 
-fn by_client(waits: Vec<(t::unacked, f64)>) -> BTreeMap<String, Unacknowledged> {
+/// Clients, the longest time first.
+fn by_client(waits: Vec<(t::unacked, f64)>) -> Vec<Unacknowledged> {
     let mut all: BTreeMap<String, Unacknowledged> = BTreeMap::new();
     for (row, seconds) in waits {
-        let name = address(row.client).map_or_else(|| "local".into(), |a| a.to_string());
+        let name = client_name(row.client);
         let c = all.entry(name.clone()).or_insert(Unacknowledged {
             client: name,
             ..Unacknowledged::default()
@@ -93,6 +95,8 @@ fn by_client(waits: Vec<(t::unacked, f64)>) -> BTreeMap<String, Unacknowledged> 
             c.zero_window_bytes += bytes;
         }
     }
+    let mut all: Vec<_> = all.into_values().collect();
+    all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     all
 }
 
@@ -153,6 +157,6 @@ mod tests {
             retransmissions: 3.0,
             zero_window_bytes: 1000.0,
         };
-        assert_eq!(all.into_values().collect::<Vec<_>>(), [expected]);
+        assert_eq!(all, [expected]);
     }
 }
