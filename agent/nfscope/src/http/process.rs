@@ -8,7 +8,7 @@ use crate::service::http_process::NAME;
 use anyhow::Context;
 use nfscope_source::privileges;
 use nfscope_text::console::{Level, log, say};
-use std::io::ErrorKind;
+use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -47,9 +47,7 @@ fn serve() -> anyhow::Result<()> {
     let socket = StdUnixStream::from(socket);
     let (counts, descriptors, configuration) = match handover::receive(&socket) {
         // The agent has ended before it had anything to serve, and has said why.
-        Err(e) if e.kind() == ErrorKind::UnexpectedEof && socket.local_addr().is_ok() => {
-            return Ok(());
-        }
+        Err(e) if has_ended(&e) && socket.local_addr().is_ok() => return Ok(()),
         received => received.context("only an agent starts this program by this name")?,
     };
     let configuration = Configuration::of(&configuration)?;
@@ -95,18 +93,31 @@ fn serve() -> anyhow::Result<()> {
     })
 }
 
+/// True where the agent has closed its end of the socket, before or while something was on its way.
+fn has_ended(e: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(e.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
+}
+
 /// Takes each configuration that the agent sends, until the agent ends.
 async fn follow(mut socket: UnixStream, server: &Server) -> anyhow::Result<()> {
     loop {
-        socket.write_all(TAKEN).await?;
-        let mut head = [0; 4];
-        if socket.read_exact(&mut head).await.is_err() {
-            return Ok(());
-        }
-        let mut text = vec![0; handover::length(head)?];
-        socket.read_exact(&mut text).await?;
+        let text = match next_configuration(&mut socket).await {
+            Err(e) if has_ended(&e) => return Ok(()),
+            text => text?,
+        };
         let configuration = Configuration::of(&text)?;
         server.configure(configuration.web()?);
         configuration.apply_to_log();
     }
+}
+
+/// Says that the last configuration is in effect, and waits for another.
+async fn next_configuration(socket: &mut UnixStream) -> io::Result<Vec<u8>> {
+    socket.write_all(TAKEN).await?;
+    let mut head = [0; 4];
+    socket.read_exact(&mut head).await?;
+    let mut text = vec![0; handover::length(head)?];
+    socket.read_exact(&mut text).await?;
+    Ok(text)
 }

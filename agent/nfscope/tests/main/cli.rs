@@ -1,8 +1,10 @@
 //! The program as a user meets it. Nothing here needs privileges.
 
+use nfscope::api::handover::{self, Counts};
+use nfscope::http::{Configuration, WebConfig};
 use std::io::Write;
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
@@ -254,6 +256,27 @@ fn a_start_that_fails_is_told_once() {
     assert!(!said.contains("serving http://"), "{said}");
 }
 
+fn hand_over(socket: &UnixStream) {
+    let counts = Counts {
+        listeners: 1,
+        lanes: 0,
+        streams: 0,
+    };
+    let configuration = Configuration {
+        web: WebConfig::default().contents().clone(),
+        allow_details: false,
+        allow_file_names: false,
+        hosts: Vec::new(),
+        log_level: "error".into(),
+        log_json: false,
+        who: "for a test".into(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let text = configuration.encode().unwrap();
+    handover::send(socket, counts, &[listener.as_fd()], &text).unwrap();
+}
+
 #[test]
 fn what_serves_http_is_silent_once_its_agent_has_ended() {
     let as_http = |stdin: OwnedFd| {
@@ -271,6 +294,12 @@ fn what_serves_http_is_silent_once_its_agent_has_ended() {
     agent.write_all(&[1, 0, 1]).unwrap();
     drop(agent);
     assert_eq!(stderr(&as_http(http.into())), "");
+    // The agent has ended once it had sent all: the answer of this process meets a closed socket.
+    let (agent, http) = UnixStream::pair().unwrap();
+    hand_over(&agent);
+    drop(agent);
+    let said = stderr(&as_http(http.into()));
+    assert!(!said.contains("error: "), "{said}");
     let nobody = std::fs::File::open("/dev/null").unwrap();
     let said = stderr(&as_http(nobody.into()));
     assert!(said.contains("only an agent starts this program"), "{said}");
