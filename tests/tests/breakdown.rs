@@ -10,12 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use lab::breakdown::{Breakdown, Told};
-use lab::reconcile::{merged, settled, window};
+use lab::reconcile::{agree_each, merged, missed, settled, window};
 use lab::{Agent, Server};
 use nfscope_model::family;
 use nfscope_model::{Sample, Snapshot};
-
-use crate::coverage::told_late;
 
 /// Three clients, two users, two exports, two files. One agent, whose first listener asks for less than the others.
 pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
@@ -75,7 +73,7 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
     let paths = paths.collect::<BTreeMap<_, _>>();
     let mut told = named.end()?.paths;
     let seen = window(&before, &after, 0).1;
-    let late = told_late(server.kernel());
+    let missed = missed(agent, "nfsd")?;
     println!(
         "break-down: {} rows, {} bytes of kernel memory, {:.6} s of CPU time for {} operations",
         all.rows.len(),
@@ -90,14 +88,19 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
         .filter(|(key, _)| key[2] == "read")
         .map(|(key, times)| (key.clone(), times.count))
         .collect();
-    same(&reads, &sent, late)?;
+    agree_each("READs", &reads, &sent, missed)?;
     // A file has its export in its name where nothing else tells it.
     let mut of_home = BTreeMap::new();
     for (key, n) in sent.iter().filter(|(key, _)| key[1] == "/run/exp/home") {
         let file = format!("{}:{}", key[1], key[5]);
         *of_home.entry(vec![key[4].clone(), file]).or_default() += n;
     }
-    same(&home.counts(&["user", "file"]), &of_home, late)?;
+    agree_each(
+        "READs of an export",
+        &home.counts(&["user", "file"]),
+        &of_home,
+        missed,
+    )?;
     // What has no file handle, and what is of an export's root.
     let files = all.counts(&["op", "file"]);
     for op in ["sequence", "exchange_id"] {
@@ -142,7 +145,8 @@ pub fn names_each_file(server: &Server, agent: &Agent) -> Result<()> {
         sent.insert(vec![format!("/run/exp:{inode}")], times);
     }
     let told = stream.end()?;
-    same(&told.counts(&["file"]), &sent, told_late(server.kernel()))
+    let missed = missed(agent, "nfsd")?;
+    agree_each("READs of files", &told.counts(&["file"]), &sent, missed)
 }
 
 /// More clients than a table has rows: whoever has none is in `other`, and nothing is missing.
@@ -238,20 +242,6 @@ fn are_the_counters(told: &Told, seen: &Snapshot) -> Result<()> {
         ensure!(has == Some(n), "bucket {edge:?}: {has:?}, not {n}");
     }
     ensure!(buckets.is_empty(), "{buckets:?}");
-    Ok(())
-}
-
-type Counts = BTreeMap<Vec<String>, u64>;
-
-/// But for operations whose end the kernel skipped, which are told late.
-fn same(told: &Counts, sent: &Counts, late: u64) -> Result<()> {
-    let keys = told.keys().chain(sent.keys());
-    let of = |all: &Counts, key| all.get(key).copied().unwrap_or_default();
-    let mut apart = 0;
-    for key in keys {
-        apart += of(told, key).abs_diff(of(sent, key));
-    }
-    ensure!(apart <= late, "{told:#?}, not {sent:#?}");
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use nfscope_diagnose::evaluate;
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family};
 
-use crate::coverage::skips_all;
 use crate::lifecycle::eventually;
 use crate::stuck::asleep;
 
@@ -46,21 +45,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     // does: the kernel reads how many are open before it takes the lock, and another one may be closed in between.
     let over = (held.opened - held.closed) as f64 - limit;
     ensure!(held.closed > 0 && over >= -1.0, "{held:?}");
-    counted(
-        server,
-        &seen.delta,
-        accepted(&seen.delta),
-        held.opened,
-        "accepted",
-    )?;
+    counted(&seen.delta, accepted(&seen.delta), held.opened, "accepted")?;
     let by_limit = closed(&seen.delta, "limit");
-    counted(
-        server,
-        &seen.delta,
-        by_limit,
-        held.closed,
-        "closed by the limit",
-    )?;
+    counted(&seen.delta, by_limit, held.closed, "closed by the limit")?;
     let still_open = (held.opened - held.closed) as f64;
     assert_eq!(full.value(&family::CONNECTIONS, ["tcp"]), Some(still_open));
     assert_eq!(
@@ -80,7 +67,6 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let seen = after.since(&full).delta;
     let by_client = closed(&seen, "client");
     counted(
-        server,
         &seen,
         by_client,
         held.opened - held.closed,
@@ -99,15 +85,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let gone = quiet(server, agent)?;
     away.kill()?;
     let seen = given_up.since(&after).delta;
-    counted(server, &seen, closed(&seen, "error"), 5, "given up")?;
+    counted(&seen, closed(&seen, "error"), 5, "given up")?;
     let seen = gone.since(&given_up).delta;
-    counted(
-        server,
-        &seen,
-        closed(&seen, "idle"),
-        7,
-        "without an address",
-    )?;
+    counted(&seen, closed(&seen, "idle"), 7, "without an address")?;
 
     // As many clients that work, with threads enough for them: none is closed, and nothing is found.
     server.set_threads(16)?;
@@ -120,9 +100,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let clients = server.run_clients(&load)?;
     let seen = quiet(server, agent)?.since(&gone);
     let all = clients.len() as u64;
-    counted(server, &seen.delta, accepted(&seen.delta), all, "accepted")?;
+    counted(&seen.delta, accepted(&seen.delta), all, "accepted")?;
     let by_client = closed(&seen.delta, "client");
-    counted(server, &seen.delta, by_client, all, "closed by the client")?;
+    counted(&seen.delta, by_client, all, "closed by the client")?;
     assert_eq!(closed(&seen.delta, "limit"), 0);
     let diagnosis = evaluate(&seen, &[]);
     ensure!(
@@ -142,7 +122,6 @@ fn what_is_open_ends_with_the_server(server: &Server, agent: &Agent) -> Result<(
     let seen = agent.snapshot()?.since(&open).delta;
     holder.kill()?;
     counted(
-        server,
         &seen,
         closed(&seen, "shutdown"),
         OPEN,
@@ -284,8 +263,8 @@ fn closed(seen: &Snapshot, why: &str) -> u64 {
 }
 
 /// All events of a kind are counted. Programs that the kernel skipped may each have been of such an event.
-pub fn counted(server: &Server, seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
-    let skipped = skipped(server, seen);
+pub fn counted(seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
+    let skipped = skipped(seen);
     println!("{what}: {n} of {all}; {skipped} programs were skipped");
     let closings: Vec<_> = seen.numbers(&family::CONNECTIONS_CLOSED).collect();
     ensure!(
@@ -295,11 +274,8 @@ pub fn counted(server: &Server, seen: &Snapshot, n: u64, all: u64, what: &str) -
     Ok(())
 }
 
-/// Runs of the probe's programs at tracepoints that the kernel may have skipped: none but where it does so.
-pub fn skipped(server: &Server, seen: &Snapshot) -> u64 {
-    if !skips_all(server.kernel()) {
-        return 0;
-    }
+/// Runs of the probe's programs that the kernel has skipped in a window.
+pub fn skipped(seen: &Snapshot) -> u64 {
     let lost = reconcile::lost(seen).get("nfsd recursion").copied();
     lost.unwrap_or(0.0) as u64
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use lab::raw::Sent;
-use lab::reconcile::settled;
+use lab::reconcile::{agree, losses_are_explained, missed_of, settled};
 use lab::{Agent, Kernel, KernelCounters, Load, Server, ThreadTimes};
 use nfscope_model::family::{self, Info};
 use nfscope_model::{Sample, Snapshot};
@@ -13,77 +13,6 @@ pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
 /// That the lab's server starts with.
 const THREADS: u64 = 8;
-
-/// Which programs the kernel skips at times, because a task was preempted in the same one on that CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Skips {
-    /// It preempts no program.
-    None,
-    /// Those at functions (fentry, fexit): the kernel is preemptible, as each is with PREEMPT_RT.
-    Functions,
-    /// Those at tracepoints as well: from 7.x on.
-    All,
-}
-
-/// Whether a kernel preempts programs at tracepoints.
-pub fn skips_all(kernel: Kernel) -> bool {
-    kernel == Kernel::V7_2
-}
-
-/// How many requests may be counted after the moment that a window ends at. One whose end the kernel skipped, in every program
-/// that could have told it, is counted when its thread takes the next one: one for each thread.
-pub fn told_late(kernel: Kernel) -> u64 {
-    told_late_of(kernel, THREADS)
-}
-
-/// The same for a server that has had so many threads.
-pub fn told_late_of(kernel: Kernel, threads: u64) -> u64 {
-    match skips_all(kernel) {
-        true => threads,
-        false => 0,
-    }
-}
-
-impl Skips {
-    pub fn of(server: &Server) -> Result<Skips> {
-        if skips_all(server.kernel()) {
-            return Ok(Skips::All);
-        }
-        // Where the kernel can choose, debugfs has its choice in parentheses.
-        let asked = server.sh(
-            "mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
-            uname -v; cat /sys/kernel/debug/sched/preempt 2>/dev/null || true",
-        )?;
-        let preempts = ["PREEMPT_RT", "(full)", "(lazy)"];
-        Ok(match preempts.iter().any(|p| asked.stdout.contains(p)) {
-            true => Skips::Functions,
-            false => Skips::None,
-        })
-    }
-
-    /// Whether some of this may be lost: `probe` and `reason`. Operations are counted all the same.
-    pub fn may_lose(self, probe: &str, reason: &str) -> bool {
-        match self {
-            Skips::None => false,
-            // Of a wait for a log or a disk only the kind. And a data-ready call, whose request then has no arrival.
-            Skips::Functions => {
-                reason == "recursion" || reason == "unmatched" && !matches!(probe, "nfsd" | "block")
-            }
-            // What is skipped is noticed and counted late. A wait that was noted after such an end is outside.
-            Skips::All => ["recursion", "late", "unmatched", "wait_outside"].contains(&reason),
-        }
-    }
-
-    /// Whether `n` events of this kind may be lost in so many operations: what the kernel skips, the arrivals of connections'
-    /// first calls, and waits that begin too early by the scheduler's books, because the CPU's clock stood
-    /// (docs/design/phases.md), of one operation in a thousand.
-    pub fn allows(self, probe: &str, reason: &str, n: f64, operations: u64) -> bool {
-        let outside = (operations as f64 / 1000.0).ceil();
-        reason == "arrival_unknown"
-            || self.may_lose(probe, reason)
-            || reason == "wait_outside" && n <= outside
-    }
-}
 
 /// What the kernel, the agent and the raw client say of the same calls.
 pub struct CountedLoad {
@@ -97,11 +26,11 @@ pub struct CountedLoad {
     /// The agent's: the difference,
     pub seen: Snapshot,
     /// and all since it began.
-    after: Snapshot,
+    pub after: Snapshot,
     /// The kernel counts with one CPU, and loses nothing.
     alone: bool,
-    /// What it may have skipped.
-    pub skips: Skips,
+    /// Programs of nfsd that it has skipped since the agent began.
+    missed: u64,
     /// Of the load, at least.
     pub operations: u64,
 }
@@ -138,18 +67,18 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
         counted: after - before,
         threads,
         seen: seen_after.since(&seen_before).delta,
+        missed: missed_of(&seen_after, "nfsd")?,
         after: seen_after,
         alone,
-        skips: Skips::of(server)?,
         operations,
     })
 }
 
-/// Both accounts of one moment: the kernel's and the agent's, once nothing moves. Where a request may be counted with its thread's
-/// next one, each thread has had a next one: [`FLUSH`].
+/// Both accounts of one moment: the kernel's and the agent's, once nothing moves. Where the kernel has skipped programs, so that a
+/// request may be counted with its thread's next one, each thread has had a next one: [`FLUSH`].
 fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
-    if skips_all(server.kernel()) {
-        settled(server, &[agent])?;
+    let (_, seen) = settled(server, &[agent])?;
+    if missed_of(&seen[0], "nfsd")? > 0 {
         every_thread_has_a_next_one(server)?;
     }
     let (counted, mut seen) = settled(server, &[agent])?;
@@ -160,14 +89,6 @@ fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
 const FLUSH: &str = "setattr";
 /// So many at the same time: each waits for the log, and threads that do not take the others.
 const FLUSH_CALLS: u64 = 4 * THREADS;
-
-/// How many requests of a version may not be told at such a moment: those of [`FLUSH`] are of NFSv3.
-fn untold(kernel: Kernel, version: &str) -> u64 {
-    match version {
-        "3" => told_late(kernel),
-        _ => 0,
-    }
-}
 
 /// Threads that have slept for long take nothing from one that has just begun to: some calls at the same time reach all of them only
 /// where each is late. So it is seen that each was woken, and slept again.
@@ -223,13 +144,8 @@ impl CountedLoad {
             (l[0] == "3" && !l[1].contains("acl")).then(|| l[1].clone())
         });
         let mut procs3 = counted.procs3();
-        if told_late(kernel) > 0 {
-            let [timed, called] = [&mut ops3, &mut procs3].map(|n| n.remove(FLUSH).unwrap_or(0));
-            assert!(
-                timed.abs_diff(called) <= told_late(kernel),
-                "{kernel}: {timed} of {called} {FLUSH}"
-            );
-        }
+        let [timed, called] = [&mut ops3, &mut procs3].map(|n| n.remove(FLUSH).unwrap_or(0));
+        agree(FLUSH, timed, called, self.missed)?;
         assert_eq!(ops3, procs3, "{kernel}: v3 procedures");
         let mut ops4 = counts(window, &family::OP_DURATION.info, |l| {
             (l[0].starts_with("4.")).then(|| l[1].clone())
@@ -258,10 +174,7 @@ impl CountedLoad {
             + counted.compounds
             + acl.values().sum::<u64>();
         // Some may be of the time before the window, others are told after it.
-        assert!(
-            rpcs.abs_diff(calls) <= told_late(kernel),
-            "{kernel}: {rpcs} of {calls} RPCs"
-        );
+        agree("RPCs", rpcs, calls, self.missed)?;
         if self.alone {
             assert_eq!(rpcs, counted.rpc_calls, "{kernel}: RPCs");
         }
@@ -273,12 +186,16 @@ impl CountedLoad {
             "{kernel}: bytes written"
         );
         let read = sum_of(window, &family::IO_SIZE.info, "read");
-        if kernel == Kernel::V7_2 {
-            // What a READ_PLUS returned stands only in a tracepoint, which is skipped at times.
-            assert!(read <= counted.bytes_read as f64 && read >= counted.bytes_read as f64 * 0.98);
-        } else {
-            assert_eq!(read, counted.bytes_read as f64, "{kernel}: bytes read");
-        }
+        // What a READ_PLUS returned stands only in a tracepoint.
+        let least = match self.missed {
+            0 => counted.bytes_read as f64,
+            _ => counted.bytes_read as f64 * 0.98,
+        };
+        assert!(
+            (least..=counted.bytes_read as f64).contains(&read),
+            "{kernel}: {read} of {} bytes read",
+            counted.bytes_read
+        );
         let asked = scalar(window, &family::WRITE.info, |_| true);
         assert_eq!(
             asked,
@@ -301,7 +218,7 @@ impl CountedLoad {
             scalar(window, &family::RPC_DROPPED.info, |l| l[0] == "auth") >= sent.bad_auth as f64
         );
 
-        nothing_was_lost(&self.after, kernel, self.skips, self.operations);
+        self.nothing_was_lost()?;
         // A connection's first request may lie on the socket before the server has taken the connection and looks at it.
         let unseen = scalar(window, &family::EVENTS_LOST.info, |l| {
             l[1] == "arrival_unknown"
@@ -314,7 +231,36 @@ impl CountedLoad {
         let queued = total(window, &family::RPC_QUEUE.info);
         assert_eq!(queued, rpcs - unseen as u64, "{kernel}: queue times");
         phases_add_up(window);
-        threads_are_sane(&self.after, window, kernel);
+        threads_are_sane(&self.after, window, self.missed);
+        Ok(())
+    }
+
+    fn nothing_was_lost(&self) -> Result<()> {
+        losses_are_explained(&self.after, &self.seen, self.operations)?;
+        // A journal commit or a block request under way at attach ends without its beginning.
+        let at_attach = self.after.numbers(&family::EVENTS_LOST);
+        let unmatched: f64 = (at_attach.filter(|([_, reason], _)| *reason == "unmatched"))
+            .map(|(_, n)| n)
+            .sum();
+        ensure!(
+            unmatched <= 64.0 + self.missed as f64,
+            "{unmatched} unmatched"
+        );
+        for version in ["3", "4"] {
+            let covered = self
+                .after
+                .value(&family::COVERAGE, [version])
+                .unwrap_or(0.0);
+            // What each thread took last, a call of FLUSH and so of NFSv3, may not be told yet.
+            let last = match version {
+                "3" => self.missed as f64 / operations_of(&self.after, version),
+                _ => 0.0,
+            };
+            ensure!(
+                (1.0 - last..=1.0).contains(&covered),
+                "coverage of version {version}: {covered}"
+            );
+        }
         Ok(())
     }
 }
@@ -365,31 +311,6 @@ fn scalar(s: &Snapshot, info: &Info, keep: impl Fn(&[String]) -> bool) -> f64 {
         .sum()
 }
 
-fn nothing_was_lost(s: &Snapshot, kernel: Kernel, skips: Skips, operations: u64) {
-    for x in s.series(&family::EVENTS_LOST.info) {
-        let lost = scalar(s, &family::EVENTS_LOST.info, |l| *l == *x.labels);
-        // CountedLoad compares those of unknown arrival with the number of connections.
-        if skips.allows(&x.labels[0], &x.labels[1], lost, operations) {
-            continue;
-        }
-        let most = match x.labels[1].as_str() {
-            // A journal commit or a block request under way at attach ends without its beginning.
-            "unmatched" => 64.0,
-            _ => 0.0,
-        };
-        assert!(lost <= most, "{kernel}: {:?} lost {lost}", x.labels);
-    }
-    for version in ["3", "4"] {
-        let covered = s.value(&family::COVERAGE, [version]).unwrap_or(0.0);
-        // What each thread took last may not be told yet.
-        let last = untold(kernel, version) as f64 / operations_of(s, version);
-        assert!(
-            covered <= 1.0 && covered >= 1.0 - last,
-            "{kernel}: coverage of version {version}: {covered}"
-        );
-    }
-}
-
 /// Procedures of a version that were timed, which are nearly all.
 fn operations_of(s: &Snapshot, version: &str) -> f64 {
     counts(s, &family::OP_DURATION.info, |l| {
@@ -415,11 +336,11 @@ fn phases_add_up(s: &Snapshot) {
     }
 }
 
-fn threads_are_sane(now: &Snapshot, window: &Snapshot, kernel: Kernel) {
+fn threads_are_sane(now: &Snapshot, window: &Snapshot, missed: u64) {
     assert_eq!(now.value(&family::THREADS, ["0"]), Some(8.0));
     let busy = now.value(&family::THREADS_BUSY, ["0"]);
     assert!(
-        busy == Some(0.0) || kernel == Kernel::V7_2,
+        busy.is_some_and(|busy| busy <= missed as f64),
         "idle, and {busy:?} busy"
     );
     let busy = scalar(window, &family::THREAD_BUSY.info, |_| true);
@@ -448,13 +369,9 @@ pub fn survives_skipped_programs(server: &Server) -> Result<()> {
     let late = seen.value(&family::EVENTS_LOST, ["nfsd", "late"]);
     assert!(late > Some(100.0), "{late:?} were made up for");
     // Missing is a call of which every program that could have told was skipped: four of them for NFSv3.
-    for (version, timed, counted) in [("3", timed3, counted3), ("4", timed4, counted4)] {
-        // What each thread took last, before the window and in it.
-        let late = untold(server.kernel(), version);
-        assert!(
-            timed <= counted + late && counted <= timed + counted / 1000 + 1 + late,
-            "NFSv{version}: {timed} of {counted} operations"
-        );
+    let missed = missed_of(&seen_after, "nfsd")?;
+    for (what, timed, counted) in [("NFSv3", timed3, counted3), ("NFSv4", timed4, counted4)] {
+        agree(what, timed, counted, missed + counted / 1000 + 1)?;
     }
     agent.stop().map(drop)
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use lab::reconcile::{assert_same_operations, by_last_label, lost, merged, settled, window};
+use lab::reconcile::{
+    assert_same_operations, by_last_label, losses_are_explained, lost, merged, settled, window,
+};
 use lab::{Agent, Server};
 use nfscope_model::{Snapshot, family};
-
-use crate::coverage::Skips;
 
 /// Each version's.
 const LOAD: &str = "write --from 127.5.0.1 --clients 8 --seconds 3";
@@ -52,14 +52,7 @@ pub fn loses_nothing(server: &Server, agent: &Agent) -> Result<()> {
     for write in [counted.proc3("write"), counted.op4("write")] {
         ensure!(write > 0, "{counted:?}");
     }
-    let skips = Skips::of(server)?;
-    for (what, n) in &lost {
-        let (probe, reason) = what.split_once(' ').unwrap_or_default();
-        ensure!(
-            skips.allows(probe, reason, *n, counted.operations()),
-            "{skips:?}: {lost:?}"
-        );
-    }
+    losses_are_explained(&after.1[0], &seen, counted.operations())?;
     let durations = merged(&seen, &family::OP_DURATION.info, |_| true);
     let durations = durations.context("no operation has a time")?.sum;
     let phases = by_last_label(&seen, &family::OP_PHASE.info, |_| true);

@@ -5,12 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use lab::reconcile::{same_operations, settled, window};
+use lab::reconcile::{missed, same_operations, settled, window};
 use lab::{Agent, Checks, Load, Server};
 use nfscope_model::Snapshot;
 use nfscope_model::family;
-
-use crate::coverage::{told_late, told_late_of};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Threads that a server has under load, at most.
@@ -71,7 +69,7 @@ fn waits_for_the_server(server: &Server) -> Result<Agent> {
     server.load(Load::mixed().ops(1_000))?;
     let after = settled(server, &[&agent])?;
     let (counted, seen) = window(&before, &after, 0);
-    same_operations(&counted, &seen, told_late(server.kernel())).context("after nfsd came")?;
+    same_operations(&counted, &seen, missed(&agent, "nfsd")?).context("after nfsd came")?;
     Ok(agent)
 }
 
@@ -92,12 +90,11 @@ fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> 
     load.signal(2)?;
     load.wait(PATIENCE)?;
     let after = settled(server, agents)?;
-    let late = told_late_of(server.kernel(), MOST_THREADS.into());
     for (agent, name) in ["the first agent", "the second agent"].iter().enumerate() {
         let (counted, seen) = window(&before, &after, agent);
         assert!(counted.operations() > 500, "no load: {counted:?}");
         println!("{name}: {} operations", counted.operations());
-        same_operations(&counted, &seen, late).context(*name)?;
+        same_operations(&counted, &seen, missed(agents[agent], "nfsd")?).context(*name)?;
         let most = seen.value(&family::THREADS_LIMIT, ["0"]);
         assert_eq!(
             most,
@@ -121,7 +118,7 @@ fn counts_on_after_a_restart(server: &Server, agents: &[&Agent]) -> Result<()> {
     let after = settled(server, agents)?;
     for agent in 0..agents.len() {
         let (counted, seen) = window(&before, &after, agent);
-        same_operations(&counted, &seen, told_late(server.kernel()))
+        same_operations(&counted, &seen, missed(agents[agent], "nfsd")?)
             .context("after nfsd's restart")?;
         assert_eq!(running(&seen), Some(8.0));
     }
@@ -220,7 +217,7 @@ pub fn probes_are_detached_on_request(server: &Server, agent: &Agent) -> Result<
     server.load(Load::mixed().ops(500))?;
     let after = settled(server, &[agent])?;
     let (counted, seen) = window(&before, &after, 0);
-    same_operations(&counted, &seen, told_late(server.kernel())).context("attached again")?;
+    same_operations(&counted, &seen, missed(agent, "nfsd")?).context("attached again")?;
     assert_eq!(seen.value(&family::COVERAGE, ["3"]), Some(1.0));
     Ok(())
 }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::raw::clients::ClientReport;
-use lab::reconcile::settled;
+use lab::reconcile::{agree, agree_each, missed_of, settled};
 use lab::{Agent, Running, Server, finally};
 use nfscope_model::{Snapshot, family};
 
 use crate::client_view::stats::settled_by;
 use crate::client_view::trace::Trace;
-use crate::coverage::told_late_of;
 use crate::lifecycle::eventually;
 use crate::phases::{Watch, who};
 use crate::recalls::{self, Traced};
@@ -122,17 +121,18 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
     })?;
     let now = other.snapshot()?;
     let seen_there = now.since(&before).delta;
-    for (what, seen, sent, threads) in [
-        ("here", &seen, &here, 8.0),
-        ("in the other namespace", &seen_there, &elsewhere, 2.0),
+    let all_here = agent.snapshot()?;
+    for (what, all, seen, sent, threads) in [
+        ("here", &all_here, &seen, &here, 8.0),
+        ("in the other namespace", &now, &seen_there, &elsewhere, 2.0),
     ] {
+        let missed = missed_of(all, "nfsd")?;
         for (family, sent) in [
             (&family::CLIENT_OPS, &sent.operations),
             (&family::CLIENT_REQUESTS, &sent.requests),
         ] {
             let told = who::by_name(seen, &family.info);
-            let late = told_late_of(server.kernel(), threads as u64);
-            who::assert_same(&format!("{} {what}", family.info.name), &told, sent, late);
+            agree_each(&format!("{} {what}", family.info.name), &told, sent, missed)?;
         }
         let exports = who::by_name(seen, &family::EXPORT_OPS.info);
         ensure!(!exports.contains_key("unknown"), "{what}: {exports:?}");
@@ -142,19 +142,13 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
             let (Some(kernel), Some(timed)) = (kernel, timed) else {
                 bail!("{what}, version {version}: {kernel:?} and {timed:?}");
             };
-            let late = told_late_of(server.kernel(), threads as u64) as f64;
-            ensure!(
-                (kernel - timed).abs() <= late && timed > 0.0,
-                "{what}, version {version}: {kernel} and {timed}"
-            );
+            ensure!(timed > 0.0, "{what}, version {version}: nothing");
+            let name = format!("{what}, version {version}");
+            agree(&name, timed as u64, kernel as u64, missed)?;
         }
         let lost = seen.value(&family::EVENTS_LOST, ["nfsd", "other_netns"]);
         ensure!(lost > Some(100.0), "{what}: {lost:?} requests elsewhere");
-        let running = match what {
-            "here" => agent.snapshot()?.value(&family::THREADS, ["0"]),
-            _ => now.value(&family::THREADS, ["0"]),
-        };
-        assert_eq!(running, Some(threads), "{what}");
+        assert_eq!(all.value(&family::THREADS, ["0"]), Some(threads), "{what}");
     }
     sessions_are_told_apart(&other, agent)?;
     finally(
@@ -180,7 +174,7 @@ fn sessions_are_told_apart(other: &Other, agent: &Agent) -> Result<()> {
             let seen = after[n].since(&before[n]).delta;
             sessions::are_those_sent(place, &seen, &sent[n])?;
             let accepted = connections::accepted(&seen);
-            connections::counted(server, &seen, accepted, sent[n].connections, place)?;
+            connections::counted(&seen, accepted, sent[n].connections, place)?;
         }
     }
     Ok(())

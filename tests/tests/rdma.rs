@@ -2,12 +2,9 @@
 //! as over TCP, and no request has a queue time.
 
 use anyhow::{Result, ensure};
-use lab::reconcile;
+use lab::reconcile::{self, missed};
 use lab::{Agent, Server};
 use nfscope_model::{Snapshot, family as f};
-
-use crate::connections;
-use crate::coverage::told_late;
 
 /// The server's end of the link to its first client. Its programs mount over it, because the device knows no other network namespace.
 const LINK: &str = "s0";
@@ -59,15 +56,13 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     ))?;
     let open = reconcile::settled(server, &[agent])?;
     let (counted, seen) = reconcile::window(&before, &open, 0);
-    let skipped = connections::skipped(server, &seen);
+    let skipped = missed(agent, "nfsd")?;
     println!(
         "NFSv{version} over RDMA: {} operations, {skipped} programs skipped",
         counted.operations()
     );
-    // Where programs are skipped, a request can be told in the window before its own, or in the one behind.
-    let late = skipped + told_late(server.kernel());
-    reconcile::same_operations(&counted, &seen, late)?;
-    let skipped = skipped as f64;
+    reconcile::same_operations(&counted, &seen, skipped)?;
+    let late = skipped as f64;
     ensure!(counted.bytes_written > 2 << 20 && counted.bytes_read >= 2 << 20);
     for (op, bytes) in [
         ("write", counted.bytes_written),
@@ -78,7 +73,7 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
         });
         let told = told.map_or(0.0, |h| h.sum);
         ensure!(
-            (told - bytes as f64).abs() <= late as f64 * CALL as f64,
+            (told - bytes as f64).abs() <= late * CALL as f64,
             "{told} of {bytes} bytes of {op}"
         );
     }
@@ -89,21 +84,21 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     ensure!(queued.is_none_or(|h| h.count() == 0), "queue times");
     let without = seen.value(&f::RPC_NO_CLOCK, []);
     ensure!(
-        without.is_some_and(|n| (n - requests).abs() <= late as f64),
+        without.is_some_and(|n| (n - requests).abs() <= late),
         "{without:?} of {requests} requests without a clock"
     );
     let of_client = seen.value(&f::CLIENT_REQUESTS, [address]).unwrap_or(0.0);
     ensure!(
-        of_client <= requests && of_client + late as f64 >= requests,
+        of_client <= requests && of_client + late >= requests,
         "{address}: {of_client} of {requests} requests"
     );
-    are(Ends::Open, &open.1[0], &seen, skipped)?;
+    are(Ends::Open, &open.1[0], &seen, late)?;
 
     server.sh(&format!("umount {MOUNT}"))?;
     let closed = reconcile::settled(server, &[agent])?;
     let (counted, seen) = reconcile::window(&open, &closed, 0);
-    let skipped = connections::skipped(server, &seen);
-    reconcile::same_operations(&counted, &seen, skipped + told_late(server.kernel()))?;
+    let skipped = missed(agent, "nfsd")?;
+    reconcile::same_operations(&counted, &seen, skipped)?;
     are(Ends::Closed, &closed.1[0], &seen, skipped as f64)
 }
 

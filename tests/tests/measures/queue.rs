@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use lab::raw::pipeline::Timed;
+use lab::reconcile::{agree, missed};
 use lab::{Agent, Server};
 use nfscope_model::family;
 
 use crate::client_view::trace::Trace;
-use crate::coverage::told_late;
 
 const WRITERS: usize = 8;
 const WRITES: usize = 15;
@@ -61,12 +61,13 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
     // A connection's first call may lie on the socket before the server has taken the connection; the agent says so.
     let lost = lab::reconcile::lost(&seen);
     let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
-    let (told, late) = (queue.count() + unknown, told_late(server.kernel()));
-    assert!(
-        told.abs_diff(calls.len() as u64) <= late,
-        "{told} of {} calls have a queue time or are said to have none; lost: {lost:?}",
-        calls.len()
-    );
+    let told = queue.count() + unknown;
+    agree(
+        "calls that have a queue time or are said to have none",
+        told,
+        calls.len() as u64,
+        missed(agent, "nfsd")?,
+    )?;
     assert!(
         unknown <= 1 || lost.contains_key("nfsd recursion"),
         "{lost:?}"
@@ -98,10 +99,12 @@ pub fn of_first_calls_is_known(server: &Server, agent: &Agent) -> Result<()> {
     );
     // A second thread may read a call before the first one has told of the connection.
     let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
-    assert!(
-        (queue.count() + unknown).abs_diff(residence.count()) <= told_late(server.kernel()),
-        "lost: {lost:?}"
-    );
+    agree(
+        "requests that have a queue time or are said to have none",
+        queue.count() + unknown,
+        residence.count(),
+        missed(agent, "nfsd")?,
+    )?;
     assert!(
         unknown <= clients.len() as u64 / 4 || lost.contains_key("nfsd recursion"),
         "{lost:?}"

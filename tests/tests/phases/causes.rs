@@ -9,7 +9,6 @@ use nfscope_model::{Snapshot, family};
 
 use super::added::{self, ATTEMPTS, Cause, Of};
 use super::{DELAY, Watch};
-use crate::coverage::told_late;
 
 /// Every cause on ext4, with its name.
 pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
@@ -233,11 +232,8 @@ fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
     println!("{clients:?} while the agent was asked {asked} times");
     let reported = clients.values().sum::<f64>() as u64;
     let told = all.map_or(0, |h| h.count());
-    ensure!(
-        told.abs_diff(reported) <= told_late(server.kernel()),
-        "{clients:?}, but {told} operations"
-    );
-    Ok(())
+    let missed = lab::reconcile::missed(agent, "nfsd")?;
+    lab::reconcile::agree("operations of clients", reported, told, missed)
 }
 
 fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {

@@ -2,9 +2,10 @@
 //! waited.
 
 use anyhow::Result;
+use lab::reconcile::losses_are_explained;
 use nfscope_model::{Sample, Snapshot, family, phase};
 
-use crate::coverage::{CountedLoad, Skips, VERSIONS};
+use crate::coverage::{CountedLoad, VERSIONS};
 
 const CLOSE: f64 = 0.01;
 /// Of what the threads have run and waited, the part that must be in operations. In this load six tenths of the one are, and
@@ -14,7 +15,7 @@ const LEAST_RUNQUEUE: f64 = 0.2;
 
 pub fn phases_add_up(of: &CountedLoad) -> Result<()> {
     let seen = &of.seen;
-    nothing_was_lost(seen, of.skips, of.operations);
+    losses_are_explained(&of.after, seen, of.operations)?;
     every_op(seen);
     every_version(seen);
     clients_and_exports(seen);
@@ -24,18 +25,6 @@ pub fn phases_add_up(of: &CountedLoad) -> Result<()> {
         of.threads.waited().as_secs_f64(),
     );
     Ok(())
-}
-
-/// But the arrivals of connections' first calls, and what the kernel skipped.
-fn nothing_was_lost(seen: &Snapshot, skips: Skips, operations: u64) {
-    let lost = lab::reconcile::lost(seen);
-    for (what, n) in &lost {
-        let (probe, reason) = what.split_once(' ').unwrap_or_default();
-        assert!(
-            skips.allows(probe, reason, *n, operations),
-            "{skips:?}: {lost:?}"
-        );
-    }
 }
 
 fn every_op(seen: &Snapshot) {

@@ -1,15 +1,15 @@
 //! Who asks, and for what: each client's and each export's operations are those that it sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
+use lab::reconcile::{agree_each, missed};
 use lab::{Agent, Load, Server};
 use nfscope_model::Snapshot;
 use nfscope_model::family;
 use nfscope_model::family::Info;
 
 use super::Watch;
-use crate::coverage::told_late;
 
 /// Many more than the busiest; [`asks_without_end`] has more than rows.
 const CLIENTS: u32 = 200;
@@ -42,9 +42,9 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
         }
     }
     println!("three clients: {reported:?}");
-    let late = told_late(watch.server.kernel());
-    assert_same("operations of three clients", &reported, &sent, late);
-    assert_same("requests of three clients", &requested, &called, late);
+    let missed = missed(watch.agent, "nfsd")?;
+    agree_each("operations of three clients", &reported, &sent, missed)?;
+    agree_each("requests of three clients", &requested, &called, missed)?;
     Ok(())
 }
 
@@ -75,14 +75,13 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
         ("/run/exp".to_owned(), 11),
     ]);
     sent.insert("none".to_owned(), total - sent.values().sum::<u64>());
-    let late = told_late(server.kernel());
-    assert_same("operations of exports", &reported, &sent, late);
+    let missed = missed(watch.agent, "nfsd")?;
+    agree_each("operations of exports", &reported, &sent, missed)?;
     Ok(())
 }
 
 /// Clients that ask for attributes, walk and ask for access by turns: two of three requests only walk a path, and none opens.
 pub fn each_walk(watch: &mut Watch) -> Result<()> {
-    let late = told_late(watch.server.kernel());
     for (version, major) in [("3", "3"), ("4.0", "4"), ("4.2", "4")] {
         let load =
             format!("revalidate --from 127.5.0.1 --clients 3 --times 30 --more 6 --nfs {version}");
@@ -94,9 +93,10 @@ pub fn each_walk(watch: &mut Watch) -> Result<()> {
             let told = seen.value(&family::CLIENT_WALKS, [&client, major]);
             (client, told.unwrap_or(0.0) as u64)
         };
+        let missed = missed(watch.agent, "nfsd")?;
         let told = (0..3).map(of).collect();
         let sent = (0..3).map(|n| (of(n).0, u64::from(20 + 4 * n))).collect();
-        assert_same(&format!("walks over {version}"), &told, &sent, late);
+        agree_each(&format!("walks over {version}"), &told, &sent, missed)?;
         let opens: f64 = seen.numbers(&family::CLIENT_OPENS).map(|(_, n)| n).sum();
         assert_eq!(opens, 0.0, "opens over {version}");
     }
@@ -107,7 +107,6 @@ pub fn each_walk(watch: &mut Watch) -> Result<()> {
 pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let few = server.agent(&["--max-clients", &BUSY.to_string()])?;
     let both = [agent, &few];
-    let late = told_late(server.kernel());
     let call = || -> Result<_> {
         let (mut sent, mut called) = (BTreeMap::new(), BTreeMap::new());
         for load in [
@@ -127,12 +126,13 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let before = lab::reconcile::settled(server, &both)?;
     let (sent, called): (BTreeMap<String, u64>, BTreeMap<String, u64>) = call()?;
     let after = lab::reconcile::settled(server, &both)?;
+    let missed = missed(agent, "nfsd")?.max(missed(&few, "nfsd")?);
 
     let all = lab::reconcile::window(&before, &after, 0).1;
     let reported = by_name(&all, &family::CLIENT_OPS.info);
-    assert_same("operations of each client", &reported, &sent, late);
+    agree_each("operations of each client", &reported, &sent, missed)?;
     let requested = by_name(&all, &family::CLIENT_REQUESTS.info);
-    assert_same("requests of each client", &requested, &called, late);
+    agree_each("requests of each client", &requested, &called, missed)?;
 
     let some = lab::reconcile::window(&before, &after, 1).1;
     let reported = by_name(&some, &family::CLIENT_OPS.info);
@@ -145,7 +145,7 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
         .map(|(name, n)| ((*name).clone(), **n))
         .collect();
     expected.insert("other".to_owned(), rest.iter().map(|(_, n)| **n).sum());
-    assert_same("the busiest clients", &reported, &expected, late);
+    agree_each("the busiest clients", &reported, &expected, missed)?;
     few.stop()?;
     Ok(())
 }
@@ -203,26 +203,6 @@ pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
         "{rows} rows are in use: they were not given back"
     );
     stays.unmount_all()
-}
-
-/// Panics unless each name has as many operations as were sent for it, but for those that are told late.
-pub fn assert_same(
-    what: &str,
-    reported: &BTreeMap<String, u64>,
-    sent: &BTreeMap<String, u64>,
-    late: u64,
-) {
-    let names: BTreeSet<_> = reported.keys().chain(sent.keys()).collect();
-    let of = |counts: &BTreeMap<String, u64>, name| counts.get(name).copied().unwrap_or(0);
-    let apart: u64 = names
-        .into_iter()
-        .map(|name| of(reported, name).abs_diff(of(sent, name)))
-        .sum();
-    // As many may come from before the window.
-    assert!(
-        apart <= 2 * late,
-        "{what}: {reported:?} instead of {sent:?}"
-    );
 }
 
 /// Counters by their only label, without those that have not moved.
