@@ -126,11 +126,10 @@ export_up() {
   mount -t "$fs" -o "rw$log" "$disk" /run/exp
 }
 
-# grace_over: until clients of version 4 are served, who may have known the server before, their LOCKs included.
+# grace_over: until clients of version 4 are served, who may have known the server before.
 grace_over() {
   for _ in $(seq 150); do
-    # No file says when lockd's own grace period has ended.
-    [ "$(cat /proc/fs/nfsd/v4_end_grace)" = Y ] && sleep 3.5 && return
+    [ "$(cat /proc/fs/nfsd/v4_end_grace)" = Y ] && return
     sleep 0.1
   done
   say "the grace period does not end"
@@ -218,14 +217,10 @@ nfsd_up() {
   # A kernel that does not track its clients itself waits for nfsdcld, and without it lets the whole grace period pass.
   [ -e /proc/fs/nfsd/nfsv4recoverydir ] || pidof nfsdcld >/dev/null ||
     nfsdcld -p /var/lib/nfs/rpc_pipefs -s /var/lib/nfs/nfsdcld
-  # Nobody has state to reclaim, so nobody needs to wait for a grace period. lockd has one of its own (get_lockd_grace_period() in
-  # fs/lockd/svc.c), in which nfsd answers LOCKs with NFS4ERR_GRACE, too: the least is one NLM timeout, and that is 3 s at the least.
-  # rpc.nfsd --grace-time would make both ten seconds.
-  echo 10 >/proc/fs/nfsd/nfsv4gracetime
-  echo 3 >/proc/sys/fs/nfs/nlm_timeout
-  echo 1 >/proc/sys/fs/nfs/nlm_grace_period
-  rpc.nfsd "$threads"
-  echo 10 >/proc/sys/fs/nfs/nlm_timeout
+  # Nobody has state to reclaim, so nobody needs to wait for a grace period. lockd has one of its own, in which nfsd answers LOCKs with
+  # NFS4ERR_GRACE, too.
+  rpc.nfsd --grace-time 10 "$threads"
+  echo Y >/proc/fs/lockd/nlm_end_grace
   # Refused where there was none.
   echo Y 2>/dev/null >/proc/fs/nfsd/v4_end_grace || true
   threads_anywhere
