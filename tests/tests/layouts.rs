@@ -43,9 +43,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// One that has ended meanwhile need not be ended.
 const END_CLIENTS: &str = "for c in $(grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/info || true); do { echo expire >${c%info}ctl; } 2>/dev/null || true; done";
 
-/// Later kernels grant no layout while lockd waits for clients that had locks before the server started.
-const LOCKS_ARE_RECLAIMED: &str = "echo Y >/proc/fs/lockd/nlm_end_grace";
-
 /// Tells the client's kernel which disk a layout is of: the one that the server has mounted.
 const MAP_BLOCKS: &str = "modprobe blocklayoutdriver; exec unshare -m sh -c '
     mkdir -p /run/rpc_pipefs; mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; exec blkmapd -f'";
@@ -66,7 +63,7 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
         server.sh(&format!(
             "set -e; cd /run/exp
              for f in {FILES}; do dd if=/dev/urandom of=$f bs=4096 count=4 status=none; done
-             sync .; export_with pnfs; {LOCKS_ARE_RECLAIMED}"
+             sync .; export_with pnfs"
         ))?;
         told(server, agent)?;
         for holder in [Holder::Refuses, Holder::Returns, Holder::IsSilent] {

@@ -116,10 +116,9 @@ fn counts_on_after_a_restart(server: &Server, agents: &[&Agent]) -> Result<()> {
     let before = settled(server, agents)?;
     server.load(Load::mixed().ops(1_000).seed(2))?;
     let after = settled(server, agents)?;
-    for agent in 0..agents.len() {
-        let (counted, seen) = window(&before, &after, agent);
-        same_operations(&counted, &seen, missed(agents[agent], "nfsd")?)
-            .context("after nfsd's restart")?;
+    for (n, agent) in agents.iter().enumerate() {
+        let (counted, seen) = window(&before, &after, n);
+        same_operations(&counted, &seen, missed(agent, "nfsd")?).context("after nfsd's restart")?;
         assert_eq!(running(&seen), Some(8.0));
     }
     Ok(())
