@@ -15,7 +15,7 @@ fn driver() -> Object {
         let driver = program.name() == "nfsd_drive";
         program.set_autoload(driver);
     }
-    // What the verifier looks at soonest: one CPU, and waits by the scheduler's books.
+    // The verifier needs the least time for one CPU, and waits by the scheduler's books.
     let shape = table_shape {
         pools: 1,
         client_rows: 1,

@@ -102,7 +102,8 @@ pub fn agree(what: &str, seen: u64, happened: u64, missed: u64) -> Result<()> {
     Ok(())
 }
 
-/// [`agree`] of all of these together. Some may be of the window before, and others be counted in the next one.
+/// Whether an agent counted each of these as often as it happened, but for so many of all together that may be late. Those of the window
+/// before and those that are counted in the next one both count.
 ///
 /// # Errors
 /// With all counts, where they differ by more.
@@ -110,7 +111,7 @@ pub fn agree_each<K: Ord + Debug>(
     what: &str,
     seen: &BTreeMap<K, u64>,
     happened: &BTreeMap<K, u64>,
-    missed: u64,
+    late: u64,
 ) -> Result<()> {
     let of = |counts: &BTreeMap<K, u64>, key| counts.get(key).copied().unwrap_or(0);
     let keys: BTreeSet<_> = seen.keys().chain(happened.keys()).collect();
@@ -118,8 +119,8 @@ pub fn agree_each<K: Ord + Debug>(
         .into_iter()
         .map(|key| of(seen, key).abs_diff(of(happened, key)));
     ensure!(
-        apart.sum::<u64>() <= 2 * missed,
-        "{what}: {seen:?} of {happened:?}, and {missed} may be late"
+        apart.sum::<u64>() <= late,
+        "{what}: {seen:?} of {happened:?}, and {late} may be late"
     );
     Ok(())
 }
@@ -133,10 +134,7 @@ pub fn agree_each<K: Ord + Debug>(
 /// With all that was lost.
 pub fn losses_are_explained(now: &Snapshot, window: &Snapshot, operations: u64) -> Result<()> {
     let lost = lost(window);
-    let all_missed = now.numbers(&family::EVENTS_LOST);
-    let all_missed: f64 = (all_missed.filter(|([_, reason], _)| *reason == "recursion"))
-        .map(|(_, n)| n)
-        .sum();
+    let all_missed = lost_for(now, "recursion");
     for (what, n) in &lost {
         let reason = what.split_once(' ').map_or("", |(_, reason)| reason);
         let most = match reason {
@@ -196,6 +194,12 @@ pub fn lost(seen: &Snapshot) -> BTreeMap<String, f64> {
             _ => None,
         })
         .collect()
+}
+
+/// What an agent says that it has lost for a reason, of all probes.
+pub fn lost_for(seen: &Snapshot, reason: &str) -> f64 {
+    let all = seen.numbers(&family::EVENTS_LOST);
+    all.filter(|([_, r], _)| *r == reason).map(|(_, n)| n).sum()
 }
 
 /// The histograms of a family whose labels are wanted, as one; `None` where there is none.

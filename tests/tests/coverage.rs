@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use lab::raw::Sent;
-use lab::reconcile::{agree, losses_are_explained, lost, missed_of, settled};
+use lab::reconcile::{agree, losses_are_explained, lost, lost_for, missed_of, settled};
 use lab::{Agent, Kernel, KernelCounters, Load, Server, ThreadTimes};
 use nfscope_model::family::{self, Info};
 use nfscope_model::{Sample, Snapshot};
@@ -242,12 +242,8 @@ impl CountedLoad {
     fn nothing_was_lost(&self) -> Result<()> {
         losses_are_explained(&self.after, &self.seen, self.operations)?;
         // A journal commit or a block request under way at attach ends without its beginning.
-        let lost = lost(&self.after);
-        let of = |reason: &str| {
-            let those = lost.iter().filter(|(what, _)| what.ends_with(reason));
-            those.map(|(_, n)| n).sum::<f64>()
-        };
-        let (unmatched, skipped) = (of(" unmatched"), of(" recursion"));
+        let [unmatched, skipped] =
+            ["unmatched", "recursion"].map(|reason| lost_for(&self.after, reason));
         ensure!(
             unmatched <= 64.0 + skipped,
             "{unmatched} unmatched, {skipped} programs skipped"

@@ -132,7 +132,12 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
             (&family::CLIENT_REQUESTS, &sent.requests),
         ] {
             let told = who::by_name(seen, &family.info);
-            agree_each(&format!("{} {what}", family.info.name), &told, sent, missed)?;
+            agree_each(
+                &format!("{} {what}", family.info.name),
+                &told,
+                sent,
+                2 * missed,
+            )?;
         }
         let exports = who::by_name(seen, &family::EXPORT_OPS.info);
         ensure!(!exports.contains_key("unknown"), "{what}: {exports:?}");

@@ -431,7 +431,7 @@ fn repeating_until_it_is_narrow_keeps_the_interval_right() {
     }
 }
 
-/// What a bucket hides of a ratio is in its interval, and no change within it is called small or found.
+/// The interval of a ratio holds the error within a bucket, and no change within that is called small or found.
 #[test]
 fn a_bucket_beside_the_estimates_widens_the_interval() {
     let mut random = SmallRng::seed_from_u64(23);

@@ -430,11 +430,11 @@ impl Watched<'_> {
             lost.partition(|(what, _)| what.ends_with(" recursion"));
         let [skipped, explained] =
             [skipped, explained].map(|all| all.iter().map(|(_, n)| **n as u64).sum::<u64>());
+        let lost = skipped + explained;
         ensure!(
-            explained <= skipped && skipped <= 8 + truth / 10,
+            explained <= skipped && lost <= 8 + truth / 10,
             "{what}: {skipped} programs skipped, {explained} events lost"
         );
-        let lost = skipped + explained;
         let apart = match what {
             // There the tracing system does not see who called: these may be inside those.
             "waits" if self.case.kind == "ext4-fast" && self.kernel == Kernel::V7_2 => lost + 2,

@@ -83,7 +83,7 @@ fn stands(
     }
 }
 
-/// One program that stands so.
+/// A program in this state.
 pub(super) fn status(
     probe: &Probe,
     p: &Program,

@@ -51,7 +51,7 @@ impl ClientAnswers {
         }
     }
 
-    /// What was ever counted.
+    /// Counts since the agent began.
     fn with(&self, rows: Vec<(Answer, u64)>) -> BTreeMap<Answer, u64> {
         let mut all = self.0.clone();
         for (answer, n) in rows {
@@ -107,7 +107,7 @@ mod tests {
     fn rows_that_are_removed_take_no_count_with_them() {
         let mut answers = ClientAnswers::default();
         let told = answers.with(vec![locks(1, 3), locks(2, 5)]);
-        // One more came between the reading and the removal.
+        // Another answer came between the reading and the removal.
         answers.keep(vec![locks(1, 4), locks(2, 5)], &told);
         let all = answers.with(vec![locks(1, 2), locks(3, 1)]);
         let all: Vec<_> = all.into_values().collect();
@@ -122,7 +122,7 @@ mod tests {
             let told = answers.with(rows(7));
             answers.keep(rows(8), &told);
         }
-        // Of the first clients all was told, and of the others all but the last one.
+        // Answers of the first clients were all told; the last answer of each other client was not.
         assert_eq!(answers.0.len(), 190);
         assert!(answers.0.values().all(|n| *n == 1));
     }
