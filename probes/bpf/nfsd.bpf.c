@@ -447,7 +447,7 @@ int PROGRAM(nfsd_write_done, void *rqst, void *fh, u64 offset, u32 len)
 TP(svc_stats_latency)
 int PROGRAM(nfsd_reply, struct svc_rqst *rqst)
 {
-	struct request_record *r = request_get();
+	struct request_record *r = request_at_end(rqst);
 
 	if (!r || !rqst)
 		return;
@@ -490,7 +490,7 @@ int PROGRAM(nfsd_defer, struct svc_rqst *rqst)
 SEC("fentry/svc_recv")
 int PROGRAM(nfsd_idle, struct svc_rqst *rqst)
 {
-	struct request_record *r = request_get();
+	struct request_record *r = request_at_end(rqst);
 
 	if (!r)
 		return;

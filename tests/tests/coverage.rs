@@ -1,11 +1,12 @@
 //! Every operation is timed: the agent's counts are the kernel's, not nearly but exactly, whatever clients send.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lab::raw::Sent;
 use lab::reconcile::{agree, losses_are_explained, lost, lost_for, missed_of, settled};
-use lab::{Agent, Kernel, KernelCounters, Load, Server, ThreadTimes};
+use lab::{Agent, Delay, Disk, Kernel, KernelCounters, Load, Server, ThreadTimes};
 use nfscope_model::family::{self, Info};
 use nfscope_model::{Sample, Snapshot};
 
@@ -375,5 +376,40 @@ pub fn survives_skipped_programs(server: &Server) -> Result<()> {
     for (what, timed, counted) in [("NFSv3", timed3, counted3), ("NFSv4", timed4, counted4)] {
         agree(what, timed, counted, missed + counted / 1000 + 1)?;
     }
+    agent.stop().map(drop)
+}
+
+/// The first request that a thread takes after the agent attached is counted, also where the programs at its beginning were skipped: of
+/// one in nine both are, and one in 27 of these lacks all three at its end.
+pub fn first_requests_are_counted(server: &Server) -> Result<()> {
+    const WRITES: u32 = 200;
+    // Twenty or so are missing where nothing is told at the end, and three where it is.
+    const MISSING: u64 = 10;
+    let writes = |each: u32| server.lab(&format!("pipeline --writers {WRITES} --writes {each}"));
+    // Files that are there are not committed.
+    writes(0)?;
+    let agent = server.agent(&["--test-skip-one-in", "3"])?;
+    server.set_threads(WRITES)?;
+    server.delay(Disk::Log, Delay::writes(Duration::from_millis(500)))?;
+    let before = settled(server, &[&agent])?;
+    writes(1)?;
+    server.delay(Disk::Log, Delay::NONE)?;
+    // Where the end was skipped, the thread's next request tells.
+    let lab = server.lab_path().display();
+    server.sh(&format!("exec {lab} at-once {}", 4 * WRITES))?;
+    let after = settled(server, &[&agent])?;
+    server.set_threads(THREADS as u32)?;
+    let (counted, seen) = lab::reconcile::window(&before, &after, 0);
+    let (v3, _) = lab::reconcile::operations(&seen);
+    let timed = v3.get("write").copied().unwrap_or(0);
+    let counted = counted.proc3("write");
+    println!("{timed} of {counted} WRITEs");
+    ensure!(counted >= u64::from(WRITES), "{counted} WRITEs");
+    agree(
+        "WRITEs",
+        timed,
+        counted,
+        missed_of(&after.1[0], "nfsd") + MISSING,
+    )?;
     agent.stop().map(drop)
 }

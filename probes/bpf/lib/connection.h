@@ -13,7 +13,7 @@
 
 #define KNOWN_EXPORTS 4 /* exports whose rows a connection remembers */
 
-/* Slots of through_memory. */
+/* Slots of through_memory; the last one is the loader's. */
 enum number {
 	IN_ARRIVE,
 	IN_RECEIVE,
@@ -35,6 +35,7 @@ enum number {
 	IN_LAYOUT_GOT,
 	IN_LAUNDER,
 	IN_LAUNDERED,
+	ATTACHED, /* when the last of the programs was attached, CLOCK_MONOTONIC; 0 until then */
 	NUMBERS
 };
 

@@ -196,9 +196,30 @@ static __always_inline void begin_late(struct request_record *r, struct svc_rqst
 #endif
 }
 
-static __always_inline void request_end(struct svc_rqst *rqst, int sent)
+/*
+ * The record of this thread at the end of a request, made where it has none: every program at the request's beginning was
+ * skipped, and it is the first that the thread has served since the programs were attached. The kernel may have counted a request
+ * before that if it was read before.
+ */
+static __always_inline struct request_record *request_at_end(struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
+#ifndef NFSCOPE_RAW
+	u32 slot = ATTACHED;
+	u64 *attached;
+
+	if (r || !rqst || !is_nfs(rqst))
+		return r;
+	attached = bpf_map_lookup_elem(&nfsd_number, &slot);
+	if (attached && *attached && (u64)rqst->rq_stime > *attached)
+		r = request_make(rqst->rq_stime - 1); /* nothing of it was seen: nfsd_idle looks for what was read later */
+#endif
+	return r;
+}
+
+static __always_inline void request_end(struct svc_rqst *rqst, int sent)
+{
+	struct request_record *r = request_at_end(rqst);
 	u64 now;
 
 	if (!r || !rqst)

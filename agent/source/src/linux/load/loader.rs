@@ -10,6 +10,7 @@ use super::program::{Build, Kind, ON_DEMAND, Probe, Variant, Way, When};
 use super::refusal::{Refusal, keep_log, refused_program, take_log};
 use super::shape;
 use super::standing::{Refused, chosen, status, statuses};
+use crate::clock::monotonic_ns;
 use crate::linux::host::facts::Facts;
 use crate::linux::host::procfs::KernelCounts;
 use crate::linux::host::zfs_layout;
@@ -301,6 +302,7 @@ fn attempt(
         }
         // Operations are timed from the last program on. Attaching takes milliseconds, in which the kernel counts on.
         if Some(way.name) == last {
+            tell_attached(&maps);
             counted = KernelCounts::read();
         }
     }
@@ -313,6 +315,16 @@ fn attempt(
         links,
         fixed_memory: Default::default(),
     })
+}
+
+/// The nfsd probe counts a request of which it sees the end alone if the request was read after this moment: `ATTACHED` in
+/// lib/connection.h. Without it, or in another time namespace than the kernel's, such a first request of a thread is not counted.
+fn tell_attached(maps: &BTreeMap<String, Map>) {
+    if let Some(numbers) = maps.get("nfsd_number") {
+        let attached = numbers.capacity() - 1;
+        // A refusal leaves the moment untold.
+        let _ = numbers.update(&attached, &monotonic_ns());
+    }
 }
 
 /// Without BTF of nfsd an operation is known by the name that the tracepoint carries (`OP_WRITE`).
