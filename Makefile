@@ -52,33 +52,33 @@ ssd-log:
 
 scenarios:
 	@tests/setup/setup.sh
-	@cargo build --release -p nfscope -p lab
-	@target/release/lab scenarios $(SCENARIOS)
+	@cargo build --profile machines -p nfscope -p lab
+	@target/machines/lab scenarios $(SCENARIOS)
 
 baselines:
 	@tests/setup/setup.sh
-	@cargo build --release -p nfscope -p lab
-	@target/release/lab baselines --keep target/baselines
+	@cargo build --profile machines -p nfscope -p lab
+	@target/machines/lab baselines --keep target/baselines
 
 experiment:
 	@tests/setup/setup.sh
-	@cargo build --release -p nfscope -p lab
-	@target/release/lab experiment --keep target/experiment
+	@cargo build --profile machines -p nfscope -p lab
+	@target/machines/lab experiment --keep target/experiment
 
 versions:
 	@tests/setup/setup.sh machines
-	@cargo build --release -p nfscope -p lab
-	@target/release/lab versions --keep target/versions
+	@cargo build --profile machines -p nfscope -p lab
+	@target/machines/lab versions --keep target/versions
 
 what-if:
 	@tests/setup/setup.sh
-	@cargo build --release -p nfscope -p lab
-	@target/release/lab what-if --write
+	@cargo build --profile machines -p nfscope -p lab
+	@target/machines/lab what-if --write
 
 big-server:
 	@tests/setup/setup.sh machines
-	@cargo build --release -p nfscope -p lab
-	@target/release/lab big-server
+	@cargo build --profile machines -p nfscope -p lab
+	@target/machines/lab big-server
 
 soak:
 	@tests/setup/setup.sh machines

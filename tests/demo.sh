@@ -12,6 +12,6 @@ else
   case "$*" in *zfs*) tests/setup/setup.sh all ;; *) tests/setup/setup.sh build machines ;; esac
 fi
 echo "==> Building"
-cargo build --release -p nfscope -p lab
+cargo build --profile machines -p nfscope -p lab
 echo "==> Running"
-exec target/release/lab run "$@"
+exec target/machines/lab run "$@"

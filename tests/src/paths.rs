@@ -51,21 +51,30 @@ pub fn arm64_program(name: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The nfscope program under test: `NFSCOPE_BIN`, or the release build of this workspace for the machines of this run.
+/// The nfscope program under test: `NFSCOPE_BIN`, or this workspace's build for the machines of this run. It is the one beside this
+/// program, and that of the profile `machines` where this program is a test, or built for tests.
 pub fn nfscope_program() -> Result<PathBuf> {
     let program = match std::env::var_os("NFSCOPE_BIN") {
         Some(path) => PathBuf::from(path),
         None if Variant::of_this_run()?.arm64() => arm64_program("nfscope")?,
-        None => target_dir()?.join("release").join("nfscope"),
+        None => target_dir()?.join(profile()?).join("nfscope"),
     };
     let program = std::path::absolute(&program)
         .with_context(|| format!("resolving {}", program.display()))?;
     ensure!(
         program.is_file(),
-        "{} is missing; build it (cargo build --release -p nfscope) or name one in NFSCOPE_BIN",
-        program.display()
+        "{} is missing; build it (cargo build --profile {} -p nfscope) or name one in NFSCOPE_BIN",
+        program.display(),
+        profile()?
     );
     Ok(program)
+}
+
+/// The profile of which a machine's nfscope is.
+fn profile() -> Result<&'static str> {
+    let beside = lab_program()?;
+    let release = beside.parent().is_some_and(|dir| dir.ends_with("release"));
+    Ok(if release { "release" } else { "machines" })
 }
 
 /// A release build of an example program of the crate `nfscope-baseline`.

@@ -8,7 +8,7 @@ use std::path::Path;
 ///
 /// The reason goes to standard error and, under `make test`, into the file that `NFSCOPE_SKIPS` names.
 pub fn skip(reason: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let test = test_name();
     eprintln!("{test} skipped: {reason}");
     if let Some(path) = std::env::var_os("NFSCOPE_SKIPS") {
         let noted = OpenOptions::new()
@@ -20,4 +20,12 @@ pub fn skip(reason: &str) {
             eprintln!("noting that in {}: {e}", Path::new(&path).display());
         }
     }
+}
+
+/// The test that this process runs for cargo-nextest, or whose thread this is.
+pub(crate) fn test_name() -> String {
+    std::env::var("NEXTEST_TEST_NAME").unwrap_or_else(|_| {
+        let thread = std::thread::current();
+        thread.name().unwrap_or("a_test").to_owned()
+    })
 }

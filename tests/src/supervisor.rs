@@ -71,7 +71,7 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Adds the CPU time of the machine's processes to the file that `LAB_CPU_SECONDS` names. Killed from the top, they
+/// Adds the test's name and the CPU time of the machine's processes to the file that `LAB_CPU_SECONDS` names. Killed from the top, they
 /// leave no parent that could wait for them and be notified.
 fn tell_cpu_seconds(group: Pid) {
     let Some(path) = std::env::var_os("LAB_CPU_SECONDS") else {
@@ -83,12 +83,13 @@ fn tell_cpu_seconds(group: Pid) {
         .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok())
         .filter_map(|stat| cpu_ticks(&stat, group.as_raw_nonzero().get()))
         .sum();
+    let test = crate::skip::test_name();
     // A figure for a summary: without it there is one figure less.
     let _ = File::options()
         .create(true)
         .append(true)
         .open(path)
-        .and_then(|mut file| writeln!(file, "{:.2}", ticks as f64 / USER_HZ));
+        .and_then(|mut file| writeln!(file, "{test} {:.2}", ticks as f64 / USER_HZ));
 }
 
 /// The unit of times in `/proc/<pid>/stat`: the same on every Linux.

@@ -7,6 +7,7 @@ mod fixture;
 
 use fixture::Fake;
 use fixture::serve::get;
+use libtest_mimic::{Arguments, Trial};
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config::{self, Settings};
 use std::io::{BufRead, BufReader};
@@ -28,36 +29,64 @@ fn main() -> ExitCode {
         Ok(role) => return agent(&role),
         Err(_) => {}
     }
-    signals_during_attach_end_it_with_success();
-    println!("test signals_during_attach_end_it_with_success ... ok");
-    sighup_applies_what_it_can_and_says_the_rest();
-    println!("test sighup_applies_what_it_can_and_says_the_rest ... ok");
-    it_serves_on_several_addresses_and_on_sockets_of_systemd();
-    println!("test it_serves_on_several_addresses_and_on_sockets_of_systemd ... ok");
-    what_serves_http_is_confined_and_started_again();
-    println!("test what_serves_http_is_confined_and_started_again ... ok");
-    a_service_manager_is_told();
-    println!("test a_service_manager_is_told ... ok");
-    let sys_admin = caps::has_cap(
+    let tests: [(&'static str, fn()); 10] = [
+        (
+            "signals_during_attach_end_it_with_success",
+            signals_during_attach_end_it_with_success,
+        ),
+        (
+            "sighup_applies_what_it_can_and_says_the_rest",
+            sighup_applies_what_it_can_and_says_the_rest,
+        ),
+        (
+            "it_serves_on_several_addresses_and_on_sockets_of_systemd",
+            it_serves_on_several_addresses_and_on_sockets_of_systemd,
+        ),
+        (
+            "what_serves_http_is_confined_and_started_again",
+            what_serves_http_is_confined_and_started_again,
+        ),
+        ("a_service_manager_is_told", a_service_manager_is_told),
+        ("what_sighup_could_not_read_fails_at_the_start", || {
+            with_privileges(what_sighup_could_not_read_fails_at_the_start);
+        }),
+        ("every_thread_drops_its_capabilities", || {
+            with_privileges(every_thread_drops_its_capabilities);
+        }),
+        ("where_maps_need_it_cap_bpf_stays", || {
+            with_privileges(where_maps_need_it_cap_bpf_stays);
+        }),
+        ("without_privileges_it_names_them", || {
+            with_privileges(without_privileges_it_names_them);
+        }),
+        ("only_root_may_give_it_another_probe", || {
+            with_privileges(only_root_may_give_it_another_probe);
+        }),
+    ];
+    let tests = tests.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    let mut arguments = Arguments::from_args();
+    // In the main thread, which is the only one.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, tests.into()).exit_code()
+}
+
+/// Runs what drops capabilities, where there are some.
+fn with_privileges(test: fn()) {
+    let held = caps::has_cap(
         None,
         caps::CapSet::Permitted,
         caps::Capability::CAP_SYS_ADMIN,
     );
-    if matches!(sys_admin, Ok(true)) {
-        what_sighup_could_not_read_fails_at_the_start();
-        println!("test what_sighup_could_not_read_fails_at_the_start ... ok");
-        every_thread_drops_its_capabilities();
-        println!("test every_thread_drops_its_capabilities ... ok");
-        where_maps_need_it_cap_bpf_stays();
-        println!("test where_maps_need_it_cap_bpf_stays ... ok");
-        without_privileges_it_names_them();
-        println!("test without_privileges_it_names_them ... ok");
-        only_root_may_give_it_another_probe();
-        println!("test only_root_may_give_it_another_probe ... ok");
+    if matches!(held, Ok(true)) {
+        test();
     } else {
-        println!("SKIPPED: dropping capabilities: this process has none to drop");
+        fixture::skip("this process has no capabilities to drop");
     }
-    ExitCode::SUCCESS
 }
 
 fn agent(role: &str) -> ExitCode {

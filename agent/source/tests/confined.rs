@@ -8,6 +8,7 @@ fn main() {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use libtest_mimic::{Arguments, Trial};
     use nfscope_source::privileges::confine_stranger;
     use std::fs::{File, read_dir};
     use std::io::{Error, ErrorKind, Read, Write};
@@ -88,25 +89,33 @@ mod linux {
         {
             confined(what, dir);
         }
-        let dir = std::env::temp_dir().join(format!("nfscope-confined-{}", std::process::id()));
-        std::fs::create_dir(&dir).unwrap();
-        std::fs::write(dir.join("old"), "").unwrap();
-        let run = |what: &str| -> ExitStatus {
+        let ended = |what: &str| -> ExitStatus {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join("old"), "").unwrap();
             let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["confined", what]).arg(&dir).status().unwrap()
+            let command = command.args(["confined", what]).arg(dir.path());
+            command.status().unwrap()
         };
-        for (what, _) in TRIED {
-            let status = run(what);
-            assert_eq!(status.code(), Some(0), "{what}: {status}");
-            println!("test it_cannot {what} ... ok");
-        }
-        for (what, _) in FATAL {
-            let status = run(what);
-            assert_eq!(status.signal(), Some(libc::SIGSYS), "{what}: {status}");
-            println!("test it_is_ended_by {what} ... ok");
-        }
-        assert_eq!(run("nothing").code(), Some(0));
-        std::fs::remove_dir_all(dir).unwrap();
+        let name = |first: &str, what: &str| format!("{first}_{}", what.replace(' ', "_"));
+        let mut tests = vec![Trial::test("it_can_end", move || {
+            assert_eq!(ended("nothing").code(), Some(0));
+            Ok(())
+        })];
+        tests.extend(TRIED.iter().map(|(what, _)| {
+            Trial::test(name("it_cannot", what), move || {
+                let status = ended(what);
+                assert_eq!(status.code(), Some(0), "{what}: {status}");
+                Ok(())
+            })
+        }));
+        tests.extend(FATAL.iter().map(|(what, _)| {
+            Trial::test(name("it_is_ended_by", what), move || {
+                let status = ended(what);
+                assert_eq!(status.signal(), Some(libc::SIGSYS), "{what}: {status}");
+                Ok(())
+            })
+        }));
+        libtest_mimic::run(&Arguments::from_args(), tests).exit();
     }
 
     fn confined(what: &str, dir: &str) -> ! {
