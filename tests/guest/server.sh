@@ -6,33 +6,12 @@ export LC_ALL=C
 
 say() { printf 'lab: %s\n' "$*" >&2; }
 
-# in_memory <program...>: these, and what scripts use, are the machine's own from now on, with their libraries. The clock of a
-# machine that counts instructions leaps over whatever nobody computes in: a program that is read from a busy host, for the
-# first time or after caches were dropped, takes seconds of it, which the server would spend without its load. A program that
-# is here does not ask the host for anything when it is run again.
+# in_memory <list>: what the list of in_memory.sh names is the machine's own from now on. The clock of a machine that counts
+# instructions leaps over whatever nobody computes in: a program that is read from a busy host, for the first time or after caches
+# were dropped, takes seconds of it, which the server would spend without its load. A program that is here does not ask the host
+# for anything when it is run again. The root is the host's below and memory above: what is touched moves up.
 in_memory() {
-  local programs name paths
-  programs=("$@")
-  for name in bash sh cat dd sleep sync date rm mkdir touch chrt ip mount umount exportfs rpc.nfsd rpc.mountd dmsetup \
-    pkill fsfreeze; do
-    programs+=("$(command -v "$name")") || return
-  done
-  # Statically linked ones have no libraries.
-  paths=$(printf '%s\n' "${programs[@]}" && ldd "${programs[@]}" 2>/dev/null | grep -o '/[^ :]*')
-  # The root is the host's below and memory above: what is touched moves up, symbolic links on the way to it as well.
-  { xargs realpath <<<"$paths"; echo /etc/ld.so.cache; } | sort -u | xargs touch -c || return
-  sort -u <<<"$paths" | links_of | sort -u | xargs -r touch -ch
-}
-
-# links_of: of the paths that it reads, and of their parents, those that are symbolic links.
-links_of() {
-  local path
-  while read -r path; do
-    while [ "${path:-/}" != / ]; do
-      [ ! -L "$path" ] || echo "$path"
-      path=${path%/*}
-    done
-  done
+  xargs touch -ch <"$1"
 }
 
 # disk_up <name> <device>: /dev/mapper/<name>, as fast as the device until disk_delay says otherwise.

@@ -4,12 +4,12 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nfscope_model::Snapshot;
 
+use crate::clock;
 use crate::control::{Output, Running};
 use crate::http::{self, Lines, Response};
 use crate::machine::Machine;
@@ -155,7 +155,7 @@ impl Agent {
                     self.log()
                 );
             }
-            thread::sleep(Duration::from_millis(100));
+            clock::pass(Duration::from_millis(100));
         }
     }
 
@@ -186,7 +186,7 @@ impl Agent {
                 *last = now.at;
                 return Ok(now);
             }
-            thread::sleep(Duration::from_millis(50));
+            clock::pass(Duration::from_millis(50));
         }
         bail!(
             "the agent reads nothing new: its last snapshot is of {:?}",

@@ -1,8 +1,11 @@
 //! The sentence that builds a server.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::disk::{Delay, Disk};
 use crate::kernel::Kernel;
@@ -72,6 +75,7 @@ impl Builder {
                 mkfs: None,
                 log_disk: false,
                 icount: false,
+                driven: false,
                 beside: false,
                 can_halt: false,
                 icount_shift: 0,
@@ -182,6 +186,13 @@ impl Builder {
         self
     }
 
+    /// Time passes in the machine only while somebody here waits for it, or [lets it pass](crate::clock). `LAB_CLOCK=host` leaves it on
+    /// the host's clock, and so does KVM.
+    pub fn driven(mut self) -> Self {
+        self.spec.driven = true;
+        self
+    }
+
     /// Takes no place of the two that machines have: for one that runs for hours, beside all others.
     pub fn beside(mut self) -> Self {
         self.spec.beside = true;
@@ -213,6 +224,7 @@ impl Builder {
         self.spec.cpus = self.cpus.or(run.cpus).unwrap_or(CPUS);
         self.spec.arm64 = run.arm64();
         self.spec.kernel_args = run.kernel_args;
+        self.spec.driven &= !run.host_clock;
         let words = |line: &str| Some(line.split(' ').map(str::to_owned).collect());
         self.spec.mkfs = match self.fs.as_str() {
             "ext4" => words("mkfs.ext4 -q -F -E lazy_itable_init=1,nodiscard"),
@@ -244,12 +256,11 @@ impl Builder {
             self.clients,
             self.others.clone(),
         );
-        if self.spec.icount {
-            script += &format!(
-                "in_memory {} {}\n",
-                server.lab_path().display(),
-                server.nfscope_path()?.display()
-            );
+        if server.counts_instructions() {
+            let list = server.logs().join("in-memory");
+            let own = [server.lab_path().to_owned(), server.nfscope_path()?];
+            in_memory(&list, &own)?;
+            script += &format!("in_memory {}\n", list.display());
         }
         let mut export = vec![self.fs.clone()];
         if self.spec.mkfs.is_some() {
@@ -290,4 +301,21 @@ impl Builder {
         }
         Ok(server)
     }
+}
+
+const IN_MEMORY: &str = include_str!("../guest/in_memory.sh");
+
+/// Writes the list of what such a machine keeps in memory.
+fn in_memory(list: &Path, programs: &[PathBuf]) -> Result<()> {
+    let output = Command::new("bash")
+        .args(["-euc", IN_MEMORY, "in_memory.sh"])
+        .args(programs)
+        .output()
+        .context("starting bash")?;
+    ensure!(
+        output.status.success(),
+        "listing the machine's programs failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::write(list, output.stdout).with_context(|| format!("writing {}", list.display()))
 }

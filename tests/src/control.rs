@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::clock;
 use crate::protocol::{Frame, GREETING, Request};
 
 /// For the machine's greeting, and for the end of what has been killed. Machines that count instructions have little of the
@@ -51,6 +52,7 @@ fn tail(text: &str) -> &str {
 #[derive(Debug)]
 pub struct Running {
     what: String,
+    machine: SocketAddr,
     slower: u32,
     stream: TcpStream,
     state: Arc<(Mutex<State>, Condvar)>,
@@ -83,6 +85,7 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> Result<BufRead
 
 /// Joins this process's terminal to a shell inside the machine until the shell ends.
 pub(crate) fn terminal(address: SocketAddr, script: &str) -> Result<i32> {
+    let _runs = clock::runs(address);
     let mut reader = connect(address, PATIENCE)?;
     let mut stream = reader.get_ref().try_clone()?;
     let request = Request {
@@ -123,6 +126,7 @@ impl Running {
         script: &str,
         slower: u32,
     ) -> Result<Running> {
+        let _runs = clock::runs(address);
         let mut reader = connect(address, slower * PATIENCE)?;
         let request = Request {
             script: script.to_owned(),
@@ -154,6 +158,7 @@ impl Running {
         });
         Ok(Running {
             what: script.trim().to_owned(),
+            machine: address,
             slower,
             stream,
             state,
@@ -202,6 +207,7 @@ impl Running {
     /// Waits for its end, not longer than `patience` where the machine has a CPU to itself.
     pub fn wait(&mut self, patience: Duration) -> Result<Output> {
         let patience = self.slower * patience;
+        let _runs = clock::runs(self.machine);
         let deadline = Instant::now() + patience;
         let mut state = lock(&self.state.0);
         loop {

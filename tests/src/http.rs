@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::clock;
+
 /// An answer, whole.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -34,6 +36,7 @@ impl Response {
 
 /// Sends one GET on a connection of its own and reads the answer.
 pub fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+    let _runs = clock::runs(address);
     fetch(address, path, headers).with_context(|| format!("GET http://{address}{path}"))
 }
 
@@ -64,6 +67,7 @@ impl Lines {
     /// Asks, and returns when the answer has begun.
     pub fn open(address: SocketAddr, path: &str) -> Result<Lines> {
         let what = || format!("GET http://{address}{path}");
+        let _runs = clock::runs(address);
         let mut from = ask(address, path, &[]).with_context(what)?;
         let head = read_head(&mut from).with_context(what)?;
         if head.status != 200 || head.header("transfer-encoding") != Some("chunked") {

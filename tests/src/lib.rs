@@ -31,6 +31,7 @@ pub mod breakdown;
 mod builder;
 mod checks;
 mod client;
+pub mod clock;
 mod control;
 pub mod cpu_hog;
 pub mod demo;

@@ -19,6 +19,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::accel::Accel;
 use crate::arm64;
+use crate::clock;
 use crate::control::{self, Running};
 use crate::kernel::cache;
 use crate::protocol::AGENT_PORTS;
@@ -63,6 +64,7 @@ impl Machine {
     }
 
     fn try_boot(spec: &Spec, accel: Accel) -> Result<Machine> {
+        let spec = &spec.on(accel);
         let image = spec.kernel.image()?;
         let vng = cache().join("venv/bin/vng");
         ensure!(
@@ -115,14 +117,7 @@ impl Machine {
         }
         let console = File::create(dir.join("console.log"))
             .with_context(|| format!("creating the console log in {}", dir.display()))?;
-        let mut command = match spec.icount {
-            false => Command::new(&supervisor),
-            true => {
-                let mut polite = Command::new("nice");
-                polite.args(["-n", "19"]).arg(&supervisor);
-                polite
-            }
-        };
+        let mut command = Command::new(&supervisor);
         command
             .env("PATH", venv_first(&vng))
             .env("LAB_INIT", init)
@@ -176,6 +171,13 @@ impl Machine {
                 machine.dir.display()
             )));
         }
+        if spec.driven {
+            clock::drive(
+                machine.control,
+                &machine.agents,
+                &machine.dir.join(qemu::QMP_SOCKET),
+            )?;
+        }
         Ok(machine)
     }
 
@@ -217,7 +219,7 @@ impl Machine {
     /// Starts a command in the machine, as a client if one is given.
     pub fn run(&self, client: Option<usize>, script: &str) -> Result<Running> {
         // One that counts instructions has only what others leave of the host.
-        let slower = if self.icount { 10 } else { 1 };
+        let slower = if self.icount { clock::SLOWER } else { 1 };
         Running::start(self.control, client, script, slower)
             .with_context(|| format!("running `{}` in the machine", control::abridged(script)))
     }
@@ -274,6 +276,7 @@ impl Drop for Machine {
             self.keep_logs();
         }
         forget(&self.dir);
+        clock::forget(self.control);
         // Closing the supervisor's standard input ends the machine.
         drop(self.supervisor.stdin.take());
         let _ = self.supervisor.wait();

@@ -1,6 +1,5 @@
 //! How many machines run at a time, over all test processes. Two cores emulate two machines whose time is the host's, and no
-//! more. Machines that count instructions have a time of their own: they run besides, with the lowest priority, in what
-//! the others leave while they wait.
+//! more. Machines that count instructions have a time of their own, so that more of them than there are cores only take longer.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -15,7 +14,7 @@ use crate::spec::Spec;
 
 /// Machines at a time whose clock is the host's.
 pub const SLOTS: usize = 2;
-/// Machines at a time that count instructions: one besides the others, and as many as there are cores behind the last of them.
+/// Machines at a time that count instructions: two cores are busy while one of them waits for its test.
 const COUNTING_SLOTS: usize = 3;
 /// Longer than the slowest test.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);

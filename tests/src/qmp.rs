@@ -5,33 +5,52 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 /// Has QEMU execute a command without arguments, and waits until it has.
 pub fn execute(socket: &Path, command: &str) -> Result<()> {
-    tell(socket, command).with_context(|| format!("telling QEMU to {command}"))
+    Connection::open(socket)?.execute(command)
 }
 
-fn tell(socket: &Path, command: &str) -> Result<()> {
-    let mut to = UnixStream::connect(socket)?;
-    to.set_read_timeout(Some(Duration::from_secs(60)))?;
-    let mut lines = BufReader::new(to.try_clone()?).lines();
-    // It says nothing but its greeting before that.
-    for command in ["qmp_capabilities", command] {
-        writeln!(to, "{}", json!({ "execute": command }))?;
+/// A connection on which QEMU takes commands.
+#[derive(Debug)]
+pub struct Connection(BufReader<UnixStream>);
+
+impl Connection {
+    /// Connects; QEMU says nothing but its greeting before it was asked for its capabilities.
+    pub fn open(socket: &Path) -> Result<Connection> {
+        let to = UnixStream::connect(socket)
+            .with_context(|| format!("connecting to QEMU at {}", socket.display()))?;
+        to.set_read_timeout(Some(Duration::from_secs(60)))?;
+        let mut connection = Connection(BufReader::new(to));
+        connection.execute("qmp_capabilities")?;
+        Ok(connection)
+    }
+
+    /// Has QEMU execute a command without arguments, and waits until it has.
+    pub fn execute(&mut self, command: &str) -> Result<()> {
+        self.tell(command)
+            .with_context(|| format!("telling QEMU to {command}"))
+    }
+
+    fn tell(&mut self, command: &str) -> Result<()> {
+        writeln!(self.0.get_mut(), "{}", json!({ "execute": command }))?;
         loop {
-            let line = lines.next().context("QEMU has closed the connection")?;
-            let line = line.context("QEMU has not answered within a minute")?;
+            let mut line = String::new();
+            let read = self.0.read_line(&mut line);
+            ensure!(
+                read.context("QEMU has not answered within a minute")? > 0,
+                "QEMU has closed the connection"
+            );
             let said: Value = serde_json::from_str(&line)?;
             if let Some(error) = said.get("error") {
                 bail!("{command}: {error}");
             }
             // Else the greeting, or an event.
             if said.get("return").is_some() {
-                break;
+                return Ok(());
             }
         }
     }
-    Ok(())
 }

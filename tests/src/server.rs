@@ -64,6 +64,11 @@ impl Server {
         self.kernel
     }
 
+    /// Whether its clock counts instructions.
+    pub(crate) fn counts_instructions(&self) -> bool {
+        self.machine.icount()
+    }
+
     /// From asking for the machine (with the wait for a slot) until it answered.
     pub fn boot_time(&self) -> Duration {
         self.booted

@@ -1,5 +1,6 @@
 //! What a machine is made of, as its builder says it.
 
+use crate::accel::Accel;
 use crate::kernel::Kernel;
 
 /// What a machine is made of.
@@ -18,6 +19,8 @@ pub(crate) struct Spec {
     /// One more disk, empty.
     pub log_disk: bool,
     pub icount: bool,
+    /// Where its CPUs are emulated it counts instructions, and [its clock stands](crate::clock) while nobody waits for it.
+    pub driven: bool,
     /// It runs for hours, and takes none of the places of the others.
     pub beside: bool,
     /// QEMU listens for commands that stop it and let it go on.
@@ -29,3 +32,20 @@ pub(crate) struct Spec {
     /// Host port wanted for the first agent.
     pub agent_port: Option<u16>,
 }
+
+impl Spec {
+    /// The same, as far as it depends on what runs its CPUs.
+    pub fn on(&self, accel: Accel) -> Spec {
+        let mut spec = self.clone();
+        spec.driven &= accel == Accel::Tcg && !spec.arm64;
+        if spec.driven {
+            spec.icount = true;
+            spec.icount_shift = DRIVEN_SHIFT;
+            spec.can_halt = true;
+        }
+        spec
+    }
+}
+
+/// Eight nanoseconds an instruction: a busy second of the machine takes the host about one.
+const DRIVEN_SHIFT: u32 = 3;

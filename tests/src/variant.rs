@@ -17,6 +17,8 @@ pub struct Variant {
     pub cpus: Option<u32>,
     /// `LAB_KERNEL_ARGS`: words for the kernel's command line.
     pub kernel_args: Option<String>,
+    /// `LAB_CLOCK=host`: no machine is [driven](crate::clock).
+    pub host_clock: bool,
 }
 
 impl Variant {
@@ -47,8 +49,15 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Variant> {
         let cpus = value.parse().ok().filter(|cpus| (1..=64).contains(cpus));
         cpus.with_context(|| format!("LAB_CPUS is `{value}`; give 1 to 64"))
     };
+    let clock = set("LAB_CLOCK");
+    ensure!(
+        clock.as_deref().is_none_or(|clock| clock == "host"),
+        "LAB_CLOCK is `{}`; give host",
+        clock.as_deref().unwrap_or_default()
+    );
     Ok(Variant {
         flavour,
+        host_clock: clock.is_some(),
         cpus: set("LAB_CPUS").map(number).transpose()?,
         kernel_args: set("LAB_KERNEL_ARGS"),
     })
@@ -72,11 +81,13 @@ mod tests {
             ("LAB_FLAVOUR", "rt"),
             ("LAB_CPUS", "8"),
             ("LAB_KERNEL_ARGS", "nohz_full=1 rcu_nocbs=1"),
+            ("LAB_CLOCK", "host"),
         ]);
         let expected = Variant {
             flavour: Some("rt".into()),
             cpus: Some(8),
             kernel_args: Some("nohz_full=1 rcu_nocbs=1".into()),
+            host_clock: true,
         };
         assert_eq!(all.unwrap(), expected);
         assert!(said(&[("LAB_FLAVOUR", "arm64")]).unwrap().arm64());
@@ -84,6 +95,7 @@ mod tests {
             ("LAB_FLAVOUR", "cloud"),
             ("LAB_CPUS", "0"),
             ("LAB_CPUS", "many"),
+            ("LAB_CLOCK", "mine"),
         ] {
             assert!(said(&[bad]).is_err(), "{bad:?}");
         }

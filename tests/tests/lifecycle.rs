@@ -1,7 +1,6 @@
 //! Whatever comes and goes - the server, its threads, other agents, this one - nothing is counted wrongly, and nothing
 //! stays behind.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -85,7 +84,7 @@ fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> 
             })
             .with_context(|| format!("waiting for nfscope_threads to be {threads}"))?;
         }
-        thread::sleep(Duration::from_secs(1)); // some load with these
+        lab::clock::pass(Duration::from_secs(1)); // some load with these
     }
     load.signal(2)?;
     load.wait(PATIENCE)?;
@@ -195,7 +194,7 @@ pub fn probes_are_detached_on_request(server: &Server, agent: &Agent) -> Result<
 
     // Detached, it stays so while the module does, and comes back when asked to.
     change("detach xfs")?;
-    thread::sleep(Duration::from_secs(3));
+    lab::clock::pass(Duration::from_secs(3));
     eventually(|| of("xfs", "detached"))?;
     change("attach xfs")?;
     eventually(|| of("xfs", "attached")).context("attached on request")?;
@@ -250,6 +249,6 @@ pub fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         if started.elapsed() > PATIENCE {
             bail!("it did not happen within {PATIENCE:?}");
         }
-        thread::sleep(Duration::from_millis(300));
+        lab::clock::pass(Duration::from_millis(300));
     }
 }

@@ -1,6 +1,5 @@
 //! What NFSv4 clients hold: as much as programs have opened and locked, and as the kernel lists.
 
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -68,7 +67,7 @@ pub fn still<L, S>(
 ) -> Result<([L; 2], S)> {
     for _ in 0..5 {
         let before = list()?;
-        thread::sleep(LOOKS_EVERY);
+        lab::clock::pass(LOOKS_EVERY);
         let seen = snapshot()?;
         let after = list()?;
         if are_same(&before, &after) {

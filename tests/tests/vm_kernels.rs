@@ -13,7 +13,7 @@ use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
     hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
-    nfs4_state, outstanding, page, put_off, rdma, recalls, sessions, starvation, stuck, versions,
+    nfs4_state, outstanding, put_off, rdma, recalls, sessions, starvation, stuck, versions,
     workloads,
 };
 
@@ -23,6 +23,7 @@ fn vm_5_10_matrix_and_fallbacks() -> Result<()> {
     let kernel = Kernel::V5_10;
     let mut checks = Checks::new("5.10");
     let server = Server::boot(kernel)
+        .driven()
         .cpus(1)
         .export("ext4")
         .external_log()
@@ -67,9 +68,6 @@ fn vm_6_12_operations() -> Result<()> {
     let (server, agent) = operations(Kernel::V6_12, &mut checks)?;
     checks.run("threads whatever their numbers", || {
         many_threads::are_timed_whatever_their_numbers(&server, &agent)
-    });
-    checks.run("the page", || {
-        page::shows_what_the_counters_say(&server, &agent)
     });
     // What programs keep by CPU is the same on every kernel.
     checks.run("CPUs come and go", || {
@@ -130,7 +128,7 @@ fn vm_7_2_operations_and_causes() -> Result<()> {
 const POSSIBLE: u32 = 64;
 
 pub fn serving(kernel: Kernel) -> Result<(Server, Agent)> {
-    let server = Server::boot(kernel);
+    let server = Server::boot(kernel).driven();
     let server = match kernel {
         Kernel::V6_1 => server.possible_cpus(POSSIBLE),
         _ => server,
@@ -214,6 +212,9 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
         checks.run("skipped programs", || {
             coverage::survives_skipped_programs(&server)
         });
+        checks.run("first requests of threads", || {
+            coverage::first_requests_are_counted(&server)
+        });
     }
     Ok((server, agent))
 }
@@ -281,7 +282,7 @@ fn vm_7_2_matrix_and_logs_and_disks() -> Result<()> {
 
 /// A server with one client, whose disk and whose log's disk can be made slow.
 fn with_a_log_disk(kernel: Kernel) -> Result<Server> {
-    let server = Server::boot(kernel).export("ext4").delayed();
+    let server = Server::boot(kernel).driven().export("ext4").delayed();
     server.external_log().clients(1).start()
 }
 
@@ -384,6 +385,7 @@ fn vm_6_18_matrix_and_types_of_their_own() -> Result<()> {
 fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
     let mut checks = Checks::new("6.12 changes");
     let server = Server::boot(Kernel::V6_12)
+        .driven()
         .export("ext4")
         .clients(1)
         .without_nfsd()
@@ -430,6 +432,7 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
 fn vm_7_2_outlives_changes() -> Result<()> {
     let mut checks = Checks::new("7.2 changes");
     let server = Server::boot(Kernel::V7_2)
+        .driven()
         .export("tmpfs")
         .clients(1)
         .without_nfsd()
@@ -466,6 +469,7 @@ fn vm_6_12_matrix_and_zfs() -> Result<()> {
 fn zfs(kernel: Kernel) -> Result<()> {
     let mut checks = Checks::new(&format!("{kernel} ZFS"));
     let server = Server::boot(kernel)
+        .driven()
         .export("zfs")
         .spare_log()
         .clients(1)

@@ -21,11 +21,12 @@ use crate::kernel::Kernel;
 
 /// Files and folders, from the root of the sources, whose contents decide how a window comes out: the probes, what reads them, what a
 /// snapshot is, and what builds the machine and its load.
-const INPUTS: [&str; 11] = [
+const INPUTS: [&str; 12] = [
     "probes/bpf",
     "probes/src",
     "agent/model/src",
     "agent/source/src",
+    "tests/guest/in_memory.sh",
     "tests/guest/server.sh",
     "tests/src/cpu_hog.rs",
     "tests/src/load",

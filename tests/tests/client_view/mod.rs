@@ -5,7 +5,6 @@ mod path;
 pub mod stats;
 pub mod trace;
 
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
@@ -430,7 +429,7 @@ fn reads(agent: &Agent, source: &str) -> Result<()> {
         if up.is_some() {
             return Ok(());
         }
-        thread::sleep(Duration::from_millis(500));
+        lab::clock::pass(Duration::from_millis(500));
     }
     bail!("the source is not {source}: {:?}", agent.snapshot()?.probes)
 }

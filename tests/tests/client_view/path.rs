@@ -1,7 +1,6 @@
 //! `nfscope path` between the mounts of a machine and its own server.
 
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -39,7 +38,7 @@ fn during_a_load(server: &Server, agent: &Agent) -> Result<Output> {
         program.display()
     ))?;
     // Not before its first readings.
-    thread::sleep(Duration::from_secs(4));
+    lab::clock::pass(Duration::from_secs(4));
     for version in VERSIONS {
         let file = format!("{}/path{version}", client.mount_version(version)?);
         client.sh(&format!(

@@ -1,7 +1,6 @@
 //! What the kernel adds up for each mount, read anew.
 
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -27,7 +26,7 @@ pub fn settled_by(
 ) -> Result<(Stats, Snapshot)> {
     let mut last = stats(&mountstats()?)?;
     for _ in 0..60 {
-        thread::sleep(Duration::from_millis(500));
+        lab::clock::pass(Duration::from_millis(500));
         let seen = snapshot()?;
         let now = stats(&mountstats()?)?;
         if now == last {

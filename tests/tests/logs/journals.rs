@@ -2,7 +2,6 @@
 //! NFS, and what the file systems' own statistics and kprobes of the tracing system say of them.
 
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -102,7 +101,7 @@ fn all_attach(agent: &Agent) -> Result<()> {
             missing.state.may_come() && started.elapsed() < Duration::from_secs(60),
             "{missing:?}"
         );
-        thread::sleep(Duration::from_millis(500));
+        lab::clock::pass(Duration::from_millis(500));
     }
 }
 
@@ -312,7 +311,7 @@ impl Watched<'_> {
         let mut last = says()?;
         for _ in 0..60 {
             // Longer than an agent repeats its last reading.
-            thread::sleep(Duration::from_millis(500));
+            lab::clock::pass(Duration::from_millis(500));
             let seen = self.agent.snapshot()?;
             let now = says()?;
             if now == last {

@@ -1,7 +1,6 @@
 //! Block requests, one by one, against the kernel's own trace of them.
 
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -78,7 +77,7 @@ fn quiet(server: &Server, agent: &Agent) -> Result<Snapshot> {
     server.sh("sync")?;
     let mut last = agent.snapshot()?;
     for _ in 0..60 {
-        thread::sleep(Duration::from_millis(700));
+        lab::clock::pass(Duration::from_millis(700));
         let now = agent.snapshot()?;
         let requests = |s: &Snapshot| s.series(&family::BLOCK_DEVICE.info).to_vec();
         let in_flight = now.series(&family::BLOCK_INFLIGHT.info).iter();

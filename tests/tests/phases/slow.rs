@@ -1,6 +1,5 @@
 //! Slow operations are reported one by one, and those that are not are counted.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -139,7 +138,7 @@ fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
     let started = Instant::now();
     let mut reported = Reported::default();
     while reported.all() < slow && started.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(200));
+        lab::clock::pass(Duration::from_millis(200));
         reported = Reported::read(&listener.so_far())?;
     }
     reported.slow = slow;
