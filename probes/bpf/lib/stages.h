@@ -197,9 +197,9 @@ static __always_inline void begin_late(struct request_record *r, struct svc_rqst
 }
 
 /*
- * The record of this thread at the end of a request, made where it has none: every program at the request's beginning was
- * skipped, and it is the first that the thread has served since the programs were attached. The kernel may have counted a request
- * before that if it was read before.
+ * The record of this thread at the end of a request, made where it has none: every program at the request's beginning
+ * was skipped, and it is the first that the thread has served since the programs were attached. The kernel may have
+ * counted a request before that if it was read before.
  */
 static __always_inline struct request_record *request_at_end(struct svc_rqst *rqst)
 {
@@ -211,8 +211,9 @@ static __always_inline struct request_record *request_at_end(struct svc_rqst *rq
 	if (r || !rqst || !is_nfs(rqst))
 		return r;
 	attached = bpf_map_lookup_elem(&nfsd_number, &slot);
+	/* Nothing of it was seen: nfsd_idle looks for what was read later. */
 	if (attached && *attached && (u64)rqst->rq_stime > *attached)
-		r = request_make(rqst->rq_stime - 1); /* nothing of it was seen: nfsd_idle looks for what was read later */
+		r = request_make(rqst->rq_stime - 1);
 #endif
 	return r;
 }
