@@ -155,7 +155,12 @@ impl Agent {
                     self.log()
                 );
             }
-            clock::pass(Duration::from_millis(100));
+            // Where it is emulated each question takes a good part of a tenth of a second from what it is waited for.
+            clock::pass(if self.running.slower() > 1 {
+                Duration::from_secs(1)
+            } else {
+                Duration::from_millis(100)
+            });
         }
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn terminal(address: SocketAddr, script: &str) -> Result<i32> {
     let request = Request {
         script: script.to_owned(),
         terminal: true,
-        client: None,
+        ..Request::default()
     };
     let mut line = serde_json::to_vec(&request)?;
     line.push(b'\n');
@@ -126,15 +126,29 @@ impl Running {
         script: &str,
         slower: u32,
     ) -> Result<Running> {
-        let _runs = clock::runs(address);
-        let mut reader = connect(address, slower * PATIENCE)?;
         let request = Request {
             script: script.to_owned(),
-            terminal: false,
             client,
+            ..Request::default()
         };
+        Running::ask(address, &request, slower)
+    }
+
+    /// A command that does nothing for so long by the machine's clock.
+    pub(crate) fn pass(address: SocketAddr, time: Duration) -> Result<Running> {
+        let request = Request {
+            script: format!("{time:?} of time"),
+            pass: Some(time),
+            ..Request::default()
+        };
+        Running::ask(address, &request, clock::SLOWER)
+    }
+
+    fn ask(address: SocketAddr, request: &Request, slower: u32) -> Result<Running> {
+        let _runs = clock::runs(address);
+        let mut reader = connect(address, slower * PATIENCE)?;
         let mut stream = reader.get_ref().try_clone()?;
-        let mut line = serde_json::to_vec(&request)?;
+        let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         stream.write_all(&line)?;
         let state = Arc::new((Mutex::new(State::default()), Condvar::new()));
@@ -157,7 +171,7 @@ impl Running {
             }
         });
         Ok(Running {
-            what: script.trim().to_owned(),
+            what: request.script.trim().to_owned(),
             machine: address,
             slower,
             stream,

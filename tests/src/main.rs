@@ -72,7 +72,7 @@ enum What {
     /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
     /// as JSON
     Clients(lab::raw::clients::ClientLoad),
-    /// Send so many SETATTRs to the server on this machine at the same time, each on a connection of its own
+    /// Send so many SETATTRs to the server on this machine at the same time, on 32 connections
     AtOnce {
         /// How many
         calls: u32,

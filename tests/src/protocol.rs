@@ -4,6 +4,7 @@
 //! length (big endian), and the data.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +15,13 @@ pub const CONTROL_PORT: u16 = 9900;
 /// The ports inside the machine that agents listen on: each takes the first that is free.
 pub const AGENT_PORTS: [u16; 3] = [9943, 9944, 9945];
 
-/// A shell command to run.
-#[derive(Debug, Serialize, Deserialize)]
+/// A shell command to run, or time to let pass.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Request {
     /// For `bash -c`.
     pub script: String,
+    /// No command: the answer comes after so long by the machine's clock. A shell that sleeps costs an emulator more than the sleep.
+    pub pass: Option<Duration>,
     /// With a terminal, fed by the host's input frames.
     pub terminal: bool,
     /// The client whose network and host name it runs with; the server's own when absent.

@@ -108,5 +108,8 @@ pub fn options(
     if spec.icount {
         options += &format!(" -icount shift={},sleep=off", spec.icount_shift);
     }
+    if let Some(socket) = std::env::var_os("LAB_MONITOR") {
+        options += &format!(" -monitor unix:{},server=on,wait=off", socket.display());
+    }
     options
 }

@@ -392,18 +392,23 @@ pub fn first_requests_are_counted(server: &Server) -> Result<()> {
     server.set_threads(WRITES)?;
     server.delay(Disk::Log, Delay::writes(Duration::from_millis(500)))?;
     let before = settled(server, &[&agent])?;
+    let a = sleeps(server)?;
     writes(1)?;
-    server.delay(Disk::Log, Delay::NONE)?;
+    let b = sleeps(server)?;
     // Where the end was skipped, the thread's next request tells.
     let lab = server.lab_path().display();
     server.sh(&format!("exec {lab} at-once {}", 4 * WRITES))?;
+    let c = sleeps(server)?;
+    let reached = |x: &BTreeMap<u64, u64>, y: &BTreeMap<u64, u64>| y.iter().filter(|(t, n)| x.get(*t) < Some(n)).count();
+    println!("reached {} {} of {}", reached(&a, &b), reached(&b, &c), c.len());
+    server.delay(Disk::Log, Delay::NONE)?;
     let after = settled(server, &[&agent])?;
     server.set_threads(THREADS as u32)?;
     let (counted, seen) = lab::reconcile::window(&before, &after, 0);
     let (v3, _) = lab::reconcile::operations(&seen);
     let timed = v3.get("write").copied().unwrap_or(0);
     let counted = counted.proc3("write");
-    println!("{timed} of {counted} WRITEs");
+    println!("{timed} of {counted} WRITEs; lost {:?}", lost(&seen));
     ensure!(counted >= u64::from(WRITES), "{counted} WRITEs");
     agree(
         "WRITEs",

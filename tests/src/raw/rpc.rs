@@ -1,7 +1,7 @@
 //! ONC RPC by hand (RFC 5531): calls over TCP, right ones and wrong ones.
 
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -186,11 +186,18 @@ impl Reply {
     }
 }
 
+/// After so long without a reply a call is sent again, as Linux clients do (`timeo` of nfs(5)).
+const AGAIN: Duration = Duration::from_secs(60);
+
 /// A connection to a server on this machine.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
     next_xid: u32,
+    /// The record sent last, and its transaction id.
+    last: (u32, Vec<u8>),
+    /// Calls that were sent again, whose second reply answers nothing.
+    again: Vec<u32>,
     /// Calls of the server that came while a reply was awaited.
     calls: VecDeque<Vec<u8>>,
 }
@@ -244,6 +251,8 @@ impl Connection {
         Ok(Connection {
             stream,
             next_xid,
+            last: (0, Vec::new()),
+            again: Vec::new(),
             calls: VecDeque::new(),
         })
     }
@@ -257,8 +266,9 @@ impl Connection {
 
     /// Sends a call with this transaction id, used before or not.
     pub fn send_as(&mut self, xid: u32, call: &Call) -> Result<()> {
+        self.last = (xid, call.record(xid)?);
         self.stream
-            .write_all(&call.record(xid)?)
+            .write_all(&self.last.1)
             .context("sending a call")
     }
 
@@ -267,9 +277,36 @@ impl Connection {
         self.stream
     }
 
-    /// Waits for the next reply, whichever call it answers.
+    /// Waits for the reply to the only call that is not answered yet. A server may drop a call, and its client sends it again: then
+    /// the standard error says so, because the server may have executed it twice.
     pub fn receive(&mut self) -> Result<Reply> {
-        Ok(self.receive_any()?.1)
+        let xid = self.last.0;
+        self.stream.set_read_timeout(Some(AGAIN))?;
+        self.wait_for_bytes().context("waiting for a reply")?;
+        self.stream.set_read_timeout(Some(PATIENCE))?;
+        loop {
+            let (answered, reply) = self.receive_any()?;
+            match self.again.iter().position(|again| *again == answered) {
+                // The second reply to an earlier call.
+                Some(n) if answered != xid => drop(self.again.swap_remove(n)),
+                _ => return Ok(reply),
+            }
+        }
+    }
+
+    fn wait_for_bytes(&mut self) -> io::Result<()> {
+        for _ in 0..PATIENCE.as_secs() / AGAIN.as_secs() {
+            match self.stream.peek(&mut [0]) {
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    let (xid, record) = &self.last;
+                    eprintln!("call {xid:#x}: no reply for {AGAIN:?}; sent again");
+                    self.again.push(*xid);
+                    self.stream.write_all(record)?;
+                }
+                other => return other.map(drop),
+            }
+        }
+        Err(ErrorKind::TimedOut.into())
     }
 
     /// Waits for the next reply, and says which call it answers.
@@ -374,5 +411,44 @@ pub fn root_handle(path: &str) -> Result<Vec<u8>> {
     match answer.u32()? {
         0 => Ok(answer.opaque()?.to_vec()),
         status => bail!("mounting {path} over the MOUNT protocol: status {status}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A server that drops each call once, and one that was only late: its second reply answers nothing.
+    #[test]
+    fn a_call_without_a_reply_is_sent_again() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = Connection::open(port).unwrap();
+        client.last = (7, b"dropped".to_vec());
+        let (mut server, _) = listener.accept().unwrap();
+        client
+            .stream
+            .set_read_timeout(Some(Duration::from_millis(10)))
+            .unwrap();
+        let server = std::thread::spawn(move || {
+            let mut sent = [0; 7];
+            server.read_exact(&mut sent).unwrap();
+            let reply = |xid: u32| {
+                Xdr::new()
+                    .u32s(&[0x8000_0000 | 24, xid, REPLY, 0, 0, 0, 0])
+                    .0
+            };
+            server
+                .write_all(&[reply(7), reply(7), reply(8)].concat())
+                .unwrap();
+            sent
+        });
+        client.wait_for_bytes().unwrap();
+        assert_eq!(&server.join().unwrap(), b"dropped");
+        assert_eq!(client.receive().unwrap(), Reply::Success(Vec::new()));
+        client.last = (8, b"next".to_vec());
+        assert_eq!(client.receive().unwrap(), Reply::Success(Vec::new()));
+        assert!(client.again.iter().all(|xid| *xid == 7));
     }
 }
