@@ -164,9 +164,17 @@ impl Agent {
         }
     }
 
-    /// The body at this path; an error unless the status is 200.
+    /// The body at this path; an error unless the status is 200. While the agent attaches, which takes a minute on two emulated CPUs, it
+    /// asks to be asked again.
     pub fn get(&self, path: &str) -> Result<String> {
-        let response = self.get_raw(path, &[])?;
+        let mut response = self.get_raw(path, &[])?;
+        for _ in 0..PATIENCE.as_secs() {
+            if response.status != 503 || !response.text().contains("is busy") {
+                break;
+            }
+            clock::pass(Duration::from_secs(1));
+            response = self.get_raw(path, &[])?;
+        }
         if response.status != 200 {
             bail!(
                 "GET http://{}{path} answered {}: {}",

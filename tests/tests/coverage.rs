@@ -392,15 +392,10 @@ pub fn first_requests_are_counted(server: &Server) -> Result<()> {
     server.set_threads(WRITES)?;
     server.delay(Disk::Log, Delay::writes(Duration::from_millis(500)))?;
     let before = settled(server, &[&agent])?;
-    let a = sleeps(server)?;
     writes(1)?;
-    let b = sleeps(server)?;
     // Where the end was skipped, the thread's next request tells.
     let lab = server.lab_path().display();
     server.sh(&format!("exec {lab} at-once {}", 4 * WRITES))?;
-    let c = sleeps(server)?;
-    let reached = |x: &BTreeMap<u64, u64>, y: &BTreeMap<u64, u64>| y.iter().filter(|(t, n)| x.get(*t) < Some(n)).count();
-    println!("reached {} {} of {}", reached(&a, &b), reached(&b, &c), c.len());
     server.delay(Disk::Log, Delay::NONE)?;
     let after = settled(server, &[&agent])?;
     server.set_threads(THREADS as u32)?;

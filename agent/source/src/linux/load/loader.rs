@@ -302,7 +302,7 @@ fn attempt(
         }
         // Operations are timed from the last program on. Attaching takes milliseconds, in which the kernel counts on.
         if Some(way.name) == last {
-            tell_attached(&maps);
+            tell_attached(&maps)?;
             counted = KernelCounts::read();
         }
     }
@@ -318,13 +318,12 @@ fn attempt(
 }
 
 /// The nfsd probe counts a request of which it sees the end alone if the request was read after this moment: `ATTACHED` in
-/// lib/connection.h. Without it, or in another time namespace than the kernel's, such a first request of a thread is not counted.
-fn tell_attached(maps: &BTreeMap<String, Map>) {
-    if let Some(numbers) = maps.get("nfsd_number") {
-        let attached = numbers.capacity() - 1;
-        // A refusal leaves the moment untold.
-        let _ = numbers.update(&attached, &monotonic_ns());
-    }
+/// lib/connection.h. In another time namespace than the kernel's, such a first request of a thread may not be counted.
+fn tell_attached(maps: &BTreeMap<String, Map>) -> libbpf_rs::Result<()> {
+    let Some(numbers) = maps.get("nfsd_number") else {
+        return Ok(());
+    };
+    numbers.update_everywhere(&(numbers.capacity() - 1), &monotonic_ns())
 }
 
 /// Without BTF of nfsd an operation is known by the name that the tracepoint carries (`OP_WRITE`).

@@ -241,6 +241,17 @@ impl Map {
         }
     }
 
+    /// Writes an entry of a per-CPU map, the same for every CPU.
+    pub(super) fn update_everywhere(
+        &self,
+        key: &impl Pod,
+        value: &impl Pod,
+    ) -> libbpf_rs::Result<()> {
+        let values = vec![pod::bytes_of(value).to_vec(); libbpf_rs::num_possible_cpus()?];
+        self.handle
+            .update_percpu(pod::bytes_of(key), &values, MapFlags::ANY)
+    }
+
     /// Writes an entry.
     pub(super) fn update(&self, key: &impl Pod, value: &impl Pod) -> libbpf_rs::Result<()> {
         self.handle
