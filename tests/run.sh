@@ -106,6 +106,8 @@ tests() {
   # 100: tests have failed, and the report says which.
   [[ $? == 0 || $? == 100 ]] || broken+=("cargo nextest")
   [ -e target/nextest/default/junit.xml ] || broken+=("no test has run")
+  # nextest runs no examples of documentation; the lab has one.
+  [ -z "$whole" ] || cargo test --quiet --doc -p lab || broken+=("cargo test --doc -p lab")
 }
 
 if [ -n "$machines" ]; then

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nfscope_model::Snapshot;
 
-use crate::clock;
-use crate::control::{Output, Running};
+use crate::control::{self, Output, Running};
 use crate::http::{self, Lines, Response};
 use crate::machine::Machine;
 use crate::protocol::AGENT_PORTS;
@@ -156,7 +155,7 @@ impl Agent {
                 );
             }
             // Where it is emulated each question takes a good part of a tenth of a second from what it is waited for.
-            clock::pass(if self.running.slower() > 1 {
+            control::pass(if self.running.slower() > 1 {
                 Duration::from_secs(1)
             } else {
                 Duration::from_millis(100)
@@ -172,7 +171,7 @@ impl Agent {
             if response.status != 503 || !response.text().contains("is busy") {
                 break;
             }
-            clock::pass(Duration::from_secs(1));
+            control::pass(Duration::from_secs(1));
             response = self.get_raw(path, &[])?;
         }
         if response.status != 200 {
@@ -199,7 +198,7 @@ impl Agent {
                 *last = now.at;
                 return Ok(now);
             }
-            clock::pass(Duration::from_millis(50));
+            control::pass(Duration::from_millis(50));
         }
         bail!(
             "the agent reads nothing new: its last snapshot is of {:?}",

@@ -115,7 +115,7 @@ impl Breakdown {
                 "{} lines of a break-down, not {lines}",
                 self.0.so_far().len()
             );
-            crate::clock::pass(Duration::from_millis(50));
+            crate::control::pass(Duration::from_millis(50));
         }
         Ok(())
     }

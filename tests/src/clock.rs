@@ -2,19 +2,16 @@
 //!
 //! Such a machine counts instructions, and where it is idle its clock leaps to its next timer. While it waited for a test to make up
 //! its mind, minutes would pass in it: leases would end, and clients would send what nobody counts. So it runs only between a question
-//! and its answer, and while a test [lets time pass](pass). A busy host then changes no figure, and waiting costs nothing.
+//! and its answer, and while a test [lets time pass](crate::pass). A busy host then changes no figure, and waiting costs nothing.
 //!
 //! In machines on the host's clock all of this does nothing.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::control::Running;
 use crate::qmp::Connection;
 
 /// The driven machines of this process.
@@ -96,16 +93,9 @@ impl Drop for Runs {
     }
 }
 
-/// Lets this much time pass in every driven machine of this process, and for everything else where there is none.
-pub fn pass(time: Duration) {
-    let controls: Vec<_> = lock(&DRIVEN).iter().map(|d| d.control).collect();
-    if controls.is_empty() {
-        thread::sleep(time);
-    }
-    for control in controls {
-        // One that has ended has no time.
-        let _ = Running::pass(control, time).and_then(|mut passed| passed.wait(time));
-    }
+/// The control addresses of the driven machines of this process.
+pub(crate) fn driven() -> Vec<SocketAddr> {
+    lock(&DRIVEN).iter().map(|d| d.control).collect()
 }
 
 /// How many times as long as on the host's clock something may take, by the host's clock, in a machine that counts instructions.

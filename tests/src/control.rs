@@ -83,6 +83,18 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> Result<BufRead
     Ok(reader)
 }
 
+/// Lets this much time pass in every driven machine of this process, and for everything else where there is none.
+pub fn pass(time: Duration) {
+    let driven = clock::driven();
+    if driven.is_empty() {
+        thread::sleep(time);
+    }
+    for machine in driven {
+        // One that has ended has no time.
+        let _ = Running::pass(machine, time).and_then(|mut passed| passed.wait(time));
+    }
+}
+
 /// Joins this process's terminal to a shell inside the machine until the shell ends.
 pub(crate) fn terminal(address: SocketAddr, script: &str) -> Result<i32> {
     let _runs = clock::runs(address);

@@ -72,7 +72,7 @@ pub use agent::Agent;
 pub use builder::{Builder, CountedCpus};
 pub use checks::{Checks, finally};
 pub use client::Client;
-pub use control::{Output, Running};
+pub use control::{Output, Running, pass};
 pub use disk::{Delay, Disk};
 pub use http::{Lines, Response};
 pub use kernel::{Kernel, cache};

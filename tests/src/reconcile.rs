@@ -10,7 +10,7 @@ use nfscope_model::family::Info;
 use nfscope_model::{Histogram, Sample, Snapshot};
 
 use crate::agent::Agent;
-use crate::clock;
+use crate::control;
 use crate::kernel_counters::KernelCounters;
 use crate::server::Server;
 
@@ -20,7 +20,7 @@ pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounters, Ve
     const PAUSE: Duration = Duration::from_millis(500);
     let mut last = server.kernel_counters()?;
     for _ in 0..60 {
-        clock::pass(PAUSE);
+        control::pass(PAUSE);
         let seen = agents.iter().map(|a| a.snapshot()).collect::<Result<_>>()?;
         let now = server.kernel_counters()?;
         if now == last {

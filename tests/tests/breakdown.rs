@@ -197,7 +197,7 @@ fn comes_and_goes(agent: SocketAddr) -> Listener {
                 "by=client,user,version&where=op:getattr",
             )?);
             times += 1;
-            lab::clock::pass(Duration::from_millis(100));
+            lab::pass(Duration::from_millis(100));
         }
         Ok(times)
     });

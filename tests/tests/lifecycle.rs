@@ -84,7 +84,7 @@ fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> 
             })
             .with_context(|| format!("waiting for nfscope_threads to be {threads}"))?;
         }
-        lab::clock::pass(Duration::from_secs(1)); // some load with these
+        lab::pass(Duration::from_secs(1)); // some load with these
     }
     load.signal(2)?;
     load.wait(PATIENCE)?;
@@ -194,7 +194,7 @@ pub fn probes_are_detached_on_request(server: &Server, agent: &Agent) -> Result<
 
     // Detached, it stays so while the module does, and comes back when asked to.
     change("detach xfs")?;
-    lab::clock::pass(Duration::from_secs(3));
+    lab::pass(Duration::from_secs(3));
     eventually(|| of("xfs", "detached"))?;
     change("attach xfs")?;
     eventually(|| of("xfs", "attached")).context("attached on request")?;
@@ -249,6 +249,6 @@ pub fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         if started.elapsed() > PATIENCE {
             bail!("it did not happen within {PATIENCE:?}");
         }
-        lab::clock::pass(Duration::from_millis(300));
+        lab::pass(Duration::from_millis(300));
     }
 }

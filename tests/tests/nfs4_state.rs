@@ -67,7 +67,7 @@ pub fn still<L, S>(
 ) -> Result<([L; 2], S)> {
     for _ in 0..5 {
         let before = list()?;
-        lab::clock::pass(LOOKS_EVERY);
+        lab::pass(LOOKS_EVERY);
         let seen = snapshot()?;
         let after = list()?;
         if are_same(&before, &after) {

@@ -288,7 +288,7 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
     let started = Instant::now();
     while listener.so_far().len() < 3 {
         ensure!(started.elapsed() < PATIENCE, "{:?}", listener.so_far());
-        lab::clock::pass(Duration::from_millis(200));
+        lab::pass(Duration::from_millis(200));
     }
     for line in listener.so_far() {
         if let SlowLine::Op(op) = SlowLine::parse(&line)? {
@@ -396,7 +396,7 @@ fn pools_come_and_go(watch: &Watch) -> Result<()> {
                 return Ok(());
             }
             ensure!(started.elapsed() < PATIENCE, "{now:?} instead of {want:?}");
-            lab::clock::pass(Duration::from_millis(500));
+            lab::pass(Duration::from_millis(500));
         }
     };
     let write = "dd if=/dev/zero of=/run/two/f bs=4k count=5 oflag=sync status=none";
@@ -446,7 +446,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
                 return Ok(zfs);
             }
             // It still attaches.
-            lab::clock::pass(Duration::from_millis(500));
+            lab::pass(Duration::from_millis(500));
         }
         bail!("the agent knows no probe of zfs");
     };
@@ -464,7 +464,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
         let started = Instant::now();
         while states()?.iter().any(|p| p.state.may_come()) {
             ensure!(started.elapsed() < PATIENCE, "the probe still waits");
-            lab::clock::pass(Duration::from_millis(500));
+            lab::pass(Duration::from_millis(500));
         }
         let now = states()?;
         ensure!(now.iter().all(|p| p.state == attached(server)), "{now:#?}");
@@ -494,7 +494,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
     let started = Instant::now();
     while states()?.iter().any(|p| p.state == ProbeState::Detached) {
         ensure!(started.elapsed() < PATIENCE, "still detached");
-        lab::clock::pass(Duration::from_millis(500));
+        lab::pass(Duration::from_millis(500));
     }
     counts_all().context("loaded anew")?;
     agent.stop()?;

@@ -429,7 +429,7 @@ fn reads(agent: &Agent, source: &str) -> Result<()> {
         if up.is_some() {
             return Ok(());
         }
-        lab::clock::pass(Duration::from_millis(500));
+        lab::pass(Duration::from_millis(500));
     }
     bail!("the source is not {source}: {:?}", agent.snapshot()?.probes)
 }

@@ -38,7 +38,7 @@ fn during_a_load(server: &Server, agent: &Agent) -> Result<Output> {
         program.display()
     ))?;
     // Not before its first readings.
-    lab::clock::pass(Duration::from_secs(4));
+    lab::pass(Duration::from_secs(4));
     for version in VERSIONS {
         let file = format!("{}/path{version}", client.mount_version(version)?);
         client.sh(&format!(

@@ -26,7 +26,7 @@ pub fn settled_by(
 ) -> Result<(Stats, Snapshot)> {
     let mut last = stats(&mountstats()?)?;
     for _ in 0..60 {
-        lab::clock::pass(Duration::from_millis(500));
+        lab::pass(Duration::from_millis(500));
         let seen = snapshot()?;
         let now = stats(&mountstats()?)?;
         if now == last {

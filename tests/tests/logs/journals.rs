@@ -101,7 +101,7 @@ fn all_attach(agent: &Agent) -> Result<()> {
             missing.state.may_come() && started.elapsed() < Duration::from_secs(60),
             "{missing:?}"
         );
-        lab::clock::pass(Duration::from_millis(500));
+        lab::pass(Duration::from_millis(500));
     }
 }
 
@@ -311,7 +311,7 @@ impl Watched<'_> {
         let mut last = says()?;
         for _ in 0..60 {
             // Longer than an agent repeats its last reading.
-            lab::clock::pass(Duration::from_millis(500));
+            lab::pass(Duration::from_millis(500));
             let seen = self.agent.snapshot()?;
             let now = says()?;
             if now == last {

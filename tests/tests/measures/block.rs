@@ -77,7 +77,7 @@ fn quiet(server: &Server, agent: &Agent) -> Result<Snapshot> {
     server.sh("sync")?;
     let mut last = agent.snapshot()?;
     for _ in 0..60 {
-        lab::clock::pass(Duration::from_millis(700));
+        lab::pass(Duration::from_millis(700));
         let now = agent.snapshot()?;
         let requests = |s: &Snapshot| s.series(&family::BLOCK_DEVICE.info).to_vec();
         let in_flight = now.series(&family::BLOCK_INFLIGHT.info).iter();

@@ -138,7 +138,7 @@ fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
     let started = Instant::now();
     let mut reported = Reported::default();
     while reported.all() < slow && started.elapsed() < PATIENCE {
-        lab::clock::pass(Duration::from_millis(200));
+        lab::pass(Duration::from_millis(200));
         reported = Reported::read(&listener.so_far())?;
     }
     reported.slow = slow;
