@@ -3,7 +3,7 @@
 # Ends with `N passed, N failed, N skipped`.
 #
 #   tests/run.sh                    all of it
-#   tests/run.sh --check            what needs no virtual machine, for daily work
+#   tests/run.sh --check            for daily work: no virtual machines, and no tests that take long (.config/nextest.toml, profile check)
 #   tests/run.sh --kernel 6.12      of the machines only those of that kernel: their tests have it in their names
 #   tests/run.sh --changed [BASE]   what the difference to BASE (default: HEAD, so what is not committed) can reach, by the table in
 #                                   docs/develop/tests.md; --changed --list says what that is
@@ -14,14 +14,14 @@ started=$SECONDS
 cache=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}
 
 # What of the tests runs: all, or a filter of nextest's; whether that can be tests that boot a machine; and whether all else is done, too.
-filter='' machines=yes whole=yes
+filter='' machines=yes whole=yes profile=default
 case ${1:-} in
 -h | --help)
   sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
   exit
   ;;
 --check)
-  machines= filter='not test(/vm_/)'
+  machines= profile=check
   shift
   ;;
 --kernel)
@@ -57,7 +57,7 @@ for dir in target/lab/*-*-*; do
   process=${dir%-*}
   [ -e "/proc/${process##*-}" ] || rm -rf "$dir"
 done
-rm -f "$reports"/{lint.log,seconds.tsv,checks,skips,build.log} target/nextest/default/junit.xml
+rm -f "$reports"/{lint.log,seconds.tsv,checks,skips,build.log} target/nextest/$profile/junit.xml
 touch "$reports"/{lint.log,skips,checks}
 # Tests that find that they cannot run write why into this file (lab::skip), a machine each of its checks into that one (lab::Checks),
 # and a machine's supervisor its CPU time into the third.
@@ -102,10 +102,10 @@ nextest() { PATH=$cache/lab/nextest/bin:$PATH cargo nextest "$@"; }
 tests() {
   local expression=()
   [ -z "$filter" ] || expression=(-E "$filter")
-  nextest run --workspace --no-tests pass "${expression[@]}" "$@"
+  nextest run --profile $profile --workspace --no-tests pass "${expression[@]}" "$@"
   # 100: tests have failed, and the report says which.
   [[ $? == 0 || $? == 100 ]] || broken+=("cargo nextest")
-  [ -e target/nextest/default/junit.xml ] || broken+=("no test has run")
+  [ -e target/nextest/$profile/junit.xml ] || broken+=("no test has run")
   # nextest runs no examples of documentation; the lab has one.
   [ -z "$whole" ] || cargo test --quiet --doc -p lab || broken+=("cargo test --doc -p lab")
 }
@@ -125,7 +125,7 @@ if [ -n "$machines" ]; then
   # An older build would be tested in its place: without a new one no machine starts.
   stage build "Build for the machines, which has gone on meanwhile" build_end || { broken+=("the build for the machines; none was started"); filter="${filter:+($filter) and }not test(/vm_/)"; }
 fi
-stage tests "Tests (what passing ones said is in target/nextest/default/junit.xml)" tests "$@"
+stage tests "Tests (what passing ones said is in target/nextest/$profile/junit.xml)" tests "$@"
 
 echo
 unlinted=$(grep -c ' skipped: ' "$reports/lint.log")
@@ -135,7 +135,7 @@ if [ $((cannot + unlinted)) -gt 0 ]; then
   sort -u "$reports/skips" | sed 's/^/  /'
   grep ' skipped: ' "$reports/lint.log" | sed 's/^ */  /'
 fi
-summary=$(tests/summary.py target/nextest/default/junit.xml "$LAB_CPU_SECONDS") || broken+=("tests/summary.py")
+summary=$(tests/summary.py target/nextest/$profile/junit.xml "$LAB_CPU_SECONDS") || broken+=("tests/summary.py")
 sed '$d' <<<"$summary"
 read -r passed failed ignored < <(tail -n 1 <<<"$summary")
 failed=$((failed + $(grep -c ' FAILED$' "$reports/lint.log") + ${#broken[@]}))

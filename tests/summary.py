@@ -40,7 +40,7 @@ def reason(said):
     """What a failed test said, without backtraces."""
     lines, traced = [], False
     for line in said.splitlines():
-        if re.match(r"stack backtrace:$", line):
+        if re.match(r"\s*[Ss]tack backtrace:$", line):
             traced = True
         elif traced and not re.match(r" +(\d+: |at )", line):
             traced = False

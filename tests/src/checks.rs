@@ -125,10 +125,10 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// To standard output, which is shown of tests that fail, and into the file that `NFSCOPE_CHECKS` names.
+/// To standard output, which is shown of tests that fail, and into the file that `NFSCOPE_CHECKS` names: not of its own tests.
 fn report(line: &str) {
     println!("{line}");
-    if let Some(path) = std::env::var_os("NFSCOPE_CHECKS") {
+    if let Some(path) = std::env::var_os("NFSCOPE_CHECKS").filter(|_| !cfg!(test)) {
         let noted = OpenOptions::new()
             .append(true)
             .create(true)
