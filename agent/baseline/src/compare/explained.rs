@@ -1,6 +1,7 @@
 //! Changes that something else than a better or worse server may explain: failures, another mix of the work, writes that are not
 //! durable. They have no verdict.
 
+use crate::compare::cause;
 use crate::compare::errors::{self, Failures};
 use crate::compare::families::is_failure;
 use crate::compare::mix::Mix;
@@ -52,27 +53,60 @@ pub(super) fn by_mix(row: &mut Row, mix: &Mix, min_effect: f64) {
     };
     if !explained.leaves(ratio, min_effect) {
         row.verdict = Verdict::NotComparable;
-        row.why = Some(explained.text);
+        row.why = Some(explained.text());
     }
 }
 
+/// The beginning of a note on what durability costs.
+pub(super) const PRICE: &str = "the price of durability: ";
+/// Phases in which a thread waits until data are durable.
+const DURABLE: [&str; 3] = ["log", "disk", "throttle"];
+/// A longer mean is the price of durability where these phases have more than this share of the change.
+const MOST: f64 = 0.5;
+
 /// A server that acknowledges writes before they are durable is fast. READs profit as well, because the disks have less to do, and
 /// errors of disks reach no client.
-pub(super) fn by_durability(row: &mut Row, change: Option<&DurabilityChange>) {
+pub(super) fn by_durability(row: &mut Row, sides: &Sides, change: Option<&DurabilityChange>) {
     let why = match (row.verdict, change.map(|c| c.direction)) {
         (Verdict::Better, Some(Direction::Less)) => {
-            "better only where acknowledged writes may be lost in a crash"
+            "acknowledged writes may be lost in a crash after"
         }
         (Verdict::Better, Some(Direction::Unknown)) => {
             "it is not known whether acknowledged writes were durable after"
         }
         // The verdict stays: durability has a price.
         (Verdict::Worse, Some(Direction::More)) if !is_failure(row) => {
-            row.why = Some("acknowledged writes are durable now: this may be its price".into());
+            row.why = price(row, sides);
             return;
         }
         _ => return,
     };
     row.verdict = Verdict::NotComparable;
     row.why = Some(why.into());
+}
+
+/// The part of a longer latency that is the price of durability, if any is.
+fn price(row: &Row, sides: &Sides) -> Option<String> {
+    let waits = |share: &f64| *share > MOST;
+    let waited = match (&row.subject, &row.quantity) {
+        (Subject::Log { .. }, _) => Some(1.0),
+        (Subject::Op { .. }, Quantity::Phase { phase }) => {
+            Some(f64::from(u8::from(DURABLE.contains(phase))))
+        }
+        (Subject::Op { version, op }, _) => {
+            let shares = cause::shares(&sides.before[0], &sides.after[0], version, op);
+            let of = shares.iter().filter(|(phase, _)| DURABLE.contains(phase));
+            (!shares.is_empty()).then(|| of.map(|(_, share)| share).sum())
+        }
+        _ => None,
+    };
+    let Some(share) = waited else {
+        return Some("acknowledged writes are durable now: this may be the price of that".into());
+    };
+    Some(share).filter(waits).map(|share| {
+        format!(
+            "{PRICE}{} of the longer time is wait for a log, a disk or written data",
+            percent(share.min(1.0))
+        )
+    })
 }

@@ -91,7 +91,7 @@ pub(super) fn rows(
         };
         let Some(change) = t.test.as_ref().map(Test::change) else {
             t.row.verdict = of_one_side(&t.row, p);
-            explained::by_durability(&mut t.row, durability);
+            explained::by_durability(&mut t.row, sides, durability);
             continue;
         };
         t.row.verdict = verdict(&t.row, change, p, options.min_effect);
@@ -101,7 +101,7 @@ pub(super) fn rows(
         }
         explained::by_failures(&mut t.row, sides, options.min_effect);
         explained::by_mix(&mut t.row, mix, options.min_effect);
-        explained::by_durability(&mut t.row, durability);
+        explained::by_durability(&mut t.row, sides, durability);
     }
     all.into_iter().map(|t| t.row).collect()
 }

@@ -6,7 +6,7 @@
 //! two rates, J. American Statistical Association 50, 1955).
 
 use crate::compare::labels;
-use crate::compare::result::{Quantity, Subject};
+use crate::compare::result::{Caveat, Quantity, Subject};
 use crate::series::SeriesSet;
 use nfscope_model::{Histogram, Scheme, family as f};
 use nfscope_stats::Interval;
@@ -23,7 +23,7 @@ const PART: f64 = 0.1;
 const WORK: f64 = 1.2;
 
 /// The beginning of a text about the mix of operations.
-pub(super) const CHANGED: &str = "the mix changed";
+const CHANGED: &str = "the mix changed";
 
 type Op = (String, String);
 
@@ -108,11 +108,22 @@ impl Work {
 pub(super) struct Explained {
     /// After over before, with the durations of before and with those of after.
     pub factors: [f64; 2],
-    /// `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
-    pub text: String,
+    /// What differs: `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
+    pub causes: Vec<Caveat>,
 }
 
 impl Explained {
+    /// All causes in one text.
+    pub(super) fn text(&self) -> String {
+        let texts: Vec<&str> = self.causes.iter().map(|c| c.text.as_str()).collect();
+        texts.join("; ")
+    }
+
+    /// True if the mix alone changes the quantity by so little that it hides or makes no change that matters.
+    pub(super) fn is_nothing(&self, min_effect: f64) -> bool {
+        is_nothing(self.factors, min_effect / 2.0)
+    }
+
     /// True if a change of this ratio is one of the server whatever the mix explains of it. Changes by up to `min_effect` count as
     /// none.
     pub(super) fn leaves(&self, ratio: Interval, min_effect: f64) -> bool {
@@ -122,7 +133,7 @@ impl Explained {
             false => ratio.low / f > least,
         };
         // A mix that hardly differs takes no change away that was just found.
-        is_nothing(self.factors, min_effect / 2.0) || self.factors.iter().all(beyond)
+        self.is_nothing(min_effect) || self.factors.iter().all(beyond)
     }
 }
 
@@ -228,9 +239,9 @@ impl Mix {
         };
         // An operation that does other work is other work of its requests, too. The sum of all grows by no more than the part that grows
         // most.
-        let (mut others, mut texts) = ([1.0f64; 2], Vec::new());
+        let (mut others, mut causes) = ([1.0f64; 2], Vec::new());
         if !is_nothing(factors, NOTHING) {
-            texts.push(self.differs(&ops));
+            causes.push(self.differs(&ops));
         }
         for op in &ops {
             let part = [0, 1].map(|side| {
@@ -249,13 +260,13 @@ impl Mix {
             if let Some(other) = self.other_work(&op.0, &op.1) {
                 let [low, high] = other.factors;
                 others = [others[0].min(low), others[1].max(high)];
-                texts.push(other.text);
+                causes.extend(other.causes);
             }
         }
         let [low, high] = [factors[0].min(factors[1]), factors[0].max(factors[1])];
-        (!texts.is_empty()).then(|| Explained {
+        (!causes.is_empty()).then(|| Explained {
             factors: [low * others[0], high * others[1]],
-            text: texts.join("; "),
+            causes,
         })
     }
 
@@ -295,7 +306,7 @@ impl Mix {
         let far = factors.iter().any(|f| f.ln().abs() > WORK.ln());
         far.then(|| Explained {
             factors: [0.0, f64::INFINITY],
-            text: self.differs(&ops),
+            causes: vec![self.differs(&ops)],
         })
     }
 
@@ -313,7 +324,7 @@ impl Mix {
         };
         Some(Explained {
             factors: self.of_means(&weights, [0.0; 2], mean),
-            text: self.differs(&ops),
+            causes: vec![self.differs(&ops)],
         })
     }
 
@@ -339,7 +350,10 @@ impl Mix {
             {
                 return Some(Explained {
                     factors: [0.0, f64::INFINITY],
-                    text: format!("the stability of WRITEs changed: {text}"),
+                    causes: vec![Caveat {
+                        kind: "stability",
+                        text: format!("the stability of WRITEs changed: {text}"),
+                    }],
                 });
             }
         }
@@ -350,16 +364,22 @@ impl Mix {
         let (b, a) = (size(0)?, size(1)?);
         (b.max(a) > SIZE * b.min(a)).then(|| Explained {
             factors: [(a / b).min(1.0), (a / b).max(1.0)],
-            text: format!(
-                "the mean size of {}s changed: {b:.0} bytes before, {a:.0} after",
-                op.to_uppercase()
-            ),
+            causes: vec![Caveat {
+                kind: "size",
+                text: format!(
+                    "the mean size of {}s changed: {b:.0} bytes before, {a:.0} after",
+                    op.to_uppercase()
+                ),
+            }],
         })
     }
 
     /// The largest differences in the mix of these operations, at any distance.
-    fn differs(&self, ops: &BTreeSet<&Op>) -> String {
-        format!("{CHANGED}: {}", self.moves(ops, 0.0).unwrap_or_default())
+    fn differs(&self, ops: &BTreeSet<&Op>) -> Caveat {
+        Caveat {
+            kind: "mix",
+            text: format!("{CHANGED}: {}", self.moves(ops, 0.0).unwrap_or_default()),
+        }
     }
 
     fn moves(&self, ops: &BTreeSet<&Op>, least: f64) -> Option<String> {
@@ -369,8 +389,9 @@ impl Mix {
     }
 
     /// The largest differences in the mix of all operations, if more than this share of them differs.
-    pub(super) fn moved(&self, least: f64) -> Option<String> {
-        self.moves(&self.ops(|_| true), least)
+    pub(super) fn moved(&self, least: f64) -> Option<Caveat> {
+        let ops = self.ops(|_| true);
+        self.moves(&ops, least).map(|_| self.differs(&ops))
     }
 }
 

@@ -6,6 +6,7 @@
 //! another [`mix`] may explain, [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
 //! result.
 
+mod cause;
 mod comparison;
 mod confounders;
 mod errors;

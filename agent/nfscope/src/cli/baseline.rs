@@ -101,10 +101,12 @@ side nfscope judges where it has at least five earlier recordings of that host,
 without labels or with those of a side, or where --between states the difference.
 With --match the days or weeks are the unit.
 
-Before anything else the report says where acknowledged writes are less durable
-on one side: exported async, on a dataset with sync=disabled, without any wait,
-or on a disk that is no longer asked to flush its cache. Nothing is called better
-then. Where durability is not known, a caveat says so.
+The report begins with what makes the sides incomparable. First it says where
+acknowledged writes are less durable on one side: exported async, on a dataset
+with sync=disabled, without any wait, or on a disk that is no longer asked to
+flush its cache. No verdict is better then. Failures come next, then other
+operations, sizes, stabilities, clients, kernels, and operations that were not
+timed. Latencies come last. Where durability is not known, a caveat says so.
 
 The comparison covers operations with 2 % or more of all operations' time,
 failures, calls without an answer, requests, their wait for a thread, waits for
@@ -145,7 +147,7 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             where it differs
   not_judged
             why nothing is judged, if nothing is
-  headline  what changed, in one paragraph
+  headline  differences in durability, failures and work, then what changed
   caveats   kind text
   min_effect
             changes by up to this count as none (0.02 for 2 %)

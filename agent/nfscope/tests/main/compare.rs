@@ -209,7 +209,11 @@ fn other_work_is_warned_of() {
     };
     let c = compare_two(&before, &recording("after", 6, WINDOWS, &busy));
     assert_eq!(warned(&c), ["load"]);
-    assert!(c.headline.ends_with("see the caveats."), "{}", c.headline);
+    assert!(
+        c.headline.starts_with("The load differs: "),
+        "{}",
+        c.headline
+    );
 
     let reads = Tale {
         op: "read",

@@ -10,6 +10,7 @@ mod baseline_store;
 mod capacity;
 mod cli;
 mod commands_doc;
+mod comparable;
 mod compare;
 mod comparison;
 mod control;
@@ -25,6 +26,7 @@ mod exposition;
 #[allow(dead_code)]
 mod fixture;
 mod layers;
+mod mix;
 mod outages;
 mod picture;
 mod proof;
