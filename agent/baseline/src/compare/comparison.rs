@@ -32,6 +32,8 @@ pub const FAMILIES: &[&Info] = &[
     &f::OP_ERRORS.info,
     &f::RPC_DROPPED.info,
     &f::NOT_DURABLE.info,
+    &f::EXPORT_DEVICE.info,
+    &f::LOG_SEPARATE.info,
     &f::DURABLE_WRITES.info,
     &f::UNSAFE_WRITES.info,
     &f::BLOCK_DEVICE.info,

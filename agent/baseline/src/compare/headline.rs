@@ -142,7 +142,10 @@ fn latencies(
 
 /// The measured values of both sides, without a verdict.
 fn without_verdict(rows: &[Row], why: &str) -> String {
-    let mut all = vec![format!("Not judged: {why}.")];
+    let mut all = vec![format!(
+        "No verdict: two recordings of an unchanged server may differ by as much. {}.",
+        sentence_case(why)
+    )];
     let both = |row: &Row| {
         let value = |side: Option<Interval>| Some(labels::value(&row.quantity, side?.value));
         Some([value(row.before)?, value(row.after)?])

@@ -131,7 +131,7 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
         Verdict::Few => "few",
         Verdict::NotComparable => "not comparable",
         Verdict::NotTested => "not tested",
-        Verdict::NotJudged => "not judged",
+        Verdict::NotJudged => "no verdict",
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod cause;
 mod comparison;
+mod configuration;
 mod confounders;
 mod errors;
 mod evidence;
@@ -32,6 +33,7 @@ mod times;
 mod variance;
 
 pub use comparison::{FAMILIES, compare_sides};
+pub use configuration::Configuration;
 pub use errors::share_of_all;
 pub use options::{Match, Options};
 pub use plot_data::mark_changes;

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod baseline;
 pub mod check;
 mod compare;
+mod compare_earlier;
 pub mod config;
 pub mod diagnose;
 mod diagnose_who;

@@ -101,6 +101,9 @@ fn time_that_durable_writes_wait_is_the_price_of_durability() {
     assert_eq!(mean.why, None);
 }
 
+/// Recordings before, what makes one after, and the difference that is told.
+type Case<'a> = (&'a [Recording], &'a dyn Fn(u64) -> Recording, &'a str);
+
 /// The first sentence tells what differs beside the server, and the latency comes behind it.
 #[test]
 fn differences_of_the_work_come_before_any_latency() {
@@ -130,7 +133,7 @@ fn differences_of_the_work_come_before_any_latency() {
         .iter()
         .map(|r| with_values(r, &f::IO_SIZE, ["3", "write"], 4096.0))
         .collect();
-    let cases: [(&[Recording], &dyn Fn(u64) -> Recording, &str); 5] = [
+    let cases: [Case; 5] = [
         (&before, &other_kernel, "the kernel differs"),
         (
             &before,

@@ -37,6 +37,7 @@ mod stream;
 mod stuck_cli;
 mod table;
 mod terminal;
+mod undecided;
 mod verdicts;
 mod what_if;
 mod workload;

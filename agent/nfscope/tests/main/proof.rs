@@ -93,7 +93,7 @@ fn one_recording_a_side_is_shown_and_not_judged() {
     }
     let out = good(&path, &["compare", "before", "after"]);
     assert!(
-        out.starts_with("Not judged: one recording on each side"),
+        out.starts_with("No verdict: two recordings of an unchanged server may differ"),
         "{out}"
     );
     assert!(
@@ -101,16 +101,16 @@ fn one_recording_a_side_is_shown_and_not_judged() {
         "{out}"
     );
     let one_line = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    let command = "nfscope baseline compare before,before-2,before-3 after,after-2,after-3";
+    let command = "compare before-1,before-2,before-3 after-1,after-2,after-3";
     assert!(one_line.contains(command), "{one_line}");
     assert!(
-        !out.contains("better") && out.contains("not judged"),
+        !out.contains("better") && out.contains("no verdict"),
         "{out}"
     );
     for after in ["after", "slow"] {
         let (code, _, err) = ask(&path, &["compare", "before", after, "--fail-on", "worse"]);
         assert!(
-            code == 1 && err.contains("nothing was judged: one recording"),
+            code == 6 && err.contains("undecided: nothing was judged: one recording"),
             "{code} {err}"
         );
     }
@@ -153,7 +153,7 @@ fn one_recording_a_side_is_shown_and_not_judged() {
         store.put(&other).unwrap();
     }
     let words = ["compare", "before", "slow", "--fail-on", "worse"];
-    assert_eq!(ask(&path, &words).0, 1);
+    assert_eq!(ask(&path, &words).0, 6);
     for i in 0..5 {
         let log = DISKS * (1.0 + 0.02 * i as f64);
         let old = recording(&format!("old-{i}"), 10 + i, 600, &writes(log));
