@@ -11,6 +11,10 @@ use crate::durability::{Direction, DurabilityChange};
 use crate::series::SeriesSet;
 use nfscope_text::units::percent;
 
+fn is_mean(quantity: &Quantity) -> bool {
+    matches!(quantity, Quantity::Mean | Quantity::MeanAtOneMix)
+}
+
 /// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
 pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
     if row.quantity.is_count() || !matches!(row.verdict, Verdict::Better | Verdict::Worse) {
@@ -27,7 +31,7 @@ pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
     };
     // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
     let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
-    let longer = row.quantity == Quantity::Mean && row.ratio.is_some_and(|r| r.low > of_failures);
+    let longer = is_mean(&row.quantity) && row.ratio.is_some_and(|r| r.low > of_failures);
     let contradicted = match errors::failures(before, after) {
         Failures::More => row.verdict == Verdict::Better,
         Failures::Fewer => row.verdict == Verdict::Worse && !longer,
@@ -43,17 +47,21 @@ pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
     }
 }
 
-/// A total over operations moves with their mix, and a duration with the size of what is read or written.
+/// A total over operations moves with their mix, and a duration with the size and the stability of what is read or written. A note has
+/// what these change alone, whether a verdict remains or not.
 pub(super) fn by_mix(row: &mut Row, mix: &Mix, min_effect: f64) {
-    let (Verdict::Better | Verdict::Worse, Some(ratio)) = (row.verdict, row.ratio) else {
+    let (Verdict::Better | Verdict::Worse | Verdict::NotJudged, Some(ratio)) =
+        (row.verdict, row.ratio)
+    else {
         return;
     };
-    let Some(explained) = mix.explains(&row.subject, &row.quantity) else {
+    let explained = mix.explains(&row.subject, &row.quantity);
+    let Some(explained) = explained.filter(|e| !e.is_nothing(min_effect)) else {
         return;
     };
-    if !explained.leaves(ratio, min_effect) {
+    row.why = Some(explained.text());
+    if row.verdict != Verdict::NotJudged && !explained.leaves(ratio, min_effect) {
         row.verdict = Verdict::NotComparable;
-        row.why = Some(explained.text());
     }
 }
 

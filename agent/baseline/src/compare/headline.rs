@@ -235,9 +235,10 @@ const FIRST: [&str; 14] = [
 ];
 
 /// Quantities of an operation by rank: the first one that changed represents it.
-const ORDER: [Quantity; 4] = [
+const ORDER: [Quantity; 5] = [
     Quantity::Quantile { percent: 99 },
     Quantity::Mean,
+    Quantity::MeanAtOneMix,
     Quantity::Quantile { percent: 90 },
     Quantity::Quantile { percent: 50 },
 ];

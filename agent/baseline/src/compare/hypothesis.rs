@@ -56,7 +56,7 @@ pub(super) fn rows(
 ) -> Vec<Row> {
     let mut all: Vec<Tested> = subjects
         .iter()
-        .flat_map(|s| of_subject(sides, s, options))
+        .flat_map(|s| of_subject(sides, s, options, mix))
         .collect();
     let failing = subjects.iter().filter(|s| errors::is_of_operation(s));
     let rarely: Vec<&Subject> = failing.skip(errors::WITH_RATE).collect();
@@ -87,6 +87,7 @@ pub(super) fn rows(
             t.row.components = Some(components(r, options.min_effect, first));
         }
         let Some(p) = t.row.p else {
+            explained::by_mix(&mut t.row, mix, options.min_effect);
             continue;
         };
         let Some(change) = t.test.as_ref().map(Test::change) else {
@@ -128,10 +129,28 @@ fn is_zero(side: Option<Interval>) -> bool {
     side.is_some_and(|i| i.value == 0.0)
 }
 
-fn of_subject(sides: &Sides, subject: &Subject, options: &Options) -> Vec<Tested> {
+fn of_subject(sides: &Sides, subject: &Subject, options: &Options, mix: &Mix) -> Vec<Tested> {
     let all = sides.all();
-    let rows = quantities::of(&all, subject).into_iter();
-    let rows = rows.map(|of| row(sides, subject, of, options));
+    let mut quantities = quantities::of(&all, subject);
+    let one_mix = match subject {
+        Subject::Requests { version } => mix.one(version, options.min_effect),
+        _ => None,
+    };
+    let is_mean = |of: &InAll| of.quantity == Quantity::Mean;
+    if let (Some(one), Some(at)) = (&one_mix, quantities.iter().position(is_mean)) {
+        let standardised = quantities::ratios(Quantity::MeanAtOneMix, &all, |_, c| one.of(c));
+        quantities.insert(at + 1, standardised);
+    }
+    let rows = quantities.into_iter();
+    let rows = rows.map(|of| {
+        let mut t = row(sides, subject, of, options);
+        // The mean at one mix is tested in its place.
+        if one_mix.is_some() && t.row.quantity == Quantity::Mean {
+            (t.test, t.row.p, t.row.verdict) = (None, None, Verdict::NotComparable);
+            t.row.why = mix.explains(subject, &Quantity::Mean).map(|e| e.text());
+        }
+        t
+    });
     rows.filter(|t| t.row.before.is_some() || t.row.after.is_some())
         .collect()
 }

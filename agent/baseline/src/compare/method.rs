@@ -103,8 +103,8 @@ pub(super) fn sentences(
             .into(),
     ]);
     all.push(
-        "Totals over operations, and READs and WRITEs of other sizes: what another mix or size explains is no verdict (direct \
-         standardisation, Kitagawa 1955)."
+        "Totals over operations: the mean of requests is tested at one mix, the mean of both sides, where their mixes matter (direct \
+         standardisation, Kitagawa 1955). What another mix, size or stability explains of the others is no verdict."
             .into(),
     );
     if options.matching.is_none() && !sides.has_replicates() {

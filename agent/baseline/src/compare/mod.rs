@@ -3,7 +3,7 @@
 //! [`sides`] and [`options`] say what is asked. [`selection`] chooses what is compared, [`quantities`] estimates each quantity in
 //! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`families`] corrects for
 //! their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that failures, durability or
-//! another [`mix`] may explain, [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
+//! another [`mix`] may explain ([`other_work`]: of sizes and stabilities; [`one_mix`]: totals at the same mix), [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
 //! result.
 
 mod cause;
@@ -22,7 +22,9 @@ mod matching;
 mod method;
 mod mix;
 mod next;
+mod one_mix;
 pub mod options;
+mod other_work;
 mod plot_data;
 mod quantities;
 pub mod result;

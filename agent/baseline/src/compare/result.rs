@@ -15,6 +15,8 @@ pub enum Quantity {
     Rate,
     /// Mean, in seconds.
     Mean,
+    /// Mean of a total over operations, with the same mix of operations on both sides, in seconds.
+    MeanAtOneMix,
     /// A quantile of a distribution, in seconds.
     Quantile {
         /// In percent: 50, 90, 99.
@@ -204,8 +206,8 @@ pub struct Side {
 /// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// durability, empty, load, mix, stability, clients, coverage, host, kernel, agent, threads, drift, gaps, lost, errors, order, overlap, same, hours, weekdays,
-    /// replicates, primary, workload.
+    /// durability, empty, load, mix, size, stability, clients, coverage, host, kernel, agent, threads, drift, gaps, lost, errors, order,
+    /// overlap, same, hours, weekdays, replicates, primary, workload.
     pub kind: &'static str,
     /// Description with the figures of both sides.
     pub text: String,

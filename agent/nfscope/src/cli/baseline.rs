@@ -126,8 +126,11 @@ Verdicts:
   too small       the whole interval lies within --min-change
   few             too few independent stretches of time for a verdict
   not comparable  too few values, not measured on one side, or explained by
-                  something else: more operations failed, the mix or the size
-                  of operations changed, acknowledged writes are not durable
+                  something else: more operations failed, the mix, the size or
+                  the stability of operations changed, acknowledged writes are
+                  not durable
+Where another mix of operations matters, the mean of requests stands there twice:
+as it was, without a verdict, and at one mix for both sides, with one.
   not tested      behind --primary, which was not found
   no verdict      the variance between recordings of this server is not known
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
@@ -161,7 +164,8 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             has name began_ms host kernel agent interval_seconds labels
   rows      of (op, errors, dropped, replays, requests, queue, log,
             sync_writes, workload, workload_errors) with version, op, reason,
-            fs, volume, job or operation; what (rate, mean, quantile, phase, share) with percent or phase; before, after
+            fs, volume, job or operation; what (rate, mean, mean_at_one_mix, quantile, phase,
+            share) with percent or phase; before, after
             and ratio {value low high}; p (corrected); verdict (better, worse,
             more, less, no_evidence, small, few, not_comparable, not_tested,
             not_judged); why, where there is none, or a note on it;

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 /// Signals that end a recording.
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Records until the time is over, the wanted precision is reached, or a signal arrives; with --repeat several times. Returns the exit code.
+/// Records until the time is over, the wanted precision is reached, or a signal arrives; with --repeat several times. Returns the
+/// exit code.
 ///
 /// # Errors
 /// When a name is taken, the store cannot be written, operations are not timed, or nothing was recorded.
