@@ -119,6 +119,9 @@ fn latencies(
             unchanged.join(", ")
         ));
     }
+    if !unchanged.is_empty() {
+        changed.extend(would_have_found(rows));
+    }
     if !unknown.is_empty() {
         changed.push(format!("Not comparable: {}.", unknown.join(", ")));
     }
@@ -180,6 +183,22 @@ fn sentence_case(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
+}
+
+/// The smallest change that the first operation without evidence would have shown.
+fn would_have_found(rows: &[Row]) -> Option<String> {
+    let of_ops = rows.iter().filter(|r| {
+        let is_op = matches!(r.subject, Subject::Op { .. } | Subject::Workload { .. });
+        is_op && r.verdict == Verdict::NoEvidence && !r.quantity.is_count()
+    });
+    let finds = |r: &Row| r.finds.unwrap_or(f64::INFINITY);
+    let first = of_ops.filter(|r| ORDER.contains(&r.quantity) && r.finds.is_some());
+    let first = first.min_by(|a, b| finds(a).total_cmp(&finds(b)))?;
+    Some(format!(
+        "A rise of {} by {} would have been found in four of five such comparisons.",
+        named(first),
+        labels::finds(first.finds)
+    ))
 }
 
 fn is_untested(rows: &[Row]) -> bool {

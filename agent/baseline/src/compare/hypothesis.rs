@@ -14,6 +14,7 @@ use crate::compare::sides::Sides;
 use crate::durability::DurabilityChange;
 use nfscope_stats as stats;
 use nfscope_stats::{Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated};
+use nfscope_text::units::percent;
 
 /// With this probability a change of the size that a row tells would have been found.
 const POWER: f64 = 0.8;
@@ -99,6 +100,7 @@ pub(super) fn rows(
         if t.row.verdict == Verdict::NoEvidence {
             let found = change.smallest_found(options.min_effect, next, POWER) - 1.0;
             t.row.finds = Some(found).filter(|f| f.is_finite());
+            agree(&mut t.row, change, options.min_effect, next);
         }
         explained::by_failures(&mut t.row, sides, options.min_effect);
         explained::by_mix(&mut t.row, mix, options.min_effect);
@@ -123,6 +125,37 @@ fn of_one_side(row: &Row, p: f64) -> Verdict {
         true if is_zero(row.before) => rose(row),
         true => fell(row),
     }
+}
+
+/// Makes the interval of a row without evidence say the same as its p. The p value is corrected for all rows. Where 95 % of one row alone
+/// leave out every change that is too small to matter, the interval is that at the level of the row's test. Holm's procedure found nothing
+/// there, so that this interval reaches such a change. A note says what the interval means where it leaves out no change at all.
+fn agree(row: &mut Row, change: &Change, min_effect: f64, level: f64) {
+    let Some(ratio) = row.ratio.as_mut() else {
+        return;
+    };
+    let least = 1.0 + min_effect;
+    let leaves_out = |r: &Interval, least: f64| r.low > least || r.high < 1.0 / least;
+    let mut notes = Vec::new();
+    if leaves_out(ratio, least) {
+        let wider = change.wider(1.0 - level);
+        *ratio = Interval {
+            value: ratio.value,
+            low: wider.low.min(least),
+            high: wider.high.max(1.0 / least),
+        };
+        notes.push(format!(
+            "this interval has the {} confidence of as many tests",
+            percent(1.0 - level)
+        ));
+    }
+    if min_effect > 0.0 && leaves_out(ratio, 1.0) {
+        notes.push(format!(
+            "there is a change, and it may be less than {}: --min-change 0 tests for any",
+            percent(min_effect)
+        ));
+    }
+    row.why = (!notes.is_empty()).then(|| notes.join("; "));
 }
 
 fn is_zero(side: Option<Interval>) -> bool {

@@ -57,7 +57,7 @@ pub(super) fn sentences(
     let verdicts = format!(
         "A verdict reports a change by more than {}. {order}The probability that {any} reports a \
          change where there is none is at most {:.0} % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
-         comparisons. FINDS is the smallest change that four of five such comparisons would have found.{from}",
+         comparisons, but for those of rows whose note says so. FINDS is the smallest change that four of five such comparisons would have found.{from}",
         percent(options.min_effect),
         level * 100.0
     );

@@ -19,8 +19,8 @@ impl OneMix {
     /// Per window of a recording: seconds that its requests would have taken with this mix, and their number. `None` where it lacks an
     /// operation that matters.
     ///
-    /// The ratio of both sums is the mean over all windows of each operation, weighted with the mix, beside what requests take outside their
-    /// operations. The residual of a window is that of the ratio of each operation, weighted alike (delta method).
+    /// The ratio of both sums is the mean over all windows of each operation, weighted with the mix, beside what requests take outside
+    /// their operations. The residual of a window is that of the ratio of each operation, weighted alike (delta method).
     pub(super) fn of(&self, c: &SeriesSet) -> Option<(Vec<f64>, Vec<f64>)> {
         let requests = c.histograms(&f::RPC_DURATION, |[v]| v == self.version)?;
         let n = requests.count();

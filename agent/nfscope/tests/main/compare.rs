@@ -177,7 +177,7 @@ fn what_keeps_requests_before_they_begin_is_told_of_them() {
         c.headline
     );
     assert!(
-        c.headline.ends_with("No evidence of a change in WRITE 3."),
+        c.headline.contains("No evidence of a change in WRITE 3."),
         "{}",
         c.headline
     );
@@ -193,10 +193,8 @@ fn of_one_server_twice_nothing_is_said() {
     for row in &c.rows {
         assert!(is_nothing(row.verdict), "{row:?}");
     }
-    assert_eq!(
-        c.headline,
-        "No evidence of a change in the latency of operations."
-    );
+    let none = "No evidence of a change in the latency of operations. A rise of WRITE 3 ";
+    assert!(c.headline.starts_with(none), "{}", c.headline);
     assert_eq!(warned(&c), Vec::<&str>::new());
 }
 

@@ -2,6 +2,7 @@
 //! once; what measures this process or changes it has programs of its own.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod agreement;
 #[cfg(target_os = "linux")]
 mod attach;
 mod baseline;
