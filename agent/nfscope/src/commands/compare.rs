@@ -1,12 +1,13 @@
 //! `nfscope baseline compare`: which recordings are meant, and what is printed.
 
 use super::compare_earlier;
+use super::compare_part::Part;
 use crate::cli::{CompareArgs, FailOn, LESS_DURABLE, MatchUnit, UNDECIDED, WORSE};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::compare::result::{Comparison, Row, Verdict};
-use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides};
+use nfscope_baseline::compare::{self, Match, Options, Sides};
 use nfscope_baseline::durability::Direction;
-use nfscope_baseline::series::{self, Grid, SeriesSet};
+use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_text::console::{self, print, say};
@@ -104,19 +105,6 @@ fn options(args: &CompareArgs) -> Options {
             MatchUnit::Hour => Match::Hour,
             MatchUnit::Weekday => Match::Weekday,
         }),
-    }
-}
-
-/// A recording, or a part of it.
-pub(super) struct Part {
-    pub(super) entry: Entry,
-    pub(super) slice: Option<Slice>,
-}
-
-impl Part {
-    pub(super) fn read(&self, store: &Store, grid: Option<Grid>) -> anyhow::Result<SeriesSet> {
-        let part = self.slice.map(|s| s.of(self.entry.metadata.began_ms));
-        series::read_part(store, &self.entry, FAMILIES, part, grid)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Earlier recordings of the same server, which show how much recordings of it differ.
 
-use super::compare::Part;
+use super::compare_part::Part;
 use nfscope_baseline::compare::{Configuration, in_common};
 use nfscope_baseline::series::SeriesSet;
 use nfscope_baseline::slice::Slice;

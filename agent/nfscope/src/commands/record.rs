@@ -45,10 +45,9 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
             Err(e) => return Err(e.into()),
         }
     }
-    drop(store);
     match args.every {
         Some(every) => several(args, length, &names, every),
-        None => one(args, length, &names[0]),
+        None => one(args, length, &names[0], store),
     }
 }
 
@@ -81,7 +80,8 @@ fn several(
         if stop.recv_timeout(pause).is_ok() {
             break;
         }
-        code = code.max(one(args, length, name)?);
+        let store = Store::create(&args.store.path)?;
+        code = code.max(one(args, length, name, store)?);
         recorded.push(name.as_str());
     }
     let missing = names.len() - recorded.len();
@@ -116,8 +116,7 @@ fn length(args: &RecordArgs) -> anyhow::Result<Duration> {
     Ok(length)
 }
 
-fn one(args: &RecordArgs, length: Duration, name: &str) -> anyhow::Result<u8> {
-    let store = Store::create(&args.store.path)?;
+fn one(args: &RecordArgs, length: Duration, name: &str, store: Store) -> anyhow::Result<u8> {
     let mut feed = WindowStream::open(args.url.as_deref(), args.interval)?;
     let (first, clock) = wait_until_running(&mut feed)?;
     let events = listen(feed)?;
