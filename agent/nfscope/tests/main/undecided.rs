@@ -140,7 +140,7 @@ fn repeated_recordings_end_in_a_verdict() {
             "--repeat",
             "3",
             "--every",
-            "1600ms",
+            "3s",
         ];
         let (code, _, err) = said(&record(&path, agent, &words).output().unwrap());
         assert_eq!(code, 0, "{err}");
