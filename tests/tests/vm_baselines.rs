@@ -95,7 +95,7 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
     ensure!(worse.is_none(), "{worse:?}");
     let headline = c.json["headline"].as_str().unwrap_or_default();
     ensure!(
-        headline.starts_with("WRITE 3 p99 fell from")
+        headline.contains("WRITE 3 p99 fell from")
             && headline.contains("of the change of the mean is log wait"),
         "{headline}"
     );

@@ -353,9 +353,9 @@ impl Durability {
 /// Most exports that a sentence names.
 const NAMED: usize = 3;
 
-const PRICE: &str = "What is longer after may be the price of durability.";
+const PRICE: &str = "Latencies that are longer after may be the price of durability.";
 const SHORTER: &str =
-    "What is shorter after may be shorter because of that: it is not called better.";
+    "Latencies that are shorter after may be shorter because of that, and have no verdict.";
 
 const UNWAITED_TEXT: &str = "most threads wait for no log and no disk before they acknowledge: a RAM disk or a cache that is not flushed loses such writes, \
      persistent memory does not";

@@ -36,6 +36,16 @@ impl Change {
         (1.0 + min_effect) * (self.hidden + quantiles * self.error).exp()
     }
 
+    /// The interval of the ratio at this confidence, and no narrower than that of 95 %.
+    pub fn wider(&self, confidence: f64) -> Interval {
+        let half = students_t(confidence, self.dof) * self.error + self.hidden;
+        Interval {
+            value: self.ratio.value,
+            low: self.ratio.low.min(self.ratio.value * (-half).exp()),
+            high: self.ratio.high.max(self.ratio.value * half.exp()),
+        }
+    }
+
     /// True if the interval contains no change beyond the minimum effect: whatever there is, it is too small to matter.
     pub fn is_small(&self, min_effect: f64) -> bool {
         self.ratio.low >= 1.0 / (1.0 + min_effect) && self.ratio.high <= 1.0 + min_effect

@@ -26,10 +26,14 @@ pub const FAMILIES: &[&Info] = &[
     &f::THREADS.info,
     &f::CLIENT_OPS.info,
     &f::EVENTS_LOST.info,
+    &f::KERNEL_OPS.info,
+    &f::TIMED_OPS.info,
     &f::RPC_PHASE.info,
     &f::OP_ERRORS.info,
     &f::RPC_DROPPED.info,
     &f::NOT_DURABLE.info,
+    &f::EXPORT_DEVICE.info,
+    &f::LOG_SEPARATE.info,
     &f::DURABLE_WRITES.info,
     &f::UNSAFE_WRITES.info,
     &f::BLOCK_DEVICE.info,
@@ -50,10 +54,17 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
     let is_judged = not_judged.is_none();
     let change = durability.as_ref();
     let rows = hypothesis::rows(sides, &subjects.kept, options, change, &mix, is_judged);
-    let caveats = confounders::find(sides, &rows, options, &durable, not_judged.as_deref());
+    let caveats = confounders::find(sides, &rows, options, &mix, &durable, not_judged.as_deref());
     let (before, after) = (&sides.before[0], &sides.after[0]);
     Comparison {
-        headline: headline::paragraph(before, after, &rows, &caveats, not_judged.as_deref()),
+        headline: headline::paragraph(
+            before,
+            after,
+            &rows,
+            &caveats,
+            change,
+            not_judged.as_deref(),
+        ),
         durability,
         min_effect: options.min_effect,
         before: side(sides.before),

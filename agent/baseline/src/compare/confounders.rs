@@ -20,6 +20,8 @@ const LOAD: f64 = 1.2;
 const MIX: f64 = 0.1;
 /// Clients count as different if more than this share of the operations moved from some to others.
 const MOVED: f64 = 0.1;
+/// Both counters of a coverage are not read at once: a smaller share may be that.
+const UNTIMED: f64 = 0.01;
 /// A recording drifts if its halves differ by more than this factor.
 const DRIFT: f64 = 1.25;
 
@@ -29,11 +31,15 @@ pub(super) fn find(
     sides: &Sides,
     rows: &[Row],
     options: &Options,
+    mix: &Mix,
     [before, after]: &[Durability; 2],
     not_judged: Option<&str>,
 ) -> Vec<Caveat> {
     let mut all: Vec<Caveat> = Vec::new();
     durability(before, after, &mut all);
+    if sides.compared().iter().all(|c| c.windows > 0) {
+        work(mix, rows, options, &mut all);
+    }
     let pairs = sides.before.len().max(sides.after.len());
     let reversed = times::is_reversed(sides);
     for i in 0..pairs {
@@ -48,19 +54,11 @@ pub(super) fn find(
             }
             if pairs > 1 {
                 let (b, a) = (&before.metadata.name, &after.metadata.name);
-                caveat.text = format!("{b} and {a}: {}", caveat.text);
+                let (first, rest) = caveat.text.split_at(first_sentence(&caveat.text).len());
+                caveat.text = format!("{first} ({b} and {a}){rest}");
             }
             all.push(caveat);
         }
-    }
-    // A small move of the mix may be all that a total shows.
-    let mut whys = rows.iter().filter_map(|r| r.why.as_deref());
-    let of_mix = whys.find(|why| why.starts_with(mix::CHANGED));
-    if let Some(text) = of_mix.filter(|_| all.iter().all(|c| c.kind != "mix")) {
-        all.push(Caveat {
-            kind: "mix",
-            text: text.to_owned(),
-        });
     }
     if let Some(why) = not_judged {
         all.push(Caveat {
@@ -76,6 +74,24 @@ pub(super) fn find(
         });
     }
     all
+}
+
+/// Other operations, sizes and stabilities: those that move any quantity by as much as matters, and another mix of a tenth of all.
+fn work(mix: &Mix, rows: &[Row], options: &Options, all: &mut Vec<Caveat>) {
+    let explained = rows.iter().filter(|r| r.ratio.is_some()).filter_map(|r| {
+        let explained = mix.explains(&r.subject, &r.quantity)?;
+        (!explained.is_nothing(options.min_effect)).then_some(explained.causes)
+    });
+    for cause in mix.moved(MIX).into_iter().chain(explained.flatten()) {
+        // The mix of one version's operations is told with that of all.
+        let is_known = |w: &Caveat| match cause.kind {
+            "mix" => w.kind == "mix",
+            _ => *w == cause,
+        };
+        if !all.iter().any(is_known) {
+            all.push(cause);
+        }
+    }
 }
 
 /// Caveats of durability: unknown on a side, or writes at risk on both.
@@ -107,6 +123,11 @@ fn durability(before: &Durability, after: &Durability, all: &mut Vec<Caveat>) {
     }
 }
 
+/// The first sentence of a caveat, without its full stop.
+pub(super) fn first_sentence(text: &str) -> &str {
+    text.split(". ").next().unwrap_or(text)
+}
+
 fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> {
     let mut w = Vec::new();
     let mut empty = false;
@@ -128,7 +149,6 @@ fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> 
     errors::caveats(before, after, &mut |caveat| w.push(caveat));
     let mut say = |kind, text: String| w.push(Caveat { kind, text });
     load(before, after, &mut say);
-    mix(before, after, &mut say);
     moved(before, after, &mut say);
     let told = |c: &SeriesSet| {
         let label = |name| c.metadata.labels.get(name).map(String::as_str);
@@ -171,6 +191,7 @@ fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> 
         say("threads", text);
     }
     for (side, c) in [("before", before), ("after", after)] {
+        coverage(side, c, &mut say);
         drift(side, c, &mut say);
         if c.metadata.has_few_edges() {
             say(
@@ -256,27 +277,6 @@ fn load(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str
     }
 }
 
-fn mix(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
-    let of = std::slice::from_ref;
-    if let Some(text) = Mix::of(of(before), of(after)).moved(MIX) {
-        say("mix", format!("{}: {text}", mix::CHANGED));
-    }
-    for (op, what) in [("read", "READs"), ("write", "WRITEs")] {
-        let size = |c: &SeriesSet| {
-            let sizes = c.histograms(&f::IO_SIZE, |[_, o]| o == op)?;
-            sizes.mean().filter(|_| sizes.count() >= 10.0)
-        };
-        if let (Some(b), Some(a)) = (size(before), size(after))
-            && b.max(a) > LOAD * b.min(a)
-        {
-            say(
-                "mix",
-                format!("the mean size of {what} differs: {b:.0} bytes before, {a:.0} after"),
-            );
-        }
-    }
-}
-
 /// A caveat if the latency of the operation with the most time, or the rate of all, changed between the two halves of one recording.
 fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let Some(all) = c.histograms(&f::OP_DURATION, |_| true) else {
@@ -324,6 +324,20 @@ fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) 
                     show(second.value)
                 ),
             );
+        }
+    }
+}
+
+/// Operations that the kernel counted and the probes did not time are in no latency.
+fn coverage(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
+    for ([version], counted) in c.sums(&f::KERNEL_OPS) {
+        let timed = c.total(&f::TIMED_OPS, |[v]| v == version);
+        if counted > 0.0 && timed < (1.0 - UNTIMED) * counted {
+            let share = percent(timed / counted);
+            let text = format!(
+                "{side}, {share} of NFSv{version} operations were timed: no latency has the others"
+            );
+            say("coverage", text);
         }
     }
 }

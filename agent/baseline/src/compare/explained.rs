@@ -1,6 +1,7 @@
 //! Changes that something else than a better or worse server may explain: failures, another mix of the work, writes that are not
 //! durable. They have no verdict.
 
+use crate::compare::cause;
 use crate::compare::errors::{self, Failures};
 use crate::compare::families::is_failure;
 use crate::compare::mix::Mix;
@@ -9,6 +10,10 @@ use crate::compare::sides::Sides;
 use crate::durability::{Direction, DurabilityChange};
 use crate::series::SeriesSet;
 use nfscope_text::units::percent;
+
+fn is_mean(quantity: &Quantity) -> bool {
+    matches!(quantity, Quantity::Mean | Quantity::MeanAtOneMix)
+}
 
 /// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
 pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
@@ -26,7 +31,7 @@ pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
     };
     // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
     let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
-    let longer = row.quantity == Quantity::Mean && row.ratio.is_some_and(|r| r.low > of_failures);
+    let longer = is_mean(&row.quantity) && row.ratio.is_some_and(|r| r.low > of_failures);
     let contradicted = match errors::failures(before, after) {
         Failures::More => row.verdict == Verdict::Better,
         Failures::Fewer => row.verdict == Verdict::Worse && !longer,
@@ -42,37 +47,74 @@ pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
     }
 }
 
-/// A total over operations moves with their mix, and a duration with the size of what is read or written.
+/// A total over operations moves with their mix, and a duration with the size and the stability of what is read or written. A note has
+/// what these change alone, whether a verdict remains or not.
 pub(super) fn by_mix(row: &mut Row, mix: &Mix, min_effect: f64) {
-    let (Verdict::Better | Verdict::Worse, Some(ratio)) = (row.verdict, row.ratio) else {
+    let (Verdict::Better | Verdict::Worse | Verdict::NotJudged, Some(ratio)) =
+        (row.verdict, row.ratio)
+    else {
         return;
     };
-    let Some(explained) = mix.explains(&row.subject, &row.quantity) else {
+    let explained = mix.explains(&row.subject, &row.quantity);
+    let Some(explained) = explained.filter(|e| !e.is_nothing(min_effect)) else {
         return;
     };
-    if !explained.leaves(ratio, min_effect) {
+    row.why = Some(explained.text());
+    if row.verdict != Verdict::NotJudged && !explained.leaves(ratio, min_effect) {
         row.verdict = Verdict::NotComparable;
-        row.why = Some(explained.text);
     }
 }
 
+/// The beginning of a note on what durability costs.
+pub(super) const PRICE: &str = "the price of durability: ";
+/// Phases in which a thread waits until data are durable.
+const DURABLE: [&str; 3] = ["log", "disk", "throttle"];
+/// A longer mean is the price of durability where these phases have more than this share of the change.
+const MOST: f64 = 0.5;
+
 /// A server that acknowledges writes before they are durable is fast. READs profit as well, because the disks have less to do, and
 /// errors of disks reach no client.
-pub(super) fn by_durability(row: &mut Row, change: Option<&DurabilityChange>) {
+pub(super) fn by_durability(row: &mut Row, sides: &Sides, change: Option<&DurabilityChange>) {
     let why = match (row.verdict, change.map(|c| c.direction)) {
         (Verdict::Better, Some(Direction::Less)) => {
-            "better only where acknowledged writes may be lost in a crash"
+            "acknowledged writes may be lost in a crash after"
         }
         (Verdict::Better, Some(Direction::Unknown)) => {
             "it is not known whether acknowledged writes were durable after"
         }
         // The verdict stays: durability has a price.
         (Verdict::Worse, Some(Direction::More)) if !is_failure(row) => {
-            row.why = Some("acknowledged writes are durable now: this may be its price".into());
+            row.why = price(row, sides);
             return;
         }
         _ => return,
     };
     row.verdict = Verdict::NotComparable;
     row.why = Some(why.into());
+}
+
+/// The part of a longer latency that is the price of durability, if any is.
+fn price(row: &Row, sides: &Sides) -> Option<String> {
+    let waits = |share: &f64| *share > MOST;
+    let waited = match (&row.subject, &row.quantity) {
+        (Subject::Log { .. }, _) => Some(1.0),
+        (Subject::Op { .. }, Quantity::Phase { phase }) => {
+            Some(f64::from(u8::from(DURABLE.contains(phase))))
+        }
+        (Subject::Op { version, op }, _) => {
+            let shares = cause::shares(&sides.before[0], &sides.after[0], version, op);
+            let of = shares.iter().filter(|(phase, _)| DURABLE.contains(phase));
+            (!shares.is_empty()).then(|| of.map(|(_, share)| share).sum())
+        }
+        _ => None,
+    };
+    let Some(share) = waited else {
+        return Some("acknowledged writes are durable now: this may be the price of that".into());
+    };
+    Some(share).filter(waits).map(|share| {
+        format!(
+            "{PRICE}{} of the longer time is wait for a log, a disk or written data",
+            percent(share.min(1.0))
+        )
+    })
 }

@@ -1,35 +1,77 @@
-//! The headline: what changed, in one paragraph.
+//! The headline: what makes the sides incomparable, and then what changed.
 
+use crate::compare::cause;
+use crate::compare::confounders::first_sentence;
 use crate::compare::errors::{Failures, failures as failures_of};
+use crate::compare::explained::PRICE;
 use crate::compare::families::is_failure;
+use crate::compare::labels;
 use crate::compare::labels::named;
-use crate::compare::quantities::phases;
 use crate::compare::result::{Caveat, Quantity, Row, Subject, Verdict};
-use crate::compare::{labels, mix};
+use crate::durability::DurabilityChange;
 use crate::series::SeriesSet;
-use nfscope_model::{family as f, phase};
 use nfscope_stats::Interval;
-use nfscope_text::units::seconds;
+use nfscope_text::units::{many, seconds};
 
 /// Most changes that are listed; readers skip longer paragraphs.
 const MOST: usize = 3;
 
-/// What changed: failures first, then the operation with the most time.
+/// Durability, failures and other differences of the work, and then the latency of the operations with the most time.
 pub(super) fn paragraph(
     before: &SeriesSet,
     after: &SeriesSet,
     rows: &[Row],
     caveats: &[Caveat],
+    durability: Option<&DurabilityChange>,
     not_judged: Option<&str>,
 ) -> String {
-    if caveats.iter().any(|w| w.kind == "empty") {
+    let mut all: Vec<String> = durability.iter().map(|d| d.text.clone()).collect();
+    let is_empty = caveats.iter().any(|w| w.kind == "empty");
+    if !is_empty {
+        let failures: Vec<String> = failures(rows).collect();
+        let more = failures.len().saturating_sub(MOST);
+        all.extend(failures.into_iter().take(MOST));
+        if more > 0 {
+            let more = many(more as f64, "more share");
+            all.push(format!("{more} of failures changed: see the table."));
+        }
+        all.extend(differences(caveats));
+    }
+    all.push(latencies(before, after, rows, is_empty, not_judged));
+    all.join(" ")
+}
+
+/// Differences beside the server, the gravest first.
+fn differences(caveats: &[Caveat]) -> Vec<String> {
+    let of = |kind: &'static str| caveats.iter().filter(move |w| w.kind == kind);
+    let all: Vec<&Caveat> = FIRST.into_iter().flat_map(of).collect();
+    let each = all.iter().take(MOST).map(|w| first_sentence(&w.text));
+    let mut told: Vec<_> = each
+        .map(|text| format!("{}.", sentence_case(text)))
+        .collect();
+    if let more @ 1.. = all.len().saturating_sub(MOST) {
+        told.push(format!(
+            "{}: see the caveats.",
+            many(more as f64, "more difference")
+        ));
+    }
+    told
+}
+
+fn latencies(
+    before: &SeriesSet,
+    after: &SeriesSet,
+    rows: &[Row],
+    is_empty: bool,
+    not_judged: Option<&str>,
+) -> String {
+    if is_empty {
         return "There is nothing to compare: see the caveats.".into();
     }
     if let Some(why) = not_judged.filter(|_| rows.iter().any(|r| r.verdict == Verdict::NotJudged)) {
         return without_verdict(rows, why);
     }
     let (mut changed, mut unchanged, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-    changed.extend(failures(rows));
     for (_, rows) in labels::by_subject(rows) {
         let subject = &rows[0].subject;
         if !matches!(subject, Subject::Op { .. } | Subject::Workload { .. }) {
@@ -77,6 +119,9 @@ pub(super) fn paragraph(
             unchanged.join(", ")
         ));
     }
+    if !unchanged.is_empty() {
+        changed.extend(would_have_found(rows));
+    }
     if !unknown.is_empty() {
         changed.push(format!("Not comparable: {}.", unknown.join(", ")));
     }
@@ -95,18 +140,15 @@ pub(super) fn paragraph(
     if changed.is_empty() {
         changed.push("There is nothing to compare: one side has too few operations.".into());
     }
-    if let Some(mix) = caveats.iter().find(|w| w.text.contains(mix::CHANGED)) {
-        changed.push(format!("{}.", sentence_case(&mix.text)));
-    }
-    if caveats.iter().any(|w| MAJOR.contains(&w.kind)) {
-        changed.push("The work of both sides differs: see the caveats.".into());
-    }
     changed.join(" ")
 }
 
 /// The measured values of both sides, without a verdict.
 fn without_verdict(rows: &[Row], why: &str) -> String {
-    let mut all = vec![format!("Not judged: {why}.")];
+    let mut all = vec![format!(
+        "No verdict: two recordings of an unchanged server may differ by as much. {}.",
+        sentence_case(why)
+    )];
     let both = |row: &Row| {
         let value = |side: Option<Interval>| Some(labels::value(&row.quantity, side?.value));
         Some([value(row.before)?, value(row.after)?])
@@ -143,6 +185,22 @@ fn sentence_case(text: &str) -> String {
     first.unwrap_or_default() + letters.as_str()
 }
 
+/// The smallest change that the first operation without evidence would have shown.
+fn would_have_found(rows: &[Row]) -> Option<String> {
+    let of_ops = rows.iter().filter(|r| {
+        let is_op = matches!(r.subject, Subject::Op { .. } | Subject::Workload { .. });
+        is_op && r.verdict == Verdict::NoEvidence && !r.quantity.is_count()
+    });
+    let finds = |r: &Row| r.finds.unwrap_or(f64::INFINITY);
+    let first = of_ops.filter(|r| ORDER.contains(&r.quantity) && r.finds.is_some());
+    let first = first.min_by(|a, b| finds(a).total_cmp(&finds(b)))?;
+    Some(format!(
+        "A rise of {} by {} would have been found in four of five such comparisons.",
+        named(first),
+        labels::finds(first.finds)
+    ))
+}
+
 fn is_untested(rows: &[Row]) -> bool {
     rows.iter().any(|r| r.verdict == Verdict::NotTested)
 }
@@ -177,15 +235,29 @@ fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Confounders that may explain the change entirely.
-const MAJOR: [&str; 8] = [
-    "load", "mix", "clients", "hours", "weekdays", "same", "overlap", "workload",
+/// Kinds of differences that may explain any change of a latency, the gravest first.
+const FIRST: [&str; 14] = [
+    "same",
+    "overlap",
+    "stability",
+    "mix",
+    "size",
+    "clients",
+    "host",
+    "kernel",
+    "coverage",
+    "lost",
+    "workload",
+    "load",
+    "hours",
+    "weekdays",
 ];
 
 /// Quantities of an operation by rank: the first one that changed represents it.
-const ORDER: [Quantity; 4] = [
+const ORDER: [Quantity; 5] = [
     Quantity::Quantile { percent: 99 },
     Quantity::Mean,
+    Quantity::MeanAtOneMix,
     Quantity::Quantile { percent: 90 },
     Quantity::Quantile { percent: 50 },
 ];
@@ -207,8 +279,12 @@ fn sentence(name: &str, row: &Row, why: &str) -> String {
     let value = |side: Option<Interval>| side.map_or(0.0, |e| e.value);
     let (change, interval) = labels::change(row.ratio).unwrap_or_default();
     let interval = interval.map_or(String::new(), |i| format!(", 95 % CI {i}"));
+    let price = match &row.why {
+        Some(why) if why.starts_with(PRICE) => "The price of durability: ",
+        _ => "",
+    };
     format!(
-        "{name} {} {verb} from {} to {} ({change}{interval}){why}.",
+        "{price}{name} {} {verb} from {} to {} ({change}{interval}){why}.",
         labels::quantity(&row.quantity),
         seconds(value(row.before)),
         seconds(value(row.after)),
@@ -217,43 +293,15 @@ fn sentence(name: &str, row: &Row, why: &str) -> String {
 
 /// The phase that accounts for most of the change of the mean, if there is one.
 fn why(before: &SeriesSet, after: &SeriesSet, version: &str, op: &str) -> String {
-    let mean = |c: &SeriesSet| {
-        c.histograms(&f::OP_DURATION, |l| l == [version, op])?
-            .mean()
-    };
-    let phases = |c| phases(c, version, op);
-    let (Some(b), Some(a)) = (mean(before), mean(after)) else {
+    let shares = cause::shares(before, after, version, op).into_iter();
+    let most = shares.max_by(|(_, x), (_, y)| x.total_cmp(y));
+    let Some((phase, share)) = most.filter(|(_, share)| *share >= 0.5) else {
         return String::new();
     };
-    let (Some(before), Some(after)) = (phases(before), phases(after)) else {
-        return String::new();
-    };
-    let sides = before.iter().zip(&after);
-    let most = phase::OF_OP
-        .iter()
-        .zip(sides.map(|(b, a)| a.unwrap_or(0.0) - b.unwrap_or(0.0)))
-        .map(|(phase, change)| (phase, change / (a - b)))
-        .filter(|(_, share)| share.is_finite())
-        .max_by(|x, y| x.1.total_cmp(&y.1));
-    match most {
-        Some((phase, share)) if share >= 0.5 => {
-            let what = match *phase {
-                "cpu" => "CPU time",
-                "runqueue" => "waiting for a CPU",
-                "log" => "log wait",
-                "disk" => "disk wait",
-                "throttle" => "waiting until written data is stored",
-                "upcall" => "waiting for rpc.mountd or another daemon",
-                "recall" => "waiting for clients to return delegations",
-                "reclaim" => "waiting for free memory",
-                _ => "other waits (locks, other threads, anything that is not named)",
-            };
-            // Above 100 % another phase changed in the opposite direction.
-            format!(
-                "; {:.0} % of the change of the mean is {what}",
-                (share * 100.0).min(100.0)
-            )
-        }
-        _ => String::new(),
-    }
+    // Above 100 % another phase changed in the opposite direction.
+    format!(
+        "; {:.0} % of the change of the mean is {}",
+        (share * 100.0).min(100.0),
+        cause::name(phase)
+    )
 }

@@ -14,6 +14,7 @@ use crate::compare::sides::Sides;
 use crate::durability::DurabilityChange;
 use nfscope_stats as stats;
 use nfscope_stats::{Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated};
+use nfscope_text::units::percent;
 
 /// With this probability a change of the size that a row tells would have been found.
 const POWER: f64 = 0.8;
@@ -56,7 +57,7 @@ pub(super) fn rows(
 ) -> Vec<Row> {
     let mut all: Vec<Tested> = subjects
         .iter()
-        .flat_map(|s| of_subject(sides, s, options))
+        .flat_map(|s| of_subject(sides, s, options, mix))
         .collect();
     let failing = subjects.iter().filter(|s| errors::is_of_operation(s));
     let rarely: Vec<&Subject> = failing.skip(errors::WITH_RATE).collect();
@@ -87,21 +88,23 @@ pub(super) fn rows(
             t.row.components = Some(components(r, options.min_effect, first));
         }
         let Some(p) = t.row.p else {
+            explained::by_mix(&mut t.row, mix, options.min_effect);
             continue;
         };
         let Some(change) = t.test.as_ref().map(Test::change) else {
             t.row.verdict = of_one_side(&t.row, p);
-            explained::by_durability(&mut t.row, durability);
+            explained::by_durability(&mut t.row, sides, durability);
             continue;
         };
         t.row.verdict = verdict(&t.row, change, p, options.min_effect);
         if t.row.verdict == Verdict::NoEvidence {
             let found = change.smallest_found(options.min_effect, next, POWER) - 1.0;
             t.row.finds = Some(found).filter(|f| f.is_finite());
+            agree(&mut t.row, change, options.min_effect, next);
         }
         explained::by_failures(&mut t.row, sides, options.min_effect);
         explained::by_mix(&mut t.row, mix, options.min_effect);
-        explained::by_durability(&mut t.row, durability);
+        explained::by_durability(&mut t.row, sides, durability);
     }
     all.into_iter().map(|t| t.row).collect()
 }
@@ -124,14 +127,63 @@ fn of_one_side(row: &Row, p: f64) -> Verdict {
     }
 }
 
+/// Makes the interval of a row without evidence say the same as its p. The p value is corrected for all rows. Where 95 % of one row alone
+/// leave out every change that is too small to matter, the interval is that at the level of the row's test. Holm's procedure found nothing
+/// there, so that this interval reaches such a change. A note says what the interval means where it leaves out no change at all.
+fn agree(row: &mut Row, change: &Change, min_effect: f64, level: f64) {
+    let Some(ratio) = row.ratio.as_mut() else {
+        return;
+    };
+    let least = 1.0 + min_effect;
+    let leaves_out = |r: &Interval, least: f64| r.low > least || r.high < 1.0 / least;
+    let mut notes = Vec::new();
+    if leaves_out(ratio, least) {
+        let wider = change.wider(1.0 - level);
+        *ratio = Interval {
+            value: ratio.value,
+            low: wider.low.min(least),
+            high: wider.high.max(1.0 / least),
+        };
+        notes.push(format!(
+            "this interval has the {} confidence of as many tests",
+            percent(1.0 - level)
+        ));
+    }
+    if min_effect > 0.0 && leaves_out(ratio, 1.0) {
+        notes.push(format!(
+            "there is a change, and it may be less than {}: --min-change 0 tests for any",
+            percent(min_effect)
+        ));
+    }
+    row.why = (!notes.is_empty()).then(|| notes.join("; "));
+}
+
 fn is_zero(side: Option<Interval>) -> bool {
     side.is_some_and(|i| i.value == 0.0)
 }
 
-fn of_subject(sides: &Sides, subject: &Subject, options: &Options) -> Vec<Tested> {
+fn of_subject(sides: &Sides, subject: &Subject, options: &Options, mix: &Mix) -> Vec<Tested> {
     let all = sides.all();
-    let rows = quantities::of(&all, subject).into_iter();
-    let rows = rows.map(|of| row(sides, subject, of, options));
+    let mut quantities = quantities::of(&all, subject);
+    let one_mix = match subject {
+        Subject::Requests { version } => mix.one(version, options.min_effect),
+        _ => None,
+    };
+    let is_mean = |of: &InAll| of.quantity == Quantity::Mean;
+    if let (Some(one), Some(at)) = (&one_mix, quantities.iter().position(is_mean)) {
+        let standardised = quantities::ratios(Quantity::MeanAtOneMix, &all, |_, c| one.of(c));
+        quantities.insert(at + 1, standardised);
+    }
+    let rows = quantities.into_iter();
+    let rows = rows.map(|of| {
+        let mut t = row(sides, subject, of, options);
+        // The mean at one mix is tested in its place.
+        if one_mix.is_some() && t.row.quantity == Quantity::Mean {
+            (t.test, t.row.p, t.row.verdict) = (None, None, Verdict::NotComparable);
+            t.row.why = mix.explains(subject, &Quantity::Mean).map(|e| e.text());
+        }
+        t
+    });
     rows.filter(|t| t.row.before.is_some() || t.row.after.is_some())
         .collect()
 }

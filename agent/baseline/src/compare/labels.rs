@@ -44,6 +44,7 @@ pub(super) fn quantity(q: &Quantity) -> String {
     match q {
         Quantity::Rate => "rate".to_owned(),
         Quantity::Mean => "mean".to_owned(),
+        Quantity::MeanAtOneMix => "mean at one mix".to_owned(),
         Quantity::Quantile { percent } => format!("p{percent}"),
         Quantity::Phase { phase } => format!("in {phase}"),
         Quantity::Share => "share".to_owned(),
@@ -61,7 +62,10 @@ pub(super) fn value(q: &Quantity, v: f64) -> String {
         _ if v.is_nan() => NONE.to_owned(),
         Quantity::Rate => format!("{}/s", rate(v)),
         Quantity::Share => percent(v),
-        Quantity::Mean | Quantity::Quantile { .. } | Quantity::Phase { .. } => seconds(v),
+        Quantity::Mean
+        | Quantity::MeanAtOneMix
+        | Quantity::Quantile { .. }
+        | Quantity::Phase { .. } => seconds(v),
     }
 }
 
@@ -131,7 +135,7 @@ pub(super) fn verdict(v: Verdict) -> &'static str {
         Verdict::Few => "few",
         Verdict::NotComparable => "not comparable",
         Verdict::NotTested => "not tested",
-        Verdict::NotJudged => "not judged",
+        Verdict::NotJudged => "no verdict",
     }
 }
 

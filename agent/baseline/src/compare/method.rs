@@ -57,7 +57,7 @@ pub(super) fn sentences(
     let verdicts = format!(
         "A verdict reports a change by more than {}. {order}The probability that {any} reports a \
          change where there is none is at most {:.0} % (Holm 1979), {unit}. Confidence intervals are not corrected for multiple \
-         comparisons. FINDS is the smallest change that four of five such comparisons would have found.{from}",
+         comparisons, but for those of rows whose note says so. FINDS is the smallest change that four of five such comparisons would have found.{from}",
         percent(options.min_effect),
         level * 100.0
     );
@@ -103,8 +103,8 @@ pub(super) fn sentences(
             .into(),
     ]);
     all.push(
-        "Totals over operations, and READs and WRITEs of other sizes: what another mix or size explains is no verdict (direct \
-         standardisation, Kitagawa 1955)."
+        "Totals over operations: the mean of requests is tested at one mix, the mean of both sides, where their mixes matter (direct \
+         standardisation, Kitagawa 1955). What another mix, size or stability explains of the others is no verdict."
             .into(),
     );
     if options.matching.is_none() && !sides.has_replicates() {

@@ -6,32 +6,30 @@
 //! two rates, J. American Statistical Association 50, 1955).
 
 use crate::compare::labels;
-use crate::compare::result::{Quantity, Subject};
+use crate::compare::one_mix::OneMix;
+use crate::compare::result::{Caveat, Quantity, Subject};
 use crate::series::SeriesSet;
 use nfscope_model::{Histogram, Scheme, family as f};
 use nfscope_stats::Interval;
 use nfscope_text::units::percent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Mean sizes that differ by more than this factor are those of other work.
-const SIZE: f64 = 1.2;
-/// Stabilities of more than this share of the WRITEs must differ.
-const STABILITY: f64 = 0.1;
 /// Other sizes or stabilities of an operation with a smaller share of the time hardly change a total.
 const PART: f64 = 0.1;
 /// A wait for a thread grows faster than the work: from this factor of work on, the mix may explain any wait.
 const WORK: f64 = 1.2;
 
 /// The beginning of a text about the mix of operations.
-pub(super) const CHANGED: &str = "the mix changed";
+const CHANGED: &str = "the mix changed";
 
-type Op = (String, String);
+/// Version and name of an operation.
+pub(super) type Op = (String, String);
 
 /// Times of one operation on one side.
 #[derive(Debug, Clone, Default)]
-struct Times {
+pub(super) struct Times {
     /// Number and durations of its runs.
-    histogram: Option<Histogram>,
+    pub histogram: Option<Histogram>,
     /// Seconds of the durations that were waits for a log.
     log: f64,
 }
@@ -48,14 +46,14 @@ impl Times {
 
 /// The work of one side.
 #[derive(Debug, Default)]
-struct Work {
-    ops: BTreeMap<Op, Times>,
+pub(super) struct Work {
+    pub ops: BTreeMap<Op, Times>,
     /// Requests of a version, and their seconds from arrival to reply.
     requests: BTreeMap<String, (f64, f64)>,
-    /// Bytes of READs and WRITEs, and their number.
-    sizes: BTreeMap<Op, (f64, f64)>,
+    /// Bytes of each READ and WRITE.
+    pub sizes: BTreeMap<Op, Histogram>,
     /// WRITEs by version and stability.
-    stability: BTreeMap<Op, f64>,
+    pub stability: BTreeMap<Op, f64>,
 }
 
 impl Work {
@@ -80,8 +78,8 @@ impl Work {
                 *all = (all.0 + h.count() as f64, all.1 + h.sum);
             }
             for (labels, h) in c.totals(&f::IO_SIZE) {
-                let all = w.sizes.entry(key(labels)).or_default();
-                *all = (all.0 + h.sum, all.1 + h.count() as f64);
+                let all = w.sizes.entry(key(labels));
+                all.and_modify(|all| all.merge(&h)).or_insert(h);
             }
             for (labels, n) in c.sums(&f::WRITE) {
                 *w.stability.entry(key(labels)).or_default() += n;
@@ -108,11 +106,37 @@ impl Work {
 pub(super) struct Explained {
     /// After over before, with the durations of before and with those of after.
     pub factors: [f64; 2],
-    /// `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
-    pub text: String,
+    /// What differs: `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
+    pub causes: Vec<Caveat>,
 }
 
 impl Explained {
+    /// All causes, and what they change alone: `the mix changed: ... (that alone: +116 %)`
+    pub(super) fn text(&self) -> String {
+        let texts: Vec<&str> = self.causes.iter().map(|c| c.text.as_str()).collect();
+        let [a, b] = self.factors;
+        let one = |value: f64| {
+            let ratio = Interval {
+                value,
+                low: value,
+                high: value,
+            };
+            labels::change(Some(ratio)).map_or_else(String::new, |(change, _)| change)
+        };
+        let (low, high) = (one(a.min(b)), one(a.max(b)));
+        let alone = match a.min(b) > 0.0 && a.max(b).is_finite() {
+            false => "by any factor".to_owned(),
+            true if low == high => low,
+            true => format!("{low} to {high}"),
+        };
+        format!("{} (that alone: {alone})", texts.join("; "))
+    }
+
+    /// True if the mix alone changes the quantity by so little that it hides or makes no change that matters.
+    pub(super) fn is_nothing(&self, min_effect: f64) -> bool {
+        is_nothing(self.factors, min_effect / 2.0)
+    }
+
     /// True if a change of this ratio is one of the server whatever the mix explains of it. Changes by up to `min_effect` count as
     /// none.
     pub(super) fn leaves(&self, ratio: Interval, min_effect: f64) -> bool {
@@ -122,20 +146,20 @@ impl Explained {
             false => ratio.low / f > least,
         };
         // A mix that hardly differs takes no change away that was just found.
-        is_nothing(self.factors, min_effect / 2.0) || self.factors.iter().all(beyond)
+        self.is_nothing(min_effect) || self.factors.iter().all(beyond)
     }
 }
 
 /// Factors of sums that are equal but for rounding.
-const NOTHING: f64 = 1e-6;
+pub(super) const NOTHING: f64 = 1e-6;
 
-fn is_nothing(factors: [f64; 2], least: f64) -> bool {
+pub(super) fn is_nothing(factors: [f64; 2], least: f64) -> bool {
     factors.iter().all(|f| f.ln().abs() <= least.ln_1p())
 }
 
 /// The work of both sides.
 #[derive(Debug)]
-pub(super) struct Mix([Work; 2]);
+pub(super) struct Mix(pub [Work; 2]);
 
 impl Mix {
     pub(super) fn of(before: &[SeriesSet], after: &[SeriesSet]) -> Mix {
@@ -148,7 +172,7 @@ impl Mix {
             return None;
         }
         match subject {
-            Subject::Op { version, op } => self.other_work(version, op),
+            Subject::Op { version, op } => self.other_work(version, op, quantity),
             Subject::Requests { version } => self.of_requests(version, quantity),
             Subject::Queue => self.of_work(),
             Subject::Log { .. } => self.of_logs(),
@@ -201,36 +225,20 @@ impl Mix {
 
     fn of_requests(&self, version: &str, quantity: &Quantity) -> Option<Explained> {
         let ops = self.ops(|(v, _)| v == version);
-        // Operations for each request: a COMPOUND has several.
-        let weights = [0, 1].map(|side| {
-            let requests = self.0[side].requests.get(version).map_or(0.0, |(n, _)| *n);
-            let each = ops.iter();
-            each.map(|op| (*op, self.0[side].count(op) / requests.max(1.0)))
-                .collect::<BTreeMap<_, _>>()
-        });
+        let weights = self.per_request(version, &ops);
         let mean = |side: usize, op: &Op| self.from(side, op, Times::mean);
         let factors = match quantity {
+            Quantity::MeanAtOneMix => [1.0; 2],
             Quantity::Quantile { percent } => {
                 self.of_quantiles(&weights, 1.0 - f64::from(*percent) / 100.0)?
             }
-            _ => {
-                // The time of a request outside its operations has no mix.
-                let beside = [0, 1].map(|side| {
-                    let (n, seconds) = self.0[side].requests.get(version).copied()?;
-                    let inside = weights[side].iter();
-                    let inside: f64 = inside
-                        .map(|(op, n)| n * mean(side, op).unwrap_or(0.0))
-                        .sum();
-                    Some((seconds / n.max(1.0) - inside).max(0.0))
-                });
-                self.of_means(&weights, beside.map(|b| b.unwrap_or(0.0)), mean)
-            }
+            _ => self.of_request_means(version, &weights),
         };
         // An operation that does other work is other work of its requests, too. The sum of all grows by no more than the part that grows
         // most.
-        let (mut others, mut texts) = ([1.0f64; 2], Vec::new());
+        let (mut others, mut causes) = ([1.0f64; 2], Vec::new());
         if !is_nothing(factors, NOTHING) {
-            texts.push(self.differs(&ops));
+            causes.push(self.differs(&ops));
         }
         for op in &ops {
             let part = [0, 1].map(|side| {
@@ -246,16 +254,61 @@ impl Mix {
             if part[0].max(part[1]) < PART {
                 continue;
             }
-            if let Some(other) = self.other_work(&op.0, &op.1) {
+            if let Some(other) = self.other_work(&op.0, &op.1, quantity) {
                 let [low, high] = other.factors;
                 others = [others[0].min(low), others[1].max(high)];
-                texts.push(other.text);
+                causes.extend(other.causes);
             }
         }
         let [low, high] = [factors[0].min(factors[1]), factors[0].max(factors[1])];
-        (!texts.is_empty()).then(|| Explained {
+        (!causes.is_empty()).then(|| Explained {
             factors: [low * others[0], high * others[1]],
-            text: texts.join("; "),
+            causes,
+        })
+    }
+
+    /// Operations for each request, on both sides: a COMPOUND has several.
+    fn per_request<'a>(&self, version: &str, ops: &BTreeSet<&'a Op>) -> [BTreeMap<&'a Op, f64>; 2] {
+        [0, 1].map(|side| {
+            let requests = self.0[side].requests.get(version).map_or(0.0, |(n, _)| *n);
+            let each = ops.iter();
+            each.map(|op| (*op, self.0[side].count(op) / requests.max(1.0)))
+                .collect()
+        })
+    }
+
+    /// The factors by which another mix alone changes the mean of requests.
+    fn of_request_means(&self, version: &str, weights: &[BTreeMap<&Op, f64>; 2]) -> [f64; 2] {
+        let mean = |side: usize, op: &Op| self.from(side, op, Times::mean);
+        // The time of a request outside its operations has no mix.
+        let beside = [0, 1].map(|side| {
+            let (n, seconds) = self.0[side].requests.get(version).copied()?;
+            let inside = weights[side].iter();
+            let inside: f64 = inside
+                .map(|(op, n)| n * mean(side, op).unwrap_or(0.0))
+                .sum();
+            Some((seconds / n.max(1.0) - inside).max(0.0))
+        });
+        self.of_means(weights, beside.map(|b| b.unwrap_or(0.0)), mean)
+    }
+
+    /// One mix for the requests of both sides: the mean of their operations for each request. `None` where another mix alone changes the
+    /// mean of requests by so little that it does not matter.
+    pub(super) fn one(&self, version: &str, min_effect: f64) -> Option<OneMix> {
+        let ops = self.ops(|(v, _)| v == version);
+        let weights = self.per_request(version, &ops);
+        let factors = self.of_request_means(version, &weights);
+        if is_nothing(factors, min_effect / 2.0) {
+            return None;
+        }
+        let each = ops.into_iter().map(|op| {
+            let per_request = (weights[0][op] + weights[1][op]) / 2.0;
+            let mean = self.from(0, op, Times::mean).unwrap_or(0.0);
+            (op.1.clone(), [per_request, per_request * mean])
+        });
+        Some(OneMix {
+            version: version.to_owned(),
+            per_request: each.collect(),
         })
     }
 
@@ -295,7 +348,7 @@ impl Mix {
         let far = factors.iter().any(|f| f.ln().abs() > WORK.ln());
         far.then(|| Explained {
             factors: [0.0, f64::INFINITY],
-            text: self.differs(&ops),
+            causes: vec![self.differs(&ops)],
         })
     }
 
@@ -313,53 +366,16 @@ impl Mix {
         };
         Some(Explained {
             factors: self.of_means(&weights, [0.0; 2], mean),
-            text: self.differs(&ops),
-        })
-    }
-
-    /// Explains a change of one operation by its size or stability. A duration grows at most as the size does, and WRITEs of other
-    /// stabilities may take any time.
-    fn other_work(&self, version: &str, op: &str) -> Option<Explained> {
-        let key = (version.to_owned(), op.to_owned());
-        if op == "write" {
-            let of = |side: usize| {
-                let all = self.0[side].stability.iter();
-                let all: BTreeMap<&str, f64> = all
-                    .filter(|((v, _), _)| v == version)
-                    .map(|((_, how), n)| (how.as_str(), *n))
-                    .collect();
-                let sum: f64 = all.values().sum();
-                (sum > 0.0).then(|| -> BTreeMap<&str, f64> {
-                    all.into_iter().map(|(how, n)| (how, n / sum)).collect()
-                })
-            };
-            let named = |how: &&str| format!("{} was", how.replace('_', " "));
-            if let (Some(b), Some(a)) = (of(0), of(1))
-                && let Some((_, text)) = moved(&b, &a, STABILITY, named, "WRITEs")
-            {
-                return Some(Explained {
-                    factors: [0.0, f64::INFINITY],
-                    text: format!("the stability of WRITEs changed: {text}"),
-                });
-            }
-        }
-        let size = |side: usize| {
-            let (bytes, n) = self.0[side].sizes.get(&key)?;
-            (*n >= 10.0).then(|| bytes / n)
-        };
-        let (b, a) = (size(0)?, size(1)?);
-        (b.max(a) > SIZE * b.min(a)).then(|| Explained {
-            factors: [(a / b).min(1.0), (a / b).max(1.0)],
-            text: format!(
-                "the mean size of {}s changed: {b:.0} bytes before, {a:.0} after",
-                op.to_uppercase()
-            ),
+            causes: vec![self.differs(&ops)],
         })
     }
 
     /// The largest differences in the mix of these operations, at any distance.
-    fn differs(&self, ops: &BTreeSet<&Op>) -> String {
-        format!("{CHANGED}: {}", self.moves(ops, 0.0).unwrap_or_default())
+    fn differs(&self, ops: &BTreeSet<&Op>) -> Caveat {
+        Caveat {
+            kind: "mix",
+            text: format!("{CHANGED}: {}", self.moves(ops, 0.0).unwrap_or_default()),
+        }
     }
 
     fn moves(&self, ops: &BTreeSet<&Op>, least: f64) -> Option<String> {
@@ -369,8 +385,9 @@ impl Mix {
     }
 
     /// The largest differences in the mix of all operations, if more than this share of them differs.
-    pub(super) fn moved(&self, least: f64) -> Option<String> {
-        self.moves(&self.ops(|_| true), least)
+    pub(super) fn moved(&self, least: f64) -> Option<Caveat> {
+        let ops = self.ops(|_| true);
+        self.moves(&ops, least).map(|_| self.differs(&ops))
     }
 }
 
@@ -400,7 +417,7 @@ pub(super) fn moved<K: Ord>(
 }
 
 /// The duration that this weight of values exceeds; values of a bucket are spread evenly over its logarithm.
-fn exceeded(weights: &[f64], scheme: Scheme, tail: f64) -> Option<f64> {
+pub(super) fn exceeded(weights: &[f64], scheme: Scheme, tail: f64) -> Option<f64> {
     let mut above = 0.0;
     for (i, n) in weights.iter().enumerate().rev() {
         if *n > 0.0 && above + n >= tail {

@@ -3,10 +3,12 @@
 //! [`sides`] and [`options`] say what is asked. [`selection`] chooses what is compared, [`quantities`] estimates each quantity in
 //! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`families`] corrects for
 //! their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that failures, durability or
-//! another [`mix`] may explain, [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
+//! another [`mix`] may explain ([`other_work`]: of sizes and stabilities; [`one_mix`]: totals at the same mix), [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
 //! result.
 
+mod cause;
 mod comparison;
+mod configuration;
 mod confounders;
 mod errors;
 mod evidence;
@@ -20,7 +22,9 @@ mod matching;
 mod method;
 mod mix;
 mod next;
+mod one_mix;
 pub mod options;
+mod other_work;
 mod plot_data;
 mod quantities;
 pub mod result;
@@ -31,6 +35,7 @@ mod times;
 mod variance;
 
 pub use comparison::{FAMILIES, compare_sides};
+pub use configuration::Configuration;
 pub use errors::share_of_all;
 pub use options::{Match, Options};
 pub use plot_data::mark_changes;

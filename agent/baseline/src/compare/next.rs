@@ -64,20 +64,20 @@ fn more_recordings(sides: &Sides, options: &Options) -> Vec<String> {
     };
     let (before, after) = (&before.metadata.name, &after.metadata.name);
     let names = |name: &str, n: usize| {
-        let more = (2..=n).map(|i| format!("{name}-{i}"));
-        let all: Vec<_> = [name.to_owned()].into_iter().chain(more).collect();
+        let all: Vec<_> = (1..=n).map(|i| format!("{name}-{i}")).collect();
         quoted(&all.join(","))
     };
     vec![
         format!(
-            "Record each side {EACH} times (nfscope baseline record {}), then: nfscope baseline compare {} {}",
-            quoted(&format!("{after}-2")),
+            "Record each side {EACH} times (nfscope baseline record {} --repeat {EACH} --every 1h), then: nfscope baseline compare {} {}",
+            quoted(after),
             names(before, EACH),
             names(after, EACH)
         ),
         format!(
             "Where one side cannot be recorded again, record the other {ONE} times; or state by how much recordings of this server \
-             differ: --between 5%. Later comparisons take it from {ONE} earlier recordings of this host."
+             differ: --between 5%. Later comparisons take it from {ONE} earlier recordings of this host with the same kernel, threads, \
+             exports and logs."
         ),
     ]
 }

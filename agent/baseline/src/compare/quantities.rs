@@ -104,7 +104,7 @@ fn rate(all: &[&SeriesSet], times: &Times) -> InAll {
 }
 
 /// A quantity that is the sum of one thing over the sum of another, window by window.
-fn ratios(
+pub(super) fn ratios(
     quantity: Quantity,
     all: &[&SeriesSet],
     of: impl Fn(usize, &SeriesSet) -> Option<(Vec<f64>, Vec<f64>)>,

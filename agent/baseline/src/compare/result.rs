@@ -15,6 +15,8 @@ pub enum Quantity {
     Rate,
     /// Mean, in seconds.
     Mean,
+    /// Mean of a total over operations, with the same mix of operations on both sides, in seconds.
+    MeanAtOneMix,
     /// A quantile of a distribution, in seconds.
     Quantile {
         /// In percent: 50, 90, 99.
@@ -204,8 +206,8 @@ pub struct Side {
 /// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// durability, empty, load, mix, clients, host, kernel, agent, threads, drift, gaps, lost, errors, order, overlap, same, hours, weekdays,
-    /// replicates, primary, workload.
+    /// durability, empty, load, mix, size, stability, clients, coverage, host, kernel, agent, threads, drift, gaps, lost, errors, order,
+    /// overlap, same, hours, weekdays, replicates, primary, workload.
     pub kind: &'static str,
     /// Description with the figures of both sides.
     pub text: String,
@@ -254,6 +256,18 @@ pub struct TimeSeries {
     pub changes: [Vec<f64>; 2],
 }
 
+impl Comparison {
+    /// The paragraphs of the headline: the durability of both sides where it differs, and the rest.
+    pub(super) fn paragraphs(&self) -> (Option<&str>, &str) {
+        let durability = self.durability.as_ref().map(|d| d.text.as_str());
+        let rest = durability.and_then(|text| self.headline.strip_prefix(text));
+        (
+            durability.filter(|_| rest.is_some()),
+            rest.unwrap_or(&self.headline).trim_start(),
+        )
+    }
+}
+
 /// A comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -263,7 +277,7 @@ pub struct Comparison {
     /// The reason why nothing is judged: an unknown variance between recordings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<String>,
-    /// One paragraph: what changed.
+    /// Differences in durability, in failures and in the work, and then the changes of latencies.
     pub headline: String,
     /// What makes the comparison less certain.
     pub caveats: Vec<Caveat>,

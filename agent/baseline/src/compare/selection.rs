@@ -32,6 +32,7 @@ pub(super) fn choose(all: &[&SeriesSet]) -> Subjects {
     let mut shares: Vec<_> = shares.into_iter().collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    kept.extend(errors::subjects(all));
     let failing = workload::failing(all).into_iter();
     kept.extend(failing.map(|job| Subject::WorkloadErrors { job }));
     let parts = workload::parts(all).into_iter();
@@ -47,7 +48,6 @@ pub(super) fn choose(all: &[&SeriesSet]) -> Subjects {
             left_out.push(format!("{name} ({})", percent(share)));
         }
     }
-    kept.extend(errors::subjects(all));
     let (waited, hardly) = logs(all);
     kept.extend(waited);
     left_out.extend(hardly);

@@ -17,11 +17,12 @@ const SIDE: usize = 50;
 /// What `nfscope baseline compare` prints.
 pub fn render(c: &Comparison, colors: bool) -> String {
     let mut out = String::new();
-    if let Some(d) = &c.durability {
-        wrap(&mut out, WIDTH, "", &one_line(&d.text));
+    let (durability, rest) = c.paragraphs();
+    if let Some(text) = durability {
+        wrap(&mut out, WIDTH, "", &one_line(text));
         out.push('\n');
     }
-    wrap(&mut out, WIDTH, "", &one_line(&c.headline));
+    wrap(&mut out, WIDTH, "", &one_line(rest));
     if !c.caveats.is_empty() {
         out.push('\n');
     }

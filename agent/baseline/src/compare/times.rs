@@ -97,7 +97,7 @@ pub(super) fn find(
     if there.max(other_of(&slots_after, &slots_before)) > OTHER {
         say(
             "hours",
-            "the recordings are of different hours of the day, and load differs by the hour. Record at the same time of day, or compare \
+            "the recordings are of different hours of the day. Record at the same time of day, or compare \
              whole days with --match hour",
         );
     }

@@ -115,7 +115,7 @@ fn forest(load: &LoadResult) -> Option<Markup> {
 
 fn class(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Better => "better",
+        Verdict::Better => "gain",
         Verdict::Worse => "worse",
         _ => "nothing",
     }

@@ -31,13 +31,17 @@ Exit code:
   1   nothing was recorded, or the recording failed before its end
 
 Examples:
-  sudo nfscope baseline record before              30 minutes
+  sudo nfscope baseline record before --repeat 3 --every 1h    3 of 30 minutes
+  sudo nfscope baseline record friday              one of 30 minutes
   sudo nfscope baseline record week --duration 7d --interval 1m
   nfscope baseline record nfs1-idle --url http://nfs1:9943 \\
       --store ~/nfs.db --label disks=hdd --label season=winter
   sudo nfscope baseline record after --until-ci 2% --metric read:mean
   sudo nfscope baseline record after --until-ci 5% --metric write:p99 \\
       --max-duration 8h
+
+Three recordings before a change and three after it are compared with verdicts.
+Ctrl-C ends the recording and those that would follow.
 
 Each window is committed to disk when it ends, and survives kill -9, a full
 disk or a power failure. While the agent does not answer, windows are missing,
@@ -82,8 +86,8 @@ The page of a running agent opens the baselines of its own store, too.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  nfscope baseline compare hdd-1,hdd-2,hdd-3 ssd-1,ssd-2,ssd-3
-  nfscope baseline compare before after              shown, and not judged
+  nfscope baseline compare before-1,before-2,before-3 after-1,after-2,after-3
+  nfscope baseline compare before after              shown, without a verdict
   nfscope baseline compare --by disks=hdd,ssd        recordings by their label
   nfscope baseline compare before after --between 5%
   nfscope baseline compare before after --between 5% --html report.html
@@ -97,14 +101,17 @@ Examples:
 Two recordings of an unchanged server differ, and one recording on each side
 does not show by how much: nothing is judged then. A difference may be chance.
 Record each side three times: the recording is then the unit. With one on each
-side nfscope judges where it has at least five earlier recordings of that host,
-without labels or with those of a side, or where --between states the difference.
+side nfscope judges where it has at least five earlier recordings of that host
+with the same kernel, threads, exports and logs, whatever their labels, or where
+--between states the difference.
 With --match the days or weeks are the unit.
 
-Before anything else the report says where acknowledged writes are less durable
-on one side: exported async, on a dataset with sync=disabled, without any wait,
-or on a disk that is no longer asked to flush its cache. Nothing is called better
-then. Where durability is not known, a caveat says so.
+The report begins with what makes the sides incomparable. First it says where
+acknowledged writes are less durable on one side: exported async, on a dataset
+with sync=disabled, without any wait, or on a disk that is no longer asked to
+flush its cache. No verdict is better then. Failures come next, then other
+operations, sizes, stabilities, clients, kernels, and operations that were not
+timed. Latencies come last. Where durability is not known, a caveat says so.
 
 The comparison covers operations with 2 % or more of all operations' time,
 failures, calls without an answer, requests, their wait for a thread, waits for
@@ -119,10 +126,13 @@ Verdicts:
   too small       the whole interval lies within --min-change
   few             too few independent stretches of time for a verdict
   not comparable  too few values, not measured on one side, or explained by
-                  something else: more operations failed, the mix or the size
-                  of operations changed, acknowledged writes are not durable
+                  something else: more operations failed, the mix, the size or
+                  the stability of operations changed, acknowledged writes are
+                  not durable
+Where another mix of operations matters, the mean of requests stands there twice:
+as it was, without a verdict, and at one mix for both sides, with one.
   not tested      behind --primary, which was not found
-  not judged      the variance between recordings of this server is not known
+  no verdict      the variance between recordings of this server is not known
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
 and recordings differ by no more than they or --between say, the probability of
 any false verdict is at most 5 %. The interval beside a change is not corrected.
@@ -135,9 +145,9 @@ Exit code:
       one of failures, whatever the primary quantity says
   5   compared; acknowledged writes are less durable after than before, whatever
       --fail-on says
-  1   could not compare, or --fail-on and nothing was judged, or --fail-on and
-      neither the primary quantity nor, without --primary, anything else could be
-      tested
+  6   --fail-on, and undecided: nothing was judged, or neither the primary
+      quantity nor, without --primary, anything else could be tested
+  1   could not compare
 
 A JSON object; times are in seconds, rates per second, unknown values null:
   durability
@@ -145,7 +155,7 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             where it differs
   not_judged
             why nothing is judged, if nothing is
-  headline  what changed, in one paragraph
+  headline  differences in durability, failures and work, then what changed
   caveats   kind text
   min_effect
             changes by up to this count as none (0.02 for 2 %)
@@ -154,7 +164,8 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             has name began_ms host kernel agent interval_seconds labels
   rows      of (op, errors, dropped, replays, requests, queue, log,
             sync_writes, workload, workload_errors) with version, op, reason,
-            fs, volume, job or operation; what (rate, mean, quantile, phase, share) with percent or phase; before, after
+            fs, volume, job or operation; what (rate, mean, mean_at_one_mix, quantile, phase,
+            share) with percent or phase; before, after
             and ratio {value low high}; p (corrected); verdict (better, worse,
             more, less, no_evidence, small, few, not_comparable, not_tested,
             not_judged); why, where there is none, or a note on it;
@@ -270,6 +281,12 @@ pub struct RecordArgs {
     /// Name: letters, digits and . _ - :
     #[arg(value_parser = name::check)]
     pub name: String,
+    /// Record this many times, as NAME-1, NAME-2 and so on: several show how much recordings of the server differ
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(2..=100), requires = "every")]
+    pub repeat: Option<u32>,
+    /// With --repeat: from the beginning of one recording to that of the next
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "repeat")]
+    pub every: Option<Duration>,
     /// How long to record: 30s, 30m, 24h, 7d
     #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "30m", value_parser = duration, conflicts_with = "until_ci")]
     pub length: Duration,
@@ -372,7 +389,7 @@ pub struct CompareArgs {
         conflicts_with = "between"
     )]
     pub matching: Option<MatchUnit>,
-    /// Exit with 4 if a verdict is this; with 1 if nothing is judged
+    /// Exit with 4 if a verdict is this; with 6 if that is undecided
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
     /// Smallest change that matters; smaller changes count as no change

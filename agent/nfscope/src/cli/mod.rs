@@ -55,6 +55,9 @@ pub const WORSE: u8 = 4;
 /// Exit code of `compare` where acknowledged writes are less durable after.
 pub const LESS_DURABLE: u8 = 5;
 
+/// Exit code of `compare --fail-on` where nothing was decided.
+pub const UNDECIDED: u8 = 6;
+
 /// Shows where each NFS operation spends its time on a Linux NFS server.
 #[derive(Debug, Parser)]
 #[command(name = "nfscope", version = VERSION, after_help = EXAMPLES, max_term_width = 120)]

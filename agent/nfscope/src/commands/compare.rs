@@ -1,21 +1,17 @@
 //! `nfscope baseline compare`: which recordings are meant, and what is printed.
 
-use crate::cli::{CompareArgs, FailOn, LESS_DURABLE, MatchUnit, WORSE};
+use super::compare_earlier;
+use super::compare_part::Part;
+use crate::cli::{CompareArgs, FailOn, LESS_DURABLE, MatchUnit, UNDECIDED, WORSE};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::compare::result::{Comparison, Row, Verdict};
-use nfscope_baseline::compare::{self, FAMILIES, Match, Options, Sides, in_common};
+use nfscope_baseline::compare::{self, Match, Options, Sides};
 use nfscope_baseline::durability::Direction;
-use nfscope_baseline::series::{self, Grid, SeriesSet};
+use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_text::console::{self, print, say};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Most earlier recordings of one side that are read for what recordings differ by: a day of each takes a second.
-const MOST_EARLIER: usize = 8;
-
-/// Fewer degrees of freedom of earlier recordings are not pooled: they hardly tell what recordings differ by.
-const LEAST_FREEDOM: usize = 4;
+use std::collections::BTreeSet;
 
 /// Compares; returns the exit code.
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
@@ -45,15 +41,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
             c.metadata.name
         );
     }
-    let mut earlier: Vec<Vec<SeriesSet>> = plan
-        .earlier
-        .iter()
-        .map(|group| read(group))
-        .collect::<Result<_, _>>()?;
-    for group in &mut earlier {
-        group.retain(|c| c.windows > 0);
-    }
-    let earlier = with_freedom(earlier);
+    let earlier = compare_earlier::read(&store, &plan.earlier, [&before[0], &after[0]])?;
     let sides = Sides {
         before: &before,
         after: &after,
@@ -74,7 +62,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     exit_code(args, &c)
 }
 
-/// Durability goes before any duration. A comparison without verdicts is no proof that nothing is worse.
+/// Durability goes before any duration. A comparison without verdicts is no proof that nothing is worse: it is undecided.
 fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
     if c.durability
         .as_ref()
@@ -88,20 +76,23 @@ fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
     if c.rows.iter().any(|r| r.verdict == Verdict::Worse) {
         return Ok(WORSE);
     }
-    let fix = c.next.first().map_or("", String::as_str);
     if let Some(why) = &c.not_judged {
-        bail!("--fail-on: nothing was judged: {why}; fix: {fix}");
+        let fix = c.next.first().map_or("", String::as_str);
+        say(&format!("undecided: nothing was judged: {why}; fix: {fix}"));
+        return Ok(UNDECIDED);
     }
     // Failures are tested beside a primary quantity: they can make it worse, and without an answer to the question nothing is well.
     let answered = |r: &Row| r.p.is_some() && (r.primary || args.primary.is_none());
-    ensure!(
-        c.rows.iter().any(answered),
-        "--fail-on: {} be tested, so that nobody knows whether it is worse; fix: record longer on both sides",
-        match args.primary {
+    if !c.rows.iter().any(answered) {
+        let what = match args.primary {
             Some(_) => "the primary quantity could not",
             None => "nothing could",
-        }
-    );
+        };
+        say(&format!(
+            "undecided: {what} be tested; fix: record longer on both sides"
+        ));
+        return Ok(UNDECIDED);
+    }
     Ok(0)
 }
 
@@ -117,24 +108,12 @@ fn options(args: &CompareArgs) -> Options {
     }
 }
 
-/// A recording, or a part of it.
-struct Part {
-    entry: Entry,
-    slice: Option<Slice>,
-}
-
-impl Part {
-    fn read(&self, store: &Store, grid: Option<Grid>) -> anyhow::Result<SeriesSet> {
-        let part = self.slice.map(|s| s.of(self.entry.metadata.began_ms));
-        series::read_part(store, &self.entry, FAMILIES, part, grid)
-    }
-}
-
 /// What is compared with what.
 struct Plan {
     before: Vec<Part>,
     after: Vec<Part>,
-    earlier: Vec<Vec<Part>>,
+    /// Those that may tell how much recordings of this server differ, the latest first.
+    earlier: Vec<Part>,
 }
 
 fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<Plan> {
@@ -168,7 +147,7 @@ fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<
     );
     let mut earlier = Vec::new();
     if one_a_side && args.between.is_none() && args.matching.is_none() && slices.0.is_none() {
-        earlier = earlier_groups(&before[0], &after[0], entries);
+        earlier = compare_earlier::candidates([&before[0], &after[0]], entries);
     }
     Ok(Plan {
         before: parts(before, slices.0),
@@ -180,70 +159,6 @@ fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<
 fn parts(entries: Vec<Entry>, slice: Option<Slice>) -> Vec<Part> {
     let each = entries.into_iter();
     each.map(|entry| Part { entry, slice }).collect()
-}
-
-/// Groups of earlier recordings, which show how much recordings of this server differ: with the labels of either side, and without
-/// labels. A change among the latter makes the variance larger, and never causes a verdict.
-fn earlier_groups(before: &Entry, after: &Entry, entries: &[Entry]) -> Vec<Vec<Part>> {
-    let labels = [before, after].map(|e| &e.metadata.labels);
-    let none = BTreeMap::new();
-    let mut wanted: Vec<&BTreeMap<String, String>> = vec![labels[0]];
-    for more in [labels[1], &none] {
-        if !wanted.contains(&more) {
-            wanted.push(more);
-        }
-    }
-    let groups = wanted.into_iter();
-    with_freedom(
-        groups
-            .map(|labels| alike(labels, [before, after], entries))
-            .collect(),
-    )
-}
-
-/// The groups that have several recordings, or none where all of them hardly tell what recordings differ by.
-fn with_freedom<T>(mut groups: Vec<Vec<T>>) -> Vec<Vec<T>> {
-    groups.retain(|group| group.len() > 1);
-    let freedom: usize = groups.iter().map(|group| group.len() - 1).sum();
-    if freedom < LEAST_FREEDOM {
-        groups.clear();
-    }
-    groups
-}
-
-/// Recordings of the host of these sides with these labels that ended before the first of them began, the latest of them: later ones
-/// may come after another change. Each is of a time of its own: copies differ by nothing. Its windows are no longer than the sides.
-fn alike(labels: &BTreeMap<String, String>, sides: [&Entry; 2], entries: &[Entry]) -> Vec<Part> {
-    let span = |e: &Entry| {
-        let began = e.metadata.began_ms;
-        began..began.saturating_add(e.length.as_millis() as i64)
-    };
-    let first = sides.map(|e| e.metadata.began_ms).into_iter().min();
-    // Longer ones are cut to the length of the compared ones: recordings of a day differ by less than those of a minute.
-    let length = sides
-        .map(|e| e.length)
-        .into_iter()
-        .max()
-        .unwrap_or_default();
-    let ended = [State::Complete, State::Stopped, State::Unreached];
-    let same = |e: &&Entry| {
-        e.metadata.labels == *labels
-            && sides.iter().all(|side| {
-                side.metadata.host == e.metadata.host && !in_common(&span(side), &span(e))
-            })
-            && ended.contains(&e.state)
-            && Some(e.metadata.began_ms) < first
-            && e.metadata.interval <= length
-    };
-    let mut all: Vec<_> = entries.iter().filter(same).cloned().collect();
-    all.sort_by_key(|e| e.metadata.began_ms);
-    all.dedup_by(|later, earlier| in_common(&span(later), &span(earlier)));
-    let latest = all.split_off(all.len().saturating_sub(MOST_EARLIER));
-    let of = |entry: Entry| {
-        let slice = (entry.length > length).then(|| Slice::first(length));
-        Part { entry, slice }
-    };
-    latest.into_iter().map(of).collect()
 }
 
 /// The two sides that a label makes: KEY=BEFORE,AFTER, or KEY where it has two values; the one that was recorded first is before.

@@ -102,6 +102,8 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
         plan.levels(runs[i])
     ));
     record::run(&RecordArgs {
+        repeat: None,
+        every: None,
         name: plan.run_name(i + 1),
         length: args.duration,
         until_ci: None,

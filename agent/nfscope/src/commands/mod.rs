@@ -4,6 +4,8 @@ pub mod agent;
 pub mod baseline;
 pub mod check;
 mod compare;
+mod compare_earlier;
+mod compare_part;
 pub mod config;
 pub mod diagnose;
 mod diagnose_who;

@@ -7,23 +7,99 @@ use crate::client::events;
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::record_session::{Event, Session};
 use anyhow::Context;
+use nfscope_baseline::name;
 use nfscope_baseline::recording::Metadata;
 use nfscope_baseline::store::{Error, RecordingWriter, Store};
 use nfscope_baseline::wall_clock::WallClock;
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, family};
 use nfscope_stats::MIN_WINDOWS_TO_STOP;
+use nfscope_text::console::say;
 use nfscope_text::units;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Records until the time is over, the wanted precision is reached, or a signal arrives; returns the exit code.
+/// Signals that end a recording.
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Records until the time is over, the wanted precision is reached, or a signal arrives; with --repeat several times. Returns the
+/// exit code.
 ///
 /// # Errors
-/// When the name is taken, the store cannot be written, operations are not timed, or nothing was recorded.
+/// When a name is taken, the store cannot be written, operations are not timed, or nothing was recorded.
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
+    let length = length(args)?;
+    let names: Vec<String> = match args.repeat {
+        None => vec![args.name.clone()],
+        Some(n) => (1..=n).map(|i| format!("{}-{i}", args.name)).collect(),
+    };
+    let store = Store::create(&args.store.path)?;
+    // Checked before probes are attached, so that the error comes at once.
+    for name in &names {
+        name::check(name).map_err(anyhow::Error::msg)?;
+        match store.entry(name) {
+            Ok(_) => return Err(Error::Taken(name.clone()).into()),
+            Err(Error::Unknown { .. }) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    match args.every {
+        Some(every) => several(args, length, &names, every),
+        None => one(args, length, &names[0], store),
+    }
+}
+
+/// Records once for each name, one beginning after the other in this interval, until a signal arrives.
+fn several(
+    args: &RecordArgs,
+    length: Duration,
+    names: &[String],
+    every: Duration,
+) -> anyhow::Result<u8> {
+    anyhow::ensure!(
+        every >= length,
+        "--every {} is shorter than a recording of {}: choose a longer --every or a shorter --duration",
+        units::length(every),
+        units::length(length)
+    );
+    let mut signals = Signals::new(SIGNALS).context("cannot handle signals")?;
+    let (sender, stop) = events::channel();
+    let each = std::iter::from_fn(move || signals.forever().next());
+    sender
+        .spawn("stop", each)
+        .context("cannot start a thread")?;
+    let begun = Instant::now();
+    let (mut code, mut recorded) = (0, Vec::new());
+    for (name, n) in names.iter().zip(0..) {
+        let pause = (every * n).saturating_sub(begun.elapsed());
+        if !pause.is_zero() {
+            say(&format!("`{name}` begins in {}", units::length(pause)));
+        }
+        if stop.recv_timeout(pause).is_ok() {
+            break;
+        }
+        let store = Store::create(&args.store.path)?;
+        code = code.max(one(args, length, name, store)?);
+        recorded.push(name.as_str());
+    }
+    let missing = names.len() - recorded.len();
+    if missing > 0 {
+        say(&format!(
+            "stopped before {}",
+            units::many(missing as f64, "more recording")
+        ));
+    }
+    let side = recorded.join(",");
+    say(&format!(
+        "one side of a comparison: nfscope baseline compare BEFORE {side}, or {side} AFTER"
+    ));
+    Ok(code)
+}
+
+/// The longest time that a recording takes.
+fn length(args: &RecordArgs) -> anyhow::Result<Duration> {
     let length = args.until_ci.map_or(args.length, |_| args.at_most);
     anyhow::ensure!(
         length >= args.interval,
@@ -37,19 +113,16 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
         units::length(length),
         units::length(min_length).replace(' ', "")
     );
-    let store = Store::create(&args.store.path)?;
-    // Checked before probes are attached, so that the error comes at once.
-    match store.entry(&args.name) {
-        Ok(_) => return Err(Error::Taken(args.name.clone()).into()),
-        Err(Error::Unknown { .. }) => {}
-        Err(e) => return Err(e.into()),
-    }
+    Ok(length)
+}
+
+fn one(args: &RecordArgs, length: Duration, name: &str, store: Store) -> anyhow::Result<u8> {
     let mut feed = WindowStream::open(args.url.as_deref(), args.interval)?;
     let (first, clock) = wait_until_running(&mut feed)?;
     let events = listen(feed)?;
-    let metadata = metadata(args, &first, clock.began_ms);
+    let metadata = metadata(args, name, &first, clock.began_ms);
     let writer = RecordingWriter::begin(store, &metadata)?;
-    Session::new(args, length, writer, clock, &events).run()
+    Session::new(args, name, length, writer, clock, &events).run()
 }
 
 /// Waits for an agent that is still attaching its probes.
@@ -67,14 +140,14 @@ fn wait_until_running(feed: &mut WindowStream) -> anyhow::Result<(Snapshot, Wall
     }
 }
 
-fn metadata(args: &RecordArgs, first: &Snapshot, began_ms: i64) -> Metadata {
+fn metadata(args: &RecordArgs, name: &str, first: &Snapshot, began_ms: i64) -> Metadata {
     let mut builds = first.numbers(&family::BUILD_INFO);
     let (version, revision) = match builds.next() {
         Some(([version, revision], _)) => (version, revision),
         None => (VERSION, REVISION),
     };
     Metadata {
-        name: args.name.clone(),
+        name: name.to_owned(),
         began_ms,
         host: first
             .host
@@ -89,7 +162,7 @@ fn metadata(args: &RecordArgs, first: &Snapshot, began_ms: i64) -> Metadata {
 
 /// Receives windows and signals, each on a thread of its own, so that neither waits for the other.
 fn listen(mut feed: WindowStream) -> anyhow::Result<Receiver<Event>> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
+    let mut signals = Signals::new(SIGNALS).context("cannot handle signals")?;
     let (sender, events) = events::channel();
     let windows = std::iter::repeat_with(move || Event::Window(feed.next(), Instant::now()));
     let stop = std::iter::from_fn(move || signals.forever().next().map(|_| Event::Signal));

@@ -36,6 +36,7 @@ pub(crate) struct Session<'a> {
     progress: Progress,
     progress_line: ProgressLine,
     args: &'a RecordArgs,
+    name: &'a str,
     length: Duration,
     events: &'a Receiver<Event>,
     /// Windows that arrived while the store was locked.
@@ -58,6 +59,7 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(crate) fn new(
         args: &'a RecordArgs,
+        name: &'a str,
         length: Duration,
         writer: RecordingWriter,
         clock: WallClock,
@@ -68,6 +70,7 @@ impl<'a> Session<'a> {
             progress: Progress::new(args.metric.clone(), args.until_ci),
             progress_line: ProgressLine::new(PROGRESS_INTERVAL),
             args,
+            name,
             length,
             events,
             queue: VecDeque::new(),
@@ -243,7 +246,7 @@ impl<'a> Session<'a> {
         let so_far = self.begun.elapsed();
         let mut text = format!(
             "{}: {} of {}, {}, {} operations",
-            self.args.name,
+            self.name,
             units::length(Duration::from_secs(so_far.as_secs())),
             units::length(self.length),
             units::many(self.writer.windows() as f64, "window"),
@@ -261,7 +264,7 @@ impl<'a> Session<'a> {
 
     /// Ends the recording in the store and prints its result.
     fn close(self, end: anyhow::Result<State>) -> anyhow::Result<u8> {
-        let (name, windows) = (&self.args.name, self.writer.windows());
+        let (name, windows) = (self.name, self.writer.windows());
         let kept = units::many(windows as f64, "finished window");
         let missing = match self.interrupted {
             true => self.clock.missing + self.clock.since(),

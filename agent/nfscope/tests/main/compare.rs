@@ -177,7 +177,7 @@ fn what_keeps_requests_before_they_begin_is_told_of_them() {
         c.headline
     );
     assert!(
-        c.headline.ends_with("No evidence of a change in WRITE 3."),
+        c.headline.contains("No evidence of a change in WRITE 3."),
         "{}",
         c.headline
     );
@@ -193,10 +193,8 @@ fn of_one_server_twice_nothing_is_said() {
     for row in &c.rows {
         assert!(is_nothing(row.verdict), "{row:?}");
     }
-    assert_eq!(
-        c.headline,
-        "No evidence of a change in the latency of operations."
-    );
+    let none = "No evidence of a change in the latency of operations. A rise of WRITE 3 ";
+    assert!(c.headline.starts_with(none), "{}", c.headline);
     assert_eq!(warned(&c), Vec::<&str>::new());
 }
 
@@ -209,7 +207,11 @@ fn other_work_is_warned_of() {
     };
     let c = compare_two(&before, &recording("after", 6, WINDOWS, &busy));
     assert_eq!(warned(&c), ["load"]);
-    assert!(c.headline.ends_with("see the caveats."), "{}", c.headline);
+    assert!(
+        c.headline.starts_with("The load differs: "),
+        "{}",
+        c.headline
+    );
 
     let reads = Tale {
         op: "read",

@@ -2,6 +2,7 @@
 //! once; what measures this process or changes it has programs of its own.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod agreement;
 #[cfg(target_os = "linux")]
 mod attach;
 mod baseline;
@@ -10,6 +11,7 @@ mod baseline_store;
 mod capacity;
 mod cli;
 mod commands_doc;
+mod comparable;
 mod compare;
 mod comparison;
 mod control;
@@ -25,6 +27,7 @@ mod exposition;
 #[allow(dead_code)]
 mod fixture;
 mod layers;
+mod mix;
 mod outages;
 mod picture;
 mod proof;
@@ -35,6 +38,7 @@ mod stream;
 mod stuck_cli;
 mod table;
 mod terminal;
+mod undecided;
 mod verdicts;
 mod what_if;
 mod workload;

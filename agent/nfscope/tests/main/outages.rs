@@ -127,7 +127,7 @@ fn sides_without_a_common_hour_are_not_compared() {
             assert_eq!(why, format!("no hour of the {round} is in both sides"));
         }
         assert!(
-            c.headline.starts_with("Not comparable: WRITE 3"),
+            c.headline.ends_with("Not comparable: WRITE 3."),
             "{}",
             c.headline
         );

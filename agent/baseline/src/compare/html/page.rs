@@ -9,11 +9,12 @@ use maud::{Markup, html};
 pub fn page(c: &Comparison) -> String {
     let (before, after) = (&c.before.metadata.name, &c.after.metadata.name);
     let began = [&c.before, &c.after].map(|side| side.metadata.began_ms);
+    let (durability, rest) = c.paragraphs();
     let content = html! {
         header {
             h1 { "NFS server before and after: " (before) ", " (after) }
-            @if let Some(d) = &c.durability { p.headline { strong { (d.text) } } }
-            p.headline { (c.headline) }
+            @if let Some(text) = durability { p.headline { strong { (text) } } }
+            p.headline { (rest) }
         }
         (caveats(c))
         h2 { "What changed" }

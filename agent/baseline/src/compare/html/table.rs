@@ -127,7 +127,7 @@ fn side(quantity: &Quantity, of: Option<Interval>) -> Markup {
 /// CSS class and symbol of a verdict, so that it is found without colour.
 fn mark(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
-        Verdict::Better => ("better", "✓"),
+        Verdict::Better => ("gain", "✓"),
         Verdict::Worse => ("worse", "✗"),
         Verdict::More => ("more", "▲"),
         Verdict::Less => ("less", "▼"),

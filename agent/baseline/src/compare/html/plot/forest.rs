@@ -99,7 +99,7 @@ fn name(row: &Row) -> String {
 
 fn class(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Better => "better",
+        Verdict::Better => "gain",
         Verdict::Worse => "worse",
         Verdict::More | Verdict::Less => "neutral",
         Verdict::NoEvidence

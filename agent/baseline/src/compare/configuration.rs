@@ -1,0 +1,52 @@
+//! The configuration of a server, as a recording has measured it.
+
+use crate::series::SeriesSet;
+use nfscope_model::family as f;
+use std::collections::BTreeSet;
+
+/// Facts that say whether two recordings of one host are of the same server. A fact that only one of them has makes them differ: how much
+/// recordings of another server vary says nothing of this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configuration {
+    host: String,
+    kernel: Option<String>,
+    /// Threads of nfsd, all pools.
+    threads: Option<u64>,
+    /// Exports and their devices.
+    exports: BTreeSet<[String; 2]>,
+    /// Exports that acknowledge writes too early, and the reasons.
+    not_durable: BTreeSet<[String; 2]>,
+    /// Logs on a device of their own: file system and volume.
+    separate_logs: BTreeSet<[String; 2]>,
+    /// Logs beside their data.
+    other_logs: BTreeSet<[String; 2]>,
+}
+
+impl Configuration {
+    /// The configuration during a recording.
+    pub fn of(c: &SeriesSet) -> Configuration {
+        let threads = c.numbers(&f::THREADS, |_| true).map(|n| {
+            let mean = n.iter().sum::<f64>() / n.len().max(1) as f64;
+            mean.round() as u64
+        });
+        let logs = |separate: bool| -> BTreeSet<[String; 2]> {
+            let of = c.sums(&f::LOG_SEPARATE).into_iter();
+            of.filter(|(_, n)| (*n > 0.0) == separate)
+                .map(|(labels, _)| labels.map(str::to_owned))
+                .collect()
+        };
+        let seen = |of: Vec<([&str; 2], f64)>| -> BTreeSet<[String; 2]> {
+            let of = of.into_iter().filter(|(_, n)| *n > 0.0);
+            of.map(|(labels, _)| labels.map(str::to_owned)).collect()
+        };
+        Configuration {
+            host: c.metadata.host.clone(),
+            kernel: c.metadata.kernel.clone(),
+            threads,
+            exports: seen(c.sums(&f::EXPORT_DEVICE)),
+            not_durable: seen(c.sums(&f::NOT_DURABLE)),
+            separate_logs: logs(true),
+            other_logs: logs(false),
+        }
+    }
+}

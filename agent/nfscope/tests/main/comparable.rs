@@ -1,0 +1,198 @@
+//! What makes two sides incomparable comes before any latency, in every form of the report.
+
+use crate::fixture::recorder::{Place, ask, good};
+use crate::fixture::recordings::{
+    DISKS, FLASH, compare_all, compare_two, counting, recording, runs, writes,
+};
+use crate::fixture::tale::Tale;
+use crate::fixture::work::{RISK, at_risk, is_op, row, with_values, without};
+use nfscope_baseline::compare::result::{Comparison, Quantity, Verdict};
+use nfscope_baseline::compare::{Options, html, text};
+use nfscope_baseline::durability::Direction;
+use nfscope_baseline::recording::Recording;
+use nfscope_baseline::store::Store;
+use nfscope_model::family as f;
+use std::path::Path;
+
+/// More than any window has: all writes of it.
+const ALL: f64 = 600.0;
+
+fn lossy(name: &str, seed: u64, log: f64) -> Recording {
+    let r = recording(name, seed, 60, &writes(log));
+    at_risk(&r, Some(RISK), "async", ALL)
+}
+
+/// Every form of a report: for the terminal, as JSON, as a page.
+fn reports(c: &Comparison) -> [String; 3] {
+    [
+        text::render(c, false),
+        serde_json::to_string(c).unwrap(),
+        html::page(c),
+    ]
+}
+
+/// An export became async, or its dataset has sync=disabled, or nothing is known any more: the word is nowhere, in no number of recordings.
+#[test]
+fn no_report_of_a_less_durable_side_has_the_word_better() {
+    let safe: Vec<_> = (1..4)
+        .map(|i| recording("safe", i, 60, &writes(DISKS)))
+        .collect();
+    let zfs = |i| {
+        let r = recording("fast", i, 60, &writes(FLASH));
+        let labels = ["/tank/a", "sync_disabled"];
+        at_risk(&r, Some(labels), "sync_disabled", ALL)
+    };
+    let unknown = |i| {
+        let counted = [f::DURABLE_WRITES.info.name, f::UNSAFE_WRITES.info.name];
+        without(&recording("fast", i, 60, &writes(FLASH)), &counted)
+    };
+    let of = |make: &dyn Fn(u64) -> Recording| (4..7).map(make).collect::<Vec<_>>();
+    for (after, direction) in [
+        (of(&|i| lossy("fast", i, FLASH)), Direction::Less),
+        (of(&zfs), Direction::Less),
+        (of(&unknown), Direction::Unknown),
+    ] {
+        let options = Options::default();
+        for c in [
+            compare_two(&safe[0], &after[0]),
+            compare_all(&safe[..1], &after[..1], &options),
+            compare_all(&safe, &after, &options),
+        ] {
+            assert_eq!(c.durability.as_ref().unwrap().direction, direction);
+            assert!(c.headline.starts_with("Durability "), "{}", c.headline);
+            for report in reports(&c) {
+                let at = report.to_lowercase().find("better");
+                let near = at.map(|at| report[at.saturating_sub(60)..].chars().take(120));
+                assert_eq!(near.map(String::from_iter), None);
+            }
+        }
+    }
+}
+
+/// A server that became durable pays for it with the wait for its log, and the headline calls it that.
+#[test]
+fn time_that_durable_writes_wait_is_the_price_of_durability() {
+    let before: Vec<_> = (1..4).map(|i| lossy("fast", i, FLASH)).collect();
+    let after: Vec<_> = (4..7)
+        .map(|i| recording("safe", i, 60, &writes(DISKS)))
+        .collect();
+    let c = compare_all(&before, &after, &Options::default());
+    let price = "The price of durability: WRITE 3 p99 rose from";
+    assert!(c.headline.contains(price), "{}", c.headline);
+    let mean = row(&c, is_op("write"), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse);
+    // A CPU that became slower is not the price of durability.
+    let busy = |seed| {
+        let tale = Tale {
+            cpu: 12e-3,
+            ..writes(FLASH)
+        };
+        recording("busy", seed, 60, &tale)
+    };
+    let after: Vec<_> = (4..7).map(busy).collect();
+    let c = compare_all(&before, &after, &Options::default());
+    assert!(c.headline.contains("WRITE 3 p99 rose from"));
+    assert!(
+        !c.headline.contains("price of durability: "),
+        "{}",
+        c.headline
+    );
+    let mean = row(&c, is_op("write"), &Quantity::Mean);
+    assert_eq!(mean.why, None);
+}
+
+/// Recordings before, what makes one after, and the difference that is told.
+type Case<'a> = (&'a [Recording], &'a dyn Fn(u64) -> Recording, &'a str);
+
+/// The first sentence tells what differs beside the server, and the latency comes behind it.
+#[test]
+fn differences_of_the_work_come_before_any_latency() {
+    let before: Vec<_> = (1..4)
+        .map(|i| recording("before", i, 60, &writes(DISKS)))
+        .collect();
+    let faster = |i| recording("after", i, 60, &writes(FLASH));
+    let other_kernel = |i| {
+        let mut r: Recording = faster(i);
+        r.metadata.kernel = Some("7.2.0".into());
+        r
+    };
+    let other_clients = |i| {
+        let r = counting(&faster(i), &f::CLIENT_OPS, ["192.0.2.7"], |_| 0.0);
+        counting(&r, &f::CLIENT_OPS, ["192.0.2.99"], |_| 400.0)
+    };
+    let partly_timed = |i| {
+        let r = counting(&faster(i), &f::KERNEL_OPS, ["3"], |_| 500.0);
+        counting(&r, &f::TIMED_OPS, ["3"], |_| 400.0)
+    };
+    let half_stable = |i| {
+        let r = counting(&faster(i), &f::WRITE, ["3", "file_sync"], |_| 300.0);
+        counting(&r, &f::WRITE, ["3", "unstable"], |_| 200.0)
+    };
+    let larger = |i| with_values(&faster(i), &f::IO_SIZE, ["3", "write"], 65536.0);
+    let before_sized: Vec<_> = before
+        .iter()
+        .map(|r| with_values(r, &f::IO_SIZE, ["3", "write"], 4096.0))
+        .collect();
+    let cases: [Case; 5] = [
+        (&before, &other_kernel, "the kernel differs"),
+        (
+            &before,
+            &other_clients,
+            "of the load moved to other clients",
+        ),
+        (
+            &before,
+            &partly_timed,
+            "80.0 % of NFSv3 operations were timed",
+        ),
+        (&before, &half_stable, "the stability of WRITEs changed"),
+        (&before_sized, &larger, "the mean size of WRITEs changed"),
+    ];
+    for (before, after, said) in cases {
+        let after: Vec<_> = (4..7).map(after).collect();
+        let c = compare_all(before, &after, &Options::default());
+        let headline = c.headline.to_lowercase();
+        let at = headline.find(&said.to_lowercase());
+        let at = at.unwrap_or_else(|| panic!("{said}: {headline}"));
+        for latency in [" fell from", " rose from", "no evidence"] {
+            let latency = headline.find(latency).unwrap_or(usize::MAX);
+            assert!(at < latency, "{said}: {headline}");
+        }
+    }
+    // Failures of more operations are in the table before latencies, too.
+    let failing = |i| crate::fixture::recordings::failing(&faster(i), 0.4);
+    let after: Vec<_> = (4..7).map(failing).collect();
+    let c = compare_all(&before, &after, &Options::default());
+    let out = text::render(&c, false);
+    let table = out.find("QUANTITY").unwrap();
+    let failures = out[table..].find("Failures of WRITE 3").unwrap();
+    assert!(failures < out[table..].find("mean").unwrap(), "{out}");
+    // Nothing is said of equal work.
+    let after: Vec<_> = (4..7).map(faster).collect();
+    let c = compare_all(&before, &after, &Options::default());
+    assert!(c.headline.starts_with("WRITE 3 p99 fell"), "{}", c.headline);
+}
+
+fn put(path: &Path, all: impl IntoIterator<Item = Recording>) {
+    let mut store = Store::create(path).unwrap();
+    for r in all {
+        store.put(&r).unwrap();
+    }
+}
+
+/// A script learns that writes are less durable by a code of its own, and the help has it.
+#[test]
+fn the_help_has_the_exit_code_of_lost_durability() {
+    let place = Place::new("comparable");
+    let path = place.store();
+    let mut safe = runs("safe", 1, 3, 0.02, DISKS);
+    safe.extend((4..7).map(|i| lossy(&format!("fast-{i}"), i, FLASH)));
+    put(&path, safe);
+    let sides = ["compare", "safe-0,safe-1,safe-2", "fast-4,fast-5,fast-6"];
+    let (code, out, err) = ask(&path, &sides);
+    assert_eq!(code, 5, "{out}{err}");
+    assert!(out.starts_with("Durability differs: after, /run/exp is exported async"));
+    assert!(!out.contains("better"), "{out}");
+    let help = good(&path, &["compare", "--help"]);
+    assert!(help.contains("\n  5   compared; acknowledged writes are less durable"));
+}

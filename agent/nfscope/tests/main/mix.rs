@@ -1,0 +1,289 @@
+//! Like with like: totals of another mix of work, READs of other sizes, WRITEs of other stabilities.
+
+use crate::fixture::recordings::{DISKS, FLASH, compare_all, compare_two, recording, writes};
+use crate::fixture::tale::Tale;
+use crate::fixture::work::{is_op, is_requests, mixed, row, share, with_values};
+use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
+use nfscope_baseline::compare::{Options, text};
+use nfscope_model::family as f;
+
+const P99: Quantity = Quantity::Quantile { percent: 99 };
+
+/// No operation became slower, and the total of all did: that is another mix, and no verdict.
+#[test]
+fn a_total_is_not_worse_where_only_the_mix_changed() {
+    for (a, b) in [(0.03, 0.1), (0.1, 0.03), (0.005, 0.02), (0.3, 0.6)] {
+        let c = compare_two(&share(1, a, 1.0), &share(2, b, 1.0));
+        for r in &c.rows {
+            let judged = matches!(r.verdict, Verdict::Better | Verdict::Worse);
+            assert!(!judged, "{a} {b}: {r:?}");
+        }
+        let mean = row(&c, is_requests, &Quantity::Mean);
+        assert_eq!(mean.verdict, Verdict::NotComparable, "{a} {b}: {mean:?}");
+        assert!(
+            mean.why.as_ref().unwrap().starts_with("the mix changed: "),
+            "{mean:?}"
+        );
+        assert!(c.headline.contains("The mix changed: "), "{}", c.headline);
+        assert!(!c.headline.contains("Requests"), "{}", c.headline);
+    }
+    let c = compare_two(&share(1, 0.03, 1.0), &share(2, 0.1, 1.0));
+    let said = "WRITE 3 was 3.0 % of the operations before, 10.0 % after";
+    assert!(c.headline.contains(said), "{}", c.headline);
+    // A slower server is found if the mix is the same, and if it is slower by more than the mix explains.
+    let c = compare_two(&share(3, 0.03, 1.0), &share(4, 0.03, 2.0));
+    assert_eq!(
+        row(&c, is_requests, &Quantity::Mean).verdict,
+        Verdict::Worse
+    );
+    assert_eq!(row(&c, is_requests, &P99).verdict, Verdict::Worse);
+    let c = compare_two(&share(5, 0.03, 1.0), &share(6, 0.1, 3.0));
+    assert_eq!(
+        row(&c, is_requests, &Quantity::MeanAtOneMix).verdict,
+        Verdict::Worse
+    );
+    assert_eq!(row(&c, is_op("write"), &P99).verdict, Verdict::Worse);
+}
+
+/// Waits for a log are a total over operations, too; so are the operations of a COMPOUND, the sizes of READs, and stabilities.
+#[test]
+fn other_totals_follow_their_mix_as_well() {
+    let logs = |seed, commits: f64| {
+        let parts = [
+            ("3", "commit", commits, 20e-3, 19e-3),
+            ("3", "create", 1000.0 - commits, 2e-3, 1.5e-3),
+        ];
+        mixed("logs", seed, &parts)
+    };
+    let c = compare_two(&logs(1, 50.0), &logs(2, 150.0));
+    let is_log = |s: &Subject| matches!(s, Subject::Log { .. });
+    for quantity in [&Quantity::Mean, &P99] {
+        let r = row(&c, is_log, quantity);
+        assert!(
+            !matches!(r.verdict, Verdict::Worse | Verdict::Better),
+            "{r:?}"
+        );
+    }
+    assert_eq!(
+        row(&c, is_log, &Quantity::Mean).verdict,
+        Verdict::NotComparable
+    );
+    let sized = |seed, bytes: f64, log: f64| {
+        let tale = Tale {
+            op: "read",
+            bytes,
+            disk: log,
+            log: 0.0,
+            ..writes(DISKS)
+        };
+        recording("reads", seed, 150, &tale)
+    };
+    let c = compare_two(&sized(1, 4096.0, 2e-3), &sized(2, 65536.0, 6e-3));
+    let mean = row(&c, is_op("read"), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::NotComparable, "{mean:?}");
+    assert!(
+        mean.why
+            .as_ref()
+            .unwrap()
+            .contains("mean size of READs changed")
+    );
+    assert_eq!(
+        row(&c, is_requests, &Quantity::Mean).verdict,
+        Verdict::NotComparable
+    );
+    // Smaller READs that take three times as long are slower whatever their size explains.
+    let c = compare_two(&sized(3, 65536.0, 2e-3), &sized(4, 4096.0, 6e-3));
+    assert_eq!(
+        row(&c, is_op("read"), &Quantity::Mean).verdict,
+        Verdict::Worse
+    );
+    let stability = |seed, how, log| {
+        let tale = Tale {
+            stability: how,
+            ..writes(log)
+        };
+        recording("writes", seed, 150, &tale)
+    };
+    let c = compare_two(
+        &stability(1, "unstable", FLASH),
+        &stability(2, "file_sync", DISKS),
+    );
+    let mean = row(&c, is_op("write"), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::NotComparable, "{mean:?}");
+    assert!(
+        mean.why
+            .as_ref()
+            .unwrap()
+            .contains("stability of WRITEs changed"),
+        "{mean:?}"
+    );
+}
+
+/// Requests of larger READs and of smaller WRITEs are other work, whichever of both comes last.
+#[test]
+fn every_operation_explains_its_part_of_a_request() {
+    let of = |seed, name: [&'static str; 2], sizes: [f64; 2], times: [f64; 2]| {
+        let parts = [0, 1].map(|i| ("3", name[i], 500.0, times[i], 0.0));
+        let r = mixed("sizes", seed, &parts);
+        let r = with_values(&r, &f::IO_SIZE, ["3", name[0]], sizes[0]);
+        with_values(&r, &f::IO_SIZE, ["3", name[1]], sizes[1])
+    };
+    for (grows, other) in [("read", "write"), ("write", "read")] {
+        let c = compare_two(
+            &of(1, [grows, other], [4096.0, 65536.0], [1e-3, 4e-3]),
+            &of(2, [grows, other], [65536.0, 4096.0], [3e-3, 4e-3]),
+        );
+        for quantity in [&Quantity::Mean, &Quantity::Quantile { percent: 50 }] {
+            let r = row(&c, is_requests, quantity);
+            assert_eq!(r.verdict, Verdict::NotComparable, "{grows}: {r:?}");
+            let why = r.why.as_ref().unwrap();
+            assert!(why.contains("READs") && why.contains("WRITEs"), "{why}");
+        }
+    }
+    // A server that became slower by more than any size explains is found.
+    let names = ["read", "write"];
+    let c = compare_two(
+        &of(3, names, [4096.0, 4096.0], [1e-3, 4e-3]),
+        &of(4, names, [8192.0, 2048.0], [5e-3, 20e-3]),
+    );
+    let mean = row(&c, is_requests, &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
+}
+
+fn rows<'a>(c: &'a serde_json::Value, of: &str, what: &str) -> Vec<&'a serde_json::Value> {
+    let all = c["rows"].as_array().unwrap().iter();
+    all.filter(|r| r["of"] == of && r["what"] == what).collect()
+}
+
+fn three(seed: u64, part: f64, slower: f64) -> Vec<nfscope_baseline::recording::Recording> {
+    (0..3).map(|i| share(seed + i, part, slower)).collect()
+}
+
+/// WRITEs from 3 to 10 % of the operations, both latencies as before: one recording a side, and three.
+#[test]
+fn a_total_is_shown_at_one_mix_as_well() {
+    let (before, after) = (three(1, 0.03, 1.0), three(11, 0.1, 1.0));
+    for n in [1, 3] {
+        let c = compare_all(&before[..n], &after[..n], &Options::default());
+        let caveats: Vec<_> = c.caveats.iter().map(|w| w.kind).collect();
+        assert!(caveats.contains(&"mix"), "{n}: {:?}", c.caveats);
+        let json = serde_json::to_value(&c).unwrap();
+        let raw = rows(&json, "requests", "mean")[0];
+        let value = raw["ratio"]["value"].as_f64().unwrap();
+        assert!((1.8..2.6).contains(&value), "{raw}");
+        assert_eq!(raw["verdict"], "not_comparable", "{n}: {raw}");
+        let one = rows(&json, "requests", "mean_at_one_mix")[0];
+        let value = one["ratio"]["value"].as_f64().unwrap();
+        assert!((0.95..1.05).contains(&value), "{one}");
+        let verdict = one["verdict"].as_str().unwrap();
+        assert!(verdict != "worse" && verdict != "better", "{one}");
+        // Both figures are in the table, one under the other.
+        let out = text::render(&c, false);
+        assert!(out.contains("  mean at one mix "), "{out}");
+    }
+    // A server that is slower by 30 % beside another mix is found, and its total has no verdict of its own.
+    let slower = three(21, 0.1, 1.3);
+    let c = compare_all(&before, &slower, &Options::default());
+    let json = serde_json::to_value(&c).unwrap();
+    let one = rows(&json, "requests", "mean_at_one_mix")[0];
+    assert_eq!(one["verdict"], "worse", "{one}");
+    let value = one["ratio"]["value"].as_f64().unwrap();
+    assert!((1.2..1.4).contains(&value), "{one}");
+    assert_eq!(
+        rows(&json, "requests", "mean")[0]["verdict"],
+        "not_comparable"
+    );
+    // Equal mixes have one figure, which has the verdict.
+    let c = compare_all(&before, &three(31, 0.03, 1.3), &Options::default());
+    let json = serde_json::to_value(&c).unwrap();
+    assert_eq!(rows(&json, "requests", "mean_at_one_mix").len(), 0);
+    assert_eq!(rows(&json, "requests", "mean")[0]["verdict"], "worse");
+}
+
+/// A mix that moves from recording to recording makes no total worse: no verdict on an unchanged server, in as many as chance allows.
+#[test]
+fn mixes_that_differ_by_chance_have_no_verdict() {
+    let (mut wrong, tries) = (0, 40);
+    let parts = [0.02, 0.05, 0.03, 0.08, 0.04, 0.1, 0.06];
+    let part = |i: u64| parts[(i % 7) as usize];
+    for n in 0..tries {
+        let side = |from: u64| -> Vec<_> {
+            (from..from + 3)
+                .map(|i| share(1000 + i, part(i * i + 3), 1.0))
+                .collect()
+        };
+        let c = compare_all(&side(6 * n), &side(6 * n + 3), &Options::default());
+        let judged = |v: Verdict| matches!(v, Verdict::Better | Verdict::Worse);
+        wrong += usize::from(c.rows.iter().any(|r| judged(r.verdict)));
+    }
+    println!("{wrong} of {tries} unchanged servers with mixes that move have a verdict");
+    // Forty comparisons with a chance of 5 % each have more than 7 once in a thousand times.
+    assert!(wrong <= 7, "{wrong}");
+}
+
+/// READs that are larger by an eighth explain a mean that is longer by an eighth.
+#[test]
+fn a_small_difference_in_size_explains_a_small_change() {
+    let sized = |seed, bytes: f64, slower: f64| {
+        let parts = [("3", "read", 1000.0, 4e-3 * slower, 0.0)];
+        with_values(
+            &mixed("reads", seed, &parts),
+            &f::IO_SIZE,
+            ["3", "read"],
+            bytes,
+        )
+    };
+    let c = compare_two(&sized(1, 65536.0, 1.0), &sized(2, 74000.0, 1.12));
+    let mean = row(&c, is_op("read"), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::NotComparable, "{mean:?}");
+    let told = |c: &Comparison| {
+        c.caveats
+            .iter()
+            .any(|w| w.text.contains("mean size of READs"))
+    };
+    assert!(told(&c), "{:?}", c.caveats);
+    // What is beyond the size is a change.
+    let c = compare_two(&sized(3, 65536.0, 1.0), &sized(4, 74000.0, 1.5));
+    let mean = row(&c, is_op("read"), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
+    // Sizes that explain nothing of the change are no caveat.
+    let c = compare_two(&sized(5, 65536.0, 1.0), &sized(6, 65540.0, 1.5));
+    assert!(!told(&c), "{:?}", c.caveats);
+}
+
+/// Unstable WRITEs of 0.1 ms, of which a few are FILE_SYNC and take 20 ms: three times as many of these double the mean of all.
+#[test]
+fn a_few_stable_writes_more_explain_a_longer_mean() {
+    let of = |seed, stable: f64, slower: f64| {
+        let n = 2000.0;
+        let parts = [
+            ("3", "write", n * (1.0 - stable), 0.1e-3 * slower, 0.0),
+            ("3", "write", n * stable, 20e-3 * slower, 0.0),
+        ];
+        let r = mixed("writes", seed, &parts);
+        let count =
+            |r, how, n: f64| crate::fixture::recordings::counting(&r, &f::WRITE, ["3", how], |_| n);
+        count(
+            count(r, "unstable", n * (1.0 - stable)),
+            "file_sync",
+            n * stable,
+        )
+    };
+    let c = compare_two(&of(1, 0.005, 1.0), &of(2, 0.015, 1.0));
+    let mean = row(&c, is_op("write"), &Quantity::Mean);
+    assert!(mean.ratio.unwrap().value > 1.8, "{mean:?}");
+    assert_eq!(mean.verdict, Verdict::NotComparable, "{mean:?}");
+    assert!(
+        c.caveats.iter().any(|w| w.kind == "stability"),
+        "{:?}",
+        c.caveats
+    );
+    // None before: the side with both tells how long stable WRITEs take.
+    let c = compare_two(&of(3, 0.0, 1.0), &of(4, 0.01, 1.0));
+    let mean = row(&c, is_op("write"), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::NotComparable, "{mean:?}");
+    // Five times as long is more than as few of them explain.
+    let c = compare_two(&of(5, 0.005, 1.0), &of(6, 0.006, 5.0));
+    let mean = row(&c, is_op("write"), &Quantity::Mean);
+    assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
+}
