@@ -398,6 +398,8 @@ pub fn first_requests_are_counted(server: &Server) -> Result<()> {
     server.sh(&format!("exec {lab} at-once {}", 4 * WRITES))?;
     server.delay(Disk::Log, Delay::NONE)?;
     let after = settled(server, &[&agent])?;
+    // Threads that began together, as those of a new server.
+    server.set_threads(1)?;
     server.set_threads(THREADS as u32)?;
     let (counted, seen) = lab::reconcile::window(&before, &after, 0);
     let (v3, _) = lab::reconcile::operations(&seen);
