@@ -76,10 +76,14 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
         let row = row(c, of, what)?;
         ensure!(row["verdict"] == "better", "{row}");
         let ratio = |end: &str| row["ratio"][end].as_f64().context("no ratio");
-        ensure!(ratio("value")? < 1.0 / 8.0, "{row}");
-        // A p99 of 2,400 WRITEs is made of two dozen, which meet a commit under way: up to a millisecond.
-        let bound = if what == "p99" { 4.0 } else { 8.0 };
-        ensure!(ratio("high")? < 1.0 / bound, "{row}");
+        // A p99 of 2,400 WRITEs is made of two dozen, which meet a commit under way: up to a millisecond beside their own 0.1 ms, of 8.5.
+        let (most, high) = if what == "p99" {
+            (7.0, 4.0)
+        } else {
+            (8.0, 8.0)
+        };
+        ensure!(ratio("value")? < 1.0 / most, "{row}");
+        ensure!(ratio("high")? < 1.0 / high, "{row}");
     }
     // As many as before, because the clients ask as often.
     for (of, what) in [("op", "rate"), ("log", "rate"), ("sync_writes", "rate")] {
