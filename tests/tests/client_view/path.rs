@@ -34,7 +34,7 @@ fn during_a_load(server: &Server, agent: &Agent) -> Result<Output> {
     let program = server.nfscope_path()?;
     let port = agent.port();
     let mut path = server.spawn(&format!(
-        "exec {} path http://10.9.0.1:{port} --url http://127.0.0.1:{port} --duration 20s --json",
+        "exec {} path http://10.9.0.1:{port} --url http://127.0.0.1:{port} --duration 60s --json",
         program.display()
     ))?;
     // Not before its first readings.
