@@ -74,7 +74,7 @@ pub fn runs(address: SocketAddr) -> Runs {
         let mut qemu = lock(&driven.qemu);
         qemu.waiting += 1;
         if qemu.waiting == 1 {
-            // One that has ended is missed by whoever asks it.
+            // A machine that has ended is missed by whoever asks it.
             let _ = qemu.connection.execute("cont");
         }
     }

@@ -90,7 +90,7 @@ pub fn pass(time: Duration) {
         thread::sleep(time);
     }
     for machine in driven {
-        // One that has ended has no time.
+        // A machine that has ended has no time.
         let _ = Running::pass(machine, time).and_then(|mut passed| passed.wait(time));
     }
 }

@@ -213,7 +213,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
             coverage::survives_skipped_programs(&server)
         });
     }
-    // Of the same programs, on the kernel that skips some by itself.
+    // The programs are the same on 6.12; this kernel skips some by itself.
     if kernel == Kernel::V7_2 {
         checks.run("first requests of threads", || {
             coverage::first_requests_are_counted(&server)

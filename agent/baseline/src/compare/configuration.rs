@@ -29,24 +29,23 @@ impl Configuration {
             let mean = n.iter().sum::<f64>() / n.len().max(1) as f64;
             mean.round() as u64
         });
-        let logs = |separate: bool| -> BTreeSet<[String; 2]> {
-            let of = c.sums(&f::LOG_SEPARATE).into_iter();
-            of.filter(|(_, n)| (*n > 0.0) == separate)
-                .map(|(labels, _)| labels.map(str::to_owned))
-                .collect()
-        };
-        let seen = |of: Vec<([&str; 2], f64)>| -> BTreeSet<[String; 2]> {
-            let of = of.into_iter().filter(|(_, n)| *n > 0.0);
-            of.map(|(labels, _)| labels.map(str::to_owned)).collect()
-        };
+        let logs = c.sums(&f::LOG_SEPARATE);
         Configuration {
             host: c.metadata.host.clone(),
             kernel: c.metadata.kernel.clone(),
             threads,
-            exports: seen(c.sums(&f::EXPORT_DEVICE)),
-            not_durable: seen(c.sums(&f::NOT_DURABLE)),
-            separate_logs: logs(true),
-            other_logs: logs(false),
+            exports: named(&c.sums(&f::EXPORT_DEVICE), true),
+            not_durable: named(&c.sums(&f::NOT_DURABLE), true),
+            separate_logs: named(&logs, true),
+            other_logs: named(&logs, false),
         }
     }
+}
+
+/// The labels of those that were set in any window, or in none.
+fn named(all: &[([&str; 2], f64)], set: bool) -> BTreeSet<[String; 2]> {
+    let wanted = all.iter().filter(|(_, n)| (*n > 0.0) == set);
+    wanted
+        .map(|(labels, _)| labels.map(str::to_owned))
+        .collect()
 }

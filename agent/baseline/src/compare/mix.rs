@@ -106,7 +106,7 @@ impl Work {
 pub(super) struct Explained {
     /// After over before, with the durations of before and with those of after.
     pub factors: [f64; 2],
-    /// What differs: `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
+    /// Differences: `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
     pub causes: Vec<Caveat>,
 }
 
@@ -292,8 +292,8 @@ impl Mix {
         self.of_means(weights, beside.map(|b| b.unwrap_or(0.0)), mean)
     }
 
-    /// One mix for the requests of both sides: the mean of their operations for each request. `None` where another mix alone changes the
-    /// mean of requests by so little that it does not matter.
+    /// The same mix for the requests of both sides: the mean of their operations for each request. `None` where another mix alone changes
+    /// the mean of requests by so little that it does not matter.
     pub(super) fn one(&self, version: &str, min_effect: f64) -> Option<OneMix> {
         let ops = self.ops(|(v, _)| v == version);
         let weights = self.per_request(version, &ops);

@@ -160,18 +160,7 @@ fn value(h: &Histogram, quantity: &Quantity, slowest: f64, then: f64) -> Option<
             (1.0 - f64::from(*percent) / 100.0) * all,
         );
     }
-    let middle = |i: usize| {
-        let high = h.scheme.upper(i);
-        let low = match i {
-            0 => high / 2.0,
-            _ => h.scheme.upper(i - 1),
-        };
-        if high.is_finite() {
-            (low * high).sqrt()
-        } else {
-            low
-        }
-    };
-    let sum: f64 = weights.iter().enumerate().map(|(i, w)| w * middle(i)).sum();
+    let each = weights.iter().enumerate();
+    let sum: f64 = each.map(|(i, w)| w * h.scheme.middle(i)).sum();
     Some(sum / all)
 }

@@ -112,7 +112,7 @@ fn options(args: &CompareArgs) -> Options {
 struct Plan {
     before: Vec<Part>,
     after: Vec<Part>,
-    /// Those that may tell how much recordings of this server differ, the latest first.
+    /// Recordings that may tell how much those of this server differ, the latest first.
     earlier: Vec<Part>,
 }
 

@@ -91,10 +91,13 @@ fn several(
             units::many(missing as f64, "more recording")
         ));
     }
-    let side = recorded.join(",");
-    say(&format!(
-        "one side of a comparison: nfscope baseline compare BEFORE {side}, or {side} AFTER"
-    ));
+    // A signal before the first recording leaves no side.
+    if !recorded.is_empty() {
+        let side = recorded.join(",");
+        say(&format!(
+            "one side of a comparison: nfscope baseline compare BEFORE {side}, or {side} AFTER"
+        ));
+    }
     Ok(code)
 }
 

@@ -1,4 +1,4 @@
-//! What makes two sides incomparable comes before any latency, in every form of the report.
+//! Differences that make two sides incomparable come before any latency, in every form of the report.
 
 use crate::fixture::recorder::{Place, ask, good};
 use crate::fixture::recordings::{

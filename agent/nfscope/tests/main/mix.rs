@@ -242,7 +242,7 @@ fn a_small_difference_in_size_explains_a_small_change() {
             .any(|w| w.text.contains("mean size of READs"))
     };
     assert!(told(&c), "{:?}", c.caveats);
-    // What is beyond the size is a change.
+    // A longer time than the size explains is a change.
     let c = compare_two(&sized(3, 65536.0, 1.0), &sized(4, 74000.0, 1.5));
     let mean = row(&c, is_op("read"), &Quantity::Mean);
     assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
