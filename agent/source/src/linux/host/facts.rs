@@ -1,11 +1,10 @@
 //! What this host has, as it answers now.
 
-use crate::linux::host::{file_handle, procfs, zfs_layout};
+use crate::linux::host::{btf_names, file_handle, procfs, zfs_layout};
 use crate::lossless;
 use nfscope_model::host_report::Fact;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read};
 use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -140,21 +139,16 @@ impl Facts {
         ];
         let mut missing: BTreeSet<&str> = BOOKS.into_iter().chain(APART).chain(single).collect();
         // sunrpc is built in where it has no file of its own.
-        for file in ["vmlinux", "sunrpc"] {
-            if let Ok(mut btf) = fs::File::open(format!("/sys/kernel/btf/{file}")) {
-                // What cannot be read to its end has no more names than were found.
-                let _ = remove_names(&mut btf, &mut missing);
-            }
+        for of in ["vmlinux", "sunrpc"] {
+            btf_names::remove(of, &mut missing);
         }
         let has = |name| !missing.contains(name);
         let mut not_granted = BTreeSet::from(DELEGATIONS);
         let nfsd = match procfs::built_in("nfsd") {
-            true => "/sys/kernel/btf/vmlinux",
-            false => "/sys/kernel/btf/nfsd",
+            true => "vmlinux",
+            false => "nfsd",
         };
-        if let Ok(mut btf) = fs::File::open(nfsd) {
-            let _ = remove_names(&mut btf, &mut not_granted);
-        }
+        btf_names::remove(nfsd, &mut not_granted);
         let grants = DELEGATIONS.map(|name| !not_granted.contains(name));
         let run_delay = exists("/proc/schedstat") || read("/proc/sys/kernel/task_delayacct") == "1";
         Facts {
@@ -289,36 +283,6 @@ fn last_cpu(list: &str) -> Option<usize> {
     numbers.collect::<Option<Vec<usize>>>()?.into_iter().max()
 }
 
-/// Removes the names that a BTF has: its strings lie in it between zero bytes. Read in pieces, because all of it is larger than
-/// the agent.
-fn remove_names(btf: &mut impl Read, names: &mut BTreeSet<&str>) -> io::Result<()> {
-    let lengths = || names.iter().map(|n| n.len());
-    let (shortest, longest) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(0));
-    let mut piece = vec![0; 64 << 10];
-    // What of the piece may be the beginning of a name that goes on in the next.
-    let mut kept = 0;
-    loop {
-        let read = btf.read(&mut piece[kept..])?;
-        let end = kept + read;
-        let mut from = 0;
-        while let Some(len) = piece[from..end].iter().position(|byte| *byte == 0) {
-            if (shortest..=longest).contains(&len) {
-                names.retain(|n| n.as_bytes() != &piece[from..from + len]);
-            }
-            from += len + 1;
-        }
-        if read == 0 || names.is_empty() {
-            return Ok(());
-        }
-        kept = end - from;
-        if kept > longest {
-            // Too long to be one of them, but its end is not the beginning of another.
-            (from, kept) = (end - longest - 1, longest + 1);
-        }
-        piece.copy_within(from..from + kept, 0);
-    }
-}
-
 fn fact(name: &str, value: &str, ok: bool, fix: &str) -> Fact {
     Fact {
         name: name.into(),
@@ -331,32 +295,6 @@ fn fact(name: &str, value: &str, ok: bool, fix: &str) -> Fact {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Gives a byte at a time, then two, and so on: names lie across the ends of pieces.
-    struct Dribble<'a>(&'a [u8], usize);
-
-    impl Read for Dribble<'_> {
-        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-            self.1 = self.1 % 7 + 1;
-            let most = to.len().min(self.1);
-            self.0.read(&mut to[..most])
-        }
-    }
-
-    #[test]
-    fn names_are_found_in_pieces() {
-        let mut btf = b"\0one\0three\0".to_vec();
-        btf.extend(vec![b'x'; 200_000]);
-        btf.extend(b"two\0\0three four\0four");
-        for most in [Some(()), None] {
-            let mut names = BTreeSet::from(["one", "two", "three", "four", "five"]);
-            match most {
-                Some(()) => remove_names(&mut Dribble(&btf, 0), &mut names).unwrap(),
-                None => remove_names(&mut btf.as_slice(), &mut names).unwrap(),
-            }
-            assert_eq!(Vec::from_iter(names), ["five", "four", "two"]);
-        }
-    }
 
     #[test]
     fn cpus_are_listed_by_ranges() {

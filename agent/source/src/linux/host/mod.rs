@@ -1,5 +1,6 @@
 //! What this host says of itself: /proc, /sys, mounts, capabilities. Nothing here knows what is loaded or read.
 
+pub mod btf_names;
 pub mod capabilities;
 pub mod cpu;
 pub mod device_names;

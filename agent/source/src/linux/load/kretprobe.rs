@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 /// Places for returns under way: more than nfsd ever has threads in one function; the kernel allows 4096.
 const MAX_ACTIVE: u32 = 2048;
@@ -80,8 +81,28 @@ pub struct Place {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // What stays is found and removed by the next agent, and costs nothing until then.
-        let _ = remove(&self.0.tracefs, &self.0.name);
+        // A probe that stays is found and removed by the next agent, and costs nothing until then.
+        let _ = when_free(|| remove(&self.0.tracefs, &self.0.name));
+    }
+}
+
+/// How long the kernel may go on using a probe whose descriptor this process has closed. A child that has been forked and has not
+/// yet executed its program, or that ends at this moment, holds the descriptor as well.
+const RELEASE_ATTEMPTS: u32 = 100;
+const RELEASE_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Repeats a removal that the kernel refuses because the probe is in use (EBUSY, `unregister_trace_kprobe` in
+/// kernel/trace/trace_kprobe.c), two seconds long.
+fn when_free(mut remove: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match remove() {
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy && attempt < RELEASE_ATTEMPTS => {
+                std::thread::sleep(RELEASE_INTERVAL);
+            }
+            result => return result,
+        }
     }
 }
 
@@ -204,4 +225,27 @@ fn open(tracefs: &str, name: &str) -> io::Result<OwnedFd> {
     }
     // SAFETY: a descriptor that nobody else has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn a_probe_in_use_is_removed_once_it_is_free() {
+        let outcome = |results: Vec<io::Result<()>>| {
+            let mut results = results.into_iter();
+            let outcome = when_free(|| results.next().unwrap());
+            (outcome.map_err(|e| e.kind()), results.len())
+        };
+        let err = |kind: ErrorKind| Err(io::Error::from(kind));
+        let busy = || err(ErrorKind::ResourceBusy);
+        assert_eq!(outcome(vec![busy(), busy(), Ok(())]), (Ok(()), 0));
+        let gone = vec![err(ErrorKind::NotFound), Ok(())];
+        assert_eq!(outcome(gone), (Err(ErrorKind::NotFound), 1));
+        // One that somebody keeps is left to the next agent.
+        let always = (0..=RELEASE_ATTEMPTS).map(|_| busy()).collect();
+        assert_eq!(outcome(always), (Err(ErrorKind::ResourceBusy), 1));
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::kretprobe::{self, Attached};
 use super::maps::{Map, Shared};
+use super::module_of_hook;
 use super::object::Loaded;
 use super::plan::{self, Decision};
 use super::pod;
@@ -219,14 +220,22 @@ fn attempt(
         (Build::Btf, _) => probe.object.btf,
         (Build::Raw, _) => probe.object.raw.unwrap_or(probe.object.btf),
     };
+    let ways: Vec<_> = wanted.iter().map(|(_, way)| way.clone()).collect();
+    let targets = module_of_hook::targets(probe, &ways);
     // libbpf names the maps of data sections after the object, and an object without a name after its address.
     let mut open = ObjectBuilder::default()
         .name(probe.word)?
         .open_memory(image)?;
     for mut p in open.progs_mut() {
         let name = p.name().to_string_lossy().into_owned();
-        if !wanted.iter().any(|(_, way)| way.name == name) {
-            p.set_autoload(false);
+        match wanted.iter().find(|(_, way)| way.name == name) {
+            None => p.set_autoload(false),
+            // Where that fails, libbpf looks for itself and says why it finds nothing.
+            Some((_, way)) => {
+                if let Some(target) = targets.get(&way.hook) {
+                    let _ = p.set_attach_target(0, Some(target.clone()));
+                }
+            }
         }
     }
     let tables = shape::table_shape(facts, shared.client_rows(), on.books);

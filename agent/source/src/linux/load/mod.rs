@@ -23,6 +23,7 @@ pub mod hash_table;
 mod kretprobe;
 mod loader;
 pub mod maps;
+mod module_of_hook;
 pub mod object;
 mod pieces;
 mod plan;

@@ -1,0 +1,75 @@
+//! Names in the kernel's description of its types (BTF), found without parsing it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Removes the names that the BTF of a module has, or the kernel's own (`vmlinux`). A module's BTF repeats no name that the
+/// kernel's has. None are removed where there is no such BTF.
+pub fn remove(of: &str, names: &mut BTreeSet<&str>) {
+    if let Ok(mut btf) = File::open(format!("/sys/kernel/btf/{of}")) {
+        // A BTF that cannot be read to its end has no more names than were found.
+        let _ = remove_from(&mut btf, names);
+    }
+}
+
+/// Removes the names that a BTF has: its strings lie in it between zero bytes. Read in pieces, because all of it is larger than
+/// the agent.
+fn remove_from(btf: &mut impl Read, names: &mut BTreeSet<&str>) -> io::Result<()> {
+    let lengths = || names.iter().map(|n| n.len());
+    let (shortest, longest) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(0));
+    let mut piece = vec![0; 64 << 10];
+    // What of the piece may be the beginning of a name that goes on in the next.
+    let mut kept = 0;
+    loop {
+        let read = btf.read(&mut piece[kept..])?;
+        let end = kept + read;
+        let mut from = 0;
+        while let Some(len) = piece[from..end].iter().position(|byte| *byte == 0) {
+            if (shortest..=longest).contains(&len) {
+                names.retain(|n| n.as_bytes() != &piece[from..from + len]);
+            }
+            from += len + 1;
+        }
+        if read == 0 || names.is_empty() {
+            return Ok(());
+        }
+        kept = end - from;
+        if kept > longest {
+            // Too long to be one of them, but its end is not the beginning of another.
+            (from, kept) = (end - longest - 1, longest + 1);
+        }
+        piece.copy_within(from..from + kept, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives a byte at a time, then two, and so on: names lie across the ends of pieces.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            self.1 = self.1 % 7 + 1;
+            let most = to.len().min(self.1);
+            self.0.read(&mut to[..most])
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_pieces() {
+        let mut btf = b"\0one\0three\0".to_vec();
+        btf.extend(vec![b'x'; 200_000]);
+        btf.extend(b"two\0\0three four\0four");
+        for most in [Some(()), None] {
+            let mut names = BTreeSet::from(["one", "two", "three", "four", "five"]);
+            match most {
+                Some(()) => remove_from(&mut Dribble(&btf, 0), &mut names).unwrap(),
+                None => remove_from(&mut btf.as_slice(), &mut names).unwrap(),
+            }
+            assert_eq!(Vec::from_iter(names), ["five", "four", "two"]);
+        }
+    }
+}
