@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
+use crate::cpu_time;
+
 /// Parts of the names of the checks that run, separated by commas, while one works on them. A test of which a part ran does not pass.
 const ONLY: &str = "LAB_CHECKS";
 
@@ -47,7 +49,7 @@ impl Checks {
         }
     }
 
-    /// Runs a check and prints how it ended and how long it took. What it found, unless it failed or was not asked for.
+    /// Runs a check and prints how it ended, how long it took, and the CPU time of this test's machines. What it found, unless it failed or was not asked for.
     ///
     /// An error becomes a panic, so that the machines that run now keep their logs.
     pub fn run<T>(&mut self, check: &str, body: impl FnOnce() -> Result<T>) -> Option<T> {
@@ -60,6 +62,7 @@ impl Checks {
             return None;
         }
         let started = Instant::now();
+        let cpu_before = cpu_time::of_machines();
         let ended = catch_unwind(AssertUnwindSafe(|| match body() {
             Ok(found) => found,
             Err(e) => panic!("{e:?}"),
@@ -68,9 +71,11 @@ impl Checks {
         self.took.push((check.to_owned(), took));
         let word = if ended.is_ok() { "ok" } else { "FAILED" };
         report(&format!(
-            "check {} {check} ... {word} ({:.1} s)",
+            "check {} {check} ... {word} ({:.1} s, {:.1} CPU s)",
             self.test,
-            took.as_secs_f64()
+            took.as_secs_f64(),
+            // Of a machine that ended meanwhile nothing is known.
+            (cpu_time::of_machines() - cpu_before).max(0.0)
         ));
         match ended {
             Ok(found) => Some(found),

@@ -34,6 +34,7 @@ mod client;
 pub mod clock;
 mod control;
 pub mod cpu_hog;
+mod cpu_time;
 pub mod demo;
 mod disk;
 pub mod evict_cache;

@@ -20,6 +20,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::cpu_time;
+
 /// The file that tells the supervisor to leave the machine's directory behind.
 pub const KEEP: &str = "keep";
 
@@ -77,42 +79,12 @@ fn tell_cpu_seconds(group: Pid) {
     let Some(path) = std::env::var_os("LAB_CPU_SECONDS") else {
         return;
     };
-    let ticks: u64 = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok())
-        .filter_map(|stat| cpu_ticks(&stat, group.as_raw_nonzero().get()))
-        .sum();
+    let seconds = cpu_time::of_group(group);
     let test = crate::skip::test_name();
     // A figure for a summary: without it there is one figure less.
     let _ = File::options()
         .create(true)
         .append(true)
         .open(path)
-        .and_then(|mut file| writeln!(file, "{test} {:.2}", ticks as f64 / USER_HZ));
-}
-
-/// The unit of times in `/proc/<pid>/stat`: the same on every Linux.
-const USER_HZ: f64 = 100.0;
-
-/// What a process of that group has used, with the children that it has waited for.
-fn cpu_ticks(stat: &str, group: i32) -> Option<u64> {
-    // The name may have spaces and parentheses; what follows the last one has neither.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split(' ').collect();
-    let same = fields.get(2)?.parse() == Ok(group);
-    let ticks = |n: usize| fields.get(n)?.parse::<u64>().ok();
-    same.then(|| (11..15).filter_map(ticks).sum())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cpu_time_is_counted_for_the_group_alone() {
-        let stat = "7 (a) S b) R 1 42 42 0 -1 4 10 20 0 0 100 20 3 4 20 0 5 0 99";
-        assert_eq!(cpu_ticks(stat, 42), Some(127));
-        assert_eq!(cpu_ticks(stat, 43), None);
-    }
+        .and_then(|mut file| writeln!(file, "{test} {seconds:.2}"));
 }
