@@ -21,6 +21,7 @@ mod memory;
 mod monitoring;
 mod namespaces;
 mod nfs4_state;
+mod not_measured;
 mod outstanding;
 mod page;
 mod phases;

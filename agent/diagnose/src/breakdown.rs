@@ -206,6 +206,10 @@ pub struct Breakdown {
     pub unseen_transports: Vec<&'static str>,
     /// This host's own NFS mounts.
     pub mounts: Vec<WindowMount>,
+    /// Whether the RPCs of this host's own mounts are counted.
+    pub mounts_are_seen: bool,
+    /// A family of metrics without which the times of requests are not known, although there were requests.
+    pub untimed: Option<&'static str>,
     /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.
     pub rare_known: bool,
     /// Whether the agent is one on illumos, where other commands help.

@@ -106,6 +106,14 @@ fn evaluate_with(
                 found.evidence.extend(times(kind, breakdown));
                 diagnosis.findings.push(found);
             }
+            // Without the times of requests nothing is known to be no part of them.
+            Some(_) if needs_times(kind) && breakdown.untimed.is_some() => {
+                diagnosis.ruled_out.push(RuledOut {
+                    kind,
+                    share: None,
+                    why: breakdown.untimed.map(not_measured).unwrap_or_default(),
+                });
+            }
             share => diagnosis.ruled_out.push(RuledOut {
                 kind,
                 share: share.map(|s| if result.condition { s } else { 0.0 }),
@@ -137,6 +145,16 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     if !outstanding.is_empty() {
         return (Verdict::Unknown, outstanding.join("; "));
     }
+    if let Some(family) = b.untimed {
+        return (Verdict::Unknown, not_measured(family));
+    }
+    if !loaded && b.stuck.is_none() {
+        let reason = "this host cannot determine stuck_requests";
+        return (
+            Verdict::Unknown,
+            format!("{}; {reason}", too_little_load(b)),
+        );
+    }
     if !loaded {
         return (Verdict::Healthy, too_little_load(b));
     }
@@ -151,13 +169,36 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     (Verdict::Unknown, reason)
 }
 
-/// True for kinds that the verdict does not need. Connections and replies on their way are no part of the time of requests. Waits for a
-/// directory or file are not hidden: if none is known, they are `unknown_waits`.
+/// True for kinds that the verdict does not need. Connections, replies on their way, the durability of writes and this host's own mounts
+/// are no part of the time of requests. Waits for a directory or file are not hidden: if none is known, they are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::ConnectionLimit | Kind::LockContention | Kind::UnacknowledgedReplies
+        Kind::ConnectionLimit
+            | Kind::LockContention
+            | Kind::UnacknowledgedReplies
+            | Kind::UnsafeWrites
+            | Kind::SlowMount
     )
+}
+
+/// True for kinds whose share is a part of requests or of their time.
+fn needs_times(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::StuckRequests
+            | Kind::RetryLater
+            | Kind::UnacknowledgedReplies
+            | Kind::UnsafeWrites
+            | Kind::SlotStarvation
+            | Kind::PnfsFallback
+            | Kind::ConnectionLimit
+            | Kind::SlowMount
+    )
+}
+
+fn not_measured(family: &str) -> String {
+    format!("{family} is not measured on this host; `nfscope check` shows why")
 }
 
 /// Sentences on replies that are not followed to their clients: a healthy server may hide trouble there.

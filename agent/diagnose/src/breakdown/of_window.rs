@@ -8,7 +8,8 @@ use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
 use crate::put_off::{Denied, PutOff, Retrying};
 use crate::recalls::{Layouts, Recalls};
-use crate::thresholds::FELT_SECONDS;
+use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
+use nfscope_model::family::Info;
 use nfscope_model::on_illumos::is_illumos;
 use nfscope_model::unacknowledged::{Unacknowledged, unseen_transports};
 use nfscope_model::window_mounts::{self};
@@ -100,6 +101,8 @@ impl Breakdown {
             recalls: Recalls::of(w),
             layouts: Layouts::of(w),
             mounts: window_mounts::mounts(w),
+            mounts_are_seen: !lacks(w, &f::VIEW_SOURCE_INFO.info)
+                && (lacks(w, &f::VIEW_STAGE.info) || !lacks(w, &f::VIEW_RPCS.info)),
             rare_known: window_parts::tells_rare_phases(w),
             illumos: is_illumos(&w.delta.probes),
             not_attached: (w.delta.probes.iter())
@@ -138,6 +141,7 @@ impl Breakdown {
             Some(of_exports).filter(|all| !all.is_empty() && !all.contains_key(f::UNKNOWN_DEVICE));
         breakdown.export_io =
             (breakdown.export_devices.as_ref()).and_then(|devices| ExportIo::of(w, devices));
+        breakdown.untimed = breakdown.untimed(w);
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);
@@ -149,6 +153,20 @@ impl Breakdown {
             *all += v;
         }
         breakdown
+    }
+
+    /// Requests, their time and their operations are all measured, or there was none of them.
+    fn untimed(&self, w: &Window) -> Option<&'static str> {
+        // A client that only looks whether the server is there asks for no operation.
+        let operations = self.ops.iter().any(|o| o.count > 0.0);
+        let requests = self.requests >= MIN_COUNT || self.felt > 0.0;
+        [
+            (&f::RPC_DURATION.info, operations || self.residence > 0.0),
+            (&f::RPC_PHASE.info, operations || requests),
+            (&f::OP_DURATION.info, requests),
+        ]
+        .into_iter()
+        .find_map(|(info, happened)| (happened && lacks(w, info)).then_some(info.name))
     }
 
     fn add_reads_and_writes(&mut self, w: &Window) {
@@ -212,6 +230,10 @@ impl Breakdown {
             self.cpu_idle = (self.length > 0.0).then(|| part(idle, n * self.length));
         }
     }
+}
+
+fn lacks(w: &Window, info: &Info) -> bool {
+    w.delta.series(info).is_empty()
 }
 
 /// Operations, and the phases of all of them together; `None` where this host cannot measure phases.

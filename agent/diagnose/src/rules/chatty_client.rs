@@ -58,9 +58,12 @@ pub fn rule(context: &Context) -> RuleResult {
     let queries = Queries::of(b);
     let of_requests = part(queries.total(), b.requests);
     let share = context.share_of_unattributed(query_seconds(context, &queries));
+    let happened = |is: &dyn Fn(&Op) -> bool| b.ops.iter().any(|o| o.count > 0.0 && is(o));
+    let known = (b.reads > 0.0 || !happened(&|o| o.op == "read"))
+        && (b.compounds > 0.0 || !happened(&|o| o.version.starts_with('4')));
     RuleResult {
         kind: Kind::ChattyClient,
-        share: Some(share),
+        share: known.then_some(share),
         of_threads: 0.0,
         condition: queries.total() >= MIN_COUNT && of_requests >= CHATTY_RATIO,
         max_severity: Severity::Warning,
@@ -77,10 +80,15 @@ pub fn rule(context: &Context) -> RuleResult {
                 .into(),
             "NFSv4 with delegations lets clients open and stat files without asking the server".into(),
         ],
-        ruled_out_reason: format!(
-            "{} of the requests are metadata queries or tiny READs",
-            percent(of_requests)
-        ),
+        ruled_out_reason: match known {
+            true => format!(
+                "{} of the requests are metadata queries or tiny READs",
+                percent(of_requests)
+            ),
+            false => {
+                "sizes of READs or operations of COMPOUNDs are not measured on this host; `nfscope check` shows why".into()
+            }
+        },
     }
 }
 

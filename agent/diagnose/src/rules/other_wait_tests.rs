@@ -1,6 +1,6 @@
 //! Waits without a phase of their own: when these are said to be for the lock of a directory or file, and when they are of unknown kind.
 
-use super::test_server::{SERVER, Server, histogram, kinds, page, why_not};
+use super::test_server::{SERVER, Server, histogram, kinds, measured, page, why_not};
 use crate::breakdown::Breakdown;
 use crate::observed::{Files, Observed, Sleeps};
 use crate::{evaluate, evaluate_observed};
@@ -286,6 +286,7 @@ fn a_server_whose_threads_rest_has_no_finding() {
     delta.counter(&f::OP_PHASE, ["3", "read", "cpu"], quick.sum);
     delta.counter(&f::RPC_PHASE, ["3", "execute"], quick.sum);
     delta.histogram(&f::OP_DURATION, ["3", "read"], quick);
+    measured(&mut delta, "3", 930);
     let w = window(delta, 8.0, 0.01);
     for active in [&[][..], &[Kind::UnknownWaits], &[Kind::LockContention]] {
         let d = evaluate(&w, active);

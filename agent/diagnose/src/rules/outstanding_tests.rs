@@ -1,7 +1,7 @@
 //! Clients that stand still while the server is idle or works for others: replies without acknowledgement, locks that are denied,
 //! answers after which clients ask again. And clients that only look like them.
 
-use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
+use super::test_server::{SERVER, Server, histogram, judge, kinds, measured, page, why_not};
 use crate::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Verdict};
 use nfscope_model::{Snapshot, Window, family as f};
@@ -16,7 +16,9 @@ fn seen(mut s: Snapshot) -> Snapshot {
 }
 
 fn idle() -> Snapshot {
-    seen(Snapshot::new(Duration::from_secs(110)))
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);
+    seen(s)
 }
 
 fn busy() -> Snapshot {
@@ -94,7 +96,13 @@ fn a_wait_for_an_acknowledgement_that_ends_by_itself_is_no_finding() {
 fn an_idle_server_is_healthy_only_where_replies_are_seen() {
     let d = judge(idle());
     assert_eq!((d.verdict, d.unseen.len()), (Verdict::Healthy, 0), "{d:#?}");
+    // Requests in hand that are not measured are not none.
     let d = judge(Snapshot::new(Duration::from_secs(110)));
+    assert_eq!(d.verdict, Verdict::Unknown);
+    assert!(d.reason.contains("stuck_requests"), "{}", d.reason);
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);
+    let d = judge(s);
     assert_eq!(d.verdict, Verdict::Healthy);
     let text = render(&d, "nfs1", false);
     assert!(
@@ -125,7 +133,10 @@ fn locks(denied: f64, granted: f64, of_others: u64, by_client: bool) -> Snapshot
     let mut s = idle();
     s.counter(&f::OP_ERRORS, ["4.0", "lock", "denied"], denied);
     let all = denied as u64 + granted as u64 + of_others;
-    s.histogram(&f::OP_DURATION, ["4.0", "lock"], histogram(&[(50e-6, all)]));
+    let times = histogram(&[(50e-6, all)]);
+    s.counter(&f::RPC_PHASE, ["4.0", "execute"], times.sum);
+    s.histogram(&f::OP_DURATION, ["4.0", "lock"], times.clone());
+    s.histogram(&f::RPC_DURATION, ["4.0"], times);
     if by_client {
         let labels = ["10.9.1.2", "4.0", "lock", "denied"];
         s.counter(&f::CLIENT_RETRIED, labels, denied);
@@ -233,6 +244,7 @@ fn answered(op: &str, status: &str, count: f64, requests: f64) -> Diagnosis {
     s.counter(&f::CLIENT_RETRIED, [CLIENT, "4.2", op, status], count);
     s.counter(&f::CLIENT_REQUESTS, [CLIENT], requests);
     s.counter(&f::CLIENT_OP_SECONDS, [CLIENT], requests * 1e-3);
+    measured(&mut s, "4.2", 5000);
     judge(s)
 }
 

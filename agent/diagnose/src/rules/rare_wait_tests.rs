@@ -2,7 +2,7 @@
 
 use super::apply;
 use super::context::Context;
-use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
+use super::test_server::{SERVER, Server, histogram, judge, kinds, measured, page, why_not};
 use crate::attribution::Attribution;
 use crate::breakdown::Breakdown;
 use crate::export_io::ExportIo;
@@ -265,21 +265,31 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
         );
         assert!(!actions.contains("/proc/"), "{actions}");
         let mut s = SERVER.snapshot();
+        measured(&mut s, "3", 1000);
         of_illumos(&mut s, &[phase]);
         let d = judge(s);
         let open = d.ruled_out.iter().filter(|r| r.share.is_none());
-        // Nothing tells of connections there.
-        let unknown = [Kind::UnacknowledgedReplies, Kind::ConnectionLimit, kind];
+        // Nothing tells of connections, of durability and of mounts there.
+        let unknown = [
+            Kind::UnacknowledgedReplies,
+            Kind::UnsafeWrites,
+            Kind::ConnectionLimit,
+            kind,
+            Kind::SlowMount,
+        ];
         assert_eq!(open.map(|r| r.kind).collect::<Vec<_>>(), unknown);
     }
     let mut s = SERVER.snapshot();
+    measured(&mut s, "3", 1000);
     of_illumos(&mut s, &["upcall"]);
     let d = judge(s);
     let open = d.ruled_out.iter().filter(|r| r.share.is_none());
     let unknown = [
         Kind::UnacknowledgedReplies,
+        Kind::UnsafeWrites,
         Kind::ConnectionLimit,
         Kind::SlowUpcall,
+        Kind::SlowMount,
     ];
     assert_eq!(open.map(|r| r.kind).collect::<Vec<_>>(), unknown);
 }

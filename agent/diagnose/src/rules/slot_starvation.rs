@@ -21,9 +21,11 @@ pub fn rule(context: &Context) -> RuleResult {
     // More requests would wait for a thread instead of a slot.
     let threads_are_free = b.saturated.is_none_or(|s| s < SATURATED);
     let share = part(b.full_slots, b.sequenced.unwrap_or(0.0));
+    // Somebody's slots were full.
+    let known = b.full_slots < MIN_COUNT || b.clients.iter().any(|c| c.full > 0.0);
     RuleResult {
         kind: Kind::SlotStarvation,
-        share: b.sequenced.map(|_| share),
+        share: b.sequenced.filter(|_| known).map(|_| share),
         of_threads: 0.0,
         condition: !starved.is_empty() && threads_are_free,
         max_severity: Severity::Warning,
@@ -40,7 +42,7 @@ pub fn rule(context: &Context) -> RuleResult {
             "nconnect= does not help: its connections share one session".into(),
             "the queue times of a Linux client tell how long requests wait there: mountstats of nfs-utils prints them".into(),
         ],
-        ruled_out_reason: match b.sequenced {
+        ruled_out_reason: match b.sequenced.filter(|_| known) {
             None => "this host does not tell how many slots clients have in use; `nfscope check` shows why".into(),
             Some(0.0) => "no client uses an NFSv4.1 session".into(),
             Some(_) if !starved.is_empty() => {

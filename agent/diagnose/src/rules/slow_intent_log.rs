@@ -20,7 +20,9 @@ const MOSTLY_LONG_RATIO: f64 = 0.9;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
-    let measured = b.phases.is_some_and(|p| p.log.is_some());
+    // Operations that waited for a log waited for one that is known.
+    let measured =
+        (b.phases.and_then(|p| p.log)).is_some_and(|log| log == 0.0 || !b.logs.is_empty());
     let slow = slow_intent_log(b);
     let waited = attribution.log + attribution.behind_log;
     let share = context.share(waited);

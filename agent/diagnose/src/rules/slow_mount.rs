@@ -77,29 +77,42 @@ pub fn rule(context: &Context) -> RuleResult {
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
     let Some((mount, parts)) = worst else {
-        let why = match context.breakdown.mounts.is_empty() {
-            true => "no RPC of this host's own mounts was seen (agent --client)",
-            false => "no mount of this host had enough RPCs",
+        let (share, why) = match context.breakdown.mounts_are_seen {
+            false => (
+                None,
+                "RPCs of this host's own mounts are not counted (agent --client)",
+            ),
+            true => (Some(0.0), "no mount of this host had enough RPCs"),
         };
-        return result(0.0, false, String::new(), why.to_owned());
+        return result(share, false, String::new(), why.to_owned());
     };
+    if parts.total() == 0.0 {
+        let why = "the times of RPCs are not measured on this host; `nfscope check` shows why";
+        return result(None, false, String::new(), why.to_owned());
+    }
     let (place, most) = parts.largest();
     let summary = sentence(mount, &parts);
-    let mut found = result(
-        part(most, parts.total()),
-        slow(&parts),
-        summary.clone(),
-        summary,
-    );
+    let is_slow = slow(&parts);
+    let share = if is_slow {
+        part(most, parts.total())
+    } else {
+        0.0
+    };
+    let mut found = result(Some(share), is_slow, summary.clone(), summary);
     found.evidence = evidence_for(mount, &parts);
     found.advice = advice(mount, place);
     found
 }
 
-fn result(share: f64, condition: bool, summary: String, ruled_out_reason: String) -> RuleResult {
+fn result(
+    share: Option<f64>,
+    condition: bool,
+    summary: String,
+    ruled_out_reason: String,
+) -> RuleResult {
     RuleResult {
         kind: Kind::SlowMount,
-        share: Some(if condition { share } else { 0.0 }),
+        share,
         of_threads: 0.0,
         condition,
         max_severity: Severity::Warning,
@@ -319,7 +332,13 @@ mod tests {
             delta: Snapshot::default(),
         };
         let d = evaluate(&none, &[]);
-        assert_eq!(d.share(Kind::SlowMount), Some(0.0));
+        assert_eq!(d.share(Kind::SlowMount), None);
         assert!(why(&d).contains("--client"));
+        // An agent that looks at mounts, where there are none.
+        let mut delta = Snapshot::default();
+        delta.gauge(&f::VIEW_SOURCE_INFO, ["tracepoints"], 1.0);
+        let length = Duration::from_secs(10);
+        let d = evaluate(&Window { length, delta }, &[]);
+        assert_eq!(d.share(Kind::SlowMount), Some(0.0));
     }
 }

@@ -4,7 +4,7 @@
 //! users. A thread gives up after five seconds, or one where no thread is free, and the request is deferred: its time in the
 //! server is then known to nobody, so that those waits are added to residence here.
 
-use crate::attribution::deferred_seconds;
+use crate::attribution::{deferred_seconds, upcall_seconds};
 use crate::breakdown::{Breakdown, NamedWaits, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, NOT_APART, evidence, percent, tail};
@@ -24,7 +24,9 @@ pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     let slow = attribution.upcalls_are_slow;
     // The program is one of illumos.
-    let known = b.rare_known && !b.not_attached.contains("upcall");
+    let known = b.rare_known
+        && !b.not_attached.contains("upcall")
+        && (upcall_seconds(b) == 0.0 || !b.upcalls.is_empty());
     let deferred = if slow { deferred_seconds(b) } else { 0.0 };
     let share = part(attribution.upcall + deferred, b.residence + deferred);
     RuleResult {

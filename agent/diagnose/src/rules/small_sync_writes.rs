@@ -51,9 +51,11 @@ pub fn rule(context: &Context) -> RuleResult {
     let sync = SyncWrites::of(b);
     let cost = |op: &str| sum((b.ops_named(&[op])).map(|o| context.attribution.unattributed(o)));
     let share = context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio);
+    // A kernel without BTF of nfsd does not tell which stability a WRITE asked for.
+    let known = b.writes > 0.0 || b.ops_named(&["write"]).all(|o| o.count == 0.0);
     RuleResult {
         kind: Kind::SmallSyncWrites,
-        share: Some(share),
+        share: known.then_some(share),
         of_threads: 0.0,
         condition: b.writes >= MIN_COUNT
             && sync.bytes_each < SMALL_BYTES
@@ -73,6 +75,9 @@ pub fn rule(context: &Context) -> RuleResult {
             "if the writes must be synchronous, a log on fast storage makes them cheap".into(),
         ],
         ruled_out_reason: match sync.flushes >= MIN_COUNT {
+            _ if !known => {
+                "the stability that WRITEs ask for is not measured on this host; `nfscope check` shows why".into()
+            }
             true => format!(
                 "a stable WRITE or COMMIT makes {} durable on average; {} of the requests are synchronous WRITEs or COMMITs",
                 bytes(sync.bytes_each),

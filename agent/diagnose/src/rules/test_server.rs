@@ -65,6 +65,29 @@ pub fn histogram(waits: &[(f64, u64)]) -> Histogram {
     h
 }
 
+/// What is measured of so many requests of a version beside their times: their sizes, and what they are made of.
+pub fn measured(s: &mut Snapshot, version: &str, requests: u64) {
+    let each = |scheme: Scheme, value: f64| {
+        let mut h = Histogram::new(scheme);
+        h.counts[scheme.bucket(value)] = requests;
+        h.sum = value * requests as f64;
+        h
+    };
+    for op in ["read", "write"] {
+        s.histogram(&f::IO_SIZE, [version, op], each(Scheme::SIZE, 65536.0));
+    }
+    s.counter(&f::WRITE, [version, "unstable"], requests as f64);
+    s.counter(
+        &f::WRITE_BYTES,
+        [version, "unstable"],
+        requests as f64 * 65536.0,
+    );
+    if version.starts_with('4') {
+        s.histogram(&f::COMPOUND_OPS, [version], each(Scheme::COUNT, 3.0));
+        s.counter(&f::SESSION_REQUESTS, [version, "free"], requests as f64);
+    }
+}
+
 impl Server {
     pub fn snapshot(&self) -> Snapshot {
         let all = |each: f64| each * self.count as f64;

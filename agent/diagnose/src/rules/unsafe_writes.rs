@@ -18,6 +18,7 @@ pub fn rule(context: &Context) -> RuleResult {
         sum(all.map(|(_, n)| *n))
     };
     let durable = b.durable_writes.unwrap_or(0.0);
+    let known = b.durable_writes.is_some() && (durable == 0.0 || !b.unsafe_writes.is_empty());
     let by_setting = of("async") + of("sync_disabled");
     let no_wait = of("no_wait");
     let unwaited = no_wait >= MIN_COUNT && part(no_wait, durable) >= UNSAFE_RATIO;
@@ -39,8 +40,7 @@ pub fn rule(context: &Context) -> RuleResult {
     advice.push("where the data may be lost, no action is needed".to_owned());
     RuleResult {
         kind: Kind::UnsafeWrites,
-        // What nothing tells is no reason to call a server unknown: the exports' options are warned of all the same.
-        share: Some(share),
+        share: known.then_some(share),
         of_threads: 0.0,
         condition: by_setting >= MIN_COUNT || unwaited,
         max_severity: Severity::Warning,
@@ -50,8 +50,8 @@ pub fn rule(context: &Context) -> RuleResult {
         ),
         evidence: evidence_for(context, &of, unwaited),
         advice,
-        ruled_out_reason: match b.durable_writes {
-            None => "this host does not tell which writes clients take for durable".into(),
+        ruled_out_reason: match b.durable_writes.filter(|_| known) {
+            None => "this host does not tell which writes clients take for durable, or which of them a crash may lose".into(),
             Some(0.0) => "no client wrote anything that it takes for durable".into(),
             Some(_) => format!(
                 "{} of the durable writes were acknowledged too early",

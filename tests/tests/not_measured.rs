@@ -1,0 +1,71 @@
+//! A cause that was not measured is not ruled out.
+//!
+//! A host whose kernel refuses a probe lacks families of metrics. Each recorded window of a server that has a bottleneck is diagnosed
+//! without each of its families in turn. A cause that shows in the whole window may then be unknown, and must not be ruled out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use lab::Kernel;
+use lab::scenarios::{judged_in_every_run, recorded};
+use nfscope_diagnose::evaluate;
+use nfscope_model::finding::{Diagnosis, Kind, Verdict};
+use nfscope_model::{Snapshot, Window};
+
+/// The share of each kind; `None` where the diagnosis cannot know it.
+fn shares(diagnosis: &Diagnosis) -> BTreeMap<Kind, Option<f64>> {
+    let found = diagnosis.findings.iter().map(|f| (f.kind, Some(f.share)));
+    let others = diagnosis.ruled_out.iter().map(|r| (r.kind, r.share));
+    found.chain(others).collect()
+}
+
+fn without(window: &Window, family: &str) -> Result<Window> {
+    let mut json = serde_json::to_value(&window.delta)?;
+    let families = json["families"].as_object_mut();
+    families.and_then(|f| f.remove(family));
+    let delta: Snapshot = serde_json::from_value(json)?;
+    Ok(Window {
+        length: window.length,
+        delta,
+    })
+}
+
+#[test]
+fn a_cause_that_was_not_measured_is_not_ruled_out() -> Result<()> {
+    let mut wrong = BTreeSet::new();
+    for scenario in judged_in_every_run(Kernel::V6_12)? {
+        let window = recorded::read(Kernel::V6_12, &scenario.name)?;
+        let whole = evaluate(&window, &[]);
+        if whole.findings.is_empty() {
+            continue;
+        }
+        let families: Vec<_> = window
+            .delta
+            .all()
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        for family in families {
+            let partial = evaluate(&without(&window, &family)?, &[]);
+            let known = shares(&partial);
+            // A server is healthy whatever this host's own mounts are like, and whether or not its writes are durable.
+            let of_requests = |kind| !matches!(kind, Kind::SlowMount | Kind::UnsafeWrites);
+            let had_trouble = whole.findings.iter().any(|f| of_requests(f.kind));
+            if had_trouble && partial.verdict == Verdict::Healthy {
+                wrong.insert(format!("healthy without {family} ({})", scenario.name));
+            }
+            for found in &whole.findings {
+                if let Some(Some(share)) = known.get(&found.kind)
+                    && *share < found.share / 2.0
+                {
+                    wrong.insert(format!(
+                        "{} without {family} ({})",
+                        found.kind.as_str(),
+                        scenario.name
+                    ));
+                }
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{wrong:#?}");
+    Ok(())
+}
