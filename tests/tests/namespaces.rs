@@ -103,7 +103,7 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
         program.display()
     ))?;
     server.sh(&format!(
-        "for n in $(seq 600); do nsenter -t {} -n bash -c 'exec 3<>/dev/tcp/127.0.0.1/{PORT}; printf \"GET /healthz HTTP/1.0\\r\\n\\r\\n\" >&3; head -n 1 <&3' 2>/dev/null | grep -q ' 200 ' && exit; sleep 0.2; done; exit 1",
+        "for n in $(seq 120); do nsenter -t {} -n bash -c 'exec 3<>/dev/tcp/127.0.0.1/{PORT}; printf \"GET /healthz HTTP/1.0\\r\\n\\r\\n\" >&3; head -n 1 <&3' 2>/dev/null | grep -q ' 200 ' && exit; sleep 1; done; exit 1",
         other.process
     ))?;
 

@@ -5,15 +5,17 @@ use crate::breakdown::{Breakdown, Pending, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, pending};
 use crate::thresholds::{MIN_COUNT, MIN_UNUSUAL_SECONDS, PENDING_RATIO, UNUSUAL_RATIO};
-use nfscope_model::HeldRequest;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_model::held_request::{STUCK_SECONDS, WAITS};
+use nfscope_model::{HeldRequest, Histogram};
 use nfscope_text::units::{many, seconds};
 use std::cmp::Ordering;
 
 /// Who waits for this may wait behind another one that is stuck.
 const LOCK: &str = "lock";
+/// Who waits for this waits for devices below the export.
+const FOR_DEVICES: [&str; 2] = ["disk", "throttle"];
 /// The evidence describes so many requests.
 const NAMED_REQUESTS: usize = 3;
 /// The evidence names so many functions of a kernel stack.
@@ -113,7 +115,7 @@ pub fn rule(context: &Context) -> RuleResult {
         .collect::<Vec<_>>()
         .join("; "),
         evidence: evidence_for(context, &stuck, number),
-        advice: (advice_for(&stuck, b.illumos).into_iter())
+        advice: (advice_for(b, &stuck).into_iter())
             .chain(not_taken.map(|_| threads_advice(b.illumos).to_owned()))
             .collect(),
         ruled_out_reason: match b.stuck {
@@ -174,6 +176,7 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
             }
         }
     }
+    all.extend(completions_evidence(b, stuck));
     if let Some(r) = stuck.iter().find(|r| !r.stack.is_empty()) {
         all.push(stack_evidence(r.thread, r.seconds, &r.stack));
     }
@@ -229,11 +232,74 @@ fn wait_name(wait: &str) -> &str {
     }
 }
 
+/// Requests that a device below an export completed in the window.
+struct Completions<'a> {
+    device: &'a str,
+    number: f64,
+    /// Seconds of each on average.
+    each: Option<f64>,
+}
+
+/// What each device below the export of a request completed that waits for one, the least first. Empty where that is not known.
+fn completions<'a>(b: &'a Breakdown, r: &HeldRequest) -> Vec<Completions<'a>> {
+    if !FOR_DEVICES.contains(&r.wait.as_str()) {
+        return Vec::new();
+    }
+    let known = b.export_devices.iter().flatten();
+    let below = known.filter(|(_, export)| r.export.as_ref().is_none_or(|of| of == *export));
+    let mut all: Vec<_> = below
+        .map(|(device, _)| {
+            let of = b.disks.iter().filter(|d| d.device == *device);
+            let all = Histogram::merged(of.map(|d| &d.requests));
+            Completions {
+                device,
+                number: all.as_ref().map_or(0.0, |h| h.count() as f64),
+                each: all.as_ref().and_then(Histogram::mean),
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| a.number.total_cmp(&b.number).then(a.device.cmp(b.device)));
+    all
+}
+
+/// Whether every device below the export completed requests all the while: this one has been in hand for longer than the window.
+fn devices_answer(b: &Breakdown, r: &HeldRequest) -> bool {
+    let least = || completions(b, r).first().map(|c| c.number);
+    r.seconds >= b.length && least().is_some_and(|n| n >= MIN_COUNT)
+}
+
+/// What the device completed that answers least of those that the oldest request waits for.
+fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidence> {
+    let find =
+        |r: &&HeldRequest| Some((devices_answer(b, r), completions(b, r).into_iter().next()?));
+    let (all_the_while, least) = stuck.iter().find_map(find)?;
+    let text = format!(
+        "{} completed {} in {}{}{}",
+        least.device,
+        many(least.number, "request"),
+        seconds(b.length),
+        match all_the_while {
+            true => ", all of them while that request was in hand",
+            false => "",
+        },
+        match least.each {
+            Some(each) => format!(", {} each on average", seconds(each)),
+            None => String::new(),
+        }
+    );
+    Some(evidence(&f::BLOCK_DEVICE.info, least.number, None, text))
+}
+
 /// What to do about each kind of wait: the most frequent first, and locks last.
-fn advice_for(stuck: &[&HeldRequest], illumos: bool) -> Vec<String> {
+fn advice_for(b: &Breakdown, stuck: &[&HeldRequest]) -> Vec<String> {
+    let illumos = b.illumos;
     let number = |wait: &str| stuck.iter().filter(|r| r.wait == wait).count();
     let mut waits: Vec<_> = WAITS.into_iter().filter(|w| number(w) > 0).collect();
     waits.sort_by_key(|w| (*w == LOCK, std::cmp::Reverse(number(w))));
+    let answer = |wait: &str| {
+        let mut all = stuck.iter().filter(|r| r.wait == wait);
+        all.all(|r| devices_answer(b, r))
+    };
     let mut all: Vec<String> = Vec::new();
     for wait in waits {
         let text = match wait {
@@ -251,6 +317,10 @@ fn advice_for(stuck: &[&HeldRequest], illumos: bool) -> Vec<String> {
             }
             _ if illumos => {
                 "look at what the threads sleep in, as root: echo '::stacks -m nfssrv' | mdb -k"
+            }
+            "disk" | "throttle" if answer(wait) => {
+                "the devices below the export answer: look at how busy they are, and with what (iostat -x 1, iotop), at how much this \
+                 request has to read or store, and in dmesg for errors of single requests"
             }
             "log" | "disk" | "throttle" => {
                 "look for the device below the export that does not answer: dmesg (errors, resets), dmsetup info (suspended), \
