@@ -241,7 +241,7 @@ impl Agent {
     /// Stops it as systemd would (SIGTERM), and checks that it ends well within ten seconds.
     pub fn stop(mut self) -> Result<Output> {
         self.running.signal(15)?;
-        let output = self.wait(Duration::from_secs(20))?;
+        let output = self.wait(PATIENCE)?;
         output.ok("nfscope agent, stopped by SIGTERM,")
     }
 }

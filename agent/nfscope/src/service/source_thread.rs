@@ -26,8 +26,11 @@ const ATTACHING: &str = "the agent is still attaching; try again in a moment";
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 /// Bodies with a part of a reading that are made of it; each costs time and memory.
 pub const MAX_PARTS: usize = 8;
-/// How long the thread may take to end.
+/// How long the thread may take to end what it is at.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long it may then take to detach. The kernel waits for every CPU with each of a hundred programs (synchronize_rcu), and would do
+/// so at the end of the process as well. Within the 90 s after which systemd kills a service (TimeoutStopSec=).
+const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a reading can be asked for as.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +115,12 @@ impl Drop for Ended {
     fn drop(&mut self) {
         let began = Instant::now();
         let attached = *self.1.borrow() != Status::Attaching;
-        while attached && !self.0.is_finished() && began.elapsed() < END_TIMEOUT {
+        // A thread that detaches has no status any more.
+        let timeout = || match self.1.has_changed() {
+            Ok(_) => END_TIMEOUT,
+            Err(_) => DETACH_TIMEOUT,
+        };
+        while attached && !self.0.is_finished() && began.elapsed() < timeout() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -147,6 +155,8 @@ impl SourceHandle {
                     // Nobody listening means that the agent is on its way out; the loop will see it.
                     let _ = tell.send(Ok(()));
                     source_loop::run(source.as_mut(), &asked, &publish, &warn);
+                    // Before the source, which detaches: see `Ended`.
+                    drop(publish);
                 }
                 Err(e) => drop(tell.send(Err(e))),
             })?;

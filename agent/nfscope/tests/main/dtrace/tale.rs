@@ -39,8 +39,13 @@ fn found<'a>(d: &'a Value, kind: &str) -> Option<&'a Value> {
     all.iter().find(|f| f["kind"] == kind)
 }
 
-/// Kinds of findings that are about TCP connections, of which no probe of illumos tells.
-const NOT_JUDGED: [&str; 2] = ["connection_limit", "unacknowledged_replies"];
+/// Kinds of findings of which no probe of illumos tells: TCP connections, the durability of acknowledged writes, this host's own mounts.
+const NOT_JUDGED: [&str; 4] = [
+    "connection_limit",
+    "unacknowledged_replies",
+    "unsafe_writes",
+    "slow_mount",
+];
 
 /// Every other kind of finding is judged.
 pub fn judged(d: &Value) {
@@ -64,7 +69,8 @@ pub fn told(agent: &Agent, emulator: &mut Emulator, dir: &Dir) {
     compare.args(compared).args(["--store", store]);
     let (code, text, error) = said(&compare.output().unwrap());
     assert!(code == 0 || code == 2, "{code}: {error}");
-    for name in ["mean", "in log"] {
+    // Of a mean on a host that is busy for seconds there are too few independent stretches.
+    for name in ["p50", "in log"] {
         let line = text.lines().find(|l| l.trim_start().starts_with(name));
         assert!(
             line.is_some_and(|l| l.ends_with("better")),
