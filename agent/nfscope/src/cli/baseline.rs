@@ -136,8 +136,13 @@ as it was, without a verdict, and at one mix for both sides, with one.
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
 and recordings differ by no more than they or --between say, the probability of
 any false verdict is at most 5 %. The interval beside a change is not corrected.
-With --primary the share that failed is tested beside it, at a level of 1 %, and
-the probability of any false verdict is at most 6 %.
+
+One quantity, marked with *, is the primary one: the mean of what takes the most
+time on both sides together. It has 80 % of the level, and it is tested for any
+change: a note says where that may be less than --min-change. With --primary the
+quantity that you name has the whole level, and the others are tested only if it
+changed. The share that failed is then tested beside it, at a level of 1 %, and
+the probability of any false verdict is at most 6 %. Choose it before you look.
 
 Exit code:
   0   compared
@@ -170,7 +175,8 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             more, less, no_evidence, small, few, not_comparable, not_tested,
             not_judged); why, where there is none, or a note on it;
             primary; finds (0.1 for 10 %); stretches [before, after];
-            components {within between recordings_to_find}
+            components {within between recordings_to_find
+            recordings_to_find_first}, of a change of 10 %
   next, method, left_out
             lists of sentences and of operations";
 
@@ -378,7 +384,8 @@ pub struct CompareArgs {
     /// By how much recordings of the unchanged server differ beyond their windows (standard deviation)
     #[arg(long, value_name = "PERCENT", value_parser = between)]
     pub between: Option<f64>,
-    /// Quantity to test first, at the whole level of 5 %; all but failures are tested behind it: write:p99
+    /// Quantity to test first, at the whole level of 5 %; all but failures are tested behind it: write:p99 [default: the mean of what
+    /// takes the most time, with 80 % of the level]
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub primary: Option<Metric>,
     /// Pair each hour with the same hour of the day or of the week
@@ -392,7 +399,7 @@ pub struct CompareArgs {
     /// Exit with 4 if a verdict is this; with 6 if that is undecided
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
-    /// Smallest change that matters; smaller changes count as no change
+    /// Smallest change that matters; smaller changes count as no change, but of the primary quantity. 0 tests everything for any change
     #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
     pub least: f64,
     /// Write a self-contained HTML page with plots to FILE

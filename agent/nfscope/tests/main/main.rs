@@ -30,6 +30,7 @@ mod layers;
 mod mix;
 mod outages;
 mod picture;
+mod primary;
 mod proof;
 mod screen;
 mod secure;
