@@ -183,7 +183,7 @@ A JSON object; times are in seconds, rates per second, unknown values null:
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
   nfscope capacity friday
-  nfscope capacity friday --json | jq '.resources[0]'
+  nfscope capacity friday --json | jq '.resources[0]'    what limits the server
   nfscope capacity morning noon evening    one server under several loads
 
 Record under real load: a resource that is hardly used says little about its
@@ -194,9 +194,12 @@ and the smaller limit counts.
 A JSON object; times are in seconds, rates in requests per second:
   rate residence concurrency threads
   resources    name utilization interval peak max_rate servers knee_rate
-               knee_interval, in the order in which they saturate; intervals
-               [low, high] are null for too few windows; note, where max_rate
-               is no hard limit; requests_per_commit of a log;
+               knee_interval; those with a hard limit come first, in the order
+               in which they saturate, so that the first one limits the server;
+               intervals [low, high] are null for too few windows; note, where
+               max_rate is no hard limit; extrapolated, where it is more than 3
+               times the observed rate, or nobody waited for the resource;
+               requests_per_commit of a log;
                max_rate_at_least, where the recording does not tell whether a
                commit can serve more than now: max_rate is the upper end then
   caveats, assumptions
