@@ -292,21 +292,10 @@ fn no_thread_was_waited_for(c: &SeriesSet, residence: f64) -> bool {
 /// The utilization at which a request waits three service times in a queue with so many servers and random arrivals (M/M/c): 0.75
 /// with one, closer to 1 with more.
 pub fn knee(servers: f64) -> f64 {
-    let c = servers.round().clamp(1.0, 4096.0);
-    let wait = |utilization: f64| {
-        // Erlang's B by its recursion, then C.
-        let offered = c * utilization;
-        let mut b = 1.0;
-        for n in 1..=c as u32 {
-            b = offered * b / (f64::from(n) + offered * b);
-        }
-        let waits = b / (1.0 - utilization * (1.0 - b));
-        waits / (c * (1.0 - utilization))
-    };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
-        match wait(middle) < 3.0 {
+        match stats::waiting(servers, middle) < 3.0 {
             true => low = middle,
             false => high = middle,
         }
