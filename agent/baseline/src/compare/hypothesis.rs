@@ -373,6 +373,17 @@ fn test(
                 return None;
             }
         };
+        // Days or weeks are the unit: how many hours of them are independent does not matter.
+        if matching::has_several(sides, by) {
+            let rounds = matching::rounds(sides, windows, by);
+            // The error within a bucket is the same in every round, and no number of rounds averages it out.
+            let several = rounds
+                .and_then(|[b, a]| stats::replicated(&b, &a, &[], hidden, options.min_effect));
+            if several.is_none() {
+                row.why = Some(format!("too few hours are in every {}", by.round()));
+            }
+            return several.map(|r| Test::Windows(r.change));
+        }
         let change = stats::paired(&pairs, hidden, options.min_effect);
         let known = change.filter(|(_, independent)| *independent >= MIN_STRETCHES);
         if known.is_none() {
@@ -384,20 +395,8 @@ fn test(
             ));
         }
         row.ratio = change.map(|(c, _)| c.ratio);
-        known?;
         // A comparison with one round on each side is shown, and not judged.
-        if !matching::has_several(sides, by) {
-            return change.map(|(c, _)| Test::Windows(c));
-        }
-        let rounds = matching::rounds(sides, windows, by);
-        // The error within a bucket is the same in every round, and no number of rounds averages it out.
-        let several =
-            rounds.and_then(|[b, a]| stats::replicated(&b, &a, &[], hidden, options.min_effect));
-        if several.is_none() {
-            row.verdict = Verdict::NotComparable;
-            row.why = Some(format!("too few hours are in every {}", by.round()));
-        }
-        return several.map(|r| Test::Windows(r.change));
+        return known.map(|(c, _)| Test::Windows(c));
     }
     if let Some(test) = replicated(row, before, after, earlier, options) {
         return Some(test);

@@ -5,13 +5,15 @@
 //! first, [`families`] corrects for their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that
 //! failures, durability or another [`mix`] may explain ([`other_work`]: of sizes and stabilities; [`one_mix`]: totals at the same mix;
 //! [`thread_wait`]: waits of other work),
-//! [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and
+//! [`confounders`] finds what else differs, [`course`] whether a recording is
+//! of one server all the time, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and
 //! [`html`] render the result.
 
 mod cause;
 mod comparison;
 mod configuration;
 mod confounders;
+mod course;
 mod errors;
 mod evidence;
 mod explained;

@@ -209,7 +209,7 @@ pub struct Side {
 /// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// durability, empty, load, mix, size, stability, clients, coverage, host, kernel, agent, threads, drift, gaps, lost, errors, order,
+    /// durability, empty, load, mix, size, stability, clients, coverage, host, kernel, agent, threads, drift, warmup, gaps, lost, errors, order,
     /// overlap, same, hours, weekdays, replicates, primary, workload.
     pub kind: &'static str,
     /// Description with the figures of both sides.

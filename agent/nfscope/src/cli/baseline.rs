@@ -104,7 +104,7 @@ Record each side three times: the recording is then the unit. With one on each
 side nfscope judges where it has at least five earlier recordings of that host
 with the same kernel, threads, exports and logs, whatever their labels, or where
 --between states the difference.
-With --match the days or weeks are the unit.
+With --match the days or weeks are the unit, as they are for several whole days.
 
 The report begins with what makes the sides incomparable. First it says where
 acknowledged writes are less durable on one side: exported async, on a dataset
@@ -391,7 +391,7 @@ pub struct CompareArgs {
     /// takes the most time, with 80 % of the level]
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub primary: Option<Metric>,
-    /// Pair each hour with the same hour of the day or of the week
+    /// Pair each hour with the same hour of the day or of the week [default: hour where all recordings are whole days, else none]
     #[arg(
         long = "match",
         value_name = "UNIT",

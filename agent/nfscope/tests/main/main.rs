@@ -15,6 +15,7 @@ mod comparable;
 mod compare;
 mod comparison;
 mod control;
+mod days;
 mod diagnose;
 mod diagnose_cli;
 mod docs;
