@@ -89,7 +89,9 @@ fn value(c: &SeriesSet, entry: &Entry, metric: &Metric) -> anyhow::Result<Value>
     metric
         .is_known(&entry.metadata)
         .map_err(anyhow::Error::msg)?;
-    c.histograms(&f::OP_DURATION, |[_, o]| o == op)
+    // A client of NFSv4.2 may read by READ_PLUS what another reads by READ.
+    let is = |o: &str| o == op || op == "read" && o == "read_plus";
+    c.histograms(&f::OP_DURATION, |[_, o]| is(o))
         .and_then(|s| metric.of(&s, &c.lengths))
         .with_context(|| format!("`{}` has no {metric}", entry.metadata.name))
 }
