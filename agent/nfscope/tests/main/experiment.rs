@@ -82,6 +82,21 @@ fn an_experiment_finds_what_its_runs_differ_by() {
             code == 1 && err.contains(&format!("{} of 16 runs", run - 1)),
             "{err}"
         );
+        let incomplete = ["analyse", "slog", "--metric", "write:mean", "--incomplete"];
+        if run == 4 {
+            let (code, _, err) = ask(&path, &incomplete);
+            assert!(
+                code == 1 && err.contains("effects need one of each"),
+                "{err}"
+            );
+        }
+        if run == 16 {
+            let text = good(&path, &incomplete);
+            assert!(
+                text.contains("log *") && text.contains("1 of 16 runs are missing (16)"),
+                "{text}"
+            );
+        }
         store.put(&r).unwrap();
     }
     assert!(good(&path, &["next", "slog"]).contains("all 16 runs are recorded"));
