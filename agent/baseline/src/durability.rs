@@ -10,11 +10,13 @@ use nfscope_text::units::{many, percent};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The families that are read from a recording.
-pub const FAMILIES: [&Info; 7] = [
+pub const FAMILIES: [&Info; 9] = [
     &f::NOT_DURABLE.info,
     &f::DURABLE_WRITES.info,
     &f::UNSAFE_WRITES.info,
+    &f::WRITE.info,
     &f::OP_DURATION.info,
+    &f::OP_ERRORS.info,
     &f::OP_PHASE.info,
     &f::BLOCK_DEVICE.info,
     &f::BLOCK_FUA.info,
@@ -26,6 +28,9 @@ pub(crate) const DIFFERS: f64 = 0.01;
 const LEAST: f64 = 20.0;
 /// From this share on WRITEs without any wait are at risk: another thread's wait can make some of them durable, but not most.
 const UNWAITED: f64 = 0.5;
+/// If less than this share of the stable WRITEs and COMMITs was counted by export, those of some exports were not counted. Counters that
+/// are read one after the other differ by less.
+const COUNTED: f64 = 0.9;
 /// The share must change by this much as well: otherwise a server at the limit would differ from itself.
 const UNWAITED_DIFFERS: f64 = 0.25;
 
@@ -34,6 +39,8 @@ const UNWAITED_DIFFERS: f64 = 0.25;
 enum Unknown {
     /// The agent did not count durable writes.
     NotCounted,
+    /// It did not count those of all exports, and some exports acknowledge too early.
+    NotAllCounted,
     /// The waits of their threads were not measured.
     NoPhases,
     /// No thread waited for a log or a disk, on a file system whose waits are not counted.
@@ -45,6 +52,9 @@ impl Unknown {
         match self {
             Unknown::NotCounted => {
                 "the agent did not count which writes clients take for durable (this kernel, or an older agent)"
+            }
+            Unknown::NotAllCounted => {
+                "the agent did not count the writes of every export, and some of them acknowledge writes too early"
             }
             Unknown::NoPhases => {
                 "waits were not measured, and only the options of exports are known"
@@ -178,8 +188,23 @@ impl Durability {
         });
         let measured = c.labels(&f::UNSAFE_WRITES).contains(&["no_wait"]);
         let waited = waits.is_some_and(|w| w.iter().sum::<f64>() > 0.0);
+        let known = c.labels(&f::UNSAFE_WRITES);
+        let is_early = |reason: &str| {
+            let of = c.sums(&f::NOT_DURABLE);
+            of.iter().any(|([_, why], n)| *why == reason && *n > 0.0)
+        };
+        let early = ["async", "sync_disabled"].map(|why| (is_early(why), known.contains(&[why])));
+        // Early exports whose writes no counter has.
+        let missed = early
+            .iter()
+            .any(|(is_early, is_counted)| *is_early && !is_counted);
+        let any_early = early.iter().any(|(is_early, _)| *is_early);
+        let partly = any_early && durable.is_some_and(|n| n < COUNTED * taken_for_durable(c));
+        let timed = !c.labels(&f::OP_DURATION).is_empty();
         let unknown = match durable {
-            None => (written > 0.0).then_some(Unknown::NotCounted),
+            None => (written > 0.0 || any_early && !timed).then_some(Unknown::NotCounted),
+            Some(_) if partly => Some(Unknown::NotAllCounted),
+            Some(n) if missed && n > 0.0 => Some(Unknown::NotAllCounted),
             // No write can be lost if clients took none for durable. Their risk is known if a setting decides it for all.
             Some(n) if n == 0.0 || setting >= n => None,
             Some(_) if !measured => Some(Unknown::NoPhases),
@@ -207,7 +232,8 @@ impl Durability {
         } else {
             0.0
         };
-        let counted = !self.unknown.contains(&Unknown::NotCounted);
+        let uncounted = [Unknown::NotCounted, Unknown::NotAllCounted];
+        let counted = !uncounted.iter().any(|u| self.unknown.contains(u));
         counted.then(|| self.part(self.by_setting + unwaited))
     }
 
@@ -348,6 +374,14 @@ impl Durability {
         let (device, _) = no_more.filter(|_| writes)?;
         Some(Loss::Cache(device.clone()))
     }
+}
+
+/// Stable WRITEs and COMMITs of all exports, without those that failed.
+fn taken_for_durable(c: &SeriesSet) -> f64 {
+    let stable = c.total(&f::WRITE, |[_, how]| how != "unstable");
+    let commits = c.histograms(&f::OP_DURATION, |[_, op]| op == "commit");
+    let failed = c.total(&f::OP_ERRORS, |[_, op, _]| matches!(op, "write" | "commit"));
+    (stable + commits.map_or(0.0, |s| s.count()) - failed).max(0.0)
 }
 
 /// Most exports that a sentence names.

@@ -30,6 +30,7 @@ mod multiple_comparisons;
 mod one_sided;
 mod quantile;
 mod quantile_interval;
+mod queue;
 mod ratio;
 mod replicates;
 mod scalability;
@@ -44,6 +45,7 @@ pub use looks::{Looks, MIN_RUNS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS_TO_S
 pub use multiple_comparisons::{holm, holm_weighted};
 pub use one_sided::one_sided;
 pub use quantile::{quantile, quantile_of};
+pub use queue::waiting;
 pub use ratio::ratio;
 pub use replicates::{MIN_PAIRS, Replicated, paired, paired_rounds, replicated};
 pub use scalability::{Load, MIN_LOADS, Scalability, scalability};

@@ -40,6 +40,8 @@ pub(super) struct Room {
     /// Requests that a commit serves now, on average: less than one where commits come that nobody waits for. `None` for what has no
     /// commits, or none that was waited for.
     pub now: Option<f64>,
+    /// Requests waited for longer than any log makes them wait whose commits take all who wait: they queued for it.
+    pub is_queued: bool,
 }
 
 impl Room {
@@ -48,6 +50,7 @@ impl Room {
         least: 1.0,
         most: 1.0,
         now: None,
+        is_queued: false,
     };
 
     /// True if the recording tells what commits do.
@@ -70,6 +73,7 @@ impl Commits {
             least,
             most,
             now: Some(waits / commits),
+            is_queued: false,
         };
         // Of those who come during a commit all, or one who comes later, as far as they come at random.
         let meanwhile = waits / self.seconds * self.commits.sum / commits;
@@ -79,7 +83,10 @@ impl Commits {
             return of(most, most);
         }
         if self.beyond_two_commits() > VISIBLE * waits {
-            return of(1.0, 1.0);
+            return Room {
+                is_queued: true,
+                ..of(1.0, 1.0)
+            };
         }
         of(1.0, most)
     }

@@ -1,6 +1,6 @@
 //! Capacity as text.
 
-use crate::capacity::utilization::{Capacity, Resource};
+use crate::capacity::utilization::{Capacity, FAR, Resource};
 use crate::recording::Metadata;
 use nfscope_text::console::{one_line, plain};
 use nfscope_text::units::{rate, seconds};
@@ -30,12 +30,19 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
         });
         let _ = writeln!(
             out,
-            "{:<28} {:>9.1} % {interval:>15} {:>5.1} % {:>12}/s{}",
+            "{:<28} {:>9.1} % {interval:>15} {:>5.1} % {:>12}/s{}{}",
             name(c, r),
             r.utilization * 100.0,
             r.peak * 100.0,
             range([r.least(), r.max_rate]),
+            if r.max_rate > FAR * c.rate { " !" } else { "" },
             if r.note.is_some() { " *" } else { "" }
+        );
+    }
+    if c.resources.iter().any(|r| r.max_rate > FAR * c.rate) {
+        let _ = writeln!(
+            out,
+            "! extrapolated: more than {FAR:.0} times the observed rate"
         );
     }
     if c.resources.iter().any(|r| r.note.is_some()) {
@@ -72,9 +79,13 @@ fn headline(c: &Capacity) -> String {
     let Some(first) = c.first() else {
         return "No resource with a hard limit was measured.".into();
     };
+    let far = match first.max_rate > FAR * c.rate {
+        true => " (extrapolated)",
+        false => "",
+    };
     let mut text = match first.max_rate_at_least {
         None => format!(
-            "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate. Above about {} per second{} \
+            "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate{far}. Above about {} per second{} \
              ({:.0} % of that) waiting times grow faster than the load.",
             name(c, first),
             rate(first.max_rate),
@@ -90,7 +101,7 @@ fn headline(c: &Capacity) -> String {
             first.knee_rate / first.max_rate * 100.0
         ),
         Some(least) => format!(
-            "First to saturate: {}, at {} to {} requests per second, {:.1} to {:.1} times the observed rate: the lower end if a commit \
+            "First to saturate: {}, at {} to {} requests per second, {:.1} to {:.1} times the observed rate{far}: the lower end if a commit \
              serves no more than {}, as now, the upper end if it serves all who wait. This recording does not tell which. Above {:.0} % \
              of that waiting times grow faster than the load.",
             name(c, first),
@@ -114,7 +125,8 @@ fn headline(c: &Capacity) -> String {
             earlier.commits_serve()
         );
     }
-    if let Some(earlier) = c.resources.iter().find(|r| r.max_rate < first.max_rate) {
+    let soft = (c.resources.iter()).filter(|r| r.note.is_some() && r.max_rate < first.max_rate);
+    if let Some(earlier) = soft.min_by(|a, b| a.max_rate.total_cmp(&b.max_rate)) {
         let _ = write!(
             text,
             " The {} would be busy all the time at {} per second, but may serve more than that.",

@@ -15,6 +15,10 @@ use serde::Serialize;
 
 /// With a lower utilization the maximum rate cannot be estimated reliably.
 const MIN_RELIABLE_UTILIZATION: f64 = 0.1;
+/// A limit beyond so many times the observed rate is extrapolated.
+pub(super) const FAR: f64 = 3.0;
+/// A resource that is busy for longer than this part of the time may be the limit, even if it may serve several requests at once.
+const BUSY: f64 = 0.9;
 /// A resource with a lower utilization does not limit the load.
 const MIN_UTILIZATION: f64 = 0.001;
 
@@ -60,7 +64,8 @@ pub struct Resource {
     /// Why the maximum rate is no hard limit, if it is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
-    /// Nobody waited for it: what happens where requests do is not in the recording.
+    /// The limit is further than three times the observed rate, or nobody waited for the resource: what happens there is not in the
+    /// recording.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub extrapolated: bool,
 }
@@ -76,7 +81,7 @@ pub struct Capacity {
     pub concurrency: f64,
     /// nfsd threads.
     pub threads: f64,
-    /// Resources, in the order in which they saturate.
+    /// Resources: those with a hard limit in the order in which they saturate, then those that may serve more.
     pub resources: Vec<Resource>,
     /// Why the result may be wrong.
     pub caveats: Vec<String>,
@@ -218,7 +223,6 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     );
     for [fs, volume] in c.labels(&f::LOG_COMMIT) {
         let writes = c.histograms(&f::LOG_COMMIT, |l| l == [fs, volume]);
-        let note = (fs != "ext4").then_some(PARALLEL);
         let waits = c.histograms(&f::LOG_WAIT, |l| l == [fs, volume]);
         let room = match (&waits, &writes) {
             (Some(waits), Some(writes)) => Commits {
@@ -230,6 +234,8 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             .room(),
             _ => Room::NONE,
         };
+        // A log for which requests queue is a limit, however many blocks it might write at once.
+        let note = (fs != "ext4" && !room.is_queued).then_some(PARALLEL);
         add(
             format!("log of {fs} {volume}"),
             writes.map(|s| s.sums),
@@ -250,17 +256,23 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             Some(PARALLEL),
         );
     }
+    let unwaited = no_thread_was_waited_for(c, residence);
     for r in &mut resources {
-        r.extrapolated = r.max_rate_at_least.is_some()
-            || r.name == "threads" && no_thread_was_waited_for(c, residence);
+        r.extrapolated = r.max_rate > FAR * rate
+            || r.max_rate_at_least.is_some()
+            || r.name == "threads" && unwaited;
     }
-    resources.sort_by(|a, b| a.max_rate.total_cmp(&b.max_rate));
+    // What limits the server comes first, and not what may serve many times as much.
+    resources.sort_by(|a, b| {
+        let soft = a.note.is_some().cmp(&b.note.is_some());
+        soft.then(a.max_rate.total_cmp(&b.max_rate))
+    });
     Some(Capacity {
         rate,
         residence,
         concurrency: rate * residence,
         threads: count,
-        caveats: caveats(&resources, c),
+        caveats: caveats(&resources, c, unwaited),
         resources,
         assumptions: ASSUMPTIONS.to_vec(),
     })
@@ -280,21 +292,10 @@ fn no_thread_was_waited_for(c: &SeriesSet, residence: f64) -> bool {
 /// The utilization at which a request waits three service times in a queue with so many servers and random arrivals (M/M/c): 0.75
 /// with one, closer to 1 with more.
 pub fn knee(servers: f64) -> f64 {
-    let c = servers.round().clamp(1.0, 4096.0);
-    let wait = |utilization: f64| {
-        // Erlang's B by its recursion, then C.
-        let offered = c * utilization;
-        let mut b = 1.0;
-        for n in 1..=c as u32 {
-            b = offered * b / (f64::from(n) + offered * b);
-        }
-        let waits = b / (1.0 - utilization * (1.0 - b));
-        waits / (c * (1.0 - utilization))
-    };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
-        match wait(middle) < 3.0 {
+        match stats::waiting(servers, middle) < 3.0 {
             true => low = middle,
             false => high = middle,
         }
@@ -302,7 +303,7 @@ pub fn knee(servers: f64) -> f64 {
     low
 }
 
-fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
+fn caveats(resources: &[Resource], c: &SeriesSet, unwaited: bool) -> Vec<String> {
     let mut caveats = Vec::new();
     if c.windows < MIN_WINDOWS {
         caveats.push(format!(
@@ -318,7 +319,15 @@ fn caveats(resources: &[Resource], c: &SeriesSet) -> Vec<String> {
         ));
     }
     let first = resources.iter().find(|r| r.note.is_none());
-    if first.is_some_and(|r| r.extrapolated && r.name == "threads") {
+    for r in (resources.iter()).filter(|r| r.note.is_some() && r.utilization > BUSY) {
+        caveats.push(format!(
+            "the {} was busy for {:.0} % of the time: if it serves one request at a time, it limits the server to {} requests per second",
+            r.name,
+            r.utilization * 100.0,
+            rate_text(r.max_rate)
+        ));
+    }
+    if unwaited && first.is_some_and(|r| r.name == "threads") {
         caveats.push(
             "hardly a request waited for a thread: what happens when all are busy is not in the recording, and the limit of the threads \
              is extrapolated"

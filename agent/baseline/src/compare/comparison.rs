@@ -24,6 +24,7 @@ pub const FAMILIES: &[&Info] = &[
     &f::WRITE.info,
     &f::IO_SIZE.info,
     &f::THREADS.info,
+    &f::THREAD_BUSY.info,
     &f::CLIENT_OPS.info,
     &f::EVENTS_LOST.info,
     &f::KERNEL_OPS.info,

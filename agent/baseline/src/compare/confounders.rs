@@ -4,14 +4,12 @@ use crate::compare::mix::Mix;
 use crate::compare::options::Options;
 use crate::compare::result::{Caveat, Row};
 use crate::compare::sides::Sides;
-use crate::compare::{errors, labels, mix, times};
+use crate::compare::{course, errors, labels, mix, times};
 use crate::durability::Durability;
 use crate::series::SeriesSet;
 use crate::workload;
 use nfscope_model::family as f;
-use nfscope_stats as stats;
-use nfscope_stats::Estimate;
-use nfscope_text::units::{percent, rate, seconds};
+use nfscope_text::units::{percent, rate};
 use std::collections::BTreeMap;
 
 /// Loads that differ by more than this factor count as different.
@@ -22,8 +20,6 @@ const MIX: f64 = 0.1;
 const MOVED: f64 = 0.1;
 /// Both counters of a coverage are not read at once: a smaller share may be that.
 const UNTIMED: f64 = 0.01;
-/// A recording drifts if its halves differ by more than this factor.
-const DRIFT: f64 = 1.25;
 
 /// Every difference between the two sides. Of several recordings the first of each side is held against the first of the other,
 /// the second against the second; what an earlier pair has is not told again.
@@ -192,7 +188,7 @@ fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> 
     }
     for (side, c) in [("before", before), ("after", after)] {
         coverage(side, c, &mut say);
-        drift(side, c, &mut say);
+        course::find(side, c, &mut say);
         if c.metadata.has_few_edges() {
             say(
                 "few_edges",
@@ -274,57 +270,6 @@ fn load(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str
                 rate(a)
             ),
         );
-    }
-}
-
-/// A caveat if the latency of the operation with the most time, or the rate of all, changed between the two halves of one recording.
-fn drift(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
-    let Some(all) = c.histograms(&f::OP_DURATION, |_| true) else {
-        return;
-    };
-    let ops = c.totals(&f::OP_DURATION).into_iter();
-    let most = ops.max_by(|(_, a), (_, b)| a.sum.total_cmp(&b.sum));
-    let Some((op, _)) = most else { return };
-    // The mean of all operations changes with their mix, too.
-    let Some(one) = c.histograms(&f::OP_DURATION, |l| l == op) else {
-        return;
-    };
-    let middle = all.counts.len() / 2;
-    let halves = |y: &[f64], x: &[f64]| -> Option<[Estimate; 2]> {
-        Some([
-            stats::ratio(&y[..middle], &x[..middle])?,
-            stats::ratio(&y[middle..], &x[middle..])?,
-        ])
-    };
-    for (what, y, x, show) in [
-        (
-            format!("the mean latency of {}", labels::operation(op[0], op[1])),
-            &one.sums,
-            &one.counts,
-            seconds as fn(f64) -> String,
-        ),
-        (
-            "the rate of operations".to_owned(),
-            &all.counts,
-            &c.lengths,
-            rate,
-        ),
-    ] {
-        let Some([first, second]) = halves(y, x) else {
-            continue;
-        };
-        let change = stats::change(&first, &second, 0.0, 0.0);
-        let factor = change.ratio.value.max(1.0 / change.ratio.value);
-        if change.p < 0.01 && factor > DRIFT {
-            say(
-                "drift",
-                format!(
-                    "{side}: {what} changed during the recording, from {} in the first half to {} in the second",
-                    show(first.value),
-                    show(second.value)
-                ),
-            );
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::compare::result::{Quantity, Row, Subject, Verdict};
 use crate::compare::sides::Sides;
 use crate::durability::{Direction, DurabilityChange};
 use crate::series::SeriesSet;
+use nfscope_stats::MIN_EFFECT;
 use nfscope_text::units::percent;
 
 fn is_mean(quantity: &Quantity) -> bool {
@@ -48,20 +49,34 @@ pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
 }
 
 /// A total over operations moves with their mix, and a duration with the size and the stability of what is read or written. A note has
-/// what these change alone, whether a verdict remains or not.
+/// what these change alone, whether a verdict remains or not. Quantiles of a total beside another mix have none.
 pub(super) fn by_mix(row: &mut Row, mix: &Mix, min_effect: f64) {
-    let (Verdict::Better | Verdict::Worse | Verdict::NotJudged, Some(ratio)) =
-        (row.verdict, row.ratio)
-    else {
+    // The mean of requests is tested at one mix. Quantiles of a total cannot be: no histogram has the part of each operation in them.
+    let is_total = matches!(
+        row.subject,
+        Subject::Requests { .. } | Subject::Queue | Subject::Log { .. }
+    );
+    let is_mixed = is_total && matches!(row.quantity, Quantity::Quantile { .. });
+    let is_judged = match row.verdict {
+        Verdict::Better | Verdict::Worse | Verdict::NotJudged => true,
+        Verdict::NoEvidence | Verdict::Small => is_mixed,
+        _ => false,
+    };
+    let (true, Some(ratio)) = (is_judged, row.ratio) else {
         return;
     };
     let explained = mix.explains(&row.subject, &row.quantity);
     let Some(explained) = explained.filter(|e| !e.is_nothing(min_effect)) else {
         return;
     };
-    row.why = Some(explained.text());
-    if row.verdict != Verdict::NotJudged && !explained.leaves(ratio, min_effect) {
-        row.verdict = Verdict::NotComparable;
+    let is_other = is_mixed && !explained.is_nothing(min_effect.max(MIN_EFFECT));
+    let is_left = explained.leaves(ratio, min_effect) && !is_other;
+    let is_change = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    if is_other && row.verdict != Verdict::NotJudged || is_change && !is_left {
+        (row.verdict, row.finds) = (Verdict::NotComparable, None);
+    }
+    if is_other || is_change || row.verdict == Verdict::NotJudged {
+        row.why = Some(explained.text());
     }
 }
 

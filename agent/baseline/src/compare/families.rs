@@ -1,6 +1,7 @@
 //! Families of tests, and the level that each of them has.
 //!
-//! Without a primary quantity all rows are one family: Holm's procedure at 5 %. A primary quantity is a family of its own at the whole
+//! Where nobody asks for a primary quantity all rows are one family: Holm's procedure at 5 %, in which a chosen primary quantity has 80 %
+//! of the level. What it does not need is for the others. A primary quantity that somebody asks for is a family of its own at the whole
 //! 5 %, and the others are tested only behind it: a fixed sequence (W. Maurer, L. Hothorn and W. Lehmacher, 1995). What fails is no
 //! question that somebody may leave out. Failures are therefore tested beside the primary quantity, whatever it says, as a third family
 //! with a level of its own. By Bonferroni's inequality the levels of both add up.
@@ -61,23 +62,46 @@ pub(super) fn is_failure(row: &Row) -> bool {
     failure && row.quantity == Quantity::Share
 }
 
+/// The part of the level of all verdicts that a primary quantity has which nobody asked for; the others share the rest. The same part has
+/// the main response of `nfscope versions`.
+pub(super) const CHOSEN: f64 = 0.8;
+
+/// Weights of the tests of one family in Holm's procedure. Within a family they are equal, unless a primary quantity is among others.
+fn weights(is_primary: &[bool]) -> Vec<f64> {
+    let primary = is_primary.iter().filter(|p| **p).count() as f64;
+    let others = is_primary.len() as f64 - primary;
+    let each = is_primary.iter().map(|first| match (first, others > 0.0) {
+        _ if primary == 0.0 || others == 0.0 => 1.0,
+        (true, _) => CHOSEN / primary,
+        (false, _) => (1.0 - CHOSEN) / others,
+    });
+    each.collect()
+}
+
+/// The rows of a family that have a p value, with their weights.
+fn tests_of<R: std::borrow::Borrow<Row>>(
+    rows: &[R],
+    family: Family,
+    options: &Options,
+) -> Vec<(usize, f64)> {
+    let row = |i: usize| -> &Row { rows[i].borrow() };
+    let tested = |i: &usize| row(*i).p.is_some() && Family::of(row(*i), options) == family;
+    let of: Vec<usize> = (0..rows.len()).filter(tested).collect();
+    let is_primary: Vec<bool> = of.iter().map(|i| row(*i).primary).collect();
+    of.into_iter().zip(weights(&is_primary)).collect()
+}
+
 /// Corrects p values: Holm's procedure in each family, all of them relative to 5 %. What is behind a closed gate is not tested.
 pub(super) fn correct(rows: &mut [&mut Row], options: &Options) {
-    for row in rows.iter_mut() {
-        row.primary = row.p.is_some() && is_primary(row, options);
-    }
-    let of = |rows: &[&mut Row], family: Family| -> Vec<usize> {
-        let tested = |i: &usize| rows[*i].p.is_some() && Family::of(rows[*i], options) == family;
-        (0..rows.len()).filter(tested).collect()
-    };
     let [first, failures, rest] = Family::ALL.map(|family| {
-        let of = of(rows, family);
-        let p: Vec<f64> = of.iter().filter_map(|i| rows[*i].p).collect();
-        let corrected = stats::holm(&p);
-        let relative = corrected
+        let seen: Vec<&Row> = rows.iter().map(|r| &**r).collect();
+        let of = tests_of(&seen, family, options);
+        let p: Vec<f64> = of.iter().filter_map(|(i, _)| seen[*i].p).collect();
+        let weights: Vec<f64> = of.iter().map(|(_, w)| *w).collect();
+        let relative = stats::holm_weighted(&p, &weights)
             .into_iter()
             .map(|p| (p * LEVEL / family.level()).min(1.0));
-        of.into_iter().zip(relative).collect::<Vec<_>>()
+        of.iter().map(|(i, _)| *i).zip(relative).collect::<Vec<_>>()
     });
     // The rest is tested only if all of the primary quantity is found: a fixed sequence of tests, each at the whole level.
     let gate = match options.primary {
@@ -98,10 +122,39 @@ pub(super) fn correct(rows: &mut [&mut Row], options: &Options) {
     }
 }
 
-fn is_primary(row: &Row, options: &Options) -> bool {
-    let primary = options.primary.as_ref();
-    primary.is_some_and(|m| {
-        matches!(&row.subject, Subject::Op { op, .. } if *op == m.op)
-            && row.quantity == Quantity::from(m.what)
-    })
+/// The levels of the test of one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Levels {
+    /// In the first step of Holm's procedure: nothing else is found.
+    pub first: f64,
+    /// In the step that found no more.
+    pub last: f64,
+}
+
+/// The levels of each row, whose p values are corrected.
+pub(super) fn levels(rows: &[&Row], options: &Options) -> Vec<Levels> {
+    let mut all: Vec<Levels> = rows
+        .iter()
+        .map(|r| Family::of(r, options).level())
+        .map(|level| Levels {
+            first: level,
+            last: level,
+        })
+        .collect();
+    for family in Family::ALL {
+        let tests = tests_of(rows, family, options);
+        let sum = |wanted: &dyn Fn(f64) -> bool| -> f64 {
+            let of = tests.iter().filter(|(i, _)| rows[*i].p.is_some_and(wanted));
+            of.map(|(_, w)| w).sum()
+        };
+        let (whole, left) = (sum(&|_| true), sum(&|p| p > LEVEL));
+        for (i, w) in &tests {
+            let part = |of: f64| family.level() * (w / of.max(*w));
+            all[*i] = Levels {
+                first: part(whole),
+                last: part(left),
+            };
+        }
+    }
+    all
 }

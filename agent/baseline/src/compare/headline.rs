@@ -185,7 +185,7 @@ fn sentence_case(text: &str) -> String {
     first.unwrap_or_default() + letters.as_str()
 }
 
-/// The smallest change that the first operation without evidence would have shown.
+/// The smallest change that the primary quantity, or else the first operation without evidence, would have shown.
 fn would_have_found(rows: &[Row]) -> Option<String> {
     let of_ops = rows.iter().filter(|r| {
         let is_op = matches!(r.subject, Subject::Op { .. } | Subject::Workload { .. });
@@ -193,7 +193,10 @@ fn would_have_found(rows: &[Row]) -> Option<String> {
     });
     let finds = |r: &Row| r.finds.unwrap_or(f64::INFINITY);
     let first = of_ops.filter(|r| ORDER.contains(&r.quantity) && r.finds.is_some());
-    let first = first.min_by(|a, b| finds(a).total_cmp(&finds(b)))?;
+    let first = first.min_by(|a, b| {
+        let primary = b.primary.cmp(&a.primary);
+        primary.then(finds(a).total_cmp(&finds(b)))
+    })?;
     Some(format!(
         "A rise of {} by {} would have been found in four of five such comparisons.",
         named(first),

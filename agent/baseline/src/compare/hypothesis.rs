@@ -3,10 +3,11 @@
 use crate::compare::errors;
 use crate::compare::evidence::{Evidence, of_side};
 use crate::compare::explained;
-use crate::compare::families::{self, Family, LEVEL, is_failure};
+use crate::compare::families::{self, LEVEL, is_failure};
 use crate::compare::matching;
 use crate::compare::mix::Mix;
 use crate::compare::options::Options;
+use crate::compare::primary;
 use crate::compare::quantities;
 use crate::compare::quantities::InAll;
 use crate::compare::result::{Components, Quantity, Row, Subject, Verdict};
@@ -71,21 +72,19 @@ pub(super) fn rows(
         }
     }
     let mut rows: Vec<&mut Row> = all.iter_mut().map(|t| &mut t.row).collect();
+    primary::mark(&mut rows, sides, options);
+    for t in all.iter_mut().filter(|t| t.row.primary) {
+        any_change(t, sides, options, mix);
+    }
+    let mut rows: Vec<&mut Row> = all.iter_mut().map(|t| &mut t.row).collect();
     families::correct(&mut rows, options);
-    let in_family = |of: Family, is: &dyn Fn(f64) -> bool| {
-        let p = all.iter().filter(|t| Family::of(&t.row, options) == of);
-        p.filter(|t| t.row.p.is_some_and(is)).count().max(1) as f64
-    };
-    // What the first step of Holm's procedure has for each of as many tests, and what its next step has.
-    let levels = Family::ALL.map(|of| {
-        let next = of.level() / in_family(of, &|p| p > LEVEL);
-        (of.level() / in_family(of, &|_| true), next)
-    });
-    for t in &mut all {
-        let (first, next) = levels[Family::of(&t.row, options) as usize];
+    let rows: Vec<&Row> = all.iter().map(|t| &t.row).collect();
+    let levels = families::levels(&rows, options);
+    for (t, levels) in all.iter_mut().zip(levels) {
+        let least = least(&t.row, options);
         if let Some(Test::Recordings(r)) = &t.test {
             // Another comparison of as many quantities, and none of the others found.
-            t.row.components = Some(components(r, options.min_effect, first));
+            t.row.components = Some(components(r, least, levels.first));
         }
         let Some(p) = t.row.p else {
             explained::by_mix(&mut t.row, mix, options.min_effect);
@@ -98,9 +97,12 @@ pub(super) fn rows(
         };
         t.row.verdict = verdict(&t.row, change, p, options.min_effect);
         if t.row.verdict == Verdict::NoEvidence {
-            let found = change.smallest_found(options.min_effect, next, POWER) - 1.0;
+            let found = change.smallest_found(least, levels.last, POWER) - 1.0;
             t.row.finds = Some(found).filter(|f| f.is_finite());
-            agree(&mut t.row, change, options.min_effect, next);
+            agree(&mut t.row, change, least, levels.last);
+        }
+        if t.row.primary && t.row.verdict.is_change() {
+            t.row.why = may_be_small(&t.row, options.min_effect);
         }
         explained::by_failures(&mut t.row, sides, options.min_effect);
         explained::by_mix(&mut t.row, mix, options.min_effect);
@@ -109,9 +111,46 @@ pub(super) fn rows(
     all.into_iter().map(|t| t.row).collect()
 }
 
+/// The change that a row counts as none: of a primary quantity no change at all does.
+fn least(row: &Row, options: &Options) -> f64 {
+    match row.primary {
+        true => 0.0,
+        false => options.min_effect,
+    }
+}
+
+/// Tests a row for any change. A change by more than the least one that matters is a change, so that this test comes first in a fixed
+/// sequence, and costs nothing.
+fn any_change(t: &mut Tested, sides: &Sides, options: &Options, mix: &Mix) {
+    let options = Options {
+        min_effect: 0.0,
+        ..options.clone()
+    };
+    let all = of_subject(sides, &t.row.subject, &options, mix).into_iter();
+    let mut same = all.filter(|other| other.row.quantity == t.row.quantity);
+    if let Some(any) = same.find(|other| other.test.is_some()) {
+        (t.row.p, t.test) = (any.row.p, any.test);
+    }
+}
+
+/// A note on a change of the primary quantity that may be too small to matter.
+fn may_be_small(row: &Row, min_effect: f64) -> Option<String> {
+    let least = 1.0 + min_effect;
+    let reaches = row
+        .ratio
+        .is_some_and(|r| r.low <= least && r.high >= 1.0 / least);
+    (min_effect > 0.0 && reaches).then(|| {
+        format!(
+            "there is a change, and it may be less than {}",
+            percent(min_effect)
+        )
+    })
+}
+
 fn verdict(row: &Row, change: &Change, p: f64, min_effect: f64) -> Verdict {
     match p <= LEVEL {
-        false if change.is_small(min_effect) => Verdict::Small,
+        // Of a primary quantity a change may be found that is too small to matter.
+        _ if change.is_small(min_effect) => Verdict::Small,
         false => Verdict::NoEvidence,
         true if change.ratio.value < 1.0 => fell(row),
         true => rose(row),
@@ -334,6 +373,17 @@ fn test(
                 return None;
             }
         };
+        // Days or weeks are the unit: how many hours of them are independent does not matter.
+        if matching::has_several(sides, by) {
+            let rounds = matching::rounds(sides, windows, by);
+            // The error within a bucket is the same in every round, and no number of rounds averages it out.
+            let several = rounds
+                .and_then(|[b, a]| stats::replicated(&b, &a, &[], hidden, options.min_effect));
+            if several.is_none() {
+                row.why = Some(format!("too few hours are in every {}", by.round()));
+            }
+            return several.map(|r| Test::Windows(r.change));
+        }
         let change = stats::paired(&pairs, hidden, options.min_effect);
         let known = change.filter(|(_, independent)| *independent >= MIN_STRETCHES);
         if known.is_none() {
@@ -345,20 +395,8 @@ fn test(
             ));
         }
         row.ratio = change.map(|(c, _)| c.ratio);
-        known?;
         // A comparison with one round on each side is shown, and not judged.
-        if !matching::has_several(sides, by) {
-            return change.map(|(c, _)| Test::Windows(c));
-        }
-        let rounds = matching::rounds(sides, windows, by);
-        // The error within a bucket is the same in every round, and no number of rounds averages it out.
-        let several =
-            rounds.and_then(|[b, a]| stats::replicated(&b, &a, &[], hidden, options.min_effect));
-        if several.is_none() {
-            row.verdict = Verdict::NotComparable;
-            row.why = Some(format!("too few hours are in every {}", by.round()));
-        }
-        return several.map(|r| Test::Windows(r.change));
+        return known.map(|(c, _)| Test::Windows(c));
     }
     if let Some(test) = replicated(row, before, after, earlier, options) {
         return Some(test);
@@ -405,6 +443,7 @@ fn components(r: &Replicated, min_effect: f64, level: f64) -> Components {
         within: r.within.sqrt(),
         between: r.between.sqrt(),
         recordings_to_find: r.recordings_to_find(LARGE, min_effect, level, POWER),
+        recordings_to_find_first: r.recordings_to_find(LARGE, 0.0, LEVEL, POWER),
     }
 }
 

@@ -51,6 +51,17 @@ pub(super) fn quantity(q: &Quantity) -> String {
     }
 }
 
+/// The mark of a primary quantity, which stands behind its name.
+pub(super) const PRIMARY: &str = " *";
+/// What the mark means.
+pub(super) const FOOTNOTE: &str = "* primary quantity: tested first, and for any change";
+
+/// The quantity of a row, with a mark if it is tested first.
+pub(super) fn marked(row: &Row) -> String {
+    let mark = if row.primary { PRIMARY } else { "" };
+    quantity(&row.quantity) + mark
+}
+
 /// `WRITE 4.2 p99`
 pub(super) fn named(row: &Row) -> String {
     format!("{} {}", subject(&row.subject), quantity(&row.quantity))

@@ -1,6 +1,7 @@
 //! The statistical methods of a comparison, in sentences, with their sources.
 
-use crate::compare::families::{FAILURES, LEVEL, is_failure};
+use crate::compare::families::{CHOSEN, FAILURES, LEVEL, is_failure};
+use crate::compare::labels;
 use crate::compare::options::Options;
 use crate::compare::result::Row;
 use crate::compare::sides::Sides;
@@ -29,13 +30,21 @@ pub(super) fn sentences(
     };
     // Where nothing failed, all is behind the primary quantity.
     let beside = options.primary.is_some() && rows.iter().any(is_failure);
+    let chosen = rows.iter().find(|r| r.primary && r.p.is_some());
     let order = match (&options.primary, beside) {
-        (None, _) => String::new(),
+        (None, _) => chosen.map_or_else(String::new, |row| {
+            format!(
+                "The primary quantity is {}, which takes the most time, and any change of it counts. It has {:.0} % of the level, and the \
+                 others have the rest, or all of it where it is found (Holm's weights). ",
+                labels::named(row),
+                CHOSEN * 100.0
+            )
+        }),
         (Some(_), false) => {
-            "The primary quantity is tested first, and the others only behind it (a fixed sequence). ".into()
+            "The primary quantity is tested first, for any change, and the others only behind it (a fixed sequence). ".into()
         }
         (Some(_), true) => format!(
-            "The primary quantity is tested first, and the others only behind it (a fixed sequence). Failures are tested beside it, \
+            "The primary quantity is tested first, for any change, and the others only behind it (a fixed sequence). Failures are tested beside it, \
              whatever it says, at a level of {:.0} %. ",
             FAILURES * 100.0
         ),

@@ -16,8 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Other sizes or stabilities of an operation with a smaller share of the time hardly change a total.
 const PART: f64 = 0.1;
-/// A wait for a thread grows faster than the work: from this factor of work on, the mix may explain any wait.
-const WORK: f64 = 1.2;
 
 /// The beginning of a text about the mix of operations.
 const CHANGED: &str = "the mix changed";
@@ -54,6 +52,12 @@ pub(super) struct Work {
     pub sizes: BTreeMap<Op, Histogram>,
     /// WRITEs by version and stability.
     pub stability: BTreeMap<Op, f64>,
+    /// Seconds in which threads had a request, of all threads.
+    pub busy: f64,
+    /// Seconds of all threads.
+    pub thread_seconds: f64,
+    /// Seconds.
+    pub seconds: f64,
 }
 
 impl Work {
@@ -81,6 +85,11 @@ impl Work {
                 let all = w.sizes.entry(key(labels));
                 all.and_modify(|all| all.merge(&h)).or_insert(h);
             }
+            w.busy += c.total(&f::THREAD_BUSY, |_| true);
+            let threads = c.numbers(&f::THREADS, |_| true).unwrap_or_default();
+            let each = threads.iter().zip(&c.lengths);
+            w.thread_seconds += each.map(|(n, seconds)| n * seconds).sum::<f64>();
+            w.seconds += c.seconds();
             for (labels, n) in c.sums(&f::WRITE) {
                 *w.stability.entry(key(labels)).or_default() += n;
             }
@@ -174,8 +183,8 @@ impl Mix {
         match subject {
             Subject::Op { version, op } => self.other_work(version, op, quantity),
             Subject::Requests { version } => self.of_requests(version, quantity),
-            Subject::Queue => self.of_work(),
-            Subject::Log { .. } => self.of_logs(),
+            Subject::Queue => self.of_thread_waits(),
+            Subject::Log { .. } => self.of_logs(quantity),
             Subject::SyncWrites
             | Subject::Errors { .. }
             | Subject::Dropped { .. }
@@ -230,7 +239,9 @@ impl Mix {
         let factors = match quantity {
             Quantity::MeanAtOneMix => [1.0; 2],
             Quantity::Quantile { percent } => {
-                self.of_quantiles(&weights, 1.0 - f64::from(*percent) / 100.0)?
+                let tail = 1.0 - f64::from(*percent) / 100.0;
+                let means = self.of_request_means(version, &weights);
+                widest(means, self.of_quantiles(&weights, tail)?)
             }
             _ => self.of_request_means(version, &weights),
         };
@@ -339,21 +350,17 @@ impl Mix {
         Some([factor(0)?, factor(1)?])
     }
 
-    /// Waits for a thread depend on the work of the mean operation: hardly below a limit, and without bounds beyond it.
-    fn of_work(&self) -> Option<Explained> {
+    /// The factors by which another mix alone changes the mean time of an operation, and how the mix differs.
+    pub(super) fn of_mean_work(&self) -> Option<([f64; 2], Caveat)> {
         let ops = self.ops(|_| true);
         let weights = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
         let mean = |side: usize, op: &Op| self.from(side, op, Times::mean);
         let factors = self.of_means(&weights, [0.0; 2], mean);
-        let far = factors.iter().any(|f| f.ln().abs() > WORK.ln());
-        far.then(|| Explained {
-            factors: [0.0, f64::INFINITY],
-            causes: vec![self.differs(&ops)],
-        })
+        (!ops.is_empty()).then(|| (factors, self.differs(&ops)))
     }
 
     /// Waits for a log: operations wait for it for different times.
-    fn of_logs(&self) -> Option<Explained> {
+    fn of_logs(&self, quantity: &Quantity) -> Option<Explained> {
         let waits = |op: &Op| {
             self.0
                 .iter()
@@ -364,8 +371,14 @@ impl Mix {
         let mean = |side: usize, op: &Op| {
             self.from(side, op, |t| (t.count() > 0.0).then(|| t.log / t.count()))
         };
+        let mut factors = self.of_means(&weights, [0.0; 2], mean);
+        // Waits have no histogram for each operation. Durations of the operations that wait have one.
+        if let Quantity::Quantile { percent } = quantity {
+            let tail = 1.0 - f64::from(*percent) / 100.0;
+            factors = widest(factors, self.of_quantiles(&weights, tail)?);
+        }
         Some(Explained {
-            factors: self.of_means(&weights, [0.0; 2], mean),
+            factors,
             causes: vec![self.differs(&ops)],
         })
     }
@@ -389,6 +402,11 @@ impl Mix {
         let ops = self.ops(|_| true);
         self.moves(&ops, least).map(|_| self.differs(&ops))
     }
+}
+
+/// The range of both factors of two explanations.
+fn widest([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    [a.min(b).min(c).min(d), a.max(b).max(c).max(d)]
 }
 
 /// The share of all that moved where it is more than `least`, and its two largest parts. Each of them begins with its name and a verb.

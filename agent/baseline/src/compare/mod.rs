@@ -1,15 +1,19 @@
 //! The comparison of two baselines.
 //!
 //! [`sides`] and [`options`] say what is asked. [`selection`] chooses what is compared, [`quantities`] estimates each quantity in
-//! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`families`] corrects for
-//! their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that failures, durability or
-//! another [`mix`] may explain ([`other_work`]: of sizes and stabilities; [`one_mix`]: totals at the same mix), [`confounders`] finds what else differs, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and [`html`] render the
-//! result.
+//! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`primary`] says what is tested
+//! first, [`families`] corrects for their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that
+//! failures, durability or another [`mix`] may explain ([`other_work`]: of sizes and stabilities; [`one_mix`]: totals at the same mix;
+//! [`thread_wait`]: waits of other work),
+//! [`confounders`] finds what else differs, [`course`] whether a recording is
+//! of one server all the time, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and
+//! [`html`] render the result.
 
 mod cause;
 mod comparison;
 mod configuration;
 mod confounders;
+mod course;
 mod errors;
 mod evidence;
 mod explained;
@@ -26,11 +30,13 @@ mod one_mix;
 pub mod options;
 mod other_work;
 mod plot_data;
+mod primary;
 mod quantities;
 pub mod result;
 mod selection;
 mod sides;
 pub mod text;
+mod thread_wait;
 mod times;
 mod variance;
 

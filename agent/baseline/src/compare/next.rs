@@ -42,7 +42,8 @@ pub(super) fn advice(
                 .to_owned(),
         );
     }
-    all.extend(components(rows));
+    let each = [sides.before.len(), sides.after.len()];
+    all.extend(components(rows, each.into_iter().min().unwrap_or(0)));
     all
 }
 
@@ -82,7 +83,8 @@ fn more_recordings(sides: &Sides, options: &Options) -> Vec<String> {
     ]
 }
 
-fn components(rows: &[Row]) -> Vec<String> {
+/// What both components of variance say; `each` recordings are on the side that has fewer.
+fn components(rows: &[Row], each: usize) -> Vec<String> {
     let matters = |r: &&Row| {
         r.primary
             || matches!(r.subject, Subject::Op { .. } | Subject::Workload { .. })
@@ -92,15 +94,16 @@ fn components(rows: &[Row]) -> Vec<String> {
                 )
     };
     let mut rows: Vec<_> = rows.iter().filter(matters).collect();
-    // Stable: primary ones first, the others in order of importance.
-    rows.sort_by_key(|r| !r.primary);
+    // Stable: primary ones first, then what more recordings tell of, each in order of importance.
+    let is_hidden = |r: &Row| r.components.is_some_and(|c| c.recordings_to_find.is_none());
+    rows.sort_by_key(|r| (!r.primary, is_hidden(r)));
     rows.into_iter()
-        .filter_map(|r| Some(sentence(r, r.components?)))
+        .filter_map(|r| Some(sentence(r, r.components?, each)))
         .take(MOST)
         .collect()
 }
 
-fn sentence(row: &Row, c: Components) -> String {
+fn sentence(row: &Row, c: Components, each: usize) -> String {
     let name = labels::named(row);
     let what = match c.between > c.within {
         true => "More recordings narrow the interval; longer ones hardly do",
@@ -108,7 +111,8 @@ fn sentence(row: &Row, c: Components) -> String {
     };
     let enough = match c.recordings_to_find {
         Some(n) => format!(
-            "{n:.0} on each side find a change of 10 % in four of five comparisons of as many quantities"
+            "{n:.0} on each side find a change of 10 % in four of five comparisons of as many quantities{}",
+            cheapest(row, c, n, each as f64)
         ),
         None => "No number of them finds a change of 10 %: its histogram bucket hides it".into(),
     };
@@ -117,4 +121,37 @@ fn sentence(row: &Row, c: Components) -> String {
         percent(c.between),
         percent(c.within)
     )
+}
+
+/// How many more recordings that is, and how many are enough where the quantity is tested first.
+fn cheapest(row: &Row, c: Components, all: f64, each: f64) -> String {
+    if row.verdict != Verdict::NoEvidence {
+        return String::new();
+    }
+    let more = |n: f64| match n - each {
+        more if more >= 1.0 => format!("{more:.0} more than now"),
+        _ => "as many as now, or fewer".to_owned(),
+    };
+    let first = c.recordings_to_find_first.filter(|n| *n < all);
+    match (first, asked(row)) {
+        (Some(n), Some(metric)) => format!(
+            " ({}). In the next comparison {n:.0} are enough with --primary {metric} ({})",
+            more(all),
+            more(n)
+        ),
+        _ => format!(" ({})", more(all)),
+    }
+}
+
+/// The quantity as --primary takes it.
+fn asked(row: &Row) -> Option<String> {
+    let (Subject::Op { op, .. }, false) = (&row.subject, row.primary) else {
+        return None;
+    };
+    match row.quantity {
+        Quantity::Quantile { percent } => Some(format!("{op}:p{percent}")),
+        Quantity::Mean => Some(format!("{op}:mean")),
+        Quantity::Rate => Some(format!("{op}:rate")),
+        _ => None,
+    }
 }

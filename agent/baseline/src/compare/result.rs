@@ -158,7 +158,8 @@ pub struct Row {
     pub p: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// True for what was to be tested first.
+    /// True for what is tested first: what somebody asked for, or else the mean of what took the most time. Its `p`, `finds` and
+    /// `components` are those of any change, however small.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub primary: bool,
     /// Without evidence: the smallest change that four of five such comparisons would have found (0.1 for 10 %).
@@ -184,6 +185,8 @@ pub struct Components {
     /// Recordings on each side that find a change of 10 % in four of five comparisons of as many quantities as this one; `None` where
     /// no number does.
     pub recordings_to_find: Option<f64>,
+    /// The same of a comparison in which somebody asks for this quantity to be tested first.
+    pub recordings_to_find_first: Option<f64>,
 }
 
 /// One side.
@@ -206,7 +209,7 @@ pub struct Side {
 /// A confounder or a defect of a recording that makes the comparison less certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
-    /// durability, empty, load, mix, size, stability, clients, coverage, host, kernel, agent, threads, drift, gaps, lost, errors, order,
+    /// durability, empty, load, mix, size, stability, clients, coverage, host, kernel, agent, threads, drift, warmup, gaps, lost, errors, order,
     /// overlap, same, hours, weekdays, replicates, primary, workload.
     pub kind: &'static str,
     /// Description with the figures of both sides.

@@ -37,6 +37,10 @@ pub fn render(c: &Comparison, colors: bool) -> String {
     } else {
         let (shown, hidden) = shown(&c.rows);
         table(&mut out, &shown, colors);
+        if shown.iter().any(|r| r.primary) {
+            out += labels::FOOTNOTE;
+            out.push('\n');
+        }
         if hidden > 0 {
             let failed = many(hidden as f64, "more operation");
             let text = format!("failures of {failed} have no verdict of a change: --json has them");
@@ -140,7 +144,7 @@ fn cells(row: &Row) -> Cells {
     let none = || labels::NONE.to_owned();
     let (change, interval) = labels::change(row.ratio).unwrap_or_else(|| (none(), None));
     [
-        format!("  {}", labels::quantity(&row.quantity)),
+        format!("  {}", labels::marked(row)),
         value(&row.before),
         value(&row.after),
         change,

@@ -140,6 +140,7 @@ mod tests {
             name: "write mean".into(),
             is_rate: false,
             runs: runs.collect(),
+            missing: Vec::new(),
         };
         analyse(plan, &[measured], Scale::Logarithm)
             .unwrap()
@@ -327,6 +328,7 @@ mod tests {
             name: "write mean".into(),
             is_rate: false,
             runs,
+            missing: Vec::new(),
         };
         let a = analyse(&plan, &[measured], Scale::Logarithm)
             .unwrap()

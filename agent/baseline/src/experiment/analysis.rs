@@ -62,13 +62,25 @@ fn one(
 ) -> Result<(Analysed, Vec<Option<f64>>), String> {
     let data = &response.runs;
     let design = plan.design().map_err(|e| e.to_string())?;
-    let runs = plan.runs().map_err(|e| e.to_string())?;
+    let planned = plan.runs().map_err(|e| e.to_string())?;
+    let made = (1..).zip(planned);
+    let made = made.filter(|(number, _)| !response.missing.contains(number));
+    let (numbers, runs): (Vec<usize>, Vec<stats::Run>) = made.unzip();
     let mut y = vec![Vec::new(); design.combinations.len()];
     for (run, of) in runs.iter().zip(data) {
         let place = design.combinations.iter().position(|c| *c == run.levels);
         if let Some(place) = place {
             y[place].push(of.response);
         }
+    }
+    if let Some(empty) = y.iter().position(Vec::is_empty) {
+        let levels = plan.levels(stats::Run {
+            block: 0,
+            levels: design.combinations[empty],
+        });
+        return Err(format!(
+            "no run with {levels} is recorded, and effects need one of each combination"
+        ));
     }
     let hidden = data.iter().map(|d| match scale {
         Scale::Linear => d.hidden * d.response,
@@ -108,7 +120,16 @@ fn one(
     let level = LEVEL / (a.effects.len() * of).max(1) as f64;
     let finds = a.smallest_found(level, 0.8).filter(|_| logarithm);
     let residuals = runs_by_order(&runs, &design, &a);
-    let checks = checks(&a, &residuals, data);
+    let mut checks = checks(&a, &residuals, data);
+    if !response.missing.is_empty() {
+        let missing: Vec<_> = response.missing.iter().map(usize::to_string).collect();
+        checks.caveats.push(format!(
+            "{} of {} runs are missing ({}): effects are those of the others, by least squares",
+            missing.len(),
+            missing.len() + runs.len(),
+            missing.join(", ")
+        ));
+    }
     let analysed = Analysed {
         name: plan.name.clone(),
         response: response.name.clone(),
@@ -128,35 +149,37 @@ fn one(
         factors: plan.factors.clone(),
         resolution: design.resolution(),
         defining: design.defining.iter().map(ToString::to_string).collect(),
-        runs: results(plan, &runs, data, &residuals, scale),
+        runs: results(plan, &numbers, &runs, data, &residuals, scale),
     };
     Ok((analysed, alone))
 }
 
 fn results(
     plan: &Plan,
+    numbers: &[usize],
     runs: &[stats::Run],
     data: &[RunData],
     residuals: &[f64],
     scale: Scale,
 ) -> Vec<RunResult> {
-    let each = runs.iter().zip(data).zip(residuals).enumerate();
-    let of = |(i, ((run, of), residual)): (usize, ((&stats::Run, &RunData), &f64))| RunResult {
-        run: i + 1,
-        block: run.block + 1,
-        high: (0..plan.factors.len())
-            .map(|f| run.levels >> f & 1 == 1)
-            .collect(),
-        levels: plan.levels(*run),
-        response: of.response,
-        fitted: match scale {
-            Scale::Linear => of.response - residual,
-            Scale::Logarithm => of.response / residual.exp(),
-        },
-        residual: *residual,
-        rate: of.rate,
-        failed: of.failed,
-    };
+    let each = numbers.iter().zip(runs.iter().zip(data).zip(residuals));
+    let of =
+        |(number, ((run, of), residual)): (&usize, ((&stats::Run, &RunData), &f64))| RunResult {
+            run: *number,
+            block: run.block + 1,
+            high: (0..plan.factors.len())
+                .map(|f| run.levels >> f & 1 == 1)
+                .collect(),
+            levels: plan.levels(*run),
+            response: of.response,
+            fitted: match scale {
+                Scale::Linear => of.response - residual,
+                Scale::Logarithm => of.response / residual.exp(),
+            },
+            residual: *residual,
+            rate: of.rate,
+            failed: of.failed,
+        };
     each.map(of).collect()
 }
 

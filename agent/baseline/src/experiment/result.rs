@@ -12,8 +12,10 @@ pub struct Measured {
     pub name: String,
     /// True for numbers per second, false for seconds.
     pub is_rate: bool,
-    /// Each run.
+    /// Each run that was made.
     pub runs: Vec<RunData>,
+    /// The numbers of the runs that were not made; the first is 1.
+    pub missing: Vec<usize>,
 }
 
 /// What one run measured.

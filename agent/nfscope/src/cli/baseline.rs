@@ -104,7 +104,7 @@ Record each side three times: the recording is then the unit. With one on each
 side nfscope judges where it has at least five earlier recordings of that host
 with the same kernel, threads, exports and logs, whatever their labels, or where
 --between states the difference.
-With --match the days or weeks are the unit.
+With --match the days or weeks are the unit, as they are for several whole days.
 
 The report begins with what makes the sides incomparable. First it says where
 acknowledged writes are less durable on one side: exported async, on a dataset
@@ -136,8 +136,13 @@ as it was, without a verdict, and at one mix for both sides, with one.
 Verdicts are corrected for the number of comparisons (Holm). If nothing changed,
 and recordings differ by no more than they or --between say, the probability of
 any false verdict is at most 5 %. The interval beside a change is not corrected.
-With --primary the share that failed is tested beside it, at a level of 1 %, and
-the probability of any false verdict is at most 6 %.
+
+One quantity, marked with *, is the primary one: the mean of what takes the most
+time on both sides together. It has 80 % of the level, and it is tested for any
+change: a note says where that may be less than --min-change. With --primary the
+quantity that you name has the whole level, and the others are tested only if it
+changed. The share that failed is then tested beside it, at a level of 1 %, and
+the probability of any false verdict is at most 6 %. Choose it before you look.
 
 Exit code:
   0   compared
@@ -170,14 +175,15 @@ A JSON object; times are in seconds, rates per second, unknown values null:
             more, less, no_evidence, small, few, not_comparable, not_tested,
             not_judged); why, where there is none, or a note on it;
             primary; finds (0.1 for 10 %); stretches [before, after];
-            components {within between recordings_to_find}
+            components {within between recordings_to_find
+            recordings_to_find_first}, of a change of 10 %
   next, method, left_out
             lists of sentences and of operations";
 
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
   nfscope capacity friday
-  nfscope capacity friday --json | jq '.resources[0]'
+  nfscope capacity friday --json | jq '.resources[0]'    what limits the server
   nfscope capacity morning noon evening    one server under several loads
 
 Record under real load: a resource that is hardly used says little about its
@@ -188,9 +194,12 @@ and the smaller limit counts.
 A JSON object; times are in seconds, rates in requests per second:
   rate residence concurrency threads
   resources    name utilization interval peak max_rate servers knee_rate
-               knee_interval, in the order in which they saturate; intervals
-               [low, high] are null for too few windows; note, where max_rate
-               is no hard limit; requests_per_commit of a log;
+               knee_interval; those with a hard limit come first, in the order
+               in which they saturate, so that the first one limits the server;
+               intervals [low, high] are null for too few windows; note, where
+               max_rate is no hard limit; extrapolated, where it is more than 3
+               times the observed rate, or nobody waited for the resource;
+               requests_per_commit of a log;
                max_rate_at_least, where the recording does not tell whether a
                commit can serve more than now: max_rate is the upper end then
   caveats, assumptions
@@ -378,10 +387,11 @@ pub struct CompareArgs {
     /// By how much recordings of the unchanged server differ beyond their windows (standard deviation)
     #[arg(long, value_name = "PERCENT", value_parser = between)]
     pub between: Option<f64>,
-    /// Quantity to test first, at the whole level of 5 %; all but failures are tested behind it: write:p99
+    /// Quantity to test first, at the whole level of 5 %; all but failures are tested behind it: write:p99 [default: the mean of what
+    /// takes the most time, with 80 % of the level]
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub primary: Option<Metric>,
-    /// Pair each hour with the same hour of the day or of the week
+    /// Pair each hour with the same hour of the day or of the week [default: hour where all recordings are whole days, else none]
     #[arg(
         long = "match",
         value_name = "UNIT",
@@ -392,7 +402,7 @@ pub struct CompareArgs {
     /// Exit with 4 if a verdict is this; with 6 if that is undecided
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
-    /// Smallest change that matters; smaller changes count as no change
+    /// Smallest change that matters; smaller changes count as no change, but of the primary quantity. 0 tests everything for any change
     #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
     pub least: f64,
     /// Write a self-contained HTML page with plots to FILE

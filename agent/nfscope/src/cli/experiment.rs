@@ -185,6 +185,9 @@ pub struct AnalyseArgs {
     /// The response: OP, or OP:p50, p90, p99, mean, rate. May be given more than once, and one correction is for all
     #[arg(long = "metric", required = true, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metrics: Vec<Metric>,
+    /// Analyse the recorded runs although others are missing; each combination needs one
+    #[arg(long)]
+    pub incomplete: bool,
     /// Effects that add up, and not factors
     #[arg(long)]
     pub linear: bool,

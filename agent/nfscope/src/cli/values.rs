@@ -63,6 +63,8 @@ pub enum MatchUnit {
     Hour,
     /// Each hour of the week
     Weekday,
+    /// Nothing: each recording as it is
+    None,
 }
 
 /// What `compare --fail-on` takes.

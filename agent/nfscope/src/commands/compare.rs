@@ -12,6 +12,7 @@ use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_text::console::{self, print, say};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Compares; returns the exit code.
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
@@ -22,7 +23,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
         let store = Store::open(&args.store.path)?;
         parts
             .iter()
-            .map(|part| part.read(&store, args.matching.map(|_| Grid::Hours)))
+            .map(|part| part.read(&store, plan.matching.map(|_| Grid::Hours)))
             .collect()
     };
     // Both in parallel: a recording of a day takes a second to read.
@@ -47,7 +48,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
         after: &after,
         earlier: &earlier,
     };
-    let c = compare::compare_sides(&sides, &options(args));
+    let c = compare::compare_sides(&sides, &options(args, plan.matching));
     print(&match args.json {
         true => console::json(&c)?,
         false => compare::text::render(&c, console::colors()),
@@ -96,15 +97,12 @@ fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn options(args: &CompareArgs) -> Options {
+fn options(args: &CompareArgs, matching: Option<Match>) -> Options {
     Options {
         min_effect: args.least,
         between: args.between,
         primary: args.primary.clone(),
-        matching: args.matching.map(|m| match m {
-            MatchUnit::Hour => Match::Hour,
-            MatchUnit::Weekday => Match::Weekday,
-        }),
+        matching,
     }
 }
 
@@ -114,6 +112,34 @@ struct Plan {
     after: Vec<Part>,
     /// Recordings that may tell how much those of this server differ, the latest first.
     earlier: Vec<Part>,
+    /// Which times are compared with which.
+    matching: Option<Match>,
+}
+
+/// Recordings that are nearly as long as a day, or longer, have its wave: the day is the unit then.
+const DAY: Duration = Duration::from_secs(86_400 / 4 * 3);
+/// From this length on a recording may have two days.
+const TWO_DAYS: Duration = Duration::from_secs(86_400 / 4 * 7);
+
+/// What somebody asked for; or hours of the day where each recording has a whole day, and a side has several.
+fn matching(args: &CompareArgs, before: &[Entry], after: &[Entry]) -> Option<Match> {
+    let is_plain = args.between.is_none() && args.slice_before.is_none();
+    let all = || before.iter().chain(after);
+    let are_days = all().all(|e| e.length >= DAY);
+    let several = before.len() > 1 || after.len() > 1 || all().any(|e| e.length >= TWO_DAYS);
+    match args.matching {
+        Some(MatchUnit::Hour) => Some(Match::Hour),
+        Some(MatchUnit::Weekday) => Some(Match::Weekday),
+        Some(MatchUnit::None) => None,
+        None if is_plain && are_days && several => {
+            say(
+                "these are whole days: each hour is compared with the same hour of the others, and the day is the unit \
+                 (--match hour; --match none takes each recording as it is)",
+            );
+            Some(Match::Hour)
+        }
+        None => None,
+    }
 }
 
 fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<Plan> {
@@ -145,14 +171,16 @@ fn plan(args: &CompareArgs, store: &Store, entries: &[Entry]) -> anyhow::Result<
         one_a_side || args.between.is_none(),
         "--between is for one recording on each side: several tell themselves how much they differ; fix: leave it out"
     );
+    let matching = matching(args, &before, &after);
     let mut earlier = Vec::new();
-    if one_a_side && args.between.is_none() && args.matching.is_none() && slices.0.is_none() {
+    if one_a_side && args.between.is_none() && matching.is_none() && slices.0.is_none() {
         earlier = compare_earlier::candidates([&before[0], &after[0]], entries);
     }
     Ok(Plan {
         before: parts(before, slices.0),
         after: parts(after, slices.1),
         earlier,
+        matching,
     })
 }
 

@@ -24,17 +24,19 @@ fn families() -> Vec<&'static Info> {
     [&TIMES[..], &[&f::OP_ERRORS.info], &durability::FAMILIES[..]].concat()
 }
 
-/// Analyses the runs of an experiment, all of which must be recorded.
+/// Analyses the runs of an experiment, all of which must be recorded unless somebody asks for those that are.
 pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
     let plan = read(&args.store.path, &args.name)?;
     let entries = recorded(&args.store.path, &plan)?;
     let done = entries.iter().flatten().count();
     ensure!(
-        done == entries.len(),
-        "{done} of {} runs are recorded; fix: `nfscope experiment next {}` tells the next one",
+        done == entries.len() || args.incomplete,
+        "{done} of {} runs are recorded; fix: `nfscope experiment next {}` tells the next one, and --incomplete analyses those that are",
         entries.len(),
         args.name
     );
+    let missing = entries.iter().enumerate().filter(|(_, e)| e.is_none());
+    let missing: Vec<usize> = missing.map(|(i, _)| i + 1).collect();
     let store = Store::open(&args.store.path)?;
     let mut responses: Vec<Measured> = Vec::new();
     for metric in &args.metrics {
@@ -47,6 +49,7 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
             name,
             is_rate: metric.what == Statistic::Rate,
             runs: Vec::new(),
+            missing: missing.clone(),
         });
     }
     for entry in entries.iter().flatten() {
@@ -89,7 +92,9 @@ fn value(c: &SeriesSet, entry: &Entry, metric: &Metric) -> anyhow::Result<Value>
     metric
         .is_known(&entry.metadata)
         .map_err(anyhow::Error::msg)?;
-    c.histograms(&f::OP_DURATION, |[_, o]| o == op)
+    // A client of NFSv4.2 may read by READ_PLUS what another reads by READ.
+    let is = |o: &str| o == op || op == "read" && o == "read_plus";
+    c.histograms(&f::OP_DURATION, |[_, o]| is(o))
         .and_then(|s| metric.of(&s, &c.lengths))
         .with_context(|| format!("`{}` has no {metric}", entry.metadata.name))
 }

@@ -5,13 +5,14 @@ use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
 use nfscope_baseline::compare::{Options, text};
 use nfscope_baseline::target_metric;
 
-/// Rows whose interval leaves out every change that is too small to matter, although p is above 5 %, or the other way round.
+/// Rows whose interval leaves out every change that counts as none, although p is above 5 %, or the other way round. Of a primary quantity
+/// any change counts.
 fn contradictions(c: &Comparison) -> Vec<String> {
-    let least = 1.0 + c.min_effect;
     let rows = c.rows.iter().filter(|r| {
         let (Some(p), Some(ratio)) = (r.p, r.ratio) else {
             return false;
         };
+        let least = if r.primary { 1.0 } else { 1.0 + c.min_effect };
         let leaves_out = ratio.low > least || ratio.high < 1.0 / least;
         leaves_out != (p <= 0.05)
     });

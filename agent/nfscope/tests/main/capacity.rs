@@ -3,10 +3,12 @@
 use crate::fixture::closed_network::Network;
 use crate::fixture::golden;
 use crate::fixture::recorder::Place;
-use crate::fixture::recordings::series_set;
+use crate::fixture::recordings::{counting, series_set};
 use crate::fixture::said;
 use nfscope_baseline::capacity::{Law, Limit, Loads, capacity, render, render_several, several};
+use nfscope_baseline::series::SeriesSet;
 use nfscope_baseline::store::Store;
+use nfscope_model::family as f;
 use nfscope_stats::Scalability;
 use std::process::Command;
 
@@ -248,4 +250,88 @@ fn limits_from_few_windows_are_said_to_be_unsure() {
     }
     let said = |c: &String| c.contains("record longer");
     assert!(!of(60).caveats.iter().any(said));
+}
+
+/// A recording of this server whose log is of this file system, with a device that was busy for this part of the time.
+fn with_device(server: Network, seed: u64, fs: &str, busy: f64) -> SeriesSet {
+    let mut r = server.record("busy", seed, 60);
+    for key in &mut r.series {
+        if key.labels.len() == 2 {
+            key.labels[0] = fs.into();
+        }
+    }
+    series_set(&counting(&r, &f::BLOCK_BUSY, ["nvme0n1"], |_| busy))
+}
+
+/// The log is at its limit, or nearly so. It is the first row on every file system, and a device that is busy beside it is not.
+#[test]
+fn the_first_row_is_what_limits_the_server() {
+    for (clients, threads) in [(3, 8), (8, 8), (64, 8), (64, 32)] {
+        for fs in ["ext4", "xfs", "zfs"] {
+            for think in [0.1e-3, 2e-3] {
+                let server = Network {
+                    clients,
+                    threads,
+                    group: false,
+                    commit: 5e-3,
+                    think,
+                    ..SERVER
+                };
+                // One commit after the other, whoever waits.
+                let truth = 1.0 / server.commit;
+                let c = with_device(server, 50, fs, 0.99);
+                let found = capacity(&c).unwrap();
+                assert!(found.rate > 0.95 * truth, "{server:?}: {}", found.rate);
+                let first = &found.resources[0];
+                assert!(first.name.starts_with("log of"), "{server:?}: {found:?}");
+                assert!((first.max_rate / truth - 1.0).abs() < 0.05, "{first:?}");
+                assert_eq!(found.first(), Some(first));
+                let said = |c: &String| c.contains("nvme0n1 was busy for 99 % of the time");
+                assert!(found.caveats.iter().any(said), "{:?}", found.caveats);
+            }
+        }
+    }
+    // The device seems to end at a ninth of what the server can take.
+    let light = Network {
+        think: 1.5,
+        ..SERVER
+    };
+    let found = capacity(&with_device(light, 51, "ext4", 0.75)).unwrap();
+    let device = found.resources.last().unwrap();
+    assert!(device.name.contains("nvme0n1") && device.note.is_some());
+    let first = &found.resources[0];
+    assert!(first.note.is_none() && device.max_rate < first.max_rate / 5.0);
+    let text = render(&found, &light.record("x", 51, 1).metadata);
+    assert!(
+        text.contains("nvme0n1") && text.contains("may serve more than that"),
+        "{text}"
+    );
+}
+
+/// A limit of more than three times what was seen is marked, in the table, in the sentence and for programs.
+#[test]
+fn limits_far_beyond_the_data_are_marked() {
+    for (part, far) in [(0.1, true), (0.25, true), (0.45, false), (0.9, false)] {
+        let (found, truth) = under(SERVER, &[part]);
+        let first = found.bottleneck.first().unwrap();
+        assert_eq!(
+            first.max_rate > 3.0 * found.bottleneck.rate,
+            far,
+            "{truth}: {first:?}"
+        );
+        assert!(first.extrapolated || !far, "{first:?}");
+        let metadata = SERVER.record("x", 1, 1).metadata;
+        let text = render(&found.bottleneck, &metadata);
+        let row = text.lines().find(|l| l.starts_with(&first.name)).unwrap();
+        assert_eq!(row.ends_with(" !"), far, "{row}");
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sentence = one_line(&text).contains("times the observed rate (extrapolated)");
+        assert_eq!(sentence, far, "{text}");
+        let several = one_line(&render_several(&found));
+        assert_eq!(
+            several.contains("per second (extrapolated): then its"),
+            far,
+            "{several}"
+        );
+    }
 }

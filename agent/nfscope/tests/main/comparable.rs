@@ -173,6 +173,50 @@ fn differences_of_the_work_come_before_any_latency() {
     assert!(c.headline.starts_with("WRITE 3 p99 fell"), "{}", c.headline);
 }
 
+/// An export became async. Where its writes are in no counter nobody knows how many there were, and where they were counted the report may say
+/// that there were few.
+#[test]
+fn writes_that_were_not_counted_are_not_said_to_be_few() {
+    let before: Vec<_> = (1..4)
+        .map(|i| recording("safe", i, 60, &writes(DISKS)))
+        .collect();
+    let fast = |i| recording("fast", i, 60, &writes(FLASH));
+    let early = |r: &Recording| counting(r, &f::NOT_DURABLE, RISK, |_| 1.0);
+    let counted = |r: &Recording| counting(r, &f::UNSAFE_WRITES, ["async"], |_| 0.0);
+    // The agent counted a fifth of the stable WRITEs, by their exports.
+    let part = |i| {
+        counting(&counted(&early(&fast(i))), &f::DURABLE_WRITES, [], |_| {
+            100.0
+        })
+    };
+    let no_counter = |i| early(&fast(i));
+    let untimed = |i| {
+        let names = [f::OP_DURATION.info.name, f::DURABLE_WRITES.info.name];
+        without(&no_counter(i), &names)
+    };
+    let few = |i| counted(&early(&fast(i)));
+    let of = |make: &dyn Fn(u64) -> Recording| {
+        let after: Vec<_> = (4..7).map(make).collect();
+        compare_all(&before, &after, &Options::default())
+    };
+    for c in [of(&part), of(&no_counter), of(&untimed)] {
+        assert!(
+            c.headline.starts_with("Durability differs: after, "),
+            "{}",
+            c.headline
+        );
+        let said = "/run/exp is exported async: how many writes that concerns was not counted";
+        assert!(c.headline.contains(said), "{}", c.headline);
+        for report in reports(&c) {
+            assert!(!report.contains("hardly a write"), "{report}");
+            assert!(!report.contains(" better"), "{report}");
+        }
+    }
+    let c = of(&few);
+    let said = "after, /run/exp is exported async; hardly a write went there";
+    assert!(c.caveats.iter().any(|w| w.text == said), "{:?}", c.caveats);
+}
+
 fn put(path: &Path, all: impl IntoIterator<Item = Recording>) {
     let mut store = Store::create(path).unwrap();
     for r in all {

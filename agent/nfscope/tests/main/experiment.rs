@@ -3,6 +3,7 @@
 use crate::fixture::recorder::{self, Place, agent};
 use crate::fixture::recordings::{recording, writes};
 use crate::fixture::said;
+use crate::fixture::tale::Tale;
 use nfscope_baseline::store::Store;
 use serde_json::Value;
 use std::path::Path;
@@ -81,6 +82,21 @@ fn an_experiment_finds_what_its_runs_differ_by() {
             code == 1 && err.contains(&format!("{} of 16 runs", run - 1)),
             "{err}"
         );
+        let incomplete = ["analyse", "slog", "--metric", "write:mean", "--incomplete"];
+        if run == 4 {
+            let (code, _, err) = ask(&path, &incomplete);
+            assert!(
+                code == 1 && err.contains("effects need one of each"),
+                "{err}"
+            );
+        }
+        if run == 16 {
+            let text = good(&path, &incomplete);
+            assert!(
+                text.contains("log *") && text.contains("1 of 16 runs are missing (16)"),
+                "{text}"
+            );
+        }
         store.put(&r).unwrap();
     }
     assert!(good(&path, &["next", "slog"]).contains("all 16 runs are recorded"));
@@ -191,6 +207,36 @@ fn pilots(path: &Path) {
     );
     assert!(code != 0 && err.contains("gone"), "{err}");
     good(path, &["rm", "next"]);
+}
+
+/// Over NFSv4.2 a client may read by READ_PLUS. The reads of both levels are one response, whatever they are called.
+#[test]
+fn reads_by_another_operation_are_reads() {
+    let place = Place::new("read-plus");
+    let path = place.store();
+    let factor = ["plan", "version", "--factor", "version=4.1,4.2"];
+    good(&path, &[&factor[..], &["--replicates", "2"]].concat());
+    let mut store = Store::create(&path).unwrap();
+    for run in 1..=4 {
+        let next = good(&path, &["next", "version"]);
+        let is_new = next.contains("version=4.2");
+        let tale = Tale {
+            op: if is_new { "read_plus" } else { "read" },
+            disk: if is_new { 2e-3 } else { 4e-3 },
+            ..writes(0.0)
+        };
+        let mut r = recording(&format!("version-{run}"), 300 + run, 20, &tale);
+        let labels = [("experiment", "version".to_owned())];
+        let own = [("run", run.to_string()), ("levels", label(&next, "levels"))];
+        let labels = labels.into_iter().chain(own);
+        r.metadata.labels = labels.map(|(k, v)| (k.to_owned(), v)).collect();
+        store.put(&r).unwrap();
+    }
+    drop(store);
+    let json = ["analyse", "version", "--metric", "read:mean", "--json"];
+    let a: Value = serde_json::from_str(&good(&path, &json)).unwrap();
+    let effect = a["effects"][0]["effect"].as_f64().unwrap();
+    assert!((effect - 0.5).abs() < 0.1, "{a}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Like with like: totals of another mix of work, READs of other sizes, WRITEs of other stabilities.
 
-use crate::fixture::recordings::{DISKS, FLASH, compare_all, compare_two, recording, writes};
+use crate::fixture::recordings::{
+    DISKS, FLASH, compare_all, compare_two, counting, recording, writes,
+};
 use crate::fixture::tale::Tale;
 use crate::fixture::work::{is_op, is_requests, mixed, row, share, with_values};
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
@@ -286,4 +288,99 @@ fn a_few_stable_writes_more_explain_a_longer_mean() {
     let c = compare_two(&of(5, 0.005, 1.0), &of(6, 0.006, 5.0));
     let mean = row(&c, is_op("write"), &Quantity::Mean);
     assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
+}
+
+/// Quantiles of requests and of waits for a log are those of one mix. Beside another mix they have no verdict, however much they changed, and
+/// the mean at one mix has it.
+#[test]
+fn quantiles_of_a_total_are_not_judged_beside_another_mix() {
+    let quantiles = [50, 90, 99].map(|percent| Quantity::Quantile { percent });
+    let logs = |seed, commits: f64, slower: f64| {
+        let parts = [
+            ("3", "commit", commits, 20e-3 * slower, 19e-3 * slower),
+            (
+                "3",
+                "create",
+                1000.0 - commits,
+                2e-3 * slower,
+                1.5e-3 * slower,
+            ),
+        ];
+        mixed("logs", seed, &parts)
+    };
+    let is_log = |s: &Subject| matches!(s, Subject::Log { .. });
+    for (part, is_same) in [(0.03, true), (0.1, false), (0.3, false)] {
+        let side = |from: u64, part: f64, slower: f64| -> Vec<_> {
+            (from..from + 3).map(|i| share(i, part, slower)).collect()
+        };
+        let c = compare_all(
+            &side(1, 0.03, 1.0),
+            &side(4, part, 3.0),
+            &Options::default(),
+        );
+        for quantity in &quantiles {
+            let r = row(&c, is_requests, quantity);
+            let wanted = if is_same {
+                Verdict::Worse
+            } else {
+                Verdict::NotComparable
+            };
+            assert_eq!(r.verdict, wanted, "{part}: {r:?}");
+            assert_eq!(r.why.is_some(), !is_same, "{part}: {r:?}");
+        }
+        let mean = if is_same {
+            Quantity::Mean
+        } else {
+            Quantity::MeanAtOneMix
+        };
+        assert_eq!(
+            row(&c, is_requests, &mean).verdict,
+            Verdict::Worse,
+            "{part}"
+        );
+        let c = compare_two(&logs(1, 50.0, 1.0), &logs(2, 1000.0 * part + 20.0, 3.0));
+        for quantity in &quantiles {
+            let r = row(&c, is_log, quantity);
+            let wanted = if is_same {
+                Verdict::Worse
+            } else {
+                Verdict::NotComparable
+            };
+            assert_eq!(r.verdict, wanted, "{part}: {r:?}");
+        }
+    }
+}
+
+/// Operations that keep threads busy for longer make others wait, the more so the busier the threads are. Other work that explains a longer
+/// wait takes its verdict away, by as much as the utilization says.
+#[test]
+fn other_work_explains_the_wait_for_a_thread_by_the_utilization() {
+    let threads = 8.0;
+    // Of a second's operations in so many hundredths of it.
+    let of = |seed, writes: f64, utilization: f64, wait: f64| {
+        let parts = [
+            ("3", "write", writes, 10e-3, 0.0),
+            ("3", "read", 1000.0 - writes, 1e-3, 0.0),
+        ];
+        let r = mixed("busy", seed, &parts);
+        let r = counting(&r, &f::THREADS, ["0"], |_| threads);
+        let r = counting(&r, &f::THREAD_BUSY, ["0"], |_| 10.0 * threads * utilization);
+        with_values(&r, &f::RPC_QUEUE, ["0"], wait)
+    };
+    let is_queue = |s: &Subject| *s == Subject::Queue;
+    let verdict = |more: f64, utilization: f64, longer: f64| {
+        // A tenth of the operations are WRITEs, which have 10 of 19 ms of all work.
+        let work = 1.0 + 9.0 * (more - 1.0) * 0.1 / 1.9;
+        let before = of(1, 100.0, utilization, 1e-3);
+        let after = of(2, 100.0 * more, utilization * work, 1e-3 * longer);
+        row(&compare_two(&before, &after), is_queue, &Quantity::Mean).verdict
+    };
+    // A fifth more WRITEs are a tenth more work: at 85 % the wait may be 2.7 times as long, and at 20 % twice.
+    for (utilization, explained, beyond) in [(0.85, 2.0, 8.0), (0.2, 1.3, 4.0)] {
+        assert_eq!(verdict(1.2, utilization, explained), Verdict::NotComparable);
+        assert_eq!(verdict(1.2, utilization, beyond), Verdict::Worse);
+    }
+    // At the limit other work explains any wait, and equal work none.
+    assert_eq!(verdict(1.2, 0.98, 30.0), Verdict::NotComparable);
+    assert_eq!(verdict(1.0, 0.98, 3.0), Verdict::Worse);
 }

@@ -57,8 +57,12 @@ pub struct Analysis {
     pub residuals: Vec<Vec<f64>>,
 }
 
-/// Analyses a design: for each combination, in the order of the design, its responses (as many in each). `None` where a combination
-/// has no response, combinations have different numbers of them, or a logarithm does not exist.
+/// Analyses a design: for each combination, in the order of the design, its responses, one or more. `None` where a combination has no
+/// response, or a logarithm does not exist.
+///
+/// As there is an effect for each combination but one, least squares fits the mean of each combination, whatever the number of its
+/// responses. Effects are contrasts of these means. Combinations with different numbers of responses make the error of all effects larger
+/// alike, and the parts of the variation do not add up to the whole.
 ///
 /// `hidden` is how far each response may be off without that repetitions show it, on the scale of the analysis: half a bucket of a
 /// histogram. No effect up to that size is evidence.
@@ -80,9 +84,8 @@ pub fn analyse_one_of(
     hidden: f64,
     of: usize,
 ) -> Option<Analysis> {
-    let r = responses.first()?.len();
-    let balanced = responses.len() == design.combinations.len() && r > 0;
-    if !balanced || responses.iter().any(|all| all.len() != r) {
+    let is_whole = responses.len() == design.combinations.len();
+    if !is_whole || responses.iter().any(Vec::is_empty) {
         return None;
     }
     let scaled = |v: &f64| match scale {
@@ -99,7 +102,9 @@ pub fn analyse_one_of(
     let mean_of = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
     let means: Vec<f64> = y.iter().map(|all| mean_of(all)).collect();
     let n = means.len() as f64;
-    let replicates = r as f64;
+    let count = |all: &Vec<f64>| all.len() as f64;
+    // The variance of an effect is that of a response over as many runs as this; it is the number of runs where all have as many.
+    let effective = n * n / y.iter().map(|all| 1.0 / count(all)).sum::<f64>();
     let residuals: Vec<Vec<f64>> = y
         .iter()
         .zip(&means)
@@ -107,19 +112,21 @@ pub fn analyse_one_of(
         .collect();
     let error_square: f64 = residuals.iter().flatten().map(|e| e * e).sum();
     let mean = mean_of(&means);
-    let total_square: f64 = y.iter().flatten().map(|v| (v - mean).powi(2)).sum();
+    let all: Vec<f64> = y.iter().flatten().copied().collect();
+    let middle = mean_of(&all);
+    let total_square: f64 = all.iter().map(|v| (v - middle).powi(2)).sum();
     let part = |square: f64| match total_square > 0.0 {
         true => square / total_square,
         false => 0.0,
     };
-    let dof = n * (replicates - 1.0);
+    let dof = all.len() as f64 - n;
     let deviation = (dof > 0.0).then(|| (error_square / dof).sqrt());
     // What is left of equal responses by rounding is no variation.
     let rounding = ROUNDING
         * y.iter()
             .flatten()
             .fold(0.0, |most: f64, v| most.max(v.abs()));
-    let error = deviation.map(|s| (s / (n * replicates).sqrt()).max(rounding));
+    let error = deviation.map(|s| (s / effective.sqrt()).max(rounding));
     let interval = |value: f64| {
         let half = error.map_or(0.0, |e| students_t(CONFIDENCE, dof) * e + hidden);
         Interval {
@@ -155,7 +162,7 @@ pub fn analyse_one_of(
         .map(|(i, word)| Effect {
             word: *word,
             effect: interval(values[i]),
-            part: part(n * replicates * values[i] * values[i]),
+            part: part(effective * values[i] * values[i]),
             total: totals[i],
             p: p.as_ref().map(|p| p[i]),
             p_alone: alone.as_ref().map(|p| p[i]),
@@ -183,8 +190,20 @@ fn excess(value: f64, hidden: f64) -> f64 {
 impl Analysis {
     /// The smallest effect that four of five such experiments would find, on the scale of the analysis and before any correction.
     pub fn smallest_found(&self, level: f64, power: f64) -> Option<f64> {
-        let n: usize = self.residuals.iter().map(Vec::len).sum();
-        Some(smallest_found(self.deviation?, n, self.dof, level, power))
+        let n = self.residuals.len() as f64;
+        let parts: f64 = self
+            .residuals
+            .iter()
+            .map(|all| 1.0 / all.len() as f64)
+            .sum();
+        let runs = (n * n / parts) as usize;
+        Some(smallest_found(
+            self.deviation?,
+            runs,
+            self.dof,
+            level,
+            power,
+        ))
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn rows(rows: &[Row]) -> Markup {
             p { "Nothing was compared." }
         } @else {
             @if !changed.is_empty() { (table(&changed)) }
+            @if rows.iter().any(|r| r.primary) { p { small { (labels::FOOTNOTE) } } }
             @if !others.is_empty() {
                 details {
                     summary { (many(others.len() as f64, "row")) " without evidence of a change" }
@@ -86,7 +87,7 @@ fn line(row: &Row) -> Markup {
     let (class, mark) = mark(row.verdict);
     html! {
         tr class=(class) {
-            th scope="row" { (labels::quantity(&row.quantity)) }
+            th scope="row" { (labels::marked(row)) }
             td data-label="before" { (side(&row.quantity, row.before)) }
             td data-label="after" { (side(&row.quantity, row.after)) }
             td data-label="change" {
