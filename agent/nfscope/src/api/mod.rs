@@ -1,9 +1,9 @@
 //! What agent and clients say to each other: addresses, queries, lines.
 
+pub mod address;
 pub mod breakdown_line;
 pub mod breakdown_query;
 pub mod build_info;
-pub mod endpoint;
 #[cfg(test)]
 pub mod example;
 pub mod handover;

@@ -1,7 +1,7 @@
 //! Reading a running agent: one small HTTP request, no client library.
 
 use super::access;
-use crate::api::endpoint::{BadUrl, Target, parse};
+use crate::api::address::{BadUrl, Target, parse};
 use crate::api::stuck_query;
 use nfscope_model::{HeldRequests, Snapshot};
 use rustls::pki_types::ServerName;

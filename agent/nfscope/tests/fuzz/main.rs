@@ -15,7 +15,7 @@ use flate2::read::{DeflateDecoder, DeflateEncoder};
 use mutate::{fuzz, fuzz_text};
 use nfscope::api::link::{Answer, MAX_QUESTION, Question};
 use nfscope::api::slow_line::Line;
-use nfscope::api::{breakdown_query, endpoint, slow_filter, stuck_query, windows_query};
+use nfscope::api::{address, breakdown_query, slow_filter, stuck_query, windows_query};
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config;
 use nfscope::exposition::{self, Collectors, Format};
@@ -145,7 +145,7 @@ fn queries_headers_and_addresses() {
     });
     let urls = ["http://[::1]:9943/prefix/", "https://nfs1.example:9943"];
     fuzz_text("url", &urls, |input| {
-        if let Some(target) = endpoint::parse(input, "/snapshot") {
+        if let Some(target) = address::parse(input, "/snapshot") {
             assert!(!target.name().is_empty() || target.host.starts_with([':', '[']));
         }
     });
