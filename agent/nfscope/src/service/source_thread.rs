@@ -6,7 +6,7 @@ use crate::api::windows_query::{OfRecording, Range, Seen};
 use crate::exposition::{self, Collectors, Format};
 use crate::service::archive::Archive;
 use crate::service::recordings::Recordings;
-use crate::service::source_loop::{self, Lines, Request};
+use crate::service::source_loop::{self, Running, Work};
 use bytes::Bytes;
 use nfscope_diagnose::tracker::FindingTracker;
 use nfscope_model::status::Status;
@@ -84,8 +84,8 @@ fn gone() -> anyhow::Error {
 /// A handle to the thread that owns the source. Dropping it ends the thread and detaches every probe.
 #[derive(Debug)]
 pub struct SourceHandle {
-    requests: mpsc::Sender<Request>,
-    /// Behind `requests`, whose end the thread hears of.
+    work: mpsc::Sender<Work>,
+    /// Behind `work`, whose end the thread hears of.
     _ended: Ended,
     status: watch::Receiver<Status>,
     /// Why the server does not serve all requests, as far as the agent finds.
@@ -135,7 +135,7 @@ impl SourceHandle {
     pub fn spawn(
         start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
     ) -> std::io::Result<(SourceHandle, oneshot::Receiver<anyhow::Result<()>>)> {
-        let (requests, asked) = mpsc::channel();
+        let (work, asked) = mpsc::channel();
         let (publish, status) = watch::channel(Status::Attaching);
         let (warn, degraded) = watch::channel(None);
         let (tell, started) = oneshot::channel();
@@ -151,7 +151,7 @@ impl SourceHandle {
                 Err(e) => drop(tell.send(Err(e))),
             })?;
         let handle = SourceHandle {
-            requests,
+            work,
             _ended: Ended(thread, status.clone()),
             status,
             degraded,
@@ -236,11 +236,8 @@ impl SourceHandle {
         &self,
         want: SlowFilter,
     ) -> anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>> {
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Slow(want, tell))
-            .map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.on_thread(|r| r.subscribers.subscribe(r.source, want, Instant::now()))
+            .await?
     }
 
     /// Lines of NDJSON about operations by what `query` names, one an interval, until the receiver is dropped. The source tells
@@ -248,12 +245,12 @@ impl SourceHandle {
     ///
     /// # Errors
     /// With the source's reason, when too many listen already, or when the source's thread has ended.
-    pub async fn breakdown(&self, query: breakdown_query::Query) -> anyhow::Result<Lines> {
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Breakdown(query, tell))
-            .map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+    pub async fn breakdown(
+        &self,
+        query: breakdown_query::Query,
+    ) -> anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>> {
+        self.on_thread(|r| r.listeners.subscribe(r.source, query, Instant::now()))
+            .await?
     }
 
     /// Every request that a thread has had in hand for longer than `over`, as JSON. Whoever asks, and for whatever age, the
@@ -279,11 +276,8 @@ impl SourceHandle {
             }
             tokio::time::sleep(left).await;
         }
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Held(over, tell))
-            .map_err(|_| gone())?;
-        let body: Bytes = serde_json::to_vec(&answer.await.map_err(|_| gone())?)?.into();
+        let held = self.on_thread(move |r| r.source.held(over)).await?;
+        let body: Bytes = serde_json::to_vec(&held)?.into();
         *last = Some((over, Instant::now(), body.clone()));
         Ok(body)
     }
@@ -303,11 +297,10 @@ impl SourceHandle {
         {
             return Ok(body.clone());
         }
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Findings(tell))
-            .map_err(|_| gone())?;
-        let body: Bytes = answer.await.map_err(|_| gone())??.into();
+        let body = self
+            .on_thread(|r| r.worth.body(&r.windows.findings))
+            .await??;
+        let body = Bytes::from(body);
         *last = Some((Instant::now(), body.clone()));
         Ok(body)
     }
@@ -318,11 +311,10 @@ impl SourceHandle {
     /// While attaching, or when the source's thread has ended.
     pub async fn windows(&self, seen: Option<Seen>) -> anyhow::Result<Bytes> {
         anyhow::ensure!(self.status() != Status::Attaching, ATTACHING);
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Windows(seen, tell))
-            .map_err(|_| gone())?;
-        Ok(answer.await.map_err(|_| gone())??.into())
+        let windows = self
+            .on_thread(move |r| r.windows.history.answer(seen, Instant::now()))
+            .await??;
+        Ok(windows.into())
     }
 
     /// Keeps windows of ten seconds there from now on. Only the first call counts.
@@ -331,9 +323,7 @@ impl SourceHandle {
     /// When the source's thread has ended.
     pub fn keep_history(&self, archive: Archive) -> anyhow::Result<()> {
         let archive = self.archive.get_or_init(|| archive).clone();
-        self.requests
-            .send(Request::KeepHistory(archive))
-            .map_err(|_| gone())
+        self.send(|r| r.windows.history.keep_in(archive))
     }
 
     /// Windows of this range from the disk, as JSON; `None` where none are kept there.
@@ -384,10 +374,7 @@ impl SourceHandle {
         probes: Vec<&'static str>,
     ) -> anyhow::Result<Vec<String>> {
         anyhow::ensure!(self.status() != Status::Attaching, ATTACHING);
-        let (tell, answer) = oneshot::channel();
-        let ask = Request::Change(change, probes, tell);
-        self.requests.send(ask).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.on_thread(move |r| r.change(change, &probes)).await?
     }
 
     /// Gives at most so many clients and exports series of their own from now on.
@@ -395,9 +382,7 @@ impl SourceHandle {
     /// # Errors
     /// When the source's thread has ended.
     pub fn limit_series(&self, clients: usize, exports: usize) -> anyhow::Result<()> {
-        self.requests
-            .send(Request::LimitSeries(clients, exports))
-            .map_err(|_| gone())
+        self.send(move |r| r.source.limit_series(clients, exports))
     }
 
     /// Returns once the source's thread has answered, which proves that it goes round its loop.
@@ -405,21 +390,34 @@ impl SourceHandle {
     /// # Errors
     /// When the source's thread has ended.
     pub async fn answers(&self) -> anyhow::Result<()> {
+        self.on_thread(|_| ()).await
+    }
+
+    /// What the thread says when it has done this, between two readings.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub(crate) async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Running<'_>) -> T + Send + 'static,
+    ) -> anyhow::Result<T> {
         let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Alive(tell))
-            .map_err(|_| gone())?;
+        self.send(|running| {
+            // A scraper that has hung up meanwhile is no error, and a listener drops the receiver with the answer.
+            let _ = tell.send(work(running));
+        })?;
         answer.await.map_err(|_| gone())
     }
 
+    fn send(&self, work: impl FnOnce(&mut Running<'_>) + Send + 'static) -> anyhow::Result<()> {
+        self.work.send(Box::new(work)).map_err(|_| gone())
+    }
+
     async fn read(&self) -> anyhow::Result<Reading> {
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Snapshot(tell))
-            .map_err(|_| gone())?;
+        let snapshot = self.on_thread(|r| r.snapshot()).await?;
         Ok(Reading {
             number: self.readings.fetch_add(1, Ordering::Relaxed) + 1,
-            snapshot: Arc::new(answer.await.map_err(|_| gone())?),
+            snapshot: Arc::new(snapshot),
             at: Instant::now(),
             bodies: Default::default(),
             parts: HashMap::new(),
