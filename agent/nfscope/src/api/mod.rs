@@ -10,6 +10,7 @@ pub mod handover;
 pub mod link;
 pub mod live_window;
 pub mod probe_change;
+pub mod query;
 pub mod slow_filter;
 pub mod slow_line;
 pub mod stuck_query;

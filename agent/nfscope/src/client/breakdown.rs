@@ -1,7 +1,8 @@
 //! A break-down by a running agent, line by line.
 
 use crate::api::breakdown_line::Line;
-use crate::api::breakdown_query::{self, Query};
+use crate::api::breakdown_query::Query;
+use crate::api::query::QueryString;
 use crate::client::http::{self, Answer, Error, Stream};
 use crate::client::lines::{Kind, Lines};
 use std::time::Duration;
@@ -18,10 +19,7 @@ const KIND: Kind = Kind {
 /// # Errors
 /// When no agent answers there.
 pub(crate) fn request(url: &str, query: &Query) -> Result<Answer<Stream>, Error> {
-    http::ask(
-        url,
-        &format!("/breakdown?{}", breakdown_query::to_query(query)),
-    )
+    http::ask(url, &format!("/breakdown?{}", query.to_query()))
 }
 
 /// The lines of the answer to a [`request`].

@@ -1,6 +1,6 @@
 //! Slow operations of a running agent, line by line.
 
-use crate::api::slow_filter;
+use crate::api::query::QueryString;
 use crate::api::slow_line::{HEARTBEAT_INTERVAL, Line};
 use crate::client::http::{self, Answer, Error, Stream};
 use crate::client::lines::{Kind, Lines};
@@ -24,7 +24,7 @@ struct Probes {
 /// # Errors
 /// When no agent answers there.
 pub(crate) fn request(url: &str, want: &SlowFilter) -> Result<Answer<Stream>, Error> {
-    http::ask(url, &format!("/slow?{}", slow_filter::to_query(want)))
+    http::ask(url, &format!("/slow?{}", want.to_query()))
 }
 
 /// The agent's probe programs; none where it does not answer.

@@ -1,9 +1,10 @@
 //! The agent, as the process that serves HTTP sees it: the questions of [`crate::api::link`], and bodies that all requests share.
 
-use crate::api::breakdown_query::{self, Query};
+use crate::api::breakdown_query::Query;
 use crate::api::link::{self, Answer, Health, Question};
-use crate::api::windows_query::{self, Seen, Wanted};
-use crate::api::{slow_filter, stuck_query};
+use crate::api::query::QueryString;
+use crate::api::stuck_query::Over;
+use crate::api::windows_query::{Seen, Wanted};
 use crate::exposition::{Collectors, Format};
 use anyhow::{Context, bail, ensure};
 use bytes::{Bytes, BytesMut};
@@ -207,7 +208,7 @@ impl AgentLink {
     /// The body of `/stuck`. One at a time: the agent may take a quarter of a second for each, and scrapes need lanes, too.
     pub(super) async fn held(&self, over: Duration) -> anyhow::Result<Bytes> {
         let alone = self.held.clone().lock_owned().await;
-        let query = stuck_query::to_query(over);
+        let query = Over(over).to_query();
         self.whole_with(Question::Held { query }, alone).await
     }
 
@@ -221,7 +222,7 @@ impl AgentLink {
         {
             return Ok(body.clone());
         }
-        let query = windows_query::to_query(&Wanted::Latest(seen));
+        let query = Wanted::Latest(seen).to_query();
         *last = None;
         let body = self.whole(Question::Windows { query }).await?;
         *last = Some((seen, Instant::now(), body.clone()));
@@ -230,7 +231,7 @@ impl AgentLink {
 
     /// Windows of a range or a recording, from the agent's disk; `None` where it keeps none.
     pub(super) async fn stored(&self, wanted: &Wanted) -> anyhow::Result<Option<Bytes>> {
-        let query = windows_query::to_query(wanted);
+        let query = wanted.to_query();
         self.ask_disk(Question::Windows { query }).await
     }
 
@@ -265,13 +266,13 @@ impl AgentLink {
 
     /// Lines of NDJSON about slow operations as they happen, until the receiver is dropped.
     pub(super) async fn slow(&self, want: &SlowFilter) -> anyhow::Result<Receiver<Bytes>> {
-        let query = slow_filter::to_query(want);
+        let query = want.to_query();
         self.stream(Question::Slow { query }).await
     }
 
     /// Lines of NDJSON about operations by what is asked for, until the receiver is dropped.
     pub(super) async fn breakdown(&self, query: &Query) -> anyhow::Result<Receiver<Bytes>> {
-        let query = breakdown_query::to_query(query);
+        let query = query.to_query();
         self.stream(Question::Breakdown { query }).await
     }
 

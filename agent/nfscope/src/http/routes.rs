@@ -5,10 +5,11 @@ use super::response::{
     Answer, JSON, LINES, PACKED_FROM, TEXT, VARIES, and, encoded, failed, later, pack, plain,
     ready, unstored, with,
 };
-use crate::api::breakdown_query;
+use crate::api::breakdown_query::Query;
 use crate::api::link::Health;
-use crate::api::windows_query::{self, Wanted};
-use crate::api::{slow_filter, stuck_query};
+use crate::api::query::QueryString;
+use crate::api::stuck_query::Over;
+use crate::api::windows_query::Wanted;
 use crate::exposition::{self, Collectors, accepts_gzip, reference};
 use crate::http::agent_link::{AgentLink, Page, gzip};
 use crate::http::landing_page;
@@ -22,6 +23,7 @@ use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_SECURITY_POLICY, HeaderValue, RETRY_AFTER, VARY,
 };
 use hyper::{Method, Request, StatusCode};
+use nfscope_model::SlowFilter;
 use nfscope_model::status::Status;
 use nfscope_text::console::{Level, log};
 use serde::Serialize;
@@ -250,7 +252,7 @@ fn too_many_parts() -> Answer {
 
 /// Goes on until the peer hangs up.
 async fn slow<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
-    let want = match slow_filter::from_query(request.uri().query().unwrap_or_default()) {
+    let want = match SlowFilter::from_query(request.uri().query().unwrap_or_default()) {
         Ok(want) => want,
         Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
     };
@@ -259,7 +261,7 @@ async fn slow<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> An
 
 /// The same.
 async fn breakdown<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> Answer {
-    let query = match breakdown_query::from_query(request.uri().query().unwrap_or_default()) {
+    let query = match Query::from_query(request.uri().query().unwrap_or_default()) {
         Ok(query) => query,
         Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
     };
@@ -302,9 +304,9 @@ async fn stream<B>(
 }
 
 async fn stuck(agent: &AgentLink, query: Option<&str>, packed: bool) -> Answer {
-    match stuck_query::from_query(query.unwrap_or_default()) {
+    match Over::from_query(query.unwrap_or_default()) {
         Err(why) => plain(StatusCode::BAD_REQUEST, why + "\n"),
-        Ok(over) => match agent.held(over).await {
+        Ok(Over(over)) => match agent.held(over).await {
             Ok(json) => pack(JSON, json, packed),
             Err(e) => failed(&e),
         },
@@ -337,7 +339,7 @@ async fn windows<B>(
     request: &Request<B>,
     packed: bool,
 ) -> Answer {
-    let wanted = match windows_query::from_query(request.uri().query().unwrap_or_default()) {
+    let wanted = match Wanted::from_query(request.uri().query().unwrap_or_default()) {
         Ok(wanted) => wanted,
         Err(why) => return plain(StatusCode::BAD_REQUEST, why + "\n"),
     };

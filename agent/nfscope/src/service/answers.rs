@@ -6,11 +6,14 @@
 use super::breakdown_listeners::MAX_LISTENERS;
 use super::slow_subscribers::MAX_SUBSCRIBERS;
 use super::source_thread::{Body, SourceHandle};
+use crate::api::breakdown_query::Query;
 use crate::api::link::{self, Answer, Health, MAX_QUESTION, Question};
-use crate::api::windows_query::{self, Wanted};
-use crate::api::{breakdown_query, slow_filter, stuck_query};
+use crate::api::query::QueryString;
+use crate::api::stuck_query::Over;
+use crate::api::windows_query::Wanted;
 use crate::exposition::{Collectors, Format};
 use bytes::{Bytes, BytesMut};
+use nfscope_model::SlowFilter;
 use nfscope_model::status::Status;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -128,12 +131,12 @@ impl Lane {
 }
 
 async fn slow(source: &SourceHandle, query: &str) -> Result<Receiver<Bytes>, String> {
-    let filter = slow_filter::from_query(query)?;
+    let filter = SlowFilter::from_query(query)?;
     source.slow(filter).await.map_err(|e| format!("{e:#}"))
 }
 
 async fn breakdown(source: &SourceHandle, query: &str) -> Result<Receiver<Bytes>, String> {
-    let query = breakdown_query::from_query(query)?;
+    let query = Query::from_query(query)?;
     source.breakdown(query).await.map_err(|e| format!("{e:#}"))
 }
 
@@ -162,11 +165,11 @@ async fn answer(source: &SourceHandle, question: Question) -> anyhow::Result<Ans
         Question::Snapshot { have } => had(have, source.body(Body::Json).await?),
         Question::Findings => Answer::Body(0, source.findings().await?),
         Question::Held { query } => {
-            let over = stuck_query::from_query(&query).map_err(anyhow::Error::msg)?;
+            let Over(over) = Over::from_query(&query).map_err(anyhow::Error::msg)?;
             Answer::Body(0, source.held(over).await?)
         }
         Question::Windows { query } => {
-            match windows_query::from_query(&query).map_err(anyhow::Error::msg)? {
+            match Wanted::from_query(&query).map_err(anyhow::Error::msg)? {
                 Wanted::Latest(seen) => Answer::Body(0, source.windows(seen).await?),
                 Wanted::Past(range) => body_or_none(source.past(range).await?),
                 Wanted::Recorded(what) => body_or_none(source.recorded(what).await?),

@@ -46,13 +46,14 @@ impl LocalBreakdown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::breakdown_query::from_query;
+    use crate::api::breakdown_query::Query;
     use crate::api::example::Script;
+    use crate::api::query::QueryString;
     use nfscope_model::Dimension;
 
     #[test]
     fn local_probes_are_read_like_an_agents() {
-        let query = from_query("by=op").unwrap();
+        let query = Query::from_query("by=op").unwrap();
         let start = || Ok(Box::new(Script::default()) as Box<dyn Source>);
         let mut local = LocalBreakdown::measure(start, query).unwrap();
         assert!(matches!(local.next().unwrap(), Line::Header { .. }));
@@ -63,7 +64,7 @@ mod tests {
                 ..Script::default()
             }) as Box<dyn Source>)
         };
-        let why = LocalBreakdown::measure(start, from_query("by=user").unwrap());
+        let why = LocalBreakdown::measure(start, Query::from_query("by=user").unwrap());
         assert_eq!(why.err().unwrap().to_string(), "no user here");
     }
 }

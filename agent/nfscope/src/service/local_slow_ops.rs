@@ -42,7 +42,7 @@ pub fn measure(
 mod tests {
     use super::*;
     use crate::api::example::{self, Script};
-    use crate::api::slow_filter;
+    use crate::api::query::QueryString;
     use nfscope_model::SlowBatch;
 
     #[test]
@@ -54,7 +54,7 @@ mod tests {
             },
             ..Script::default()
         };
-        let want = slow_filter::from_query("op=write").unwrap();
+        let want = SlowFilter::from_query("op=write").unwrap();
         let (_source, mut lines) = measure(|| Ok(Box::new(source)), want).unwrap();
         assert_eq!(lines.next().unwrap(), Line::Op(Box::new(example::op())));
         assert_eq!(lines.next().unwrap(), Line::LeftOut { left_out: 3 });
@@ -63,7 +63,7 @@ mod tests {
             refuses: Some("not timed here"),
             ..Script::default()
         };
-        let all = slow_filter::from_query("").unwrap();
+        let all = SlowFilter::from_query("").unwrap();
         let why = measure(|| Ok(Box::new(source)), all).err().unwrap();
         assert_eq!(why.to_string(), "not timed here");
     }

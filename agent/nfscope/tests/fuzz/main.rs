@@ -13,9 +13,13 @@ use bytes::BytesMut;
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use mutate::{fuzz, fuzz_text};
+use nfscope::api::address;
+use nfscope::api::breakdown_query::Query;
 use nfscope::api::link::{Answer, MAX_QUESTION, Question};
+use nfscope::api::query::QueryString;
 use nfscope::api::slow_line::Line;
-use nfscope::api::{address, breakdown_query, slow_filter, stuck_query, windows_query};
+use nfscope::api::stuck_query::Over;
+use nfscope::api::windows_query::Wanted;
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config;
 use nfscope::exposition::{self, Collectors, Format};
@@ -25,7 +29,7 @@ use nfscope_baseline::codec;
 use nfscope_baseline::recording::RecordedWindow;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window::Merger;
-use nfscope_model::Snapshot;
+use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::Source;
 use std::io::Read;
 use std::sync::Arc;
@@ -84,11 +88,8 @@ fn queries_headers_and_addresses() {
         "over=1ms&op=%77rite",
     ];
     fuzz_text("query of /slow", &slow, |input| {
-        if let Ok(filter) = slow_filter::from_query(input) {
-            assert_eq!(
-                slow_filter::from_query(&slow_filter::to_query(&filter)),
-                Ok(filter)
-            );
+        if let Ok(filter) = SlowFilter::from_query(input) {
+            assert_eq!(SlowFilter::from_query(&filter.to_query()), Ok(filter));
         }
     });
     let breakdown = [
@@ -96,11 +97,8 @@ fn queries_headers_and_addresses() {
         "by=file,user,version&where=file:/srv/a:77&where=client:2001:db8::7&where=user:0&where=version:4.1",
     ];
     fuzz_text("query of /breakdown", &breakdown, |input| {
-        if let Ok(query) = breakdown_query::from_query(input) {
-            assert_eq!(
-                breakdown_query::from_query(&breakdown_query::to_query(&query)),
-                Ok(query)
-            );
+        if let Ok(query) = Query::from_query(input) {
+            assert_eq!(Query::from_query(&query.to_query()), Ok(query));
         }
     });
     let windows = [
@@ -109,22 +107,16 @@ fn queries_headers_and_addresses() {
         "recording=a%26b&columns=3&from=1&to=2.5",
     ];
     fuzz_text("query of /windows", &windows, |input| {
-        if let Ok(wanted) = windows_query::from_query(input) {
-            assert_eq!(
-                windows_query::from_query(&windows_query::to_query(&wanted)),
-                Ok(wanted)
-            );
+        if let Ok(wanted) = Wanted::from_query(input) {
+            assert_eq!(Wanted::from_query(&wanted.to_query()), Ok(wanted));
         }
     });
     fuzz_text(
         "query of /stuck",
         &["over=1.5s", "over=20%6ds&x=1"],
         |input| {
-            if let Ok(over) = stuck_query::from_query(input) {
-                assert_eq!(
-                    stuck_query::from_query(&stuck_query::to_query(over)),
-                    Ok(over)
-                );
+            if let Ok(over) = Over::from_query(input) {
+                assert_eq!(Over::from_query(&over.to_query()), Ok(over));
             }
         },
     );
@@ -175,7 +167,7 @@ fn snapshots_and_lines_of_an_agent() {
         br#"{"header":{"host":"a","by":["op"],"where":["op:write"],"interval_seconds":1.0,"max_rows":2,"kernel_bytes":3}}"#,
         br#"{"at":1.0,"seconds":1.0,"by":["op"],"rows":[{"op":"write","count":2,"sum_seconds":0.1,"buckets":[[0.1,1],[null,1]]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.0}"#,
     ];
-    let query = breakdown_query::from_query("by=op").unwrap();
+    let query = Query::from_query("by=op").unwrap();
     let style = TerminalStyle {
         color: true,
         utf8: true,
