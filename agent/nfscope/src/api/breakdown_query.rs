@@ -408,16 +408,23 @@ mod tests {
 
     #[test]
     fn the_longest_query_is_a_question() {
+        use crate::api::link::{Ask, Have, Question, Turn};
         let path = "/".repeat(MOST_BYTES);
         let query = Query::from_query(&format!(
             "by=client,export,op,version,user,file&where=export:{path}"
         ));
-        let query = query.unwrap().to_query();
-        assert!(
-            crate::api::link::Question::Breakdown { query }
-                .encode()
-                .is_ok()
-        );
+        let ask = Ask {
+            path: "/breakdown".to_owned(),
+            query: query.unwrap().to_query(),
+            format: 0,
+            may: crate::api::access::Access::FileNames,
+            turn: Turn::Stream,
+            have: Have {
+                reading: u64::MAX,
+                parts: u64::MAX,
+            },
+        };
+        assert!(Question::Ask(ask).encode().is_ok());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What agent and clients say to each other: addresses, queries, lines.
 
+pub mod access;
 pub mod address;
 pub mod breakdown_line;
 pub mod breakdown_query;

@@ -4,14 +4,17 @@ use super::breakdown_listeners::Listeners;
 use super::slow_subscribers::{self, Subscribers};
 use super::window_cutter::WindowCutter;
 use super::worth::Worth;
+use crate::api::breakdown_query::Query;
 use crate::api::probe_change::Change;
 use crate::exposition;
-use nfscope_model::Snapshot;
+use bytes::Bytes;
 use nfscope_model::status::Status;
+use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::{Source, own_process};
 use nfscope_text::console;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 
 /// How often the source may look for modules that have come or gone.
@@ -24,10 +27,8 @@ pub(super) type Work = Box<dyn FnOnce(&mut Running<'_>) + Send>;
 pub(crate) struct Running<'a> {
     /// The probes.
     pub(crate) source: &'a mut dyn Source,
-    /// Those who listen for slow operations.
-    pub(crate) subscribers: Subscribers,
-    /// Those who listen for operations by client, export, user or file.
-    pub(crate) listeners: Listeners,
+    subscribers: Subscribers,
+    listeners: Listeners,
     /// What changes of the server would be worth.
     pub(crate) worth: Worth,
     /// The findings, and the windows of the page.
@@ -107,6 +108,18 @@ impl Running<'_> {
         exposition::describe(&mut snapshot, start.elapsed());
         own_process::describe(&mut snapshot);
         snapshot
+    }
+
+    /// Lines of NDJSON about slow operations as they happen, until the receiver is dropped. The source watches for them only while
+    /// somebody has such a receiver; what it does not take in time is left out and counted.
+    pub(crate) fn slow(&mut self, want: SlowFilter) -> anyhow::Result<Receiver<Bytes>> {
+        (self.subscribers).subscribe(self.source, want, Instant::now())
+    }
+
+    /// Lines of NDJSON about operations by what `query` names, one an interval, until the receiver is dropped. The source tells them
+    /// apart only while somebody has such a receiver.
+    pub(crate) fn breakdown(&mut self, query: Query) -> anyhow::Result<Receiver<Bytes>> {
+        (self.listeners).subscribe(self.source, query, Instant::now())
     }
 
     /// Detaches probes or attaches them again; a line about each.

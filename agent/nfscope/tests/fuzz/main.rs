@@ -13,17 +13,20 @@ use bytes::BytesMut;
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use mutate::{fuzz, fuzz_text};
+use nfscope::api::access::Access;
 use nfscope::api::address;
 use nfscope::api::breakdown_query::Query;
-use nfscope::api::link::{Answer, MAX_QUESTION, Question};
+use nfscope::api::link::{Answer, Ask, Have, MAX_QUESTION, Made, Question, Turn, Why};
 use nfscope::api::query::QueryString;
 use nfscope::api::slow_line::Line;
 use nfscope::api::stuck_query::Over;
 use nfscope::api::windows_query::Wanted;
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config;
+use nfscope::endpoints;
 use nfscope::exposition::{self, Collectors, Format};
 use nfscope::http::{Configuration, WebConfig, of_this_host};
+use nfscope::service::endpoint::Origin;
 use nfscope::tui::{Breakdown, TerminalStyle};
 use nfscope_baseline::codec;
 use nfscope_baseline::recording::RecordedWindow;
@@ -36,17 +39,23 @@ use std::sync::Arc;
 
 #[test]
 fn questions_of_the_http_process() {
+    let ask = |path: &str, query: &str, turn| Ask {
+        path: path.to_owned(),
+        query: query.to_owned(),
+        format: 1,
+        may: Access::Details,
+        turn,
+        have: Have {
+            reading: 7,
+            parts: 3,
+        },
+    };
     let questions = [
-        Question::Metrics {
-            format: 1,
-            query: "collect[]=op&exclude[]=cpu".to_owned(),
-            have: 7,
-        },
-        Question::Snapshot { have: 1 },
-        Question::Health,
-        Question::Slow {
-            query: "min_latency=1ms&op=write".to_owned(),
-        },
+        Question::Ask(ask("/metrics", "collect[]=op&exclude[]=cpu", Turn::Quick)),
+        Question::Ask(ask("/snapshot", "", Turn::Quick)),
+        Question::Ask(ask("/windows", "recording=a&columns=3", Turn::Disk)),
+        Question::Ask(ask("/slow", "min_latency=1ms&op=write", Turn::Stream)),
+        Question::Ask(ask("/breakdown", "by=user", Turn::Stream)),
         Question::Stop,
     ];
     let samples: Vec<_> = questions.iter().map(|q| q.encode().unwrap()).collect();
@@ -54,6 +63,16 @@ fn questions_of_the_http_process() {
     fuzz("questions", &samples, |input| {
         let mut arrived = BytesMut::from(input);
         while let Ok(Some(question)) = Question::take(&mut arrived) {
+            // The query of a known path is parsed, or refused with a reason.
+            if let Question::Ask(ask) = &question
+                && let Some(endpoint) = endpoints::find(&ask.path)
+                && let Origin::Agent(_, parse) = endpoint.origin
+            {
+                match parse(&ask.query) {
+                    Ok(parsed) => assert!(endpoint.access <= parsed.access),
+                    Err(why) => assert!(!why.is_empty()),
+                }
+            }
             // What has been read can be said again.
             let again = question.encode().unwrap();
             assert_eq!(
@@ -63,9 +82,15 @@ fn questions_of_the_http_process() {
         }
         assert!(arrived.capacity() <= input.len() + 2 * MAX_QUESTION);
     });
+    let made = Made {
+        reading: 3,
+        part: 1,
+    };
     let answers = [
-        Answer::Body(3, "body".into()),
-        Answer::Refused("no".to_owned()),
+        Answer::Body(made, "body".into()),
+        Answer::Same(made),
+        Answer::Refused(Why::Query, "no".to_owned()),
+        Answer::Wait(Turn::Disk),
         Answer::End,
     ];
     let samples: Vec<_> = (answers.iter().map(Answer::parts))
@@ -74,7 +99,7 @@ fn questions_of_the_http_process() {
     let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
     fuzz("answers", &samples, |input| {
         // A length that is not there is reserved; one of many megabytes is no news here.
-        if input.get(11).is_none_or(|b| *b == 0) && input.get(12).is_none_or(|b| *b == 0) {
+        if input.get(12).is_none_or(|b| *b == 0) && input.get(13).is_none_or(|b| *b == 0) {
             let mut arrived = BytesMut::from(input);
             while let Ok(Some(_)) = Answer::take(&mut arrived) {}
         }
