@@ -9,9 +9,10 @@
 mod server;
 
 use anyhow::{Context, Result, bail};
+use nfscope::endpoints;
 use nfscope::exposition::{self, Format};
 use nfscope::http::{self, AgentLink, Server, WebConfig};
-use nfscope::service::answers;
+use nfscope::service::answers::{self, Answers};
 use nfscope::service::source_thread::SourceHandle;
 use server::{LARGE, ORDINARY, Simulated};
 use std::collections::BTreeMap;
@@ -47,16 +48,16 @@ fn serve(agents: usize, size: server::Size) -> Result<()> {
         let listener = http::listen("127.0.0.1:0")?;
         addresses.push(listener.local_addr()?.to_string());
         let (source, _) = SourceHandle::spawn(move || Ok(Box::new(simulated)))?;
-        let source = Arc::new(source);
+        let served = Answers::new(Arc::new(source), &endpoints::ALL);
         // One lane of each kind: hundreds of agents share this program's descriptors, and each has one scraper.
         let lane = || {
             let (ours, theirs) = answers::lanes(1)?;
             for lane in ours {
-                tokio::spawn(answers::serve(lane, source.clone()));
+                tokio::spawn(served.clone().serve(lane));
             }
             std::io::Result::Ok(theirs)
         };
-        let link = AgentLink::new(lane()?, lane()?)?;
+        let link = AgentLink::new(lane()?, lane()?, &endpoints::ALL)?;
         servers.push((Server::new(Arc::new(link), WebConfig::default()), listener));
     }
     drop(inside);

@@ -188,7 +188,8 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::breakdown_query::from_query;
+    use crate::api::breakdown_query::Query;
+    use crate::api::query::QueryString;
     use nfscope_model::Scheme;
 
     #[test]
@@ -198,7 +199,7 @@ mod tests {
         *h.counts.last_mut().unwrap() = 1;
         let keys: Keys = ["10.0.0.1", "/a", "read", "", "", "77"].map(str::to_owned);
         let text = |query: &str| {
-            let query = from_query(query).unwrap();
+            let query = Query::from_query(query).unwrap();
             let row = Row::new(keys_of(&query, &keys), &h, &query.by);
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);

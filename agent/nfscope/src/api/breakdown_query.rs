@@ -1,5 +1,6 @@
 //! What somebody wants broken down, and by what: the query of `/breakdown`.
 
+use super::query::QueryString;
 use nfscope_model::breakdown::Keys;
 use nfscope_model::{BreakdownWant, Dimension};
 use nfscope_text::parse;
@@ -263,72 +264,71 @@ pub fn union(wants: impl Iterator<Item = BreakdownWant>) -> Option<BreakdownWant
     })
 }
 
-/// Reads the query of `/breakdown`.
-///
-/// # Errors
-/// Says which parameter is wrong, and what is right.
-pub fn from_query(query: &str) -> Result<Query, String> {
-    let (mut by, mut filters) = (Vec::new(), Vec::new());
-    let (mut paths, mut interval, mut rows) = (None, None, None);
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let wrong = |why: String| format!("{name}: {why}");
-        let once = |before: bool| match before {
-            true => Err(format!("{name}: given twice")),
-            false => Ok(()),
-        };
-        match &*name {
-            "by" => {
-                for d in value.split(',').filter(|d| !d.is_empty()) {
-                    by.push(dimension(d).map_err(wrong)?);
+/// The query of `/breakdown`.
+impl QueryString for Query {
+    fn from_query(query: &str) -> Result<Query, String> {
+        let (mut by, mut filters) = (Vec::new(), Vec::new());
+        let (mut paths, mut interval, mut rows) = (None, None, None);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let wrong = |why: String| format!("{name}: {why}");
+            let once = |before: bool| match before {
+                true => Err(format!("{name}: given twice")),
+                false => Ok(()),
+            };
+            match &*name {
+                "by" => {
+                    for d in value.split(',').filter(|d| !d.is_empty()) {
+                        by.push(dimension(d).map_err(wrong)?);
+                    }
+                }
+                "where" => filters.push(Filter::parse(&value).map_err(wrong)?),
+                "paths" => {
+                    once(paths.is_some())?;
+                    let told = || wrong(format!("`{value}` is neither `true` nor `false`"));
+                    paths = Some(value.parse::<bool>().map_err(|_| told())?);
+                }
+                "interval" => {
+                    once(interval.is_some())?;
+                    let bounds = INTERVAL..=LONGEST_INTERVAL;
+                    interval = Some(parse::duration(&value, bounds).map_err(wrong)?);
+                }
+                "rows" => {
+                    once(rows.is_some())?;
+                    let number = value.parse().ok().filter(|n| (1..=MOST_ROWS).contains(n));
+                    let wanted =
+                        || wrong(format!("`{value}` is not a number from 1 to {MOST_ROWS}"));
+                    rows = Some(number.ok_or_else(wanted)?);
+                }
+                _ => {
+                    let hint = nearest(&name, PARAMETERS.into_iter(), |n| format!("`{n}`"));
+                    return Err(format!("unknown parameter `{name}`{hint}"));
                 }
             }
-            "where" => filters.push(Filter::parse(&value).map_err(wrong)?),
-            "paths" => {
-                once(paths.is_some())?;
-                let told = || wrong(format!("`{value}` is neither `true` nor `false`"));
-                paths = Some(value.parse::<bool>().map_err(|_| told())?);
-            }
-            "interval" => {
-                once(interval.is_some())?;
-                let bounds = INTERVAL..=LONGEST_INTERVAL;
-                interval = Some(parse::duration(&value, bounds).map_err(wrong)?);
-            }
-            "rows" => {
-                once(rows.is_some())?;
-                let number = value.parse().ok().filter(|n| (1..=MOST_ROWS).contains(n));
-                let wanted = || wrong(format!("`{value}` is not a number from 1 to {MOST_ROWS}"));
-                rows = Some(number.ok_or_else(wanted)?);
-            }
-            _ => {
-                let hint = nearest(&name, PARAMETERS.into_iter(), |n| format!("`{n}`"));
-                return Err(format!("unknown parameter `{name}`{hint}"));
-            }
         }
+        Query {
+            by,
+            filters,
+            paths: paths.unwrap_or_default(),
+            interval: interval.unwrap_or(INTERVAL),
+            rows: rows.unwrap_or(ROWS),
+        }
+        .within_bounds()
     }
-    Query {
-        by,
-        filters,
-        paths: paths.unwrap_or_default(),
-        interval: interval.unwrap_or(INTERVAL),
-        rows: rows.unwrap_or(ROWS),
-    }
-    .within_bounds()
-}
 
-/// The query that [`from_query`] reads as this.
-pub fn to_query(query: &Query) -> String {
-    let by: Vec<_> = query.by.iter().map(|d| d.name()).collect();
-    let mut out = form_urlencoded::Serializer::new(String::new());
-    out.append_pair("by", &by.join(","));
-    for filter in &query.filters {
-        out.append_pair("where", &filter.to_string());
+    fn to_query(&self) -> String {
+        let by: Vec<_> = self.by.iter().map(|d| d.name()).collect();
+        let mut out = form_urlencoded::Serializer::new(String::new());
+        out.append_pair("by", &by.join(","));
+        for filter in &self.filters {
+            out.append_pair("where", &filter.to_string());
+        }
+        if self.paths {
+            out.append_pair("paths", "true");
+        }
+        out.append_pair("interval", &parse::exact(self.interval));
+        out.append_pair("rows", &self.rows.to_string());
+        out.finish()
     }
-    if query.paths {
-        out.append_pair("paths", "true");
-    }
-    out.append_pair("interval", &parse::exact(query.interval));
-    out.append_pair("rows", &query.rows.to_string());
-    out.finish()
 }
 
 #[cfg(test)]
@@ -349,18 +349,18 @@ mod tests {
             "by=op,file&paths=true",
             "by=op&where=file:258/257&where=file:/srv:258/257&where=file:/srv/a:handle-0123456789abcdef",
         ] {
-            let query = from_query(text).unwrap();
-            assert_eq!(from_query(&to_query(&query)), Ok(query), "{text}");
+            let query = Query::from_query(text).unwrap();
+            assert_eq!(Query::from_query(&query.to_query()), Ok(query), "{text}");
         }
         assert_eq!(
-            from_query("by=op,client,op").unwrap().by,
+            Query::from_query("by=op,client,op").unwrap().by,
             [Dimension::Op, Dimension::Client]
         );
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let says = |query: &str| from_query(query).unwrap_err();
+        let says = |query: &str| Query::from_query(query).unwrap_err();
         assert_eq!(
             says(""),
             "by: name one or more of client, export, op, version, user, file"
@@ -398,7 +398,7 @@ mod tests {
             "by=file&paths=1",
             "by=file&paths=true&paths=true",
         ] {
-            assert!(from_query(wrong).is_err(), "{wrong}");
+            assert!(Query::from_query(wrong).is_err(), "{wrong}");
         }
         let long = format!("by=op&where=export:{}", "x".repeat(MOST_BYTES + 1));
         assert!(says(&long).starts_with("where: at most"), "{}", says(&long));
@@ -408,22 +408,29 @@ mod tests {
 
     #[test]
     fn the_longest_query_is_a_question() {
+        use crate::api::link::{Ask, Have, Question, Turn};
         let path = "/".repeat(MOST_BYTES);
-        let query = from_query(&format!(
+        let query = Query::from_query(&format!(
             "by=client,export,op,version,user,file&where=export:{path}"
         ));
-        let query = to_query(&query.unwrap());
-        assert!(
-            crate::api::link::Question::Breakdown { query }
-                .encode()
-                .is_ok()
-        );
+        let ask = Ask {
+            path: "/breakdown".to_owned(),
+            query: query.unwrap().to_query(),
+            format: 0,
+            may: crate::api::access::Access::FileNames,
+            turn: Turn::Stream,
+            have: Have {
+                reading: u64::MAX,
+                parts: u64::MAX,
+            },
+        };
+        assert!(Question::Ask(ask).encode().is_ok());
     }
 
     #[test]
     fn filters_of_a_dimension_are_alternatives() {
         let row = keys(["10.0.0.1", "/a", "read", "4.2", "0", "77"]);
-        let passes = |query: &str| from_query(query).unwrap().lets_pass(&row);
+        let passes = |query: &str| Query::from_query(query).unwrap().lets_pass(&row);
         assert!(passes("by=op"));
         assert!(passes("by=op&where=op:write&where=op:read"));
         assert!(!passes("by=op&where=op:write"));
@@ -435,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_source_is_asked_for_all_that_somebody_needs() {
-        let want = |query: &str| from_query(query).unwrap().want();
+        let want = |query: &str| Query::from_query(query).unwrap().want();
         let one = want("by=file&where=client:10.0.0.1&where=op:read");
         use Dimension::{Client, Export, File, Op};
         assert_eq!(one.by, [Client, Export, Op, File].into());

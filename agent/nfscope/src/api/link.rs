@@ -1,11 +1,12 @@
 //! What the process that serves HTTP and the agent say to each other, over sockets that only the two have.
 //!
-//! Each lane carries one question at a time and its answer, so that the number of lanes bounds what can be asked at once. There are
-//! questions for bodies, for the state of the probes and for operations as they happen, and no others: nobody who gets hold of the process
-//! that serves HTTP can change a setting or detach a probe.
+//! Each lane carries one question at a time and its answer, so that the number of lanes bounds what can be asked at once. There is
+//! one kind of question, the request for a path of the agent's closed list, and no other: nobody who gets hold of the process that
+//! serves HTTP can change a setting or detach a probe.
 //!
-//! The agent trusts no question: it is short, is read as a whole, and every value is checked. Answers may be as long as they like.
+//! The agent trusts no question: it is short, is read as a whole, and the agent parses the query in it. Answers may be as long as they like.
 
+use crate::api::access::Access;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -16,83 +17,121 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub const MAX_QUESTION: usize = 4096;
 /// Largest answer that can be written down.
 const MAX_ANSWER: usize = 1 << 30;
-/// Bytes of an answer before its body: kind, reading, length.
-const ANSWER_HEAD: usize = 13;
+/// Bytes of an answer before its body: kind, detail, reading, length.
+const ANSWER_HEAD: usize = 14;
 
 /// What the process that serves HTTP may ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Question {
-    /// An exposition.
-    Metrics {
-        /// Place of the format among all formats.
-        format: u8,
-        /// `collect[]` and `exclude[]`; empty for everything.
-        query: String,
-        /// The reading of which this has been answered before; 0 for none.
-        have: u64,
-    },
-    /// The snapshot.
-    Snapshot {
-        /// As for metrics.
-        have: u64,
-    },
-    /// The body of `/findings`.
-    Findings,
-    /// Requests in hand, as the query of `/stuck` names them.
-    Held {
-        /// That query.
-        query: String,
-    },
-    /// Windows for the page, as the query of `/windows` names them.
-    Windows {
-        /// That query.
-        query: String,
-    },
-    /// The recordings that may be shown, as JSON.
-    Recordings,
-    /// A [`Health`].
-    Health,
-    /// The status of every probe program, as JSON; `null` while attaching.
-    Probes,
-    /// Slow operations from now on, as the query of `/slow` names them.
-    Slow {
-        /// That query.
-        query: String,
-    },
-    /// Operations broken down from now on, as the query of `/breakdown` names them.
-    Breakdown {
-        /// That query.
-        query: String,
-    },
+    /// The answer of an endpoint.
+    Ask(Ask),
     /// No more lines.
     Stop,
 }
 
-/// How the agent is.
+/// A request, as the process that serves HTTP passes it on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Health {
-    /// Probes are being attached.
-    pub attaching: bool,
-    /// Why NFS operations are not timed.
-    pub why: Option<String>,
-    /// Why the server does not serve all requests.
-    pub degraded: Option<String>,
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// The path. One that is not in the agent's list is no question.
+    pub path: String,
+    /// The query, as it came. The agent parses it.
+    pub query: String,
+    /// Place of the format of an exposition among all formats.
+    pub format: u8,
+    /// The highest class of access that the peer has.
+    pub may: Access,
+    /// The turn that the request has waited for.
+    pub turn: Turn,
+    /// Bodies that the process has of the endpoint's last reading.
+    pub have: Have,
+}
+
+/// Requests of which so many are asked at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Turn {
+    /// One of each path: answered at once.
+    Quick,
+    /// One in all: reads a disk.
+    Disk,
+    /// As many as there are lanes for streams.
+    Stream,
+}
+
+impl Turn {
+    const ALL: [Turn; 3] = [Turn::Quick, Turn::Disk, Turn::Stream];
+}
+
+/// A body that many requests get: what it was made of. The agent numbers readings from 1 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Made {
+    /// Number of the reading; 0 for a body that is nobody else's.
+    pub reading: u64,
+    /// Place among the bodies of that reading.
+    pub part: u8,
+}
+
+/// Bodies of a reading that are known already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Have {
+    /// Number of the reading; 0 for none.
+    pub reading: u64,
+    /// A bit for each part, from the lowest on.
+    pub parts: u64,
+}
+
+impl Have {
+    /// True where this body is known.
+    pub fn has(self, made: Made) -> bool {
+        let bit = 1_u64.checked_shl(made.part.into()).unwrap_or(0);
+        made.reading != 0 && made.reading == self.reading && self.parts & bit != 0
+    }
+}
+
+/// Kinds of reasons why a request is not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The query says something wrong.
+    Query,
+    /// The peer may not read this.
+    Access,
+    /// There is no such thing here.
+    Absent,
+    /// Something is broken.
+    Failed,
+    /// Not in the state that the agent is in.
+    Unavailable,
+    /// Not now; in a moment.
+    Busy,
+    /// Not of this reading; of the next one.
+    Crowded,
+}
+
+impl Why {
+    const ALL: [Why; 7] = [
+        Why::Query,
+        Why::Access,
+        Why::Absent,
+        Why::Failed,
+        Why::Unavailable,
+        Why::Busy,
+        Why::Crowded,
+    ];
 }
 
 /// What the agent answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// A body, and the number of the reading that it was made of; 0 where it is no reading's.
-    Body(u64, Bytes),
-    /// The reading that the other side has is still the last one.
-    Same,
-    /// Too many parts have been made of this reading.
-    TooMany,
+    /// A body.
+    Body(Made, Bytes),
+    /// A body that the other side has.
+    Same(Made),
     /// It cannot be had, for this reason.
-    Refused(String),
-    /// There is no such thing.
-    None,
+    Refused(Why, String),
+    /// It can be had by who has waited for this turn.
+    Wait(Turn),
     /// Lines about operations; none as the first answer, which says that they will come.
     Lines(Bytes),
     /// No more lines.
@@ -146,18 +185,18 @@ impl Question {
 impl Answer {
     /// As it is sent: what comes before the body, and the body.
     pub fn parts(&self) -> ([u8; ANSWER_HEAD], &[u8]) {
-        let (kind, reading, body): (u8, u64, &[u8]) = match self {
-            Answer::Body(reading, body) => (0, *reading, body),
-            Answer::Same => (1, 0, &[]),
-            Answer::TooMany => (2, 0, &[]),
-            Answer::Refused(why) => (3, 0, why.as_bytes()),
-            Answer::Lines(lines) => (4, 0, lines),
-            Answer::End => (5, 0, &[]),
-            Answer::None => (6, 0, &[]),
+        let (kind, detail, reading, body): (u8, u8, u64, &[u8]) = match self {
+            Answer::Body(made, body) => (0, made.part, made.reading, body),
+            Answer::Same(made) => (1, made.part, made.reading, &[]),
+            Answer::Refused(why, text) => (2, *why as u8, 0, text.as_bytes()),
+            Answer::Wait(turn) => (3, *turn as u8, 0, &[]),
+            Answer::Lines(lines) => (4, 0, 0, lines),
+            Answer::End => (5, 0, 0, &[]),
         };
         let mut head = [0; ANSWER_HEAD];
         let mut to = &mut head[..];
         to.put_u8(kind);
+        to.put_u8(detail);
         to.put_u64_le(reading);
         to.put_u32_le(body.len() as u32);
         (head, body)
@@ -172,10 +211,11 @@ impl Answer {
             return Ok(None);
         };
         let mut head = &head[..];
-        let (kind, reading, length) = (head.get_u8(), head.get_u64_le(), head.get_u32_le());
-        let length = length as usize;
-        if length > MAX_ANSWER || kind > 6 {
-            return Err(BadFrame(format!("kind {kind} of {length} bytes")));
+        let (kind, detail) = (head.get_u8(), head.get_u8());
+        let (reading, length) = (head.get_u64_le(), head.get_u32_le() as usize);
+        let bad = || BadFrame(format!("kind {kind}/{detail} of {length} bytes"));
+        if length > MAX_ANSWER || kind > 5 {
+            return Err(bad());
         }
         if arrived.len() < ANSWER_HEAD + length {
             arrived.reserve(ANSWER_HEAD + length - arrived.len());
@@ -183,14 +223,20 @@ impl Answer {
         }
         arrived.advance(ANSWER_HEAD);
         let body = arrived.split_to(length).freeze();
+        let made = Made {
+            reading,
+            part: detail,
+        };
         Ok(Some(match kind {
-            0 => Answer::Body(reading, body),
-            1 => Answer::Same,
-            2 => Answer::TooMany,
-            3 => Answer::Refused(String::from_utf8_lossy(&body).into_owned()),
+            0 => Answer::Body(made, body),
+            1 => Answer::Same(made),
+            2 => {
+                let why = Why::ALL.get(usize::from(detail)).ok_or_else(bad)?;
+                Answer::Refused(*why, String::from_utf8_lossy(&body).into_owned())
+            }
+            3 => Answer::Wait(*Turn::ALL.get(usize::from(detail)).ok_or_else(bad)?),
             4 => Answer::Lines(body),
-            5 => Answer::End,
-            _ => Answer::None,
+            _ => Answer::End,
         }))
     }
 }
@@ -222,31 +268,30 @@ pub async fn next<T>(
 mod tests {
     use super::*;
 
-    fn questions() -> [Question; 11] {
-        let query = "collect[]=op".to_owned();
-        [
-            Question::Metrics {
-                format: 2,
-                query: query.clone(),
-                have: 7,
+    fn ask() -> Ask {
+        Ask {
+            path: "/metrics".to_owned(),
+            query: "collect[]=op".to_owned(),
+            format: 2,
+            may: Access::Details,
+            turn: Turn::Quick,
+            have: Have {
+                reading: u64::MAX,
+                parts: 5,
             },
-            Question::Snapshot { have: u64::MAX },
-            Question::Findings,
-            Question::Held {
-                query: "over=2s".to_owned(),
-            },
-            Question::Windows {
-                query: "since=1.2".to_owned(),
-            },
-            Question::Recordings,
-            Question::Health,
-            Question::Probes,
-            Question::Slow {
-                query: query.clone(),
-            },
-            Question::Breakdown { query },
-            Question::Stop,
-        ]
+        }
+    }
+
+    fn questions() -> [Question; 3] {
+        let other = Ask {
+            path: "/slow".to_owned(),
+            query: String::new(),
+            may: Access::Everybody,
+            turn: Turn::Stream,
+            have: Have::default(),
+            ..ask()
+        };
+        [Question::Ask(ask()), Question::Ask(other), Question::Stop]
     }
 
     #[test]
@@ -268,14 +313,24 @@ mod tests {
     fn answers_arrive_as_they_were_sent_however_they_are_cut() {
         let body = Bytes::from_static(b"body");
         let answers = [
-            Answer::Body(9, body.clone()),
-            Answer::Same,
-            Answer::TooMany,
-            Answer::Refused("no".to_owned()),
+            Answer::Body(Made::default(), body.clone()),
+            Answer::Body(
+                Made {
+                    reading: 9,
+                    part: 3,
+                },
+                body.clone(),
+            ),
+            Answer::Same(Made {
+                reading: u64::MAX,
+                part: u8::MAX,
+            }),
+            Answer::Refused(Why::Query, "no".to_owned()),
+            Answer::Refused(Why::Crowded, String::new()),
+            Answer::Wait(Turn::Stream),
             Answer::Lines(body),
             Answer::Lines(Bytes::new()),
             Answer::End,
-            Answer::None,
         ];
         let (mut arrived, mut got) = (BytesMut::new(), Vec::new());
         for answer in &answers {
@@ -293,23 +348,32 @@ mod tests {
         let take = |bytes: &[u8]| Question::take(&mut BytesMut::from(bytes));
         assert!(take(&u32::MAX.to_le_bytes()).is_err());
         assert!(take(&(MAX_QUESTION as u32 + 1).to_le_bytes()).is_err());
+        let right = String::from_utf8(Question::Ask(ask()).encode().unwrap().split_off(4)).unwrap();
+        let wrong = |from: &str, to: &str| {
+            assert!(right.contains(from), "{from} is not in {right}");
+            right.replace(from, to)
+        };
         for text in [
-            "",
-            "{}",
-            "\"Detach\"",
-            "\"health\"",
-            r#"{"Slow":{"query":"","more":1}}"#,
-            r#"{"Snapshot":{"have":-1}}"#,
-            r#"{"Snapshot":{"have":1}} "x""#,
+            String::new(),
+            "{}".to_owned(),
+            "\"Detach\"".to_owned(),
+            "\"stop\"".to_owned(),
+            wrong("\"format\":2", "\"format\":-1"),
+            wrong("\"format\":2", "\"format\":2,\"more\":1"),
+            wrong("\"parts\":5", "\"parts\":5,\"more\":1"),
+            wrong("\"Details\"", "\"Everything\""),
+            wrong("\"Quick\"", "\"Never\""),
+            right.clone() + " \"x\"",
         ] {
             let mut frame = (text.len() as u32).to_le_bytes().to_vec();
             frame.extend(text.as_bytes());
             assert!(take(&frame).is_err(), "{text}");
         }
-        let long = Question::Slow {
+        let long = Ask {
             query: "x".repeat(MAX_QUESTION),
+            ..ask()
         };
-        assert!(long.encode().is_err());
-        assert!(Answer::take(&mut BytesMut::from(&[7; 13][..])).is_err());
+        assert!(Question::Ask(long).encode().is_err());
+        assert!(Answer::take(&mut BytesMut::from(&[7; 14][..])).is_err());
     }
 }

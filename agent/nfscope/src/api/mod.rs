@@ -1,15 +1,17 @@
 //! What agent and clients say to each other: addresses, queries, lines.
 
+pub mod access;
+pub mod address;
 pub mod breakdown_line;
 pub mod breakdown_query;
 pub mod build_info;
-pub mod endpoint;
 #[cfg(test)]
 pub mod example;
 pub mod handover;
 pub mod link;
 pub mod live_window;
 pub mod probe_change;
+pub mod query;
 pub mod slow_filter;
 pub mod slow_line;
 pub mod stuck_query;

@@ -1,5 +1,6 @@
 //! Which slow operations somebody wants: read from flags and queries, and joined for the source.
 
+use super::query::QueryString;
 use nfscope_model::{SlowFilter, SlowOp};
 use nfscope_text::parse;
 use nfscope_text::suggest::near;
@@ -23,51 +24,66 @@ const PARAMETERS: [&str; 4] = ["min_latency", "op", "client", "limit"];
 /// What `min_latency` was called first.
 const OLD_MIN_LATENCY: &str = "over";
 
-/// Reads the query of `/slow`.
-///
-/// # Errors
-/// Says which parameter is wrong, and what is right.
-pub fn from_query(query: &str) -> Result<SlowFilter, String> {
-    let mut filter = SlowFilter {
-        over: min_latency(MIN_LATENCY)?,
-        ops: Vec::new(),
-        client: None,
-        per_second: LIMIT,
-    };
-    let mut seen = Vec::new();
-    for pair in query.split('&').filter(|p| !p.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = decode(value).ok_or_else(|| format!("{name}: `{value}` is not valid text"))?;
-        let value = value.as_str();
-        let right = match name {
-            "min_latency" | OLD_MIN_LATENCY => min_latency(value).map(|v| filter.over = v),
-            "op" => value
-                .split(',')
-                .filter(|name| !name.is_empty())
-                .try_for_each(|name| parse::operation(name).map(|name| filter.ops.push(name))),
-            "client" => parse::client(value).map(|v| filter.client = Some(v)),
-            "limit" => parse::events_per_second(value).map(|v| filter.per_second = v),
-            _ => {
-                let hint = near(name, PARAMETERS.into_iter()).map_or_else(
-                    || format!("known are {}", PARAMETERS.join(", ")),
-                    |known| format!("did you mean `{known}`?"),
-                );
-                return Err(format!("unknown parameter `{name}`; {hint}"));
+/// The query of `/slow`.
+impl QueryString for SlowFilter {
+    fn from_query(query: &str) -> Result<SlowFilter, String> {
+        let mut filter = SlowFilter {
+            over: min_latency(MIN_LATENCY)?,
+            ops: Vec::new(),
+            client: None,
+            per_second: LIMIT,
+        };
+        let mut seen = Vec::new();
+        for pair in query.split('&').filter(|p| !p.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value =
+                decode(value).ok_or_else(|| format!("{name}: `{value}` is not valid text"))?;
+            let value = value.as_str();
+            let right = match name {
+                "min_latency" | OLD_MIN_LATENCY => min_latency(value).map(|v| filter.over = v),
+                "op" => value
+                    .split(',')
+                    .filter(|name| !name.is_empty())
+                    .try_for_each(|name| parse::operation(name).map(|name| filter.ops.push(name))),
+                "client" => parse::client(value).map(|v| filter.client = Some(v)),
+                "limit" => parse::events_per_second(value).map(|v| filter.per_second = v),
+                _ => {
+                    let hint = near(name, PARAMETERS.into_iter()).map_or_else(
+                        || format!("known are {}", PARAMETERS.join(", ")),
+                        |known| format!("did you mean `{known}`?"),
+                    );
+                    return Err(format!("unknown parameter `{name}`; {hint}"));
+                }
+            };
+            right.map_err(|why| format!("{name}: {why}"))?;
+            let parameter = match name {
+                OLD_MIN_LATENCY => "min_latency",
+                other => other,
+            };
+            if parameter != "op" && seen.contains(&parameter) {
+                return Err(format!("{name}: given twice"));
             }
-        };
-        right.map_err(|why| format!("{name}: {why}"))?;
-        let parameter = match name {
-            OLD_MIN_LATENCY => "min_latency",
-            other => other,
-        };
-        if parameter != "op" && seen.contains(&parameter) {
-            return Err(format!("{name}: given twice"));
+            seen.push(parameter);
         }
-        seen.push(parameter);
+        filter.ops.sort_unstable();
+        filter.ops.dedup();
+        Ok(filter)
     }
-    filter.ops.sort_unstable();
-    filter.ops.dedup();
-    Ok(filter)
+
+    fn to_query(&self) -> String {
+        let mut out = format!(
+            "min_latency={}&limit={}",
+            parse::exact(self.over),
+            self.per_second
+        );
+        if !self.ops.is_empty() {
+            out += &format!("&op={}", self.ops.join(","));
+        }
+        if let Some(client) = self.client {
+            out += &format!("&client={client}");
+        }
+        out
+    }
 }
 
 /// Undoes percent-encoding; `None` where that is broken.
@@ -85,22 +101,6 @@ fn decode(text: &str) -> Option<String> {
         });
     }
     String::from_utf8(out).ok()
-}
-
-/// The query that [`from_query`] reads as this.
-pub fn to_query(filter: &SlowFilter) -> String {
-    let mut out = format!(
-        "min_latency={}&limit={}",
-        parse::exact(filter.over),
-        filter.per_second
-    );
-    if !filter.ops.is_empty() {
-        out += &format!("&op={}", filter.ops.join(","));
-    }
-    if let Some(client) = filter.client {
-        out += &format!("&client={client}");
-    }
-    out
 }
 
 /// True where `filter` describes this operation.
@@ -157,9 +157,9 @@ mod tests {
                 filter(10, &[], Some("192.0.2.7"), 1000),
             ),
         ] {
-            let read = from_query(query).unwrap();
+            let read = SlowFilter::from_query(query).unwrap();
             assert_eq!(read, wanted, "{query}");
-            assert_eq!(from_query(&to_query(&read)).unwrap(), wanted);
+            assert_eq!(SlowFilter::from_query(&read.to_query()).unwrap(), wanted);
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
                 "unknown parameter `longest`; known are min_latency, op, client, limit",
             ),
         ] {
-            assert_eq!(from_query(query).unwrap_err(), why);
+            assert_eq!(SlowFilter::from_query(query).unwrap_err(), why);
         }
     }
 

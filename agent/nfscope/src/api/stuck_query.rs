@@ -1,5 +1,6 @@
 //! From which age on somebody wants to see requests in hand: a flag, and the query of `/stuck`.
 
+use super::query::QueryString;
 use nfscope_text::parse;
 use nfscope_text::suggest::nearest;
 use std::time::Duration;
@@ -17,28 +18,29 @@ pub fn over(text: &str) -> Result<Duration, String> {
     parse::duration(text, Duration::ZERO..=MAX_OVER)
 }
 
-/// Reads the query of `/stuck`.
-///
-/// # Errors
-/// Says which parameter is wrong, and what is right.
-pub fn from_query(query: &str) -> Result<Duration, String> {
-    let mut age = None;
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        if name != PARAMETER {
-            let hint = nearest(&name, [PARAMETER].into_iter(), |n| format!("`{n}`"));
-            return Err(format!("unknown parameter `{name}`{hint}"));
-        }
-        if age.is_some() {
-            return Err(format!("{PARAMETER}: given twice"));
-        }
-        age = Some(over(&value).map_err(|why| format!("{PARAMETER}: {why}"))?);
-    }
-    age.map_or_else(|| over(OVER), Ok)
-}
+/// From which age on: the query of `/stuck`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Over(pub Duration);
 
-/// The query that [`from_query`] reads as this.
-pub fn to_query(over: Duration) -> String {
-    format!("{PARAMETER}={}", parse::exact(over))
+impl QueryString for Over {
+    fn from_query(query: &str) -> Result<Over, String> {
+        let mut age = None;
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            if name != PARAMETER {
+                let hint = nearest(&name, [PARAMETER].into_iter(), |n| format!("`{n}`"));
+                return Err(format!("unknown parameter `{name}`{hint}"));
+            }
+            if age.is_some() {
+                return Err(format!("{PARAMETER}: given twice"));
+            }
+            age = Some(over(&value).map_err(|why| format!("{PARAMETER}: {why}"))?);
+        }
+        age.map_or_else(|| over(OVER), Ok).map(Over)
+    }
+
+    fn to_query(&self) -> String {
+        format!("{PARAMETER}={}", parse::exact(self.0))
+    }
 }
 
 #[cfg(test)]
@@ -47,18 +49,21 @@ mod tests {
 
     #[test]
     fn a_query_is_an_age() {
-        assert_eq!(from_query(""), Ok(Duration::from_secs(1)));
-        assert_eq!(from_query("over=0"), Ok(Duration::ZERO));
-        let age = Duration::from_millis(1500);
-        assert_eq!(from_query(&to_query(age)), Ok(age));
+        assert_eq!(Over::from_query(""), Ok(Over(Duration::from_secs(1))));
+        assert_eq!(Over::from_query("over=0"), Ok(Over(Duration::ZERO)));
+        let age = Over(Duration::from_millis(1500));
+        assert_eq!(Over::from_query(&age.to_query()), Ok(age));
         for (query, why) in [
             ("ovr=1s", "unknown parameter `ovr`; did you mean `over`?"),
             ("over=1s&over=2s", "over: given twice"),
         ] {
-            assert_eq!(from_query(query), Err(why.to_owned()));
+            assert_eq!(Over::from_query(query), Err(why.to_owned()));
         }
         for bad in ["over=", "over=x", "over=2d", "over=-1s"] {
-            assert!(from_query(bad).unwrap_err().starts_with("over: "), "{bad}");
+            assert!(
+                Over::from_query(bad).unwrap_err().starts_with("over: "),
+                "{bad}"
+            );
         }
     }
 }

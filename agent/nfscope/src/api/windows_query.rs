@@ -1,5 +1,6 @@
 //! Which windows somebody wants to see: the query of `/windows`.
 
+use super::query::QueryString;
 use nfscope_text::suggest::nearest;
 
 /// Windows in one answer.
@@ -93,61 +94,59 @@ pub enum Wanted {
 
 const PARAMETERS: [&str; 5] = ["since", "from", "to", "columns", "recording"];
 
-/// Reads the query of `/windows`. What a page has seen of an agent that nobody knows is as good as nothing.
-///
-/// # Errors
-/// Says which parameter is wrong, and what is right.
-pub fn from_query(query: &str) -> Result<Wanted, String> {
-    let mut values: [Option<String>; 5] = Default::default();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let Some(i) = PARAMETERS.iter().position(|p| *p == name) else {
-            let hint = nearest(&name, PARAMETERS.into_iter(), |n| format!("`{n}`"));
-            return Err(format!("unknown parameter `{name}`{hint}"));
-        };
-        values[i] = Some(value.into_owned());
-    }
-    let [since, from, to, columns, recording] = values;
-    let whole = from.is_none() && to.is_none();
-    if recording.is_none() && from.is_none() && to.is_none() && columns.is_none() {
-        return Ok(Wanted::Latest(since.as_deref().and_then(Seen::parse)));
-    }
-    let number = |text: Option<String>| text.and_then(|v| v.parse().ok()).unwrap_or(f64::NAN);
-    let columns = columns.map_or(MOST_COLUMNS, |v| v.parse().unwrap_or(0));
-    let (from, to) = match whole && recording.is_some() {
-        // Whatever a recording has.
-        true => (0.0, 1.0),
-        false => (number(from), number(to)),
-    };
-    let range = Range { from, to, columns }.checked()?;
-    if recording.as_ref().is_some_and(|n| n.len() > LONGEST_NAME) {
-        return Err("there is no recording with such a long name".to_owned());
-    }
-    Ok(match recording {
-        None => Wanted::Past(range),
-        Some(name) => Wanted::Recorded(OfRecording {
-            name,
-            span: (!whole).then_some((range.from, range.to)),
-            columns,
-        }),
-    })
-}
-
-/// The query that [`from_query`] reads as this.
-pub fn to_query(wanted: &Wanted) -> String {
-    match wanted {
-        Wanted::Latest(None) => String::new(),
-        Wanted::Latest(Some(seen)) => format!("since={seen}"),
-        Wanted::Past(Range { from, to, columns }) => {
-            format!("from={from}&to={to}&columns={columns}")
+/// The query of `/windows`. What a page has seen of an agent that nobody knows is as good as nothing.
+impl QueryString for Wanted {
+    fn from_query(query: &str) -> Result<Wanted, String> {
+        let mut values: [Option<String>; 5] = Default::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let Some(i) = PARAMETERS.iter().position(|p| *p == name) else {
+                let hint = nearest(&name, PARAMETERS.into_iter(), |n| format!("`{n}`"));
+                return Err(format!("unknown parameter `{name}`{hint}"));
+            };
+            values[i] = Some(value.into_owned());
         }
-        Wanted::Recorded(OfRecording {
-            name,
-            span,
-            columns,
-        }) => {
-            let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
-            let span = span.map_or(String::new(), |(from, to)| format!("&from={from}&to={to}"));
-            format!("recording={name}&columns={columns}{span}")
+        let [since, from, to, columns, recording] = values;
+        let whole = from.is_none() && to.is_none();
+        if recording.is_none() && from.is_none() && to.is_none() && columns.is_none() {
+            return Ok(Wanted::Latest(since.as_deref().and_then(Seen::parse)));
+        }
+        let number = |text: Option<String>| text.and_then(|v| v.parse().ok()).unwrap_or(f64::NAN);
+        let columns = columns.map_or(MOST_COLUMNS, |v| v.parse().unwrap_or(0));
+        let (from, to) = match whole && recording.is_some() {
+            // Whatever a recording has.
+            true => (0.0, 1.0),
+            false => (number(from), number(to)),
+        };
+        let range = Range { from, to, columns }.checked()?;
+        if recording.as_ref().is_some_and(|n| n.len() > LONGEST_NAME) {
+            return Err("there is no recording with such a long name".to_owned());
+        }
+        Ok(match recording {
+            None => Wanted::Past(range),
+            Some(name) => Wanted::Recorded(OfRecording {
+                name,
+                span: (!whole).then_some((range.from, range.to)),
+                columns,
+            }),
+        })
+    }
+
+    fn to_query(&self) -> String {
+        match self {
+            Wanted::Latest(None) => String::new(),
+            Wanted::Latest(Some(seen)) => format!("since={seen}"),
+            Wanted::Past(Range { from, to, columns }) => {
+                format!("from={from}&to={to}&columns={columns}")
+            }
+            Wanted::Recorded(OfRecording {
+                name,
+                span,
+                columns,
+            }) => {
+                let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+                let span = span.map_or(String::new(), |(from, to)| format!("&from={from}&to={to}"));
+                format!("recording={name}&columns={columns}{span}")
+            }
         }
     }
 }
@@ -182,9 +181,9 @@ mod tests {
                 columns: 1,
             }),
         ] {
-            assert_eq!(from_query(&to_query(&wanted)), Ok(wanted));
+            assert_eq!(Wanted::from_query(&wanted.to_query()), Ok(wanted));
         }
-        assert_eq!(from_query("since=x"), Ok(Wanted::Latest(None)));
+        assert_eq!(Wanted::from_query("since=x"), Ok(Wanted::Latest(None)));
         for bad in [
             "form=1&to=2",
             "from=1",
@@ -195,7 +194,7 @@ mod tests {
             "recording=a&from=1",
             "recording=a&columns=0",
         ] {
-            assert!(from_query(bad).is_err(), "{bad}");
+            assert!(Wanted::from_query(bad).is_err(), "{bad}");
         }
     }
 

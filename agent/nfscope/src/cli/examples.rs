@@ -1,5 +1,7 @@
 //! What stands below the flags in each command's help: examples, exit codes, fields.
 
+use crate::endpoints;
+
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +19,7 @@ Examples:
   nfscope versions S:/EXP  NFSv3 beside 4.0, 4.1 and 4.2, from a client
   nfscope metrics          every metric with its labels and meaning";
 
-pub(super) const AGENT_EXAMPLES: &str = "\
+const SETTINGS_OF_THE_AGENT: &str = "\
 Examples:
   sudo nfscope agent
   sudo nfscope agent --web.listen-address 0.0.0.0:9943
@@ -34,30 +36,9 @@ names another file. An empty variable counts as not set. A flag without a value,
 such as --probe-stats, cannot undo what the environment or the file sets.
 
 Served, packed by gzip where the client takes that:
-  /metrics     for Prometheus: text, OpenMetrics, native histograms; collect[]=op
-               and exclude[]=clients choose parts of it: op, rpc, threads, log,
-               zfs, block, mounts, clients, exports, cpu, findings, coverage,
-               agent
-  /-/healthy   200 while the agent runs
-  /-/ready     200 once the probes are attached
-  /healthz     200 while NFS operations are being timed, else 503 and the reason;
-               the text is ok, or degraded while requests are stuck in the server
-  /probes      state and reason of every probe program, as JSON
-  /snapshot    every value, as JSON
-  /findings    active and past findings, and what changes would be worth (worth,
-               or worth_unknown with the reason; worth_at), as JSON
-  /stuck       requests in hand for longer than over=1s, the oldest first: client,
-               operation, inode, export and what each waits for, as JSON
-  /slow        slow operations as they happen, one JSON object per line, until
-               the client disconnects; at most 8 clients, 5 of one address
-  /docs/metrics, /docs/findings   the reference of this release, as text
-  /windows     what the page draws: the last quarter of an hour, or a range from
-               the disk (from, to: seconds since 1970; columns: 1 to 400), or of
-               a baseline (recording=NAME), as JSON
-  /recordings  the baselines that the page can open, as JSON
-  /about       a page without scripts that links all others
-  /            the page: latency, phases, findings, as they happen
+";
 
+const OF_THE_AGENT: &str = "
 /slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
 (per second):
   curl -N 'http://127.0.0.1:9943/slow?min_latency=50ms&op=write,commit'
@@ -68,6 +49,23 @@ SIGHUP reads the settings, the web configuration and its certificates again. The
 agent applies what it can while it runs: [limits] clients and exports, [log], and
 the whole web configuration. It prints what only a restart applies.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
+
+/// Below the flags of `nfscope agent`, with all that it serves.
+pub(super) fn agent() -> String {
+    let mut out = SETTINGS_OF_THE_AGENT.to_owned();
+    let listed: Vec<_> = endpoints::ALL
+        .iter()
+        .filter(|e| !e.help.is_empty())
+        .collect();
+    for same in listed.chunk_by(|a, b| a.help == b.help) {
+        let paths: Vec<_> = same.iter().map(|e| e.path).collect();
+        let paths = paths.join(", ");
+        let gap = if same.len() > 1 { "   " } else { " " };
+        let help = same[0].help.replace('\n', "\n               ");
+        out += &format!("  {paths:<12}{gap}{help}\n");
+    }
+    out + OF_THE_AGENT
+}
 
 pub(super) const CHECK_EXAMPLES: &str = "\
 Exit code:

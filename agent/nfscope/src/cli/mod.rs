@@ -24,8 +24,8 @@ use crate::api::{breakdown_query, slow_filter, stuck_query};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use examples::{
-    AGENT_EXAMPLES, CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
-    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
+    CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES, EXAMPLES,
+    FLEET_EXAMPLES, PATH_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
 };
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
@@ -149,7 +149,7 @@ pub enum Command {
 
 /// `nfscope agent`
 #[derive(Debug, Default, Args)]
-#[command(after_help = AGENT_EXAMPLES)]
+#[command(after_help = examples::agent())]
 pub struct AgentArgs {
     /// Address to serve on, given once or several times [default: 127.0.0.1:9943]
     #[arg(

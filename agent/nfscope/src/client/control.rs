@@ -1,6 +1,6 @@
 //! `nfscope detach` and `nfscope attach`: the side that asks. [`crate::api::probe_change`] has how the two sides speak.
 
-use crate::api::endpoint;
+use crate::api::address;
 use crate::api::probe_change::{self, Change, socket};
 use anyhow::{Context, bail};
 use std::fs;
@@ -23,7 +23,7 @@ pub fn ask(
     url: Option<&str>,
     directory: &Path,
 ) -> anyhow::Result<String> {
-    let port = endpoint::port(url.unwrap_or(&endpoint::default_url()))?;
+    let port = address::port(url.unwrap_or(&address::default_url()))?;
     let (mut stream, at) = reach(port, url.is_some(), directory)?;
     trusted(&stream, &socket(directory, at), directory)?;
     stream.set_read_timeout(Some(ATTACH_TIMEOUT))?;

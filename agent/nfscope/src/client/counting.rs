@@ -3,8 +3,7 @@
 
 use crate::api::breakdown_line::{Interval, Line};
 use crate::api::breakdown_query::{MOST_ROWS, Query};
-use crate::client::breakdown;
-use crate::client::lines::Lines;
+use crate::client::lines::{self, Lines};
 use nfscope_diagnose::Counted;
 use nfscope_model::breakdown::Keys;
 use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension};
@@ -137,12 +136,12 @@ impl Stream {
 }
 
 /// The first of these break-downs that the agent gives.
-fn open(url: &str, wishes: &[&[Dimension]]) -> anyhow::Result<Lines<Line>> {
+fn open(url: &str, wishes: &[&[Dimension]]) -> anyhow::Result<Lines<Query>> {
     let mut refused = None;
     for by in wishes {
         let mut query = Query::new(by.to_vec(), Vec::new()).map_err(anyhow::Error::msg)?;
         query.rows = MOST_ROWS;
-        match breakdown::lines(url, breakdown::request(url, &query)?) {
+        match Lines::new(url, lines::request(url, &query)?) {
             Ok(lines) => return Ok(lines),
             Err(why) => refused = refused.or(Some(why)),
         }
@@ -151,7 +150,7 @@ fn open(url: &str, wishes: &[&[Dimension]]) -> anyhow::Result<Lines<Line>> {
 }
 
 /// Hands lines on for as long as `take` wants them.
-fn listen(mut lines: Lines<Line>, take: impl Fn(&Interval) -> bool) -> anyhow::Result<()> {
+fn listen(mut lines: Lines<Query>, take: impl Fn(&Interval) -> bool) -> anyhow::Result<()> {
     loop {
         if let Line::Interval(interval) = lines.next()?
             && !take(&interval)

@@ -1,8 +1,9 @@
 //! Reading a running agent: one small HTTP request, no client library.
 
 use super::access;
-use crate::api::endpoint::{BadUrl, Target, parse};
-use crate::api::stuck_query;
+use crate::api::address::{BadUrl, Target, parse};
+use crate::api::query::QueryString;
+use crate::api::stuck_query::Over;
 use nfscope_model::{HeldRequests, Snapshot};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
@@ -51,7 +52,7 @@ pub(crate) fn snapshot(url: &str) -> Result<Snapshot, Error> {
 
 /// Asks the agent at `url` for requests that nfsd's threads have had in hand for so long.
 pub(crate) fn held(url: &str, over: Duration) -> Result<HeldRequests, Error> {
-    json(url, &format!("/stuck?{}", stuck_query::to_query(over)))
+    json(url, &format!("/stuck?{}", Over(over).to_query()))
 }
 
 /// Asks the agent at `url` for a page of JSON.

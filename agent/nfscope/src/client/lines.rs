@@ -1,7 +1,12 @@
 //! A stream of a running agent, line by line.
 
-use crate::client::http::{Answer, Stream};
+use crate::api::breakdown_query::Query;
+use crate::api::query::QueryString;
+use crate::api::slow_line::HEARTBEAT_INTERVAL;
+use crate::api::{breakdown_line, slow_line};
+use crate::client::http::{self, Answer, Error, Stream};
 use anyhow::Context;
+use nfscope_model::SlowFilter;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, ErrorKind, Read};
 use std::marker::PhantomData;
@@ -10,32 +15,59 @@ use std::time::Duration;
 /// Longest reason taken of a refusal.
 const MAX_REASON: u64 = 64 << 10;
 
-/// What a stream is of, and what it may be like.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+/// A query whose answer is a stream of lines.
+pub(crate) trait Listens: QueryString {
+    /// One line.
+    type Line: DeserializeOwned;
+    /// The path that answers.
+    const PATH: &'static str;
     /// For a sentence: the agent does not do that.
-    pub(crate) does: &'static str,
+    const DOES: &'static str;
     /// An agent that sends nothing for so long is gone.
-    pub(crate) silence: Duration,
+    const SILENCE: Duration;
     /// Longest line taken.
-    pub(crate) max_line: u64,
+    const MAX_LINE: u64;
 }
 
-/// The lines of an agent's answer.
+impl Listens for SlowFilter {
+    type Line = slow_line::Line;
+    const PATH: &str = "/slow";
+    const DOES: &str = "report slow operations";
+    const SILENCE: Duration = HEARTBEAT_INTERVAL.saturating_mul(6);
+    const MAX_LINE: u64 = 64 << 10;
+}
+
+/// Lines come when an interval ends. A thousand rows with long paths are a few megabytes.
+impl Listens for Query {
+    type Line = breakdown_line::Line;
+    const PATH: &str = "/breakdown";
+    const DOES: &str = "break operations down on demand";
+    const SILENCE: Duration = Duration::from_secs(120);
+    const MAX_LINE: u64 = 64 << 20;
+}
+
+/// Asks the agent at `url` for lines.
+///
+/// # Errors
+/// When no agent answers there.
+pub(crate) fn request<Q: Listens>(url: &str, query: &Q) -> Result<Answer<Stream>, Error> {
+    http::ask(url, &format!("{}?{}", Q::PATH, query.to_query()))
+}
+
+/// The lines of an agent's answer to a [`request`].
 #[derive(Debug)]
-pub(crate) struct Lines<T> {
+pub(crate) struct Lines<Q> {
     url: String,
     answer: Answer<Stream>,
-    kind: Kind,
-    lines: PhantomData<fn() -> T>,
+    query: PhantomData<fn() -> Q>,
 }
 
-impl<T: DeserializeOwned> Lines<T> {
-    /// Takes the answer to a request.
+impl<Q: Listens> Lines<Q> {
+    /// Takes the answer.
     ///
     /// # Errors
     /// When the agent refuses, with its reason.
-    pub(crate) fn new(url: &str, answer: Answer<Stream>, kind: Kind) -> anyhow::Result<Self> {
+    pub(crate) fn new(url: &str, answer: Answer<Stream>) -> anyhow::Result<Self> {
         let code = answer.code();
         if code != Some(200) {
             match code {
@@ -47,7 +79,7 @@ impl<T: DeserializeOwned> Lines<T> {
                 }
                 Some(404) => anyhow::bail!(
                     "the agent at {url} does not {}: it is older than this nfscope",
-                    kind.does
+                    Q::DOES
                 ),
                 Some(401 | 403 | 421 | 429) => {
                     anyhow::bail!("the agent at {url} refuses: {}", answer.refusal())
@@ -55,12 +87,11 @@ impl<T: DeserializeOwned> Lines<T> {
                 _ => anyhow::bail!("{url} does not answer like an nfscope agent"),
             }
         }
-        (answer.body.get_ref()).set_read_timeout(Some(kind.silence))?;
+        (answer.body.get_ref()).set_read_timeout(Some(Q::SILENCE))?;
         Ok(Lines {
             url: url.to_owned(),
             answer,
-            kind,
-            lines: PhantomData,
+            query: PhantomData,
         })
     }
 
@@ -68,7 +99,7 @@ impl<T: DeserializeOwned> Lines<T> {
     ///
     /// # Errors
     /// When no more will come.
-    pub(crate) fn next(&mut self) -> anyhow::Result<T> {
+    pub(crate) fn next(&mut self) -> anyhow::Result<Q::Line> {
         let read = self.read();
         let url = &self.url;
         match read {
@@ -79,14 +110,14 @@ impl<T: DeserializeOwned> Lines<T> {
     }
 
     /// The next line; `None` at the end, which is also where a line breaks off.
-    fn read(&mut self) -> anyhow::Result<Option<T>> {
+    fn read(&mut self) -> anyhow::Result<Option<Q::Line>> {
         let mut line = Vec::new();
-        let mut rest = (&mut self.answer.body).take(self.kind.max_line);
+        let mut rest = (&mut self.answer.body).take(Q::MAX_LINE);
         if let Err(e) = rest.read_until(b'\n', &mut line) {
             match e.kind() {
                 ErrorKind::ConnectionReset => return Ok(None),
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                    anyhow::bail!("it sent nothing for {} s", self.kind.silence.as_secs())
+                    anyhow::bail!("it sent nothing for {} s", Q::SILENCE.as_secs())
                 }
                 _ => return Err(e.into()),
             }

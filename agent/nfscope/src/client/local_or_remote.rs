@@ -1,7 +1,7 @@
 //! A running agent where there is one, else probes of this very process.
 
 use super::http::Error;
-use crate::api::endpoint;
+use crate::api::address;
 use nfscope_source::privileges;
 use nfscope_text::console::say;
 
@@ -23,7 +23,7 @@ pub(crate) fn agent_or_own<T>(
 ) -> anyhow::Result<Found<T>> {
     let at = match url {
         Some(url) => url.to_owned(),
-        None => endpoint::default_url(),
+        None => address::default_url(),
     };
     match ask(&at) {
         Ok(answer) => Ok(Found::Agent(at, answer)),

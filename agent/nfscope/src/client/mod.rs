@@ -1,7 +1,6 @@
 //! How commands reach a running agent, or measure themselves.
 
 pub mod access;
-pub(crate) mod breakdown;
 pub mod control;
 pub(crate) mod counting;
 pub(crate) mod events;
@@ -11,5 +10,4 @@ pub mod local_or_remote;
 pub mod prometheus;
 pub mod settings;
 pub(crate) mod sleepers;
-pub mod slow_ops;
 pub mod windows;

@@ -1,7 +1,7 @@
 //! `client.toml`: where agents and a Prometheus are, and how commands get in there, for those who do not want to say it each time.
 
 use super::access::Access;
-use crate::api::endpoint::{self, Whom};
+use crate::api::address::{self, Whom};
 use anyhow::Context;
 use serde::Deserialize;
 use std::env::var_os;
@@ -87,12 +87,11 @@ fn from(
         return Err(wrong("name whom it is about, as url or in hosts"));
     }
     if let Some(own) = &section.url {
-        endpoint::parse(own, "")
-            .ok_or_else(|| wrong(&endpoint::BadUrl(own.clone()).to_string()))?;
+        address::parse(own, "").ok_or_else(|| wrong(&address::BadUrl(own.clone()).to_string()))?;
     }
     let asked = match (&url, &section.url, whom) {
         (None, Some(own), _) => url.insert(own.clone()).clone(),
-        (None, None, Whom::Agent) => endpoint::default_url(),
+        (None, None, Whom::Agent) => address::default_url(),
         (None, None, Whom::Prometheus) => return Ok(()),
         (Some(given), _, _) => given.clone(),
     };
@@ -105,10 +104,10 @@ fn from(
 impl Section {
     /// A password and a certificate are for those hosts alone that the section names, and go to none without TLS unless its URL is.
     fn holds_for(&self, asked: &str) -> bool {
-        let Some(asked) = endpoint::parse(asked, "") else {
+        let Some(asked) = address::parse(asked, "") else {
             return false;
         };
-        let own = self.url.as_deref().and_then(|own| endpoint::parse(own, ""));
+        let own = self.url.as_deref().and_then(|own| address::parse(own, ""));
         let encrypted = own.as_ref().is_none_or(|own| own.encrypted);
         let named = own.is_some_and(|own| own.address.eq_ignore_ascii_case(&asked.address))
             || self.hosts.iter().any(|host| is_named(host, asked.name()));

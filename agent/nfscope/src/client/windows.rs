@@ -3,9 +3,9 @@
 use crate::api::slow_line::Line;
 use crate::client::counting::{Counting, Own, Told};
 use crate::client::http;
+use crate::client::lines;
 use crate::client::local_or_remote::{self, Found};
 use crate::client::sleepers::Sleepers;
-use crate::client::slow_ops;
 use nfscope_diagnose::observed::Sleeps;
 use nfscope_model::{SlowFilter, SlowOp, Snapshot, Window};
 use nfscope_source::{Options, Source};
@@ -269,7 +269,7 @@ impl WindowStream {
 /// Listens to an agent as `nfscope slow` does.
 fn sample_agent(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
     let mut seen = Vec::new();
-    let Ok(mut answer) = slow_ops::request(url, want) else {
+    let Ok(mut answer) = lines::request(url, want) else {
         return seen;
     };
     let until = Instant::now() + length;

@@ -2,7 +2,9 @@
 
 use crate::api::probe_change;
 use crate::commands::config::{self, Settings, changes};
+use crate::endpoints;
 use crate::http::{self, Configuration, WebConfig};
+use crate::service::answers::Answers;
 use crate::service::archive::Archive;
 use crate::service::http_process::HttpProcess;
 use crate::service::recordings::Recordings;
@@ -89,11 +91,12 @@ pub fn run(
 
     runtime.block_on(async {
         let source = Arc::new(source);
+        let answers = Answers::new(source.clone(), &endpoints::ALL);
         let protection = Protection::of(&web);
         tokio::select! {
             _ = term.recv() => stopping("SIGTERM"),
             _ = int.recv() => stopping("SIGINT"),
-            end = http.serve(&source) => { end?; }
+            end = http.serve(&answers) => { end?; }
             end = control::serve(asked, source.clone()) => { end?; }
             end = reload(hangup, (settings, protection), reread, &source, &http) => { end?; }
             end = notify::watchdog(&source) => { end?; }

@@ -1,6 +1,6 @@
 //! `nfscope diagnose`: one window, evaluated.
 
-use crate::api::{endpoint, worth};
+use crate::api::{address, worth};
 use crate::cli::DiagnoseArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::diagnose_who::{name_who, needs_who};
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// When there is no agent and probes of its own cannot be attached, when NFS operations are not timed, or when the agent
 /// goes away.
 pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
-    let host = endpoint::host(args.url.as_deref());
+    let host = address::host(args.url.as_deref());
     let slice = (args.length / SLICES).max(MIN_SLICE).min(args.length);
     let mut windows = WindowStream::open(args.url.as_deref(), slice)?;
     windows.count();

@@ -3,7 +3,9 @@
 use crate::cli::OpenArgs;
 use crate::commands::agent;
 use crate::commands::config::Settings;
+use crate::endpoints;
 use crate::http::{self, WebConfig};
+use crate::service::answers::Answers;
 use crate::service::http_process::HttpProcess;
 use crate::service::recordings::Recordings;
 use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
@@ -61,11 +63,11 @@ pub fn run(args: &OpenArgs) -> anyhow::Result<()> {
         fragment(&args.names)
     ))?;
     runtime.block_on(async {
-        let source = Arc::new(source);
+        let answers = Answers::new(Arc::new(source), &endpoints::ALL);
         tokio::select! {
             _ = term.recv() => Ok(()),
             _ = int.recv() => Ok(()),
-            end = http.serve(&source) => match end? {},
+            end = http.serve(&answers) => match end? {},
             end = async {
                 started.await.context(SOURCE_ENDED)??;
                 std::future::pending::<anyhow::Result<()>>().await

@@ -1,6 +1,6 @@
 //! `nfscope path`: the way of this client's RPCs to a server and back, by both agents.
 
-use crate::api::endpoint;
+use crate::api::address;
 use crate::cli::PathArgs;
 use crate::client::http;
 use crate::commands::path_join::{Parts, Path, PathVersion, join};
@@ -20,8 +20,8 @@ use std::thread;
 /// When an agent does not answer or does not measure what is asked for, or when the two windows cannot be joined.
 pub fn run(args: &PathArgs) -> anyhow::Result<String> {
     let server = server_url(&args.server);
-    let own = args.url.clone().unwrap_or_else(endpoint::default_url);
-    let host = endpoint::parse(&server, "").context(endpoint::BadUrl(server.clone()))?;
+    let own = args.url.clone().unwrap_or_else(address::default_url);
+    let host = address::parse(&server, "").context(address::BadUrl(server.clone()))?;
     let mut names = vec![host.name().to_owned()];
     names.extend(args.mounted_as.iter().cloned());
     let before = snapshots(&own, &server)?;
@@ -49,7 +49,7 @@ fn server_url(server: &str) -> String {
     if server.contains("://") {
         return server.to_owned();
     }
-    let port = endpoint::DEFAULT_ADDRESS
+    let port = address::DEFAULT_ADDRESS
         .rsplit(':')
         .next()
         .unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `nfscope baseline record`
 
+use crate::api::address;
 use crate::api::build_info::{REVISION, VERSION};
-use crate::api::endpoint;
 use crate::cli::RecordArgs;
 use crate::client::events;
 use crate::client::windows::{WindowEvent, WindowStream};
@@ -155,7 +155,7 @@ fn metadata(args: &RecordArgs, name: &str, first: &Snapshot, began_ms: i64) -> M
         host: first
             .host
             .clone()
-            .unwrap_or_else(|| endpoint::host(args.url.as_deref())),
+            .unwrap_or_else(|| address::host(args.url.as_deref())),
         kernel: first.kernel.clone(),
         agent: format!("{version} ({revision})"),
         interval: args.interval,

@@ -148,6 +148,7 @@ impl Source for Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::query::QueryString;
     use nfscope_baseline::recording::{Recording, Sample, SeriesKey};
     use nfscope_model::family as f;
     use std::collections::BTreeMap;
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(told(3000), (Some(600.0), 3000));
         assert!(
             replay
-                .watch_slow(Some(&crate::api::slow_filter::from_query("").unwrap()))
+                .watch_slow(Some(&SlowFilter::from_query("").unwrap()))
                 .is_err()
         );
     }

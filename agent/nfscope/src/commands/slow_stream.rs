@@ -2,12 +2,14 @@
 
 use crate::api::slow_line::Line;
 use crate::client::events::{EventSender, until_error};
+use crate::client::http;
+use crate::client::lines::{self, Lines};
 use crate::client::local_or_remote::{self, Found};
-use crate::client::slow_ops;
-use crate::service::local_slow_ops;
+use crate::service::local_lines;
 use crate::service::source_thread::SourceHandle;
 use nfscope_model::{ProbeStatus, SlowFilter};
 use nfscope_source::Options;
+use serde::Deserialize;
 
 /// What can happen while lines are printed.
 pub(crate) enum SlowEvent {
@@ -35,16 +37,17 @@ impl SlowStream {
         want: &SlowFilter,
         events: &EventSender<SlowEvent>,
     ) -> anyhow::Result<SlowStream> {
-        let found = local_or_remote::agent_or_own(url, |at| slow_ops::request(at, want))?;
+        let found = local_or_remote::agent_or_own(url, |at| lines::request(at, want))?;
         match found {
             Found::Agent(at, answer) => {
-                let mut lines = slow_ops::lines(&at, answer)?;
+                let mut lines = Lines::<SlowFilter>::new(&at, answer)?;
                 events.spawn("slow", until_error(move || lines.next()).map(event))?;
                 Ok(SlowStream::Agent(at))
             }
             Found::Own => {
                 let start = || nfscope_source::start(&Options::default());
-                let (source, mut lines) = local_slow_ops::measure(start, want.clone())?;
+                let want = want.clone();
+                let (source, mut lines) = local_lines::measure(start, |r| r.slow(want))?;
                 events.spawn("slow", until_error(move || lines.next()).map(event))?;
                 Ok(SlowStream::Local(Box::new(source)))
             }
@@ -55,9 +58,20 @@ impl SlowStream {
     pub(crate) fn why_no_phases(&self) -> String {
         why_no_phases(&match self {
             SlowStream::Local(source) => source.status().probes().to_vec(),
-            SlowStream::Agent(url) => slow_ops::probes(url),
+            SlowStream::Agent(url) => probes(url),
         })
     }
+}
+
+/// The part of `/probes` that is of interest here.
+#[derive(Deserialize)]
+struct Probes {
+    probes: Vec<ProbeStatus>,
+}
+
+/// The agent's probe programs; none where it does not answer.
+fn probes(url: &str) -> Vec<ProbeStatus> {
+    http::json::<Probes>(url, "/probes").map_or(Vec::new(), |p| p.probes)
 }
 
 fn event(line: anyhow::Result<Line>) -> SlowEvent {

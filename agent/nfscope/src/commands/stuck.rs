@@ -1,6 +1,6 @@
 //! `nfscope stuck`: the requests that nfsd threads have in hand and do not finish.
 
-use crate::api::endpoint;
+use crate::api::address;
 use crate::cli::StuckArgs;
 use crate::client::http;
 use nfscope_diagnose::unacknowledged;
@@ -23,7 +23,7 @@ const SOME: u8 = 2;
 /// # Errors
 /// When no agent answers.
 pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
-    let own = endpoint::default_url();
+    let own = address::default_url();
     let ask = || http::held(args.url.as_deref().unwrap_or(&own), args.over);
     let mut answer = ask()?;
     // The threads of another host have the numbers of others here.

@@ -1,6 +1,6 @@
 //! `nfscope top`: windows on a screen, as plain tables, or as JSON.
 
-use crate::api::endpoint;
+use crate::api::address;
 use crate::cli::TopArgs;
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::top_by;
@@ -20,7 +20,7 @@ const WIDTH: usize = 100;
 /// When there is no agent and none was found, or when the terminal goes away.
 pub fn run(args: &TopArgs) -> anyhow::Result<()> {
     let by = top_by::query(args)?;
-    let host = endpoint::host(args.url.as_deref());
+    let host = address::host(args.url.as_deref());
     let host = &host[..];
     let var = |name: &str| std::env::var(name).ok();
     let tty = io::stdout().is_terminal();
@@ -44,7 +44,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
         // Without a terminal to read keys from there is still one to write to.
         if let Ok(screen) = terminal::Screen::take() {
             let by = event_loop::By {
-                agent: args.url.clone().unwrap_or_else(endpoint::default_url),
+                agent: args.url.clone().unwrap_or_else(address::default_url),
                 first: by,
             };
             return event_loop::run(screen, windows, host, style, by);

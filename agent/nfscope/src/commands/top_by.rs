@@ -3,10 +3,10 @@
 use crate::api::breakdown_line::Line;
 use crate::api::breakdown_query::Query;
 use crate::cli::TopArgs;
-use crate::client::breakdown;
-use crate::client::lines::Lines;
+use crate::client::lines::{self, Lines};
 use crate::client::local_or_remote::{self, Found};
-use crate::service::local_breakdown::LocalBreakdown;
+use crate::service::local_lines::{self, LocalLines};
+use crate::service::source_thread::SourceHandle;
 use crate::tui::Breakdown;
 use nfscope_source::Options;
 use nfscope_text::console;
@@ -25,20 +25,31 @@ pub(super) fn query(args: &TopArgs) -> anyhow::Result<Option<Query>> {
     query.map(Some).map_err(anyhow::Error::msg)
 }
 
+/// Probes of this very process, which stay attached while the handle is kept.
+struct Own {
+    lines: LocalLines<Line>,
+    _source: Box<SourceHandle>,
+}
+
 /// Who tells.
 enum Teller {
-    Agent(Lines<Line>),
-    Own(Box<LocalBreakdown>),
+    Agent(Lines<Query>),
+    Own(Own),
 }
 
 impl Teller {
     fn find(url: Option<&str>, query: &Query) -> anyhow::Result<Teller> {
-        let found = local_or_remote::agent_or_own(url, |at| breakdown::request(at, query))?;
+        let found = local_or_remote::agent_or_own(url, |at| lines::request(at, query))?;
         Ok(match found {
-            Found::Agent(at, answer) => Teller::Agent(breakdown::lines(&at, answer)?),
+            Found::Agent(at, answer) => Teller::Agent(Lines::new(&at, answer)?),
             Found::Own => {
                 let start = || nfscope_source::start(&Options::default());
-                Teller::Own(Box::new(LocalBreakdown::measure(start, query.clone())?))
+                let query = query.clone();
+                let (source, lines) = local_lines::measure(start, |r| r.breakdown(query))?;
+                Teller::Own(Own {
+                    _source: Box::new(source),
+                    lines,
+                })
             }
         })
     }
@@ -46,7 +57,7 @@ impl Teller {
     fn next(&mut self) -> anyhow::Result<Line> {
         match self {
             Teller::Agent(lines) => lines.next(),
-            Teller::Own(local) => local.next(),
+            Teller::Own(own) => own.lines.next(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `nfscope what-if`: what a change would do.
 
 use super::diagnose::watch;
-use crate::api::endpoint;
+use crate::api::address;
 use crate::cli::WhatIfArgs;
 use crate::client::windows::WindowStream;
 use nfscope_baseline::store::Store;
@@ -47,7 +47,7 @@ fn window(args: &WhatIfArgs) -> anyhow::Result<(Window, String)> {
         let host = console::one_line(&entry.metadata.host);
         return Ok((window, format!("{name} on {host}")));
     }
-    let host = endpoint::host(args.url.as_deref());
+    let host = address::host(args.url.as_deref());
     let mut windows = WindowStream::open(args.url.as_deref(), args.length)?;
     Ok((watch(&mut windows, args.length)?, host))
 }

@@ -1,7 +1,7 @@
 //! `nfscope workload run --record`: a workload's own results, window by window, beside those of the server's agent.
 
+use crate::api::address;
 use crate::api::build_info::{REVISION, VERSION};
-use crate::api::endpoint;
 use crate::cli::workload::WorkloadRunArgs;
 use crate::client::http;
 use crate::workload::fio_report::{JobTotals, RunReport};
@@ -88,7 +88,7 @@ impl WorkloadRecorder {
             // The agent of this host knows nothing of another host's server.
             (None, Some(_)) => (None, None),
             (None, None) => {
-                let url = endpoint::default_url();
+                let url = address::default_url();
                 let first = http::snapshot(&url).ok();
                 (first.is_some().then_some(url), first)
             }
@@ -101,7 +101,7 @@ impl WorkloadRecorder {
         let host = match (&first, &remote) {
             (Some(f), _) if f.host.is_some() => f.host.clone().unwrap_or_default(),
             (None, Some(server)) => server.clone(),
-            _ => endpoint::host(args.url.as_deref()),
+            _ => address::host(args.url.as_deref()),
         };
         let seconds = (args.runtime.as_secs() / WINDOWS).max(1);
         let window = (!phases).then(|| Duration::from_secs(seconds));
@@ -136,13 +136,13 @@ impl WorkloadRecorder {
             None if !self.is_remote => format!(
                 "recording `{}`: the client's results alone, because no agent answers at {}",
                 self.metadata.name,
-                endpoint::default_url()
+                address::default_url()
             ),
             None => format!(
                 "recording `{}`: the client's results alone. --url http://{}:{} adds the server's, where its agent listens",
                 self.metadata.name,
                 self.metadata.host,
-                endpoint::DEFAULT_ADDRESS
+                address::DEFAULT_ADDRESS
                     .rsplit(':')
                     .next()
                     .unwrap_or_default()

@@ -1,5 +1,6 @@
 //! Parts of an exposition, for scrapers that want some of it: `/metrics?collect[]=op&collect[]=block`.
 
+use crate::api::query::QueryString;
 use nfscope_model::{Info, family};
 use nfscope_text::suggest::nearest;
 
@@ -72,12 +73,9 @@ pub struct Collectors {
     without: Vec<&'static str>,
 }
 
-impl Collectors {
-    /// Reads `collect[]` and `exclude[]` of a query; other fields are passed over.
-    ///
-    /// # Errors
-    /// Names a collector that does not exist, and the nearest that does.
-    pub fn from_query(query: &str) -> Result<Collectors, String> {
+/// `collect[]` and `exclude[]` of a query; other fields are passed over.
+impl QueryString for Collectors {
+    fn from_query(query: &str) -> Result<Collectors, String> {
         let mut all = Collectors::default();
         for (field, value) in form_urlencoded::parse(query.as_bytes()) {
             let list = match &*field {
@@ -101,13 +99,14 @@ impl Collectors {
         Ok(all)
     }
 
-    /// The query that [`from_query`](Collectors::from_query) reads as this.
-    pub fn to_query(&self) -> String {
+    fn to_query(&self) -> String {
         let only = self.only.iter().map(|name| format!("collect[]={name}"));
         let without = self.without.iter().map(|name| format!("exclude[]={name}"));
         only.chain(without).collect::<Vec<_>>().join("&")
     }
+}
 
+impl Collectors {
     /// True where everything is asked for.
     pub fn all(&self) -> bool {
         *self == Collectors::default()

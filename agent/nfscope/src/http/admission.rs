@@ -8,6 +8,7 @@ use super::place::Place;
 use super::refusals::Refusals;
 use super::response::{Answer, and, plain};
 use super::web_config::WebConfig;
+use crate::api::access::Access;
 use hyper::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 use std::net::IpAddr;
@@ -33,14 +34,23 @@ impl Peer<'_> {
     }
 
     /// True of who is on this host, and asks it.
-    pub(super) fn is_here<B>(&self, request: &Request<B>) -> bool {
+    fn is_here<B>(&self, request: &Request<B>) -> bool {
         let own = hosts::named(request).is_none_or(|host| hosts::is_own(host, &self.web.hosts));
         is_here(self.address, self.local) && own
     }
 
     /// True of who may read what names files and clients.
-    pub(super) fn may_read_details<B>(&self, request: &Request<B>) -> bool {
+    fn may_read_details<B>(&self, request: &Request<B>) -> bool {
         self.is_here(request) || self.web.allow_details || self.web.authenticates()
+    }
+
+    /// The highest class of access that the peer has.
+    pub(super) fn may<B>(&self, request: &Request<B>) -> Access {
+        match self.may_read_details(request) {
+            false => Access::Everybody,
+            true if self.is_here(request) || self.web.allow_file_names => Access::FileNames,
+            true => Access::Details,
+        }
     }
 }
 

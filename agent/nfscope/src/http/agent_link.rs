@@ -1,47 +1,76 @@
 //! The agent, as the process that serves HTTP sees it: the questions of [`crate::api::link`], and bodies that all requests share.
 
-use crate::api::breakdown_query::{self, Query};
-use crate::api::link::{self, Answer, Health, Question};
-use crate::api::windows_query::{self, Seen, Wanted};
-use crate::api::{slow_filter, stuck_query};
-use crate::exposition::{Collectors, Format};
+use crate::api::link::{self, Answer, Ask, Have, MAX_QUESTION, Made, Question, Turn, Why};
+use crate::service::endpoint::{Declaration, Origin, Served};
 use anyhow::{Context, bail, ensure};
 use bytes::{Bytes, BytesMut};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nfscope_model::status::Status;
-use nfscope_model::{ProbeStatus, SlowFilter};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Messages with lines that wait for one listener.
 const WAITING: usize = 8;
-/// An answer that pages share is at most so old.
-const SHARED: Duration = Duration::from_millis(250);
+/// Shorter bodies are not worth packing.
+pub(super) const PACKED_FROM: usize = 1024;
 const AGENT_ENDED: &str = "the agent has ended";
-
-/// What is made of a reading.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Page {
-    Metrics(Format, Collectors),
-    Snapshot,
-}
 
 /// A body as it is, and packed where somebody wanted that.
 type Both = (Bytes, Option<Bytes>);
 
-/// Bodies of the last reading.
+/// Bodies of the last reading, by their part of it.
 #[derive(Debug, Default)]
 struct Bodies {
     reading: u64,
-    all: HashMap<Page, Both>,
+    all: BTreeMap<u8, Both>,
+}
+
+impl Bodies {
+    fn have(&self) -> Have {
+        let bit = |part: &u8| 1_u64.checked_shl((*part).into()).unwrap_or(0);
+        Have {
+            reading: self.reading,
+            parts: self.all.keys().map(bit).sum(),
+        }
+    }
+
+    fn keep(&mut self, made: Made, body: Bytes) {
+        if self.reading != made.reading {
+            self.all.clear();
+            self.reading = made.reading;
+        }
+        self.all.insert(made.part, (body, None));
+    }
+
+    /// The body, packed where that is asked for and worth it. It is packed once.
+    fn get(&mut self, made: Made, packed: bool) -> anyhow::Result<Told> {
+        let (plain, small) = self.all.get_mut(&made.part).context("no such body")?;
+        if !packed || plain.len() < PACKED_FROM {
+            return Ok(Told::Body(plain.clone(), false));
+        }
+        let small = match small {
+            Some(small) => small,
+            None => small.insert(gzip(plain)?),
+        };
+        Ok(Told::Body(small.clone(), true))
+    }
+}
+
+/// What the agent said to a request.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// A body, and whether it is packed.
+    Body(Bytes, bool),
+    /// Lines are to be had with [`AgentLink::listen`].
+    Lines,
+    /// The reason why there is no answer.
+    Refused(Why, String),
 }
 
 /// Asks the agent.
@@ -49,15 +78,11 @@ struct Bodies {
 pub struct AgentLink {
     lanes: Arc<Lanes>,
     streams: Arc<Lanes>,
-    /// Held while asking: whoever comes meanwhile waits and finds the reading fresh.
-    bodies: Mutex<Bodies>,
-    held: Arc<Mutex<()>>,
+    /// By path, or for all endpoints whose answers are made of readings. Held while asking: whoever comes meanwhile waits, and finds
+    /// the body there. Each path has one lane at most, so that scrapes always find one.
+    bodies: HashMap<&'static str, Arc<Mutex<Bodies>>>,
     disk: Arc<Mutex<()>>,
-    windows: Arc<Mutex<Option<Latest>>>,
 }
-
-/// The latest windows: for whom that had seen what, since when, and the answer.
-type Latest = (Option<Seen>, Instant, Bytes);
 
 /// Lanes that nobody uses now.
 #[derive(Debug)]
@@ -73,8 +98,8 @@ struct Lane {
 }
 
 impl Lane {
-    async fn ask(&mut self, question: &Question) -> anyhow::Result<Answer> {
-        self.stream.write_all(&question.encode()?).await?;
+    async fn ask(&mut self, question: &[u8]) -> anyhow::Result<Answer> {
+        self.stream.write_all(question).await?;
         self.answer().await
     }
 
@@ -106,176 +131,86 @@ impl Lanes {
 
     /// Asks, and reads the answer to its end on a task of its own, also when nobody waits for it any more. Whoever stops waiting
     /// before it has a lane leaves nothing behind; `guard` is held as long as the lane is.
-    async fn ask(
+    async fn ask<G: Send + 'static>(
         self: &Arc<Self>,
-        question: Question,
-        guard: impl Send + 'static,
-    ) -> anyhow::Result<Answer> {
+        question: Vec<u8>,
+        guard: G,
+    ) -> anyhow::Result<(Answer, G)> {
         let lane = self.free.lock().await.recv().await;
         let mut lane = lane.context(AGENT_ENDED)?;
         let lanes = self.clone();
         let asked = tokio::spawn(async move {
-            let _guard = guard;
             let answer = lane.ask(&question).await;
             if answer.is_ok() {
                 // There is room for as many lanes as there are.
                 let _ = lanes.back.try_send(lane);
             }
-            answer
+            Ok((answer?, guard))
         });
         asked.await?
     }
 }
 
 impl AgentLink {
-    /// Asks over these lanes, of which the latter are for streams.
+    /// Asks over these lanes, of which the latter are for streams, what these endpoints have.
     ///
     /// # Errors
-    /// When they cannot be watched.
-    pub fn new(lanes: Vec<StdUnixStream>, streams: Vec<StdUnixStream>) -> io::Result<AgentLink> {
+    /// When the lanes cannot be watched.
+    pub fn new(
+        lanes: Vec<StdUnixStream>,
+        streams: Vec<StdUnixStream>,
+        endpoints: &'static [Declaration],
+    ) -> io::Result<AgentLink> {
         Ok(AgentLink {
             lanes: Lanes::new(lanes)?,
             streams: Lanes::new(streams)?,
-            bodies: Mutex::default(),
-            held: Arc::default(),
+            bodies: endpoints
+                .iter()
+                .map(|e| (shared_by(e), Arc::default()))
+                .collect(),
             disk: Arc::default(),
-            windows: Arc::default(),
         })
     }
 
-    /// A body that is not older than a quarter of a second, packed where that is asked for. `None` where too many others have
-    /// been made of the last reading.
-    pub(super) async fn body(&self, page: Page, packed: bool) -> anyhow::Result<Option<Bytes>> {
-        let mut bodies = self.bodies.lock().await;
-        let have = match bodies.all.contains_key(&page) {
-            true => bodies.reading,
-            false => 0,
-        };
-        let question = match &page {
-            Page::Metrics(format, some) => Question::Metrics {
-                format: *format as u8,
-                query: some.to_query(),
-                have,
-            },
-            Page::Snapshot => Question::Snapshot { have },
-        };
-        match self.lanes.ask(question, ()).await? {
-            Answer::Same => {}
-            Answer::TooMany => return Ok(None),
-            Answer::Body(reading, body) => {
-                if reading == 0 {
-                    return if packed { gzip(&body) } else { Ok(body) }.map(Some);
-                }
-                if bodies.reading != reading {
-                    bodies.all.clear();
-                    bodies.reading = reading;
-                }
-                bodies.all.insert(page.clone(), (body, None));
-            }
-            other => return Err(refused(other)),
-        }
-        let (plain, small) = bodies.all.get_mut(&page).context("no such body")?;
-        if !packed {
-            return Ok(Some(plain.clone()));
-        }
-        match small {
-            Some(bytes) => Ok(Some(bytes.clone())),
-            None => Ok(Some(small.insert(gzip(plain)?).clone())),
-        }
-    }
-
-    async fn whole(&self, question: Question) -> anyhow::Result<Bytes> {
-        self.whole_with(question, ()).await
-    }
-
-    async fn whole_with(
+    /// What the agent says to a request, packed where that is asked for and worth it.
+    pub(super) async fn ask(
         &self,
-        question: Question,
-        guard: impl Send + 'static,
-    ) -> anyhow::Result<Bytes> {
-        match self.lanes.ask(question, guard).await? {
-            Answer::Body(_, body) => Ok(body),
-            other => Err(refused(other)),
+        endpoint: &Declaration,
+        mut ask: Ask,
+        packed: bool,
+    ) -> anyhow::Result<Told> {
+        let bodies = self
+            .bodies
+            .get(shared_by(endpoint))
+            .context("no such endpoint")?;
+        let bodies: OwnedMutexGuard<Bodies> = bodies.clone().lock_owned().await;
+        ask.have = bodies.have();
+        let Ok(question) = Question::Ask(ask.clone()).encode() else {
+            let text = format!("a request has at most {MAX_QUESTION} bytes with its query");
+            return Ok(Told::Refused(Why::Query, text));
+        };
+        let (answer, mut bodies) = self.lanes.ask(question, bodies).await?;
+        match answer {
+            Answer::Same(made) => bodies.get(made, packed),
+            Answer::Body(made, body) if made.reading != 0 => {
+                bodies.keep(made, body);
+                bodies.get(made, packed)
+            }
+            Answer::Wait(Turn::Disk) => {
+                drop(bodies);
+                let alone = self.disk.clone().lock_owned().await;
+                ask.turn = Turn::Disk;
+                let question = Question::Ask(ask).encode()?;
+                told(self.lanes.ask(question, alone).await?.0, packed)
+            }
+            other => told(other, packed),
         }
     }
 
-    /// The body of `/findings`.
-    pub(super) async fn findings(&self) -> anyhow::Result<Bytes> {
-        self.whole(Question::Findings).await
-    }
-
-    /// The body of `/stuck`. One at a time: the agent may take a quarter of a second for each, and scrapes need lanes, too.
-    pub(super) async fn held(&self, over: Duration) -> anyhow::Result<Bytes> {
-        let alone = self.held.clone().lock_owned().await;
-        let query = stuck_query::to_query(over);
-        self.whole_with(Question::Held { query }, alone).await
-    }
-
-    /// The latest windows for the page. Pages that have seen the same share an answer for a quarter of a second; others wait for
-    /// each other.
-    pub(super) async fn windows(&self, seen: Option<Seen>) -> anyhow::Result<Bytes> {
-        let mut last = self.windows.clone().lock_owned().await;
-        if let Some((of, at, body)) = &*last
-            && *of == seen
-            && at.elapsed() < SHARED
-        {
-            return Ok(body.clone());
-        }
-        let query = windows_query::to_query(&Wanted::Latest(seen));
-        *last = None;
-        let body = self.whole(Question::Windows { query }).await?;
-        *last = Some((seen, Instant::now(), body.clone()));
-        Ok(body)
-    }
-
-    /// Windows of a range or a recording, from the agent's disk; `None` where it keeps none.
-    pub(super) async fn stored(&self, wanted: &Wanted) -> anyhow::Result<Option<Bytes>> {
-        let query = windows_query::to_query(wanted);
-        self.ask_disk(Question::Windows { query }).await
-    }
-
-    /// The body of `/recordings`; `None` where the agent shows none.
-    pub(super) async fn recordings(&self) -> anyhow::Result<Option<Bytes>> {
-        self.ask_disk(Question::Recordings).await
-    }
-
-    /// One at a time: a disk may take its time, and scrapes need lanes, too.
-    async fn ask_disk(&self, question: Question) -> anyhow::Result<Option<Bytes>> {
-        let alone = self.disk.clone().lock_owned().await;
-        match self.lanes.ask(question, alone).await? {
-            Answer::Body(_, body) => Ok(Some(body)),
-            Answer::None => Ok(None),
-            other => Err(refused(other)),
-        }
-    }
-
-    /// How the agent is.
-    pub(super) async fn health(&self) -> anyhow::Result<Health> {
-        Ok(serde_json::from_slice(
-            &self.whole(Question::Health).await?,
-        )?)
-    }
-
-    /// Where the probes stand.
-    pub(super) async fn status(&self) -> anyhow::Result<Status> {
-        let probes = self.whole(Question::Probes).await?;
-        let probes: Option<Vec<ProbeStatus>> = serde_json::from_slice(&probes)?;
-        Ok(probes.map_or(Status::Attaching, |all| Status::Running(all.into())))
-    }
-
-    /// Lines of NDJSON about slow operations as they happen, until the receiver is dropped.
-    pub(super) async fn slow(&self, want: &SlowFilter) -> anyhow::Result<Receiver<Bytes>> {
-        let query = slow_filter::to_query(want);
-        self.stream(Question::Slow { query }).await
-    }
-
-    /// Lines of NDJSON about operations by what is asked for, until the receiver is dropped.
-    pub(super) async fn breakdown(&self, query: &Query) -> anyhow::Result<Receiver<Bytes>> {
-        let query = breakdown_query::to_query(query);
-        self.stream(Question::Breakdown { query }).await
-    }
-
-    async fn stream(&self, question: Question) -> anyhow::Result<Receiver<Bytes>> {
+    /// Lines of NDJSON as things happen, until the receiver is dropped.
+    pub(super) async fn listen(&self, mut ask: Ask) -> anyhow::Result<Receiver<Bytes>> {
+        ask.turn = Turn::Stream;
+        let question = Question::Ask(ask).encode()?;
         let lane = self.streams.free.lock().await.try_recv();
         let mut lane = lane.context("too many listen for operations; try again")?;
         let (lines, receiver) = mpsc::channel(WAITING);
@@ -284,7 +219,8 @@ impl AgentLink {
         tokio::spawn(async move {
             let accepted = match lane.ask(&question).await {
                 Ok(Answer::Lines(_)) => Ok(()),
-                Ok(other) => Err(refused(other)),
+                Ok(Answer::Refused(_, why)) => Err(anyhow::anyhow!(why)),
+                Ok(other) => Err(no_answer(&other)),
                 Err(e) => Err(e),
             };
             let streams = accepted.is_ok();
@@ -298,6 +234,31 @@ impl AgentLink {
         told.await.context(AGENT_ENDED)??;
         Ok(receiver)
     }
+}
+
+/// The name of the bodies that are kept together, and of the turn that requests for them take.
+fn shared_by(endpoint: &Declaration) -> &'static str {
+    match endpoint.origin {
+        Origin::Agent(Served::Reading, _) => "",
+        _ => endpoint.path,
+    }
+}
+
+/// An answer that is nobody else's.
+fn told(answer: Answer, packed: bool) -> anyhow::Result<Told> {
+    match answer {
+        Answer::Body(_, body) if packed && body.len() >= PACKED_FROM => {
+            Ok(Told::Body(gzip(&body)?, true))
+        }
+        Answer::Body(_, body) => Ok(Told::Body(body, false)),
+        Answer::Refused(why, text) => Ok(Told::Refused(why, text)),
+        Answer::Wait(Turn::Stream) => Ok(Told::Lines),
+        other => Err(no_answer(&other)),
+    }
+}
+
+fn no_answer(other: &Answer) -> anyhow::Error {
+    anyhow::anyhow!("{other:?} is no answer to this")
 }
 
 /// Passes lines on until they end, or nobody takes them.
@@ -330,13 +291,6 @@ async fn pass_on(lane: &mut Lane, lines: Sender<Bytes>) -> anyhow::Result<()> {
     }
 }
 
-fn refused(answer: Answer) -> anyhow::Error {
-    match answer {
-        Answer::Refused(why) => anyhow::anyhow!(why),
-        other => anyhow::anyhow!("{other:?} is no answer to this"),
-    }
-}
-
 /// Packs a body: a scrape to a tenth, in a few milliseconds.
 ///
 /// # Errors
@@ -356,7 +310,11 @@ mod tests {
         let (ours, agents) = StdUnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let sent = std::thread::spawn(move || {
-            let answer = Answer::Body(1, Bytes::from(vec![7; 1 << 20]));
+            let made = Made {
+                reading: 1,
+                part: 0,
+            };
+            let answer = Answer::Body(made, Bytes::from(vec![7; 1 << 20]));
             let (head, body) = answer.parts();
             (&agents).write_all(&[&head[..], body].concat()).unwrap();
             agents
@@ -365,8 +323,8 @@ mod tests {
             stream: UnixStream::from_std(ours).unwrap(),
             arrived: BytesMut::new(),
         };
-        let answer = lane.ask(&Question::Findings).await.unwrap();
-        assert!(matches!(&answer, Answer::Body(1, body) if body.len() == 1 << 20));
+        let answer = lane.ask(b"a question").await.unwrap();
+        assert!(matches!(&answer, Answer::Body(_, body) if body.len() == 1 << 20));
         assert_eq!(lane.arrived.capacity(), 0);
         drop(sent.join().unwrap());
     }

@@ -9,7 +9,6 @@ mod agent_link;
 mod basic_auth;
 mod configuration;
 mod hosts;
-mod landing_page;
 mod large_answers;
 mod listeners;
 mod ndjson_stream;

@@ -1,13 +1,6 @@
 //! The files of the page at `/`: vanilla modules, nothing from elsewhere. `page/main.js` says how they work together. `build.rs` leaves
 //! out their comments and indentation.
 
-/// Where the page stands.
-pub(super) const INDEX: &str = include_str!(concat!(env!("OUT_DIR"), "/page/index.html"));
-
-/// Only what this agent serves is run, shown or asked for.
-pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
-                                 base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
@@ -57,6 +50,7 @@ pub(super) fn find(path: &str) -> Option<Asset> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoints::index;
     use crate::http::agent_link::gzip;
     use std::fs;
     use std::path::Path;
@@ -67,7 +61,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/page");
         let files = fs::read_dir(&folder).unwrap().count();
         assert_eq!(files, ALL.len() + 1, "a file of the page is not served");
-        let served = ALL.iter().map(|a| a.text).chain([INDEX]);
+        let served = ALL.iter().map(|a| a.text).chain([index::PAGE]);
         let packed: usize = served.map(|t| gzip(t.as_bytes()).unwrap().len()).sum();
         // Nothing is hidden in comments: what people write has the same bound.
         let written = fs::read_dir(&folder).unwrap();

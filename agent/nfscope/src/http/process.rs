@@ -4,6 +4,7 @@ use super::agent_link::AgentLink;
 use super::configuration::Configuration;
 use super::server::Server;
 use crate::api::handover;
+use crate::endpoints;
 use crate::service::http_process::NAME;
 use anyhow::Context;
 use nfscope_source::privileges;
@@ -83,7 +84,7 @@ fn serve() -> anyhow::Result<()> {
         .map(TcpListener::from)
         .collect();
     let mut lanes = |count| some(count).into_iter().map(StdUnixStream::from).collect();
-    let link = AgentLink::new(lanes(counts.lanes), lanes(counts.streams))?;
+    let link = AgentLink::new(lanes(counts.lanes), lanes(counts.streams), &endpoints::ALL)?;
     let server = Server::new(Arc::new(link), configuration.web()?);
     runtime.block_on(async {
         tokio::select! {

@@ -1,8 +1,10 @@
 //! Answers: what kinds of body there are, and the headers that each needs.
 
-use super::agent_link::gzip;
+use super::agent_link::{PACKED_FROM, gzip};
 use super::large_answers::Held;
 use super::ndjson_stream::Stream;
+use crate::exposition::Format;
+use crate::service::endpoint::Content;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::header::{
@@ -12,16 +14,23 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 
 /// What is short or shared, what goes on, and what has a bound of its own.
-pub(super) type Content = Either<Full<Bytes>, Either<Stream, Held>>;
-pub(super) type Answer = Response<Content>;
+pub(super) type Sent = Either<Full<Bytes>, Either<Stream, Held>>;
+pub(super) type Answer = Response<Sent>;
 
-pub(super) const TEXT: &str = "text/plain; charset=utf-8";
-pub(super) const JSON: &str = "application/json";
-pub(super) const LINES: &str = "application/x-ndjson";
+const TEXT: &str = "text/plain; charset=utf-8";
 /// What a request says of the body that it wants.
 pub(super) const VARIES: &str = "accept, accept-encoding";
-/// Shorter bodies are not worth packing.
-pub(super) const PACKED_FROM: usize = 1024;
+
+/// The `Content-Type` of an endpoint's answer.
+pub(super) fn content_type(content: Content, format: Format) -> &'static str {
+    match content {
+        Content::Word | Content::Text => TEXT,
+        Content::Json => "application/json",
+        Content::Lines => "application/x-ndjson",
+        Content::Html(_) => "text/html; charset=utf-8",
+        Content::Exposition => format.content_type(),
+    }
+}
 
 /// Packs a body that is worth it, for a peer that takes it packed.
 pub(super) fn pack(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
@@ -47,7 +56,7 @@ pub(super) fn ready(content_type: &'static str, body: Bytes, packed: bool) -> An
 }
 
 /// A body that others may get packed.
-pub(super) fn encoded(content_type: &'static str, body: Content, packed: bool) -> Answer {
+pub(super) fn encoded(content_type: &'static str, body: Sent, packed: bool) -> Answer {
     let answer = with(StatusCode::OK, content_type, body);
     let answer = and(answer, VARY, HeaderValue::from_static(VARIES));
     match packed {
@@ -61,7 +70,7 @@ pub(super) fn and(mut answer: Answer, name: HeaderName, value: HeaderValue) -> A
     answer
 }
 
-pub(super) fn with(status: StatusCode, content_type: &'static str, body: Content) -> Answer {
+pub(super) fn with(status: StatusCode, content_type: &'static str, body: Sent) -> Answer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();

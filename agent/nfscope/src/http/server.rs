@@ -223,6 +223,7 @@ async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoints;
     use crate::http::places::PEER_PLACES;
     use std::io::Write;
     use std::net::{SocketAddr, TcpStream as StdTcpStream};
@@ -235,7 +236,7 @@ mod tests {
     fn silent(connection_time: Duration) -> (SocketAddr, JoinSet<()>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
-        let link = AgentLink::new(vec![theirs], Vec::new()).unwrap();
+        let link = AgentLink::new(vec![theirs], Vec::new(), &endpoints::ALL).unwrap();
         let mut server = Server::new(Arc::new(link), WebConfig::default());
         server.connection_time = connection_time;
         let listener = StdListener::bind("127.0.0.1:0").unwrap();

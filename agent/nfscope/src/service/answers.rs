@@ -1,23 +1,26 @@
 //! The agent's side of [`crate::api::link`]: answers what the process that serves HTTP asks.
 //!
 //! That process speaks with strangers, and may have become one. Whatever it sends, this side keeps its memory bounded: a question
-//! is short, a lane has one at a time, bodies are shared. What it may not ask has no question.
+//! is short, a lane has one at a time, bodies are shared. A path that is not in the list of endpoints is no question.
 
 use super::breakdown_listeners::MAX_LISTENERS;
+use super::endpoint::{Asked, Declaration, Origin, Parse, Parsed, Refusal, Reply, Served};
 use super::slow_subscribers::MAX_SUBSCRIBERS;
-use super::source_thread::{Body, SourceHandle};
-use crate::api::link::{self, Answer, Health, MAX_QUESTION, Question};
-use crate::api::windows_query::{self, Wanted};
-use crate::api::{breakdown_query, slow_filter, stuck_query};
-use crate::exposition::{Collectors, Format};
+use super::source_thread::{MAX_READING_AGE, SourceHandle};
+use crate::api::link::{self, Answer, Ask, MAX_QUESTION, Made, Question, Turn, Why};
+use crate::exposition::Format;
+use anyhow::Context;
 use bytes::{Bytes, BytesMut};
 use nfscope_model::status::Status;
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
@@ -46,31 +49,140 @@ pub fn lanes(count: usize) -> io::Result<(Vec<StdUnixStream>, Vec<StdUnixStream>
     Ok(both)
 }
 
-/// Answers the questions of a lane until the other side closes it.
-///
-/// # Errors
-/// When the other side sends what is no question, or the lane breaks.
-pub async fn serve(lane: StdUnixStream, source: Arc<SourceHandle>) -> io::Result<()> {
-    let mut lane = Lane {
-        stream: UnixStream::from_std(lane)?,
-        arrived: BytesMut::with_capacity(4 + MAX_QUESTION),
-    };
-    while let Some(question) = lane.question().await? {
-        match question {
-            Question::Slow { query } => lane.answer(slow(&source, &query).await).await?,
-            Question::Breakdown { query } => lane.answer(breakdown(&source, &query).await).await?,
-            // Its stream has ended meanwhile.
-            Question::Stop => {}
-            other => {
-                let answer = match answer(&source, other).await {
-                    Ok(answer) => answer,
-                    Err(e) => Answer::Refused(format!("{e:#}")),
-                };
-                lane.send(&answer).await?;
+/// The endpoints of a running agent, with the answers that several requests get.
+pub struct Answers {
+    source: Arc<SourceHandle>,
+    endpoints: &'static [Declaration],
+    /// The last shared answer of each path. Held while one is made: whoever comes meanwhile waits for it.
+    shared: HashMap<&'static str, Mutex<Option<Kept>>>,
+    made: AtomicU64,
+}
+
+/// An answer for all who ask the same.
+struct Kept {
+    query: String,
+    at: Instant,
+    made: Made,
+    body: Bytes,
+}
+
+impl Answers {
+    /// Answers what these endpoints declare.
+    pub fn new(source: Arc<SourceHandle>, endpoints: &'static [Declaration]) -> Arc<Answers> {
+        let shared = endpoints.iter().map(|e| (e.path, Mutex::default()));
+        Arc::new(Answers {
+            source,
+            endpoints,
+            shared: shared.collect(),
+            made: AtomicU64::new(1),
+        })
+    }
+
+    /// Answers the questions of a lane until the other side closes it.
+    ///
+    /// # Errors
+    /// When the other side sends what is no question, or the lane breaks.
+    pub async fn serve(self: Arc<Self>, lane: StdUnixStream) -> io::Result<()> {
+        let mut lane = Lane {
+            stream: UnixStream::from_std(lane)?,
+            arrived: BytesMut::with_capacity(4 + MAX_QUESTION),
+        };
+        while let Some(question) = lane.question().await? {
+            // The stream that a late Stop is about has ended meanwhile.
+            let Question::Ask(ask) = question else {
+                continue;
+            };
+            let (parse, format) = self.known(&ask)?;
+            match self.answer(&ask, parse, format).await {
+                Ok(Told::Lines(lines)) => {
+                    lane.stream_of(lines).await?;
+                    sleep(PAUSE).await;
+                }
+                Ok(Told::Answer(answer)) => lane.send(&answer).await?,
+                Err(Refusal { why, text }) => lane.send(&Answer::Refused(why, text)).await?,
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// The parser of the endpoint's query, and the format of an exposition.
+    fn known(&self, ask: &Ask) -> io::Result<(Parse, Format)> {
+        let endpoint = self.endpoints.iter().find(|e| e.path == ask.path);
+        let format = Format::ALL.get(usize::from(ask.format));
+        match (endpoint.map(|e| e.origin), format) {
+            (Some(Origin::Agent(_, parse)), Some(format)) => Ok((parse, *format)),
+            _ => Err(io::Error::other("a question about what no endpoint has")),
+        }
+    }
+
+    async fn answer(&self, ask: &Ask, parse: Parse, format: Format) -> Result<Told, Refusal> {
+        let parsed = parse(&ask.query).map_err(|why| Refusal::new(Why::Query, why))?;
+        if ask.may < parsed.access {
+            return Err(Refusal::new(Why::Access, parsed.access.refusal()));
+        }
+        let (status, turn) = (self.source.status(), parsed.served.turn());
+        if turn == Turn::Stream {
+            let times = status.health();
+            times.map_err(|why| Refusal::new(Why::Unavailable, why))?;
+        }
+        if turn != ask.turn {
+            return Ok(Told::Answer(Answer::Wait(turn)));
+        }
+        let asked = Asked {
+            source: self.source.clone(),
+            format,
+            endpoints: self.endpoints,
+        };
+        let is_shared = matches!(parsed.served, Served::Shared | Served::Paced);
+        let reply = match is_shared && status != Status::Attaching {
+            true => self.shared(&asked, &ask.path, parsed).await?,
+            false => (parsed.answer)(&asked).await?,
+        };
+        Ok(match reply {
+            Reply::Lines(lines) => Told::Lines(lines),
+            Reply::Body(body) => Told::Answer(Answer::Body(Made::default(), body)),
+            Reply::Part(made, _) if ask.have.has(made) => Told::Answer(Answer::Same(made)),
+            Reply::Part(made, body) => Told::Answer(Answer::Body(made, body)),
+        })
+    }
+
+    /// The last answer where somebody has just asked the same, or a new one.
+    async fn shared(&self, asked: &Asked, path: &str, parsed: Parsed) -> Result<Reply, Refusal> {
+        let last = self.shared.get(path).context("no endpoint of this list")?;
+        let mut last = last.lock().await;
+        if let Some(kept) = &*last {
+            let left = MAX_READING_AGE.saturating_sub(kept.at.elapsed());
+            if kept.query == parsed.text && !left.is_zero() {
+                return Ok(Reply::Part(kept.made, kept.body.clone()));
+            }
+            if parsed.served == Served::Paced {
+                sleep(left).await;
+            }
+        }
+        // The old body is gone before the new one is made: memory holds one.
+        *last = None;
+        let reply = (parsed.answer)(asked).await?;
+        let Reply::Body(body) = reply else {
+            return Ok(reply);
+        };
+        let made = Made {
+            reading: self.made.fetch_add(1, Ordering::Relaxed),
+            part: 0,
+        };
+        *last = Some(Kept {
+            query: parsed.text,
+            at: Instant::now(),
+            made,
+            body: body.clone(),
+        });
+        Ok(Reply::Part(made, body))
+    }
+}
+
+/// What is sent over a lane: one answer, or many.
+enum Told {
+    Answer(Answer),
+    Lines(Receiver<Bytes>),
 }
 
 struct Lane {
@@ -87,18 +199,6 @@ impl Lane {
         let (head, body) = answer.parts();
         self.stream.write_all(&head).await?;
         self.stream.write_all(body).await
-    }
-
-    /// Sends lines, or why there are none.
-    async fn answer(&mut self, lines: Result<Receiver<Bytes>, String>) -> io::Result<()> {
-        match lines {
-            Ok(lines) => {
-                self.stream_of(lines).await?;
-                sleep(PAUSE).await;
-                Ok(())
-            }
-            Err(why) => self.send(&Answer::Refused(why)).await,
-        }
     }
 
     /// Sends lines until they end or the other side wants no more.
@@ -125,78 +225,4 @@ impl Lane {
         drop(lines);
         self.send(&Answer::End).await
     }
-}
-
-async fn slow(source: &SourceHandle, query: &str) -> Result<Receiver<Bytes>, String> {
-    let filter = slow_filter::from_query(query)?;
-    source.slow(filter).await.map_err(|e| format!("{e:#}"))
-}
-
-async fn breakdown(source: &SourceHandle, query: &str) -> Result<Receiver<Bytes>, String> {
-    let query = breakdown_query::from_query(query)?;
-    source.breakdown(query).await.map_err(|e| format!("{e:#}"))
-}
-
-async fn answer(source: &SourceHandle, question: Question) -> anyhow::Result<Answer> {
-    let had = |have, (reading, body)| match reading == have && have != 0 {
-        true => Answer::Same,
-        false => Answer::Body(reading, body),
-    };
-    Ok(match question {
-        Question::Metrics {
-            format,
-            query,
-            have,
-        } => {
-            let format = Format::ALL.get(usize::from(format)).copied();
-            let format = format.ok_or_else(|| anyhow::anyhow!("no such format"))?;
-            let some = Collectors::from_query(&query).map_err(anyhow::Error::msg)?;
-            match some.all() {
-                true => had(have, source.body(Body::Metrics(format)).await?),
-                false => match source.metrics_of(some, format).await? {
-                    Some(body) => had(have, body),
-                    None => Answer::TooMany,
-                },
-            }
-        }
-        Question::Snapshot { have } => had(have, source.body(Body::Json).await?),
-        Question::Findings => Answer::Body(0, source.findings().await?),
-        Question::Held { query } => {
-            let over = stuck_query::from_query(&query).map_err(anyhow::Error::msg)?;
-            Answer::Body(0, source.held(over).await?)
-        }
-        Question::Windows { query } => {
-            match windows_query::from_query(&query).map_err(anyhow::Error::msg)? {
-                Wanted::Latest(seen) => Answer::Body(0, source.windows(seen).await?),
-                Wanted::Past(range) => body_or_none(source.past(range).await?),
-                Wanted::Recorded(what) => body_or_none(source.recorded(what).await?),
-            }
-        }
-        Question::Recordings => body_or_none(source.recordings().await?),
-        Question::Health => json(&health(source))?,
-        Question::Probes => match source.status() {
-            Status::Attaching => json(&())?,
-            Status::Running(probes) => json(&*probes)?,
-        },
-        Question::Slow { .. } | Question::Breakdown { .. } | Question::Stop => {
-            anyhow::bail!("not on this lane")
-        }
-    })
-}
-
-fn body_or_none(body: Option<Bytes>) -> Answer {
-    body.map_or(Answer::None, |body| Answer::Body(0, body))
-}
-
-fn health(source: &SourceHandle) -> Health {
-    let status = source.status();
-    Health {
-        attaching: status == Status::Attaching,
-        why: status.health().err(),
-        degraded: source.degraded(),
-    }
-}
-
-fn json(value: &(impl serde::Serialize + ?Sized)) -> anyhow::Result<Answer> {
-    Ok(Answer::Body(0, serde_json::to_vec(value)?.into()))
 }

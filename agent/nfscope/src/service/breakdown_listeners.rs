@@ -261,8 +261,9 @@ impl Listeners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::breakdown_query::from_query;
+    use crate::api::breakdown_query::Query;
     use crate::api::example::Script;
+    use crate::api::query::QueryString;
     use nfscope_model::{BreakdownRow, Dimension};
 
     fn row(keys: [&str; 6], count: u64, sum: f64) -> BreakdownRow {
@@ -310,7 +311,7 @@ mod tests {
         }
 
         fn subscribe(&mut self, query: &str) -> anyhow::Result<Receiver<Bytes>> {
-            let query = from_query(query).unwrap();
+            let query = Query::from_query(query).unwrap();
             (self.listeners).subscribe(&mut self.source, query, self.now)
         }
 

@@ -6,8 +6,7 @@
 //!
 //! It is this very program, executed again: a fork of the agent would have a copy of its memory, and only the thread that forks.
 
-use super::answers::{self, LANES, STREAM_LANES};
-use super::source_thread::SourceHandle;
+use super::answers::{self, Answers, LANES, STREAM_LANES};
 use crate::api::handover::{self, Counts};
 use anyhow::{Context, bail};
 use nfscope_source::{own_process, privileges};
@@ -122,12 +121,12 @@ impl HttpProcess {
     ///
     /// # Errors
     /// When it does not even start the first time.
-    pub async fn serve(&self, source: &Arc<SourceHandle>) -> anyhow::Result<Infallible> {
+    pub async fn serve(&self, answers: &Arc<Answers>) -> anyhow::Result<Infallible> {
         let [mut pause, most] = PAUSES;
         let mut served = false;
         loop {
             let began = Instant::now();
-            let why = match self.once(source, &mut served).await {
+            let why = match self.once(answers, &mut served).await {
                 Ok(never) => match never {},
                 Err(why) => why,
             };
@@ -147,11 +146,7 @@ impl HttpProcess {
     }
 
     /// Runs one process to its end, and says how that came.
-    async fn once(
-        &self,
-        source: &Arc<SourceHandle>,
-        served: &mut bool,
-    ) -> anyhow::Result<Infallible> {
+    async fn once(&self, answers: &Arc<Answers>, served: &mut bool) -> anyhow::Result<Infallible> {
         let (ours, theirs) = StdUnixStream::pair()?;
         let (tell, told) = oneshot::channel();
         self.order(Order::Start(theirs, tell))?;
@@ -159,7 +154,7 @@ impl HttpProcess {
             "cannot be executed; its user must be allowed to execute this program's file",
         )?;
         own_process::accompany(number);
-        let why = match self.session(ours, source, served).await {
+        let why = match self.session(ours, answers, served).await {
             Ok(never) => match never {},
             Err(why) => why,
         };
@@ -179,7 +174,7 @@ impl HttpProcess {
     async fn session(
         &self,
         socket: StdUnixStream,
-        source: &Arc<SourceHandle>,
+        answers: &Arc<Answers>,
         served: &mut bool,
     ) -> anyhow::Result<Infallible> {
         let (ours, theirs) = answers::lanes(LANES + STREAM_LANES)?;
@@ -199,7 +194,7 @@ impl HttpProcess {
 
         let mut lanes = JoinSet::new();
         for lane in ours {
-            lanes.spawn(answers::serve(lane, source.clone()));
+            lanes.spawn(answers.clone().serve(lane));
         }
         let answer = async {
             while let Some(end) = lanes.join_next().await {

@@ -186,12 +186,13 @@ mod tests {
     use super::*;
     use crate::api::example;
     use crate::api::example::Script;
+    use crate::api::query::QueryString;
     use nfscope_model::SlowBatch;
 
     fn only(op: &str, per_second: u32) -> SlowFilter {
         SlowFilter {
             per_second,
-            ..slow_filter::from_query(&format!("op={op}")).unwrap()
+            ..SlowFilter::from_query(&format!("op={op}")).unwrap()
         }
     }
 

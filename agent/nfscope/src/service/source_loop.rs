@@ -1,74 +1,68 @@
 //! What the thread that owns the source does: it goes round a loop of requests, readings and windows, until nobody can ask any more.
 
-use super::archive::Archive;
 use super::breakdown_listeners::Listeners;
 use super::slow_subscribers::{self, Subscribers};
 use super::window_cutter::WindowCutter;
 use super::worth::Worth;
-use crate::api::breakdown_query;
+use crate::api::breakdown_query::Query;
 use crate::api::probe_change::Change;
-use crate::api::windows_query::Seen;
 use crate::exposition;
 use bytes::Bytes;
 use nfscope_model::status::Status;
-use nfscope_model::{HeldRequests, SlowFilter, Snapshot};
+use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::{Source, own_process};
 use nfscope_text::console;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::watch;
 
 /// How often the source may look for modules that have come or gone.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the thread is asked for.
-pub(super) enum Request {
-    /// Nothing but an answer.
-    Alive(oneshot::Sender<()>),
-    Snapshot(oneshot::Sender<Snapshot>),
-    Change(
-        Change,
-        Vec<&'static str>,
-        oneshot::Sender<anyhow::Result<Vec<String>>>,
-    ),
-    /// Series for at most so many clients and exports.
-    LimitSeries(usize, usize),
-    /// Requests in hand for longer than that.
-    Held(Duration, oneshot::Sender<HeldRequests>),
-    /// Windows of the findings go there, too.
-    KeepHistory(Archive),
-    /// The text of [`History::answer`].
-    Windows(Option<Seen>, oneshot::Sender<anyhow::Result<Vec<u8>>>),
-    /// The text of [`Worth::body`].
-    Findings(oneshot::Sender<serde_json::Result<Vec<u8>>>),
-    Breakdown(
-        breakdown_query::Query,
-        oneshot::Sender<anyhow::Result<Lines>>,
-    ),
-    Slow(
-        SlowFilter,
-        oneshot::Sender<anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>>>,
-    ),
-}
+/// Something that the thread does for somebody, between two readings.
+pub(super) type Work = Box<dyn FnOnce(&mut Running<'_>) + Send>;
 
-/// Lines as they come, until it is dropped.
-pub(super) type Lines = tokio::sync::mpsc::Receiver<Bytes>;
+/// The state of the thread, which only the thread can reach.
+pub(crate) struct Running<'a> {
+    /// The probes.
+    pub(crate) source: &'a mut dyn Source,
+    subscribers: Subscribers,
+    listeners: Listeners,
+    /// What changes of the server would be worth.
+    pub(crate) worth: Worth,
+    /// The findings, and the windows of the page.
+    pub(crate) windows: WindowCutter,
+    publish: &'a watch::Sender<Status>,
+}
 
 /// Serves readings and subscribers until the last [`SourceHandle`](super::source_thread::SourceHandle) is gone.
 pub(super) fn run(
     source: &mut dyn Source,
-    asked: &mpsc::Receiver<Request>,
+    asked: &mpsc::Receiver<Work>,
     publish: &watch::Sender<Status>,
     warn: &watch::Sender<Option<String>>,
 ) {
     let mut polled = Instant::now();
-    let mut subscribers = Subscribers::default();
-    let mut listeners = Listeners::default();
     let mut looked = Instant::now();
-    let mut worth = Worth::default();
-    let mut windows = WindowCutter::default();
+    let mut running = Running {
+        source,
+        subscribers: Subscribers::default(),
+        listeners: Listeners::default(),
+        worth: Worth::default(),
+        windows: WindowCutter::default(),
+        publish,
+    };
     loop {
-        for change in windows.step(source, Instant::now()) {
+        let Running {
+            source,
+            subscribers,
+            listeners,
+            worth,
+            windows,
+            ..
+        } = &mut running;
+        for change in windows.step(*source, Instant::now()) {
             console::warn(&change.to_string());
         }
         let degraded = windows.findings.degraded();
@@ -85,64 +79,68 @@ pub(super) fn run(
             wait = wait.min(slow_subscribers::POLL_INTERVAL.saturating_sub(looked.elapsed()));
         }
         match asked.recv_timeout(wait) {
-            Ok(Request::Snapshot(answer)) => {
-                let start = Instant::now();
-                let mut snapshot = source.snapshot();
-                windows.findings.describe(&mut snapshot);
-                worth.describe(&mut snapshot);
-                exposition::describe(&mut snapshot, start.elapsed());
-                own_process::describe(&mut snapshot);
-                // A scraper that has hung up meanwhile is no error.
-                let _ = answer.send(snapshot);
-            }
-            Ok(Request::Alive(answer)) => {
-                let _ = answer.send(());
-            }
-            Ok(Request::Held(over, answer)) => {
-                let _ = answer.send(source.held(over));
-            }
-            Ok(Request::Findings(answer)) => {
-                let _ = answer.send(worth.body(&windows.findings));
-            }
-            Ok(Request::KeepHistory(archive)) => windows.history.keep_in(archive),
-            Ok(Request::Windows(seen, answer)) => {
-                let _ = answer.send(windows.history.answer(seen, Instant::now()));
-            }
-            Ok(Request::LimitSeries(clients, exports)) => source.limit_series(clients, exports),
-            Ok(Request::Slow(want, answer)) => {
-                // Whoever has hung up meanwhile has dropped the receiver with the answer.
-                let _ = answer.send(subscribers.subscribe(source, want, Instant::now()));
-            }
-            Ok(Request::Breakdown(query, answer)) => {
-                let _ = answer.send(listeners.subscribe(source, query, Instant::now()));
-            }
-            Ok(Request::Change(change, probes, answer)) => {
-                // A window ends before a probe is detached, because the probe takes its counters with it.
-                windows.cut(source, Instant::now());
-                let said = match change {
-                    Change::Detach => Ok(source.detach(&probes)),
-                    Change::Attach => source.attach(&probes),
-                };
-                if publish_changes(source, publish) {
-                    windows.cut(source, Instant::now());
-                }
-                let _ = answer.send(said);
-            }
+            Ok(work) => work(&mut running),
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
-        listeners.poll(source, Instant::now());
-        if !subscribers.idle() && looked.elapsed() >= slow_subscribers::POLL_INTERVAL {
+        let source = &mut *running.source;
+        running.listeners.poll(source, Instant::now());
+        if !running.subscribers.idle() && looked.elapsed() >= slow_subscribers::POLL_INTERVAL {
             looked = Instant::now();
-            subscribers.poll(source, looked);
+            running.subscribers.poll(source, looked);
         }
         if polled.elapsed() >= POLL_INTERVAL {
             source.poll();
             polled = Instant::now();
             // A window begins with a probe that has come.
-            if publish_changes(source, publish) {
-                windows.cut(source, Instant::now());
-            }
+            running.cut_where_programs_changed();
+        }
+    }
+}
+
+impl Running<'_> {
+    /// All values now, with what the agent knows of itself.
+    pub(super) fn snapshot(&mut self) -> Snapshot {
+        let start = Instant::now();
+        let mut snapshot = self.source.snapshot();
+        self.windows.findings.describe(&mut snapshot);
+        self.worth.describe(&mut snapshot);
+        exposition::describe(&mut snapshot, start.elapsed());
+        own_process::describe(&mut snapshot);
+        snapshot
+    }
+
+    /// Lines of NDJSON about slow operations as they happen, until the receiver is dropped. The source watches for them only while
+    /// somebody has such a receiver; what it does not take in time is left out and counted.
+    pub(crate) fn slow(&mut self, want: SlowFilter) -> anyhow::Result<Receiver<Bytes>> {
+        (self.subscribers).subscribe(self.source, want, Instant::now())
+    }
+
+    /// Lines of NDJSON about operations by what `query` names, one an interval, until the receiver is dropped. The source tells them
+    /// apart only while somebody has such a receiver.
+    pub(crate) fn breakdown(&mut self, query: Query) -> anyhow::Result<Receiver<Bytes>> {
+        (self.listeners).subscribe(self.source, query, Instant::now())
+    }
+
+    /// Detaches probes or attaches them again; a line about each.
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        probes: &[&'static str],
+    ) -> anyhow::Result<Vec<String>> {
+        // A window ends before a probe is detached, because the probe takes its counters with it.
+        self.windows.cut(self.source, Instant::now());
+        let said = match change {
+            Change::Detach => Ok(self.source.detach(probes)),
+            Change::Attach => self.source.attach(probes),
+        };
+        self.cut_where_programs_changed();
+        said
+    }
+
+    fn cut_where_programs_changed(&mut self) {
+        if publish_changes(self.source, self.publish) {
+            self.windows.cut(self.source, Instant::now());
         }
     }
 }

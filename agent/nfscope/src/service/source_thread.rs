@@ -1,18 +1,15 @@
 //! The one thread that owns the source, and what everybody else sees of it.
 
-use crate::api::breakdown_query;
+use crate::api::link::Made;
 use crate::api::probe_change::Change;
-use crate::api::windows_query::{OfRecording, Range, Seen};
 use crate::exposition::{self, Collectors, Format};
 use crate::service::archive::Archive;
 use crate::service::recordings::Recordings;
-use crate::service::source_loop::{self, Lines, Request};
+use crate::service::source_loop::{self, Running, Work};
 use bytes::Bytes;
-use nfscope_diagnose::tracker::FindingTracker;
+use nfscope_model::Snapshot;
 use nfscope_model::status::Status;
-use nfscope_model::{HeldRequests, SlowFilter, Snapshot};
-use nfscope_source::{Source, hostname, own_process};
-use std::collections::HashMap;
+use nfscope_source::{Source, own_process};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
@@ -21,9 +18,9 @@ use tokio::sync::{Mutex, oneshot, watch};
 /// What is said where the thread is waited for in vain.
 pub(crate) const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
 /// What is said to those who come too early.
-const ATTACHING: &str = "the agent is still attaching; try again in a moment";
+pub(crate) const ATTACHING: &str = "the agent is still attaching; try again in a moment";
 /// A reading up to this old answers further requests: simultaneous scrapes cost one.
-const MAX_READING_AGE: Duration = Duration::from_millis(250);
+pub(super) const MAX_READING_AGE: Duration = Duration::from_millis(250);
 /// Bodies with a part of a reading that are made of it; each costs time and memory.
 pub const MAX_PARTS: usize = 8;
 /// How long the thread may take to end what it is at.
@@ -32,21 +29,19 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// so at the end of the process as well. Within the 90 s after which systemd kills a service (TimeoutStopSec=).
 const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a reading can be asked for as.
-#[derive(Debug, Clone, Copy)]
-pub enum Body {
-    /// An exposition.
-    Metrics(Format),
+/// A body that is made of a reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// An exposition, or what some collectors have of it.
+    Metrics(Format, Collectors),
     /// The snapshot itself.
-    Json,
+    Snapshot,
 }
 
-impl Body {
-    fn index(self) -> usize {
-        match self {
-            Body::Metrics(format) => format as usize,
-            Body::Json => Format::ALL.len(),
-        }
+impl Part {
+    /// True of an exposition that is not whole.
+    fn is_some(&self) -> bool {
+        matches!(self, Part::Metrics(_, collectors) if !collectors.all())
     }
 }
 
@@ -55,28 +50,29 @@ struct Reading {
     number: u64,
     at: Instant,
     snapshot: Arc<Snapshot>,
-    bodies: [Option<Bytes>; Format::ALL.len() + 1],
-    /// Parts of the exposition.
-    parts: HashMap<(Collectors, Format), Bytes>,
+    bodies: Vec<(Part, Bytes)>,
 }
 
-/// A body, and the number of the reading that it was made of; 0 where it was made of none.
-pub type Numbered = (u64, Bytes);
-
 impl Reading {
-    /// The part of the exposition that these collectors have; `None` where too many other parts have been made.
-    fn part(&mut self, collectors: Collectors, format: Format) -> anyhow::Result<Option<Numbered>> {
-        let key = (collectors, format);
-        if let Some(body) = self.parts.get(&key) {
-            return Ok(Some((self.number, body.clone())));
-        }
-        if self.parts.len() >= MAX_PARTS {
-            return Ok(None);
-        }
-        let body = exposition::encode_some(&self.snapshot, format, &key.0)?;
-        let body = Bytes::from(body);
-        self.parts.insert(key, body.clone());
-        Ok(Some((self.number, body)))
+    /// A body of this reading; `None` where too many others have been made.
+    fn body(&mut self, part: Part) -> anyhow::Result<Option<(Made, Bytes)>> {
+        let at = match self.bodies.iter().position(|(known, _)| *known == part) {
+            Some(at) => at,
+            None => {
+                let some = self.bodies.iter().filter(|(known, _)| known.is_some());
+                if part.is_some() && some.count() >= MAX_PARTS {
+                    return Ok(None);
+                }
+                let body = encode(&self.snapshot, &part)?;
+                self.bodies.push((part, body));
+                self.bodies.len() - 1
+            }
+        };
+        let made = Made {
+            reading: self.number,
+            part: u8::try_from(at)?,
+        };
+        Ok(Some((made, self.bodies[at].1.clone())))
     }
 }
 
@@ -87,8 +83,8 @@ fn gone() -> anyhow::Error {
 /// A handle to the thread that owns the source. Dropping it ends the thread and detaches every probe.
 #[derive(Debug)]
 pub struct SourceHandle {
-    requests: mpsc::Sender<Request>,
-    /// Behind `requests`, whose end the thread hears of.
+    work: mpsc::Sender<Work>,
+    /// Behind `work`, whose end the thread hears of.
     _ended: Ended,
     status: watch::Receiver<Status>,
     /// Why the server does not serve all requests, as far as the agent finds.
@@ -99,11 +95,8 @@ pub struct SourceHandle {
     recordings: OnceLock<Recordings>,
     /// Held while reading: whoever comes meanwhile waits and finds the reading fresh.
     last: Mutex<Option<Reading>>,
-    /// The same for requests in hand: of what age, when, and the answer.
-    held: Mutex<Option<(Duration, Instant, Bytes)>>,
     /// How many readings there were.
     readings: AtomicU64,
-    findings: Mutex<Option<(Instant, Bytes)>>,
 }
 
 /// Waits for the thread: what is left to the end of the process is detached by the kernel, but return probes in tracefs
@@ -143,7 +136,7 @@ impl SourceHandle {
     pub fn spawn(
         start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
     ) -> std::io::Result<(SourceHandle, oneshot::Receiver<anyhow::Result<()>>)> {
-        let (requests, asked) = mpsc::channel();
+        let (work, asked) = mpsc::channel();
         let (publish, status) = watch::channel(Status::Attaching);
         let (warn, degraded) = watch::channel(None);
         let (tell, started) = oneshot::channel();
@@ -161,16 +154,14 @@ impl SourceHandle {
                 Err(e) => drop(tell.send(Err(e))),
             })?;
         let handle = SourceHandle {
-            requests,
+            work,
             _ended: Ended(thread, status.clone()),
             status,
             degraded,
             archive: OnceLock::new(),
             recordings: OnceLock::new(),
             last: Mutex::new(None),
-            held: Mutex::new(None),
             readings: AtomicU64::new(0),
-            findings: Mutex::new(None),
         };
         Ok((handle, started))
     }
@@ -190,41 +181,17 @@ impl SourceHandle {
         self.status.clone()
     }
 
-    /// A snapshot that is not older than a quarter of a second, encoded. While attaching it holds only what the agent knows about
-    /// itself.
+    /// A body of a reading that is not older than a quarter of a second. `None` where [`MAX_PARTS`] others have been made of the last
+    /// reading; a moment later there is a new one. While attaching, a reading has what the agent knows about itself, and no number.
     ///
     /// # Errors
     /// When the source's thread has ended.
-    pub async fn body(&self, body: Body) -> anyhow::Result<Numbered> {
+    pub async fn part(&self, part: Part) -> anyhow::Result<Option<(Made, Bytes)>> {
         if self.status() == Status::Attaching {
-            return Ok((0, encode(&own_snapshot(), body)?));
+            return Ok(Some((Made::default(), encode(&own_snapshot(), &part)?)));
         }
         let mut last = self.last.lock().await;
-        let reading = self.fresh(&mut last).await?;
-        let slot = &mut reading.bodies[body.index()];
-        let bytes = match slot {
-            Some(bytes) => bytes.clone(),
-            None => slot.insert(encode(&reading.snapshot, body)?).clone(),
-        };
-        Ok((reading.number, bytes))
-    }
-
-    /// The part of an exposition that these collectors have. `None` where [`MAX_PARTS`] others have been made of the last
-    /// reading; a moment later there is a new one.
-    ///
-    /// # Errors
-    /// When the source's thread has ended.
-    pub async fn metrics_of(
-        &self,
-        collectors: Collectors,
-        format: Format,
-    ) -> anyhow::Result<Option<Numbered>> {
-        if self.status() == Status::Attaching {
-            let body = exposition::encode_some(&own_snapshot(), format, &collectors)?;
-            return Ok(Some((0, body.into())));
-        }
-        let mut last = self.last.lock().await;
-        (self.fresh(&mut last).await?).part(collectors, format)
+        (self.fresh(&mut last).await?).body(part)
     }
 
     /// The last reading, or a new one where that is old.
@@ -237,124 +204,18 @@ impl SourceHandle {
         Ok(last.insert(reading))
     }
 
-    /// Lines of NDJSON about slow operations as they happen, until the receiver is dropped. The source watches for
-    /// them only while somebody has such a receiver; what it does not take in time is left out and counted.
-    ///
-    /// # Errors
-    /// With the source's reason, when too many listen already, or when the source's thread has ended.
-    pub async fn slow(
-        &self,
-        want: SlowFilter,
-    ) -> anyhow::Result<tokio::sync::mpsc::Receiver<Bytes>> {
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Slow(want, tell))
-            .map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
-
-    /// Lines of NDJSON about operations by what `query` names, one an interval, until the receiver is dropped. The source tells
-    /// them apart only while somebody has such a receiver.
-    ///
-    /// # Errors
-    /// With the source's reason, when too many listen already, or when the source's thread has ended.
-    pub async fn breakdown(&self, query: breakdown_query::Query) -> anyhow::Result<Lines> {
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Breakdown(query, tell))
-            .map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
-    }
-
-    /// Every request that a thread has had in hand for longer than `over`, as JSON. Whoever asks, and for whatever age, the
-    /// source reads them at most once in a quarter of a second.
-    ///
-    /// # Errors
-    /// When the source's thread has ended.
-    pub async fn held(&self, over: Duration) -> anyhow::Result<Bytes> {
-        if self.status() == Status::Attaching {
-            let unknown = HeldRequests {
-                host: hostname::own_name(),
-                over_seconds: over.as_secs_f64(),
-                unknown: Some("the agent is attaching its probes".to_owned()),
-                ..HeldRequests::default()
-            };
-            return Ok(serde_json::to_vec(&unknown)?.into());
-        }
-        let mut last = self.held.lock().await;
-        if let Some((of, at, body)) = &*last {
-            let left = MAX_READING_AGE.saturating_sub(at.elapsed());
-            if *of == over && !left.is_zero() {
-                return Ok(body.clone());
-            }
-            tokio::time::sleep(left).await;
-        }
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Held(over, tell))
-            .map_err(|_| gone())?;
-        let body: Bytes = serde_json::to_vec(&answer.await.map_err(|_| gone())?)?.into();
-        *last = Some((over, Instant::now(), body.clone()));
-        Ok(body)
-    }
-
-    /// What makes requests slow, now and before, and what changes would be worth, as JSON that is not older than a quarter of a
-    /// second.
-    ///
-    /// # Errors
-    /// When the source's thread has ended.
-    pub async fn findings(&self) -> anyhow::Result<Bytes> {
-        if self.status() == Status::Attaching {
-            return Ok(serde_json::to_vec(&FindingTracker::default().report())?.into());
-        }
-        let mut last = self.findings.lock().await;
-        if let Some((at, body)) = &*last
-            && at.elapsed() < MAX_READING_AGE
-        {
-            return Ok(body.clone());
-        }
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Findings(tell))
-            .map_err(|_| gone())?;
-        let body: Bytes = answer.await.map_err(|_| gone())??.into();
-        *last = Some((Instant::now(), body.clone()));
-        Ok(body)
-    }
-
-    /// The latest windows that a page has not seen, as JSON; all that are kept where it has seen none.
-    ///
-    /// # Errors
-    /// While attaching, or when the source's thread has ended.
-    pub async fn windows(&self, seen: Option<Seen>) -> anyhow::Result<Bytes> {
-        anyhow::ensure!(self.status() != Status::Attaching, ATTACHING);
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Windows(seen, tell))
-            .map_err(|_| gone())?;
-        Ok(answer.await.map_err(|_| gone())??.into())
-    }
-
     /// Keeps windows of ten seconds there from now on. Only the first call counts.
     ///
     /// # Errors
     /// When the source's thread has ended.
     pub fn keep_history(&self, archive: Archive) -> anyhow::Result<()> {
         let archive = self.archive.get_or_init(|| archive).clone();
-        self.requests
-            .send(Request::KeepHistory(archive))
-            .map_err(|_| gone())
+        self.send(|r| r.windows.history.keep_in(archive))
     }
 
-    /// Windows of this range from the disk, as JSON; `None` where none are kept there.
-    ///
-    /// # Errors
-    /// When the disk cannot be read, or is busy.
-    pub async fn past(&self, range: Range) -> anyhow::Result<Option<Bytes>> {
-        match self.archive.get() {
-            Some(archive) => Ok(Some(archive.tell(range).await?.into())),
-            None => Ok(None),
-        }
+    /// The history on a disk, where that is kept.
+    pub fn archive(&self) -> Option<&Archive> {
+        self.archive.get()
     }
 
     /// Shows these recordings from now on. Only the first call counts.
@@ -362,26 +223,9 @@ impl SourceHandle {
         self.recordings.get_or_init(|| recordings);
     }
 
-    /// The recordings that can be shown, as JSON; `None` where the agent looks for none.
-    ///
-    /// # Errors
-    /// When their store cannot be read, or is busy.
-    pub async fn recordings(&self) -> anyhow::Result<Option<Bytes>> {
-        match self.recordings.get() {
-            Some(recordings) => Ok(Some(recordings.list().await?.into())),
-            None => Ok(None),
-        }
-    }
-
-    /// Windows of a recording, as JSON; `None` where the agent looks for none.
-    ///
-    /// # Errors
-    /// When there is no such recording, or it cannot be read.
-    pub async fn recorded(&self, what: OfRecording) -> anyhow::Result<Option<Bytes>> {
-        match self.recordings.get() {
-            Some(recordings) => Ok(Some(recordings.tell(what).await?.into())),
-            None => Ok(None),
-        }
+    /// The recordings that can be shown, where the agent looks for any.
+    pub fn recordings(&self) -> Option<&Recordings> {
+        self.recordings.get()
     }
 
     /// Detaches probes or attaches them again; a line about each.
@@ -394,10 +238,7 @@ impl SourceHandle {
         probes: Vec<&'static str>,
     ) -> anyhow::Result<Vec<String>> {
         anyhow::ensure!(self.status() != Status::Attaching, ATTACHING);
-        let (tell, answer) = oneshot::channel();
-        let ask = Request::Change(change, probes, tell);
-        self.requests.send(ask).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.on_thread(move |r| r.change(change, &probes)).await?
     }
 
     /// Gives at most so many clients and exports series of their own from now on.
@@ -405,9 +246,7 @@ impl SourceHandle {
     /// # Errors
     /// When the source's thread has ended.
     pub fn limit_series(&self, clients: usize, exports: usize) -> anyhow::Result<()> {
-        self.requests
-            .send(Request::LimitSeries(clients, exports))
-            .map_err(|_| gone())
+        self.send(move |r| r.source.limit_series(clients, exports))
     }
 
     /// Returns once the source's thread has answered, which proves that it goes round its loop.
@@ -415,24 +254,36 @@ impl SourceHandle {
     /// # Errors
     /// When the source's thread has ended.
     pub async fn answers(&self) -> anyhow::Result<()> {
+        self.on_thread(|_| ()).await
+    }
+
+    /// What the thread says when it has done this, between two readings.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub(crate) async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Running<'_>) -> T + Send + 'static,
+    ) -> anyhow::Result<T> {
         let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Alive(tell))
-            .map_err(|_| gone())?;
+        self.send(|running| {
+            // A scraper that has hung up meanwhile is no error, and a listener drops the receiver with the answer.
+            let _ = tell.send(work(running));
+        })?;
         answer.await.map_err(|_| gone())
     }
 
+    fn send(&self, work: impl FnOnce(&mut Running<'_>) + Send + 'static) -> anyhow::Result<()> {
+        self.work.send(Box::new(work)).map_err(|_| gone())
+    }
+
     async fn read(&self) -> anyhow::Result<Reading> {
-        let (tell, answer) = oneshot::channel();
-        self.requests
-            .send(Request::Snapshot(tell))
-            .map_err(|_| gone())?;
+        let snapshot = self.on_thread(|r| r.snapshot()).await?;
         Ok(Reading {
             number: self.readings.fetch_add(1, Ordering::Relaxed) + 1,
-            snapshot: Arc::new(answer.await.map_err(|_| gone())?),
+            snapshot: Arc::new(snapshot),
             at: Instant::now(),
-            bodies: Default::default(),
-            parts: HashMap::new(),
+            bodies: Vec::new(),
         })
     }
 }
@@ -445,10 +296,11 @@ fn own_snapshot() -> Arc<Snapshot> {
     Arc::new(own)
 }
 
-fn encode(snapshot: &Arc<Snapshot>, body: Body) -> anyhow::Result<Bytes> {
-    Ok(match body {
-        Body::Metrics(format) => exposition::encode(snapshot, format)?,
-        Body::Json => serde_json::to_vec(snapshot.as_ref())?,
+fn encode(snapshot: &Arc<Snapshot>, part: &Part) -> anyhow::Result<Bytes> {
+    Ok(match part {
+        Part::Metrics(format, some) if some.all() => exposition::encode(snapshot, *format)?,
+        Part::Metrics(format, some) => exposition::encode_some(snapshot, *format, some)?,
+        Part::Snapshot => serde_json::to_vec(snapshot.as_ref())?,
     }
     .into())
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 /// Findings and history, for which windows are made, and the time when the next window is due.
 #[derive(Debug, Default)]
-pub(super) struct WindowCutter {
-    pub(super) findings: FindingTracker,
-    pub(super) history: History,
+pub(crate) struct WindowCutter {
+    pub(crate) findings: FindingTracker,
+    pub(crate) history: History,
     timeline: Timeline,
     /// When the window under way began. The first one begins at once.
     evaluated: Option<Instant>,

@@ -1,6 +1,7 @@
 //! Tests of [`super`].
 
 use super::*;
+use crate::api::query::QueryString;
 use crate::tui::view::Client;
 
 fn press(app: &mut App, keys: &str) -> Action {
@@ -64,7 +65,7 @@ fn keys_change_the_interval_and_stop_at_its_ends() {
 
 /// What is asked of `/breakdown`, as its query.
 fn wanted(app: &App) -> Option<String> {
-    app.wants_breakdown().map(breakdown_query::to_query)
+    app.wants_breakdown().map(Query::to_query)
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn the_interval_is_that_of_the_panel_of_break_downs_too() {
 fn escape_ends_the_filters_of_a_break_down_before_it_ends_the_program() {
     let mut app = App {
         tab: Tab::By,
-        breakdown: Breakdown::new(breakdown_query::from_query("by=op&where=op:write").unwrap()),
+        breakdown: Breakdown::new(Query::from_query("by=op&where=op:write").unwrap()),
         ..App::default()
     };
     assert_eq!(code(&mut app, KeyCode::Esc), Action::None);

@@ -280,7 +280,8 @@ fn histogram(times: &Times) -> Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::breakdown_query::from_query;
+    use crate::api::breakdown_query::Query;
+    use crate::api::query::QueryString;
 
     const STYLE: TerminalStyle = TerminalStyle {
         color: false,
@@ -288,7 +289,7 @@ mod tests {
     };
 
     fn told() -> Breakdown {
-        let mut b = Breakdown::new(from_query("by=client,op&where=export:/a").unwrap());
+        let mut b = Breakdown::new(Query::from_query("by=client,op&where=export:/a").unwrap());
         for line in [
             r#"{"header":{"host":"nas","by":["client","op"],"where":["export:/a"],"interval_seconds":1.0,"max_rows":200,"kernel_bytes":8388608}}"#,
             r#"{"at":1.0,"seconds":2.0,"by":["client","op"],"rows":[{"client":"10.0.0.1","op":"write","count":12,"sum_seconds":0.3,"buckets":[[0.001,3],[0.1,9]]},{"client":"\u001b[2Jevil","op":"read","count":2,"sum_seconds":0.1,"buckets":[[null,2]]}],"other":{"count":4,"sum_seconds":0.1,"buckets":[[0.1,4]]},"evicted":4,"cost_seconds":0.002}"#,
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_file_has_its_path_or_the_reason() {
-        let mut b = Breakdown::new(from_query("by=file&paths=true").unwrap());
+        let mut b = Breakdown::new(Query::from_query("by=file&paths=true").unwrap());
         for line in [
             r#"{"header":{"host":"nas","by":["file"],"where":[],"interval_seconds":1.0,"max_rows":200,"kernel_bytes":1}}"#,
             r#"{"at":1.0,"seconds":1.0,"by":["file"],"rows":[{"file":"/a:7","path":"/a/\u001b[2Jevil","count":1,"sum_seconds":0.1,"buckets":[]},{"file":"/a:8","no_path":"it is gone","count":1,"sum_seconds":0.1,"buckets":[]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.0}"#,

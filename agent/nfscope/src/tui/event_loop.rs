@@ -2,8 +2,8 @@
 
 use crate::api::breakdown_line::Line;
 use crate::api::breakdown_query::Query;
-use crate::client::breakdown;
 use crate::client::events::{EventSender, channel, until_error};
+use crate::client::lines::{self, Lines};
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::tui::app_state::{Action, App, Extent, Link};
 use crate::tui::breakdown::Breakdown;
@@ -176,8 +176,8 @@ impl Streams {
             let lines = match &mut lines {
                 Some(lines) => lines,
                 None => {
-                    let answer = breakdown::request(&agent, &query)?;
-                    lines.insert(breakdown::lines(&agent, answer)?)
+                    let answer = lines::request(&agent, &query)?;
+                    lines.insert(Lines::<Query>::new(&agent, answer)?)
                 }
             };
             lines.next()

@@ -203,6 +203,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::query::QueryString;
 
     #[test]
     fn steps_stay_within_the_list() {
@@ -223,7 +224,7 @@ mod tests {
     fn a_client_or_an_export_is_a_filter_unless_it_is_many() {
         let query = |s: Subject| {
             let query = s.query(Duration::from_millis(200))?;
-            Some(crate::api::breakdown_query::to_query(&query))
+            Some(query.to_query())
         };
         let client = |name: &str| query(Subject::Client(name.into()));
         let export = |name: &str| query(Subject::Export(name.into()));

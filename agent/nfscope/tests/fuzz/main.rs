@@ -13,36 +13,49 @@ use bytes::BytesMut;
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use mutate::{fuzz, fuzz_text};
-use nfscope::api::link::{Answer, MAX_QUESTION, Question};
+use nfscope::api::access::Access;
+use nfscope::api::address;
+use nfscope::api::breakdown_query::Query;
+use nfscope::api::link::{Answer, Ask, Have, MAX_QUESTION, Made, Question, Turn, Why};
+use nfscope::api::query::QueryString;
 use nfscope::api::slow_line::Line;
-use nfscope::api::{breakdown_query, endpoint, slow_filter, stuck_query, windows_query};
+use nfscope::api::stuck_query::Over;
+use nfscope::api::windows_query::Wanted;
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config;
+use nfscope::endpoints;
 use nfscope::exposition::{self, Collectors, Format};
 use nfscope::http::{Configuration, WebConfig, of_this_host};
+use nfscope::service::endpoint::Origin;
 use nfscope::tui::{Breakdown, TerminalStyle};
 use nfscope_baseline::codec;
 use nfscope_baseline::recording::RecordedWindow;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window::Merger;
-use nfscope_model::Snapshot;
+use nfscope_model::{SlowFilter, Snapshot};
 use nfscope_source::Source;
 use std::io::Read;
 use std::sync::Arc;
 
 #[test]
 fn questions_of_the_http_process() {
+    let ask = |path: &str, query: &str, turn| Ask {
+        path: path.to_owned(),
+        query: query.to_owned(),
+        format: 1,
+        may: Access::Details,
+        turn,
+        have: Have {
+            reading: 7,
+            parts: 3,
+        },
+    };
     let questions = [
-        Question::Metrics {
-            format: 1,
-            query: "collect[]=op&exclude[]=cpu".to_owned(),
-            have: 7,
-        },
-        Question::Snapshot { have: 1 },
-        Question::Health,
-        Question::Slow {
-            query: "min_latency=1ms&op=write".to_owned(),
-        },
+        Question::Ask(ask("/metrics", "collect[]=op&exclude[]=cpu", Turn::Quick)),
+        Question::Ask(ask("/snapshot", "", Turn::Quick)),
+        Question::Ask(ask("/windows", "recording=a&columns=3", Turn::Disk)),
+        Question::Ask(ask("/slow", "min_latency=1ms&op=write", Turn::Stream)),
+        Question::Ask(ask("/breakdown", "by=user", Turn::Stream)),
         Question::Stop,
     ];
     let samples: Vec<_> = questions.iter().map(|q| q.encode().unwrap()).collect();
@@ -50,6 +63,16 @@ fn questions_of_the_http_process() {
     fuzz("questions", &samples, |input| {
         let mut arrived = BytesMut::from(input);
         while let Ok(Some(question)) = Question::take(&mut arrived) {
+            // The query of a known path is parsed, or refused with a reason.
+            if let Question::Ask(ask) = &question
+                && let Some(endpoint) = endpoints::find(&ask.path)
+                && let Origin::Agent(_, parse) = endpoint.origin
+            {
+                match parse(&ask.query) {
+                    Ok(parsed) => assert!(endpoint.access <= parsed.access),
+                    Err(why) => assert!(!why.is_empty()),
+                }
+            }
             // What has been read can be said again.
             let again = question.encode().unwrap();
             assert_eq!(
@@ -59,9 +82,15 @@ fn questions_of_the_http_process() {
         }
         assert!(arrived.capacity() <= input.len() + 2 * MAX_QUESTION);
     });
+    let made = Made {
+        reading: 3,
+        part: 1,
+    };
     let answers = [
-        Answer::Body(3, "body".into()),
-        Answer::Refused("no".to_owned()),
+        Answer::Body(made, "body".into()),
+        Answer::Same(made),
+        Answer::Refused(Why::Query, "no".to_owned()),
+        Answer::Wait(Turn::Disk),
         Answer::End,
     ];
     let samples: Vec<_> = (answers.iter().map(Answer::parts))
@@ -70,7 +99,7 @@ fn questions_of_the_http_process() {
     let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
     fuzz("answers", &samples, |input| {
         // A length that is not there is reserved; one of many megabytes is no news here.
-        if input.get(11).is_none_or(|b| *b == 0) && input.get(12).is_none_or(|b| *b == 0) {
+        if input.get(12).is_none_or(|b| *b == 0) && input.get(13).is_none_or(|b| *b == 0) {
             let mut arrived = BytesMut::from(input);
             while let Ok(Some(_)) = Answer::take(&mut arrived) {}
         }
@@ -84,11 +113,8 @@ fn queries_headers_and_addresses() {
         "over=1ms&op=%77rite",
     ];
     fuzz_text("query of /slow", &slow, |input| {
-        if let Ok(filter) = slow_filter::from_query(input) {
-            assert_eq!(
-                slow_filter::from_query(&slow_filter::to_query(&filter)),
-                Ok(filter)
-            );
+        if let Ok(filter) = SlowFilter::from_query(input) {
+            assert_eq!(SlowFilter::from_query(&filter.to_query()), Ok(filter));
         }
     });
     let breakdown = [
@@ -96,11 +122,8 @@ fn queries_headers_and_addresses() {
         "by=file,user,version&where=file:/srv/a:77&where=client:2001:db8::7&where=user:0&where=version:4.1",
     ];
     fuzz_text("query of /breakdown", &breakdown, |input| {
-        if let Ok(query) = breakdown_query::from_query(input) {
-            assert_eq!(
-                breakdown_query::from_query(&breakdown_query::to_query(&query)),
-                Ok(query)
-            );
+        if let Ok(query) = Query::from_query(input) {
+            assert_eq!(Query::from_query(&query.to_query()), Ok(query));
         }
     });
     let windows = [
@@ -109,22 +132,16 @@ fn queries_headers_and_addresses() {
         "recording=a%26b&columns=3&from=1&to=2.5",
     ];
     fuzz_text("query of /windows", &windows, |input| {
-        if let Ok(wanted) = windows_query::from_query(input) {
-            assert_eq!(
-                windows_query::from_query(&windows_query::to_query(&wanted)),
-                Ok(wanted)
-            );
+        if let Ok(wanted) = Wanted::from_query(input) {
+            assert_eq!(Wanted::from_query(&wanted.to_query()), Ok(wanted));
         }
     });
     fuzz_text(
         "query of /stuck",
         &["over=1.5s", "over=20%6ds&x=1"],
         |input| {
-            if let Ok(over) = stuck_query::from_query(input) {
-                assert_eq!(
-                    stuck_query::from_query(&stuck_query::to_query(over)),
-                    Ok(over)
-                );
+            if let Ok(over) = Over::from_query(input) {
+                assert_eq!(Over::from_query(&over.to_query()), Ok(over));
             }
         },
     );
@@ -145,7 +162,7 @@ fn queries_headers_and_addresses() {
     });
     let urls = ["http://[::1]:9943/prefix/", "https://nfs1.example:9943"];
     fuzz_text("url", &urls, |input| {
-        if let Some(target) = endpoint::parse(input, "/snapshot") {
+        if let Some(target) = address::parse(input, "/snapshot") {
             assert!(!target.name().is_empty() || target.host.starts_with([':', '[']));
         }
     });
@@ -175,7 +192,7 @@ fn snapshots_and_lines_of_an_agent() {
         br#"{"header":{"host":"a","by":["op"],"where":["op:write"],"interval_seconds":1.0,"max_rows":2,"kernel_bytes":3}}"#,
         br#"{"at":1.0,"seconds":1.0,"by":["op"],"rows":[{"op":"write","count":2,"sum_seconds":0.1,"buckets":[[0.1,1],[null,1]]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.0}"#,
     ];
-    let query = breakdown_query::from_query("by=op").unwrap();
+    let query = Query::from_query("by=op").unwrap();
     let style = TerminalStyle {
         color: true,
         utf8: true,

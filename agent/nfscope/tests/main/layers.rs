@@ -89,14 +89,16 @@ const PROGRAM: Folders = &[
     ("versions", &["client", "workload"]),
     ("service", &["api", "exposition"]),
     ("tui", &["api", "client"]),
-    ("http", &["api", "exposition", "service"]),
-    ("cli", &["api", "versions", "workload"]),
+    ("endpoints", &["api", "exposition", "service"]),
+    ("http", &["api", "endpoints", "exposition", "service"]),
+    ("cli", &["api", "endpoints", "versions", "workload"]),
     (
         "commands",
         &[
             "api",
             "cli",
             "client",
+            "endpoints",
             "exposition",
             "http",
             "service",

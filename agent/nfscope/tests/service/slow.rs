@@ -3,7 +3,7 @@
 use crate::fixture::serve::{HANG, attached, get, receive, resident, send, send_from, serve};
 use crate::fixture::{Fake, Slow, slow_op, status};
 use crate::memory;
-use nfscope::api::slow_filter;
+use nfscope::api::query::QueryString;
 use nfscope::api::slow_line::Line;
 use nfscope::service::slow_subscribers::MAX_SUBSCRIBERS;
 use nfscope_model::{ProbeState, SlowFilter};
@@ -79,7 +79,7 @@ fn happen(slow: &Mutex<Slow>, ops: &[(&str, u64)]) {
 fn operations_arrive_as_they_happen() {
     let (a, slow) = server();
     let mut listener = Listener::new(a, "");
-    asked(&slow, Some(&slow_filter::from_query("").unwrap()));
+    asked(&slow, Some(&SlowFilter::from_query("").unwrap()));
     for op in ["write", "commit", "getattr"] {
         // The next happens only when this one has arrived.
         happen(&slow, &[(op, 20)]);
@@ -107,7 +107,7 @@ fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
     assert!(slow.lock().unwrap().asked.is_empty());
     let mut writes = Listener::new(a, "?op=write&min_latency=50ms&limit=10");
     let mut all = Listener::new(a, "?min_latency=100ms&limit=20");
-    let union = slow_filter::from_query("min_latency=50ms&limit=20").unwrap();
+    let union = SlowFilter::from_query("min_latency=50ms&limit=20").unwrap();
     asked(&slow, Some(&union));
     happen(
         &slow,
@@ -126,7 +126,7 @@ fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
         assert_eq!(listener.line(), Line::LeftOut { left_out: 3 });
     }
     drop(all);
-    let alone = slow_filter::from_query("op=write&min_latency=50ms&limit=10").unwrap();
+    let alone = SlowFilter::from_query("op=write&min_latency=50ms&limit=10").unwrap();
     asked(&slow, Some(&alone));
     drop(writes);
     asked(&slow, None);

@@ -1,6 +1,6 @@
 //! The settings of `nfscope agent`: one table, read by the configuration file, the environment, the reference file and SIGHUP.
 
-use crate::api::endpoint::DEFAULT_ADDRESS;
+use crate::api::address::DEFAULT_ADDRESS;
 use crate::cli::{self, MOST_SERIES};
 use nfscope_source::{MOST_PAIRS, Options};
 use nfscope_text::console::Level;

@@ -1,64 +1,30 @@
-//! The landing page: what this is, whether it measures, and where to go.
+//! `/about`: a page without scripts: whether the agent measures, with links to every other path.
 
 use crate::api::build_info::{REVISION, VERSION};
+use crate::service::endpoint::{Asked, Content, Declaration, Endpoint, Refusal, Reply, Served};
 use nfscope_model::status::{Group, Status, group};
+use nfscope_source::hostname::own_name;
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("about.css");
 
-/// Every other page, and what it is for.
-const LINKS: [(&str, &str); 15] = [
-    ("/", "the page: latency, phases, findings, as they happen"),
-    (
-        "/metrics",
-        "for Prometheus: text, OpenMetrics, native histograms",
-    ),
-    (
-        "/findings",
-        "JSON: what makes requests slow, now and before",
-    ),
-    (
-        "/stuck",
-        "JSON: requests in hand for a second or longer, for <code>nfscope stuck</code>",
-    ),
-    (
-        "/slow",
-        "JSON lines: every operation over 10 ms as it happens, for <code>nfscope slow</code>",
-    ),
-    (
-        "/breakdown",
-        "operations by client, export, user or file, while you listen",
-    ),
-    (
-        "/probes",
-        "JSON: every probe program, its state and the reason",
-    ),
-    (
-        "/snapshot",
-        "JSON: all values, for <code>nfscope top</code>",
-    ),
-    (
-        "/healthz",
-        "200 while NFS operations are being timed; degraded while requests are stuck",
-    ),
-    (
-        "/windows",
-        "JSON: the last quarter of an hour, for the page",
-    ),
-    ("/recordings", "JSON: the baselines that the page can open"),
-    ("/-/healthy", "200 while the agent runs"),
-    ("/-/ready", "200 once the probes are attached"),
-    (
-        "/docs/metrics",
-        "every metric of this release, its labels and meaning",
-    ),
-    (
-        "/docs/findings",
-        "every finding of this release, and what to do about it",
-    ),
-];
+pub(super) struct About;
+
+impl Endpoint for About {
+    const PATH: &str = "/about";
+    const ABOUT: &str = "this page";
+    const HELP: &str = "a page without scripts that links all others";
+    const CONTENT: Content = Content::Html("default-src 'none'; style-src 'unsafe-inline'");
+    const SERVED: Served = Served::Each;
+    type Query = ();
+
+    async fn answer(asked: &Asked, (): ()) -> Result<Reply, Refusal> {
+        let html = render(&own_name(), &asked.source.status(), asked.endpoints);
+        Ok(Reply::Body(html.into()))
+    }
+}
 
 /// One self-contained page: no script, no font, nothing from elsewhere.
-pub(super) fn render(host: &str, status: &Status) -> String {
+pub(super) fn render(host: &str, status: &Status, endpoints: &[Declaration]) -> String {
     let host = escape(host);
     let (edge, state) = match status.health() {
         Ok(()) => ("good", "NFS operations are being timed.".to_owned()),
@@ -73,10 +39,12 @@ pub(super) fn render(host: &str, status: &Status) -> String {
              <tr><th>Probe</th><th>State</th><th>Measures</th><th>Hook</th></tr>\n{rows}</table></div>\n"
         )
     };
-    let link = |(path, text): &(&str, &str)| {
+    let link = |e: &Declaration| {
+        let (path, text) = (e.path, e.about);
         format!("<li><a href=\"{path}\">{path}</a><p class=\"soft\">{text}</p></li>\n")
     };
-    let links: String = LINKS.iter().map(link).collect();
+    let others = endpoints.iter().filter(|e| e.path != About::PATH);
+    let links: String = others.map(link).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -143,7 +111,7 @@ mod tests {
             reason: "<script>\"&".into(),
             fix: String::new(),
         }];
-        let html = render("h<b>", &Status::Running(probes.as_slice().into()));
+        let html = render("h<b>", &Status::Running(probes.as_slice().into()), &[]);
         assert!(!html.contains("<script>"));
         assert!(html.contains("&lt;script&gt;&quot;&amp;"));
         assert!(html.contains("nfscope on h&lt;b&gt;"));

@@ -1,0 +1,36 @@
+//! `/stuck`: the requests that threads of the server have had in hand for long.
+
+use crate::api::access::Access;
+use crate::api::stuck_query::Over;
+use crate::service::endpoint::{Asked, Endpoint, Refusal, Reply, Served};
+use nfscope_model::HeldRequests;
+use nfscope_model::status::Status;
+use nfscope_source::hostname;
+
+pub(super) struct Stuck;
+
+impl Endpoint for Stuck {
+    const PATH: &str = "/stuck";
+    const ABOUT: &str =
+        "JSON: requests in hand for a second or longer, for <code>nfscope stuck</code>";
+    const HELP: &str = "\
+requests in hand for longer than over=1s, the oldest first: client,
+operation, inode, export and what each waits for, as JSON";
+    const ACCESS: Access = Access::Details;
+    // The probes look at the stack of each thread.
+    const SERVED: Served = Served::Paced;
+    type Query = Over;
+
+    async fn answer(asked: &Asked, Over(over): Over) -> Result<Reply, Refusal> {
+        if asked.source.status() == Status::Attaching {
+            return Reply::json(&HeldRequests {
+                host: hostname::own_name(),
+                over_seconds: over.as_secs_f64(),
+                unknown: Some("the agent is attaching its probes".to_owned()),
+                ..HeldRequests::default()
+            });
+        }
+        let held = asked.source.on_thread(move |r| r.source.held(over)).await?;
+        Reply::json(&held)
+    }
+}
