@@ -238,7 +238,7 @@ impl Agent {
         Ok(output)
     }
 
-    /// Stops it as systemd would (SIGTERM), and checks that it ends well within ten seconds.
+    /// Stops it as systemd would (SIGTERM), and checks that it ends within the minute that it has to detach.
     pub fn stop(mut self) -> Result<Output> {
         self.running.signal(15)?;
         let output = self.wait(PATIENCE)?;

@@ -49,7 +49,8 @@ impl Checks {
         }
     }
 
-    /// Runs a check and prints how it ended, how long it took, and the CPU time of this test's machines. What it found, unless it failed or was not asked for.
+    /// Runs a check and prints how it ended, how long it took, and the CPU time of this test's machines. Returns its findings, or `None`
+    /// where it failed or was not asked for.
     ///
     /// An error becomes a panic, so that the machines that run now keep their logs.
     pub fn run<T>(&mut self, check: &str, body: impl FnOnce() -> Result<T>) -> Option<T> {
@@ -74,7 +75,7 @@ impl Checks {
             "check {} {check} ... {word} ({:.1} s, {:.1} CPU s)",
             self.test,
             took.as_secs_f64(),
-            // Of a machine that ended meanwhile nothing is known.
+            // The time of a machine that ended meanwhile is not known.
             (cpu_time::of_machines() - cpu_before).max(0.0)
         ));
         match ended {

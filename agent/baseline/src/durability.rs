@@ -39,7 +39,7 @@ const UNWAITED_DIFFERS: f64 = 0.25;
 enum Unknown {
     /// The agent did not count durable writes.
     NotCounted,
-    /// It did not count those of all exports, and some exports acknowledge too early.
+    /// The agent did not count those of all exports, and some exports acknowledge too early.
     NotAllCounted,
     /// The waits of their threads were not measured.
     NoPhases,

@@ -9,6 +9,7 @@ use crate::put_off::{Denied, PutOff, Retrying};
 pub use crate::ratio::{mean, part, sum};
 use crate::recalls::{Layouts, Recalls};
 use crate::thresholds::{MIN_COUNT, QUEUE_KNOWN_SHARE};
+use nfscope_model::family::Info;
 use nfscope_model::window_mounts::WindowMount;
 use nfscope_model::{HeldRequest, Histogram, Unacknowledged};
 use std::collections::{HashMap, HashSet};
@@ -210,6 +211,8 @@ pub struct Breakdown {
     pub mounts_are_seen: bool,
     /// A family of metrics without which the times of requests are not known, although there were requests.
     pub untimed: Option<&'static str>,
+    /// Families of metrics that a rule reads and that this host does not measure, or of which nothing has happened yet.
+    pub lacking: Vec<&'static str>,
     /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.
     pub rare_known: bool,
     /// Whether the agent is one on illumos, where other commands help.
@@ -274,6 +277,11 @@ impl Breakdown {
     /// `n` per second of the window.
     pub fn rate(&self, n: f64) -> f64 {
         mean(n, self.length)
+    }
+
+    /// True if the window has no series of a family of [`Breakdown::lacking`].
+    pub fn lacks(&self, info: &Info) -> bool {
+        self.lacking.contains(&info.name)
     }
 
     /// An export that lies on a block device.

@@ -148,7 +148,8 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     if let Some(family) = b.untimed {
         return (Verdict::Unknown, not_measured(family));
     }
-    if !loaded && b.stuck.is_none() {
+    // A host without a server has no requests in hand.
+    if !loaded && b.stuck.is_none() && b.threads > 0.0 {
         let reason = "this host cannot determine stuck_requests";
         return (
             Verdict::Unknown,

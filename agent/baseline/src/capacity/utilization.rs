@@ -147,6 +147,9 @@ const ASSUMPTIONS: [&str; 6] = [
 
 const PARALLEL: &str = "may serve several requests at once: the maximum rate may be higher";
 
+/// A log whose writes take more than this part of the time makes several at once.
+const IN_TURN: f64 = 1.05;
+
 /// Estimates the capacity; `None` without requests.
 pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     let requests = c.histograms(&f::RPC_DURATION, |_| true)?;
@@ -234,8 +237,11 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             .room(),
             _ => Room::NONE,
         };
-        // A log for which requests queue is a limit, however many blocks it might write at once.
-        let note = (fs != "ext4" && !room.is_queued).then_some(PARALLEL);
+        // A log for which requests queue is a limit, unless it wrote several blocks at once: then its writes have more time than there is.
+        let overlap = writes
+            .as_ref()
+            .is_some_and(|w| w.sums.iter().sum::<f64>() > IN_TURN * c.lengths.iter().sum::<f64>());
+        let note = (fs != "ext4" && (overlap || !room.is_queued)).then_some(PARALLEL);
         add(
             format!("log of {fs} {volume}"),
             writes.map(|s| s.sums),
@@ -262,7 +268,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             || r.max_rate_at_least.is_some()
             || r.name == "threads" && unwaited;
     }
-    // What limits the server comes first, and not what may serve many times as much.
+    // The limit of the server comes first, before resources that may serve many times as much.
     resources.sort_by(|a, b| {
         let soft = a.note.is_some().cmp(&b.note.is_some());
         soft.then(a.max_rate.total_cmp(&b.max_rate))

@@ -11,7 +11,7 @@ const DRIFT: f64 = 1.25;
 const SURE: f64 = 5.0;
 /// Recordings that are nearly as long as a day, in seconds, have its wave, which is no course of its own.
 const DAY: f64 = 0.75 * 86_400.0;
-/// Of fewer windows no course is told.
+/// Fewer windows have no course.
 const FEWEST: usize = 20;
 /// A warm-up has so many windows at least, and no more than this part of all.
 const WARM: usize = 3;
@@ -172,7 +172,7 @@ fn cut(of: &[f64]) -> usize {
         .map_or(0, |(from, _)| from)
 }
 
-/// What is no steady course.
+/// A course that is not steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Course {
     Ramp,
@@ -181,7 +181,7 @@ enum Course {
 
 /// A course that was fitted to a series by least squares.
 struct Fit {
-    /// What it changes: per value, or in all.
+    /// The change that it makes: per value, or in all.
     effect: f64,
     /// The effect is the sum of values, each with a weight: the sum of the squares of these.
     weights: f64,

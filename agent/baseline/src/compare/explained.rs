@@ -76,8 +76,16 @@ pub(super) fn by_mix(row: &mut Row, mix: &Mix, min_effect: f64) {
         (row.verdict, row.finds) = (Verdict::NotComparable, None);
     }
     if is_other || is_change || row.verdict == Verdict::NotJudged {
-        row.why = Some(explained.text());
+        add(row, explained.text());
     }
+}
+
+/// Adds to the note of a row.
+fn add(row: &mut Row, text: String) {
+    row.why = Some(match row.why.take() {
+        Some(why) => format!("{why}; {text}"),
+        None => text,
+    });
 }
 
 /// The beginning of a note on what durability costs.
@@ -99,7 +107,9 @@ pub(super) fn by_durability(row: &mut Row, sides: &Sides, change: Option<&Durabi
         }
         // The verdict stays: durability has a price.
         (Verdict::Worse, Some(Direction::More)) if !is_failure(row) => {
-            row.why = price(row, sides);
+            if let Some(price) = price(row, sides) {
+                add(row, price);
+            }
             return;
         }
         _ => return,

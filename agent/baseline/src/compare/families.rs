@@ -1,7 +1,7 @@
 //! Families of tests, and the level that each of them has.
 //!
 //! Where nobody asks for a primary quantity all rows are one family: Holm's procedure at 5 %, in which a chosen primary quantity has 80 %
-//! of the level. What it does not need is for the others. A primary quantity that somebody asks for is a family of its own at the whole
+//! of the level. The rest of it is for the others. A primary quantity that somebody asks for is a family of its own at the whole
 //! 5 %, and the others are tested only behind it: a fixed sequence (W. Maurer, L. Hothorn and W. Lehmacher, 1995). What fails is no
 //! question that somebody may leave out. Failures are therefore tested beside the primary quantity, whatever it says, as a third family
 //! with a level of its own. By Bonferroni's inequality the levels of both add up.

@@ -283,7 +283,7 @@ fn sentence(name: &str, row: &Row, why: &str) -> String {
     let (change, interval) = labels::change(row.ratio).unwrap_or_default();
     let interval = interval.map_or(String::new(), |i| format!(", 95 % CI {i}"));
     let price = match &row.why {
-        Some(why) if why.starts_with(PRICE) => "The price of durability: ",
+        Some(why) if why.contains(PRICE) => "The price of durability: ",
         _ => "",
     };
     format!(

@@ -149,7 +149,7 @@ fn may_be_small(row: &Row, min_effect: f64) -> Option<String> {
 
 fn verdict(row: &Row, change: &Change, p: f64, min_effect: f64) -> Verdict {
     match p <= LEVEL {
-        // Of a primary quantity a change may be found that is too small to matter.
+        // A change of a primary quantity may be too small to matter.
         _ if change.is_small(min_effect) => Verdict::Small,
         false => Verdict::NoEvidence,
         true if change.ratio.value < 1.0 => fell(row),

@@ -53,7 +53,7 @@ pub(super) fn quantity(q: &Quantity) -> String {
 
 /// The mark of a primary quantity, which stands behind its name.
 pub(super) const PRIMARY: &str = " *";
-/// What the mark means.
+/// The meaning of the mark.
 pub(super) const FOOTNOTE: &str = "* primary quantity: tested first, and for any change";
 
 /// The quantity of a row, with a mark if it is tested first.

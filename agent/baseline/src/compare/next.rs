@@ -83,7 +83,7 @@ fn more_recordings(sides: &Sides, options: &Options) -> Vec<String> {
     ]
 }
 
-/// What both components of variance say; `each` recordings are on the side that has fewer.
+/// Both components of variance decide; `each` recordings are on the side that has fewer.
 fn components(rows: &[Row], each: usize) -> Vec<String> {
     let matters = |r: &&Row| {
         r.primary

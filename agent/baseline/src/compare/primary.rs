@@ -1,6 +1,6 @@
 //! The primary quantity: what is tested first.
 //!
-//! Whoever compares may name it. Otherwise it is the mean of what took the most time on both sides together: an operation of the client's
+//! `--primary` names it. Otherwise it is the mean of what took the most time on both sides together: an operation of the client's
 //! workload, an operation of the server, or the wait for a thread. Times of both sides together say nothing of the difference between
 //! them, so that the choice makes no finding more likely.
 
@@ -44,7 +44,7 @@ fn is_candidate(row: &Row) -> bool {
     of && row.quantity == Quantity::Mean && row.p.is_some()
 }
 
-/// What a client measured itself goes before what the server measured. Then comes the time per second, the mean of all recordings.
+/// Figures of a client go before those of the server. Then comes the time per second, the mean of all recordings.
 fn rank(all: &[&SeriesSet], subject: &Subject) -> (bool, f64) {
     let each = all.iter().filter_map(|c| {
         let seconds: f64 = durations_of(c, subject)?.sums.iter().sum();

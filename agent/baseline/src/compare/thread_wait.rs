@@ -16,7 +16,7 @@ impl Mix {
         if is_nothing(factors, SAME) {
             return None;
         }
-        // What the mix after would have made of the wait before, and what the mix before would make of that after.
+        // The wait before with the mix after, and the wait after with the mix before.
         let [there, back] = [0, 1].map(|side| {
             let factor = factors[side];
             let (of, by) = (&self.0[side], if side == 0 { factor } else { 1.0 / factor });
@@ -43,5 +43,7 @@ fn longer(of: &Work, by: f64) -> Option<f64> {
     if utilization * by >= 1.0 {
         return Some(f64::INFINITY);
     }
-    Some(by * waiting(servers, utilization * by) / waiting(servers, utilization))
+    let longer = by * waiting(servers, utilization * by) / waiting(servers, utilization);
+    // Among very many threads both waits are too short for a number.
+    longer.is_finite().then_some(longer)
 }

@@ -142,6 +142,16 @@ impl Breakdown {
         breakdown.export_io =
             (breakdown.export_devices.as_ref()).and_then(|devices| ExportIo::of(w, devices));
         breakdown.untimed = breakdown.untimed(w);
+        let read = [
+            &f::BLOCK_DEVICE.info,
+            &f::COMPOUND_OPS.info,
+            &f::IO_SIZE.info,
+            &f::LOG_WAIT.info,
+            &f::UPCALL_WAIT.info,
+            &f::WRITE.info,
+        ];
+        let lacking = read.into_iter().filter(|info| lacks(w, info));
+        breakdown.lacking = lacking.map(|info| info.name).collect();
         breakdown.add_threads(w);
         breakdown.add_cpus(w);
         breakdown.add_reads_and_writes(w);

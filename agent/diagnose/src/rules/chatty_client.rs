@@ -59,8 +59,10 @@ pub fn rule(context: &Context) -> RuleResult {
     let of_requests = part(queries.total(), b.requests);
     let share = context.share_of_unattributed(query_seconds(context, &queries));
     let happened = |is: &dyn Fn(&Op) -> bool| b.ops.iter().any(|o| o.count > 0.0 && is(o));
-    let known = (b.reads > 0.0 || !happened(&|o| o.op == "read"))
-        && (b.compounds > 0.0 || !happened(&|o| o.version.starts_with('4')));
+    let unknown_sizes = b.lacks(&f::IO_SIZE.info) && happened(&|o| o.op == "read");
+    let of_v4 = |o: &Op| o.version.starts_with('4') && o.op != "null";
+    let uncounted = b.lacks(&f::COMPOUND_OPS.info) && happened(&of_v4);
+    let known = !unknown_sizes && !uncounted;
     RuleResult {
         kind: Kind::ChattyClient,
         share: known.then_some(share),

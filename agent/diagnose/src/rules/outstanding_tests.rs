@@ -97,12 +97,13 @@ fn an_idle_server_is_healthy_only_where_replies_are_seen() {
     let d = judge(idle());
     assert_eq!((d.verdict, d.unseen.len()), (Verdict::Healthy, 0), "{d:#?}");
     // Requests in hand that are not measured are not none.
-    let d = judge(Snapshot::new(Duration::from_secs(110)));
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    s.gauge(&f::THREADS, ["0"], 8.0);
+    let d = judge(s);
     assert_eq!(d.verdict, Verdict::Unknown);
     assert!(d.reason.contains("stuck_requests"), "{}", d.reason);
-    let mut s = Snapshot::new(Duration::from_secs(110));
-    s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);
-    let d = judge(s);
+    // A host that is a client alone has none.
+    let d = judge(Snapshot::new(Duration::from_secs(110)));
     assert_eq!(d.verdict, Verdict::Healthy);
     let text = render(&d, "nfs1", false);
     assert!(

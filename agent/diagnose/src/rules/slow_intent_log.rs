@@ -22,7 +22,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     // Operations that waited for a log waited for one that is known.
     let measured =
-        (b.phases.and_then(|p| p.log)).is_some_and(|log| log == 0.0 || !b.logs.is_empty());
+        (b.phases.and_then(|p| p.log)).is_some_and(|log| log == 0.0 || !b.lacks(&f::LOG_WAIT.info));
     let slow = slow_intent_log(b);
     let waited = attribution.log + attribution.behind_log;
     let share = context.share(waited);

@@ -26,7 +26,7 @@ pub fn rule(context: &Context) -> RuleResult {
     // The program is one of illumos.
     let known = b.rare_known
         && !b.not_attached.contains("upcall")
-        && (upcall_seconds(b) == 0.0 || !b.upcalls.is_empty());
+        && (upcall_seconds(b) == 0.0 || !b.lacks(&f::UPCALL_WAIT.info));
     let deferred = if slow { deferred_seconds(b) } else { 0.0 };
     let share = part(attribution.upcall + deferred, b.residence + deferred);
     RuleResult {

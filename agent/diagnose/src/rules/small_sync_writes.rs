@@ -52,7 +52,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let cost = |op: &str| sum((b.ops_named(&[op])).map(|o| context.attribution.unattributed(o)));
     let share = context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio);
     // A kernel without BTF of nfsd does not tell which stability a WRITE asked for.
-    let known = b.writes > 0.0 || b.ops_named(&["write"]).all(|o| o.count == 0.0);
+    let known = !b.lacks(&f::WRITE.info) || b.ops_named(&["write"]).all(|o| o.count == 0.0);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),

@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 /// Who waits for this may wait behind another one that is stuck.
 const LOCK: &str = "lock";
-/// Who waits for this waits for devices below the export.
+/// Waits for devices below the export.
 const FOR_DEVICES: [&str; 2] = ["disk", "throttle"];
 /// The evidence describes so many requests.
 const NAMED_REQUESTS: usize = 3;
@@ -242,12 +242,11 @@ struct Completions<'a> {
 
 /// What each device below the export of a request completed that waits for one, the least first. Empty where that is not known.
 fn completions<'a>(b: &'a Breakdown, r: &HeldRequest) -> Vec<Completions<'a>> {
-    if !FOR_DEVICES.contains(&r.wait.as_str()) {
+    if !FOR_DEVICES.contains(&r.wait.as_str()) || b.lacks(&f::BLOCK_DEVICE.info) {
         return Vec::new();
     }
     let known = b.export_devices.iter().flatten();
-    let below = known.filter(|(_, export)| r.export.as_ref().is_none_or(|of| of == *export));
-    let mut all: Vec<_> = below
+    let mut all: Vec<_> = known
         .map(|(device, _)| {
             let of = b.disks.iter().filter(|d| d.device == *device);
             let all = Histogram::merged(of.map(|d| &d.requests));
@@ -262,17 +261,18 @@ fn completions<'a>(b: &'a Breakdown, r: &HeldRequest) -> Vec<Completions<'a>> {
     all
 }
 
-/// Whether every device below the export completed requests all the while: this one has been in hand for longer than the window.
+/// Whether every device below exports completed requests all the while: this request has been in hand for longer than the window.
 fn devices_answer(b: &Breakdown, r: &HeldRequest) -> bool {
     let least = || completions(b, r).first().map(|c| c.number);
     r.seconds >= b.length && least().is_some_and(|n| n >= MIN_COUNT)
 }
 
-/// What the device completed that answers least of those that the oldest request waits for.
+/// Requests that the only device below exports completed, or the one that completed least where all of them answer.
 fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidence> {
-    let find =
-        |r: &&HeldRequest| Some((devices_answer(b, r), completions(b, r).into_iter().next()?));
-    let (all_the_while, least) = stuck.iter().find_map(find)?;
+    let (r, all) =
+        (stuck.iter().map(|r| (r, completions(b, r)))).find(|(_, all)| !all.is_empty())?;
+    let all_the_while = devices_answer(b, r);
+    let least = (all.first()).filter(|_| all_the_while || all.len() == 1)?;
     let text = format!(
         "{} completed {} in {}{}{}",
         least.device,

@@ -65,7 +65,7 @@ pub fn histogram(waits: &[(f64, u64)]) -> Histogram {
     h
 }
 
-/// What is measured of so many requests of a version beside their times: their sizes, and what they are made of.
+/// Sizes and parts of so many requests of a version, beside their times.
 pub fn measured(s: &mut Snapshot, version: &str, requests: u64) {
     let each = |scheme: Scheme, value: f64| {
         let mut h = Histogram::new(scheme);

@@ -130,7 +130,7 @@ pub enum Answer {
     Same(Made),
     /// It cannot be had, for this reason.
     Refused(Why, String),
-    /// It can be had by who has waited for this turn.
+    /// An answer for a request that has waited for this turn.
     Wait(Turn),
     /// Lines about operations; none as the first answer, which says that they will come.
     Lines(Bytes),

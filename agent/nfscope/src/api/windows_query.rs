@@ -113,7 +113,7 @@ impl QueryString for Wanted {
         let number = |text: Option<String>| text.and_then(|v| v.parse().ok()).unwrap_or(f64::NAN);
         let columns = columns.map_or(MOST_COLUMNS, |v| v.parse().unwrap_or(0));
         let (from, to) = match whole && recording.is_some() {
-            // Whatever a recording has.
+            // All that a recording has.
             true => (0.0, 1.0),
             false => (number(from), number(to)),
         };

@@ -121,7 +121,7 @@ const DAY: Duration = Duration::from_secs(86_400 / 4 * 3);
 /// From this length on a recording may have two days.
 const TWO_DAYS: Duration = Duration::from_secs(86_400 / 4 * 7);
 
-/// What somebody asked for; or hours of the day where each recording has a whole day, and a side has several.
+/// The strata that somebody asked for; or hours of the day where each recording has a whole day, and a side has several.
 fn matching(args: &CompareArgs, before: &[Entry], after: &[Entry]) -> Option<Match> {
     let is_plain = args.between.is_none() && args.slice_before.is_none();
     let all = || before.iter().chain(after);

@@ -62,7 +62,7 @@ impl Bodies {
     }
 }
 
-/// What the agent said to a request.
+/// The agent's answer to a request.
 #[derive(Debug)]
 pub(super) enum Told {
     /// A body, and whether it is packed.
@@ -172,7 +172,7 @@ impl AgentLink {
         })
     }
 
-    /// What the agent says to a request, packed where that is asked for and worth it.
+    /// The agent's answer to a request, packed where that is asked for and worth it.
     pub(super) async fn ask(
         &self,
         endpoint: &Declaration,

@@ -179,7 +179,7 @@ impl Answers {
     }
 }
 
-/// What is sent over a lane: one answer, or many.
+/// A message over a lane: one answer, or many.
 enum Told {
     Answer(Answer),
     Lines(Receiver<Bytes>),

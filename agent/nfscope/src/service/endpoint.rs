@@ -58,7 +58,7 @@ impl Served {
     }
 }
 
-/// What a request has beside its query, and what the agent has to answer it.
+/// A request without its query, and the parts of the agent that answer it.
 pub struct Asked {
     /// The thread with the probes, and what the agent keeps on disks.
     pub source: Arc<SourceHandle>,
@@ -68,7 +68,7 @@ pub struct Asked {
     pub endpoints: &'static [Declaration],
 }
 
-/// What an endpoint answers.
+/// The answer of an endpoint.
 pub enum Reply {
     /// A body.
     Body(Bytes),
@@ -136,7 +136,7 @@ pub trait Endpoint: 'static {
     const SERVED: Served;
     /// Whether an answer may have megabytes that are nobody else's. Such answers have a bound in all.
     const LARGE: bool = false;
-    /// What the query says; `()` for a path without parameters.
+    /// The type of the query; `()` for a path without parameters.
     type Query: QueryString + Send + 'static;
 
     /// The class of access that this query needs.

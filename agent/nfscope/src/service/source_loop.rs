@@ -29,7 +29,7 @@ pub(crate) struct Running<'a> {
     pub(crate) source: &'a mut dyn Source,
     subscribers: Subscribers,
     listeners: Listeners,
-    /// What changes of the server would be worth.
+    /// The worth of changes of the server.
     pub(crate) worth: Worth,
     /// The findings, and the windows of the page.
     pub(crate) windows: WindowCutter,

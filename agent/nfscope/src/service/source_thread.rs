@@ -257,7 +257,7 @@ impl SourceHandle {
         self.on_thread(|_| ()).await
     }
 
-    /// What the thread says when it has done this, between two readings.
+    /// The thread's answer when it has done this, between two readings.
     ///
     /// # Errors
     /// When the source's thread has ended.

@@ -356,7 +356,7 @@ fn quantiles_of_a_total_are_not_judged_beside_another_mix() {
 #[test]
 fn other_work_explains_the_wait_for_a_thread_by_the_utilization() {
     let threads = 8.0;
-    // Of a second's operations in so many hundredths of it.
+    // A second's operations in so many hundredths of it.
     let of = |seed, writes: f64, utilization: f64, wait: f64| {
         let parts = [
             ("3", "write", writes, 10e-3, 0.0),

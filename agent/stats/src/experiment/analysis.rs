@@ -196,7 +196,7 @@ impl Analysis {
             .iter()
             .map(|all| 1.0 / all.len() as f64)
             .sum();
-        let runs = (n * n / parts) as usize;
+        let runs = (n * n / parts).round() as usize;
         Some(smallest_found(
             self.deviation?,
             runs,

@@ -69,7 +69,7 @@ pub fn told(agent: &Agent, emulator: &mut Emulator, dir: &Dir) {
     compare.args(compared).args(["--store", store]);
     let (code, text, error) = said(&compare.output().unwrap());
     assert!(code == 0 || code == 2, "{code}: {error}");
-    // Of a mean on a host that is busy for seconds there are too few independent stretches.
+    // A mean on a host that is busy for seconds has too few independent stretches.
     for name in ["p50", "in log"] {
         let line = text.lines().find(|l| l.trim_start().starts_with(name));
         assert!(

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Removes the names that the BTF of a module has, or the kernel's own (`vmlinux`). A module's BTF repeats no name that the
-/// kernel's has. None are removed where there is no such BTF.
+/// Removes the names that the BTF of a module has, or the kernel's own (`vmlinux`). Where a module's BTF was
+/// deduplicated against the kernel's, it repeats none of the kernel's names. None are removed where there is no such BTF.
 pub fn remove(of: &str, names: &mut BTreeSet<&str>) {
     if let Ok(mut btf) = File::open(format!("/sys/kernel/btf/{of}")) {
         // A BTF that cannot be read to its end has no more names than were found.

@@ -8,8 +8,8 @@ use super::program::{Probe, Way};
 use crate::linux::host::btf_names;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The targets that libbpf is to be given (`module:name`), by hook. A hook that is in none of the probe's modules, or whose name
-/// the kernel's BTF has as well, is left to libbpf.
+/// The targets that libbpf is to be given (`module:name`), by hook. A hook whose name is in none of the probe's modules is left
+/// to libbpf.
 pub(super) fn targets(probe: &Probe, ways: &[Way]) -> BTreeMap<String, String> {
     let types: BTreeMap<String, &Way> = ways
         .iter()
