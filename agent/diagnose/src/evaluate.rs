@@ -74,18 +74,7 @@ fn evaluate_with(
         let result = rules::apply(kind, &context);
         // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
         // A mount of this host has nothing to do with the requests of a server here.
-        let whatever = matches!(
-            kind,
-            Kind::StuckRequests
-                | Kind::RetryLater
-                | Kind::UnacknowledgedReplies
-                | Kind::UnsafeWrites
-                | Kind::SlotStarvation
-                | Kind::StateRecoveryStorm
-                | Kind::PnfsFallback
-                | Kind::ConnectionLimit
-                | Kind::SlowMount
-        );
+        let whatever = !needs_times(kind) || kind == Kind::StateRecoveryStorm;
         let threshold = if active.contains(&kind) {
             END_SHARE
         } else {
