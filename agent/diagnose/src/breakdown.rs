@@ -211,7 +211,7 @@ pub struct Breakdown {
     pub mounts_are_seen: bool,
     /// A family of metrics without which the times of requests are not known, although there were requests.
     pub untimed: Option<&'static str>,
-    /// Families of metrics that a rule reads and that this host does not measure, or of which nothing has happened yet.
+    /// Families of metrics that a rule reads and that this host does not measure, or of which nothing has happened yet. None on illumos.
     pub lacking: Vec<&'static str>,
     /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.
     pub rare_known: bool,
