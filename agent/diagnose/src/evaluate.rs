@@ -86,6 +86,7 @@ fn evaluate_with(
             few_threads && share >= MIN_BESIDE_SHARE && result.of_threads >= threshold
         };
         let reached = |share, result: &RuleResult| share >= threshold || beside(share, result);
+        let untimed = breakdown.untimed.filter(|_| needs_times(kind));
         match result.share {
             Some(share)
                 if result.condition
@@ -96,17 +97,15 @@ fn evaluate_with(
                 diagnosis.findings.push(found);
             }
             // Without the times of requests nothing is known to be no part of them.
-            Some(_) if needs_times(kind) && breakdown.untimed.is_some() => {
-                diagnosis.ruled_out.push(RuledOut {
-                    kind,
-                    share: None,
-                    why: breakdown.untimed.map(not_measured).unwrap_or_default(),
-                });
-            }
             share => diagnosis.ruled_out.push(RuledOut {
                 kind,
-                share: share.map(|s| if result.condition { s } else { 0.0 }),
-                why: result.ruled_out_reason,
+                share: share
+                    .filter(|_| untimed.is_none())
+                    .map(|s| if result.condition { s } else { 0.0 }),
+                why: match untimed.filter(|_| share.is_some()) {
+                    Some(family) => not_measured(family),
+                    None => result.ruled_out_reason,
+                },
             }),
         }
     }

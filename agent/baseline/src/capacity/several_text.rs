@@ -2,7 +2,7 @@
 
 use crate::capacity::several::{Law, Limit, Loads};
 use crate::capacity::text::range;
-use crate::capacity::utilization::{FAR, Resource};
+use crate::capacity::utilization::{Resource, far};
 use nfscope_text::console::plain;
 use nfscope_text::table::columns;
 use nfscope_text::units::{rate, seconds};
@@ -78,7 +78,7 @@ fn headline(of: &Loads) -> String {
         Some(r) => format!(
             "By the law of the bottleneck the server takes {} requests per second{}: then its {} are saturated.",
             its_limit(r),
-            far(of, r.max_rate),
+            far(r.max_rate, of.bottleneck.rate),
             r.name
         ),
         None => "No resource with a hard limit was measured.".into(),
@@ -108,7 +108,7 @@ fn headline(of: &Loads) -> String {
                 format!(
                     " By the Universal Scalability Law it takes about {} requests per second{}{at}{range}.",
                     rate(max),
-                    far(of, max)
+                    far(max, of.bottleneck.rate)
                 )
             }
         };
@@ -117,14 +117,6 @@ fn headline(of: &Loads) -> String {
         text += &smaller(of, limit);
     }
     text
-}
-
-/// A note on a limit that is far beyond the highest rate that was recorded.
-fn far(of: &Loads, limit: f64) -> &'static str {
-    match limit > FAR * of.bottleneck.rate {
-        true => " (extrapolated)",
-        false => "",
-    }
 }
 
 /// `about 500`, or both ends: `125 to 500`.

@@ -1,6 +1,6 @@
 //! Capacity as text.
 
-use crate::capacity::utilization::{Capacity, FAR, Resource};
+use crate::capacity::utilization::{Capacity, FAR, Resource, far, is_far};
 use crate::recording::Metadata;
 use nfscope_text::console::{one_line, plain};
 use nfscope_text::units::{rate, seconds};
@@ -35,11 +35,11 @@ pub fn render(c: &Capacity, metadata: &Metadata) -> String {
             r.utilization * 100.0,
             r.peak * 100.0,
             range([r.least(), r.max_rate]),
-            if r.max_rate > FAR * c.rate { " !" } else { "" },
+            if is_far(r.max_rate, c.rate) { " !" } else { "" },
             if r.note.is_some() { " *" } else { "" }
         );
     }
-    if c.resources.iter().any(|r| r.max_rate > FAR * c.rate) {
+    if c.resources.iter().any(|r| is_far(r.max_rate, c.rate)) {
         let _ = writeln!(
             out,
             "! extrapolated: more than {FAR:.0} times the observed rate"
@@ -79,10 +79,7 @@ fn headline(c: &Capacity) -> String {
     let Some(first) = c.first() else {
         return "No resource with a hard limit was measured.".into();
     };
-    let far = match first.max_rate > FAR * c.rate {
-        true => " (extrapolated)",
-        false => "",
-    };
+    let far = far(first.max_rate, c.rate);
     let mut text = match first.max_rate_at_least {
         None => format!(
             "First to saturate: {}, at about {} requests per second, {:.1} times the observed rate{far}. Above about {} per second{} \

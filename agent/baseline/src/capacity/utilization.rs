@@ -17,6 +17,20 @@ use serde::Serialize;
 const MIN_RELIABLE_UTILIZATION: f64 = 0.1;
 /// A limit beyond so many times the observed rate is extrapolated.
 pub(super) const FAR: f64 = 3.0;
+
+/// Whether a limit is further than that from the observed rate.
+pub(super) fn is_far(limit: f64, observed: f64) -> bool {
+    limit > FAR * observed
+}
+
+/// A note on such a limit in a sentence; empty for others.
+pub(super) fn far(limit: f64, observed: f64) -> &'static str {
+    match is_far(limit, observed) {
+        true => " (extrapolated)",
+        false => "",
+    }
+}
+
 /// A resource that is busy for longer than this part of the time may be the limit, even if it may serve several requests at once.
 const BUSY: f64 = 0.9;
 /// A resource with a lower utilization does not limit the load.
@@ -264,7 +278,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     }
     let unwaited = no_thread_was_waited_for(c, residence);
     for r in &mut resources {
-        r.extrapolated = r.max_rate > FAR * rate
+        r.extrapolated = is_far(r.max_rate, rate)
             || r.max_rate_at_least.is_some()
             || r.name == "threads" && unwaited;
     }

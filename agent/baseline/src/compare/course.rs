@@ -215,7 +215,7 @@ impl Fit {
         Fit::new(slope, 1.0 / xx, residuals.collect())
     }
 
-    /// One step, at the best place.
+    /// The step at its best place.
     fn step(of: &[f64]) -> Option<Fit> {
         let error = |at: usize| squares(&of[..at]) + squares(&of[at..]);
         let at = (1..of.len()).map(|at| (at, error(at)));

@@ -92,13 +92,8 @@ pub fn rule(context: &Context) -> RuleResult {
     }
     let (place, most) = parts.largest();
     let summary = sentence(mount, &parts);
-    let is_slow = slow(&parts);
-    let share = if is_slow {
-        part(most, parts.total())
-    } else {
-        0.0
-    };
-    let mut found = result(Some(share), is_slow, summary.clone(), summary);
+    let share = Some(part(most, parts.total()));
+    let mut found = result(share, slow(&parts), summary.clone(), summary);
     found.evidence = evidence_for(mount, &parts);
     found.advice = advice(mount, place);
     found

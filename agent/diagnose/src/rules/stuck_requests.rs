@@ -240,9 +240,10 @@ struct Completions<'a> {
     each: Option<f64>,
 }
 
-/// What each device below the export of a request completed that waits for one, the least first. Empty where that is not known.
-fn completions<'a>(b: &'a Breakdown, r: &HeldRequest) -> Vec<Completions<'a>> {
-    if !FOR_DEVICES.contains(&r.wait.as_str()) || b.lacks(&f::BLOCK_DEVICE.info) {
+/// Requests that each device below any export completed, the least first. Empty where that is not measured. A device may be below several
+/// exports, of which the breakdown names one, so that the devices of one export are not told from those of others.
+fn completions(b: &Breakdown) -> Vec<Completions<'_>> {
+    if b.lacks(&f::BLOCK_DEVICE.info) {
         return Vec::new();
     }
     let known = b.export_devices.iter().flatten();
@@ -262,17 +263,18 @@ fn completions<'a>(b: &'a Breakdown, r: &HeldRequest) -> Vec<Completions<'a>> {
 }
 
 /// Whether every device below exports completed requests all the while: this request has been in hand for longer than the window.
-fn devices_answer(b: &Breakdown, r: &HeldRequest) -> bool {
-    let least = || completions(b, r).first().map(|c| c.number);
-    r.seconds >= b.length && least().is_some_and(|n| n >= MIN_COUNT)
+fn devices_answer(b: &Breakdown, completed: &[Completions], r: &HeldRequest) -> bool {
+    let least = completed.first();
+    r.seconds >= b.length && least.is_some_and(|c| c.number >= MIN_COUNT)
 }
 
 /// Requests that the only device below exports completed, or the one that completed least where all of them answer.
 fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidence> {
-    let (r, all) =
-        (stuck.iter().map(|r| (r, completions(b, r)))).find(|(_, all)| !all.is_empty())?;
-    let all_the_while = devices_answer(b, r);
-    let least = (all.first()).filter(|_| all_the_while || all.len() == 1)?;
+    let for_devices = |r: &&&HeldRequest| FOR_DEVICES.contains(&r.wait.as_str());
+    let r = stuck.iter().find(for_devices)?;
+    let completed = completions(b);
+    let all_the_while = devices_answer(b, &completed, r);
+    let least = (completed.first()).filter(|_| all_the_while || completed.len() == 1)?;
     let text = format!(
         "{} completed {} in {}{}{}",
         least.device,
@@ -296,9 +298,10 @@ fn advice_for(b: &Breakdown, stuck: &[&HeldRequest]) -> Vec<String> {
     let number = |wait: &str| stuck.iter().filter(|r| r.wait == wait).count();
     let mut waits: Vec<_> = WAITS.into_iter().filter(|w| number(w) > 0).collect();
     waits.sort_by_key(|w| (*w == LOCK, std::cmp::Reverse(number(w))));
+    let completed = completions(b);
     let answer = |wait: &str| {
         let mut all = stuck.iter().filter(|r| r.wait == wait);
-        all.all(|r| devices_answer(b, r))
+        all.all(|r| devices_answer(b, &completed, r))
     };
     let mut all: Vec<String> = Vec::new();
     for wait in waits {
@@ -318,7 +321,7 @@ fn advice_for(b: &Breakdown, stuck: &[&HeldRequest]) -> Vec<String> {
             _ if illumos => {
                 "look at what the threads sleep in, as root: echo '::stacks -m nfssrv' | mdb -k"
             }
-            "disk" | "throttle" if answer(wait) => {
+            _ if FOR_DEVICES.contains(&wait) && answer(wait) => {
                 "the devices below the export answer: look at how busy they are, and with what (iostat -x 1, iotop), at how much this \
                  request has to read or store, and in dmesg for errors of single requests"
             }

@@ -10,7 +10,7 @@ const DETAILS: &str = "slow and stuck operations, break-downs, snapshots and rec
 const FILE_NAMES: &str = "break-downs by user and by file are served on this host only; [web] allow_file_names \
     (--web.allow-file-names) of the agent allows them to those on other hosts who may read slow operations";
 
-/// What an answer names, and what a peer may read: a peer may read its class and all before it.
+/// The class of an answer by what it names. A peer may read its own class and all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Access {
     /// No files: for everybody who can connect.

@@ -51,11 +51,11 @@ pub struct Ask {
 /// Requests of which so many are asked at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turn {
-    /// One of each path: answered at once.
+    /// Answered at once. One request of each path at a time.
     Quick,
-    /// One in all: reads a disk.
+    /// Reads a disk. One request in all at a time.
     Disk,
-    /// As many as there are lanes for streams.
+    /// Lines, over a lane for streams. As many requests as there are such lanes.
     Stream,
 }
 
@@ -130,7 +130,7 @@ pub enum Answer {
     Same(Made),
     /// It cannot be had, for this reason.
     Refused(Why, String),
-    /// An answer for a request that has waited for this turn.
+    /// No answer yet: the request has to wait for this turn, and to be asked again.
     Wait(Turn),
     /// Lines about operations; none as the first answer, which says that they will come.
     Lines(Bytes),

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 /// Messages with lines that wait for one listener.
 const WAITING: usize = 8;
 /// Shorter bodies are not worth packing.
-pub(super) const PACKED_FROM: usize = 1024;
+const PACKED_FROM: usize = 1024;
 const AGENT_ENDED: &str = "the agent has ended";
 
 /// A body as it is, and packed where somebody wanted that.
@@ -247,10 +247,7 @@ fn shared_by(endpoint: &Declaration) -> &'static str {
 /// An answer that is nobody else's.
 fn told(answer: Answer, packed: bool) -> anyhow::Result<Told> {
     match answer {
-        Answer::Body(_, body) if packed && body.len() >= PACKED_FROM => {
-            Ok(Told::Body(gzip(&body)?, true))
-        }
-        Answer::Body(_, body) => Ok(Told::Body(body, false)),
+        Answer::Body(_, body) => pack(body, packed).map(|(body, packed)| Told::Body(body, packed)),
         Answer::Refused(why, text) => Ok(Told::Refused(why, text)),
         Answer::Wait(Turn::Stream) => Ok(Told::Lines),
         other => Err(no_answer(&other)),
@@ -288,6 +285,17 @@ async fn pass_on(lane: &mut Lane, lines: Sender<Bytes>) -> anyhow::Result<()> {
         if answer == Answer::End {
             return Ok(());
         }
+    }
+}
+
+/// Packs a body that is worth it, where that is asked for, and says whether it did.
+///
+/// # Errors
+/// Never so far: memory takes all that is written.
+pub(super) fn pack(body: Bytes, asked: bool) -> anyhow::Result<(Bytes, bool)> {
+    match asked && body.len() >= PACKED_FROM {
+        true => Ok((gzip(&body)?, true)),
+        false => Ok((body, false)),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Answers: what kinds of body there are, and the headers that each needs.
 
-use super::agent_link::{PACKED_FROM, gzip};
 use super::large_answers::Held;
 use super::ndjson_stream::Stream;
 use crate::exposition::Format;
@@ -8,8 +7,8 @@ use crate::service::endpoint::Content;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
+    HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 
@@ -32,17 +31,6 @@ pub(super) fn content_type(content: Content, format: Format) -> &'static str {
     }
 }
 
-/// Packs a body that is worth it, for a peer that takes it packed.
-pub(super) fn pack(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
-    match packed && body.len() >= PACKED_FROM {
-        true => match gzip(&body) {
-            Ok(body) => ready(content_type, body, true),
-            Err(e) => failed(&e),
-        },
-        false => ready(content_type, body, false),
-    }
-}
-
 pub(super) fn failed(error: &anyhow::Error) -> Answer {
     plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n"))
 }
@@ -51,8 +39,22 @@ pub(super) fn plain(status: StatusCode, text: String) -> Answer {
     with(status, TEXT, Either::Left(Full::new(text.into())))
 }
 
-pub(super) fn ready(content_type: &'static str, body: Bytes, packed: bool) -> Answer {
-    encoded(content_type, Either::Left(Full::new(body)), packed)
+/// An answer in the form that its endpoint declares.
+pub(super) fn formed(
+    content: Content,
+    content_type: &'static str,
+    body: Sent,
+    packed: bool,
+) -> Answer {
+    match content {
+        Content::Word => with(StatusCode::OK, content_type, body),
+        Content::Html(policy) => and(
+            encoded(content_type, body, packed),
+            CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(policy),
+        ),
+        _ => encoded(content_type, body, packed),
+    }
 }
 
 /// A body that others may get packed.

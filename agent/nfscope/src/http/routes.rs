@@ -1,12 +1,12 @@
 //! Passes a request on to the endpoint of its path, and makes an answer of what the endpoint says.
 
 use super::admission::{Peer, refusal};
-use super::agent_link::{AgentLink, Told};
+use super::agent_link::{AgentLink, Told, pack};
 use super::ndjson_stream::Stream;
 use super::page_assets;
 use super::places::{NoStream, PEER_STREAMS};
 use super::response::{
-    Answer, VARIES, and, content_type, encoded, failed, later, pack, plain, unstored, with,
+    Answer, VARIES, and, content_type, failed, formed, later, plain, unstored, with,
 };
 use crate::api::link::{Ask, Have, Turn, Why};
 use crate::endpoints;
@@ -14,9 +14,7 @@ use crate::exposition::{self, Format, accepts_gzip};
 use crate::service::endpoint::{Content, Declaration, Origin};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_SECURITY_POLICY, HeaderValue, RETRY_AFTER, VARY,
-};
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, ALLOW, HeaderValue, RETRY_AFTER, VARY};
 use hyper::{Method, Request, StatusCode};
 use nfscope_text::console::{Level, log};
 
@@ -86,7 +84,7 @@ async fn page<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> An
     let packed = accepts_gzip(header(request, ACCEPT_ENCODING));
     if let Some(asset) = asset {
         let body = Bytes::from_static(asset.text.as_bytes());
-        return unstored(pack(asset.content_type, body, packed));
+        return unstored(of_release(Content::Text, asset.content_type, body, packed));
     }
     match endpoint {
         Some(endpoint) if peer.may(request) < endpoint.access => {
@@ -111,17 +109,20 @@ fn header<B>(request: &Request<B>, name: hyper::header::HeaderName) -> Option<&s
     request.headers().get(name)?.to_str().ok()
 }
 
-/// A text of this release.
+/// A text of this release, packed where that is worth it.
+fn of_release(content: Content, kind: &'static str, text: Bytes, packed: bool) -> Answer {
+    match pack(text, packed && content != Content::Word) {
+        Ok((body, packed)) => formed(content, kind, Either::Left(Full::new(body)), packed),
+        Err(e) => failed(&e),
+    }
+}
+
 fn document(endpoint: &Declaration, text: Bytes, packed: bool) -> Answer {
     let kind = content_type(endpoint.content, Format::Plain);
+    let answer = of_release(endpoint.content, kind, text, packed);
     match endpoint.content {
-        Content::Word => with(StatusCode::OK, kind, Either::Left(Full::new(text))),
-        Content::Html(policy) => unstored(and(
-            pack(kind, text, packed),
-            CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(policy),
-        )),
-        _ => pack(kind, text, packed),
+        Content::Html(_) => unstored(answer),
+        _ => answer,
     }
 }
 
@@ -163,15 +164,7 @@ async fn ask<B>(
         },
         false => Either::Left(Full::new(body)),
     };
-    match endpoint.content {
-        Content::Word => with(StatusCode::OK, kind, body),
-        Content::Html(policy) => and(
-            encoded(kind, body, packed),
-            CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(policy),
-        ),
-        _ => encoded(kind, body, packed),
-    }
+    formed(endpoint.content, kind, body, packed)
 }
 
 /// Passes on what comes until the peer hangs up, where the peer may have another stream.

@@ -24,7 +24,8 @@ fn days(random: &mut SmallRng, n: usize, differ: f64, slower: f64) -> Vec<Record
     each.collect()
 }
 
-fn by_hour(before: &[Recording], after: &[Recording]) -> Comparison {
+/// Compares recordings by the hour of the day.
+pub fn by_hour(before: &[Recording], after: &[Recording]) -> Comparison {
     let hourly = |r: &Recording| {
         let windows = r.windows.iter().cloned().map(Ok);
         SeriesSet::on_grid(r.metadata.clone(), r.series.clone(), Grid::Hours, windows).unwrap()

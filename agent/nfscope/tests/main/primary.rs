@@ -127,7 +127,7 @@ fn no_table_of_an_unchanged_server_is_wrong_more_often_than_nominal() {
     assert!(wrong <= chance::most(all, 0.05), "{wrong} of {all}");
 }
 
-/// What takes the most time on both sides together is asked first, whichever of them is before.
+/// The operation that takes the most time on both sides together is tested first, whichever of them is before.
 #[test]
 fn the_primary_quantity_is_what_takes_the_most_time() {
     let known = Options {

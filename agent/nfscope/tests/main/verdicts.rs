@@ -1,13 +1,13 @@
 //! Verdicts that a statistician would sign: failures, replicates, few windows, other hours, one question first.
 
+use crate::days::by_hour;
 use crate::fixture::recorder::{Place, ask, good, refused};
 use crate::fixture::recordings::{
     DISKS, FLASH, by_the_hour, compare_all, compare_two, counting, failing, recording, runs, writes,
 };
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
-use nfscope_baseline::compare::{Match, Options, Sides, compare_sides, html, text};
+use nfscope_baseline::compare::{Match, Options, html, text};
 use nfscope_baseline::recording::{Recording, Sample, SeriesKey};
-use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::target_metric;
 use nfscope_model::{Histogram, Scheme, family};
@@ -635,23 +635,6 @@ fn whole_days_are_compared_hour_by_hour() {
         (0..3)
             .map(|i| by_the_hour("day", seed + i, 288, 300, wave(slower)))
             .collect()
-    };
-    let hourly = |r: &Recording| {
-        let windows = r.windows.iter().cloned().map(Ok);
-        SeriesSet::on_grid(r.metadata.clone(), r.series.clone(), Grid::Hours, windows).unwrap()
-    };
-    let by_hour = |before: &[Recording], after: &[Recording]| {
-        let [before, after] = [before, after].map(|all| all.iter().map(hourly).collect::<Vec<_>>());
-        let options = Options {
-            matching: Some(Match::Hour),
-            ..Options::default()
-        };
-        let sides = Sides {
-            before: &before,
-            after: &after,
-            earlier: &[],
-        };
-        compare_sides(&sides, &options)
     };
     let changed = |r: &Row| matches!(r.verdict, Verdict::Better | Verdict::Worse);
     let (mut whole, mut matched, mut wrong, mut level) = (0, 0, 0, 0);
