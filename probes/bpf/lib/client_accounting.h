@@ -35,9 +35,13 @@ static __always_inline struct session_row *session_row(u64 row)
 	return &session_rows[row + 1];
 }
 
-/* The number of each row, by client and export. */
+/*
+ * The number of each row, by client and export. Entries take memory only while they are there, where the kernel can do
+ * that: all of them are 1.5 MB.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
 	__type(key, struct client_key);
 	__type(value, u32);
