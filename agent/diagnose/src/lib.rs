@@ -14,6 +14,7 @@
 
 pub mod attribution;
 pub mod breakdown;
+mod causes;
 pub mod client_sample;
 pub mod connections;
 pub mod counted;
@@ -21,6 +22,7 @@ pub mod course;
 pub mod distance;
 mod evaluate;
 pub mod export_io;
+mod impact;
 pub mod long_waits;
 pub mod observed;
 pub mod put_off;

@@ -1,6 +1,7 @@
 //! Evidence that no window has: operations by file, and the kernel stacks of sleeping operations. `nfscope diagnose` collects it while
 //! it watches. The findings of the agent are without it.
 
+use crate::attribution::holders_explain;
 use crate::breakdown::{Breakdown, Op, Phases, part, sum};
 use crate::thresholds::{LONG_PART, MIN_STACKS, OVERLAP};
 use nfscope_model::Dimension;
@@ -8,11 +9,11 @@ use nfscope_model::breakdown::Keys;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Operations that hold the lock of a directory while they change it (fs/namei.c, `inode_lock` of the parent).
-const DIRECTORY_CHANGES: [&str; 8] = [
+pub(crate) const DIRECTORY_CHANGES: [&str; 8] = [
     "create", "mkdir", "symlink", "mknod", "remove", "rmdir", "rename", "link",
 ];
 /// Operations that hold the lock of a file while they change it (fs/open.c, `notify_change`; the `write_iter` of file systems).
-const FILE_CHANGES: [&str; 6] = [
+pub(crate) const FILE_CHANGES: [&str; 6] = [
     "write",
     "setattr",
     "allocate",
@@ -253,8 +254,7 @@ impl Observed {
         let shown = match stacks.and_then(|s| Some((s, s.are_for_locks()?))) {
             // Behind a holder that waits for something outside, the lock is the queue of that.
             Some((sleeps, are_for_locks)) => are_for_locks && sleeps.advice().is_none(),
-            // While any waits, one holds the lock: at most all other threads wait for it.
-            None => held * (b.threads - 1.0).max(1.0) >= waited,
+            None => holders_explain(b, waited, held),
         };
         self.overlaps(b).filter(|_| shown)
     }

@@ -75,6 +75,8 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
 #[cfg(test)]
 mod connection_tests;
 #[cfg(test)]
+mod impact_tests;
+#[cfg(test)]
 mod other_wait_tests;
 #[cfg(test)]
 mod outstanding_tests;

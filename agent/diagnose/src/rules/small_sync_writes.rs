@@ -3,7 +3,9 @@
 use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{busiest_client, bytes, evidence, percent};
-use crate::thresholds::{MIN_COUNT, SMALL_BYTES, SYNC_RATIO};
+use crate::thresholds::{
+    BEGIN_SHARE, BEGIN_WAITING, END_WAITING, MIN_COUNT, SLOW_LOG_SECONDS, SMALL_BYTES, SYNC_RATIO,
+};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
@@ -51,13 +53,17 @@ pub fn rule(context: &Context) -> RuleResult {
     let sync = SyncWrites::of(b);
     let cost = |op: &str| sum((b.ops_named(&[op])).map(|o| context.attribution.unattributed(o)));
     let share = context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio);
+    let lost = part(share * b.residence, b.length);
+    let is_active = context.active.contains(&Kind::SmallSyncWrites);
     // A kernel without BTF of nfsd does not tell which stability a WRITE asked for.
     let known = !b.lacks(&f::WRITE.info) || b.ops_named(&["write"]).all(|o| o.count == 0.0);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),
         of_threads: 0.0,
-        condition: b.writes >= MIN_COUNT
+        // Each of them is quick: only clients that do little else lose much.
+        condition: lost >= if is_active { END_WAITING } else { BEGIN_WAITING }
+            && b.writes >= MIN_COUNT
             && sync.bytes_each < SMALL_BYTES
             && sync.of_requests >= SYNC_RATIO,
         max_severity: Severity::Warning,
@@ -67,13 +73,15 @@ pub fn rule(context: &Context) -> RuleResult {
             bytes(sync.bytes_each)
         ),
         evidence: evidence_for(context, &sync),
-        advice: vec![
+        advice: [
             "find the program: nfscope slow --min-latency 0ms --op write,commit (column SYNC). Check whether it needs \
              O_SYNC or an fsync after each write"
                 .into(),
             "clients that mount with sync, or open files with O_SYNC or O_DSYNC, write like this".into(),
-            "if the writes must be synchronous, a log on fast storage makes them cheap".into(),
-        ],
+        ]
+        .into_iter()
+        .chain(faster_log(b))
+        .collect(),
         ruled_out_reason: match sync.flushes >= MIN_COUNT {
             _ if !known => {
                 "the stability that WRITEs ask for is not measured on this host; `nfscope check` shows why".into()
@@ -85,6 +93,20 @@ pub fn rule(context: &Context) -> RuleResult {
             ),
             false => "almost no data had to be durable at once".into(),
         },
+    }
+}
+
+/// What a faster log would do, by what operations wait for the log that is there.
+fn faster_log(b: &Breakdown) -> Option<String> {
+    let waits = b.phases.and_then(|p| p.log);
+    let logs = sum(b.logs.iter().map(|l| l.waits.count() as f64));
+    let each = mean(sum(b.logs.iter().map(|l| l.waits.sum)), logs);
+    let of_all = part(waits?, b.residence);
+    match each < SLOW_LOG_SECONDS / 2.0 || of_all < BEGIN_SHARE {
+        true => None,
+        false => {
+            Some("if the writes must be synchronous, a log on fast storage makes them cheap".into())
+        }
     }
 }
 
