@@ -69,3 +69,79 @@ fn a_cause_that_was_not_measured_is_not_ruled_out() -> Result<()> {
     ensure!(wrong.is_empty(), "{wrong:#?}");
     Ok(())
 }
+
+/// Beginnings of sentences that something has not happened.
+const DENIES: [&str; 6] = [
+    "no ",
+    "almost no",
+    "nothing ",
+    "none ",
+    "0 ",
+    "less than 1 %",
+];
+
+/// Everything that a diagnosis says, with the family that it says it of where that is known.
+fn sentences(d: &Diagnosis) -> Vec<(Option<&str>, &str)> {
+    let found = d.findings.iter().flat_map(|f| {
+        let evidence = f.evidence.iter();
+        evidence.map(|e| (Some(e.metric.as_str()), e.text.as_str()))
+    });
+    let summaries = d.findings.iter().map(|f| (None, f.summary.as_str()));
+    let ruled_out = d.ruled_out.iter().map(|r| (None, r.why.as_str()));
+    let others = d
+        .warnings
+        .iter()
+        .chain(&d.outside)
+        .map(|s| (None, s.as_str()));
+    found
+        .chain(summaries)
+        .chain(ruled_out)
+        .chain(others)
+        .collect()
+}
+
+/// Without a family nothing is said of its numbers, and nothing is denied that is not denied with it.
+#[test]
+fn nothing_is_said_of_what_was_not_measured() -> Result<()> {
+    let mut wrong = BTreeSet::new();
+    for scenario in judged_in_every_run(Kernel::V6_12)? {
+        let window = recorded::read(Kernel::V6_12, &scenario.name)?;
+        let whole = evaluate(&window, &[]);
+        let told: BTreeSet<_> = sentences(&whole)
+            .iter()
+            .map(|(_, s)| (*s).to_owned())
+            .collect();
+        let families: Vec<_> = (window.delta.all()).map(|(n, _)| n.to_owned()).collect();
+        for family in families {
+            let partial = evaluate(&without(&window, &family)?, &[]);
+            for (of, sentence) in sentences(&partial) {
+                if of == Some(&*family) {
+                    wrong.insert(format!(
+                        "{family}: evidence: {sentence} ({})",
+                        scenario.name
+                    ));
+                }
+                let denies = DENIES.iter().any(|d| sentence.starts_with(d));
+                if denies && !told.contains(sentence) {
+                    wrong.insert(format!("{family}: {sentence}"));
+                }
+                if ["NaN", "inf"]
+                    .iter()
+                    .any(|n| sentence.contains(&format!("{n} ")))
+                {
+                    wrong.insert(format!("{family}: {sentence}"));
+                }
+            }
+            let resources = |d: &Diagnosis| -> Vec<String> {
+                d.headroom.iter().map(|h| h.resource.clone()).collect()
+            };
+            let known = resources(&whole);
+            let new = resources(&partial)
+                .into_iter()
+                .filter(|r| !known.contains(r));
+            wrong.extend(new.map(|r| format!("{family}: utilization of {r}")));
+        }
+    }
+    ensure!(wrong.is_empty(), "{wrong:#?}");
+    Ok(())
+}

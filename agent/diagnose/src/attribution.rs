@@ -10,8 +10,8 @@
 //! No second is attributed twice, so the shares add up to at most one.
 
 use crate::breakdown::{Breakdown, Disk, Log, Op, Phases, mean, part, sum};
+use crate::changes::{CHANGES_OF_DIRECTORIES, FILE_CHANGES, holders_explain};
 use crate::long_waits::{long_waits, mean_weight, weight};
-use crate::observed::{DIRECTORY_CHANGES, FILE_CHANGES};
 use crate::thresholds::{
     BEGIN_SHARE, BUSY_CPU_IDLE, FELT_SECONDS, HOLDERS_PART, LOG_IN_USE, LONG_PART,
     LONG_WAIT_SECONDS, MIN_COUNT, MOSTLY_SATURATED, NEGLIGIBLE_SATURATION,
@@ -20,17 +20,6 @@ use crate::thresholds::{
 use nfscope_model::Histogram;
 use nfscope_model::finding::Kind;
 use std::collections::BTreeMap;
-
-/// Operations that change a directory: an OPEN of NFSv4 makes files.
-const CHANGES_OF_DIRECTORIES: [&str; 9] = {
-    let mut all = ["open"; 9];
-    let mut i = 0;
-    while i < DIRECTORY_CHANGES.len() {
-        all[i] = DIRECTORY_CHANGES[i];
-        i += 1;
-    }
-    all
-};
 
 /// Seconds by cause.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -167,12 +156,6 @@ fn behind_holders(
         }
     }
     behind
-}
-
-/// True if operations can have waited so long for those that were at work for `held` seconds: while any waits, one holds the lock, so
-/// that at most all other threads wait for it. Else somebody else holds it.
-pub(crate) fn holders_explain(b: &Breakdown, waited: f64, held: f64) -> bool {
-    held * (b.threads - 1.0).max(1.0) >= waited
 }
 
 /// Seconds that operations slept for I/O that the devices of exports do not explain, where the log of an export lies on a device of

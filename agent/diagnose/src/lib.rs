@@ -14,7 +14,9 @@
 
 pub mod attribution;
 pub mod breakdown;
+pub mod by_client;
 mod causes;
+mod changes;
 pub mod client_sample;
 pub mod connections;
 pub mod counted;

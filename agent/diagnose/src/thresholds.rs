@@ -56,6 +56,12 @@ thresholds! {
     CRITICAL_LOST = 0.25, "0.25":
         "A cause is critical from this number of requests that wait for it on average, or if a request is felt.",
         "One client that waits for each reply then loses a quarter of its time.";
+    MANY_LOST = 0.15, "0.15":
+        "Small synchronous writes are a finding from this number of them at a time on average.",
+        "Each is quick. Only clients that do little else lose much.";
+    END_MANY_LOST = 0.1, "0.1":
+        "An active finding about them ends below this number.",
+        "Well below the begin, as for shares.";
     FELT_SECONDS = 0.5, "0.5 s":
         "One wait or one request of this length counts whatever their number.",
         "A person or a program that waits for one request feels half a second.";

@@ -332,6 +332,7 @@ fn clients(w: &Window) -> Vec<Client> {
         .map(|client| Client {
             name: client.name.to_owned(),
             ops: client.ops,
+            requests: (w.delta.value(&f::CLIENT_REQUESTS, [client.name])).filter(|n| n.is_finite()),
             seconds: client.seconds.unwrap_or(0.0),
             reply: replies.get(&[client.name]).copied(),
             min_rtt: client.min_rtt,

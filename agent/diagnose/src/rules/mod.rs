@@ -73,6 +73,8 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
 }
 
 #[cfg(test)]
+mod by_client_tests;
+#[cfg(test)]
 mod connection_tests;
 #[cfg(test)]
 mod impact_tests;

@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub mod http;
 pub(crate) mod lines;
 pub mod local_or_remote;
+pub(crate) mod owners;
 pub mod prometheus;
 pub mod settings;
 pub(crate) mod sleepers;
