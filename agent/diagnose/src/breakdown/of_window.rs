@@ -149,6 +149,7 @@ impl Breakdown {
             &f::LOG_WAIT.info,
             &f::UPCALL_WAIT.info,
             &f::WRITE.info,
+            &f::WRITE_BYTES.info,
         ];
         // The scripts for illumos have a series once something happened.
         let lacking = (read.into_iter()).filter(|info| !breakdown.illumos && lacks(w, info));

@@ -60,7 +60,8 @@ pub fn rule(context: &Context) -> RuleResult {
     let share = one.as_ref().map_or(share, |one| one.share);
     let lost = part(share * b.residence, b.length);
     // A kernel without BTF of nfsd does not tell which stability a WRITE asked for.
-    let known = !b.lacks(&f::WRITE.info) || b.ops_named(&["write"]).all(|o| o.count == 0.0);
+    let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
+    let known = measured || b.ops_named(&["write"]).all(|o| o.count == 0.0);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),
@@ -89,7 +90,7 @@ pub fn rule(context: &Context) -> RuleResult {
         .collect(),
         ruled_out_reason: match sync.flushes >= MIN_COUNT {
             _ if !known => {
-                "the stability that WRITEs ask for is not measured on this host; `nfscope check` shows why".into()
+                "the stability or the bytes of WRITEs are not measured on this host; `nfscope check` shows why".into()
             }
             true => format!(
                 "a stable WRITE or COMMIT makes {} durable on average; {} of the requests are synchronous WRITEs or COMMITs",

@@ -9,6 +9,7 @@ pub(crate) mod lines;
 pub mod local_or_remote;
 pub(crate) mod owners;
 pub mod prometheus;
+pub(crate) mod server_state;
 pub mod settings;
 pub(crate) mod sleepers;
 pub mod windows;

@@ -3,6 +3,7 @@
 use crate::api::{address, worth};
 use crate::cli::DiagnoseArgs;
 use crate::client::owners::Owners;
+use crate::client::server_state::ServerState;
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::diagnose_who::{name_who, needs_who};
 use nfscope_diagnose::breakdown::Breakdown;
@@ -48,6 +49,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     windows.count();
     windows.look_at_sleepers(args.length);
     let owners = Owners::watch();
+    let state_before = ServerState::read();
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let b = Breakdown::of(&window);
     let told = windows.counted(window.length);
@@ -75,6 +77,9 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             f.evidence.extend(stack(&window));
         }
     }
+    if is_here(&window) {
+        add_state(&mut d, &ServerState::read().still(&state_before));
+    }
     let not_known = name_who(&mut d.findings, (&window, &b), told.as_ref(), &mut windows);
     // Where nothing is found, nothing needs a change.
     let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
@@ -85,6 +90,17 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     }
     print(&d, &not_known, worth.as_ref(), &host, args.json)?;
     Ok(d.verdict)
+}
+
+/// Adds what clients wait for by the server's own account: such a server is not called healthy.
+fn add_state(d: &mut Diagnosis, state: &ServerState) {
+    let outstanding = state.outstanding();
+    if d.verdict == Verdict::Healthy && !outstanding.is_empty() {
+        d.verdict = Verdict::Unknown;
+        d.reason = outstanding.join("; ");
+    } else {
+        d.outside.extend(outstanding);
+    }
 }
 
 /// True if the window is of this host.
