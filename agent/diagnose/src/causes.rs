@@ -4,7 +4,6 @@
 
 use crate::attribution::{Attribution, cpus_are_busy, slowest_disk};
 use crate::breakdown::{Breakdown, part, sum};
-use crate::observed::ops_with_much;
 use crate::rules::evidence::evidence;
 use crate::thresholds::LONG_PART;
 use nfscope_model::family as f;
@@ -28,11 +27,8 @@ const TABLE: [Causes; 10] = [
     Causes {
         cause: Kind::SlowIntentLog,
         consequences: LOCKS,
-        when: |b, a| {
-            let log = ops_with_much(|p| p.log.unwrap_or(0.0), b);
-            a.log > 0.0 && !log.is_disjoint(&ops_with_much(|p| p.lock, b))
-        },
-        reason: "the same operations wait for the log while they hold locks",
+        when: |_, a| a.behind_log > a.disk_behind_log,
+        reason: "the holders of locks wait for the log",
     },
     Causes {
         cause: Kind::SlowDisk,

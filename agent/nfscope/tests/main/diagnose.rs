@@ -424,7 +424,7 @@ fn the_text_and_the_json() {
     let both = Tale {
         log: 10e-3,
         lock: 6e-3,
-        op: "create",
+        op: "commit",
         requests: 500,
         ..QUIET
     };
