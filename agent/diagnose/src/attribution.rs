@@ -131,15 +131,15 @@ fn behind_log(b: &Breakdown) -> f64 {
     sum(b.ops.iter().filter(wait_for_it).map(|o| o.phases.lock))
 }
 
+/// A kind, its phase, and the seconds that are attributed to it.
+type Waits = (Kind, fn(&Phases) -> f64, f64);
+
 /// Seconds that changes waited for the lock of a directory or file whose holders waited for one of these causes, by cause.
 ///
 /// Such changes hold the lock for most of their own time: fs/namei.c and fs/nfsd/vfs.c hold the parent's, and `write_iter` holds the
 /// file's while it reads blocks, is throttled (mm/filemap.c, `generic_perform_write`) or frees memory. Whoever holds the lock therefore
 /// spends its time as these changes do without their own waits for it.
-fn behind_holders(
-    b: &Breakdown,
-    causes: &[(Kind, fn(&Phases) -> f64, f64)],
-) -> BTreeMap<Kind, f64> {
+fn behind_holders(b: &Breakdown, causes: &[Waits]) -> BTreeMap<Kind, f64> {
     let mut behind = BTreeMap::new();
     for changes in [&CHANGES_OF_DIRECTORIES[..], &FILE_CHANGES] {
         let ops = || b.ops.iter().filter(|o| changes.contains(&o.op.as_str()));
