@@ -36,7 +36,15 @@ def busiest(kind: str, noun: str) -> list:
                 ("rate", "ops", q.rate(f"nfscope_{kind}_ops_total", each)),
                 ("mean", "s", seconds_each(kind)),
                 ("time in all", "percentunit", q.rate(f"nfscope_{kind}_op_seconds_total", each)),
+                ("read", "Bps", q.rate(f"nfscope_{kind}_io_bytes_total", each, 'op="read"')),
+                ("written", "Bps", q.rate(f"nfscope_{kind}_io_bytes_total", each, 'op="write"')),
             ],
+        ),
+        timeseries(
+            f"{noun} by bytes",
+            f"Bytes a second that READs returned and WRITEs stored, the ten with most. A {kind} that rises here and not in operations "
+            "moves larger pieces.",
+            "Bps", (q.busiest(10, q.rate(f"nfscope_{kind}_io_bytes_total", f"{each}, op")), f"{named} {{{{op}}}}"),
         ),
         timeseries(
             f"{noun} by operations", f"Operations a second, the ten with most. A {kind} that rises alone is where to look.",

@@ -186,7 +186,7 @@ int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 	r->received_upcall = 0;
 	r->rqst = (u64)rqst;
 	r->stage = DEQUEUED;
-	if (!r->netns && rqst)
+	if (!r->server && rqst)
 		is_here(rqst, r);
 }
 
@@ -197,11 +197,13 @@ int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 	struct request_record *r = request_get();
 	struct connection *c;
 	struct tcp_sock *tcp;
+	u64 at;
 
 	if (!r || r->stage != DEQUEUED)
 		return;
-	r->xprt = as_number((u64)xprt, IN_RECEIVE);
-	c = connection_of(r->xprt);
+	at = as_number((u64)xprt, IN_RECEIVE);
+	r->xprt = at;
+	c = connection_of(at);
 	if (!c)
 		return;
 	r->connection = c->place;
@@ -228,7 +230,7 @@ static __always_inline struct request_record *asking_thread(void)
 {
 	struct request_record *r = request_get();
 
-	return r && (!table_shape.netns || !r->netns || r->netns == table_shape.netns) ? r : 0;
+	return r && r->server != SERVER_ELSEWHERE ? r : 0;
 }
 
 #ifdef NFSCOPE_BENCH
@@ -395,14 +397,14 @@ int PROGRAM(nfsd_op_end, u32 asked, u32 done, u32 status, const char *name)
 
 	bpf_probe_read_kernel_str(&key, sizeof(key), name);
 	known = bpf_map_lookup_elem(&nfsd_op_number, &key);
-	if (r->io_done && known) {
+	if (r->io_bytes && known) {
 		struct version_row *v = version_row(r->version);
 
 		if (v)
 			io_done(r, v, *known == OP_WRITE);
 	}
 	op_done(r, ROW_V4 + (known ? *known : V4_ILLEGAL), elapsed(r->t_op, now), bpf_ntohl(status));
-	r->io_done = 0;
+	r->io_bytes = 0;
 	r->nops++;
 #else
 	u64 ns = elapsed(r->t_op, now);

@@ -91,6 +91,8 @@ struct client_row {
 	u64 requests_ops;
 	u64 ns;
 	u64 reply_ns; /* sending replies */
+	u64 read_bytes; /* that READs returned */
+	u64 write_bytes; /* that WRITEs stored */
 	u32 seen; /* when the last request ended: nanoseconds >> CLIENT_SEEN_SHIFT */
 	u32 srtt_us; /* its connection's, times eight; 0: not TCP */
 };
@@ -164,6 +166,13 @@ struct breakdown_want {
 	enum breakdown_by by; /* 0: nobody looks */
 	u32 unused;
 	u64 rows[ROW_WORDS]; /* bits: which rows of the operation table */
+};
+
+/* Operations with the same key. */
+struct breakdown_row {
+	struct time_hist times;
+	u64 read_bytes;
+	u64 write_bytes;
 };
 
 /* What was estimated of its own cost, and operations without any row. */

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use nfscope_model::breakdown::Moved;
 use serde::Deserialize;
 
 use crate::http::Lines;
@@ -65,6 +66,7 @@ pub struct Times {
     pub count: u64,
     pub sum_seconds: f64,
     pub buckets: Vec<(Option<f64>, u64)>,
+    pub moved: Moved,
 }
 
 impl Times {
@@ -73,6 +75,7 @@ impl Times {
         self.count += other.count;
         self.sum_seconds += other.sum_seconds;
         self.buckets.extend(&other.buckets);
+        self.moved += other.moved;
     }
 }
 

@@ -5,9 +5,10 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use nfscope_model::breakdown::Moved;
 use nfscope_model::family;
 use nfscope_model::family::Info;
-use nfscope_model::{Histogram, Sample, Snapshot};
+use nfscope_model::{Family, Histogram, Sample, Snapshot};
 
 use crate::agent::Agent;
 use crate::control;
@@ -200,6 +201,32 @@ pub fn lost(seen: &Snapshot) -> BTreeMap<String, f64> {
 pub fn lost_for(seen: &Snapshot, reason: &str) -> f64 {
     let all = seen.numbers(&family::EVENTS_LOST);
     all.filter(|([_, r], _)| *r == reason).map(|(_, n)| n).sum()
+}
+
+/// Bytes that READs returned and WRITEs stored, by their sizes.
+pub fn moved(seen: &Snapshot) -> Moved {
+    let of = |write: bool| {
+        let all = merged(seen, &family::IO_SIZE.info, |l| (l[1] == "write") == write);
+        all.map_or(0, |h| h.sum as u64)
+    };
+    Moved {
+        read: of(false),
+        written: of(true),
+    }
+}
+
+/// The same by the names of clients or exports.
+pub fn moved_by_name(seen: &Snapshot, of: &Family<2>) -> BTreeMap<String, Moved> {
+    let mut all: BTreeMap<String, Moved> = BTreeMap::new();
+    for ([name, op], n) in seen.numbers(of) {
+        let moved = all.entry(name.to_owned()).or_default();
+        match op {
+            "write" => moved.written += n as u64,
+            _ => moved.read += n as u64,
+        }
+    }
+    all.retain(|_, moved| *moved != Moved::default());
+    all
 }
 
 /// The histograms of a family whose labels are wanted, as one; `None` where there is none.

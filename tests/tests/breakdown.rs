@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use lab::breakdown::{Breakdown, Told};
-use lab::reconcile::{agree_each, merged, missed, settled, window};
+use lab::reconcile::{agree_each, merged, missed, moved, settled, window};
 use lab::{Agent, Server};
 use nfscope_model::family;
 use nfscope_model::{Sample, Snapshot};
@@ -232,6 +232,8 @@ fn are_the_counters(told: &Told, seen: &Snapshot) -> Result<()> {
         all.sum_seconds,
         total.sum
     );
+    let moved = moved(seen);
+    ensure!(all.moved == moved, "{:?}, not {moved:?}", all.moved);
     let mut buckets = BTreeMap::new();
     for (edge, n) in all.buckets {
         *buckets.entry(edge.map(f64::to_bits)).or_default() += n;

@@ -98,6 +98,24 @@ pub struct BreakdownRow {
     pub keys: Keys,
     /// How long they took.
     pub times: Histogram,
+    /// Bytes that they moved.
+    pub moved: Moved,
+}
+
+/// Bytes that READs returned and WRITEs stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// READ and READ_PLUS.
+    pub read: u64,
+    /// WRITE.
+    pub written: u64,
+}
+
+impl std::ops::AddAssign for Moved {
+    fn add_assign(&mut self, other: Moved) {
+        self.read += other.read;
+        self.written += other.written;
+    }
 }
 
 /// What came since the last look.
@@ -109,6 +127,8 @@ pub struct BreakdownBatch {
     pub paths: HashMap<FileKey, FilePath>,
     /// Operations for which the table had no room.
     pub unplaced: Histogram,
+    /// Bytes that these moved.
+    pub unplaced_moved: Moved,
     /// Operations that are in neither.
     pub lost: u64,
     /// CPU time that keeping the rows has taken, as the probes estimate it.
@@ -123,6 +143,7 @@ impl Default for BreakdownBatch {
             rows: Vec::new(),
             paths: HashMap::new(),
             unplaced: Histogram::new(Scheme::TIME),
+            unplaced_moved: Moved::default(),
             lost: 0,
             cost: Duration::ZERO,
             kernel_bytes: 0,

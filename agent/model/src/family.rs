@@ -337,6 +337,8 @@ families! {
         "Server execution time of those operations";
     CLIENT_REPLY_SECONDS: "nfscope_client_reply_seconds_total" Counter, [CLIENT],
         "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
+    CLIENT_IO_BYTES: "nfscope_client_io_bytes_total" Counter, [CLIENT, IO_OP],
+        "Bytes that READ and READ_PLUS returned to the client (read), and that its WRITEs stored (write). Without other: nfscope_io_size_bytes has those of all", since "0.2.0";
     CLIENT_REQUESTS: "nfscope_client_requests_total" Counter, [CLIENT],
         "RPC requests of those operations: an NFSv4 request has several operations. Without other", since "0.2.0";
     CLIENT_WALKS: "nfscope_client_walk_requests_total" Counter, [CLIENT, MAJOR],
@@ -399,6 +401,8 @@ families! {
         "Operations by export, as by client; those of a COMPOUND count for the export of its last file handle";
     EXPORT_OP_SECONDS: "nfscope_export_op_seconds_total" Counter, [EXPORT],
         "Server execution time of those operations";
+    EXPORT_IO_BYTES: "nfscope_export_io_bytes_total" Counter, [EXPORT, IO_OP],
+        "Bytes that READs of the export returned and WRITEs stored, as by client; those of a COMPOUND count for the export of its last file handle", since "0.2.0";
     EXPORT_EVICTIONS: "nfscope_export_evictions_total" Counter, [],
         "Exports that lost their series to a busier one";
     CPUS: "nfscope_cpus" Gauge, [],

@@ -27,6 +27,8 @@ const OWN: &str = "the agent reads it from Linux's /proc/self/stat";
 
 const WALKS: &str = "requests are not told apart by client and what they ask for";
 
+const BYTES: &str = "the scripts add bytes up by version and operation alone";
+
 const SLOTS: &str = "its NFSv4 provider has no operation of NFSv4.1";
 
 const STATE: &str = "no file lists what clients hold";
@@ -305,6 +307,7 @@ const LIST: &[(&str, OnIllumos)] = &[
         "client_reply_seconds_total",
         No("replies are not told apart by client"),
     ),
+    ("client_io_bytes_total", No(BYTES)),
     ("client_requests_total", No(WALKS)),
     ("client_walk_requests_total", No(WALKS)),
     ("client_open_requests_total", No(WALKS)),
@@ -348,6 +351,7 @@ const LIST: &[(&str, OnIllumos)] = &[
         "export_op_seconds_total",
         Yes("noi_shrpath in the arguments of op-*-done, since February 2020"),
     ),
+    ("export_io_bytes_total", No(BYTES)),
     ("export_evictions_total", Yes("by the agent")),
     ("cpus", Yes("kstats cpu:*:sys")),
     (

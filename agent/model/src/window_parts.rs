@@ -4,6 +4,7 @@
 //! A window may come from an agent elsewhere: values that cannot be are left out, and nothing is below 0. Lists are in the
 //! order of the snapshot.
 
+use crate::breakdown::Moved;
 use crate::on_illumos::is_illumos;
 use crate::{Family, Histogram, Window, family, phase};
 use std::collections::HashMap;
@@ -67,6 +68,8 @@ pub struct WindowUser<'a> {
     pub ops: f64,
     /// Their time.
     pub seconds: Option<f64>,
+    /// Bytes that READs returned and WRITEs stored; `None` where nothing counts them, and for [`crate::family`]'s `other`.
+    pub moved: Option<Moved>,
     /// Requests of a client that these operations came in.
     pub requests: Option<f64>,
     /// Smoothed round-trip time of a client's connection, in seconds, with delayed acknowledgements.
@@ -170,7 +173,8 @@ pub fn clients(w: &Window) -> Vec<WindowUser<'_>> {
     let rtt: HashMap<_, _> = numbers(w, &family::CLIENT_RTT).collect();
     let min_rtt: HashMap<_, _> = numbers(w, &family::CLIENT_MIN_RTT).collect();
     let requests: HashMap<_, _> = numbers(w, &family::CLIENT_REQUESTS).collect();
-    users(w, &family::CLIENT_OPS, &family::CLIENT_OP_SECONDS)
+    let families = [&family::CLIENT_OPS, &family::CLIENT_OP_SECONDS];
+    users(w, families, &family::CLIENT_IO_BYTES)
         .map(|user| WindowUser {
             requests: requests.get(&[user.name]).copied(),
             rtt: rtt.get(&[user.name]).copied(),
@@ -182,22 +186,32 @@ pub fn clients(w: &Window) -> Vec<WindowUser<'_>> {
 
 /// Exports with operations.
 pub fn exports(w: &Window) -> Vec<WindowUser<'_>> {
-    users(w, &family::EXPORT_OPS, &family::EXPORT_OP_SECONDS).collect()
+    let families = [&family::EXPORT_OPS, &family::EXPORT_OP_SECONDS];
+    users(w, families, &family::EXPORT_IO_BYTES).collect()
 }
 
 fn users<'a>(
     w: &'a Window,
-    ops: &Family<1>,
-    seconds: &Family<1>,
+    [ops, seconds]: [&Family<1>; 2],
+    bytes: &Family<2>,
 ) -> impl Iterator<Item = WindowUser<'a>> + use<'a> {
     // There may be thousands of them.
     let seconds: HashMap<_, _> = numbers(w, seconds).collect();
+    let mut moved: HashMap<&str, Moved> = HashMap::new();
+    for ([name, op], n) in numbers(w, bytes) {
+        let bytes = moved.entry(name).or_default();
+        match op {
+            "write" => bytes.written += n as u64,
+            _ => bytes.read += n as u64,
+        }
+    }
     numbers(w, ops)
         .filter(|(_, n)| *n > 0.0)
         .map(move |([name], ops)| WindowUser {
             name,
             ops,
             seconds: seconds.get(&[name]).copied(),
+            moved: moved.get(name).copied(),
             requests: None,
             rtt: None,
             min_rtt: None,

@@ -24,6 +24,10 @@ pub struct Sum {
     pub opens: u64,
     /// Time of these and of `v4_walks`.
     pub open_ns: u64,
+    /// Bytes that READs returned.
+    pub read_bytes: u64,
+    /// Bytes that WRITEs stored.
+    pub write_bytes: u64,
 }
 
 impl Sum {
@@ -38,6 +42,8 @@ impl Sum {
         self.v4_walks += other.v4_walks;
         self.opens += other.opens;
         self.open_ns += other.open_ns;
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
     }
 }
 
@@ -54,6 +60,8 @@ impl Sum {
             v4_walks: self.v4_walks.saturating_sub(before.v4_walks),
             opens: self.opens.saturating_sub(before.opens),
             open_ns: self.open_ns.saturating_sub(before.open_ns),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
         }
     }
 }

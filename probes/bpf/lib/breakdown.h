@@ -15,7 +15,7 @@ struct breakdown_table {
 	__uint(max_entries, 1);
 	/* Not by type: from 5.15 to 6.1 no table without BTF takes the place of one that has it. */
 	__uint(key_size, sizeof(struct breakdown_key));
-	__uint(value_size, sizeof(struct time_hist));
+	__uint(value_size, sizeof(struct breakdown_row));
 };
 
 struct {
@@ -28,10 +28,11 @@ struct {
 volatile struct breakdown_want breakdown_want SEC(".data.nfsd_breakdown_want") = {};
 struct breakdown_count breakdown_count SEC(".data.nfsd_breakdown_count") = {};
 
-/* Only for its type, as slow_event_type. */
+/* Only for their types, as slow_event_type. */
 const volatile struct breakdown_key breakdown_key_type SEC(".rodata.nfsd_breakdown_key") = {};
+const volatile struct breakdown_row breakdown_row_type SEC(".rodata.nfsd_breakdown_row") = {};
 
-static const struct time_hist no_times;
+static const struct breakdown_row nothing_yet;
 
 /* One operation in so many is timed itself: what the break-down costs. */
 #define COST_SHIFT 6
@@ -102,20 +103,24 @@ static __always_inline void file_of(struct breakdown_key *key, u64 handle)
 }
 
 /* The row of a key that the table does not have. */
-static __noinline struct time_hist *breakdown_row_new(void *table, struct breakdown_key *key)
+static __noinline struct breakdown_row *breakdown_row_new(void *table, struct breakdown_key *key)
 {
-	struct breakdown_key other = { .row = BREAKDOWN_OTHER };
-	struct time_hist *h;
+	u32 shard;
+	struct breakdown_row *h;
 
 	if (!table || !key)
 		return 0;
-	bpf_map_update_elem(table, key, &no_times, BPF_NOEXIST);
+	bpf_map_update_elem(table, key, &nothing_yet, BPF_NOEXIST);
 	/* Another CPU may have been first. */
 	h = bpf_map_lookup_elem(table, key);
 	if (h)
 		return h;
-	other.shard = key->shard;
-	return bpf_map_lookup_elem(table, &other);
+	/* In the same place: the verifier adds up the stacks of all callers, to 512 bytes at most. */
+	shard = key->shard;
+	__builtin_memset(key, 0, sizeof(*key));
+	key->row = BREAKDOWN_OTHER;
+	key->shard = shard;
+	return bpf_map_lookup_elem(table, key);
 }
 
 /* What names an operation's row. */
@@ -144,12 +149,19 @@ static __always_inline void breakdown_key_of(struct breakdown_key *key, struct r
 		file_of(key, handle);
 }
 
+/* Of the operations that move bytes: WRITE, and not READ or READ_PLUS. */
+static __always_inline bool is_write(u32 row)
+{
+	return row == ROW_V3 + NFSPROC3_WRITE || row == ROW_V4 + OP_WRITE || row == ROW_V4 + V4_OPS + OP_WRITE ||
+	       row == ROW_V4 + 2 * V4_OPS + OP_WRITE;
+}
+
 POINTERS_VERIFIED_ONCE int breakdown_add(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	struct breakdown_key key = {};
 	u32 by = breakdown_want.by, first = 0, word = row / 64;
 	u64 from = ns & ((1 << COST_SHIFT) - 1) ? 0 : bpf_ktime_get_ns();
-	struct time_hist *h;
+	struct breakdown_row *h;
 	void *table;
 
 	barrier_var(word);
@@ -165,10 +177,13 @@ POINTERS_VERIFIED_ONCE int breakdown_add(struct request_record *r, u32 row, u64 
 	h = bpf_map_lookup_elem(table, &key);
 	if (!h)
 		h = breakdown_row_new(table, &key);
-	if (h)
-		time_hist_add(h, ns);
-	else
+	if (h) {
+		time_hist_add(&h->times, ns);
+		if (r->io_bytes)
+			add(is_write(row) ? &h->write_bytes : &h->read_bytes, r->io_bytes);
+	} else {
 		add(&breakdown_count.lost, 1);
+	}
 	if (from)
 		add(&breakdown_count.cost_ns, elapsed(from, bpf_ktime_get_ns()) << COST_SHIFT);
 	return 0;

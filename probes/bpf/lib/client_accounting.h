@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Operations and their time by client and export.
+ * Operations, their time and the bytes that they moved by client and export.
  *
  * A connection remembers the rows of the exports that it used last. Counting a request then costs the same however many
  * clients and exports there are. User space knows the totals: what finds no row is not lost, but has no name.
@@ -299,7 +299,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	bool found = false;
 
 	/* Its place may have been given to a connection that was not silent. */
-	if (c && c->xprt != r->xprt)
+	if (c && (u32)c->xprt != r->xprt)
 		c = 0;
 	if (c && client_known(c, r, client_epoch))
 		for (int i = 0; i < KNOWN_EXPORTS; i++) {
@@ -318,6 +318,12 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		add(&t->requests_ops, ops << REQUEST_BITS | 1);
 		add(&t->ns, ns);
 		add(&t->reply_ns, elapsed(r->t_reply, now));
+		if (r->moved) {
+			if (r->read_bytes)
+				add(&t->read_bytes, r->read_bytes);
+			if (r->write_bytes)
+				add(&t->write_bytes, r->write_bytes);
+		}
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}

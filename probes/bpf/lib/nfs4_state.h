@@ -192,7 +192,7 @@ int PROGRAM(nfsd_deleg_back, void *stateid)
 	struct state_row *row = row_of(&nfsd_state, STATE_DELEGATION);
 	struct state_key key;
 
-	if (!row || (r && table_shape.netns && r->netns && r->netns != table_shape.netns))
+	if (!row || (r && r->server == SERVER_ELSEWHERE))
 		return;
 	add(&row->ended, 1);
 	key_at((void *)as_number((u64)stateid, IN_DELEG_BACK), &key);

@@ -125,11 +125,8 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 
 static __always_inline void io_add(struct request_record *r, u32 bytes)
 {
-	if (!bytes)
-		return;
 	/* READ_PLUS may read more than once. */
-	r->io_bytes = r->io_done ? r->io_bytes + bytes : bytes;
-	r->io_done = 1;
+	r->io_bytes += bytes;
 }
 
 /* One READ or WRITE that moved bytes. */
@@ -142,9 +139,11 @@ static __always_inline void io_done(struct request_record *r, struct version_row
 	if (write) {
 		add_own(&v->write_size[b], 1);
 		add_own(&v->write_bytes, r->io_bytes);
+		r->write_bytes += r->io_bytes;
 	} else {
 		add_own(&v->read_size[b], 1);
 		add_own(&v->read_bytes, r->io_bytes);
+		r->read_bytes += r->io_bytes;
 	}
 }
 
@@ -154,7 +153,7 @@ static __always_inline void write_asked(struct request_record *r, struct version
 	if (how >= STABILITIES)
 		return;
 	add_own(&v->stable_writes[how], 1);
-	if (r->io_done)
+	if (r->io_bytes)
 		add_own(&v->stable_bytes[how], r->io_bytes);
 }
 
@@ -343,7 +342,7 @@ static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, 
 		if (!status && r->stability)
 			is_durable(r, false);
 	}
-	if (r->io_done)
+	if (r->io_bytes)
 		io_done(r, v, num == OP_WRITE);
 }
 
@@ -374,7 +373,7 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	/* Locks that are granted tell a client that polls from one that sometimes comes too late. */
 	if (num == OP_LOCK && !status)
 		client_answered(r, row + OP_LOCK, 0);
-	r->io_done = 0;
+	r->io_bytes = 0;
 }
 
 struct unseen {
@@ -488,7 +487,7 @@ static __always_inline void procedure_io(struct request_record *r, u32 status)
 		if (!status)
 			io_add(r, load64(ADDRESS(res->count)));
 		write_asked(r, v, load32(ADDRESS(args->stable)));
-		if (r->io_done && r->stability)
+		if (r->io_bytes && r->stability)
 			is_durable(r, false);
 	} else if (r->row == NFSPROC3_COMMIT) {
 		if (!status)
@@ -496,7 +495,7 @@ static __always_inline void procedure_io(struct request_record *r, u32 status)
 		return;
 	}
 #endif
-	if (r->io_done)
+	if (r->io_bytes)
 		io_done(r, v, r->row == NFSPROC3_WRITE);
 }
 

@@ -24,6 +24,9 @@ enum stage {
 	REPLYING, /* executed, its reply under way */
 };
 
+/* Each network namespace can have a server of its own. */
+enum server { SERVER_UNKNOWN, SERVER_HERE, SERVER_ELSEWHERE };
+
 struct request_record {
 	u64 t_dequeue; /* dequeued by the thread */
 	u64 t_arrive; /* last byte on the socket; 0: not seen */
@@ -34,7 +37,6 @@ struct request_record {
 	u64 t_busy; /* counted busy since; 0: not counted */
 	u64 ops; /* NFSv4: struct nfsd4_op[] of this COMPOUND; 0: not known */
 	u64 rqst; /* struct svc_rqst */
-	u64 xprt; /* struct svc_xprt, where `connection` is set */
 	u64 argp; /* its arguments and its results */
 	u64 resp;
 	u64 client[2]; /* address, IPv4 as mapped into IPv6 */
@@ -49,14 +51,21 @@ struct request_record {
 	u64 wait_ns[WAITS];
 	u64 books_off; /* the scheduler's account of its time off CPUs, when the operation began */
 	u64 inside_ns; /* slept in functions that wait for what is known, since the operation began */
+	union {
+		struct {
+			u32 read_bytes; /* that its READs returned */
+			u32 write_bytes; /* that its WRITEs stored */
+		};
+		u64 moved; /* both, to compare and zero them at once */
+	};
 	u32 rare_wait[RARE_WAITS]; /* nanoseconds >> RARE_SHIFT */
 	u32 switches; /* the kernel's count of times that it was given a CPU, when the operation began */
 	u32 inside_switches;
 	u32 tid; /* owner */
 	u32 received;
-	u32 io_bytes;
+	u32 io_bytes; /* that a READ or WRITE moved since the last op */
 	u32 received_upcall; /* waited for daemons before the call was known: nanoseconds >> RARE_SHIFT */
-	u32 netns; /* of the thread's server; 0: not known */
+	u32 xprt; /* the low half of its struct svc_xprt's address, where `connection` is set */
 	u16 status; /* of the last operation */
 	u16 connection; /* its place, plus one; 0: not TCP */
 	u16 row; /* NFSv3, NFSACL and NULL: row of the operation table */
@@ -76,7 +85,7 @@ struct request_record {
 	u8 stage;
 	u8 version;
 	u8 compound; /* enum compound; 0: a procedure */
-	u8 io_done; /* a READ or WRITE moved io_bytes since the last op */
+	u8 server; /* enum server, of its thread */
 	u8 stability; /* what the WRITE asked for */
 	u8 off_wait; /* enum wait: what it sleeps for */
 	u8 log_depth; /* functions entered that wait for a log */
@@ -201,7 +210,7 @@ static __noinline struct request_record *request_claim(u32 tid, u64 now)
 			continue;
 #endif
 		r->stage = IDLE;
-		r->netns = 0;
+		r->server = SERVER_UNKNOWN;
 		/* What its thread did before belongs to nobody here. */
 		r->t_run = now;
 		return r;

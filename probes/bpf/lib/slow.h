@@ -91,7 +91,7 @@ POINTERS_VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns
 	e->client[1] = r->client[1];
 	e->row = row;
 	e->status = status;
-	e->bytes = r->io_done ? r->io_bytes : 0;
+	e->bytes = r->io_bytes;
 	e->stability = r->stability;
 	handle = handle_of(r);
 	size = handle ? load32((void *)handle) : 0;

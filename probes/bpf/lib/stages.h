@@ -74,8 +74,8 @@ static __always_inline bool is_here(struct svc_rqst *rqst, struct request_record
 	if (!table_shape.netns)
 		return true;
 	/* A thread serves one of them as long as it lives, and a request that has ended has no transport any more. */
-	if (r && r->netns)
-		return r->netns == table_shape.netns;
+	if (r && r->server)
+		return r->server == SERVER_HERE;
 	/* Not READ: to a verifier a pointer to a type that its module only names is a number. */
 	xprt = READ(rqst, rq_xprt);
 	/* Without BTF of sunrpc nothing tells: all are measured together. */
@@ -85,7 +85,7 @@ static __always_inline bool is_here(struct svc_rqst *rqst, struct request_record
 	net = (void *)load64(ADDRESS(xprt->xpt_net));
 	netns = load32(ADDRESS(net->ns.inum));
 	if (r)
-		r->netns = netns;
+		r->server = netns == table_shape.netns ? SERVER_HERE : SERVER_ELSEWHERE;
 	return netns == table_shape.netns;
 }
 
@@ -136,7 +136,8 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	r->counts = 0;
 	r->slots_used = 1;
 	r->slots_granted = 0;
-	r->io_done = 0;
+	r->io_bytes = 0;
+	r->moved = 0;
 	r->received = READ(rqst, rq_arg.len);
 	p = READ(rqst, rq_pool);
 	r->pool = READ(p, sp_id);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
-use lab::reconcile::{agree_each, missed};
+use anyhow::{Result, ensure};
+use lab::reconcile::{agree_each, missed, moved, moved_by_name};
 use lab::{Agent, Load, Server};
 use nfscope_model::Snapshot;
+use nfscope_model::breakdown::Moved;
 use nfscope_model::family;
 use nfscope_model::family::Info;
 
@@ -29,6 +30,13 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
         let (v3, v4) = lab::reconcile::operations(&seen);
         let timed: u64 = v3.values().chain(v4.values()).sum();
         assert_eq!(timed, counted.operations(), "operations of {client:?}");
+        // The mixed load reads and writes, and nobody else does meanwhile.
+        let all = moved(&seen);
+        ensure!(all.read > 0 && all.written > 0, "{all:?}");
+        let of_client = BTreeMap::from([(client.address().to_string(), all)]);
+        ensure_same(moved_by_name(&seen, &family::CLIENT_IO_BYTES), of_client)?;
+        let of_export = BTreeMap::from([("/run/exp".to_owned(), all)]);
+        ensure_same(moved_by_name(&seen, &family::EXPORT_IO_BYTES), of_export)?;
         let all = lab::reconcile::merged(&seen, &family::OP_DURATION.info, |_| true);
         sent.insert(client.address().to_string(), all.map_or(0, |h| h.count()));
         called.insert(client.address().to_string(), counted.rpc_calls);
@@ -45,6 +53,11 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
     let late = 2 * missed(watch.agent, "nfsd")?;
     agree_each("operations of three clients", &reported, &sent, late)?;
     agree_each("requests of three clients", &requested, &called, late)?;
+    Ok(())
+}
+
+fn ensure_same(told: BTreeMap<String, Moved>, moved: BTreeMap<String, Moved>) -> Result<()> {
+    ensure!(told == moved, "bytes {told:?}, not {moved:?}");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Objects of the stream at `/breakdown`, one a line: first what it is and takes, then what came in each interval.
 
 use super::breakdown_query::Query;
-use nfscope_model::breakdown::{FilePath, Keys};
+use nfscope_model::breakdown::{FilePath, Keys, Moved};
 use nfscope_model::{Dimension, Histogram};
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ pub struct Row {
 const COMING: &str = "its path is being looked up";
 const LATER: &str = "paths of files that took more time are looked up first";
 
-/// How long operations took.
+/// How long operations took, and the bytes that they moved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// How many.
@@ -100,23 +100,27 @@ pub struct Times {
     pub sum_seconds: f64,
     /// Upper edge, which is none for the last bucket, and count of each bucket that has something.
     pub buckets: Vec<(Option<f64>, u64)>,
+    /// Bytes that READs returned and WRITEs stored; none of an agent that does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
 }
 
-impl From<&Histogram> for Times {
-    fn from(h: &Histogram) -> Times {
+impl From<(&Histogram, Moved)> for Times {
+    fn from((h, moved): (&Histogram, Moved)) -> Times {
         let edge = |i: u16| Some(h.scheme.upper(usize::from(i))).filter(|e| e.is_finite());
         let buckets = h.sparse().into_iter();
         Times {
             count: h.count(),
             sum_seconds: h.sum,
             buckets: buckets.map(|(i, n)| (edge(i), n)).collect(),
+            moved: Some(moved),
         }
     }
 }
 
 impl Row {
     /// A row of a query's answer.
-    pub fn new(keys: Keys, times: &Histogram, by: &[Dimension]) -> Row {
+    pub fn new(keys: Keys, times: Times, by: &[Dimension]) -> Row {
         let [client, export, op, version, user, file] = keys;
         let some = |d, value: String| by.contains(&d).then_some(value);
         Row {
@@ -128,7 +132,7 @@ impl Row {
             user: some(Dimension::User, user),
             path: None,
             no_path: None,
-            times: times.into(),
+            times,
         }
     }
 
@@ -198,14 +202,18 @@ mod tests {
         (h.counts[0], h.sum) = (2, 1e-6);
         *h.counts.last_mut().unwrap() = 1;
         let keys: Keys = ["10.0.0.1", "/a", "read", "", "", "77"].map(str::to_owned);
+        let moved = Moved {
+            read: 4096,
+            written: 0,
+        };
         let text = |query: &str| {
             let query = Query::from_query(query).unwrap();
-            let row = Row::new(keys_of(&query, &keys), &h, &query.by);
+            let row = Row::new(keys_of(&query, &keys), (&h, moved).into(), &query.by);
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
             text
         };
-        let times = r#""count":3,"sum_seconds":1e-6,"buckets":[[9.5367431640625e-7,2],[null,1]]}"#;
+        let times = r#""count":3,"sum_seconds":1e-6,"buckets":[[9.5367431640625e-7,2],[null,1]],"moved":{"read":4096,"written":0}}"#;
         assert_eq!(
             text("by=client,op"),
             format!(r#"{{"client":"10.0.0.1","op":"read",{times}"#)

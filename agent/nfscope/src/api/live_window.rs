@@ -3,6 +3,7 @@
 //! Times are in seconds, counts are those of the window. What this host cannot tell is `null` or has no row, never 0.
 //! Histograms are sparse: index and count of each bucket that has something, by the edges of [`Greeting`].
 
+use nfscope_model::breakdown::Moved;
 use nfscope_model::window_parts::{self, WindowDisk, WindowLog, WindowOp, WindowUser};
 use nfscope_model::{Family, Histogram, Scheme, Sparse, Window, family as f, phase};
 use serde::Serialize;
@@ -179,6 +180,8 @@ pub struct User<'a> {
     pub ops: f64,
     /// Their time.
     pub seconds: Option<f64>,
+    /// Bytes that READs returned and WRITEs stored, where they are counted.
+    pub moved: Option<Moved>,
     /// Smoothed round-trip time of a client's connection, in seconds, with delayed acknowledgements.
     pub rtt: Option<f64>,
     /// Lowest round-trip time of a client in the last minutes, in seconds.
@@ -272,6 +275,7 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
             name: u.name,
             ops: u.ops,
             seconds: u.seconds,
+            moved: u.moved,
             rtt: u.rtt,
             min_rtt: u.min_rtt,
         })
@@ -284,6 +288,7 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
         name: OTHER,
         ops,
         seconds,
+        moved: None,
         rtt: None,
         min_rtt: None,
     }));

@@ -275,6 +275,7 @@ mod tests {
     use crate::api::breakdown_line::{Row, Times};
     use crate::api::example::Script;
     use nfscope_diagnose::counted::{Of, file, who};
+    use nfscope_model::breakdown::Moved;
     use nfscope_model::{BreakdownRow, Histogram, Scheme};
 
     const LONG: Duration = Duration::from_secs(3600);
@@ -289,6 +290,7 @@ mod tests {
                 count: evicted,
                 sum_seconds: evicted as f64,
                 buckets: Vec::new(),
+                moved: None,
             },
             evicted,
             cost_seconds: 0.0,
@@ -305,6 +307,7 @@ mod tests {
                 count,
                 sum_seconds: count as f64,
                 buckets: Vec::new(),
+                moved: None,
             },
             ..Row::default()
         }
@@ -362,7 +365,11 @@ mod tests {
         (times.counts[3], times.sum) = (100, 5.0);
         let keys = ["192.0.2.7", "/a", "write", "", "", "12"].map(str::to_owned);
         let mut batch = BreakdownBatch {
-            rows: vec![BreakdownRow { keys, times }],
+            rows: vec![BreakdownRow {
+                keys,
+                times,
+                moved: Moved::default(),
+            }],
             ..BreakdownBatch::default()
         };
         batch.unplaced.counts[0] = unplaced;

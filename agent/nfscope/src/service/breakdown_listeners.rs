@@ -7,7 +7,7 @@
 use crate::api::breakdown_line::{Header, Interval, Line, Row, keys_of};
 use crate::api::breakdown_query::{self, INTERVAL, Query};
 use bytes::Bytes;
-use nfscope_model::breakdown::{FileKey, FilePath, Keys};
+use nfscope_model::breakdown::{FileKey, FilePath, Keys, Moved};
 use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension, Histogram, Scheme};
 use nfscope_source::{Source, hostname};
 use std::collections::{HashMap, HashSet};
@@ -31,14 +31,34 @@ struct Listener {
     paths: HashMap<FileKey, FilePath>,
     /// Whether the line waits for paths.
     waits: bool,
-    other: Histogram,
+    other: Sum,
     evicted: u64,
     cost: Duration,
 }
 
+/// Times of operations, and bytes that they moved.
+struct Sum {
+    times: Histogram,
+    moved: Moved,
+}
+
+impl Sum {
+    fn new() -> Sum {
+        Sum {
+            times: Histogram::new(Scheme::TIME),
+            moved: Moved::default(),
+        }
+    }
+
+    fn add(&mut self, times: &Histogram, moved: Moved) {
+        self.times.merge(times);
+        self.moved += moved;
+    }
+}
+
 /// A row until the next line.
 struct Kept {
-    times: Histogram,
+    sum: Sum,
     /// Empty where paths are not wanted.
     file: FileKey,
 }
@@ -52,7 +72,7 @@ impl Listener {
             rows: HashMap::new(),
             paths: HashMap::new(),
             waits: false,
-            other: Histogram::new(Scheme::TIME),
+            other: Sum::new(),
             evicted: 0,
             cost: Duration::ZERO,
         }
@@ -62,7 +82,7 @@ impl Listener {
         for row in batch.rows.iter().filter(|r| self.query.lets_pass(&r.keys)) {
             let keys = keys_of(&self.query, &row.keys);
             if let Some(kept) = self.rows.get_mut(&keys) {
-                kept.times.merge(&row.times);
+                kept.sum.add(&row.times, row.moved);
             } else if self.rows.len() < MOST_KEPT {
                 let file = match self.query.paths {
                     true => {
@@ -70,16 +90,19 @@ impl Listener {
                     }
                     false => Default::default(),
                 };
-                let times = row.times.clone();
+                let sum = Sum {
+                    times: row.times.clone(),
+                    moved: row.moved,
+                };
                 self.rows.insert(
                     keys,
                     Kept {
-                        times,
+                        sum,
                         file: file.into(),
                     },
                 );
             } else {
-                self.other.merge(&row.times);
+                self.other.add(&row.times, row.moved);
             }
         }
         if self.query.paths {
@@ -91,7 +114,7 @@ impl Listener {
         }
         self.evicted += batch.unplaced.count() + batch.lost;
         if self.query.filters.is_empty() {
-            self.other.merge(&batch.unplaced);
+            self.other.add(&batch.unplaced, batch.unplaced_moved);
         }
         self.cost += batch.cost;
     }
@@ -115,24 +138,28 @@ impl Listener {
         let mut rows: Vec<_> = self.rows.drain().collect();
         // Of equal ones always the same first.
         rows.sort_by(|(ak, a), (bk, b)| {
-            (b.times.sum.total_cmp(&a.times.sum)).then_with(|| ak.cmp(bk))
+            (b.sum.times.sum.total_cmp(&a.sum.times.sum)).then_with(|| ak.cmp(bk))
         });
         for (_, kept) in rows.iter().skip(self.query.rows) {
-            self.other.merge(&kept.times);
+            self.other.add(&kept.sum.times, kept.sum.moved);
         }
         rows.truncate(self.query.rows);
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let other = std::mem::replace(&mut self.other, Sum::new());
         let line = Line::Interval(Interval {
             at: since.unwrap_or_default().as_secs_f64(),
             seconds: passed.as_secs_f64(),
             by: by.clone(),
             rows: (rows.into_iter())
-                .map(|(keys, kept)| match kept.file.1.as_str() {
-                    "" | "none" => Row::new(keys, &kept.times, by),
-                    _ => Row::new(keys, &kept.times, by).named(self.paths.get(&kept.file)),
+                .map(|(keys, kept)| {
+                    let row = Row::new(keys, (&kept.sum.times, kept.sum.moved).into(), by);
+                    match kept.file.1.as_str() {
+                        "" | "none" => row,
+                        _ => row.named(self.paths.get(&kept.file)),
+                    }
                 })
                 .collect(),
-            other: (&std::mem::replace(&mut self.other, Histogram::new(Scheme::TIME))).into(),
+            other: (&other.times, other.moved).into(),
             evicted: std::mem::take(&mut self.evicted),
             cost_seconds: std::mem::take(&mut self.cost).as_secs_f64(),
         });
@@ -272,6 +299,10 @@ mod tests {
         BreakdownRow {
             keys: keys.map(str::to_owned),
             times,
+            moved: Moved {
+                read: 4096 * count,
+                written: count,
+            },
         }
     }
 
@@ -394,7 +425,13 @@ mod tests {
         }
         let count = |lines: &[Interval]| -> u64 {
             let rows = lines.iter().flat_map(|l| &l.rows);
-            rows.map(|r| r.times.count).sum()
+            let each = rows.map(|r| {
+                let moved = r.times.moved.unwrap_or_default();
+                assert_eq!(moved.read, 4096 * r.times.count);
+                assert_eq!(moved.written, r.times.count);
+                r.times.count
+            });
+            each.sum()
         };
         let before = lines(&mut slow);
         // The header took one place.

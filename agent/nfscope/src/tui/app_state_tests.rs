@@ -80,6 +80,8 @@ fn who_is_shown_alone_is_broken_down_by_operation() {
             share: Some(share),
             seconds: Some(share),
             mean: None,
+            read_per_s: None,
+            written_per_s: None,
             ops_per_request: None,
             rtt: None,
             min_rtt: None,

@@ -7,7 +7,7 @@ use crate::tui::table::{Column, Key, NEVER, Row, Selection, Sort, Table, name};
 use crate::tui::table_columns::{left, number, right};
 use crate::tui::terminal_style::TerminalStyle;
 use nfscope_model::{Dimension, Histogram, Scheme};
-use nfscope_text::units::{percent, rate, seconds};
+use nfscope_text::units::{bytes, percent, rate, seconds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -210,6 +210,8 @@ fn columns(by: &[Dimension]) -> Vec<Column> {
         right("P50", Some(Key::P50), 7, 4),
         right("P99", Some(Key::P99), 7, 7),
         right("MAX", Some(Key::Max), 7, 1),
+        right("READ/S", None, 8, 3),
+        right("WRITE/S", None, 8, 2),
         right("SHARE", Some(Key::Time), 6, 5),
     ]);
     columns
@@ -220,7 +222,8 @@ fn table(interval: &Interval) -> Table {
     let all = (all + interval.other.sum_seconds).max(f64::MIN_POSITIVE);
     let row = |names: Vec<String>, times: &Times| {
         let h = histogram(times);
-        let per_second = times.count as f64 / interval.seconds.max(1e-3);
+        let length = interval.seconds.max(1e-3);
+        let (per_second, moved) = (times.count as f64 / length, times.moved);
         let [p50, p99, max] = [0.5, 0.99, 1.0].map(|q| h.quantile(q));
         let mut cells: Vec<_> = names.iter().map(|n| name(n)).collect();
         cells.extend([
@@ -228,6 +231,8 @@ fn table(interval: &Interval) -> Table {
             number(p50, seconds),
             number(p99, seconds),
             number(max, seconds),
+            number(moved.map(|m| m.read as f64 / length), bytes),
+            number(moved.map(|m| m.written as f64 / length), bytes),
             number(Some(times.sum_seconds / all), percent),
         ]);
         Row {
@@ -282,6 +287,7 @@ mod tests {
     use super::*;
     use crate::api::breakdown_query::Query;
     use crate::api::query::QueryString;
+    use nfscope_model::breakdown::Moved;
 
     const STYLE: TerminalStyle = TerminalStyle {
         color: false,
@@ -367,6 +373,6 @@ mod tests {
         for (i, c) in h.counts.iter_mut().enumerate() {
             *c = i as u64 % 3;
         }
-        assert_eq!(histogram(&(&h).into()), h);
+        assert_eq!(histogram(&(&h, Moved::default()).into()), h);
     }
 }

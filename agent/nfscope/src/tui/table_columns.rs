@@ -263,6 +263,8 @@ const CLIENTS: &[Column] = &[
     right("OPS/S", Some(Key::Rate), 9, 4),
     right("MEAN", None, 10, 3),
     right("SHARE", Some(Key::Time), 8, 5),
+    right("READ/S", None, 9, 3),
+    right("WRITE/S", None, 9, 3),
     right("OPS/REQ", None, 9, 1),
     right("RTT", None, 10, 2),
 ];
@@ -275,6 +277,8 @@ pub(super) fn clients(v: &View) -> Table {
             number(Some(c.rate), rate),
             number(c.mean, seconds),
             number(c.share, percent),
+            number(c.read_per_s, bytes),
+            number(c.written_per_s, bytes),
             number(c.ops_per_request, |n| format!("{n:.1}")),
             number(c.min_rtt, seconds),
         ],
@@ -292,6 +296,8 @@ const EXPORTS: &[Column] = &[
     right("OPS/S", Some(Key::Rate), 9, 4),
     right("MEAN", None, 10, 3),
     right("SHARE", Some(Key::Time), 8, 5),
+    right("READ/S", None, 9, 2),
+    right("WRITE/S", None, 9, 1),
 ];
 
 pub(super) fn exports(v: &View) -> Table {
@@ -302,6 +308,8 @@ pub(super) fn exports(v: &View) -> Table {
             number(Some(e.rate), rate),
             number(e.mean, seconds),
             number(e.share, percent),
+            number(e.read_per_s, bytes),
+            number(e.written_per_s, bytes),
         ],
     };
     Table {

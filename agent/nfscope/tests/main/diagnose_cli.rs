@@ -4,6 +4,7 @@ use crate::fixture::histogram;
 use crate::fixture::said;
 use crate::fixture::serve::{attached, get};
 use crate::fixture::tale::{QUIET, Tale, journal, slow_log};
+use nfscope_model::breakdown::Moved;
 use nfscope_model::finding::{Diagnosis, Kind};
 use nfscope_model::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Scheme};
 use nfscope_model::{ProbeStatus, SlowBatch, SlowFilter, Snapshot};
@@ -64,6 +65,7 @@ impl Source for Synthetic {
             batch.rows.push(BreakdownRow {
                 keys: told,
                 times: histogram(Scheme::TIME, &[(*each, *count)]),
+                moved: Moved::default(),
             });
         }
         batch

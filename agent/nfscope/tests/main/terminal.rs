@@ -4,6 +4,7 @@ use crate::fixture::busy::busy;
 use crate::fixture::pty::{Terminal, is_color, sgr};
 use crate::fixture::serve::serve;
 use crate::fixture::{histogram, slow_op};
+use nfscope_model::breakdown::Moved;
 use nfscope_model::{
     BreakdownBatch, BreakdownRow, BreakdownWant, ProbeStatus, Scheme, SlowBatch, SlowFilter,
     Snapshot,
@@ -54,6 +55,10 @@ impl Source for Busy {
         let row = |op: &str, count| BreakdownRow {
             keys: ["192.0.2.7", "/srv/münchen", op, "4.2", "", ""].map(str::to_owned),
             times: histogram(Scheme::TIME, &[(0.004, count)]),
+            moved: Moved {
+                read: 0,
+                written: 65_536 * count,
+            },
         };
         BreakdownBatch {
             rows: vec![row("write", 30), row("commit", 10)],

@@ -10,7 +10,7 @@ use nfscope::service::archive::Archive;
 use nfscope::service::recordings::Recordings;
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
 use nfscope_baseline::store::Store;
-use nfscope_model::breakdown::FilePath;
+use nfscope_model::breakdown::{FilePath, Moved};
 use nfscope_model::{
     BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Histogram, ProbeState, ProbeStatus,
     Scheme, SlowBatch, SlowFilter, SlowOp, Snapshot, Window, family as f,
@@ -155,8 +155,12 @@ impl Source for Known {
                 .or_insert_with(|| Histogram::new(Scheme::TIME));
             times.merge(&histogram(Scheme::TIME, &[(latency, count)]));
         }
-        let row = |(keys, times): (Vec<String>, _)| BreakdownRow {
+        let row = |(keys, times): (Vec<String>, Histogram)| BreakdownRow {
             keys: keys.try_into().unwrap(),
+            moved: Moved {
+                read: 4096 * times.count(),
+                written: 0,
+            },
             times,
         };
         let named = |export: &str, file: &str, path| ((export.to_owned(), file.to_owned()), path);

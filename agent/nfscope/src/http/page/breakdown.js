@@ -1,15 +1,14 @@
 // Break-downs on demand: the kernel counts by what is asked for, and only while this stream is read.
 
 import { DIMENSIONS } from "./address.js";
-import { sparkline } from "./charts.js";
-import { $, bar, el, replace, safe, table } from "./dom.js";
-import { digits, percent, time } from "./format.js";
-import { merge, quantile } from "./model.js";
+import { $, el, replace, safe, soft } from "./dom.js";
+import { digits, time } from "./format.js";
+import { addMoved, merge } from "./model.js";
+import { MOVED, moved, p50p99, ranked } from "./panels.js";
 import { Stream } from "./stream.js";
 
 /** Rows that are kept over all seconds; older seconds go first. */
 const MOST_KEPT = 60000;
-const MOST_ROWS = 50;
 
 class Breakdown extends Stream {
   seconds = [];
@@ -24,9 +23,9 @@ class Breakdown extends Stream {
     this.read(`/breakdown?${query}`);
   }
 
-  times({ count, sum_seconds, buckets }) {
+  times({ count, sum_seconds, buckets, moved }) {
     const at = (edge) => (edge === null ? this.edges.length : this.edges.findIndex((e) => e >= edge * 0.9999));
-    return { count, sum: sum_seconds, buckets: buckets.map(([edge, n]) => [at(edge), n]) };
+    return { count, sum: sum_seconds, moved, buckets: buckets.map(([edge, n]) => [at(edge), n]) };
   }
 
   take(second) {
@@ -46,6 +45,7 @@ class Breakdown extends Stream {
       const id = JSON.stringify(key);
       const row = all.get(id) ?? { key, times: [], at: [] };
       row.times.push(times);
+      addMoved(row, times.moved);
       row.at.push([s.at, times.count / s.seconds]);
       // The latest: files are renamed.
       if (path || why) Object.assign(row, { path, why });
@@ -55,7 +55,8 @@ class Breakdown extends Stream {
       for (const r of s.rows) add(r, s);
       if (s.other?.count) add({ key: null, times: s.other }, s);
     }
-    const rows = [...all.values()].map((r) => ({ ...r, times: merge(r.times) })).sort((a, b) => (a.key === null) - (b.key === null) || b.times.sum - a.times.sum || b.times.count - a.times.count);
+    const one = (r, times) => ({ ...r, times, seconds: times.sum });
+    const rows = [...all.values()].map((r) => one(r, merge(r.times))).sort((a, b) => (a.key === null) - (b.key === null) || b.times.sum - a.times.sum || b.times.count - a.times.count);
     const sum = (key) => seconds.reduce((all, s) => all + s[key], 0);
     return { rows, seconds: sum("seconds"), evicted: sum("evicted"), cost: sum("cost_seconds") };
   }
@@ -63,14 +64,12 @@ class Breakdown extends Stream {
 
 /** Rows with bars; `filter(dimension, value)` is called with the name that was clicked. */
 function downTable(by, { rows, seconds }, view, edges, filter) {
-  if (!rows.length) return el("p", { class: "soft" }, "No operation so far.");
+  if (!rows.length) return soft("No operation so far.");
   const total = rows.reduce((sum, r) => sum + r.times.sum, 0);
-  const sparks = [];
   /** Why files have no path, and how many. */
   const whys = new Map();
-  const body = rows.slice(0, MOST_ROWS).map((r) => {
-    const spark = el("canvas", { class: "spark", "aria-hidden": "true" });
-    sparks.push([spark, r.at]);
+  const head = [...by, "Per second", "Mean", "p50", "p99", ...MOVED];
+  const result = ranked(head, rows, total, view, (r) => {
     const names = by.map((dimension, i) => {
       if (r.key === null) return { class: "name", content: i ? "" : "all others" };
       const value = r.key[i];
@@ -80,14 +79,9 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
       if (why) whys.set(why, (whys.get(why) ?? 0) + 1);
       return { class: "name", title: path || why ? `${safe(value)}: ${safe(path ?? why)}` : text, content: el("button", { type: "button", "data-key": JSON.stringify([dimension, r.key]), onclick: () => filter(dimension, String(value)) }, text) };
     });
-    const share = total ? r.times.sum / total : null;
-    return [...names, { title: `${r.times.count} operations`, content: digits(r.times.count / seconds) }, time(r.times.sum / r.times.count), time(quantile(r.times, 0.5, edges)),
-      time(quantile(r.times, 0.99, edges)), el("span", {}, bar(share), ` ${percent(share)}`), spark];
+    return [...names, { title: `${r.times.count} operations`, content: digits(r.times.count / seconds) }, time(r.times.sum / r.times.count), ...p50p99(r.times, edges), ...moved(r, seconds)];
   });
-  const result = el("div", {}, table([...by, "Per second", "Mean", "p50", "p99", "Share of time", "Per second over time"], body));
-  if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
   for (const [why, n] of whys) result.append(el("p", { class: "soft small" }, `${n} without a path: ${safe(why)}.`));
-  queueMicrotask(() => sparks.forEach(([canvas, points]) => sparkline(canvas, view, points)));
   return result;
 }
 

@@ -30,6 +30,9 @@ export function table(head, rows) {
 /** A name in a table's first column. */
 export const name = (text) => ({ class: "name", title: safe(text), content: safe(text) });
 
+/** A remark. */
+export const soft = (text) => el("p", { class: "soft" }, text);
+
 /** A bar of a part 0 to 1; its number stands beside it. */
 export function bar(part) {
   const filled = el("i");

@@ -2,7 +2,7 @@
 
 /** Seconds as µs, ms or s with three digits. */
 export function time(seconds) {
-  if (seconds === null || seconds === undefined) return "-";
+  if ((seconds ?? null) === null) return "-";
   if (!Number.isFinite(seconds)) return "longer";
   if (seconds === 0) return "0 s";
   const [factor, unit] = seconds < 1e-3 ? [1e6, "µs"] : seconds < 1 ? [1e3, "ms"] : [1, "s"];
@@ -11,7 +11,7 @@ export function time(seconds) {
 
 /** Three significant digits, without an exponent. */
 export function digits(value) {
-  if (value === null || value === undefined) return "-";
+  if ((value ?? null) === null) return "-";
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e5) return scaled(value);
@@ -30,7 +30,7 @@ function scaled(value) {
 }
 
 export const percent = (ratio) =>
-  ratio === null || ratio === undefined ? "-" : `${(100 * ratio).toFixed(ratio < 0.1 ? 1 : 0)} %`;
+  (ratio ?? null) === null ? "-" : `${(100 * ratio).toFixed(ratio < 0.1 ? 1 : 0)} %`;
 
 /** Seconds since 1970 as the viewer's time of day. */
 export const clock = (at) => new Date(at * 1000).toLocaleTimeString([], { hour12: false });

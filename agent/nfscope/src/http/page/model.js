@@ -86,6 +86,11 @@ export function within(windows, from, to) {
 /** When a window began. */
 export const begin = (w) => w.at - w.seconds;
 
+/** Bytes that were read and written, of those that are counted. */
+export function addMoved(row, m) {
+  if (m) row.moved = [m.read, m.written].map((n, i) => n + (row.moved?.[i] ?? 0));
+}
+
 /** Rows of one kind over several windows: by key, with what `read` finds of each window. */
 function rows(windows, read) {
   const all = new Map();
@@ -95,6 +100,7 @@ function rows(windows, read) {
       row.ops += found.ops;
       if (found.seconds !== null && found.seconds !== undefined) row.seconds = (row.seconds ?? 0) + found.seconds;
       row.errors += found.errors ?? 0;
+      addMoved(row, found.moved);
       row.minRtt = found.minRtt ?? row.minRtt;
       if (found.times) row.times.push(found.times);
       row.at.push([w.at, found.ops / w.seconds]);
@@ -108,8 +114,8 @@ function rows(windows, read) {
 export function breakdown(windows, by) {
   const read = {
     op: (w) => w.ops.map((o) => ({ key: `${o.version}/${o.op}`, ops: o.times.count, seconds: o.times.sum, errors: o.errors, times: o.times })),
-    client: (w) => w.clients.map((c) => ({ key: c.name, ops: c.ops, seconds: c.seconds, minRtt: c.min_rtt })),
-    export: (w) => w.exports.map((e) => ({ key: e.name, ops: e.ops, seconds: e.seconds })),
+    client: (w) => w.clients.map((c) => ({ key: c.name, ops: c.ops, seconds: c.seconds, minRtt: c.min_rtt, moved: c.moved })),
+    export: (w) => w.exports.map((e) => ({ key: e.name, ops: e.ops, seconds: e.seconds, moved: e.moved })),
   }[by];
   const all = rows(windows, read);
   return { rows: all, seconds: all.reduce((sum, r) => sum + (r.seconds ?? 0), 0) };

@@ -4,7 +4,7 @@ import { LEFT } from "./axis.js";
 import { Stack } from "./charts.js";
 import { MOST_OPS } from "./address.js";
 import { css, ramp } from "./color.js";
-import { $, el, replace, safe } from "./dom.js";
+import { $, el, replace, safe, soft } from "./dom.js";
 import { digits, percent, time, words } from "./format.js";
 import { HeatMap, joined } from "./heatmap.js";
 import * as model from "./model.js";
@@ -161,7 +161,7 @@ export class Pane {
       box.dataset.key = key;
       box.replaceChildren(...kinds.map((k) => el("div", { class: "stripe" }, el("span", {}, words(k)),
         el("canvas", { role: "img", "aria-label": `when ${words(k)} was active` }))));
-      if (!kinds.length && view.recording) box.append(el("p", { class: "soft" }, "No finding was active in this recording."));
+      if (!kinds.length && view.recording) box.append(soft("No finding was active in this recording."));
     }
     kinds.forEach((k, i) => {
       const canvas = box.children[i].querySelector("canvas");

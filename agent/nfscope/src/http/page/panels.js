@@ -1,6 +1,6 @@
 // The tables beside and below the pictures.
 
-import { bar, el, name, safe, table } from "./dom.js";
+import { bar, el, name, safe, soft, table } from "./dom.js";
 import { phaseColor } from "./color.js";
 import { sparkline } from "./charts.js";
 import { clock, digits, percent, time, words } from "./format.js";
@@ -13,7 +13,7 @@ const span = (windows) => windows.reduce((sum, w) => sum + w.seconds, 0);
 
 /** Phases: name, seconds, share. */
 export function phaseTable(names, sums) {
-  if (!sums) return el("p", { class: "soft" }, "Phases are not measured here, or nothing happened.");
+  if (!sums) return soft("Phases are not measured here, or nothing happened.");
   const total = sums.reduce((sum, v) => sum + (v ?? 0), 0);
   const rows = names.map((n, i) => [n, i, sums[i]]).filter(([, , v]) => v !== null);
   return table(["Phase", "Time", "Share"], rows.map(([n, i, v]) => {
@@ -23,33 +23,46 @@ export function phaseTable(names, sums) {
   }));
 }
 
-/** Operations, clients or exports; `filter(key)` is called with the row that was clicked, where rows can be chosen. */
-export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
-  if (!rows.length) return el("p", { class: "soft" }, windows.length ? "Nothing happened, or it is not measured here." : "No data yet.");
-  const length = span(windows) || 1;
-  const head = { op: ["Operation", "Per second", "p50", "p99", "Errors/s"], client: ["Client", "Per second", "Mean", "Round trip"], export: ["Export", "Per second", "Mean"] }[by];
+/** The busiest rows: their `cells`, each one's part of all the time, and its rate over time. */
+export function ranked(head, rows, total, view, cells) {
   const sparks = [];
   const body = rows.slice(0, MOST_ROWS).map((r) => {
     const spark = el("canvas", { class: "spark", "aria-hidden": "true" });
     sparks.push([spark, r.at]);
-    const share = seconds && r.seconds !== null ? r.seconds / seconds : null;
-    const mean = r.seconds !== null && r.ops ? time(r.seconds / r.ops) : "-";
-    const first = filter
-      ? { class: "name", content: el("button", { type: "button", "data-key": r.key, onclick: () => filter(r.key) }, safe(r.key)) }
-      : name(r.key);
-    const times = by === "op" ? merge(r.times) : null;
-    const middle = {
-      op: () => [time(quantile(times, 0.5, edges)), time(quantile(times, 0.99, edges)), digits(r.errors / length)],
-      client: () => [mean, time(r.minRtt)],
-      export: () => [mean],
-    }[by]();
-    return [first, digits(r.ops / length), ...middle, el("span", {}, bar(share), ` ${percent(share)}`), spark];
+    const share = total && r.seconds !== null ? r.seconds / total : null;
+    return [...cells(r), el("span", {}, bar(share), ` ${percent(share)}`), spark];
   });
   const result = el("div", {}, table([...head, "Share of time", "Per second over time"], body));
   if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
   // Once they are in the page and have a size.
   queueMicrotask(() => sparks.forEach(([canvas, points]) => sparkline(canvas, view, points)));
   return result;
+}
+
+/** Bytes that were read and written. */
+export const MOVED = ["Bytes read/s", "Bytes written/s"];
+export const moved = (r, length) => [0, 1].map((i) => digits(r.moved && r.moved[i] / length));
+/** Of times, as text. */
+export const p50p99 = (times, edges) => [0.5, 0.99].map((q) => time(quantile(times, q, edges)));
+
+/** Operations, clients or exports; `filter(key)` is called with the row that was clicked, where rows can be chosen. */
+export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
+  if (!rows.length) return soft(windows.length ? "Nothing happened, or it is not measured here." : "No data yet.");
+  const length = span(windows) || 1;
+  const head = { op: ["Operation", "Per second", "p50", "p99", "Errors/s"], client: ["Client", "Per second", "Mean", "Round trip", ...MOVED], export: ["Export", "Per second", "Mean", ...MOVED] }[by];
+  return ranked(head, rows, seconds, view, (r) => {
+    const mean = r.seconds !== null && r.ops ? time(r.seconds / r.ops) : "-";
+    const first = filter
+      ? { class: "name", content: el("button", { type: "button", "data-key": r.key, onclick: () => filter(r.key) }, safe(r.key)) }
+      : name(r.key);
+    const times = by === "op" ? merge(r.times) : null;
+    const middle = {
+      op: () => [...p50p99(times, edges), digits(r.errors / length)],
+      client: () => [mean, time(r.minRtt), ...moved(r, length)],
+      export: () => [mean, ...moved(r, length)],
+    }[by]();
+    return [first, digits(r.ops / length), ...middle];
+  });
 }
 
 /** What lies in a rectangle of the heat map. */
@@ -92,23 +105,23 @@ export const diskKey = (d) => `${d.device} ${d.op}`;
 
 export function logTable(windows, edges) {
   const rows = together(windows, "logs", logKey, (l) => ({ waits: l.waits, writes: l.writes }));
-  if (!rows.length) return el("p", { class: "soft" }, "No journal or intent log was used, or none is measured here.");
+  if (!rows.length) return soft("No journal or intent log was used, or none is measured here.");
   const length = span(windows) || 1;
   return table(["Log", "Waits/s", "Wait p50", "Wait p99", "Writes/s", "Write p99"], rows.map((r) => {
     const [waits, writes] = [merge(r.waits ?? []), merge(r.writes ?? [])];
     const known = (list, f) => (list ? f() : "-");
-    return [name(r.key), known(r.waits, () => digits(waits.count / length)), time(quantile(waits, 0.5, edges)), time(quantile(waits, 0.99, edges)),
+    return [name(r.key), known(r.waits, () => digits(waits.count / length)), ...p50p99(waits, edges),
       known(r.writes, () => digits(writes.count / length)), time(quantile(writes, 0.99, edges))];
   }));
 }
 
 export function diskTable(windows, edges) {
   const rows = together(windows, "disks", diskKey, (d) => ({ times: d.times }));
-  if (!rows.length) return el("p", { class: "soft" }, "No block device completed a request, or none is measured here.");
+  if (!rows.length) return soft("No block device completed a request, or none is measured here.");
   const length = span(windows) || 1;
   return table(["Disk", "Requests/s", "p50", "p99", "Bytes/s"], rows.map((r) => {
     const times = merge(r.times);
-    return [name(r.key), digits(times.count / length), time(quantile(times, 0.5, edges)), time(quantile(times, 0.99, edges)), r.bytes === null ? "-" : digits(r.bytes / length)];
+    return [name(r.key), digits(times.count / length), ...p50p99(times, edges), digits(r.bytes && r.bytes / length)];
   }));
 }
 
@@ -126,12 +139,12 @@ export function poolTable(windows, edges) {
       all.set(p.pool, row);
     }
   }
-  if (!all.size) return el("p", { class: "soft" }, "No thread pool is measured here.");
+  if (!all.size) return soft("No thread pool is measured here.");
   return table(["Pool", "Threads", "Busy", "Time with all busy", "Wait p50", "Wait p99"], [...all].map(([pool, r]) => {
     const queue = merge(r.queue);
     const busy = r.busy === null || !r.threadSeconds ? null : r.busy / r.threadSeconds;
     return [name(pool), digits(r.threads), busy === null ? "-" : el("span", {}, bar(busy), ` ${percent(busy)}`),
-      r.saturated === null ? "-" : percent(r.saturated / r.seconds), time(quantile(queue, 0.5, edges)), time(quantile(queue, 0.99, edges))];
+      r.saturated === null ? "-" : percent(r.saturated / r.seconds), ...p50p99(queue, edges)];
   }));
 }
 
@@ -159,12 +172,12 @@ export function findingCards(report, { from, to, live, seen }, count) {
   ];
   if (live && !active.length) cards.unshift(health(report.last_window));
   const lost = seen.filter((k) => ![...active, ...past].some((e) => e.finding.kind === k));
-  if (lost.length) cards.push(el("p", { class: "soft" }, `Not kept any more: the evidence of ${lost.map(words).join(", ")}.`));
-  return cards.length ? cards : [el("p", { class: "soft" }, "No finding is known of this time.")];
+  if (lost.length) cards.push(soft(`Not kept any more: the evidence of ${lost.map(words).join(", ")}.`));
+  return cards.length ? cards : [soft("No finding is known of this time.")];
 }
 
 function health(last) {
-  if (!last) return el("p", { class: "soft" }, "No ten seconds have been evaluated yet, or operations are not timed.");
+  if (!last) return soft("No ten seconds have been evaluated yet, or operations are not timed.");
   const text = { healthy: last.reason ? `Healthy: ${last.reason}.` : "Healthy: no bottleneck found in the last ten seconds.", unknown: `No finding, but ${last.reason}.` }[last.verdict]
     ?? "The last ten seconds have a bottleneck; it becomes a finding when the next ten have it, too.";
   const but = last.verdict === "healthy" ? (last.unseen ?? []).map((t) => ` But ${t}.`).join("") : "";
@@ -184,10 +197,10 @@ export function probeTable(probes) {
 }
 
 export function slowTable(ops) {
-  if (!ops.length) return el("p", { class: "soft" }, "None in this time.");
+  if (!ops.length) return soft("None in this time.");
   return table(["Time", "Client", "Version", "Operation", "Duration", "Most of it", "Bytes", "Inode", "Export"], ops.slice(0, MOST_ROWS).map((o) => {
     const phases = Object.entries(o.phases_seconds ?? {}).filter(([, v]) => v).sort((a, b) => b[1] - a[1]);
     const most = phases.length ? `${words(phases[0][0])} ${percent(phases[0][1] / o.duration_seconds)}` : "-";
-    return [`${clock(o.at)}${o.time.slice(19, 23)}`, name(o.client ?? "-"), o.version, o.op, time(o.duration_seconds), most, digits(o.bytes), o.inode === null || o.inode === undefined ? "-" : String(o.inode), name(o.path ?? o.export ?? "-")];
+    return [`${clock(o.at)}${o.time.slice(19, 23)}`, name(o.client ?? "-"), o.version, o.op, time(o.duration_seconds), most, digits(o.bytes), String(o.inode ?? "-"), name(o.path ?? o.export ?? "-")];
   }));
 }

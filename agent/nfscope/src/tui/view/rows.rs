@@ -178,6 +178,8 @@ impl<'a> Rows<'a> {
                 share,
                 seconds: user.seconds,
                 mean: user.seconds.map(|s| s / user.ops),
+                read_per_s: user.moved.map(|m| m.read as f64 / self.length),
+                written_per_s: user.moved.map(|m| m.written as f64 / self.length),
                 ops_per_request: user.requests.filter(|n| *n > 0.0).map(|n| user.ops / n),
                 rtt: user.rtt,
                 min_rtt: user.min_rtt,
@@ -193,6 +195,8 @@ impl<'a> Rows<'a> {
                 share,
                 seconds: user.seconds,
                 mean: user.seconds.map(|s| s / user.ops),
+                read_per_s: user.moved.map(|m| m.read as f64 / self.length),
+                written_per_s: user.moved.map(|m| m.written as f64 / self.length),
             })
             .collect()
     }

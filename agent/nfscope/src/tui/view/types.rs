@@ -207,6 +207,10 @@ pub struct Client {
     pub seconds: Option<f64>,
     /// The same for one operation.
     pub mean: Option<f64>,
+    /// Bytes per second that READs returned.
+    pub read_per_s: Option<f64>,
+    /// Bytes per second that WRITEs stored.
+    pub written_per_s: Option<f64>,
     /// Operations in one request, on average: an NFSv4 request has several.
     pub ops_per_request: Option<f64>,
     /// Smoothed round-trip time of its TCP connection, which holds delayed acknowledgements.
@@ -228,6 +232,10 @@ pub struct Export {
     pub seconds: Option<f64>,
     /// The same for one operation.
     pub mean: Option<f64>,
+    /// Bytes per second that READs returned.
+    pub read_per_s: Option<f64>,
+    /// Bytes per second that WRITEs stored.
+    pub written_per_s: Option<f64>,
 }
 
 /// Events that could not be measured.

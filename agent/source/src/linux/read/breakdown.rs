@@ -14,7 +14,7 @@ use crate::linux::load::hash_table::HashTable;
 use crate::linux::load::object::Loaded;
 use crate::linux::load::program::Build;
 use anyhow::{Context, ensure};
-use nfscope_model::breakdown::{FileKey, FilePath, Keys};
+use nfscope_model::breakdown::{FileKey, FilePath, Keys, Moved};
 use nfscope_model::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Histogram, Scheme};
 use nfscope_probes::types as t;
 use std::collections::{BTreeSet, HashMap};
@@ -34,7 +34,7 @@ const LONG_HANDLE: &str =
 const OTHER: u32 = u32::MAX;
 const NO_USER: u32 = u32::MAX;
 
-type Table = HashTable<t::breakdown_key, t::time_hist>;
+type Table = HashTable<t::breakdown_key, t::breakdown_row>;
 
 /// Tables that somebody looks at.
 pub struct Looking {
@@ -51,7 +51,7 @@ pub struct Looking {
 /// What the tables had.
 #[derive(Default)]
 struct Came {
-    rows: HashMap<Keys, Histogram>,
+    rows: HashMap<Keys, (Histogram, Moved)>,
     /// Files by their handles; empty where nobody wants paths.
     files: HashMap<FileKey, Handle>,
 }
@@ -126,7 +126,7 @@ impl Looking {
                 shard,
                 ..Default::default()
             };
-            (table.put(&key, &t::time_hist::default())).context("a table without any room")?;
+            (table.put(&key, &t::breakdown_row::default())).context("a table without any room")?;
         }
         Ok(())
     }
@@ -187,13 +187,20 @@ impl Looking {
             return;
         }
         let read = &self.tables[self.active];
-        for (key, times) in read.drain() {
-            let times = time(&times);
+        for (key, row) in read.drain() {
+            let times = time(&row.times);
             if times.count() == 0 {
                 continue;
             }
+            let bytes = Moved {
+                read: row.read_bytes,
+                written: row.write_bytes,
+            };
             match key.row {
-                OTHER => batch.unplaced.merge(&times),
+                OTHER => {
+                    batch.unplaced.merge(&times);
+                    batch.unplaced_moved += bytes;
+                }
                 _ => {
                     let keys = keys(&key, &self.by, l.build, exports);
                     if self.paths.is_some()
@@ -201,8 +208,10 @@ impl Looking {
                     {
                         came.files.insert(file_key(&keys), handle);
                     }
-                    let new = || Histogram::new(Scheme::TIME);
-                    came.rows.entry(keys).or_insert_with(new).merge(&times);
+                    let new = || (Histogram::new(Scheme::TIME), Moved::default());
+                    let (all_times, moved) = came.rows.entry(keys).or_insert_with(new);
+                    all_times.merge(&times);
+                    *moved += bytes;
                 }
             }
         }
@@ -214,7 +223,7 @@ impl Looking {
     fn finish(&mut self, l: &Loaded, came: Came, mut batch: BreakdownBatch) -> BreakdownBatch {
         let rows = came.rows.into_iter();
         batch.rows = rows
-            .map(|(keys, times)| BreakdownRow { keys, times })
+            .map(|(keys, (times, moved))| BreakdownRow { keys, times, moved })
             .collect();
         if let Some(paths) = &mut self.paths {
             name_files(paths, came.files, &mut batch);

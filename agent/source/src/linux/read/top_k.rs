@@ -9,6 +9,7 @@ use crate::linux::read::unsafe_writes::Durable;
 use crate::top_k::{Sum, TopK};
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
+use nfscope_model::family::Family;
 use nfscope_probes::types as t;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -136,6 +137,8 @@ impl ClientAccounting {
                 v4_walks: more.v4_walks,
                 opens: more.opens,
                 open_ns: more.open_ns,
+                read_bytes: row.read_bytes,
+                write_bytes: row.write_bytes,
                 ..Sum::default()
             };
             let durable = Durable {
@@ -200,6 +203,11 @@ impl ClientAccounting {
                 &f::EXPORT_OP_SECONDS,
                 &f::EXPORT_EVICTIONS,
             );
+        }
+        // Without `other`: nfscope_io_size_bytes has the bytes of all.
+        fill_bytes(&self.clients, &f::CLIENT_IO_BYTES, s);
+        if l.build == Build::Btf {
+            fill_bytes(&self.exports, &f::EXPORT_IO_BYTES, s);
         }
         // Without `other`: what all clients took is the phase reply.
         for (name, named) in &self.clients.named {
@@ -266,6 +274,18 @@ fn min_rtt_us(row: &t::session_row) -> u32 {
     }
 }
 
+/// Bytes that READs returned and WRITEs stored. Also of names without any, so that a missing series says that nothing counts them.
+fn fill_bytes(of: &TopK, family: &Family<2>, s: &mut Snapshot) {
+    for (name, named) in &of.named {
+        for (op, bytes) in [
+            ("read", named.sum.read_bytes),
+            ("write", named.sum.write_bytes),
+        ] {
+            s.counter(family, [name, op], bytes as f64);
+        }
+    }
+}
+
 /// How many requests a client sends, and how they come to its files.
 fn fill_requests(name: &str, sum: Sum, s: &mut Snapshot) {
     s.counter(&f::CLIENT_REQUESTS, [name], sum.requests as f64);
@@ -304,10 +324,13 @@ fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
     {
         let requests_ops = all.requests_ops.wrapping_add(part.requests_ops);
         let (ns, reply_ns) = (all.ns + part.ns, all.reply_ns + part.reply_ns);
+        let read_bytes = all.read_bytes + part.read_bytes;
+        let write_bytes = all.write_bytes + part.write_bytes;
         if part.seen >= all.seen {
             all = part;
         }
         (all.requests_ops, all.ns, all.reply_ns) = (requests_ops, ns, reply_ns);
+        (all.read_bytes, all.write_bytes) = (read_bytes, write_bytes);
     }
     all
 }
