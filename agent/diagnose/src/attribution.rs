@@ -5,18 +5,21 @@
 //! the changes of many threads durable at once, and a device serves many requests at once. If the CPUs are busy, the part in
 //! which threads wait for nothing slow is attributed to the CPUs.
 //! A request that waits although a thread is free waits for a CPU: the thread was woken up and did not run.
-//! Operations that wait for a lock and for a slow log that is always in use are the queue of that log. WRITEs that wait for the
-//! lock of their file are the queue of the write throttle, as far as the holder of the lock is throttled.
+//! Operations that wait for a lock and for a slow log that is always in use are the queue of that log. Changes that wait for the lock of
+//! a directory or file are the queue of what its holders wait for: [`behind_holders`].
 //! No second is attributed twice, so the shares add up to at most one.
 
 use crate::breakdown::{Breakdown, Disk, Log, Op, Phases, mean, part, sum};
-use crate::long_waits::long_waits;
+use crate::changes::{CHANGES_OF_DIRECTORIES, FILE_CHANGES, holders_explain};
+use crate::long_waits::{long_waits, mean_weight, weight};
 use crate::thresholds::{
-    BUSY_CPU_IDLE, FELT_SECONDS, HOLDERS_PART, LOG_IN_USE, LONG_PART, LONG_WAIT_SECONDS, MIN_COUNT,
-    MOSTLY_SATURATED, NEGLIGIBLE_SATURATION, SLOW_DISK_REQUEST_SECONDS, SLOW_DISK_SECONDS,
-    SLOW_LOG_SECONDS, UNEXPLAINED,
+    BEGIN_SHARE, BUSY_CPU_IDLE, FELT_SECONDS, HOLDERS_PART, LOG_IN_USE, LONG_PART,
+    LONG_WAIT_SECONDS, MIN_COUNT, MOSTLY_SATURATED, NEGLIGIBLE_SATURATION,
+    SLOW_DISK_REQUEST_SECONDS, SLOW_DISK_SECONDS, SLOW_LOG_SECONDS, UNEXPLAINED,
 };
 use nfscope_model::Histogram;
+use nfscope_model::finding::Kind;
+use std::collections::BTreeMap;
 
 /// Seconds by cause.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,8 +34,9 @@ pub struct Attribution {
     pub disk: f64,
     /// Operations were throttled for long, or waited behind one that was.
     pub throttle: f64,
-    /// Seconds that operations waited behind a throttled one; part of `throttle`.
-    pub behind_throttle: f64,
+    /// Seconds that operations waited for locks whose holders waited for a cause, by cause; a part of `disk`, `throttle`, `upcall`, `recall`
+    /// and `reclaim`.
+    pub behind: BTreeMap<Kind, f64>,
     /// Requests and operations waited long for daemons.
     pub upcall: f64,
     /// Operations waited long for clients to return delegations.
@@ -73,9 +77,19 @@ fn log_is_slow(l: &Log) -> bool {
     waits_are_long(l) && !writes_are_quick(l)
 }
 
+/// How long the waits for a log are, 0 to 1; 0 where these are few, and none is felt.
+pub fn log_weight(l: &Log) -> f64 {
+    let some = long_waits(&l.waits, SLOW_LOG_SECONDS / 2.0).count >= MIN_COUNT
+        || long_waits(&l.waits, FELT_SECONDS).count > 0.0;
+    match some {
+        true => mean_weight(&l.waits, SLOW_LOG_SECONDS, 1),
+        false => 0.0,
+    }
+}
+
 /// Whether waits for a log are long, whatever they wait for.
 pub fn waits_are_long(l: &Log) -> bool {
-    mostly_long(&l.waits, SLOW_LOG_SECONDS)
+    log_weight(l) >= BEGIN_SHARE
 }
 
 /// Whether a log's own writes are too short to call it slow.
@@ -86,7 +100,7 @@ pub fn waits_are_long(l: &Log) -> bool {
 /// Other logs have parts that their writes do not tell: XFS gathers changes first, and OpenZFS and btrfs wait for data.
 fn writes_are_quick(l: &Log) -> bool {
     let writes = l.writes_in_turn().filter(|w| w.count() > 0);
-    writes.is_some_and(|w| long_waits(w, SLOW_LOG_SECONDS).of_squares < LONG_PART)
+    writes.is_some_and(|w| mean_weight(w, SLOW_LOG_SECONDS, 2) < BEGIN_SHARE)
 }
 
 /// `slow_intent_log`: of the slow logs, the one with the most waiting time.
@@ -117,21 +131,31 @@ fn behind_log(b: &Breakdown) -> f64 {
     sum(b.ops.iter().filter(wait_for_it).map(|o| o.phases.lock))
 }
 
-/// Seconds that operations waited for a lock whose holder was throttled. A buffered WRITE is throttled while it holds the lock of its
-/// file (mm/filemap.c, `generic_perform_write` calls `balance_dirty_pages_ratelimited`), so that the other writers of the file wait
-/// for both. The holder is throttled for the same part of its time as a WRITE is without its wait for the lock.
-fn behind_throttle(b: &Breakdown) -> f64 {
-    let of = |o: &Op| {
-        let p = &o.phases;
-        let throttled = part(p.throttle, (o.seconds - p.lock).max(0.0)).min(1.0);
-        match waits_long(o, mean(p.throttle, o.count), LONG_WAIT_SECONDS)
-            && throttled >= HOLDERS_PART
-        {
-            true => p.lock * throttled,
-            false => 0.0,
+/// A kind, its phase, and the seconds that are attributed to it.
+type Waits = (Kind, fn(&Phases) -> f64, f64);
+
+/// Seconds that changes waited for the lock of a directory or file whose holders waited for one of these causes, by cause.
+///
+/// Such changes hold the lock for most of their own time: fs/namei.c and fs/nfsd/vfs.c hold the parent's, and `write_iter` holds the
+/// file's while it reads blocks, is throttled (mm/filemap.c, `generic_perform_write`) or frees memory. Whoever holds the lock therefore
+/// spends its time as these changes do without their own waits for it.
+fn behind_holders(b: &Breakdown, causes: &[Waits]) -> BTreeMap<Kind, f64> {
+    let mut behind = BTreeMap::new();
+    for changes in [&CHANGES_OF_DIRECTORIES[..], &FILE_CHANGES] {
+        let ops = || b.ops.iter().filter(|o| changes.contains(&o.op.as_str()));
+        let waited = sum(ops().map(|o| o.phases.lock));
+        let held = sum(ops().map(|o| (o.seconds - o.phases.lock).max(0.0)));
+        if !holders_explain(b, waited, held) {
+            continue;
         }
-    };
-    sum(b.ops.iter().map(of))
+        for (kind, phase, attributed) in causes {
+            let of_holders = part(sum(ops().map(|o| phase(&o.phases))), held).min(1.0);
+            if *attributed > 0.0 && of_holders >= HOLDERS_PART && waited > 0.0 {
+                *behind.entry(*kind).or_insert(0.0) += waited * of_holders;
+            }
+        }
+    }
+    behind
 }
 
 /// Seconds that operations slept for I/O that the devices of exports do not explain, where the log of an export lies on a device of
@@ -182,14 +206,30 @@ fn waits_long(op: &Op, each: f64, limit: f64) -> bool {
     (op.count >= MIN_COUNT && each >= limit) || (op.felt > 0.0 && each * op.count >= FELT_SECONDS)
 }
 
+/// How long operations wait for disks, 0 to 1.
+/// The page cache answers most operations without a disk, so that a mean hides the others. Therefore the time decides in operations that
+/// mostly wait for disks, and a slow mean of a device's requests suffices, too.
+pub fn disk_weight(b: &Breakdown) -> f64 {
+    let Some((op, each)) = longest_wait(b, |p| p.disk) else {
+        return 0.0;
+    };
+    if op.felt > 0.0 && op.phases.disk >= FELT_SECONDS {
+        return 1.0;
+    }
+    if op.count < MIN_COUNT {
+        return 0.0;
+    }
+    let mostly_disk = part(op.phases.disk, op.seconds) >= LONG_PART;
+    let by_time = (op.durations.as_ref())
+        .filter(|_| mostly_disk)
+        .map_or(0.0, |h| mean_weight(h, SLOW_DISK_SECONDS, 1));
+    let by_device = slowest_disk(b).map_or(0.0, |(_, m)| weight(m, SLOW_DISK_REQUEST_SECONDS));
+    weight(each, SLOW_DISK_SECONDS).max(by_time).max(by_device)
+}
+
 /// `slow_disk`: whether operations wait long for disks.
-/// The page cache answers most operations without a disk, so a slow mean of a device's requests suffices, too.
 pub fn slow_disk(b: &Breakdown) -> bool {
-    longest_wait(b, |p| p.disk).is_some_and(|(op, each)| {
-        let device_is_slow =
-            || slowest_disk(b).is_some_and(|(_, m)| m >= SLOW_DISK_REQUEST_SECONDS);
-        waits_long(op, each, SLOW_DISK_SECONDS) || (op.count >= MIN_COUNT && device_is_slow())
-    })
+    disk_weight(b) >= BEGIN_SHARE
 }
 
 /// The operation that waited most in a phase, and the mean wait of one such operation.
@@ -237,6 +277,12 @@ pub fn cpus_are_busy(b: &Breakdown) -> bool {
     b.cpu_idle.is_some_and(|idle| idle < BUSY_CPU_IDLE)
 }
 
+/// Whether operations wait for a CPU for a good part of residence. A wait of a request for a thread may be one, too, and nothing tells.
+pub fn waits_much_for_cpu(b: &Breakdown) -> bool {
+    let runqueue = b.phases.and_then(|p| p.runqueue).unwrap_or(0.0);
+    part(runqueue, b.residence) >= BEGIN_SHARE
+}
+
 impl Attribution {
     /// Attributes the time of a window.
     pub fn of(b: &Breakdown) -> Attribution {
@@ -255,25 +301,48 @@ impl Attribution {
         };
         // Asleep for neither log nor disk nor anything else that has a name.
         let locks_are_long = is_long(b, |p| p.lock);
-        let throttle = if_long(b, |p| p.throttle);
-        let behind_throttle = if_slow(locks_are_long && throttle > 0.0, behind_throttle(b));
         let upcalls_are_slow = upcalls_are_slow(b);
-        let behind_log = if_slow(locks_are_long, behind_log(b));
         let disk_behind_log = if_slow(slow_disk(b), disk_behind_log(b));
+        let log = if_slow(slow_intent_log(b).is_some(), log);
+        let disk = if_slow(slow_disk(b) && disk_behind_log == 0.0, p.disk);
+        let throttle = if_long(b, |p| p.throttle);
+        let upcall = if_slow(upcalls_are_slow, upcall_seconds(b));
+        let recall = if_long(b, |p| p.recall);
+        let reclaim = if_long(b, |p| p.reclaim);
+        let mut behind = match locks_are_long {
+            true => behind_holders(
+                b,
+                &[
+                    (Kind::SlowIntentLog, |p| p.log.unwrap_or(0.0), log),
+                    (Kind::SlowDisk, |p| p.disk, disk),
+                    (Kind::WriteThrottle, |p| p.throttle, throttle),
+                    (Kind::SlowUpcall, |p| p.upcall, upcall),
+                    (Kind::DelegationRecalls, |p| p.recall, recall),
+                    (Kind::MemoryReclaim, |p| p.reclaim, reclaim),
+                ],
+            ),
+            false => BTreeMap::new(),
+        };
+        let of_holders = behind.remove(&Kind::SlowIntentLog).unwrap_or(0.0);
+        let behind_log = if_slow(locks_are_long, behind_log(b).max(of_holders));
+        // A log that is always in use has all of these waits.
+        let rest = (p.lock - behind_log).max(0.0);
+        let others = sum(behind.values().copied());
+        if others > rest {
+            (behind.values_mut()).for_each(|seconds| *seconds *= part(rest, others));
+        }
+        let behind_one = |kind| behind.get(&kind).copied().unwrap_or(0.0);
         let mut attribution = Attribution {
-            log: if_slow(slow_intent_log(b).is_some(), log),
-            disk: if_slow(slow_disk(b) && disk_behind_log == 0.0, p.disk),
+            log,
+            disk: disk + behind_one(Kind::SlowDisk),
             behind_log: behind_log + disk_behind_log,
             disk_behind_log,
-            throttle: throttle + behind_throttle,
-            behind_throttle,
-            upcall: if_slow(upcalls_are_slow, upcall_seconds(b)),
-            recall: if_long(b, |p| p.recall),
-            reclaim: if_long(b, |p| p.reclaim),
-            lock: if_slow(
-                locks_are_long,
-                (p.lock - behind_log - behind_throttle).max(0.0),
-            ),
+            throttle: throttle + behind_one(Kind::WriteThrottle),
+            upcall: upcall + behind_one(Kind::SlowUpcall),
+            recall: recall + behind_one(Kind::DelegationRecalls),
+            reclaim: reclaim + behind_one(Kind::MemoryReclaim),
+            lock: if_slow(locks_are_long, (rest - others).max(0.0)),
+            behind,
             runqueue,
             reply,
             upcalls_are_slow,
@@ -282,10 +351,18 @@ impl Attribution {
             queue: QueueAttribution::default(),
         };
         attribution.queue = attribution.queue_of(b, busy);
-        if mean(attribution.runqueue + attribution.queue.cpu, b.requests) < LONG_WAIT_SECONDS {
+        // Short waits for a CPU are normal while one is idle. If none is, they are the server's limit, however short each is.
+        let at_limit = busy && waits_much_for_cpu(b);
+        let each = mean(attribution.runqueue + attribution.queue.cpu, b.requests);
+        if !at_limit && each < LONG_WAIT_SECONDS {
             (attribution.runqueue, attribution.queue.cpu) = (0.0, 0.0);
         }
         attribution
+    }
+
+    /// Seconds that operations waited for locks whose holders waited for a cause.
+    pub fn behind(&self, kind: Kind) -> f64 {
+        self.behind.get(&kind).copied().unwrap_or(0.0)
     }
 
     fn queue_of(&self, b: &Breakdown, cpus_are_busy: bool) -> QueueAttribution {
@@ -326,7 +403,8 @@ impl Attribution {
             (self.recall, p.recall),
             (self.reclaim, p.reclaim),
             (
-                self.lock + self.behind_throttle + self.behind_log - self.disk_behind_log,
+                self.lock + sum(self.behind.values().copied()) + self.behind_log
+                    - self.disk_behind_log,
                 p.lock,
             ),
             (self.runqueue, p.runqueue.unwrap_or(0.0)),

@@ -117,6 +117,8 @@ pub struct Client {
     pub name: String,
     /// Number of operations.
     pub ops: f64,
+    /// Its requests; `None` where they are not counted.
+    pub requests: Option<f64>,
     /// Their execution time, added up.
     pub seconds: f64,
     /// Time of sending its replies; `None` where nothing tells.

@@ -5,6 +5,7 @@
 //! there is any, a share is the least that it can be.
 
 use crate::breakdown::{Breakdown, part, sum};
+use crate::by_client::{self, ClientOps};
 use crate::observed::{Files, ops_with_much};
 use crate::rules::evidence::{evidence, percent};
 use nfscope_model::breakdown::Keys;
@@ -113,6 +114,25 @@ impl Counted {
             length: self.length,
             rows: rows.map(|(keys, (_, s))| (keys.clone(), *s)).collect(),
             without_row: self.other,
+        }
+    }
+
+    /// Returns the counted operations by client.
+    pub fn clients(&self) -> by_client::Counted {
+        let mut clients: BTreeMap<&str, ClientOps> = BTreeMap::new();
+        for (keys, (n, seconds)) in &self.rows {
+            let [client, op] = [Dimension::Client, Dimension::Op].map(|d| &keys[d as usize]);
+            let of = clients.entry(client).or_insert_with(|| ClientOps {
+                client: client.clone(),
+                ..ClientOps::default()
+            });
+            let op = of.ops.entry(op.clone()).or_default();
+            op.0 += *n as f64;
+            op.1 += seconds;
+        }
+        by_client::Counted {
+            length: self.length,
+            clients: clients.into_values().collect(),
         }
     }
 

@@ -2,14 +2,16 @@
 
 use crate::attribution::Attribution;
 use crate::breakdown::{Breakdown, Phases, part};
+use crate::causes;
 use crate::distance;
+use crate::impact::Impact;
 use crate::observed::Observed;
 use crate::rules;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{percent, spread};
 use crate::thresholds::{
-    BEGIN_SHARE, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY, MIN_COUNT,
-    SATURATED, UNSEEN_ARRIVALS,
+    BEGIN_SHARE, CLEARLY_LONG, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY,
+    MIN_COUNT, SATURATED, UNSEEN_ARRIVALS,
 };
 use nfscope_model::finding::{
     Diagnosis, Evidence, Finding, Headroom, Kind, RuledOut, Severity, Verdict,
@@ -82,17 +84,24 @@ fn evaluate_with(
         };
         // Behind few threads a cause has little of residence, and yet fills the threads' time.
         let few_threads = breakdown.saturated.is_none_or(|s| s >= SATURATED);
+        let impact = Impact::of(kind, result.share.unwrap_or(0.0), &context);
         let beside = |share: f64, result: &RuleResult| {
-            few_threads && share >= MIN_BESIDE_SHARE && result.of_threads >= threshold
+            // What the threads do is told beside their number only if its waits are clearly long.
+            let of_threads = result.of_threads * impact.weight_of_share;
+            let clearly_long = impact.weight_of_share >= CLEARLY_LONG;
+            few_threads && clearly_long && share >= MIN_BESIDE_SHARE && of_threads >= threshold
         };
-        let reached = |share, result: &RuleResult| share >= threshold || beside(share, result);
+        let reached = |share: f64, result: &RuleResult| {
+            impact.is_lost && (share * impact.weight_of_share >= threshold || beside(share, result))
+        };
         let untimed = breakdown.untimed.filter(|_| needs_times(kind));
         match result.share {
             Some(share)
                 if result.condition
                     && (whatever || (loaded_for(kind) && reached(share, &result))) =>
             {
-                let mut found = finding(result, share);
+                let is_critical = whatever || impact.is_critical;
+                let mut found = finding(result, share, is_critical);
                 found.evidence.extend(times(kind, breakdown));
                 diagnosis.findings.push(found);
             }
@@ -111,6 +120,9 @@ fn evaluate_with(
     }
     let findings = &mut diagnosis.findings;
     findings.sort_by(by_rank);
+    let edges = causes::edges(breakdown, &attribution);
+    causes::put_first(findings, |f| f.kind, &edges);
+    causes::tell(findings, &edges);
     let share = |r: &RuledOut| r.share.unwrap_or(-1.0);
     let ruled_out = &mut diagnosis.ruled_out;
     ruled_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
@@ -278,8 +290,8 @@ fn times(kind: Kind, b: &Breakdown) -> Option<Evidence> {
     spread(b.op_with_most(phase)?.0)
 }
 
-fn finding(result: RuleResult, share: f64) -> Finding {
-    let severity = if share >= CRITICAL_SHARE {
+fn finding(result: RuleResult, share: f64, is_critical: bool) -> Finding {
+    let severity = if share >= CRITICAL_SHARE && is_critical {
         Severity::Critical
     } else {
         Severity::Warning

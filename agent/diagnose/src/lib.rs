@@ -14,6 +14,9 @@
 
 pub mod attribution;
 pub mod breakdown;
+pub mod by_client;
+mod causes;
+mod changes;
 pub mod client_sample;
 pub mod connections;
 pub mod counted;
@@ -21,6 +24,7 @@ pub mod course;
 pub mod distance;
 mod evaluate;
 pub mod export_io;
+mod impact;
 pub mod long_waits;
 pub mod observed;
 pub mod put_off;

@@ -44,6 +44,25 @@ pub fn long_waits(h: &Histogram, limit: f64) -> LongWaits {
     }
 }
 
+/// How much a wait counts as a long one, 0 to 1: half at the limit, nothing at half of the limit, in full at twice the limit. A device
+/// that takes a little less than the limit is hardly better than one that takes a little more.
+pub fn weight(seconds: f64, limit: f64) -> f64 {
+    (0.5 + 0.5 * (seconds / limit).log2()).clamp(0.0, 1.0)
+}
+
+/// The mean [`weight`] of the waits of a histogram, 0 to 1. Each wait counts by its length to this power: 1 for the time that was
+/// waited, 2 for what somebody who comes at a random time waits.
+pub fn mean_weight(h: &Histogram, limit: f64, power: i32) -> f64 {
+    let used = || {
+        let used = h.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+        used.map(|(i, n)| (*n as f64, h.scheme.middle(i)))
+    };
+    part(
+        sum(used().map(|(n, m)| n * m.powi(power) * weight(m, limit))),
+        sum(used().map(|(n, m)| n * m.powi(power))),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +87,24 @@ mod tests {
         assert!((0.94..0.97).contains(&long.of_time), "{long:?}");
         assert!(long.of_squares > 0.9999, "{long:?}");
         assert!((0.45..0.6).contains(&long.longest), "{long:?}");
+    }
+
+    #[test]
+    fn a_wait_counts_more_the_longer_it_is() {
+        for (seconds, expected) in [
+            (0.0, 0.0),
+            (1e-3, 0.0),
+            (2e-3, 0.5),
+            (4e-3, 1.0),
+            (1.0, 1.0),
+        ] {
+            assert_eq!(weight(seconds, 2e-3), expected, "{seconds}");
+        }
+        assert!((weight(2.04e-3, 2e-3) - weight(1.96e-3, 2e-3)).abs() < 0.05);
+        // Time decides, and not the number.
+        let h = histogram(&[(0.2e-3, 4950), (0.45, 50)]);
+        assert!(mean_weight(&h, 1e-3, 1) > 0.9);
+        assert_eq!(mean_weight(&histogram(&[]), 1e-3, 1), 0.0);
     }
 
     #[test]

@@ -2,24 +2,12 @@
 //! it watches. The findings of the agent are without it.
 
 use crate::breakdown::{Breakdown, Op, Phases, part, sum};
+use crate::by_client;
+use crate::changes::{FILE_CHANGES, holders_explain, is_change};
 use crate::thresholds::{LONG_PART, MIN_STACKS, OVERLAP};
 use nfscope_model::Dimension;
 use nfscope_model::breakdown::Keys;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Operations that hold the lock of a directory while they change it (fs/namei.c, `inode_lock` of the parent).
-const DIRECTORY_CHANGES: [&str; 8] = [
-    "create", "mkdir", "symlink", "mknod", "remove", "rmdir", "rename", "link",
-];
-/// Operations that hold the lock of a file while they change it (fs/open.c, `notify_change`; the `write_iter` of file systems).
-const FILE_CHANGES: [&str; 6] = [
-    "write",
-    "setattr",
-    "allocate",
-    "deallocate",
-    "copy",
-    "clone",
-];
 
 /// The kernel functions that wait for a lock (kernel/locking/rwsem.c and mutex.c), and for the locks that OpenZFS has instead.
 const LOCKS: [&str; 4] = [
@@ -124,8 +112,21 @@ pub(crate) fn ops_with_much(phase: fn(&Phases) -> f64, b: &Breakdown) -> BTreeSe
 pub struct Observed {
     /// Operations by export, operation and file; `None` where these were not counted.
     pub files: Option<Files>,
+    /// Operations by client; `None` where these were not counted.
+    pub clients: Option<by_client::Counted>,
+    /// Owners of NFSv4 leases that several addresses share, as the kernel listed them; empty where nobody looked.
+    pub shared_owners: Vec<SharedOwner>,
     /// Kernel stacks of operations that slept in waits without a name, or the reason why there are none; `None` where nobody looked.
     pub sleeps: Option<Result<Sleeps, String>>,
+}
+
+/// The owner of a lease under whose name several addresses come in turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedOwner {
+    /// The name that the clients give themselves.
+    pub name: String,
+    /// The addresses.
+    pub addresses: BTreeSet<String>,
 }
 
 /// Kernel stacks of operations, taken at several moments. Long sleeps are in more of them, so that parts are parts of the time.
@@ -237,10 +238,6 @@ fn of_changes(b: &Breakdown) -> (f64, f64) {
     )
 }
 
-fn is_change(op: &str) -> bool {
-    DIRECTORY_CHANGES.contains(&op) || FILE_CHANGES.contains(&op)
-}
-
 impl Observed {
     /// The directories or files whose changes wait for each other; `None` where these are not shown to be the cause.
     pub fn contended(&self, b: &Breakdown) -> Option<Contended> {
@@ -253,8 +250,7 @@ impl Observed {
         let shown = match stacks.and_then(|s| Some((s, s.are_for_locks()?))) {
             // Behind a holder that waits for something outside, the lock is the queue of that.
             Some((sleeps, are_for_locks)) => are_for_locks && sleeps.advice().is_none(),
-            // While any waits, one holds the lock: at most all other threads wait for it.
-            None => held * (b.threads - 1.0).max(1.0) >= waited,
+            None => holders_explain(b, waited, held),
         };
         self.overlaps(b).filter(|_| shown)
     }

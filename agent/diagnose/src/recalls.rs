@@ -74,6 +74,8 @@ pub struct Layouts {
     pub holders: Vec<String>,
     /// READs and WRITEs over NFSv4.1 and later that are these clients': as many at least.
     pub through_server: f64,
+    /// All requests of these clients; `None` where they are not counted.
+    pub requests: Option<f64>,
 }
 
 impl Layouts {
@@ -99,8 +101,13 @@ impl Layouts {
             true => 0.0,
             false => (ops(&["read", "write"]) - sum(others)).max(0.0),
         };
+        let of_holders = |h: &String| w.delta.value(&f::CLIENT_REQUESTS, [h]);
+        let requests: Option<Vec<f64>> = holders.iter().map(of_holders).collect();
         Some(Layouts {
             granted: granted.max(0.0),
+            requests: requests
+                .filter(|all| !all.is_empty())
+                .map(|all| sum(all.into_iter())),
             holders,
             through_server,
         })

@@ -44,6 +44,24 @@ thresholds! {
     MIN_BESIDE_SHARE = 0.05, "5 %":
         "A cause that fills the threads' time needs this share of residence, too.",
         "Behind very few threads even the queue of a healthy server hides what the threads do. Where a thread is free most of the time, nothing is hidden, and the share of residence decides.";
+    CLEARLY_LONG = 0.5, "50 %":
+        "Waits for a log or a disk that fill the threads' time are a finding beside too few threads if they count so much as long ones.",
+        "They are then as long as the limit. Where shorter ones fill it, more threads are the cure.";
+    MIN_LOST = 0.05, "0.05":
+        "A cause needs this number of requests that wait for it on average: the seconds that clients lose in a second.",
+        "Less is a twentieth of one client that waits for each reply.";
+    END_LOST = 0.03, "0.03":
+        "An active finding ends below this number.",
+        "Well below the begin, as for shares.";
+    CRITICAL_LOST = 0.25, "0.25":
+        "A cause is critical from this number of requests that wait for it on average, or if a request is felt.",
+        "One client that waits for each reply then loses a quarter of its time.";
+    MANY_LOST = 0.15, "0.15":
+        "Small synchronous writes are a finding from this number of them at a time on average.",
+        "Each is quick. Only clients that do little else lose much.";
+    END_MANY_LOST = 0.1, "0.1":
+        "An active finding about them ends below this number.",
+        "Well below the begin, as for shares.";
     FELT_SECONDS = 0.5, "0.5 s":
         "One wait or one request of this length counts whatever their number.",
         "A person or a program that waits for one request feels half a second.";
@@ -75,13 +93,13 @@ thresholds! {
         "Requests in the server on average (Little's law), below which only those count that are felt.",
         "A thread that is used for a twentieth of the time keeps nobody waiting.";
     SLOW_LOG_SECONDS = 1e-3, "1 ms":
-        "A wait for a log, or one write of it, is long from here on.",
+        "A wait for a log, or one write of it, counts half as a long one. A wait of half this length counts nothing, of twice this length in full.",
         "A device with power-loss protection takes a tenth of that, so that a better device would make it ten times as fast.";
     SLOW_DISK_SECONDS = 2e-3, "2 ms":
-        "A wait for a disk is long from here on.",
+        "A wait for a disk counts half as a long one. A wait of half this length counts nothing, of twice this length in full.",
         "Flash memory and network block storage take less; half a turn of a disk takes more (7200 rpm: 4.2 ms).";
     SLOW_DISK_REQUEST_SECONDS = 4e-3, "4 ms":
-        "A device is slow if one request takes this on average.",
+        "A device counts half as a slow one if one request takes this on average.",
         "The page cache answers most READs, so that the mean wait of a READ can hide a slow device.";
     FOREIGN_READ = 0.5, "50 %":
         "From this part on, other programs than nfsd read most of what is read from the exports' devices.",
@@ -90,8 +108,8 @@ thresholds! {
         "From so many bytes written to the exports' devices for each byte that nfsd has changed, the page shows both.",
         "A small synchronous WRITE costs a file system with a journal three to five times its bytes.";
     LONG_PART = 0.5, "50 %":
-        "Waits for a log are slow if this part of their time lies in long waits. For ext4, long writes must have the same part of the sum of the squares of all its writes.",
-        "A log that stalls has few long waits among many short ones; callers that wait for each reply make them few. The squares are what a thread that comes at a random time expects to wait.";
+        "Waits for daemons are slow if this part of their time lies in long waits. An operation mostly waits for disks if they have this part of its time. A wait is one for a lock if this part of the stacks is.",
+        "A daemon that stalls has few long waits among many short ones; callers that wait for each reply make them few.";
     LONG_WAIT_SECONDS = 1e-3, "1 ms":
         "A mean wait for a lock, a thread, a CPU or a reader is long from here on.",
         "A shorter one is the normal work of locking, waking up and sending.";

@@ -1,7 +1,9 @@
 //! Follows findings from window to window, with hysteresis: a finding begins after two windows in a row, and clears after
 //! two.
 
+use crate::attribution::Attribution;
 use crate::breakdown::Breakdown;
+use crate::causes::{self, Edge};
 use crate::course::{Slice, course};
 use crate::evaluate::{by_rank, evaluate_breakdown};
 use nfscope_model::finding::{Diagnosis, Finding, Kind};
@@ -75,6 +77,8 @@ pub struct FindingTracker {
     history: VecDeque<Episode>,
     /// What each of the latest windows waited for, without a gap between them.
     slices: VecDeque<Slice>,
+    /// What causes what in the last window.
+    causes: Vec<Edge>,
     /// What would cure a finding, by its worth.
     worth: BTreeMap<Kind, Vec<String>>,
     /// The last window, if an active finding was found in it.
@@ -216,6 +220,7 @@ impl FindingTracker {
         let active: Vec<_> = self.active.keys().copied().collect();
         let breakdown = Breakdown::of(window);
         let d = evaluate_breakdown(window, &breakdown, &active);
+        self.causes = causes::edges(&breakdown, &Attribution::of(&breakdown));
         self.slices.push_back(Slice::of(&breakdown));
         if self.slices.len() > COURSE_WINDOWS {
             self.slices.pop_front();
@@ -322,6 +327,7 @@ impl FindingTracker {
     pub fn report(&self) -> Report<'_> {
         let mut active: Vec<_> = self.active.values().collect();
         active.sort_by(|a, b| by_rank(&a.finding, &b.finding));
+        causes::put_first(&mut active, |e| e.finding.kind, &self.causes);
         Report {
             active,
             history: self.history.iter().collect(),

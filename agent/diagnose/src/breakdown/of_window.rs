@@ -149,6 +149,7 @@ impl Breakdown {
             &f::LOG_WAIT.info,
             &f::UPCALL_WAIT.info,
             &f::WRITE.info,
+            &f::WRITE_BYTES.info,
         ];
         // The scripts for illumos have a series once something happened.
         let lacking = (read.into_iter()).filter(|info| !breakdown.illumos && lacks(w, info));
@@ -332,6 +333,7 @@ fn clients(w: &Window) -> Vec<Client> {
         .map(|client| Client {
             name: client.name.to_owned(),
             ops: client.ops,
+            requests: (w.delta.value(&f::CLIENT_REQUESTS, [client.name])).filter(|n| n.is_finite()),
             seconds: client.seconds.unwrap_or(0.0),
             reply: replies.get(&[client.name]).copied(),
             min_rtt: client.min_rtt,

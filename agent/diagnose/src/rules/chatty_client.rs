@@ -1,6 +1,7 @@
 //! `chatty_client`: most requests are metadata queries or tiny READs. They are not slow, only many.
 
 use crate::breakdown::{Breakdown, Op, TINY_READ_BYTES, mean, part, sum};
+use crate::by_client::{self, ClientOps, Mostly};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{busiest_client, evidence, percent};
 use crate::thresholds::{CHATTY_RATIO, MIN_COUNT};
@@ -48,6 +49,18 @@ impl Queries {
         }
     }
 
+    /// The queries of one client, and their seconds.
+    fn of_client(c: &ClientOps, context: &Context) -> (f64, f64) {
+        let is_query = |o: &str| METADATA_OPS.contains(&o) || COMPOUND_FRAME_OPS.contains(&o);
+        let queries = match c.count(&["sequence"]) {
+            0.0 => c.count(&METADATA_OPS),
+            requests => (requests - c.count_of_others(is_query)).max(0.0),
+        };
+        let (b, a) = (context.breakdown, context.attribution);
+        let frame = c.unattributed(&COMPOUND_FRAME_OPS, b, a) * part(queries, c.requests());
+        (queries, c.unattributed(&METADATA_OPS, b, a) + frame)
+    }
+
     fn total(&self) -> f64 {
         self.v3 + self.v4 + self.tiny_reads
     }
@@ -63,17 +76,33 @@ pub fn rule(context: &Context) -> RuleResult {
     let of_v4 = |o: &Op| o.version.starts_with('4') && o.op != "null";
     let uncounted = b.lacks(&f::COMPOUND_OPS.info) && happened(&of_v4);
     let known = !unknown_sizes && !uncounted;
+    let of_all = queries.total() >= MIN_COUNT && of_requests >= CHATTY_RATIO;
+    let active = context.active.contains(&Kind::ChattyClient);
+    let counted = context.observed.clients.as_ref();
+    let one = by_client::mostly(b, counted, CHATTY_RATIO, active, |c| {
+        Queries::of_client(c, context)
+    })
+    .or_else(|| walks_mostly(b, active))
+    .filter(|_| !of_all);
+    let share = one.as_ref().map_or(share, |one| one.share);
     RuleResult {
         kind: Kind::ChattyClient,
         share: known.then_some(share),
         of_threads: 0.0,
-        condition: queries.total() >= MIN_COUNT && of_requests >= CHATTY_RATIO,
+        condition: of_all || one.is_some(),
         max_severity: Severity::Warning,
         summary: format!(
-            "{} of request time in the server is spent on metadata queries (attributes, names, access) and tiny READs",
-            percent(share)
+            "{} of request time in the server is spent on metadata queries (attributes, names, access){}",
+            percent(share),
+            match &one {
+                Some(one) => format!(" of {}", one.client),
+                None => " and tiny READs".to_owned(),
+            }
         ),
-        evidence: evidence_for(context, &queries, of_requests),
+        evidence: match &one {
+            Some(one) => vec![of_one(one)],
+            None => evidence_for(context, &queries, of_requests),
+        },
         advice: vec![
             "lengthen attribute caching on the clients: mount with actimeo= (default 3 to 60 s), not with noac or \
              lookupcache=none"
@@ -92,6 +121,36 @@ pub fn rule(context: &Context) -> RuleResult {
             }
         },
     }
+}
+
+/// A client of NFSv4 that mostly walks paths, as windows tell.
+fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
+    let clients = b.clients.iter().filter_map(|c| {
+        let of_requests = part(c.walks, c.requests?).min(1.0);
+        // Requests that open are in this time, too: of a client that does little else these are few.
+        let share = part(
+            c.open_seconds * part(c.walks, c.walks + c.opens),
+            b.residence,
+        )
+        .min(1.0);
+        let is = c.walks >= MIN_COUNT && of_requests >= CHATTY_RATIO;
+        (is && share >= by_client::begin(active)).then(|| Mostly {
+            client: c.name.clone(),
+            of_requests,
+            share,
+        })
+    });
+    clients.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+fn of_one(one: &Mostly) -> Evidence {
+    let text = format!(
+        "{} of the requests of {} are metadata queries",
+        percent(one.of_requests),
+        one.client
+    );
+    let limit = Some(CHATTY_RATIO);
+    evidence(&f::CLIENT_OPS.info, one.of_requests, limit, text)
 }
 
 fn query_seconds(context: &Context, queries: &Queries) -> f64 {

@@ -1,5 +1,6 @@
 //! `cpu_saturation`: threads that could run wait for a CPU.
 
+use crate::attribution::waits_much_for_cpu;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{MIN_QUEUE_SHARE, NO_PHASES, cpu_idle, evidence, percent};
 use nfscope_model::family as f;
@@ -10,9 +11,11 @@ pub fn rule(context: &Context) -> RuleResult {
     let waited = attribution.runqueue + attribution.queue.cpu;
     let share = context.share(waited);
     let runqueue = b.phases.and_then(|p| p.runqueue);
+    // Short waits count where no CPU is idle.
+    let known = b.cpu_idle.is_some() || waited > 0.0 || !waits_much_for_cpu(b);
     RuleResult {
         kind: Kind::CpuSaturation,
-        share: runqueue.map(|_| share),
+        share: runqueue.filter(|_| known).map(|_| share),
         of_threads: 0.0,
         condition: b.enough() && waited > 0.0,
         max_severity: Severity::Critical,
@@ -30,6 +33,7 @@ pub fn rule(context: &Context) -> RuleResult {
         ],
         ruled_out_reason: match (b.phases, b.cpu_idle) {
             (None, _) => NO_PHASES.into(),
+            _ if !known => "idle CPU time is not measured on this host".into(),
             (_, Some(idle)) => format!(
                 "operations wait for a CPU for {} of request time; {} of CPU time was idle",
                 percent(context.share(runqueue.unwrap_or(0.0))),

@@ -4,6 +4,7 @@ use crate::attribution::longest_wait;
 use crate::breakdown::{Phases, part};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, NOT_APART, evidence, percent};
+use crate::rules::other_waits::{behind_evidence, or_behind};
 use crate::thresholds::LONG_WAIT_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -54,6 +55,7 @@ pub fn result(
         let limit = Some(LONG_WAIT_SECONDS);
         all.push(evidence(&f::OP_PHASE.info, each, limit, text));
     }
+    all.extend(behind_evidence(context, wait.kind));
     all.extend(more);
     RuleResult {
         kind: wait.kind,
@@ -62,9 +64,10 @@ pub fn result(
         condition: wait.attributed > 0.0,
         max_severity: Severity::Critical,
         summary: format!(
-            "{} of request time in the server is spent {}",
+            "{} of request time in the server is spent {}{}",
             percent(share),
-            wait.waiting
+            wait.waiting,
+            or_behind(context, wait.kind)
         ),
         evidence: all,
         advice,

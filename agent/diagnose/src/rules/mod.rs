@@ -73,7 +73,11 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
 }
 
 #[cfg(test)]
+mod by_client_tests;
+#[cfg(test)]
 mod connection_tests;
+#[cfg(test)]
+mod impact_tests;
 #[cfg(test)]
 mod other_wait_tests;
 #[cfg(test)]

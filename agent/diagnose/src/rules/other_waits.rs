@@ -46,6 +46,39 @@ pub fn longest_wait_evidence(context: &Context) -> Option<Evidence> {
     Some(evidence(&f::OP_PHASE.info, each, limit, text))
 }
 
+/// What the holders of locks wait for, after "wait".
+fn holders_wait(kind: Kind) -> &'static str {
+    match kind {
+        Kind::SlowDisk => "for disks",
+        Kind::WriteThrottle => "until written data is stored",
+        Kind::SlowUpcall => "for a daemon",
+        Kind::DelegationRecalls => "until clients return delegations",
+        Kind::MemoryReclaim => "until memory is free",
+        _ => "for something else",
+    }
+}
+
+/// The waits for locks whose holders wait for a cause.
+pub fn behind_evidence(context: &Context, kind: Kind) -> Option<Evidence> {
+    let seconds = context.attribution.behind(kind);
+    let share = context.share(seconds);
+    let text = format!(
+        "for {} of request time operations wait for the lock of a directory or file, and the holder of the lock waits {}",
+        percent(share),
+        holders_wait(kind)
+    );
+    (seconds > 0.0).then(|| evidence(&f::OP_PHASE.info, share, None, text))
+}
+
+/// The end of a sentence on what requests wait for.
+pub fn or_behind(context: &Context, kind: Kind) -> &'static str {
+    match kind {
+        _ if context.attribution.behind(kind) == 0.0 => "",
+        Kind::WriteThrottle => ", or for a file whose writer waits for that",
+        _ => ", or for locks whose holders wait for that",
+    }
+}
+
 /// Why other waits are not a finding.
 pub fn other_waits_reason(context: &Context) -> String {
     let (b, a) = (context.breakdown, context.attribution);
@@ -55,10 +88,12 @@ pub fn other_waits_reason(context: &Context) -> String {
             percent(context.share(a.behind_log - a.disk_behind_log))
         );
     }
-    if a.behind_throttle > 0.0 {
+    let most = a.behind.iter().max_by(|a, b| a.1.total_cmp(b.1));
+    if let Some((kind, seconds)) = most {
         return format!(
-            "waits for locks are {} of request time, and those who hold the locks wait until written data is stored",
-            percent(context.share(a.behind_throttle))
+            "waits for locks are {} of request time, and those who hold the locks wait {}",
+            percent(context.share(*seconds)),
+            holders_wait(*kind)
         );
     }
     let lock = b.phases.map_or(0.0, |p| p.lock);

@@ -16,6 +16,8 @@ pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let layouts = b.layouts.clone().unwrap_or_default();
     let share = part(layouts.through_server, b.requests);
+    // Others that work much do not hide clients that should not.
+    let of_holders = (layouts.requests).map(|n| part(layouts.through_server, n).min(1.0));
     let mut names = layouts.holders[..layouts.holders.len().min(NAMED)].join(", ");
     if layouts.holders.len() > NAMED {
         names += &format!(" and {} more", layouts.holders.len() - NAMED);
@@ -25,15 +27,17 @@ pub fn rule(context: &Context) -> RuleResult {
         many(layouts.granted, "layout")
     );
     let sent = format!(
-        "at least {:.0} READs and WRITEs over NFSv4.1 and later are of these clients, {} of all requests",
+        "at least {:.0} READs and WRITEs over NFSv4.1 and later are of these clients, {} of all requests{}",
         layouts.through_server,
-        percent(share)
+        percent(share),
+        of_holders.map_or(String::new(), |s| format!(" and {} of theirs", percent(s)))
     );
     RuleResult {
         kind: Kind::PnfsFallback,
         share: b.layouts.as_ref().map(|_| share),
         of_threads: 0.0,
-        condition: layouts.through_server >= MIN_COUNT && share >= FALLBACK_RATIO,
+        condition: layouts.through_server >= MIN_COUNT
+            && (share >= FALLBACK_RATIO || of_holders.is_some_and(|s| s >= FALLBACK_RATIO)),
         max_severity: Severity::Warning,
         summary: format!(
             "{} of the requests are READs and WRITEs of clients that hold layouts: pNFS does not keep them from the server",

@@ -4,6 +4,7 @@ use crate::attribution::longest_wait;
 use crate::export_io::ExportIo;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, bytes, evidence, percent, slowest_device};
+use crate::rules::other_waits::{behind_evidence, or_behind};
 use crate::thresholds::{FOREIGN_READ, FOREIGN_WRITE, SLOW_DISK_SECONDS};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -21,8 +22,9 @@ pub fn rule(context: &Context) -> RuleResult {
         condition,
         max_severity: Severity::Critical,
         summary: format!(
-            "{} of request time in the server is spent waiting for disks",
-            percent(share)
+            "{} of request time in the server is spent waiting for disks{}",
+            percent(share),
+            or_behind(context, Kind::SlowDisk)
         ),
         evidence: match condition {
             true => evidence_for(context),
@@ -107,6 +109,7 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
     );
     let limit = Some(SLOW_DISK_SECONDS);
     all.push(evidence(&f::OP_PHASE.info, each, limit, text));
+    all.extend(behind_evidence(context, Kind::SlowDisk));
     all.extend(slowest_device(context.breakdown));
     all.extend(whose(context));
     all

@@ -127,10 +127,13 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     let behind = context.share(context.attribution.behind_log) - disk;
     if behind > 0.0 {
         let text = format!(
-            "for {} of request time operations wait for locks, and those who hold the locks wait for the log, which is in use \
-             for {} of the time",
+            "for {} of request time operations wait for locks, and those who hold the locks wait for the log{}",
             percent(behind),
-            percent(log_in_use(context.breakdown, log))
+            match log_in_use(context.breakdown, log) {
+                used if used >= LOG_IN_USE =>
+                    format!(", which is in use for {} of the time", percent(used)),
+                _ => String::new(),
+            }
         );
         all.push(evidence(&f::OP_PHASE.info, behind, None, text));
     }

@@ -8,6 +8,7 @@ use crate::attribution::{deferred_seconds, upcall_seconds};
 use crate::breakdown::{Breakdown, NamedWaits, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, NOT_APART, evidence, percent, tail};
+use crate::rules::other_waits::{behind_evidence, or_behind};
 use crate::thresholds::LONG_WAIT_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -36,7 +37,7 @@ pub fn rule(context: &Context) -> RuleResult {
         condition: slow,
         max_severity: Severity::Critical,
         summary: format!(
-            "{} of request time in the server{} is spent waiting for {}",
+            "{} of request time in the server{} is spent waiting for {}{}",
             percent(share),
             match deferred > 0.0 {
                 true => ", and of the time of requests that were put aside,",
@@ -45,13 +46,15 @@ pub fn rule(context: &Context) -> RuleResult {
             match daemons(b).as_slice() {
                 [one] => one,
                 _ => "daemons",
-            }
+            },
+            or_behind(context, Kind::SlowUpcall)
         ),
         evidence: b
             .upcalls
             .iter()
             .take(NAMED)
             .filter_map(of_one)
+            .chain(behind_evidence(context, Kind::SlowUpcall))
             .chain(deferred_evidence(b, deferred))
             .collect(),
         advice: advice(b),

@@ -1,9 +1,12 @@
 //! `small_sync_writes`: most requests are WRITEs or COMMITs that make few bytes durable. They are not slow, only many.
 
 use crate::breakdown::{Breakdown, mean, part, sum};
+use crate::by_client::{self, Mostly};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{busiest_client, bytes, evidence, percent};
-use crate::thresholds::{MIN_COUNT, SMALL_BYTES, SYNC_RATIO};
+use crate::thresholds::{
+    BEGIN_SHARE, END_MANY_LOST, MANY_LOST, MIN_COUNT, SLOW_LOG_SECONDS, SMALL_BYTES, SYNC_RATIO,
+};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
@@ -51,32 +54,43 @@ pub fn rule(context: &Context) -> RuleResult {
     let sync = SyncWrites::of(b);
     let cost = |op: &str| sum((b.ops_named(&[op])).map(|o| context.attribution.unattributed(o)));
     let share = context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio);
+    let is_active = context.active.contains(&Kind::SmallSyncWrites);
+    let of_all = sync.of_requests >= SYNC_RATIO;
+    let one = one_client(context, &sync, is_active).filter(|_| !of_all);
+    let share = one.as_ref().map_or(share, |one| one.share);
+    let lost = part(share * b.residence, b.length);
     // A kernel without BTF of nfsd does not tell which stability a WRITE asked for.
-    let known = !b.lacks(&f::WRITE.info) || b.ops_named(&["write"]).all(|o| o.count == 0.0);
+    let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
+    let known = measured || b.ops_named(&["write"]).all(|o| o.count == 0.0);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),
         of_threads: 0.0,
-        condition: b.writes >= MIN_COUNT
+        // Each of them is quick: only clients that do little else lose much.
+        condition: lost >= if is_active { END_MANY_LOST } else { MANY_LOST }
+            && b.writes >= MIN_COUNT
             && sync.bytes_each < SMALL_BYTES
-            && sync.of_requests >= SYNC_RATIO,
+            && (of_all || one.is_some()),
         max_severity: Severity::Warning,
         summary: format!(
-            "{} of request time in the server is spent making data durable, {} at a time",
+            "{} of request time in the server is spent making data{} durable, {} at a time",
             percent(share),
+            one.as_ref().map_or(String::new(), |one| format!(" of {}", one.client)),
             bytes(sync.bytes_each)
         ),
-        evidence: evidence_for(context, &sync),
-        advice: vec![
+        evidence: one.iter().map(of_one).chain(evidence_for(context, &sync)).collect(),
+        advice: [
             "find the program: nfscope slow --min-latency 0ms --op write,commit (column SYNC). Check whether it needs \
              O_SYNC or an fsync after each write"
                 .into(),
             "clients that mount with sync, or open files with O_SYNC or O_DSYNC, write like this".into(),
-            "if the writes must be synchronous, a log on fast storage makes them cheap".into(),
-        ],
+        ]
+        .into_iter()
+        .chain(faster_log(b))
+        .collect(),
         ruled_out_reason: match sync.flushes >= MIN_COUNT {
             _ if !known => {
-                "the stability that WRITEs ask for is not measured on this host; `nfscope check` shows why".into()
+                "the stability or the bytes of WRITEs are not measured on this host; `nfscope check` shows why".into()
             }
             true => format!(
                 "a stable WRITE or COMMIT makes {} durable on average; {} of the requests are synchronous WRITEs or COMMITs",
@@ -85,6 +99,44 @@ pub fn rule(context: &Context) -> RuleResult {
             ),
             false => "almost no data had to be durable at once".into(),
         },
+    }
+}
+
+/// A client that mostly writes synchronously. The stability of WRITEs is not counted by client: theirs is that of all.
+fn one_client(context: &Context, sync: &SyncWrites, active: bool) -> Option<Mostly> {
+    let (b, a) = (context.breakdown, context.attribution);
+    let counted = context.observed.clients.as_ref();
+    by_client::mostly(b, counted, SYNC_RATIO, active, |c| {
+        let writes = c.count(&["write"]) * sync.write_ratio;
+        let seconds = c.unattributed(&["write"], b, a) * sync.write_ratio;
+        (
+            writes + c.count(&["commit"]),
+            seconds + c.unattributed(&["commit"], b, a),
+        )
+    })
+}
+
+fn of_one(one: &Mostly) -> Evidence {
+    let text = format!(
+        "{} of the requests of {} are synchronous WRITEs or COMMITs",
+        percent(one.of_requests),
+        one.client
+    );
+    let limit = Some(SYNC_RATIO);
+    evidence(&f::CLIENT_OPS.info, one.of_requests, limit, text)
+}
+
+/// What a faster log would do, by what operations wait for the log that is there.
+fn faster_log(b: &Breakdown) -> Option<String> {
+    let waits = b.phases.and_then(|p| p.log);
+    let logs = sum(b.logs.iter().map(|l| l.waits.count() as f64));
+    let each = mean(sum(b.logs.iter().map(|l| l.waits.sum)), logs);
+    let of_all = part(waits?, b.residence);
+    match each < SLOW_LOG_SECONDS / 2.0 || of_all < BEGIN_SHARE {
+        true => None,
+        false => {
+            Some("if the writes must be synchronous, a log on fast storage makes them cheap".into())
+        }
     }
 }
 

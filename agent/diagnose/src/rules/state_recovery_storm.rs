@@ -2,6 +2,8 @@
 //! such request is quick, so that nothing else shows it.
 
 use crate::breakdown::{Breakdown, Op, part, sum};
+use crate::by_client::ClientOps;
+use crate::observed::SharedOwner;
 use crate::put_off::Retrying;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
@@ -51,12 +53,21 @@ pub fn rule(context: &Context) -> RuleResult {
     let (leases, lost) = (count(b, &NEW_LEASE), count(b, &LOST_STATE));
     let share = part(leases + lost, b.requests);
     let of_all = leases + lost >= MIN_COUNT && share >= RECOVERY_RATIO;
+    let busy = busy_client(context).filter(|_| !of_all && recovering.is_empty());
+    let shared = &context.observed.shared_owners;
     let mut advice = Vec::new();
-    if leases >= lost || !recovering.is_empty() {
+    if !shared.is_empty() {
+        advice.push(
+            "give each of the clients above a host name of its own, or a nfs4_unique_id (parameter of the module nfs), and mount anew"
+                .to_owned(),
+        );
+    } else if leases >= lost || !recovering.is_empty() {
         advice.push(
             "look for clients with one identity, which end each other's lease in turn: cloned machines with one host name; give each a nfs4_unique_id (parameter of the module nfs)"
                 .to_owned(),
         );
+    }
+    if leases >= lost || !recovering.is_empty() {
         advice.push(
             "look for programs that mount and unmount again and again (autofs, containers)".into(),
         );
@@ -71,13 +82,19 @@ pub fn rule(context: &Context) -> RuleResult {
         kind: Kind::StateRecoveryStorm,
         share: Some(share),
         of_threads: 0.0,
-        condition: of_all || !recovering.is_empty(),
+        condition: of_all || !recovering.is_empty() || busy.is_some() || !shared.is_empty(),
         max_severity: Severity::Warning,
         summary: match recovering.as_slice() {
             _ if of_all => format!(
                 "{} of the requests make or recover NFSv4 state instead of working with files",
                 percent(share)
             ),
+            [] => match &busy {
+                Some((client, _)) => {
+                    format!("{client} makes or recovers NFSv4 state instead of working with files")
+                }
+                None => "clients with one identity end each other's NFSv4 leases".to_owned(),
+            },
             [one] => format!(
                 "{} recovers its NFSv4 lease, session or state again and again instead of working with files",
                 one.client
@@ -87,7 +104,9 @@ pub fn rule(context: &Context) -> RuleResult {
                 many(all.len() as f64, "client")
             ),
         },
-        evidence: (recovering.iter().take(NAMED).map(|r| client_evidence(r)))
+        evidence: (shared.iter().take(NAMED).map(shared_evidence))
+            .chain(busy.map(|(_, evidence)| evidence))
+            .chain(recovering.iter().take(NAMED).map(|r| client_evidence(r)))
             .chain(evidence_for(b))
             .collect(),
         advice,
@@ -96,6 +115,36 @@ pub fn rule(context: &Context) -> RuleResult {
             percent(share)
         ),
     }
+}
+
+/// The client whose requests are mostly such ones, among many that work: as operations were counted by client.
+fn busy_client(context: &Context) -> Option<(String, Evidence)> {
+    let counted = context.observed.clients.as_ref()?;
+    let recovers = |c: &ClientOps| c.count(&NEW_LEASE) + c.count(&LOST_STATE);
+    let busy = (counted.clients.iter())
+        .filter(|c| recovers(c) >= MIN_COUNT && recovers(c) >= RECOVERY_RATIO * c.requests())
+        .max_by(|a, b| recovers(a).total_cmp(&recovers(b)))?;
+    let of = part(recovers(busy), busy.requests()).min(1.0);
+    let text = format!(
+        "{} of the requests of {} make or recover NFSv4 state",
+        percent(of),
+        busy.client
+    );
+    let limit = Some(RECOVERY_RATIO);
+    let evidence = evidence(&f::CLIENT_OPS.info, of, limit, text);
+    Some((busy.client.clone(), evidence))
+}
+
+/// Clients that the kernel takes for one.
+fn shared_evidence(owner: &SharedOwner) -> Evidence {
+    let addresses: Vec<_> = owner.addresses.iter().map(String::as_str).collect();
+    let text = format!(
+        "{} come in turn under the name of one client ({}): the lease of one ends with the next",
+        addresses.join(" and "),
+        owner.name
+    );
+    let n = owner.addresses.len() as f64;
+    evidence(&f::NFS4_CLIENTS.info, n, Some(1.0), text)
 }
 
 fn client_evidence(r: &Retrying) -> Evidence {

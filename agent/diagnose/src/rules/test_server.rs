@@ -18,6 +18,7 @@ pub struct Server {
     pub log: f64,
     pub disk: f64,
     pub throttle: f64,
+    pub runqueue: f64,
     pub lock: f64,
     pub reply: f64,
     pub saturated: f64,
@@ -44,6 +45,7 @@ pub const SERVER: Server = Server {
     log: 0.0,
     disk: 0.0,
     throttle: 0.0,
+    runqueue: 0.0,
     lock: 0.0,
     reply: 10e-6,
     saturated: 0.0,
@@ -91,7 +93,7 @@ pub fn measured(s: &mut Snapshot, version: &str, requests: u64) {
 impl Server {
     pub fn snapshot(&self) -> Snapshot {
         let all = |each: f64| each * self.count as f64;
-        let execute = self.cpu + self.log + self.disk + self.throttle + self.lock;
+        let execute = self.cpu + self.runqueue + self.log + self.disk + self.throttle + self.lock;
         let mut s = Snapshot::new(Duration::from_secs(110));
         s.histogram(
             &f::OP_DURATION,
@@ -100,7 +102,7 @@ impl Server {
         );
         for (phase, each) in [
             ("cpu", self.cpu),
-            ("runqueue", 0.0),
+            ("runqueue", self.runqueue),
             ("log", self.log),
             ("disk", self.disk),
             ("lock", self.lock),

@@ -85,30 +85,33 @@ fn evidence_for(context: &Context, each: f64, saturated: f64) -> Vec<Evidence> {
 fn thread_time(context: &Context) -> Option<Evidence> {
     let b = context.breakdown;
     let p = b.phases.unwrap_or_default();
+    let op = &f::OP_PHASE.info;
     let all = [
         (
             p.log.unwrap_or(0.0),
+            op,
             "waiting for the journal or intent log",
         ),
-        (p.disk, "waiting for disks"),
-        (p.throttle, "waiting until written data is stored"),
+        (p.disk, op, "waiting for disks"),
+        (p.throttle, op, "waiting until written data is stored"),
         (
             b.asking + p.upcall,
+            &f::RPC_PHASE.info,
             "waiting for rpc.mountd or another daemon",
         ),
-        (p.recall, "waiting for clients to return delegations"),
-        (p.reclaim, "waiting for free memory"),
-        (p.lock, IN_OTHER_WAITS),
-        (b.reply, "sending replies"),
+        (p.recall, op, "waiting for clients to return delegations"),
+        (p.reclaim, op, "waiting for free memory"),
+        (p.lock, op, IN_OTHER_WAITS),
+        (b.reply, &f::RPC_PHASE.info, "sending replies"),
     ];
-    let (seconds, what) = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (seconds, info, what) = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     let share = context.share_of_threads(seconds);
     (share >= NAMED_SHARE).then(|| {
         let text = format!(
             "threads spend {} of their time with requests {what}",
             percent(share)
         );
-        evidence(&f::OP_PHASE.info, share, None, text)
+        evidence(info, share, None, text)
     })
 }
 

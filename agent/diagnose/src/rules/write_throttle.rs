@@ -3,7 +3,7 @@
 
 use crate::breakdown::NamedWaits;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{evidence, percent, slowest_device};
+use crate::rules::evidence::{evidence, slowest_device};
 use crate::rules::known_wait::{self, KnownWait};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind};
@@ -15,12 +15,7 @@ pub fn rule(context: &Context) -> RuleResult {
         phase: |p| p.throttle,
         programs: ["sched_dirty_end", "throttle"],
         attributed: context.attribution.throttle,
-        waiting: match context.attribution.behind_throttle > 0.0 {
-            true => {
-                "waiting until written data is stored, or for a file whose writer waits for that"
-            }
-            false => "waiting until written data is stored",
-        },
+        waiting: "waiting until written data is stored",
         until: "until written data is stored",
     };
     let of_zfs = !pools(context).is_empty();
@@ -55,16 +50,6 @@ fn pools<'a>(context: &Context<'a>) -> &'a [NamedWaits] {
 /// Which pools hold writers back; else the slowest device, to which the data go.
 fn evidence_for(context: &Context) -> Vec<Evidence> {
     let mut all = Vec::new();
-    let behind = context.attribution.behind_throttle;
-    if behind > 0.0 {
-        let share = context.share(behind);
-        let text = format!(
-            "for {} of request time operations wait for the lock of a file, and the holder of the lock waits until written data is stored",
-            percent(share)
-        );
-        all.push(evidence(&f::OP_PHASE.info, share, None, text));
-    }
-    let of_devices = all.len();
     for NamedWaits { name, waits } in pools(context) {
         if let Some(mean) = waits.mean() {
             let text = format!(
@@ -75,7 +60,7 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
             all.push(evidence(&f::ZFS_THROTTLE.info, mean, None, text));
         }
     }
-    if all.len() == of_devices {
+    if all.is_empty() {
         all.extend(slowest_device(context.breakdown));
     }
     all

@@ -2,6 +2,8 @@
 
 use crate::api::{address, worth};
 use crate::cli::DiagnoseArgs;
+use crate::client::owners::Owners;
+use crate::client::server_state::ServerState;
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::diagnose_who::{name_who, needs_who};
 use nfscope_diagnose::breakdown::Breakdown;
@@ -46,20 +48,26 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     let mut windows = WindowStream::open(args.url.as_deref(), slice)?;
     windows.count();
     windows.look_at_sleepers(args.length);
+    let owners = Owners::watch();
+    let state_before = ServerState::read();
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let b = Breakdown::of(&window);
-    let mut d = evaluate_observed(&window, &b, &Observed::default());
-    let told = needs_who(&d, &b)
-        .then(|| windows.counted(window.length))
-        .flatten();
-    let slept = windows.slept();
+    let told = windows.counted(window.length);
+    let mut observed = Observed {
+        clients: (told.as_ref()).and_then(|t| Some(t.who.as_ref().ok()?.clients())),
+        shared_owners: match is_here(&window) {
+            true => owners.end(),
+            false => Vec::new(),
+        },
+        ..Observed::default()
+    };
+    let mut d = evaluate_observed(&window, &b, &observed);
+    observed.sleeps = windows.slept();
     if d.finding(Kind::UnknownWaits).is_some() {
-        let observed = Observed {
-            files: (told.as_ref()).and_then(|t| Some(t.files.as_ref().ok()?.files())),
-            sleeps: slept,
-        };
+        observed.files = (told.as_ref()).and_then(|t| Some(t.files.as_ref().ok()?.files()));
         d = evaluate_observed(&window, &b, &observed);
     }
+    let told = told.filter(|_| needs_who(&d, &b));
     let slices: Vec<_> = (slices.iter())
         .map(|w| Slice::of(&Breakdown::of(w)))
         .collect();
@@ -68,6 +76,9 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
         if f.kind == Kind::StuckRequests {
             f.evidence.extend(stack(&window));
         }
+    }
+    if is_here(&window) {
+        add_state(&mut d, &ServerState::read().still(&state_before));
     }
     let not_known = name_who(&mut d.findings, (&window, &b), told.as_ref(), &mut windows);
     // Where nothing is found, nothing needs a change.
@@ -81,6 +92,22 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     Ok(d.verdict)
 }
 
+/// Adds what clients wait for by the server's own account: such a server is not called healthy.
+fn add_state(d: &mut Diagnosis, state: &ServerState) {
+    let outstanding = state.outstanding();
+    if d.verdict == Verdict::Healthy && !outstanding.is_empty() {
+        d.verdict = Verdict::Unknown;
+        d.reason = outstanding.join("; ");
+    } else {
+        d.outside.extend(outstanding);
+    }
+}
+
+/// True if the window is of this host.
+fn is_here(window: &Window) -> bool {
+    window.delta.host == Some(nfscope_source::hostname::own_name())
+}
+
 /// Actions whose worth is computed come before those of which nobody knows it; the most valuable one is the first.
 fn put_worth_first(f: &mut Finding, changes: &[Plausible]) {
     f.advice.splice(0..0, worth::actions(f.kind, changes));
@@ -90,8 +117,7 @@ fn put_worth_first(f: &mut Finding, changes: &[Plausible]) {
 fn stack(window: &Window) -> Option<Evidence> {
     let held = &window.delta.held;
     // The threads of another host have the numbers of others here.
-    let here = window.delta.host == Some(nfscope_source::hostname::own_name());
-    if !here || held.iter().any(|r| !r.stack.is_empty()) {
+    if !is_here(window) || held.iter().any(|r| !r.stack.is_empty()) {
         return None;
     }
     let oldest = held.iter().min_by(|a, b| causes_first(a, b))?;

@@ -3,12 +3,15 @@
 use crate::api::address;
 use crate::cli::StuckArgs;
 use crate::client::http;
+use crate::client::server_state::ServerState;
 use nfscope_diagnose::unacknowledged;
+use nfscope_model::finding::{Finding, Kind};
 use nfscope_model::{HeldRequest, HeldRequests, Unacknowledged};
 use nfscope_source::hostname;
 use nfscope_text::console;
 use nfscope_text::table::columns;
 use nfscope_text::units::seconds;
+use serde::{Deserialize, Serialize};
 
 /// Letters of a name that a line shows at most.
 const LONGEST: usize = 40;
@@ -31,11 +34,60 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
         std::thread::sleep(http::FRESH);
         forget_ended(&mut answer, &ask()?);
     }
-    let text = match args.json {
-        true => console::json(&answer)?,
-        false => page_of(&answer, args.wide),
+    let mut outside = match answer.host == hostname::own_name() {
+        true => ServerState::read().outstanding(),
+        false => Vec::new(),
     };
-    Ok((text, exit_code(&answer)))
+    let active = http::json(args.url.as_deref().unwrap_or(&own), "/findings");
+    outside.extend(active.map_or_else(|_| Vec::new(), |found| put_off(&found)));
+    let code = match (exit_code(&answer), outside.is_empty()) {
+        (NONE, false) => SOME,
+        (code, _) => code,
+    };
+    let text = match args.json {
+        true => console::json(&Ledger {
+            answer: &answer,
+            outside: &outside,
+        })?,
+        false => {
+            let lines: String = outside.iter().map(|s| format!("{s}\n")).collect();
+            page_of(&answer, args.wide) + &console::plain(&lines)
+        }
+    };
+    Ok((text, code))
+}
+
+/// With what clients wait for besides the requests in hand.
+#[derive(Serialize)]
+struct Ledger<'a> {
+    #[serde(flatten)]
+    answer: &'a HeldRequests,
+    /// Sentences on the server's state, on locks, and on clients that were told to come again.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    outside: &'a [String],
+}
+
+/// What is read of `/findings`.
+#[derive(Deserialize)]
+struct Findings {
+    active: Vec<Active>,
+}
+
+#[derive(Deserialize)]
+struct Active {
+    finding: Finding,
+}
+
+/// Clients that wait outside the server until they ask again.
+fn put_off(found: &Findings) -> Vec<String> {
+    let findings = found.active.iter().map(|a| &a.finding);
+    let waits = findings.filter(|f| f.kind == Kind::RetryLater);
+    waits
+        .flat_map(|f| {
+            let evidence = f.evidence.iter().map(|e| format!("    {}", e.text));
+            std::iter::once(f.summary.clone()).chain(evidence)
+        })
+        .collect()
 }
 
 /// Where the threads are, which the agent has not the right to see, and root has. Tells whether anything was to be had.
@@ -212,6 +264,25 @@ mod tests {
         assert_eq!(none(0.0), "nfs1: no request is in hand\n");
         let second = none(1.0);
         assert_eq!(second, "nfs1: no request is in hand for 1.00 s or longer\n");
+    }
+
+    #[test]
+    fn clients_that_are_put_off_are_told_with_the_evidence() {
+        let json = r#"{"active": [
+            {"began": 1.0, "finding": {"kind": "slow_disk", "severity": "warning", "share": 0.3, "summary": "disks",
+             "evidence": [], "advice": []}},
+            {"began": 1.0, "finding": {"kind": "retry_later", "severity": "warning", "share": 1.0,
+             "summary": "10.0.0.7 asks again and again for a lock that is held",
+             "evidence": [{"text": "10.0.0.7 was denied a lock 3 times", "metric": "m", "value": 3.0, "limit": null}], "advice": []}}
+            ], "history": [], "last_window": null}"#;
+        let found: Findings = serde_json::from_str(json).unwrap();
+        assert_eq!(
+            put_off(&found),
+            [
+                "10.0.0.7 asks again and again for a lock that is held",
+                "    10.0.0.7 was denied a lock 3 times"
+            ]
+        );
     }
 
     #[test]

@@ -140,10 +140,20 @@ fn each_cause_is_named() {
             Tale {
                 log: 10e-3,
                 lock: 6e-3,
-                op: "create",
+                op: "commit",
                 ..slow.clone()
             },
             vec!["slow_intent_log", "unknown_waits"],
+        ),
+        // Whoever holds the lock of a directory waits for the log.
+        (
+            Tale {
+                log: 10e-3,
+                lock: 6e-3,
+                op: "create",
+                ..slow.clone()
+            },
+            vec!["slow_intent_log"],
         ),
     ];
     for (tale, expected) in cases {
@@ -414,7 +424,7 @@ fn the_text_and_the_json() {
     let both = Tale {
         log: 10e-3,
         lock: 6e-3,
-        op: "create",
+        op: "commit",
         requests: 500,
         ..QUIET
     };

@@ -1,0 +1,193 @@
+//! Which kind of finding causes which: causes are listed before their consequences, whatever the shares.
+//!
+//! A consequence can have the larger share. Who works on it changes nothing, and without the cause it is gone.
+
+use crate::attribution::{Attribution, cpus_are_busy, slowest_disk};
+use crate::breakdown::{Breakdown, part, sum};
+use crate::rules::evidence::evidence;
+use crate::thresholds::LONG_PART;
+use nfscope_model::family as f;
+use nfscope_model::finding::{Finding, Kind};
+
+/// One kind of finding that causes others.
+struct Causes {
+    cause: Kind,
+    consequences: &'static [Kind],
+    /// Whether the window shows that it does.
+    when: fn(&Breakdown, &Attribution) -> bool,
+    /// The reason, after "a consequence of CAUSE: ".
+    reason: &'static str,
+}
+
+/// Waits for locks, under either name.
+const LOCKS: &[Kind] = &[Kind::LockContention, Kind::UnknownWaits];
+
+/// The table. Too few threads are missing on purpose: what threads wait for keeps them busy, but many threads can wait for it at once.
+const TABLE: [Causes; 10] = [
+    Causes {
+        cause: Kind::SlowIntentLog,
+        consequences: LOCKS,
+        when: |_, a| a.behind_log > a.disk_behind_log,
+        reason: "the holders of locks wait for the log",
+    },
+    Causes {
+        cause: Kind::SlowDisk,
+        consequences: LOCKS,
+        when: |_, a| a.behind(Kind::SlowDisk) > 0.0,
+        reason: "the holders of locks wait for disks",
+    },
+    Causes {
+        cause: Kind::SlowDisk,
+        consequences: &[Kind::WriteThrottle],
+        when: |b, _| slowest_disk(b).is_some_and(|(disk, _)| disk.op == "write"),
+        reason: "writers are held back until the disks have stored what was written",
+    },
+    Causes {
+        cause: Kind::WriteThrottle,
+        consequences: LOCKS,
+        when: |_, a| a.behind(Kind::WriteThrottle) > 0.0,
+        reason: "the holders of locks are held back",
+    },
+    Causes {
+        cause: Kind::SlowUpcall,
+        consequences: LOCKS,
+        when: |_, a| a.behind(Kind::SlowUpcall) > 0.0,
+        reason: "the holders of locks wait for a daemon",
+    },
+    Causes {
+        cause: Kind::DelegationRecalls,
+        consequences: LOCKS,
+        when: |_, a| a.behind(Kind::DelegationRecalls) > 0.0,
+        reason: "the holders of locks wait for delegations",
+    },
+    Causes {
+        cause: Kind::MemoryReclaim,
+        consequences: LOCKS,
+        when: |_, a| a.behind(Kind::MemoryReclaim) > 0.0,
+        reason: "the holders of locks wait for free memory",
+    },
+    Causes {
+        cause: Kind::CpuSaturation,
+        consequences: &[
+            Kind::LockContention,
+            Kind::UnknownWaits,
+            Kind::SmallSyncWrites,
+        ],
+        when: |b, _| cpus_are_busy(b),
+        reason: "no CPU is idle, and whoever holds a lock or writes needs one",
+    },
+    Causes {
+        cause: Kind::StateRecoveryStorm,
+        consequences: &[Kind::SlowUpcall],
+        when: |b, _| {
+            let stored = b.upcalls.iter().filter(|u| u.name == "client_tracking");
+            let all = sum(b.upcalls.iter().map(|u| u.waits.sum));
+            part(sum(stored.map(|u| u.waits.sum)), all) >= LONG_PART
+        },
+        reason: "each new lease is stored by nfsdcld or nfsdcltrack",
+    },
+    Causes {
+        cause: Kind::UnacknowledgedReplies,
+        consequences: &[Kind::SlowReply],
+        when: |_, _| true,
+        reason: "the socket of a client that acknowledges nothing is full",
+    },
+];
+
+/// A cause, a consequence and the reason.
+pub(crate) type Edge = (Kind, Kind, &'static str);
+
+/// What causes what in a window.
+pub(crate) fn edges(b: &Breakdown, a: &Attribution) -> Vec<Edge> {
+    let shown = TABLE.iter().filter(|row| (row.when)(b, a));
+    shown
+        .flat_map(|row| (row.consequences.iter()).map(|c| (row.cause, *c, row.reason)))
+        .collect()
+}
+
+/// Moves each cause before its first consequence. The rest of the order stays.
+pub(crate) fn put_first<T>(all: &mut Vec<T>, kind: impl Fn(&T) -> Kind, edges: &[Edge]) {
+    let causes = |cause, consequence| {
+        let mut edges = edges.iter();
+        edges.any(|(c, of, _)| (*c, *of) == (cause, consequence))
+    };
+    // The table has no circle, so that each move is the last of its pair.
+    let mut i = 0;
+    while i < all.len() {
+        let later = (i + 1..all.len()).find(|j| causes(kind(&all[*j]), kind(&all[i])));
+        match later {
+            Some(j) => {
+                let cause = all.remove(j);
+                all.insert(i, cause);
+            }
+            None => i += 1,
+        }
+    }
+}
+
+/// Says at each consequence what causes it.
+pub(crate) fn tell(findings: &mut [Finding], edges: &[Edge]) {
+    let shares: Vec<_> = findings.iter().map(|f| (f.kind, f.share)).collect();
+    for finding in findings {
+        for (cause, _, reason) in edges.iter().filter(|(_, of, _)| *of == finding.kind) {
+            if let Some((_, share)) = shares.iter().find(|(kind, _)| kind == cause) {
+                let text = format!("a consequence of {}: {reason}", cause.as_str());
+                let info = &f::BOTTLENECK_SCORE.info;
+                finding.evidence.push(evidence(info, *share, None, text));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_kind_is_a_consequence_of_itself() {
+        let mut all: Vec<Edge> = Vec::new();
+        for row in &TABLE {
+            all.extend(row.consequences.iter().map(|c| (row.cause, *c, row.reason)));
+        }
+        // Whatever comes behind a kind: it must not come back.
+        for kind in Kind::ALL {
+            let mut reached = vec![kind];
+            let mut at = 0;
+            while at < reached.len() {
+                let of = all.iter().filter(|(cause, ..)| *cause == reached[at]);
+                let new: Vec<_> = of.map(|(_, c, _)| *c).collect();
+                assert!(!new.contains(&kind), "{kind:?}");
+                reached.extend(
+                    new.into_iter()
+                        .filter(|c| !reached.contains(c))
+                        .collect::<Vec<_>>(),
+                );
+                at += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn causes_come_first_and_the_rest_keeps_its_order() {
+        let edges = [
+            (Kind::SlowDisk, Kind::WriteThrottle, ""),
+            (Kind::WriteThrottle, Kind::UnknownWaits, ""),
+        ];
+        let mut all = vec![
+            Kind::UnknownWaits,
+            Kind::SlowReply,
+            Kind::WriteThrottle,
+            Kind::SlowDisk,
+        ];
+        put_first(&mut all, |k| *k, &edges);
+        assert_eq!(
+            all,
+            [
+                Kind::SlowDisk,
+                Kind::WriteThrottle,
+                Kind::UnknownWaits,
+                Kind::SlowReply
+            ]
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Operations that hold the lock of a directory or file while they change it.
+
+use crate::breakdown::Breakdown;
+
+/// Operations that hold the lock of a directory while they change it (fs/namei.c, `inode_lock` of the parent).
+pub const DIRECTORY_CHANGES: [&str; 8] = [
+    "create", "mkdir", "symlink", "mknod", "remove", "rmdir", "rename", "link",
+];
+/// Operations that hold the lock of a file while they change it (fs/open.c, `notify_change`; the `write_iter` of file systems).
+pub const FILE_CHANGES: [&str; 6] = [
+    "write",
+    "setattr",
+    "allocate",
+    "deallocate",
+    "copy",
+    "clone",
+];
+
+/// Operations that change a directory: an OPEN of NFSv4 makes files.
+pub const CHANGES_OF_DIRECTORIES: [&str; 9] = {
+    let mut all = ["open"; 9];
+    let mut i = 0;
+    while i < DIRECTORY_CHANGES.len() {
+        all[i] = DIRECTORY_CHANGES[i];
+        i += 1;
+    }
+    all
+};
+
+/// True for operations that change a directory or file.
+pub fn is_change(op: &str) -> bool {
+    DIRECTORY_CHANGES.contains(&op) || FILE_CHANGES.contains(&op)
+}
+
+/// True if operations can have waited so long for those that were at work for `held` seconds: while any waits, one holds the lock, so
+/// that at most all other threads wait for it. Else somebody else holds it.
+pub fn holders_explain(b: &Breakdown, waited: f64, held: f64) -> bool {
+    held * (b.threads - 1.0).max(1.0) >= waited
+}

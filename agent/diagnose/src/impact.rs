@@ -1,0 +1,69 @@
+//! How much clients lose by a cause. A share of residence says nothing of that: half of the time of a server that rests is little time.
+
+use crate::attribution::{cpus_are_busy, disk_weight, log_weight, longest_wait, slow_intent_log};
+use crate::breakdown::{Breakdown, Phases, mean, part};
+use crate::long_waits::{mean_weight, weight};
+use crate::rules::context::Context;
+use crate::thresholds::{CRITICAL_LOST, CRITICAL_SHARE, END_LOST, LONG_WAIT_SECONDS, MIN_LOST};
+use nfscope_model::Histogram;
+use nfscope_model::finding::Kind;
+
+/// How much clients lose by one cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Impact {
+    /// The part of its share that counts, 0 to 1: shorter waits count less.
+    pub weight_of_share: f64,
+    /// True if clients lose enough for a finding.
+    pub is_lost: bool,
+    /// True if they lose enough for a critical one.
+    pub is_critical: bool,
+}
+
+impl Impact {
+    /// The impact of a cause with this share of residence.
+    pub fn of(kind: Kind, share: f64, context: &Context) -> Impact {
+        let b = context.breakdown;
+        // Requests that wait for the cause on average, by Little's law: seconds that clients lose in a second.
+        let lost = part(share * b.residence, b.length);
+        let felt =
+            b.felt > 0.0 || (kind == Kind::SlowUpcall && context.attribution.upcalls_are_felt);
+        let least = match context.active.contains(&kind) {
+            true => END_LOST,
+            false => MIN_LOST,
+        };
+        let weight = match felt {
+            true => 1.0,
+            false => weight_of(kind, b),
+        };
+        let is_storage = matches!(kind, Kind::SlowDisk | Kind::SlowIntentLog);
+        Impact {
+            weight_of_share: if is_storage { weight } else { 1.0 },
+            is_lost: felt || lost >= least,
+            is_critical: felt || (lost >= CRITICAL_LOST && share * weight >= CRITICAL_SHARE),
+        }
+    }
+}
+
+/// How long the waits for a cause are, 0 to 1.
+fn weight_of(kind: Kind, b: &Breakdown) -> f64 {
+    let long = |seconds: f64| weight(seconds, LONG_WAIT_SECONDS);
+    let of_phase = |phase: fn(&Phases) -> f64| {
+        let longest = longest_wait(b, phase);
+        long(longest.map_or(0.0, |(_, each)| each))
+    };
+    match kind {
+        Kind::SlowIntentLog => slow_intent_log(b).map_or(0.0, log_weight),
+        Kind::SlowDisk => disk_weight(b),
+        Kind::WriteThrottle => of_phase(|p| p.throttle),
+        Kind::DelegationRecalls => of_phase(|p| p.recall),
+        Kind::MemoryReclaim => of_phase(|p| p.reclaim),
+        Kind::LockContention | Kind::UnknownWaits => of_phase(|p| p.lock),
+        Kind::SlowUpcall => Histogram::merged(b.upcalls.iter().map(|u| &u.waits))
+            .map_or(0.0, |waits| mean_weight(&waits, LONG_WAIT_SECONDS, 1)),
+        Kind::ThreadStarvation => long(mean(b.queue, b.queued)),
+        Kind::SlowReply => long(mean(b.reply, b.requests)),
+        // Without an idle CPU the server is at its limit, however short each wait is.
+        Kind::CpuSaturation if !cpus_are_busy(b) => long(mean(b.residence, b.requests)),
+        _ => 1.0,
+    }
+}
