@@ -29,9 +29,9 @@ enum op_row {
 	V3_PROCS = 22,
 	ROW_ACL = ROW_V3 + V3_PROCS,
 	ACL_PROCS = 4,
-	ROW_V4 = 32,
-	V4_OPS = 80,
-	V4_ILLEGAL = 79,
+	ROW_V4 = ROW_ACL + ACL_PROCS,
+	V4_OPS = 77,
+	V4_ILLEGAL = 76,
 	ROW_V4_NULL = ROW_V4 + 3 * V4_OPS,
 	OP_ROWS,
 };
