@@ -162,6 +162,9 @@ pub struct Row {
     /// `components` are those of any change, however small.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub primary: bool,
+    /// True for a change of the primary quantity that is not shown to be larger than the least one that matters.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_small: bool,
     /// Without evidence: the smallest change that four of five such comparisons would have found (0.1 for 10 %).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finds: Option<f64>,
@@ -173,6 +176,13 @@ pub struct Row {
     /// The reason why it is not comparable, or a note on its verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+impl Row {
+    /// True if it became worse, and by more than the least change that matters.
+    pub fn is_worse(&self) -> bool {
+        self.verdict == Verdict::Worse && !self.may_be_small
+    }
 }
 
 /// Standard deviations of a quantity, relative to its value.

@@ -146,8 +146,9 @@ the probability of any false verdict is at most 6 %. Choose it before you look.
 
 Exit code:
   0   compared
-  4   --fail-on worse, and a verdict is worse; with --primary that verdict may be
-      one of failures, whatever the primary quantity says
+  4   --fail-on worse, and a verdict is worse by more than --min-change; with
+      --primary that verdict may be one of failures, whatever the primary
+      quantity says
   5   compared; acknowledged writes are less durable after than before, whatever
       --fail-on says
   6   --fail-on, and undecided: nothing was judged, or neither the primary
@@ -399,7 +400,7 @@ pub struct CompareArgs {
         conflicts_with = "between"
     )]
     pub matching: Option<MatchUnit>,
-    /// Exit with 4 if a verdict is this; with 6 if that is undecided
+    /// Exit with 4 if a verdict is this, by more than --min-change; with 6 if that is undecided
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
     /// Smallest change that matters; smaller changes count as no change, but of the primary quantity. 0 tests everything for any change

@@ -11,6 +11,7 @@ use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_text::console::{self, print, say};
+use nfscope_text::units::percent;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -74,8 +75,15 @@ fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
     let Some(FailOn::Worse) = args.fail_on else {
         return Ok(0);
     };
-    if c.rows.iter().any(|r| r.verdict == Verdict::Worse) {
+    if c.rows.iter().any(Row::is_worse) {
         return Ok(WORSE);
+    }
+    if c.rows.iter().any(|r| r.verdict == Verdict::Worse) {
+        say(&format!(
+            "not counted by --fail-on worse: the primary quantity is worse, and may be so by less than {}; fix: record longer, or \
+             --min-change 0, which counts any change",
+            percent(c.min_effect)
+        ));
     }
     if let Some(why) = &c.not_judged {
         let fix = c.next.first().map_or("", String::as_str);
