@@ -5,6 +5,7 @@ use crate::compare::labels;
 use crate::compare::quantities;
 use crate::compare::result::{Quantity, Subject};
 use crate::compare::selection;
+use crate::estimate;
 use crate::experiment::Unit;
 use crate::series::SeriesSet;
 use nfscope_model::phase;
@@ -86,13 +87,25 @@ impl ResponseRow {
     }
 
     /// The value in a recording, and how far it may be off within the bucket of a histogram, as a part of it; `None` where it is not measured,
-    /// or of too few windows.
+    /// or nothing happened.
     pub fn value(&self, c: &SeriesSet) -> Option<(f64, f64)> {
         if let (Subject::Op { version, op }, Quantity::Phase { phase }) =
             (&self.subject, &self.quantity)
         {
             let at = phase::OF_OP.iter().position(|p| p == phase)?;
             return Some((quantities::phases(c, version, op)?[at]?, 0.0));
+        }
+        if let Some(times) = quantities::durations_of(c, &self.subject) {
+            let value = match self.quantity {
+                Quantity::Mean => estimate::mean(&times),
+                Quantity::Quantile { .. } if c.metadata.has_few_edges() => None,
+                Quantity::Quantile { percent } => {
+                    estimate::quantile(&times, f64::from(percent) / 100.0)
+                }
+                Quantity::Rate => estimate::rate(&times, &c.lengths),
+                _ => None,
+            };
+            return value.map(|v| (v.value, v.hidden));
         }
         let all = quantities::of(&[c], &self.subject);
         let one = all.into_iter().find(|of| of.quantity == self.quantity)?;

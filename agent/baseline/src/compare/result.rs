@@ -33,7 +33,7 @@ pub enum Quantity {
 
 impl Quantity {
     /// True for sums of events, of which half a one is meaningful; false for times.
-    pub(super) fn is_count(&self) -> bool {
+    pub(crate) fn is_count(&self) -> bool {
         matches!(self, Quantity::Rate | Quantity::Share)
     }
 }
@@ -281,6 +281,17 @@ impl Comparison {
     }
 }
 
+/// One quantity in each recording of both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dots {
+    /// What of.
+    pub title: String,
+    /// Which quantity.
+    pub quantity: Quantity,
+    /// Before and after, by recording; `None` where it has no value.
+    pub values: [Vec<Option<Interval>>; 2],
+}
+
 /// A comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -308,6 +319,12 @@ pub struct Comparison {
     pub method: Vec<String>,
     /// Operations that are not compared because they take hardly any time.
     pub left_out: Vec<String>,
+    /// Every WRITE on both sides asked to be durable, and the server kept its word as far as is known.
+    #[serde(skip)]
+    pub durable_writes: bool,
+    /// The quantity that the first page is about, in each recording.
+    #[serde(skip)]
+    pub dots: Option<Dots>,
     /// Distributions of what takes the most time.
     #[serde(skip)]
     pub curves: Vec<Curve>,

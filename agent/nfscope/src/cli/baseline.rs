@@ -406,9 +406,15 @@ pub struct CompareArgs {
     /// Smallest change that matters; smaller changes count as no change, but of the primary quantity. 0 tests everything for any change
     #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
     pub least: f64,
-    /// Write a self-contained HTML page with plots to FILE
+    /// Write a self-contained HTML page to FILE: a first page to print and to sign, and details with plots
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// With --html: the title of the page, as in "Log device for tank"
+    #[arg(long, value_name = "TEXT", requires = "html")]
+    pub title: Option<String>,
+    /// With --html: a note below the title
+    #[arg(long, value_name = "TEXT", requires = "html")]
+    pub note: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

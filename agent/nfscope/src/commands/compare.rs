@@ -1,7 +1,7 @@
 //! `nfscope baseline compare`: which recordings are meant, and what is printed.
 
-use super::compare_earlier;
 use super::compare_part::Part;
+use super::{compare_earlier, compare_paper};
 use crate::cli::{CompareArgs, FailOn, LESS_DURABLE, MatchUnit, UNDECIDED, WORSE};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::compare::result::{Comparison, Row, Verdict};
@@ -57,7 +57,8 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     if let Some(file) = &args.html {
         let mut c = c.clone();
         compare::mark_changes(&mut c.time_series, &before[0], &after[0]);
-        std::fs::write(file, compare::html::page(&c))
+        let paper = compare_paper::paper(args, &store, [&plan.before, &plan.after])?;
+        std::fs::write(file, compare::html::page_to_sign(&c, &paper))
             .with_context(|| format!("cannot write {}", file.display()))?;
         say(&format!("wrote {}", file.display()));
     }

@@ -5,6 +5,7 @@ pub mod baseline;
 pub mod check;
 mod compare;
 mod compare_earlier;
+mod compare_paper;
 mod compare_part;
 pub mod config;
 pub mod diagnose;
