@@ -33,16 +33,16 @@ def main():
         for file in map(Path, sys.argv[2:]):
             page.goto(file.absolute().as_uri())
             page.emulate_media(media="print")
+            if folder:
+                folder.mkdir(parents=True, exist_ok=True)
+                page.pdf(path=folder / f"{file.stem}.pdf", format="A4", prefer_css_page_size=True)
+                page.screenshot(path=folder / f"{file.stem}.png")
             seen = page.evaluate(SEEN)
             assert seen["height"] <= height, f"{file.name}: the first page is {seen['height']:.0f} px high, and a sheet has {height:.0f}"
             assert seen["height"] > height / 3, f"{file.name}: {seen['height']:.0f} px"
             assert not seen["wide"], f"{file.name}: cut off at the right: {seen['wide']}"
             assert not seen["hollow"], f"{file.name}: empty: {seen['hollow']}"
             assert seen["after"] == "page", seen
-            if folder:
-                folder.mkdir(parents=True, exist_ok=True)
-                page.pdf(path=folder / f"{file.stem}.pdf", format="A4", prefer_css_page_size=False)
-                page.screenshot(path=folder / f"{file.stem}.png")
             print("ok", file.name, f"{seen['height']:.0f} of {height:.0f} px")
         browser.close()
 

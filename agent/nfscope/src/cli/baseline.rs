@@ -410,10 +410,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// With --html: the title of the page, as in "Log device for tank"
-    #[arg(long, value_name = "TEXT", requires = "html")]
+    #[arg(long, value_name = "TEXT", requires = "html", value_parser = title)]
     pub title: Option<String>,
     /// With --html: a note below the title
-    #[arg(long, value_name = "TEXT", requires = "html")]
+    #[arg(long, value_name = "TEXT", requires = "html", value_parser = note)]
     pub note: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -532,6 +532,24 @@ fn precision(text: &str) -> Result<f64, String> {
 /// By how much recordings may differ.
 fn between(text: &str) -> Result<f64, String> {
     parse::percent(text, 0.0..=1.0)
+}
+
+/// A title of a line or two: the first page is one sheet.
+fn title(text: &str) -> Result<String, String> {
+    short(text, 120)
+}
+
+fn note(text: &str) -> Result<String, String> {
+    short(text, 400)
+}
+
+fn short(text: &str, most: usize) -> Result<String, String> {
+    match (1..=most).contains(&text.trim().chars().count()) {
+        true => Ok(text.trim().to_owned()),
+        false => Err(format!(
+            "give 1 to {most} characters: the first page is one sheet"
+        )),
+    }
 }
 
 /// How large a change must be; zero means any.

@@ -352,7 +352,9 @@ fn pages_to_sign_print_on_one_sheet_in_a_real_browser() {
     let store = at("baselines.db");
     fixture::signed::keep(&store);
     let side = fixture::signed::side;
+    // As long as they may be.
     let long = "a long note that somebody wrote about this change ".repeat(8);
+    let title = "A title that takes more than a line, with W in it: ".to_owned() + &"W".repeat(69);
     let titled = [
         "--title",
         "Log device for tank",
@@ -369,7 +371,7 @@ fn pages_to_sign_print_on_one_sheet_in_a_real_browser() {
             "long",
             format!("{},{}", side("hdd"), side("hdd-again")),
             side("ssd"),
-            &["--title", &long, "--note", &long],
+            &["--title", &title, "--note", &long],
         ),
     ] {
         let file = at(&format!("{name}.html"));

@@ -43,7 +43,7 @@ pub(super) fn answer(c: &Comparison) -> Vec<String> {
             "may be"
         };
         all.push(format!(
-            "The server {is} less safe after the change: writes that it acknowledged can be lost. Nothing below is called better."
+            "The server {is} less safe after the change: writes that it acknowledged can be lost. No difference below counts as a gain."
         ));
     }
     all.extend(c.durability.iter().map(|d| d.text.clone()));

@@ -1,5 +1,6 @@
 //! The first page: what a manager reads, and what somebody signs.
 
+use crate::compare::confounders::first_sentence;
 use crate::compare::html::answer::{answer, main_row};
 use crate::compare::html::dots;
 use crate::compare::html::paper::{Paper, Worth};
@@ -12,6 +13,8 @@ use nfscope_text::units::{many, percent, rate};
 
 /// Most caveats on the first page.
 const MOST: usize = 5;
+/// Most recordings of a side that are named there.
+const NAMES: usize = 6;
 
 pub(super) fn page(c: &Comparison, paper: &Paper) -> Markup {
     let (before, after) = (&c.before.metadata.name, &c.after.metadata.name);
@@ -40,22 +43,19 @@ pub(super) fn page(c: &Comparison, paper: &Paper) -> Markup {
                 p.answer { (first) }
                 @for sentence in rest { p.more { (sentence) } }
             }
-            @if let Some(worth) = worth { (worth_of(worth)) }
-            @if let Some(row) = main_row(c) {
-                @if let Some(d) = &c.dots {
+            div.shown {
+                @if let (Some(row), Some(d)) = (main_row(c), &c.dots) {
                     @if let Some(drawn) = dots::draw(c, d, [row.before, row.after]) { div.dots { (drawn) } }
                 }
+                @if let Some(worth) = worth { div { (worth_of(worth)) } }
             }
             h2 { "What could be wrong" }
             ul {
-                @for w in c.caveats.iter().take(MOST) { li { (sentence(&w.text)) } }
+                @for w in c.caveats.iter().take(MOST) { li { (sentence(first_sentence(&w.text))) } }
                 @if c.caveats.len() > MOST {
                     li { (many((c.caveats.len() - MOST) as f64, "more caveat")) ": see the following pages." }
                 }
                 li { "nfscope compares two recordings. That nothing else changed between them is for the person who signs to know." }
-                @if worth.is_some_and(|w| w.is_far()) {
-                    li { "A limit marked as extrapolated is more than three times the measured load away: what happens there was not seen." }
-                }
             }
             h2 { "Recorded" }
             (recorded(c))
@@ -75,25 +75,19 @@ fn worth_of(worth: &Worth) -> Markup {
     html! {
         h2 { "What it is worth" }
         table.sides {
-            thead { tr { td {} th scope="col" { "before" } th scope="col" { "after" } } }
+            thead { tr { th scope="col" { "Requests" } th scope="col" { "before" } th scope="col" { "after" } } }
             tbody {
+                tr { th scope="row" { "measured" } @for s in &worth.sides { td { (rate(s.rate)) "/s" } } }
                 tr {
-                    th scope="row" { "requests per second, measured" }
-                    @for s in &worth.sides { td { (rate(s.rate)) "/s" } }
+                    th scope="row" { "at most" }
+                    @for s in &worth.sides { td { (rate(s.limit)) "/s" @if s.extrapolated { "!" } } }
                 }
-                tr {
-                    th scope="row" { "requests per second, at most" }
-                    @for s in &worth.sides { td { (rate(s.limit)) "/s" @if s.extrapolated { ", extrapolated" } } }
-                }
-                tr {
-                    th scope="row" { "limited by" }
-                    @for s in &worth.sides { td { (s.resource) } }
-                }
-                tr {
-                    th scope="row" { "in use" }
-                    @for s in &worth.sides { td { (percent(s.rate / s.limit)) " of the limit" } }
-                }
+                tr { th scope="row" { "limited by" } @for s in &worth.sides { td { (s.resource) } } }
+                tr { th scope="row" { "in use" } @for s in &worth.sides { td { (percent(s.rate / s.limit)) } } }
             }
+        }
+        @if worth.is_far() {
+            p.soft { small { "! extrapolated: more than three times the measured load away. What happens there was not seen." } }
         }
     }
 }
@@ -103,7 +97,7 @@ fn recorded(c: &Comparison) -> Markup {
     let both = |of: &dyn Fn(&Side) -> String| [of(&c.before), of(&c.after)];
     let by = |s: &Side| s.metadata.labels.get("by").cloned();
     let mut rows = vec![
-        ("recordings", both(&|s| s.recordings.join(", "))),
+        ("recordings", both(&names)),
         ("began", both(&|s| began(s.metadata.began_ms))),
         (
             "server",
@@ -131,8 +125,13 @@ fn recorded(c: &Comparison) -> Markup {
             both(&|s| by(s).unwrap_or_else(|| labels::NONE.to_owned())),
         ));
     }
-    if !(c.before.metadata.labels.is_empty() && c.after.metadata.labels.is_empty()) {
-        rows.push(("labels", both(&|s| labels_of(&s.metadata.labels))));
+    let other = |s: &Side| {
+        let mut labels = s.metadata.labels.clone();
+        labels.remove("by");
+        labels
+    };
+    if !(other(&c.before).is_empty() && other(&c.after).is_empty()) {
+        rows.push(("labels", both(&|s| labels_of(&other(s)))));
     }
     html! {
         table.sides {
@@ -146,12 +145,21 @@ fn recorded(c: &Comparison) -> Markup {
     }
 }
 
+/// The names of the recordings of a side; of many the first ones.
+fn names(side: &Side) -> String {
+    let all = &side.recordings;
+    match all.len() > NAMES {
+        false => all.join(", "),
+        true => format!("{} and {} more", all[..NAMES].join(", "), all.len() - NAMES),
+    }
+}
+
 /// Lines to write on.
 fn lines() -> Markup {
     html! {
-        div.signature {
+        div.lines {
             @for name in ["Name", "Date", "Signature", "Remarks"] {
-                div class={ "field " (name.to_lowercase()) } { span { (name) } }
+                div class={ "field of-" (name.to_lowercase()) } { span { (name) } }
             }
         }
     }
