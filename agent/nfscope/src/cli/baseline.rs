@@ -540,7 +540,7 @@ fn title(text: &str) -> Result<String, String> {
 }
 
 fn note(text: &str) -> Result<String, String> {
-    short(text, 400)
+    short(text, 200)
 }
 
 fn short(text: &str, most: usize) -> Result<String, String> {

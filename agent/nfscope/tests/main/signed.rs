@@ -56,7 +56,7 @@ fn the_first_page_says_what_a_manager_asks() {
         "What could be wrong",
         "hdd-0, hdd-1, hdd-2",
         "by Ada Grace",
-        "That nothing else changed between them is for the person who signs to know.",
+        "That nothing else changed between both sides is for the person who signs to know.",
         "nfscope baseline compare hdd-0,hdd-1,hdd-2 ssd-0,ssd-1,ssd-2 --primary write:mean --store",
         "SHA-256 before",
         "Name Date Signature Remarks",

@@ -353,7 +353,7 @@ fn pages_to_sign_print_on_one_sheet_in_a_real_browser() {
     fixture::signed::keep(&store);
     let side = fixture::signed::side;
     // As long as they may be.
-    let long = "a long note that somebody wrote about this change ".repeat(8);
+    let long = "a long note that somebody wrote about this change ".repeat(4);
     let title = "A title that takes more than a line, with W in it: ".to_owned() + &"W".repeat(69);
     let titled = [
         "--title",

@@ -48,10 +48,12 @@ pub(super) fn answer(c: &Comparison) -> Vec<String> {
     }
     all.extend(c.durability.iter().map(|d| d.text.clone()));
     if let Some(why) = &c.not_judged {
-        all.push(format!(
-            "Nothing can be concluded: two recordings of an unchanged server may differ by as much. {}.",
-            capital(why)
-        ));
+        all.push(
+            "Nothing can be concluded: two recordings of an unchanged server may differ by as much."
+                .to_owned(),
+        );
+        all.push(format!("{}.", capital(why)));
+        all.extend(c.next.first().map(|next| capital(next)));
     }
     match main {
         None if c.not_judged.is_some() => {}

@@ -7,14 +7,14 @@ use crate::html::ticks;
 use maud::{Markup, html};
 use nfscope_stats::Interval;
 
-/// Height of a dot, and of a side without dots.
-const LINE: f64 = 15.0;
+/// Height of the dots of a side, and of a side without dots; the first page is one sheet, however many recordings there are.
+const DOTS: f64 = 60.0;
+/// So many dots have room for their values; of fewer each has as much.
+const ROOM: usize = 4;
 const SIDE: f64 = 24.0;
 const TOP: f64 = 14.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = WIDTH - 84.0;
-/// More dots on a side are not drawn one below the other.
-const MOST: usize = 12;
 
 /// Draws them; `None` where no recording has a value.
 pub(super) fn draw(c: &Comparison, dots: &Dots, sides: [Option<Interval>; 2]) -> Option<Markup> {
@@ -36,9 +36,11 @@ pub(super) fn draw(c: &Comparison, dots: &Dots, sides: [Option<Interval>; 2]) ->
         .fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
     let (from, to) = (low / 1.1, high * 1.1);
     let x = |v: f64| LEFT + (v / from).ln() / (to / from).ln() * (RIGHT - LEFT);
-    let places = [0, 1].map(|side| dots.values[side].len().clamp(1, MOST));
-    let begin = [TOP, TOP + SIDE + LINE * places[0] as f64 + 6.0];
-    let bottom = begin[1] + SIDE + LINE * places[1] as f64;
+    let counts = [0, 1].map(|side| dots.values[side].len());
+    let lines = counts.map(|n| DOTS / n.max(ROOM) as f64);
+    let heights = [0, 1].map(|side| lines[side] * counts[side] as f64);
+    let begin = [TOP, TOP + SIDE + heights[0] + 6.0];
+    let bottom = begin[1] + SIDE + heights[1];
     let ticks = ticks::powers(from, to)
         .into_iter()
         .filter(|v| (from..=to).contains(v));
@@ -66,12 +68,12 @@ pub(super) fn draw(c: &Comparison, dots: &Dots, sides: [Option<Interval>; 2]) ->
                 text x=(px(RIGHT + 8.0)) y=(px(y + 4.0)) { (label(i.value)) }
             }
             @for (n, i) in dots.values[side].iter().enumerate() {
-                @let y = begin[side] + SIDE + LINE * ((n % MOST) as f64 + 0.5);
+                @let y = begin[side] + SIDE + lines[side] * (n as f64 + 0.5);
                 @if let Some(i) = i.as_ref().filter(sound) {
                     @let (l, h) = line(i);
                     path class={ "span " (SIDES[side]) } d={ "M" (l) " " (px(y)) "H" (h) } {}
                     circle class={ "mark full " (SIDES[side]) } cx=(px(x(i.value))) cy=(px(y)) r="3.5" {}
-                    @if n < MOST { text.tick x=(px(RIGHT + 8.0)) y=(px(y + 4.0)) { (label(i.value)) } }
+                    @if counts[side] <= ROOM { text.tick x=(px(RIGHT + 8.0)) y=(px(y + 4.0)) { (label(i.value)) } }
                 }
             }
         }

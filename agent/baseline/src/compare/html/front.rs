@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use nfscope_text::units::{many, percent, rate};
 
 /// Most caveats on the first page.
-const MOST: usize = 5;
+const MOST: usize = 4;
 /// Most recordings of a side that are named there.
 const NAMES: usize = 6;
 
@@ -25,7 +25,7 @@ pub(super) fn page(c: &Comparison, paper: &Paper) -> Markup {
     let is_safe = c
         .durability
         .as_ref()
-        .is_none_or(|d| d.direction != Direction::Less);
+        .is_none_or(|d| d.direction == Direction::More);
     let worth = paper
         .worth
         .as_ref()
@@ -55,7 +55,7 @@ pub(super) fn page(c: &Comparison, paper: &Paper) -> Markup {
                 @if c.caveats.len() > MOST {
                     li { (many((c.caveats.len() - MOST) as f64, "more caveat")) ": see the following pages." }
                 }
-                li { "nfscope compares two recordings. That nothing else changed between them is for the person who signs to know." }
+                li { "nfscope compares recordings. That nothing else changed between both sides is for the person who signs to know." }
             }
             h2 { "Recorded" }
             (recorded(c))
