@@ -226,7 +226,7 @@ impl Design {
                 .defining
                 .iter()
                 .copied()
-                .filter(|w| (w.0 & turned.0).count_ones() % 2 == 0)
+                .filter(|w| (w.0 & turned.0).count_ones().is_multiple_of(2))
                 .collect(),
             combinations,
         }
