@@ -208,8 +208,8 @@ pub struct CheckArgs {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// How long the load runs with each setting that is tried, beside its start
-    #[arg(long = "for", value_name = "TIME", default_value = "5s", value_parser = baseline::duration)]
-    pub time: Duration,
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = baseline::duration)]
+    pub duration: Duration,
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
@@ -224,7 +224,7 @@ pub struct CheckArgs {
 const CHECK: &str = "\
 Tries as few runs of the plan as have every level: two, if nothing depends on
 anything else. Each sets and verifies its levels, starts the load, and records
-for --for without a warm-up, into no store. A verify that accepts the other
+for --duration without a warm-up, into no store. A verify that accepts the other
 level, too, verifies nothing, and is told. So are a load that ends, too few
 operations for a run, and numbers that the load does not print. Everything is
 tried before the exit code is 1. The levels of the last run stay set.";

@@ -282,7 +282,7 @@ fn a_check_tells_what_would_fail() {
         let words = [
             "check",
             file.to_str().unwrap(),
-            "--for",
+            "--duration",
             "3s",
             "--url",
             &url,
