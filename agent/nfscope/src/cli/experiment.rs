@@ -129,7 +129,7 @@ pub struct RecordRunArgs {
     pub interval: Duration,
     /// The least number of operations of a run; one with fewer is removed
     #[arg(long, value_name = "N", default_value_t = LEAST_OPERATIONS)]
-    pub least_operations: u64,
+    pub min_operations: u64,
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,

@@ -126,7 +126,7 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
     let mut store = Store::open(&args.store.path)?;
     let entry = store.entry(&name)?;
     if entry.state == State::Complete {
-        let told = experiment_data::enough(&store, &entry, args.least_operations);
+        let told = experiment_data::enough(&store, &entry, args.min_operations);
         if let Err(e) = told {
             store.remove(&[name])?;
             return Err(e.context(format!("run {} is removed", i + 1)));

@@ -379,7 +379,7 @@ fn a_run_without_enough_operations_has_failed() {
     ];
     let (code, _, err) = ask(
         &place,
-        &[&record[..], &["--least-operations", "1000000000"]].concat(),
+        &[&record[..], &["--min-operations", "1000000000"]].concat(),
     );
     assert!(code == 1 && err.contains("run 1 is removed"), "{err}");
     let (_, out, _) = ask(&place, &["list"]);
