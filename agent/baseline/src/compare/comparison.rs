@@ -3,16 +3,20 @@
 use crate::compare::confounders::clients;
 use crate::compare::mix::Mix;
 use crate::compare::options::Options;
-use crate::compare::result::{Comparison, Side};
+use crate::compare::result::{Comparison, Quantity, Row, Side, Subject};
 use crate::compare::sides::Sides;
 use crate::compare::{
-    confounders, headline, hypothesis, method, next, plot_data, selection, variance,
+    confounders, headline, html, hypothesis, method, next, plot_data, selection, variance,
 };
 use crate::durability::Durability;
 use crate::series::SeriesSet;
 use crate::workload;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
+use nfscope_stats::Interval;
+
+/// From this share on all WRITEs ask to be stable.
+const ALL: f64 = 0.999;
 
 /// The families that a comparison reads from a recording.
 pub const FAMILIES: &[&Info] = &[
@@ -57,7 +61,7 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
     let rows = hypothesis::rows(sides, &subjects.kept, options, change, &mix, is_judged);
     let caveats = confounders::find(sides, &rows, options, &mix, &durable, not_judged.as_deref());
     let (before, after) = (&sides.before[0], &sides.after[0]);
-    Comparison {
+    let mut c = Comparison {
         headline: headline::paragraph(
             before,
             after,
@@ -73,13 +77,29 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
         next: next::advice(sides, &rows, options, !is_judged),
         method: method::sentences(sides, &rows, options, is_judged),
         not_judged,
+        durable_writes: durable
+            .iter()
+            .all(|d| d.at_risk() == Some(0.0) && d.unknown().is_none())
+            && stable(&rows),
+        dots: None,
         left_out: subjects.left_out.clone(),
         curves: plot_data::curves(before, after, &subjects.kept),
         bars: plot_data::bars(before, after, &subjects.kept),
         time_series: plot_data::time_series(before, after, &subjects.kept),
         caveats,
         rows,
-    }
+    };
+    c.dots = html::main_row(&c).map(|row| plot_data::dots(sides, row));
+    c
+}
+
+/// True where every WRITE of both sides asked to be stable.
+fn stable(rows: &[Row]) -> bool {
+    let share = |r: &&Row| r.subject == Subject::SyncWrites && r.quantity == Quantity::Share;
+    let all = |side: Option<Interval>| side.is_some_and(|i| i.value >= ALL);
+    rows.iter()
+        .find(share)
+        .is_some_and(|r| all(r.before) && all(r.after))
 }
 
 fn side(all: &[SeriesSet]) -> Side {

@@ -102,7 +102,9 @@ pub(super) fn rows(
             agree(&mut t.row, change, least, levels.last);
         }
         if t.row.primary && t.row.verdict.is_change() {
-            t.row.why = may_be_small(&t.row, options.min_effect);
+            t.row.may_be_small = may_be_small(&t.row, change, options.min_effect, levels.first);
+            let note = may_be_less(options.min_effect);
+            t.row.why = t.row.may_be_small.then_some(note);
         }
         explained::by_failures(&mut t.row, sides, options.min_effect);
         explained::by_mix(&mut t.row, mix, options.min_effect);
@@ -133,18 +135,23 @@ fn any_change(t: &mut Tested, sides: &Sides, options: &Options, mix: &Mix) {
     }
 }
 
-/// A note on a change of the primary quantity that may be too small to matter.
-fn may_be_small(row: &Row, min_effect: f64) -> Option<String> {
+/// True of a found change of the primary quantity that is not shown to be of a size that matters: the second test of the sequence, at the
+/// level of the first.
+fn may_be_small(row: &Row, change: &Change, min_effect: f64, level: f64) -> bool {
     let least = 1.0 + min_effect;
-    let reaches = row
-        .ratio
-        .is_some_and(|r| r.low <= least && r.high >= 1.0 / least);
-    (min_effect > 0.0 && reaches).then(|| {
-        format!(
-            "there is a change, and it may be less than {}",
-            percent(min_effect)
-        )
-    })
+    let at_level = change.wider(1.0 - level);
+    let all = row.ratio.into_iter().chain([at_level]);
+    let reaches = |r: Interval| r.low <= least && r.high >= 1.0 / least;
+    // What one side has and the other has not at all has no ratio, and is as large as can be.
+    min_effect > 0.0 && row.ratio.is_some() && all.into_iter().any(reaches)
+}
+
+/// A note on a change that may be too small to matter.
+fn may_be_less(min_effect: f64) -> String {
+    format!(
+        "there is a change, and it may be less than {}",
+        percent(min_effect)
+    )
 }
 
 fn verdict(row: &Row, change: &Change, p: f64, min_effect: f64) -> Verdict {
@@ -190,8 +197,8 @@ fn agree(row: &mut Row, change: &Change, min_effect: f64, level: f64) {
     }
     if min_effect > 0.0 && leaves_out(ratio, 1.0) {
         notes.push(format!(
-            "there is a change, and it may be less than {}: --min-change 0 tests for any",
-            percent(min_effect)
+            "{}: --min-change 0 tests for any",
+            may_be_less(min_effect)
         ));
     }
     row.why = (!notes.is_empty()).then(|| notes.join("; "));
@@ -261,6 +268,7 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
         verdict: Verdict::NotComparable,
         why: None,
         primary: false,
+        may_be_small: false,
         finds: None,
         stretches: [stretches(before), stretches(after)],
         components: None,

@@ -7,7 +7,7 @@
 //! [`thread_wait`]: waits of other work),
 //! [`confounders`] finds what else differs, [`course`] whether a recording is
 //! of one server all the time, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and
-//! [`html`] render the result.
+//! [`html`] render the result. [`response`] takes a row of one recording as the response of an experiment.
 
 mod cause;
 mod comparison;
@@ -32,6 +32,7 @@ mod other_work;
 mod plot_data;
 mod primary;
 mod quantities;
+mod response;
 pub mod result;
 mod selection;
 mod sides;
@@ -45,5 +46,6 @@ pub use configuration::Configuration;
 pub use errors::share_of_all;
 pub use options::{Match, Options};
 pub use plot_data::mark_changes;
+pub use response::ResponseRow;
 pub use sides::Sides;
 pub use times::in_common;

@@ -1,12 +1,16 @@
 //! The data of each plot.
 
 use crate::changes;
+use crate::compare::evidence::Evidence;
 use crate::compare::labels;
+use crate::compare::quantities;
 use crate::compare::quantities::{durations, durations_of, phases};
-use crate::compare::result::{Bars, Curve, Subject, TimeSeries};
+use crate::compare::result::{Bars, Curve, Dots, Row, Subject, TimeSeries};
+use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
 use crate::workload;
 use nfscope_model::{Histogram, family as f};
+use nfscope_stats::Interval;
 
 /// Most plots of a kind; readers skip more.
 const MOST: usize = 4;
@@ -41,6 +45,23 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
         });
     }
     curves
+}
+
+/// The quantity of a row in each recording of both sides.
+pub(super) fn dots(sides: &Sides, row: &Row) -> Dots {
+    let all = sides.before.iter().chain(sides.after).collect::<Vec<_>>();
+    let of = quantities::of(&all, &row.subject);
+    let one = of.into_iter().find(|of| of.quantity == row.quantity);
+    let each: Vec<Option<Interval>> = match one {
+        Some(of) => of.evidence.iter().map(Evidence::interval).collect(),
+        None => vec![None; all.len()],
+    };
+    let (before, after) = each.split_at(sides.before.len());
+    Dots {
+        title: labels::named(row),
+        quantity: row.quantity.clone(),
+        values: [before.to_vec(), after.to_vec()],
+    }
 }
 
 /// Phases of the operations with the most time.

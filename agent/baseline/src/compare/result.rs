@@ -33,7 +33,7 @@ pub enum Quantity {
 
 impl Quantity {
     /// True for sums of events, of which half a one is meaningful; false for times.
-    pub(super) fn is_count(&self) -> bool {
+    pub(crate) fn is_count(&self) -> bool {
         matches!(self, Quantity::Rate | Quantity::Share)
     }
 }
@@ -162,6 +162,9 @@ pub struct Row {
     /// `components` are those of any change, however small.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub primary: bool,
+    /// True for a change of the primary quantity that is not shown to be larger than the least one that matters.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_small: bool,
     /// Without evidence: the smallest change that four of five such comparisons would have found (0.1 for 10 %).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finds: Option<f64>,
@@ -173,6 +176,13 @@ pub struct Row {
     /// The reason why it is not comparable, or a note on its verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+impl Row {
+    /// True if it became worse, and by more than the least change that matters.
+    pub fn is_worse(&self) -> bool {
+        self.verdict == Verdict::Worse && !self.may_be_small
+    }
 }
 
 /// Standard deviations of a quantity, relative to its value.
@@ -271,6 +281,17 @@ impl Comparison {
     }
 }
 
+/// One quantity in each recording of both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dots {
+    /// What of.
+    pub title: String,
+    /// Which quantity.
+    pub quantity: Quantity,
+    /// Before and after, by recording; `None` where it has no value.
+    pub values: [Vec<Option<Interval>>; 2],
+}
+
 /// A comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -298,6 +319,12 @@ pub struct Comparison {
     pub method: Vec<String>,
     /// Operations that are not compared because they take hardly any time.
     pub left_out: Vec<String>,
+    /// Every WRITE on both sides asked to be durable, and the server kept its word as far as is known.
+    #[serde(skip)]
+    pub durable_writes: bool,
+    /// The quantity that the first page is about, in each recording.
+    #[serde(skip)]
+    pub dots: Option<Dots>,
     /// Distributions of what takes the most time.
     #[serde(skip)]
     pub curves: Vec<Curve>,

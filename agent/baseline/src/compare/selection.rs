@@ -59,6 +59,25 @@ pub(super) fn choose(all: &[&SeriesSet]) -> Subjects {
     Subjects { kept, left_out }
 }
 
+/// Everything that a recording has, however small its share of the time is.
+pub(super) fn every(c: &SeriesSet) -> Vec<Subject> {
+    let all = [c];
+    let mut kept = choose(&all).kept;
+    kept.extend(
+        of_time(c)
+            .into_iter()
+            .map(|([version, op], _)| Subject::Op { version, op }),
+    );
+    let logs = c.totals(&f::LOG_WAIT).into_iter();
+    kept.extend(logs.map(|([fs, volume], _)| Subject::Log {
+        fs: fs.to_owned(),
+        volume: volume.to_owned(),
+    }));
+    kept.sort();
+    kept.dedup();
+    kept
+}
+
 /// The share of each operation in the time of all operations.
 fn of_time(c: &SeriesSet) -> Vec<([String; 2], f64)> {
     let ops = c.totals(&f::OP_DURATION);

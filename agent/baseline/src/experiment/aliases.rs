@@ -60,16 +60,34 @@ pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Op
     let open: Vec<&Vec<Word>> = effects.iter().filter(|causes| causes.len() > 1).collect();
     let alone = |causes: &&Vec<Word>| 1usize << causes[0].order();
     let one_by_one: usize = open.iter().map(alone).sum();
-    let folded = design.folded();
-    let more = folded.combinations.len() - design.combinations.len();
-    let separates = |causes: &&Vec<Word>| {
-        let same = |w: &Word| folded.aliases(causes[0], u8::BITS).contains(w);
-        !causes[1..].iter().any(same)
+    let separates = |folded: &Design| {
+        let aliases = |causes: &Vec<Word>| folded.aliases(causes[0], u8::BITS);
+        let is_clear = |causes: &&Vec<Word>| {
+            let aliases = aliases(causes);
+            !causes[1..].iter().any(|w| aliases.contains(w))
+        };
+        open.iter().all(is_clear)
     };
-    if more > 0 && more < one_by_one && open.iter().all(separates) {
+    let all = Word(((1u16 << design.factors) - 1) as u8);
+    let each = (0..design.factors).map(|i| Word(1 << i));
+    let folds = [all].into_iter().chain(each).filter_map(|turned| {
+        let more = design.turned(turned).len();
+        (more > 0 && more < one_by_one && separates(&design.folded_on(turned)))
+            .then_some((turned, more))
+    });
+    // Of folds with as many runs the one on all factors is the most useful: main effects are free of interactions of two behind it.
+    if let Some((turned, more)) = folds.min_by_key(|(_, more)| *more) {
+        let on = match turned == all {
+            true => String::new(),
+            false => format!("={}", quoted(&plan.named(turned))),
+        };
         return Some(format!(
-            "to tell them apart: the same plan under another name with --foldover, {more} more combinations (all levels the other way \
-             round)"
+            "to tell them apart: nfscope experiment plan {} --add-foldover{on} adds {more} combinations with {} the other way round",
+            quoted(&plan.name),
+            match turned == all {
+                true => "all levels".to_owned(),
+                false => plan.named(turned),
+            }
         ));
     }
     let causes = open.first()?;
@@ -96,8 +114,8 @@ mod tests {
     use super::*;
     use crate::durability::Durability;
     use crate::experiment::durability::differs;
-    use crate::experiment::plan::{Factor, Fraction, parse_generator};
-    use crate::experiment::result::{Analysed, Measured, RunData};
+    use crate::experiment::plan::{Factor, Fraction, More, parse_generator};
+    use crate::experiment::result::{Analysed, Measured, RunData, Unit};
     use crate::experiment::{analyse, html};
     use nfscope_stats::experiment::Scale;
     use rand::SeedableRng;
@@ -116,6 +134,7 @@ mod tests {
             fraction,
             foldover: false,
             seed: 1,
+            more: Vec::new(),
         }
     }
 
@@ -138,7 +157,7 @@ mod tests {
         });
         let measured = Measured {
             name: "write mean".into(),
-            is_rate: false,
+            unit: Unit::Seconds,
             runs: runs.collect(),
             missing: Vec::new(),
         };
@@ -248,15 +267,74 @@ mod tests {
         let third = plan(3, Fraction::One(2), 3);
         let truth = [("A", 3.0), ("B", 3.0), ("AB", 2.0)];
         let text = last(&third, &truth);
-        assert!(text.contains("--foldover, 4 more combinations"), "{text}");
-        let folded = Plan {
+        assert!(
+            text.contains("nfscope experiment plan x --add-foldover adds 4 combinations"),
+            "{text}"
+        );
+        let together = Plan {
             foldover: true,
-            ..third
+            ..third.clone()
         };
-        let a = simulated(&folded, &truth, 3);
-        assert_eq!(
-            (found(&a).join(" "), a.ambiguous.len()),
-            ("A A x B B".to_owned(), 0)
+        let later = third.with(More::Foldover(7)).unwrap();
+        for folded in [together, later] {
+            let a = simulated(&folded, &truth, 3);
+            assert_eq!(
+                (found(&a).join(" "), a.ambiguous.len()),
+                ("A A x B B".to_owned(), 0)
+            );
+        }
+    }
+
+    /// A fold-over on all factors brings nothing new where all words of the defining relation are even. One on a single factor does.
+    #[test]
+    fn a_fold_over_on_one_factor_separates_interactions() {
+        let plan = plan(6, Fraction::One(4), 2);
+        let truth = [("A", 3.0), ("B", 3.0), ("C", 3.0), ("AB", 2.0), ("BC", 2.0)];
+        let text = simulated(&plan, &truth, 3).ambiguous.pop().unwrap();
+        assert!(
+            text.contains("experiment plan x --add-foldover=") || text.contains("x-more --factor"),
+            "{text}"
+        );
+        assert!(plan.with(More::Foldover(63)).is_err());
+        let on = plan.factors_named("B").unwrap();
+        let more = plan.with(More::Foldover(on.0)).unwrap();
+        let (before, after) = (plan.runs().unwrap(), more.runs().unwrap());
+        assert_eq!((before.len(), after.len()), (32, 64));
+        assert_eq!(before, after[..32]);
+        let a = simulated(&more, &truth, 3);
+        let names = found(&a);
+        for name in ["A x B", "B x C"] {
+            assert!(names.contains(&name.to_owned()), "{names:?}");
+        }
+        // What the plan file had before there was anything to add.
+        let old = serde_json::to_string(&plan).unwrap();
+        assert!(!old.contains("more"), "{old}");
+        assert_eq!(serde_json::from_str::<Plan>(&old).unwrap(), plan);
+    }
+
+    /// Replicates that are added later are blocks: a server that became slower meanwhile has no other effects.
+    #[test]
+    fn replicates_that_are_added_are_blocks() {
+        let once = plan(3, Fraction::Full, 1);
+        let more = once.with(More::Replicates(2)).unwrap();
+        let runs = more.runs().unwrap();
+        assert_eq!((runs.len(), &runs[..8]), (24, &once.runs().unwrap()[..]));
+        // Nothing but A is real: anything else is found in 5 % of experiments.
+        let (mut with_a, mut more_than_a) = (0, 0);
+        for seed in 0..40 {
+            let names = found(&simulated(&more, &[("A", 1.3)], seed));
+            with_a += u32::from(names.contains(&"A".to_owned()));
+            more_than_a += u32::from(names.iter().any(|n| n != "A"));
+        }
+        assert!(with_a == 40 && more_than_a <= 6, "{with_a} {more_than_a}");
+        let a = simulated(&more, &[("A", 1.3)], 5);
+        assert!(a.block_part.is_some_and(|p| p < 0.2), "{a:?}");
+        let text = crate::experiment::analysis(&a);
+        assert!(text.contains("between blocks of runs: "), "{text}");
+        let planned = crate::experiment::plan(&more, std::time::Duration::from_secs(60)).unwrap();
+        assert!(
+            planned.contains("24 runs: 8 combinations, 3 of each"),
+            "{planned}"
         );
     }
 
@@ -326,7 +404,7 @@ mod tests {
             .collect();
         let measured = Measured {
             name: "write mean".into(),
-            is_rate: false,
+            unit: Unit::Seconds,
             runs,
             missing: Vec::new(),
         };

@@ -3,7 +3,7 @@
 use crate::experiment::caveats::checks;
 use crate::experiment::plan::Plan;
 use crate::experiment::result::{
-    Analysed, HalfNormal, Measured, Response, RunData, RunResult, Size,
+    Analysed, HalfNormal, Measured, Response, RunData, RunResult, Size, Unit,
 };
 use crate::experiment::{aliases, durability};
 use nfscope_stats::experiment::{self as stats, Analysis, Scale, Word};
@@ -11,6 +11,8 @@ use nfscope_stats::holm;
 
 /// Effects with a corrected p value of at most this are found.
 const LEVEL: f64 = 0.05;
+/// An effect of so many factors may be taken for none where a combination has no run.
+const LONG: u32 = 3;
 
 /// Analyses the runs of a plan: every response. Holm's correction is for
 /// the effects on all of them.
@@ -66,29 +68,33 @@ fn one(
     let made = (1..).zip(planned);
     let made = made.filter(|(number, _)| !response.missing.contains(number));
     let (numbers, runs): (Vec<usize>, Vec<stats::Run>) = made.unzip();
-    let mut y = vec![Vec::new(); design.combinations.len()];
-    for (run, of) in runs.iter().zip(data) {
-        let place = design.combinations.iter().position(|c| *c == run.levels);
-        if let Some(place) = place {
-            y[place].push(of.response);
-        }
-    }
-    if let Some(empty) = y.iter().position(Vec::is_empty) {
-        let levels = plan.levels(stats::Run {
-            block: 0,
-            levels: design.combinations[empty],
-        });
-        return Err(format!(
-            "no run with {levels} is recorded, and effects need one of each combination"
-        ));
-    }
+    let observations: Vec<stats::Observation> = runs
+        .iter()
+        .zip(data)
+        .map(|(run, of)| stats::Observation {
+            run: *run,
+            response: of.response,
+        })
+        .collect();
     let hidden = data.iter().map(|d| match scale {
         Scale::Linear => d.hidden * d.response,
         Scale::Logarithm => d.hidden.ln_1p(),
     });
     let hidden = hidden.fold(0.0, f64::max);
-    let a = stats::analyse_one_of(&design, &y, scale, hidden, of)
-        .ok_or("a run has no response, or one without a logarithm")?;
+    let a = stats::analyse_runs(&design, &observations, scale, hidden, of)
+        .ok_or_else(|| {
+            format!(
+                "{}: a run has no response, or one of zero or less, which has no logarithm; fix: --linear, or leave it out",
+                response.name
+            )
+        })?;
+    let without = without_runs(plan, &design, &runs);
+    if a.dropped.iter().any(|w| w.order() < LONG) && !without.is_empty() {
+        return Err(format!(
+            "no run with {} is recorded, and effects of two factors cannot be told without",
+            without.join("; or ")
+        ));
+    }
     let logarithm = scale == Scale::Logarithm;
     // From half the difference of logarithms to the ratio of levels.
     let shown = |v: f64| if logarithm { (2.0 * v).exp() } else { v };
@@ -119,8 +125,21 @@ fn one(
     let alone = a.effects.iter().map(|e| e.p_alone).collect();
     let level = LEVEL / (a.effects.len() * of).max(1) as f64;
     let finds = a.smallest_found(level, 0.8).filter(|_| logarithm);
-    let residuals = runs_by_order(&runs, &design, &a);
-    let mut checks = checks(&a, &residuals, data);
+    let mut checks = checks(&a, data);
+    if !a.dropped.is_empty() {
+        let names: Vec<_> = a.dropped.iter().map(|w| plan.named(*w)).collect();
+        checks.caveats.push(match without.is_empty() {
+            true => format!(
+                "runs were added later, and what changed meanwhile cannot be told from the effect of {}: it is none of the effects above",
+                names.join(", ")
+            ),
+            false => format!(
+                "no run with {} is recorded: the effect of {} is taken for none",
+                without.join("; or "),
+                names.join(", ")
+            ),
+        });
+    }
     if !response.missing.is_empty() {
         let missing: Vec<_> = response.missing.iter().map(usize::to_string).collect();
         checks.caveats.push(format!(
@@ -133,9 +152,11 @@ fn one(
     let analysed = Analysed {
         name: plan.name.clone(),
         response: response.name.clone(),
-        is_rate: response.is_rate,
+        is_rate: response.unit == Unit::PerSecond,
+        unit: response.unit,
         logarithm,
         effects,
+        block_part: a.block_part,
         error_part: a.error_part,
         finds: finds.map(|f| (2.0 * f).exp()),
         half_normal: half_normal(plan, &a, &causes),
@@ -149,7 +170,7 @@ fn one(
         factors: plan.factors.clone(),
         resolution: design.resolution(),
         defining: design.defining.iter().map(ToString::to_string).collect(),
-        runs: results(plan, &numbers, &runs, data, &residuals, scale),
+        runs: results(plan, &numbers, &runs, data, &a.residuals, scale),
     };
     Ok((analysed, alone))
 }
@@ -211,13 +232,15 @@ fn of_two(plan: &Plan, design: &stats::Design, word: Word) -> Vec<String> {
     all.map(|w| plan.named(w)).collect()
 }
 
-/// Residuals in the order of the runs.
-fn runs_by_order(runs: &[stats::Run], design: &stats::Design, a: &Analysis) -> Vec<f64> {
-    let mut next = vec![0; design.combinations.len()];
-    let each = runs.iter().filter_map(|run| {
-        let place = design.combinations.iter().position(|c| *c == run.levels)?;
-        next[place] += 1;
-        a.residuals[place].get(next[place] - 1).copied()
-    });
-    each.collect()
+/// The combinations without a run, each by its levels.
+fn without_runs(plan: &Plan, design: &stats::Design, runs: &[stats::Run]) -> Vec<String> {
+    let has = |levels: &&u8| !runs.iter().any(|r| r.levels == **levels);
+    let missing = design.combinations.iter().filter(has);
+    let levels = |levels: &u8| {
+        plan.levels(stats::Run {
+            block: 0,
+            levels: *levels,
+        })
+    };
+    missing.map(levels).collect()
 }

@@ -18,8 +18,9 @@ pub(super) struct Checks {
     pub caveats: Vec<String>,
 }
 
-/// Residuals and data are in the order of the runs.
-pub(super) fn checks(a: &Analysis, residuals: &[f64], data: &[RunData]) -> Checks {
+/// Data are in the order of the runs.
+pub(super) fn checks(a: &Analysis, data: &[RunData]) -> Checks {
+    let residuals = &a.residuals;
     let mut all = Vec::new();
     if a.lenth.is_some() {
         all.push(

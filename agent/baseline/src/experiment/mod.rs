@@ -12,6 +12,6 @@ mod text;
 
 pub use analysis::analyse;
 pub use pilot::{Pilot, pilot};
-pub use plan::{Factor, Fraction, Plan, label_of, parse_factor, parse_generator};
-pub use result::{Analysed, HalfNormal, Measured, Response, RunData, RunResult, Size};
+pub use plan::{Factor, Fraction, More, Plan, label_of, parse_factor, parse_generator};
+pub use result::{Analysed, HalfNormal, Measured, Response, RunData, RunResult, Size, Unit};
 pub use text::{analysis, next, plan};

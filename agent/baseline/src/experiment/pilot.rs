@@ -34,13 +34,16 @@ pub fn pilot(
 ) -> Result<String, String> {
     let design = plan.design().map_err(|e| e.to_string())?;
     let (combinations, effects) = (design.combinations.len(), design.effects().len());
-    let runs = combinations * plan.replicates;
+    let all = plan.runs().map_err(|e| e.to_string())?;
+    let runs = all.len();
+    let blocks = all.iter().map(|r| r.block + 1).max().unwrap_or(1);
     // Without replicates the noise is estimated from the effects (Lenth), as by a third of them.
-    let dof = match plan.replicates {
-        1 => effects as f64 / 3.0,
-        _ => (runs - combinations) as f64,
+    let left = (runs + 1).saturating_sub(combinations + blocks);
+    let dof = match left {
+        0 => effects as f64 / 3.0,
+        left => left as f64,
     };
-    if plan.replicates == 1 && effects < 3 {
+    if left == 0 && effects < 3 {
         return Err("so few runs tell no effect from noise; fix: add --replicates 2".into());
     }
     let (deviation, whence) = match pilots {
@@ -97,6 +100,7 @@ mod tests {
             fraction: Fraction::Full,
             foldover: false,
             seed: 1,
+            more: Vec::new(),
         }
     }
 
@@ -109,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Kalibera's rule by hand: 16 runs, 8 degrees of freedom, t of 0.05 / 7 and of the power, times the error.
+    /// Kalibera's rule by hand: 16 runs in two blocks, 7 degrees of freedom, t of 0.05 / 7 and of the power, times the error.
     #[test]
     fn the_smallest_effect_follows_the_number_of_runs_and_their_variation() {
         let pilots = [one(1.0), one(1.1), one(0.9)];
@@ -123,7 +127,7 @@ mod tests {
                 .unwrap()
         };
         let (two, eight) = (factor(2), factor(8));
-        // (3.58 + 0.889) * 0.1003 / 4, twice and as a factor.
+        // (3.76 + 0.896) * 0.1003 / 4, twice and as a factor.
         assert!((two - 1.25).abs() < 0.02, "{two}");
         assert!(eight < two && eight > 1.0, "{eight}");
         let once = pilot(&plan(2, 3), "write mean", &[one(1.0)], 2400.0).unwrap();

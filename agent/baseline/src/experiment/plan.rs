@@ -1,6 +1,6 @@
 //! The plan of an experiment: its factors, its design and the order of its runs.
 
-use nfscope_stats::experiment::{Design, DesignError, MAX_FACTORS, Run, Word};
+use nfscope_stats::experiment::{Design, DesignError, MAX_FACTORS, Run, Word, blocks_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,6 +40,19 @@ pub struct Plan {
     pub foldover: bool,
     /// Seed of the order.
     pub seed: u64,
+    /// Runs that were added later, in the order in which they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<More>,
+}
+
+/// Runs that are added to a plan. They are blocks of their own: what differs between then and now is no effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum More {
+    /// Every combination so far, so many times.
+    Replicates(usize),
+    /// Every combination once more, in which these factors have their other level (bit i: factor i).
+    Foldover(u8),
 }
 
 /// Parses `log=disk,slog`.
@@ -109,10 +122,61 @@ impl Plan {
                 Design::generated(k, &words)
             }
         }?;
-        Ok(if self.foldover {
+        let design = if self.foldover {
             design.folded()
         } else {
             design
+        };
+        Ok(self.more.iter().fold(design, |design, more| match more {
+            More::Replicates(_) => design,
+            More::Foldover(turned) => design.folded_on(Word(*turned)),
+        }))
+    }
+
+    /// The plan as it was before anything was added.
+    pub fn first(&self) -> Plan {
+        Plan {
+            more: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The same plan with more runs behind the others, which keep their numbers.
+    ///
+    /// # Errors
+    /// When a fold-over has no combination that the plan has not.
+    pub fn with(&self, more: More) -> Result<Plan, String> {
+        if let More::Foldover(turned) = more {
+            let design = self.design().map_err(|e| e.to_string())?;
+            if design.turned(Word(turned)).is_empty() {
+                return Err(format!(
+                    "a fold-over on {} has no combination that `{}` has not; fix: fold it over on a single factor, or add replicates",
+                    self.named(Word(turned)),
+                    self.name
+                ));
+            }
+        }
+        let mut plan = self.clone();
+        plan.more.push(more);
+        Ok(plan)
+    }
+
+    /// The factor of this name, or all of them for `all`, as a product.
+    ///
+    /// # Errors
+    /// When there is none; the names of all.
+    pub fn factors_named(&self, name: &str) -> Result<Word, String> {
+        if name == "all" {
+            return Ok(Word(((1u16 << self.factors.len()) - 1) as u8));
+        }
+        let place = self.factors.iter().position(|f| f.name == name);
+        place.map(|i| Word(1 << i)).ok_or_else(|| {
+            let names: Vec<_> = self.factors.iter().map(|f| f.name.as_str()).collect();
+            format!(
+                "`{}` has no factor {name}; fix: name {}, or all",
+                self.name,
+                names.join(", ")
+            )
         })
     }
 
@@ -121,7 +185,22 @@ impl Plan {
     /// # Errors
     /// When there is no such design.
     pub fn runs(&self) -> Result<Vec<Run>, DesignError> {
-        Ok(self.design()?.runs(self.replicates, self.seed))
+        let mut design = self.first().design()?;
+        let mut runs = design.runs(self.replicates, self.seed);
+        for (more, seed) in self.more.iter().zip(self.seed.wrapping_add(1)..) {
+            let first = runs.iter().map(|r| r.block + 1).max().unwrap_or(0);
+            let added = match more {
+                More::Replicates(n) => blocks_of(&design.combinations, *n, seed, first),
+                More::Foldover(turned) => {
+                    let folded = design.folded_on(Word(*turned));
+                    let new = design.turned(Word(*turned));
+                    design = folded;
+                    blocks_of(&new, self.replicates, seed, first)
+                }
+            };
+            runs.extend(added);
+        }
+        Ok(runs)
     }
 
     /// The levels of a run: `log=slog threads=8`.

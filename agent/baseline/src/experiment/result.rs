@@ -3,15 +3,51 @@
 use crate::durability::Durability;
 use crate::experiment::plan::Factor;
 use nfscope_stats::experiment::Word;
+use nfscope_text::units::{percent, rate, seconds};
 use serde::Serialize;
+
+/// The unit of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A duration.
+    Seconds,
+    /// Events per second.
+    PerSecond,
+    /// A part of a whole, 0 to 1.
+    Share,
+    /// A number that a load printed, whatever its unit is.
+    Number,
+}
+
+impl Unit {
+    /// A value for people.
+    pub(super) fn shown(self, v: f64) -> String {
+        match self {
+            Unit::Seconds => seconds(v),
+            Unit::PerSecond => format!("{}/s", rate(v)),
+            Unit::Share => percent(v),
+            Unit::Number => number(v),
+        }
+    }
+}
+
+/// A number with four digits that count.
+fn number(v: f64) -> String {
+    if v == 0.0 || !v.is_finite() {
+        return format!("{v}");
+    }
+    let decimals = (3.0 - v.abs().log10().floor()).clamp(0.0, 9.0);
+    format!("{v:.*}", decimals as usize)
+}
 
 /// A response: what each run measured, in the order of the runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// `write p99`.
     pub name: String,
-    /// True for numbers per second, false for seconds.
-    pub is_rate: bool,
+    /// The unit of its values.
+    pub unit: Unit,
     /// Each run that was made.
     pub runs: Vec<RunData>,
     /// The numbers of the runs that were not made; the first is 1.
@@ -95,13 +131,18 @@ pub struct Analysed {
     pub name: String,
     /// What was measured: `write p99`.
     pub response: String,
-    /// True where the response is a number per second, and not seconds.
+    /// True where the response is a number per second.
     pub is_rate: bool,
+    /// The unit of the response.
+    pub unit: Unit,
     /// True where effects are factors.
     pub logarithm: bool,
     /// Effects, the largest part first.
     pub effects: Vec<Response>,
-    /// Part of the variation that no effect explains.
+    /// Part of the variation that is between blocks of runs, which is no effect; `None` of a single block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_part: Option<f64>,
+    /// Part of the variation that neither effects nor blocks explain.
     pub error_part: f64,
     /// The smallest effect that four of five such experiments would have found, as a factor; `None` without replicates or on a
     /// linear scale.
@@ -148,7 +189,7 @@ pub struct RunResult {
     pub levels: String,
     /// What was measured.
     pub response: f64,
-    /// The mean of all runs with these levels (the geometric mean, unless linear).
+    /// The response that effects and blocks make of these levels.
     pub fitted: f64,
     /// How far the response is from that, on the scale of the analysis.
     pub residual: f64,

@@ -8,6 +8,7 @@ use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
 use nfscope_text::units::{length, percent};
 use nfscope_text::wrap::wrap;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -28,10 +29,10 @@ pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
     }
     let _ = writeln!(
         out,
-        "\n{} runs: {} combinations, {} of each, in random order (seed {})",
+        "\n{} runs: {} combinations, {}, in random order (seed {})",
         runs.len(),
         design.combinations.len(),
-        plan.replicates,
+        of_each(&runs),
         plan.seed
     );
     let all = each.saturating_mul(runs.len() as u32);
@@ -72,6 +73,20 @@ pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
     Ok(plain(&out))
 }
 
+/// `2 of each`, or `1 to 3 of each` where runs were added.
+fn of_each(runs: &[Run]) -> String {
+    let mut counts: BTreeMap<u8, usize> = BTreeMap::new();
+    for run in runs {
+        *counts.entry(run.levels).or_default() += 1;
+    }
+    let (low, high) = (counts.values().min(), counts.values().max());
+    match (low, high) {
+        (Some(low), Some(high)) if low < high => format!("{low} to {high} of each"),
+        (Some(all), _) => format!("{all} of each"),
+        _ => "0 of each".to_owned(),
+    }
+}
+
 /// What `nfscope experiment next` prints: what to set, and how to record it.
 pub fn next(plan: &Plan, number: usize, of: usize, run: Run) -> String {
     let labels: Vec<_> = label_of(plan, number)
@@ -102,9 +117,17 @@ pub fn analysis(a: &Analysed) -> String {
     }
     let _ = writeln!(out, "{}: {}\n", a.name, a.response);
     out += &columns(&rows);
+    out.push('\n');
+    if let Some(part) = a.block_part {
+        let _ = writeln!(
+            out,
+            "between blocks of runs: {} of the variation, which is no effect",
+            percent(part)
+        );
+    }
     let _ = writeln!(
         out,
-        "\nnot explained: {} of the variation",
+        "not explained: {} of the variation",
         percent(a.error_part)
     );
     if let Some(finds) = a.finds {

@@ -94,6 +94,35 @@ impl Store {
         }
     }
 
+    /// Everything that was measured in a baseline, as bytes: when and where, its series and its windows. Its name and its labels are not
+    /// among it, so that a copy under another name has the same.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not what was recorded.
+    pub fn content(&self, of: &Entry, mut to: impl FnMut(&[u8])) -> Result<(), Error> {
+        let mut text = |text: &str| {
+            to(&(text.len() as u64).to_le_bytes());
+            to(text.as_bytes());
+        };
+        let m = &of.metadata;
+        text(&m.host);
+        text(m.kernel.as_deref().unwrap_or_default());
+        text(&m.agent);
+        for series in self.series(of)? {
+            text(&series.id.to_string());
+            text(&series.family);
+            text(&serde_json::json!(series.labels).to_string());
+        }
+        for window in self.stored(of) {
+            let window = window?;
+            to(&window.began_ms.to_le_bytes());
+            to(&window.length_ns.to_le_bytes());
+            to(&(window.data.len() as u64).to_le_bytes());
+            to(&window.data);
+        }
+        Ok(())
+    }
+
     /// The same as they are stored, checked.
     pub(super) fn stored(&self, of: &Entry) -> impl Iterator<Item = Result<StoredWindow, Error>> {
         let mut windows = self.windows(of, |_: u32| false);

@@ -3,7 +3,7 @@
 use crate::codec::{encode, in_seconds};
 use crate::recording::{Metadata, Recording, Sample, SeriesKey};
 use crate::store::database::Store;
-use crate::store::entry::State;
+use crate::store::entry::{Entry, State};
 use crate::store::error::{Error, broken_rule};
 use crate::store::process;
 use crate::store::schema::BUSY_TIMEOUT;
@@ -189,6 +189,31 @@ impl Store {
             row.parts = parts.map_err(wrong)?;
         }
         update(&t, id, &row).map_err(wrong)?;
+        t.commit().map_err(wrong)
+    }
+
+    /// Adds labels to a recording that has ended.
+    ///
+    /// # Errors
+    /// When it has no checksums, or the store cannot be written.
+    pub fn add_labels(
+        &mut self,
+        to: &Entry,
+        labels: BTreeMap<String, String>,
+    ) -> Result<(), Error> {
+        let mut metadata = to.metadata.clone();
+        metadata.labels.extend(labels);
+        let mut row = row(&metadata, None, Some(to.state.as_str().to_owned()));
+        row.parts = to.parts.ok_or_else(|| Error::Damaged {
+            path: self.path.clone(),
+            why: format!("`{}` has no checksums", to.metadata.name),
+        })?;
+        let path = self.path.clone();
+        let wrong = |e: rusqlite::Error| Error::sqlite(&path, &e);
+        let t = self.db.transaction().map_err(wrong)?;
+        let sql = "UPDATE baseline SET labels = ?2 WHERE id = ?1";
+        t.execute(sql, params![to.id, row.labels]).map_err(wrong)?;
+        update(&t, to.id, &row).map_err(wrong)?;
         t.commit().map_err(wrong)
     }
 

@@ -146,8 +146,9 @@ the probability of any false verdict is at most 6 %. Choose it before you look.
 
 Exit code:
   0   compared
-  4   --fail-on worse, and a verdict is worse; with --primary that verdict may be
-      one of failures, whatever the primary quantity says
+  4   --fail-on worse, and a verdict is worse by more than --min-change; with
+      --primary that verdict may be one of failures, whatever the primary
+      quantity says
   5   compared; acknowledged writes are less durable after than before, whatever
       --fail-on says
   6   --fail-on, and undecided: nothing was judged, or neither the primary
@@ -399,15 +400,21 @@ pub struct CompareArgs {
         conflicts_with = "between"
     )]
     pub matching: Option<MatchUnit>,
-    /// Exit with 4 if a verdict is this; with 6 if that is undecided
+    /// Exit with 4 if a verdict is this, by more than --min-change; with 6 if that is undecided
     #[arg(long, value_name = "VERDICT", value_enum)]
     pub fail_on: Option<FailOn>,
     /// Smallest change that matters; smaller changes count as no change, but of the primary quantity. 0 tests everything for any change
     #[arg(long = "min-change", alias = "least", value_name = "PERCENT", default_value = "2%", value_parser = min_change)]
     pub least: f64,
-    /// Write a self-contained HTML page with plots to FILE
+    /// Write a self-contained HTML page to FILE: a first page to print and to sign, and details with plots
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// With --html: the title of the page, as in "Log device for tank"
+    #[arg(long, value_name = "TEXT", requires = "html", value_parser = title)]
+    pub title: Option<String>,
+    /// With --html: a note below the title
+    #[arg(long, value_name = "TEXT", requires = "html", value_parser = note)]
+    pub note: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -525,6 +532,24 @@ fn precision(text: &str) -> Result<f64, String> {
 /// By how much recordings may differ.
 fn between(text: &str) -> Result<f64, String> {
     parse::percent(text, 0.0..=1.0)
+}
+
+/// A title of a line or two: the first page is one sheet.
+fn title(text: &str) -> Result<String, String> {
+    short(text, 120)
+}
+
+fn note(text: &str) -> Result<String, String> {
+    short(text, 200)
+}
+
+fn short(text: &str, most: usize) -> Result<String, String> {
+    match (1..=most).contains(&text.trim().chars().count()) {
+        true => Ok(text.trim().to_owned()),
+        false => Err(format!(
+            "give 1 to {most} characters: the first page is one sheet"
+        )),
+    }
 }
 
 /// How large a change must be; zero means any.

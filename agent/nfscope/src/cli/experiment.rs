@@ -16,7 +16,9 @@ Examples:
   nfscope experiment next slog          what to set for the next run
   sudo nfscope experiment record slog   records it, once that is set
   nfscope experiment analyse slog --metric write:p99 --html slog.html
+  sudo nfscope experiment check slog.toml   sets every level once, for seconds
   sudo nfscope experiment run slog.toml     all runs, without anybody
+  nfscope experiment plan slog --add-foldover      more runs of the same plan
 
 An experiment changes several things at once, in all combinations or a fraction
 of them, and tells the effect of each and of each pair. Each run is a baseline
@@ -35,12 +37,14 @@ pub struct ExperimentArgs {
 /// The commands of `nfscope experiment`.
 #[derive(Debug, Subcommand)]
 pub enum ExperimentCommand {
-    /// Plan an experiment and print its runs
+    /// Plan an experiment and print its runs, or add runs to a plan
     Plan(PlanArgs),
     /// Print the next run: what to set, and how to record it
     Next(NamedArgs),
     /// Record the next run, once it is set
     Record(RecordRunArgs),
+    /// Try a plan file: set every level once, run the load for seconds, and tell what would fail
+    Check(CheckArgs),
     /// Make every run by itself: set levels, verify them, start the load, record
     Run(RunArgs),
     /// Analyse the recorded runs: the effect of each factor, and of each pair
@@ -58,7 +62,7 @@ pub struct PlanArgs {
     #[arg(value_parser = name::check)]
     pub name: String,
     /// A factor with its low and its high level; 1 to 7 of them
-    #[arg(long = "factor", required = true, value_name = "NAME=LOW,HIGH", value_parser = experiment::parse_factor)]
+    #[arg(long = "factor", required_unless_present_any = ["add_foldover", "add_replicates"], value_name = "NAME=LOW,HIGH", value_parser = experiment::parse_factor)]
     pub factors: Vec<Factor>,
     /// How often each combination is run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
@@ -72,6 +76,12 @@ pub struct PlanArgs {
     /// Add the opposite of every combination
     #[arg(long)]
     pub foldover: bool,
+    /// Add a fold-over to a plan that exists: every combination once more, with the other level of FACTOR, or of all
+    #[arg(long, value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "all", conflicts_with_all = ["factors", "replicates", "fraction", "generators", "foldover", "seed", "pilot", "metric"])]
+    pub add_foldover: Option<String>,
+    /// Add so many runs of each combination to a plan that exists
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100), conflicts_with_all = ["add_foldover", "factors", "replicates", "fraction", "generators", "foldover", "seed", "pilot", "metric"])]
+    pub add_replicates: Option<u16>,
     /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -117,6 +127,9 @@ pub struct RecordRunArgs {
     /// Length of one window: 500ms, 10s, 1m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::values::interval)]
     pub interval: Duration,
+    /// The least number of operations of a run; one with fewer is removed
+    #[arg(long, value_name = "N", default_value_t = LEAST_OPERATIONS)]
+    pub min_operations: u64,
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
@@ -128,6 +141,9 @@ pub struct RecordRunArgs {
     pub store: StoreArgs,
 }
 
+/// A run with fewer operations says little of its levels: its load did not reach the server.
+pub const LEAST_OPERATIONS: u64 = 100;
+
 const PLAN_FILE: &str = "\
 A plan file:
   name = \"slog\"
@@ -138,6 +154,10 @@ A plan file:
   load = \"ssh -tt client fio job.fio\"   # from before the warm-up to the end
   warmup = \"30s\"
   record = \"10m\"            # in windows of interval = \"10s\", 10 or more
+  operations = 100          # a run with fewer has failed
+
+  [run.numbers]             # numbers that the load prints, for --response load:mbs
+  mbs = \"bw={}MiB/s\"       # {} is the number
 
   [[factor]]
   name = \"log\"
@@ -155,8 +175,12 @@ ends; over ssh it needs -tt for that.
 
 Each run sets all factors, in the order of the file, and verifies all of them
 before and after the recording. A run whose set or verify fails, or whose load
-ends early, has failed: it has no baseline, and the others go on. Called again,
-the command makes the runs that have no baseline yet.";
+ends early, has failed: it has no baseline, and the others go on. So has a run
+with fewer operations than [run] asks for, or without one of its numbers. Of a
+number the mean counts of all that the load prints on its stdout from the
+beginning of the recording to its end. Called again, the command makes the runs
+that have no baseline yet, and those that `experiment plan --add-foldover` or
+`--add-replicates` has added.";
 
 /// `nfscope experiment run`
 #[derive(Debug, Args)]
@@ -176,6 +200,35 @@ pub struct RunArgs {
     pub store: StoreArgs,
 }
 
+/// `nfscope experiment check`
+#[derive(Debug, Args)]
+#[command(after_help = CHECK)]
+pub struct CheckArgs {
+    /// The plan file: see `nfscope experiment run --help`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How long the load runs with each setting that is tried, beside its start
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = baseline::duration)]
+    pub duration: Duration,
+    /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+const CHECK: &str = "\
+Tries as few runs of the plan as have every level: two, if nothing depends on
+anything else. Each sets and verifies its levels, starts the load, and records
+for --duration without a warm-up, into no store. A verify that accepts the other
+level, too, verifies nothing, and is told. So are a load that ends, too few
+operations for a run, and numbers that the load does not print. Everything is
+tried before the exit code is 1. The levels of the last run stay set.";
+
 /// `nfscope experiment analyse`
 #[derive(Debug, Args)]
 pub struct AnalyseArgs {
@@ -183,9 +236,13 @@ pub struct AnalyseArgs {
     #[arg(value_parser = name::check)]
     pub name: String,
     /// The response: OP, or OP:p50, p90, p99, mean, rate. May be given more than once, and one correction is for all
-    #[arg(long = "metric", required = true, value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
+    #[arg(long = "metric", required_unless_present = "responses", value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metrics: Vec<Metric>,
-    /// Analyse the recorded runs although others are missing; each combination needs one
+    /// Another response: a row of `baseline compare`, as in "WRITE 3 in log", or load:NAME, a number that the load prints. May be given more
+    /// than once
+    #[arg(long = "response", value_name = "ROW|load:NAME")]
+    pub responses: Vec<String>,
+    /// Analyse the recorded runs although others are missing, if those tell the effects of two factors
     #[arg(long)]
     pub incomplete: bool,
     /// Effects that add up, and not factors

@@ -1,7 +1,7 @@
 //! `nfscope baseline compare`: which recordings are meant, and what is printed.
 
-use super::compare_earlier;
 use super::compare_part::Part;
+use super::{compare_earlier, compare_paper};
 use crate::cli::{CompareArgs, FailOn, LESS_DURABLE, MatchUnit, UNDECIDED, WORSE};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::compare::result::{Comparison, Row, Verdict};
@@ -11,6 +11,7 @@ use nfscope_baseline::series::{Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_text::console::{self, print, say};
+use nfscope_text::units::percent;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -56,7 +57,8 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     if let Some(file) = &args.html {
         let mut c = c.clone();
         compare::mark_changes(&mut c.time_series, &before[0], &after[0]);
-        std::fs::write(file, compare::html::page(&c))
+        let paper = compare_paper::paper(args, &store, [&plan.before, &plan.after])?;
+        std::fs::write(file, compare::html::page_to_sign(&c, &paper))
             .with_context(|| format!("cannot write {}", file.display()))?;
         say(&format!("wrote {}", file.display()));
     }
@@ -74,8 +76,15 @@ fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
     let Some(FailOn::Worse) = args.fail_on else {
         return Ok(0);
     };
-    if c.rows.iter().any(|r| r.verdict == Verdict::Worse) {
+    if c.rows.iter().any(Row::is_worse) {
         return Ok(WORSE);
+    }
+    if c.rows.iter().any(|r| r.verdict == Verdict::Worse) {
+        say(&format!(
+            "not counted by --fail-on worse: the primary quantity is worse, and may be so by less than {}; fix: record longer, or \
+             --min-change 0, which counts any change",
+            percent(c.min_effect)
+        ));
     }
     if let Some(why) = &c.not_judged {
         let fix = c.next.first().map_or("", String::as_str);

@@ -2,13 +2,14 @@
 
 use super::experiment_analyse::{analyse, pilot};
 use super::experiment_plans::{
-    check, end_run, file, hold, keep, plans, read, recorded, unfinished,
+    change, check, end_run, file, hold, keep, plans, read, recorded, unfinished,
 };
-use super::{experiment_run, record};
+use super::{experiment_check, experiment_data, experiment_run, record};
 use crate::cli::RecordArgs;
 use crate::cli::experiment::{ExperimentCommand, NamedArgs, PlanArgs, RecordRunArgs};
 use anyhow::Context;
-use nfscope_baseline::experiment::{self, Fraction, Plan, label_of};
+use nfscope_baseline::experiment::{self, Fraction, More, Plan, label_of};
+use nfscope_baseline::store::{State, Store};
 use nfscope_text::console::{plain, print, say};
 use std::fs;
 
@@ -20,6 +21,7 @@ pub fn run(command: &ExperimentCommand) -> anyhow::Result<u8> {
     match command {
         ExperimentCommand::Record(args) => return record_next(args),
         ExperimentCommand::Run(args) => return experiment_run::run(args),
+        ExperimentCommand::Check(args) => return experiment_check::run(args),
         command => without_recording(command)?,
     }
     Ok(0)
@@ -27,8 +29,13 @@ pub fn run(command: &ExperimentCommand) -> anyhow::Result<u8> {
 
 fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
     match command {
-        ExperimentCommand::Record(_) | ExperimentCommand::Run(_) => Ok(()),
-        ExperimentCommand::Plan(args) => make(args),
+        ExperimentCommand::Record(_) | ExperimentCommand::Run(_) | ExperimentCommand::Check(_) => {
+            Ok(())
+        }
+        ExperimentCommand::Plan(args) => match more(args)? {
+            Some(more) => add(args, more),
+            None => make(args),
+        },
         ExperimentCommand::Next(args) => {
             let plan = read(&args.store.path, &args.name)?;
             let runs = plan.runs()?;
@@ -101,10 +108,11 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
         runs.len(),
         plan.levels(runs[i])
     ));
-    record::run(&RecordArgs {
+    let name = plan.run_name(i + 1);
+    let code = record::run(&RecordArgs {
         repeat: None,
         every: None,
-        name: plan.run_name(i + 1),
+        name: name.clone(),
         length: args.duration,
         until_ci: None,
         at_most: args.duration,
@@ -114,7 +122,50 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
         url: args.url.clone(),
         access: args.access.clone(),
         store: args.store.clone(),
-    })
+    })?;
+    let mut store = Store::open(&args.store.path)?;
+    let entry = store.entry(&name)?;
+    if entry.state == State::Complete {
+        let told = experiment_data::enough(&store, &entry, args.min_operations);
+        if let Err(e) = told {
+            store.remove(&[name])?;
+            return Err(e.context(format!("run {} is removed", i + 1)));
+        }
+    }
+    Ok(code)
+}
+
+/// What somebody adds to a plan.
+fn more(args: &PlanArgs) -> anyhow::Result<Option<More>> {
+    if let Some(n) = args.add_replicates {
+        return Ok(Some(More::Replicates(n.into())));
+    }
+    let Some(factor) = &args.add_foldover else {
+        return Ok(None);
+    };
+    let plan = read(&args.store.path, &args.name)?;
+    let word = plan.factors_named(factor).map_err(anyhow::Error::msg)?;
+    Ok(Some(More::Foldover(word.0)))
+}
+
+/// Adds runs to a plan; those that it has stay what they are.
+fn add(args: &PlanArgs, more: More) -> anyhow::Result<()> {
+    let store = &args.store.path;
+    let plan = read(store, &args.name)?;
+    let _held = hold(store, &args.name)?;
+    let had = plan.runs()?.len();
+    let plan = plan.with(more).map_err(anyhow::Error::msg)?;
+    check(&plan)?;
+    let text = experiment::plan(&plan, args.duration)?;
+    change(store, &plan)?;
+    print(&text)?;
+    say(&format!(
+        "runs {} to {} are new; `nfscope experiment next {}` tells the next run, and `nfscope experiment run` makes all that are missing",
+        had + 1,
+        plan.runs()?.len(),
+        args.name
+    ));
+    Ok(())
 }
 
 fn make(args: &PlanArgs) -> anyhow::Result<()> {
@@ -129,6 +180,7 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
         },
         foldover: args.foldover,
         seed: args.seed,
+        more: Vec::new(),
     };
     check(&plan)?;
     let mut text = experiment::plan(&plan, args.duration)?;

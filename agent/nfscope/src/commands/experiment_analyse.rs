@@ -1,15 +1,15 @@
 //! `nfscope experiment analyse`, and what pilot recordings tell of a plan.
 
 use super::experiment_plans::{read, recorded};
+use super::experiment_response::{Asked, of_operation};
 use crate::cli::experiment::{AnalyseArgs, PlanArgs};
 use anyhow::{Context, ensure};
-use nfscope_baseline::compare::share_of_all;
+use nfscope_baseline::compare::{FAMILIES, share_of_all};
 use nfscope_baseline::durability::{self, Durability};
-use nfscope_baseline::estimate::Value;
 use nfscope_baseline::experiment::{self, Measured, Plan, RunData};
 use nfscope_baseline::series::{self, SeriesSet};
 use nfscope_baseline::store::{Entry, Store};
-use nfscope_baseline::target_metric::{Metric, Statistic};
+use nfscope_baseline::target_metric::Metric;
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats::experiment::Scale;
@@ -20,8 +20,12 @@ use std::fs;
 const TIMES: [&Info; 2] = [&f::OP_DURATION.info, &f::RPC_DURATION.info];
 
 /// The families that are read of each run.
-fn families() -> Vec<&'static Info> {
-    [&TIMES[..], &[&f::OP_ERRORS.info], &durability::FAMILIES[..]].concat()
+fn families(asked: &[Asked]) -> Vec<&'static Info> {
+    let mut all = [&TIMES[..], &[&f::OP_ERRORS.info], &durability::FAMILIES[..]].concat();
+    if asked.iter().any(|a| matches!(a, Asked::Row(_))) {
+        all.extend(FAMILIES);
+    }
+    all
 }
 
 /// Analyses the runs of an experiment, all of which must be recorded unless somebody asks for those that are.
@@ -38,28 +42,40 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
     let missing = entries.iter().enumerate().filter(|(_, e)| e.is_none());
     let missing: Vec<usize> = missing.map(|(i, _)| i + 1).collect();
     let store = Store::open(&args.store.path)?;
+    let recorded: Vec<&Entry> = entries.iter().flatten().collect();
+    let mut asked: Vec<Asked> = args.metrics.iter().cloned().map(Asked::Operation).collect();
+    for text in &args.responses {
+        asked.push(Asked::parse(text, &store, &recorded)?);
+    }
     let mut responses: Vec<Measured> = Vec::new();
-    for metric in &args.metrics {
-        let name = metric.to_string();
+    for one in &asked {
+        let name = one.name();
         ensure!(
             responses.iter().all(|r| r.name != name),
-            "--metric {name}: it is given twice; fix: give it once"
+            "{name}: it is given twice; fix: give it once"
         );
         responses.push(Measured {
             name,
-            is_rate: metric.what == Statistic::Rate,
+            unit: one.unit(),
             runs: Vec::new(),
             missing: missing.clone(),
         });
     }
-    for entry in entries.iter().flatten() {
-        let c = series::read(&store, entry, &families())?;
+    let families = families(&asked);
+    for entry in recorded {
+        let c = series::read(&store, entry, &families)?;
         let run = run(&c);
-        for (response, metric) in responses.iter_mut().zip(&args.metrics) {
-            let value = value(&c, entry, metric)?;
+        for (response, one) in responses.iter_mut().zip(&asked) {
+            let of_server = !matches!(one, Asked::Load(_));
+            let name = &entry.metadata.name;
+            ensure!(
+                run.rate > 0.0 || !of_server,
+                "`{name}` has no operations: its load did not reach the server; fix: nfscope baseline rm {name}, and make this run again"
+            );
+            let (value, hidden) = one.value(&c, entry)?;
             response.runs.push(RunData {
-                response: value.value,
-                hidden: value.hidden,
+                response: value,
+                hidden,
                 ..run.clone()
             });
         }
@@ -86,19 +102,6 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a recording says of a metric.
-fn value(c: &SeriesSet, entry: &Entry, metric: &Metric) -> anyhow::Result<Value> {
-    let op = metric.op.as_str();
-    metric
-        .is_known(&entry.metadata)
-        .map_err(anyhow::Error::msg)?;
-    // A client of NFSv4.2 may read by READ_PLUS what another reads by READ.
-    let is = |o: &str| o == op || op == "read" && o == "read_plus";
-    c.histograms(&f::OP_DURATION, |[_, o]| is(o))
-        .and_then(|s| metric.of(&s, &c.lengths))
-        .with_context(|| format!("`{}` has no {metric}", entry.metadata.name))
-}
-
 /// A run without a response: what all metrics have in common.
 fn run(c: &SeriesSet) -> RunData {
     let all = c.histograms(&f::OP_DURATION, |_| true);
@@ -119,7 +122,7 @@ pub(super) fn pilot(args: &PlanArgs, plan: &Plan, metric: &Metric) -> anyhow::Re
     for name in &args.pilot {
         let entry = store.entry(name)?;
         let c = series::read(&store, &entry, &TIMES)?;
-        let value = value(&c, &entry, metric)?;
+        let value = of_operation(&c, &entry, metric)?;
         pilots.push(experiment::Pilot {
             value: value.value,
             half_width: value.half_width(),

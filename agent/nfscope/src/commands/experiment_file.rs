@@ -1,13 +1,15 @@
 //! Plan files: an experiment, and the commands that make its runs.
 
+use super::experiment_numbers::Pattern;
 use super::experiment_plans::check;
-use crate::cli::experiment::fraction;
+use crate::cli::experiment::{LEAST_OPERATIONS, fraction};
 use anyhow::{Context, ensure};
 use nfscope_baseline::experiment::{Factor, Fraction, Plan, parse_factor, parse_generator};
 use nfscope_baseline::name;
 use nfscope_stats::MIN_WINDOWS;
 use nfscope_text::parse;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -45,6 +47,10 @@ pub(super) struct Run {
     pub warmup: Duration,
     pub record: Duration,
     pub interval: Duration,
+    /// A run with fewer operations has failed.
+    pub operations: u64,
+    /// Numbers that the load prints, by name.
+    pub numbers: BTreeMap<String, Pattern>,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +78,9 @@ struct WrittenRun {
     warmup: Option<String>,
     record: String,
     interval: Option<String>,
+    operations: Option<u64>,
+    #[serde(default)]
+    numbers: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -145,6 +154,7 @@ fn plan(written: &Written) -> anyhow::Result<Plan> {
         fraction,
         foldover: written.foldover,
         seed: written.seed,
+        more: Vec::new(),
     };
     check(&plan)?;
     Ok(plan)
@@ -178,6 +188,8 @@ fn run(written: &WrittenRun) -> anyhow::Result<Run> {
             Some(text) => time("interval", text, second / 10, 3600 * second)?,
             None => 10 * second,
         },
+        operations: written.operations.unwrap_or(LEAST_OPERATIONS),
+        numbers: numbers(written)?,
     };
     let least = run.interval * MIN_WINDOWS as u32;
     ensure!(
@@ -188,6 +200,20 @@ fn run(written: &WrittenRun) -> anyhow::Result<Run> {
         parse::exact(least)
     );
     Ok(run)
+}
+
+/// The patterns of numbers that the load prints.
+fn numbers(written: &WrittenRun) -> anyhow::Result<BTreeMap<String, Pattern>> {
+    ensure!(
+        written.load.is_some() || written.numbers.is_empty(),
+        "numbers: there is no load that prints them; fix: add load = \"...\" to [run]"
+    );
+    let each = written.numbers.iter().map(|(name, text)| {
+        let wrong = |e| anyhow::anyhow!("numbers: {name}: {e}");
+        let name = name::check(name).map_err(wrong)?;
+        Ok((name, Pattern::parse(text).map_err(wrong)?))
+    });
+    each.collect()
 }
 
 /// Commands have lines and tabs; no program can be given U+0000.
@@ -275,6 +301,16 @@ mod tests {
             ),
             ("\"true\"", r#""a\u0000b""#, "has the character U+0000"),
             ("sleep 1000", r"\u0000", "has the character U+0000"),
+            (
+                "\"10m\"",
+                "\"10m\"\nnumbers.mbs = 'bw'",
+                "numbers: mbs: give a text with {} in place of the number",
+            ),
+            (
+                "load = \"sleep 1000\"",
+                "numbers.mbs = 'bw={}'",
+                "numbers: there is no load",
+            ),
         ] {
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");

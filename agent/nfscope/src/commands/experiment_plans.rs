@@ -188,7 +188,18 @@ pub(super) fn keep(store: &Path, plan: &Plan) -> anyhow::Result<()> {
         "baselines of an earlier experiment `{name}` are in the store: choose another name, or remove them with `nfscope baseline rm {}`",
         old.join(" ")
     );
-    write_whole(&path, &(serde_json::to_string_pretty(plan)? + "\n"))
+    change(store, plan)
+}
+
+/// Replaces a plan by one with more runs.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn change(store: &Path, plan: &Plan) -> anyhow::Result<()> {
+    write_whole(
+        &file(store, &plan.name),
+        &(serde_json::to_string_pretty(plan)? + "\n"),
+    )
 }
 
 /// Names of the baselines that say that they belong to an experiment of this name.

@@ -1,19 +1,23 @@
 //! `nfscope experiment run`: makes the runs of a plan file by itself, and goes on where an earlier call ended.
 
+use super::experiment_data::{self, LOAD};
 use super::experiment_file::{self, PlanFile};
 use super::experiment_plans::{
     begin_run, end_run, file as plan_path, hold, keep, read, recorded, unfinished,
 };
-use super::experiment_shell::Shell;
+use super::experiment_shell::{Load, Shell};
 use crate::cli::experiment::RunArgs;
 use crate::workload::fio::{Stop, Stopped};
 use anyhow::{Context, bail, ensure};
-use nfscope_baseline::experiment::label_of;
+use nfscope_baseline::experiment::{Plan, label_of};
 use nfscope_baseline::store::{Error, State, Store};
 use nfscope_stats::experiment::Run;
 use nfscope_text::console::say;
 use nfscope_text::parse::exact;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
 
 /// Makes every run that has no baseline yet; returns the exit code.
 ///
@@ -33,12 +37,16 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
 }
 
 fn make_all(args: &RunArgs) -> anyhow::Result<()> {
-    let wanted = experiment_file::read(&args.file)?;
+    let mut wanted = experiment_file::read(&args.file)?;
     let store = &args.store.path;
-    let name = &wanted.plan.name;
+    let name = &wanted.plan.name.clone();
     // Two calls would set each other's levels.
     let _held = hold(store, name)?;
-    keep_once(args, &wanted)?;
+    if plan_path(store, name).exists() {
+        wanted.plan = of_one_plan(store, &wanted, &args.file)?;
+    } else {
+        keep(store, &wanted.plan)?;
+    }
     let stop = Stop::watch().context("cannot handle signals")?;
     if let Some(number) = unfinished(store, name)? {
         undo(args, &wanted, number)?;
@@ -87,18 +95,34 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps the plan beside the store, unless an earlier call did.
-fn keep_once(args: &RunArgs, file: &PlanFile) -> anyhow::Result<()> {
-    let (store, name) = (&args.store.path, &file.plan.name);
-    if !plan_path(store, name).exists() {
-        return keep(store, &file.plan);
-    }
+/// The plan that an earlier call keeps, with what was added to it since.
+pub(super) fn of_one_plan(store: &Path, file: &PlanFile, path: &Path) -> anyhow::Result<Plan> {
+    let name = &file.plan.name;
+    let kept = read(store, name)?;
     ensure!(
-        read(store, name)? == file.plan,
-        "the experiment `{name}` has another plan than {}; fix: choose another name, or remove it with `nfscope experiment rm {name}`",
-        args.file.display()
+        kept.first() == file.plan,
+        "the experiment `{name}` has another plan than {}; fix: choose another name, or remove it with `nfscope experiment rm {name}`. \
+         `nfscope experiment plan {name} --add-replicates N` and --add-foldover add runs to it, and the file stays as it is",
+        path.display()
     );
-    Ok(())
+    Ok(kept)
+}
+
+/// The numbers that a load has printed from this byte on, by name.
+pub(super) fn numbers(
+    run: &experiment_file::Run,
+    said: Option<&File>,
+    from: u64,
+) -> anyhow::Result<BTreeMap<String, f64>> {
+    let each = run.numbers.iter().map(|(name, pattern)| {
+        let mut said = said.context("there is no load")?.try_clone()?;
+        let value = pattern.mean(&mut said, from);
+        Ok((
+            name.clone(),
+            value.with_context(|| format!("numbers: {name}"))?,
+        ))
+    });
+    each.collect()
 }
 
 /// Removes what a run that was begun has recorded, and only then its mark.
@@ -164,22 +188,38 @@ impl OneRun<'_> {
         }
         self.verify(&shell)?;
         let run = &self.file.run;
-        let mut load = run.load.as_deref().map(|c| shell.start(c)).transpose()?;
-        let mut alive = || match &mut load {
-            Some(load) => load.still_runs(),
-            None => Ok(()),
-        };
+        let keeps = !run.numbers.is_empty();
+        let load = run.load.as_deref();
+        let mut load = load.map(|c| shell.start(c, keeps)).transpose()?;
+        let mut alive = || load.as_mut().map_or(Ok(()), Load::still_runs);
         shell.wait(run.warmup, &mut alive)?;
         // The load may have changed what was set.
         self.verify(&shell)?;
         let (store, name) = (&self.args.store.path, &self.file.plan.name);
         // Until it is verified once more, it is no run of the experiment: the caller removes what has this mark.
         begin_run(store, name, self.number)?;
+        let from = load.as_ref().map_or(0, Load::printed);
+        let mut alive = || load.as_mut().map_or(Ok(()), Load::still_runs);
         self.record(&shell, &mut alive)?;
         let kept = alive().and_then(|()| self.verify(&shell));
-        drop(load);
+        let said = load.and_then(Load::end);
         kept.context("after the recording")?;
+        let numbers = numbers(run, said.as_ref(), from)?;
+        self.keep(&numbers)?;
         end_run(store, name)
+    }
+
+    /// Checks that the recording has enough operations, and keeps the numbers of the load with it.
+    fn keep(&self, numbers: &BTreeMap<String, f64>) -> anyhow::Result<()> {
+        let mut store = Store::open(&self.args.store.path)?;
+        let entry = store.entry(&self.file.plan.run_name(self.number))?;
+        experiment_data::enough(&store, &entry, self.file.run.operations)?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let each = numbers.iter();
+        let labels = each.map(|(name, v)| (format!("{LOAD}{name}"), v.to_string()));
+        Ok(store.add_labels(&entry, labels.collect())?)
     }
 
     /// The level of each factor, with its name.

@@ -66,15 +66,24 @@ impl Shell<'_> {
         }
     }
 
-    /// Starts a load.
+    /// Starts a load; what it prints is kept if somebody looks for numbers in it.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn start(&self, text: &str) -> anyhow::Result<Load> {
+    pub(super) fn start(&self, text: &str, keeps: bool) -> anyhow::Result<Load> {
+        let said = match keeps {
+            true => Some(tempfile::tempfile().context("cannot make a file for the output")?),
+            false => None,
+        };
+        let stdout = match &said {
+            Some(file) => Stdio::from(file.try_clone()?),
+            None => Stdio::null(),
+        };
         let mut command = self.command(WATCHED);
-        command.args(["sh", "sh", "-c", text]).stdout(Stdio::null());
+        command.args(["sh", "sh", "-c", text]).stdout(stdout);
         let leader = command.spawn().context("cannot run sh")?;
-        Ok(Load(Group { leader, ends: true }))
+        let group = Group { leader, ends: true };
+        Ok(Load { group, said })
     }
 
     /// Runs a recorder to its end, or until `alive` fails: it keeps what it has then.
@@ -147,21 +156,33 @@ fn last_lines(said: &File) -> String {
 }
 
 /// A load that runs; it ends when it is dropped.
-pub(super) struct Load(Group);
+pub(super) struct Load {
+    group: Group,
+    said: Option<File>,
+}
 
 impl Load {
     /// # Errors
     /// When it has ended.
     pub(super) fn still_runs(&mut self) -> anyhow::Result<()> {
-        match self
-            .0
-            .leader
-            .try_wait()
-            .context("cannot wait for the load")?
-        {
+        let ended = self.group.leader.try_wait();
+        match ended.context("cannot wait for the load")? {
             None => Ok(()),
             Some(status) => bail!("the load ended early ({status})"),
         }
+    }
+
+    /// Bytes that it has printed, if they are kept.
+    pub(super) fn printed(&self) -> u64 {
+        let length = |f: &File| f.metadata().map_or(0, |m| m.len());
+        self.said.as_ref().map_or(0, length)
+    }
+
+    /// Ends it; returns what it has printed, if that is kept.
+    pub(super) fn end(self) -> Option<File> {
+        let Load { group, said } = self;
+        drop(group);
+        said
     }
 }
 

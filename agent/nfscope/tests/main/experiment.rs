@@ -86,7 +86,7 @@ fn an_experiment_finds_what_its_runs_differ_by() {
         if run == 4 {
             let (code, _, err) = ask(&path, &incomplete);
             assert!(
-                code == 1 && err.contains("effects need one of each"),
+                code == 1 && err.contains("effects of two factors cannot be told without"),
                 "{err}"
             );
         }
@@ -117,6 +117,15 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     assert_eq!(effect("C")["found"], true);
     assert_eq!(effect("B")["found"], false);
     assert_eq!(a["effects"][0]["factors"], "log");
+    // The wait for the log is a row of its own, and no other phase is slower.
+    let row = ["analyse", "slog", "--response", "WRITE 3 in log", "--json"];
+    let row: Value = serde_json::from_str(&good(&path, &row)).unwrap();
+    assert_eq!(
+        (&row["response"], &row["unit"]),
+        (&"WRITE 3 in log".into(), &"seconds".into())
+    );
+    let of_log = row["effects"][0]["effect"].as_f64().unwrap();
+    assert!((of_log - 0.1).abs() < 0.02, "{row}");
     let text = good(&path, &["analyse", "slog", "--metric", "write:mean"]);
     // With replicates there is an interval, and nothing to draw.
     assert!(!text.contains("half-normal") && a["half_normal"].is_null());
@@ -207,6 +216,93 @@ fn pilots(path: &Path) {
     );
     assert!(code != 0 && err.contains("gone"), "{err}");
     good(path, &["rm", "next"]);
+}
+
+/// A recording without operations is no measurement of its levels, and is told as such.
+#[test]
+fn a_run_without_operations_is_told() {
+    let place = Place::new("no-load");
+    let path = place.store();
+    good(
+        &path,
+        &[
+            "plan",
+            "idle",
+            "--factor",
+            "log=disk,slog",
+            "--replicates",
+            "2",
+        ],
+    );
+    let mut store = Store::create(&path).unwrap();
+    for run in 1..=4 {
+        let next = good(&path, &["next", "idle"]);
+        let mut r = recording(&format!("idle-{run}"), 400 + run, 20, &writes(1e-3));
+        if run == 3 {
+            r.windows.iter_mut().for_each(|w| w.samples.clear());
+        }
+        let labels = [
+            ("experiment", "idle".to_owned()),
+            ("run", run.to_string()),
+            ("levels", label(&next, "levels")),
+        ];
+        r.metadata.labels = labels.map(|(k, v)| (k.to_owned(), v)).into();
+        store.put(&r).unwrap();
+    }
+    drop(store);
+    let (code, _, err) = ask(&path, &["analyse", "idle", "--metric", "write:mean"]);
+    assert!(
+        code == 1 && err.contains("`idle-3` has no operations: its load did not reach the server; fix: nfscope baseline rm idle-3"),
+        "{err}"
+    );
+}
+
+/// One of sixteen runs is missing: the others tell all effects, and the longest counts as none.
+#[test]
+fn a_missing_combination_refuses_nothing_short() {
+    let place = Place::new("fifteen");
+    let path = place.store();
+    let factors = [
+        "log=disk,slog",
+        "threads=8,16",
+        "sync=standard,always",
+        "atime=on,off",
+    ];
+    let factors = factors.iter().flat_map(|f| ["--factor", f]);
+    good(
+        &path,
+        &["plan", "most"]
+            .into_iter()
+            .chain(factors)
+            .collect::<Vec<_>>(),
+    );
+    let mut store = Store::create(&path).unwrap();
+    for run in 1..=15 {
+        let next = good(&path, &["next", "most"]);
+        let log = if next.contains("log=slog") {
+            1e-3
+        } else {
+            10e-3
+        };
+        let mut r = recording(&format!("most-{run}"), 500 + run, 20, &writes(log));
+        let labels = [
+            ("experiment", "most".to_owned()),
+            ("run", run.to_string()),
+            ("levels", label(&next, "levels")),
+        ];
+        r.metadata.labels = labels.map(|(k, v)| (k.to_owned(), v)).into();
+        store.put(&r).unwrap();
+    }
+    drop(store);
+    let text = good(
+        &path,
+        &["analyse", "most", "--metric", "write:mean", "--incomplete"],
+    );
+    assert!(
+        text.contains("log *")
+            && text.contains("the effect of log x threads x sync x atime is taken for none"),
+        "{text}"
+    );
 }
 
 /// Over NFSv4.2 a client may read by READ_PLUS. The reads of both levels are one response, whatever they are called.

@@ -273,3 +273,198 @@ fn a_signal_ends_load_and_recording() {
     let process = loads(&place)[0].split(' ').next().unwrap().to_owned();
     assert!(!is_alive(&process), "{err}");
 }
+
+/// Levels are set once each, nothing is recorded, and everything that would fail is told at once.
+#[test]
+fn a_check_tells_what_would_fail() {
+    let (place, url) = (Place::new("checked"), format!("http://{}", agent()));
+    let check = |file: &Path| {
+        let words = [
+            "check",
+            file.to_str().unwrap(),
+            "--duration",
+            "3s",
+            "--url",
+            &url,
+        ];
+        ask(&place, &words)
+    };
+    let file = plan(&place, "good", &noting(&place), "");
+    let (code, _, err) = check(&file);
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        err.contains("every level can be set; 4 runs take about ") && err.contains("operations in"),
+        "{err}"
+    );
+    // Two runs with opposite levels, with a load each.
+    let loads_of = loads(&place);
+    assert_eq!(loads_of.len(), 4, "{loads_of:?}");
+    assert_ne!(loads_of[1], loads_of[3]);
+    assert!(!place.store().exists(), "{err}");
+    let (_, out, _) = ask(&place, &["list"]);
+    assert_eq!(out, "");
+    // A level that cannot be set, a verify that accepts anything, a load that ends, and no operations.
+    let text = fs::read_to_string(&file).unwrap();
+    let wrong = |from: &str, to: &str, why: &[&str]| {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text, "{from}");
+        fs::write(&file, changed).unwrap();
+        let (code, _, err) = check(&file);
+        assert_eq!(code, 1, "{to}: {err}");
+        for part in why {
+            assert!(err.contains(part), "{part}: {err}");
+        }
+        assert!(err.contains("no run was made"), "{err}");
+    };
+    let dir = place.0.display();
+    wrong(
+        &format!("echo slog >{dir}/log"),
+        "exit 7",
+        &[
+            "log=slog cannot be set: `exit 7` failed",
+            "log=slog is not set, says its verify",
+        ],
+    );
+    wrong(
+        &format!("test \"$(cat {dir}/log)\" = slog"),
+        "true",
+        &["the verify of its other level succeeds, too: `true` verifies nothing"],
+    );
+    wrong(
+        "exec sleep 1000",
+        "exit 3",
+        &["2 things would fail", "the load ended early"],
+    );
+    wrong(
+        "record = '1s'",
+        "record = '1s'\noperations = 1000000000",
+        &["would reach the server in a run of 1s, which needs 1000000000"],
+    );
+    wrong(
+        "record = '1s'",
+        "record = '1s'\nnumbers.mbs = 'bw={}MiB'",
+        &["the load printed no `bw={}MiB` on its stdout"],
+    );
+}
+
+/// A run with too few operations is no run, whoever records it.
+#[test]
+fn a_run_without_enough_operations_has_failed() {
+    let (place, url) = (Place::new("idle"), format!("http://{}", agent()));
+    let file = plan(&place, "idle", "exec sleep 1000", "");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        text.replace("record = '1s'", "record = '1s'\noperations = 1000000000"),
+    )
+    .unwrap();
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(
+        code == 1
+            && err.contains("and a run needs 1000000000; fix:")
+            && err.contains("failed: run 1, 2, 3, 4"),
+        "{err}"
+    );
+    let (_, out, _) = ask(&place, &["list"]);
+    assert_eq!(out, "idle: 0 of 4 runs recorded\n");
+    let record = [
+        "record",
+        "idle",
+        "--duration",
+        "1s",
+        "--interval",
+        "100ms",
+        "--url",
+        &url,
+    ];
+    let (code, _, err) = ask(
+        &place,
+        &[&record[..], &["--min-operations", "1000000000"]].concat(),
+    );
+    assert!(code == 1 && err.contains("run 1 is removed"), "{err}");
+    let (_, out, _) = ask(&place, &["list"]);
+    assert_eq!(out, "idle: 0 of 4 runs recorded\n");
+    let (code, _, err) = ask(&place, &record);
+    assert_eq!(code, 0, "{err}");
+}
+
+/// The load prints megabytes per second, twice as many with a separate log; what it prints while it warms up does not count. Then a
+/// fold-over and replicates continue the plan, and the same file makes their runs.
+#[test]
+fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
+    let (place, url) = (Place::new("numbers"), format!("http://{}", agent()));
+    let dir = place.0.display();
+    let load = format!(
+        "echo bw=9999MiB/s; sleep 0.5; if grep -q slog {dir}/log; then bw=200; else bw=100; fi; while :; do echo bw=$bw.0MiB/s; sleep 0.1; done"
+    );
+    let file = plan(&place, "mbs", &load, "");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        text.replace("record = '1s'", "record = '1s'\nnumbers.mbs = 'bw={}MiB/s'"),
+    )
+    .unwrap();
+    let (code, _, err) = run(&place, &file, &url);
+    assert_eq!(code, 0, "{err}");
+    let analyse = |more: &[&str]| ask(&place, &[&["analyse", "mbs"], more].concat());
+    let effect_of_log = |runs: usize| {
+        let (code, out, err) = analyse(&["--response", "load:mbs", "--json"]);
+        assert_eq!(code, 0, "{err}");
+        let a: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(
+            (&a["unit"], &a["response"]),
+            (&"number".into(), &"mbs of the load".into())
+        );
+        assert_eq!(a["runs"].as_array().unwrap().len(), runs);
+        let effects = a["effects"].as_array().unwrap();
+        let log = effects.iter().find(|e| e["factors"] == "log").unwrap();
+        assert!((log["effect"].as_f64().unwrap() - 2.0).abs() < 1e-6, "{a}");
+    };
+    effect_of_log(4);
+    let (code, _, err) = analyse(&["--response", "load:iops"]);
+    assert!(
+        code == 1 && err.contains("has no iops of the load; known are load:mbs"),
+        "{err}"
+    );
+    // A row of a comparison, and one that is misspelled.
+    let (code, out, err) = analyse(&["--response", "write 4.2 mean", "--metric", "write:rate"]);
+    assert!(
+        code == 0 && out.contains("mbs: WRITE 4.2 mean"),
+        "{out}{err}"
+    );
+    let (code, _, err) = analyse(&["--response", "WRIET 4.2 mean"]);
+    assert!(
+        code == 1 && err.contains("did you mean \"write 4.2 mean\"?"),
+        "{err}"
+    );
+    // More runs of the same plan.
+    let (code, _, err) = ask(&place, &["plan", "mbs", "--add-foldover"]);
+    assert!(
+        code == 1 && err.contains("has no combination that `mbs` has not; fix:"),
+        "{err}"
+    );
+    let (code, _, err) = ask(&place, &["plan", "mbs", "--add-foldover=sync"]);
+    assert!(
+        code == 1 && err.contains("`mbs` has no factor sync; fix: name log, threads, or all"),
+        "{err}"
+    );
+    let (code, out, err) = ask(&place, &["plan", "mbs", "--add-replicates", "1"]);
+    assert!(
+        code == 0 && out.contains("8 runs: 4 combinations, 2 of each"),
+        "{out}{err}"
+    );
+    assert!(err.contains("runs 5 to 8 are new"), "{err}");
+    let (_, out, _) = ask(&place, &["list"]);
+    assert_eq!(out, "mbs: 4 of 8 runs recorded\n");
+    let (code, _, err) = run(&place, &file, &url);
+    assert!(
+        code == 0 && err.contains("all 8 runs are recorded"),
+        "{err}"
+    );
+    effect_of_log(8);
+    let (code, out, _) = analyse(&["--metric", "write:mean"]);
+    assert!(
+        code == 0 && out.contains("between blocks of runs: "),
+        "{out}"
+    );
+}

@@ -35,6 +35,7 @@ mod primary;
 mod proof;
 mod screen;
 mod secure;
+mod signed;
 mod slow_cli;
 mod stream;
 mod stuck_cli;

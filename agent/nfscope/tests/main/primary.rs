@@ -1,12 +1,14 @@
 //! One quantity is tested first: which one it is, what it finds, and how often any quantity is wrong.
 
 use crate::fixture::chance;
+use crate::fixture::recorder::{Place, ask};
 use crate::fixture::recordings::{FLASH, by_the_hour, compare_all, recording, writes};
 use crate::fixture::tale::Tale;
 use crate::fixture::work::{is_op, mixed, row};
 use nfscope_baseline::compare::result::{Comparison, Quantity, Row, Subject, Verdict};
 use nfscope_baseline::compare::{Options, html, text};
 use nfscope_baseline::recording::Recording;
+use nfscope_baseline::store::Store;
 use nfscope_baseline::target_metric;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -71,6 +73,42 @@ fn a_small_change_that_students_t_finds_is_found() {
     let c = compare_all(&small(300, 1.0), &small(400, 1.01), &Options::default());
     let mean = primary(&c);
     assert_eq!(mean.verdict, Verdict::Small, "{mean:?}");
+}
+
+/// A change of the primary quantity that may be less than the least one that matters is told, and fails nothing; without a least one it does.
+#[test]
+fn a_change_that_may_not_matter_fails_nothing() {
+    let z = [-1.5, -1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0, 1.5f64];
+    let place = Place::new("may-be-small");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    let mut side = |name: &str, seed, slower: f64| -> String {
+        let means = z.map(|z| slower * (0.042 * z).exp());
+        let mut names = Vec::new();
+        for (i, mut r) in of_means(seed, 60, &means).into_iter().enumerate() {
+            r.metadata.name = format!("{name}-{i}");
+            store.put(&r).unwrap();
+            names.push(r.metadata.name);
+        }
+        names.join(",")
+    };
+    let (before, after) = (side("before", 100, 1.0), side("after", 200, 1.045));
+    let slow = side("slow", 300, 1.5);
+    drop(store);
+    let fail = |after: &str, more: &[&str]| {
+        let words = ["compare", &before, after, "--fail-on", "worse"];
+        ask(&path, &[&words[..], more].concat())
+    };
+    let (code, out, err) = fail(&after, &[]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        out.contains("worse") && err.contains("not counted by --fail-on worse"),
+        "{out}{err}"
+    );
+    for (after, more) in [(&after, &["--min-change", "0"][..]), (&slow, &[])] {
+        let (code, out, err) = fail(after, more);
+        assert_eq!(code, 4, "{out}{err}");
+    }
 }
 
 /// Changes by 5 % among recordings that differ by 4 %, ten on each side: the primary quantity finds as many as Student's t at its level.

@@ -344,3 +344,49 @@ fn pictures_of_the_documentation_keep_their_columns_in_a_real_browser() {
             .args(pictures),
     );
 }
+
+/// The first page of a comparison is one sheet, whatever it has to say: a success, nothing to conclude, lost writes, long texts.
+#[test]
+fn pages_to_sign_print_on_one_sheet_in_a_real_browser() {
+    let Some(python) = browser_python() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let store = at("baselines.db");
+    fixture::signed::keep(&store);
+    let side = fixture::signed::side;
+    // As long as they may be.
+    let long = "a long note that somebody wrote about this change ".repeat(4);
+    let title = "A title that takes more than a line, with W in it: ".to_owned() + &"W".repeat(69);
+    let titled = [
+        "--title",
+        "Log device for tank",
+        "--note",
+        "Agreed on Monday",
+    ];
+    let mut files = Vec::new();
+    for (name, before, after, more) in [
+        ("better", side("hdd"), side("ssd"), &titled[..]),
+        ("unchanged", side("hdd"), side("hdd-again"), &[]),
+        ("unsafe", side("hdd"), side("async"), &[]),
+        ("one", "hdd-0".into(), "ssd-0".into(), &[]),
+        (
+            "long",
+            format!("{},{}", side("hdd"), side("hdd-again")),
+            side("ssd"),
+            &["--title", &title, "--note", &long],
+        ),
+    ] {
+        let file = at(&format!("{name}.html"));
+        fixture::signed::page(&store, &before, &after, more, &file);
+        files.push(file);
+    }
+    let folder = std::env::var("NFSCOPE_SCREENSHOTS").unwrap_or_else(|_| "-".to_owned());
+    browser_sees(
+        Command::new(python)
+            .arg(root().join("tests/browser/signed.py"))
+            .arg(folder)
+            .args(files),
+    );
+}

@@ -1,9 +1,11 @@
 //! Effects with their intervals, and the part of the variation that each explains.
 
-use crate::experiment::design::{Design, Word};
+use crate::experiment::design::{Design, Run, Word};
+use crate::experiment::least_squares::fit;
 use crate::experiment::lenth::{Lenth, lenth_of};
 use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 use crate::multiple_comparisons::holm;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Responses that differ by less than this part of the largest are equal but for rounding.
 const ROUNDING: f64 = 1e-12;
@@ -45,141 +47,198 @@ pub struct Analysis {
     pub mean_total: f64,
     /// Effects in standard order.
     pub effects: Vec<Effect>,
-    /// Part of the variation that no effect explains.
+    /// Effects that cannot be told from blocks or from shorter effects: they count as none.
+    pub dropped: Vec<Word>,
+    /// Part of the variation that is between blocks; `None` of a single one.
+    pub block_part: Option<f64>,
+    /// Part of the variation that neither effects nor blocks explain.
     pub error_part: f64,
-    /// Standard deviation of the responses of one combination; `None` without replicates.
+    /// Standard deviation of the responses of one combination in a block; `None` without replicates.
     pub deviation: Option<f64>,
     /// Degrees of freedom of that.
     pub dof: f64,
+    /// The number of runs of a balanced design whose effects are known as well.
+    pub effective: f64,
     /// The noise of effects, where there are no replicates.
     pub lenth: Option<Lenth>,
-    /// Residuals by combination and replicate, on the scale of the analysis.
-    pub residuals: Vec<Vec<f64>>,
+    /// Residuals in the order of the runs, on the scale of the analysis.
+    pub residuals: Vec<f64>,
 }
 
-/// Analyses a design: for each combination, in the order of the design, its responses, one or more. `None` where a combination has no
-/// response, or a logarithm does not exist.
-///
-/// As there is an effect for each combination but one, least squares fits the mean of each combination, whatever the number of its
-/// responses. Effects are contrasts of these means. Combinations with different numbers of responses make the error of all effects larger
-/// alike, and the parts of the variation do not add up to the whole.
-///
-/// `hidden` is how far each response may be off without that repetitions show it, on the scale of the analysis: half a bucket of a
-/// histogram. No effect up to that size is evidence.
+/// A response, with what was set when it was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// The run.
+    pub run: Run,
+    /// What was measured.
+    pub response: f64,
+}
+
+/// Analyses a design: for each combination, in the order of the design, its responses, one or more, all of one block. `None` where a
+/// combination has no response, or a logarithm does not exist.
 pub fn analyse(
     design: &Design,
     responses: &[Vec<f64>],
     scale: Scale,
     hidden: f64,
 ) -> Option<Analysis> {
-    analyse_one_of(design, responses, scale, hidden, 1)
-}
-
-/// The same of one of several responses of an experiment: without replicates an effect must then stand out among those of all. With
-/// replicates the corrected p values are those of this response alone.
-pub fn analyse_one_of(
-    design: &Design,
-    responses: &[Vec<f64>],
-    scale: Scale,
-    hidden: f64,
-    of: usize,
-) -> Option<Analysis> {
     let is_whole = responses.len() == design.combinations.len();
     if !is_whole || responses.iter().any(Vec::is_empty) {
         return None;
     }
-    let scaled = |v: &f64| match scale {
-        Scale::Linear => *v,
-        Scale::Logarithm => v.ln(),
-    };
-    let y: Vec<Vec<f64>> = responses
+    let each = design.combinations.iter().zip(responses);
+    let all = each.flat_map(|(levels, all)| {
+        all.iter().map(|response| Observation {
+            run: Run {
+                block: 0,
+                levels: *levels,
+            },
+            response: *response,
+        })
+    });
+    analyse_runs(design, &all.collect::<Vec<_>>(), scale, hidden, 1)
+}
+
+/// Analyses runs by least squares: a mean, a difference for each block but one, and the effects of the design. `None` where there are none,
+/// or a logarithm does not exist.
+///
+/// An effect that blocks and shorter effects make up cannot be estimated: that of a fold-over that was added later, which is the
+/// difference between both parts, or a long one where combinations have no run. It is in [`Analysis::dropped`] and counts as none.
+/// Combinations with different numbers of runs make the error of effects larger, and the parts of the variation do not add up to the whole.
+///
+/// `hidden` is how far each response may be off without that repetitions show it, on the scale of the analysis: half a bucket of a
+/// histogram. No effect up to that size is evidence.
+///
+/// Of so many responses of an experiment one is analysed. Without replicates an effect must then stand out among those of all. With
+/// replicates the corrected p values are those of this response alone.
+pub fn analyse_runs(
+    design: &Design,
+    observations: &[Observation],
+    scale: Scale,
+    hidden: f64,
+    of: usize,
+) -> Option<Analysis> {
+    let y: Vec<f64> = observations
         .iter()
-        .map(|all| all.iter().map(scaled).collect())
+        .map(|o| match scale {
+            Scale::Linear => o.response,
+            Scale::Logarithm => o.response.ln(),
+        })
         .collect();
-    if y.iter().flatten().any(|v| !v.is_finite()) {
+    if y.is_empty() || y.iter().any(|v| !v.is_finite()) {
         return None;
     }
-    let mean_of = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
-    let means: Vec<f64> = y.iter().map(|all| mean_of(all)).collect();
-    let n = means.len() as f64;
-    let count = |all: &Vec<f64>| all.len() as f64;
-    // The variance of an effect is that of a response over as many runs as this; it is the number of runs where all have as many.
-    let effective = n * n / y.iter().map(|all| 1.0 / count(all)).sum::<f64>();
-    let residuals: Vec<Vec<f64>> = y
-        .iter()
-        .zip(&means)
-        .map(|(all, mean)| all.iter().map(|v| v - mean).collect())
+    let n = y.len() as f64;
+    let words = design.effects();
+    let blocks = blocks(observations);
+    let signs = words.iter().map(|word| {
+        let each = observations.iter();
+        each.map(|o| word.sign(o.run.levels)).collect()
+    });
+    let first = 1 + blocks.len();
+    let columns: Vec<Vec<f64>> = [vec![1.0; y.len()]]
+        .into_iter()
+        .chain(blocks)
+        .chain(signs)
         .collect();
-    let error_square: f64 = residuals.iter().flatten().map(|e| e * e).sum();
-    let mean = mean_of(&means);
-    let all: Vec<f64> = y.iter().flatten().copied().collect();
-    let middle = mean_of(&all);
-    let total_square: f64 = all.iter().map(|v| (v - middle).powi(2)).sum();
+    let fit = fit(&columns, &y);
+    let error_square: f64 = fit.residuals.iter().map(|e| e * e).sum();
+    let middle = y.iter().sum::<f64>() / n;
+    let total_square: f64 = y.iter().map(|v| (v - middle).powi(2)).sum();
     let part = |square: f64| match total_square > 0.0 {
         true => square / total_square,
         false => 0.0,
     };
-    let dof = all.len() as f64 - n;
+    let dof = (y.len() - fit.rank()) as f64;
     let deviation = (dof > 0.0).then(|| (error_square / dof).sqrt());
     // What is left of equal responses by rounding is no variation.
-    let rounding = ROUNDING
-        * y.iter()
-            .flatten()
-            .fold(0.0, |most: f64, v| most.max(v.abs()));
-    let error = deviation.map(|s| (s / effective.sqrt()).max(rounding));
-    let interval = |value: f64| {
-        let half = error.map_or(0.0, |e| students_t(CONFIDENCE, dof) * e + hidden);
+    let rounding = ROUNDING * y.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
+    let error = |variance: f64| deviation.map(|s| (s * variance.sqrt()).max(rounding));
+    let interval = |(value, variance): (f64, f64)| {
+        let half = error(variance).map_or(0.0, |e| students_t(CONFIDENCE, dof) * e + hidden);
         Interval {
             value,
             low: value - half,
             high: value + half,
         }
     };
-    let words = design.effects();
-    let totals: Vec<f64> = words
+    let estimates = words.iter().zip(&fit.coefficients[first..]);
+    let known: Vec<(Word, (f64, f64))> = estimates
+        .clone()
+        .filter_map(|(w, e)| Some((*w, (*e)?)))
+        .collect();
+    let values: Vec<f64> = known.iter().map(|(_, (v, _))| *v).collect();
+    let alone: Option<Vec<f64>> = known
         .iter()
-        .map(|word| {
-            let each = design.combinations.iter().zip(&means);
-            each.map(|(levels, mean)| word.sign(*levels) * mean).sum()
+        .map(|(_, (v, variance))| {
+            Some(match excess(*v, hidden) {
+                0.0 => 1.0,
+                excess => beyond(excess / error(*variance)?, dof),
+            })
         })
         .collect();
-    let values: Vec<f64> = totals.iter().map(|t| t / n).collect();
-    let alone = error.map(|e| {
-        let each = values.iter().map(|v| match excess(*v, hidden) {
-            0.0 => 1.0,
-            excess => beyond(excess / e, dof),
-        });
-        each.collect::<Vec<_>>()
-    });
+    let alone = alone.filter(|_| deviation.is_some());
     let p = alone.as_deref().map(holm);
     let lenth = match deviation {
         None => lenth_of(&values, of),
         Some(_) => None,
     };
-    let effects = words
+    let combinations = design.combinations.len() as f64;
+    let effects = known
         .iter()
         .enumerate()
-        .map(|(i, word)| Effect {
+        .map(|(i, (word, estimate))| Effect {
             word: *word,
-            effect: interval(values[i]),
-            part: part(effective * values[i] * values[i]),
-            total: totals[i],
+            effect: interval(*estimate),
+            part: part(estimate.0 * estimate.0 / estimate.1),
+            total: estimate.0 * combinations,
             p: p.as_ref().map(|p| p[i]),
             p_alone: alone.as_ref().map(|p| p[i]),
             stands_out: lenth
-                .is_some_and(|l| excess(values[i], hidden) > l.simultaneous_margin.max(rounding)),
-        })
-        .collect();
+                .is_some_and(|l| excess(estimate.0, hidden) > l.simultaneous_margin.max(rounding)),
+        });
+    let mean = fit.coefficients[0]?;
+    let widest = known.iter().map(|(_, (_, v))| *v).fold(0.0, f64::max);
     Some(Analysis {
         mean: interval(mean),
-        mean_total: means.iter().sum(),
-        effects,
+        mean_total: mean.0 * combinations,
+        effects: effects.collect(),
+        dropped: estimates
+            .filter(|(_, e)| e.is_none())
+            .map(|(w, _)| *w)
+            .collect(),
+        block_part: (first > 1).then(|| part(square_of_blocks(observations, &y, middle))),
         error_part: part(error_square),
         deviation,
         dof,
+        effective: if widest > 0.0 { 1.0 / widest } else { n },
         lenth,
-        residuals,
+        residuals: fit.residuals,
     })
+}
+
+/// A column for each block but the first, less its mean: the other columns of complete blocks are then free of it.
+fn blocks(observations: &[Observation]) -> Vec<Vec<f64>> {
+    let all: BTreeSet<usize> = observations.iter().map(|o| o.run.block).collect();
+    let column = |block: &usize| {
+        let is = |o: &Observation| f64::from(u8::from(o.run.block == *block));
+        let share = observations.iter().map(is).sum::<f64>() / observations.len() as f64;
+        observations.iter().map(|o| is(o) - share).collect()
+    };
+    all.iter().skip(1).map(column).collect()
+}
+
+/// The sum of squares between blocks.
+fn square_of_blocks(observations: &[Observation], y: &[f64], middle: f64) -> f64 {
+    let mut all: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+    for (o, y) in observations.iter().zip(y) {
+        let (sum, n) = all.entry(o.run.block).or_default();
+        *sum += y;
+        *n += 1.0;
+    }
+    all.values()
+        .map(|(sum, n)| n * (sum / n - middle).powi(2))
+        .sum()
 }
 
 /// How much larger an effect is than what may be hidden.
@@ -190,13 +249,7 @@ fn excess(value: f64, hidden: f64) -> f64 {
 impl Analysis {
     /// The smallest effect that four of five such experiments would find, on the scale of the analysis and before any correction.
     pub fn smallest_found(&self, level: f64, power: f64) -> Option<f64> {
-        let n = self.residuals.len() as f64;
-        let parts: f64 = self
-            .residuals
-            .iter()
-            .map(|all| 1.0 / all.len() as f64)
-            .sum();
-        let runs = (n * n / parts).round() as usize;
+        let runs = self.effective.round() as usize;
         Some(smallest_found(
             self.deviation?,
             runs,

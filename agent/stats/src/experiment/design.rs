@@ -210,21 +210,34 @@ impl Design {
     /// The same with every combination's opposite: main effects are then free of interactions of two factors.
     #[must_use]
     pub fn folded(&self) -> Design {
-        let all = ((1u16 << self.factors) - 1) as u8;
-        let opposite = self.combinations.iter().map(|levels| !levels & all);
+        self.folded_on(Word(((1u16 << self.factors) - 1) as u8))
+    }
+
+    /// The same with every combination once more, in which these factors have their other level. A single factor and all of its
+    /// interactions are then free of each other.
+    #[must_use]
+    pub fn folded_on(&self, turned: Word) -> Design {
         let mut combinations = self.combinations.clone();
-        combinations.extend(opposite.filter(|o| !self.combinations.contains(o)));
+        combinations.extend(self.turned(turned));
         Design {
             factors: self.factors,
-            // Words of an odd length change their sign with all levels, and are constant no more.
+            // Words with an odd number of these factors change their sign with them, and are constant no more.
             defining: self
                 .defining
                 .iter()
                 .copied()
-                .filter(|w| w.order() % 2 == 0)
+                .filter(|w| (w.0 & turned.0).count_ones().is_multiple_of(2))
                 .collect(),
             combinations,
         }
+    }
+
+    /// The combinations in which these factors have their other level, and which the design has not.
+    pub fn turned(&self, turned: Word) -> Vec<u8> {
+        let opposite = self.combinations.iter().map(|levels| levels ^ turned.0);
+        opposite
+            .filter(|o| !self.combinations.contains(o))
+            .collect()
     }
 
     /// The length of the shortest word: III, IV, V; `None` of a full design.
@@ -264,13 +277,18 @@ impl Design {
 
     /// All runs: so many blocks of every combination, in each of which the order is random. The same seed gives the same order.
     pub fn runs(&self, replicates: usize, seed: u64) -> Vec<Run> {
-        let mut random = SmallRng::seed_from_u64(seed);
-        (0..replicates)
-            .flat_map(|block| {
-                let mut order = self.combinations.clone();
-                order.shuffle(&mut random);
-                order.into_iter().map(move |levels| Run { block, levels })
-            })
-            .collect()
+        blocks_of(&self.combinations, replicates, seed, 0)
     }
+}
+
+/// Runs of so many blocks of these combinations, the first of which has this number.
+pub fn blocks_of(combinations: &[u8], replicates: usize, seed: u64, first: usize) -> Vec<Run> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    (first..first + replicates)
+        .flat_map(|block| {
+            let mut order = combinations.to_vec();
+            order.shuffle(&mut random);
+            order.into_iter().map(move |levels| Run { block, levels })
+        })
+        .collect()
 }

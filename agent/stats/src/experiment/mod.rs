@@ -6,9 +6,10 @@
 mod analysis;
 mod blocks;
 mod design;
+mod least_squares;
 mod lenth;
 
-pub use analysis::{Analysis, Effect, Scale, analyse, analyse_one_of, smallest_found};
+pub use analysis::{Analysis, Effect, Observation, Scale, analyse, analyse_runs, smallest_found};
 pub use blocks::Blocks;
-pub use design::{Design, DesignError, MAX_FACTORS, Run, Word};
+pub use design::{Design, DesignError, MAX_FACTORS, Run, Word, blocks_of};
 pub use lenth::{Lenth, half_normal, lenth};

@@ -1,7 +1,13 @@
-//! A comparison as an HTML page.
+//! A comparison as an HTML page: first what is signed, and then the details.
 
+mod answer;
+mod dots;
+mod front;
 mod page;
+mod paper;
 mod plot;
 mod table;
 
-pub use page::page;
+pub(in crate::compare) use answer::main_row;
+pub use page::{page, page_to_sign};
+pub use paper::{Paper, Worth, WorthOf};

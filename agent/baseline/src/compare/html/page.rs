@@ -1,40 +1,50 @@
 //! A comparison as a self-contained HTML file, to keep, to send and to print.
 
-use crate::compare::html::{plot, table};
+use crate::compare::html::paper::Paper;
+use crate::compare::html::{front, plot, table};
 use crate::compare::result::Comparison;
 use crate::html::{document, quoted};
 use maud::{Markup, html};
 
-/// The page that `nfscope baseline compare --html` writes.
+/// The page without anything that its caller would have to know.
 pub fn page(c: &Comparison) -> String {
+    page_to_sign(c, &Paper::default())
+}
+
+/// The page that `nfscope baseline compare --html` writes.
+pub fn page_to_sign(c: &Comparison, paper: &Paper) -> String {
     let (before, after) = (&c.before.metadata.name, &c.after.metadata.name);
     let began = [&c.before, &c.after].map(|side| side.metadata.began_ms);
     let (durability, rest) = c.paragraphs();
     let content = html! {
-        header {
-            h1 { "NFS server before and after: " (before) ", " (after) }
+        (front::page(c, paper))
+        section.details {
+            h2 { "In detail" }
             @if let Some(text) = durability { p.headline { strong { (text) } } }
             p.headline { (rest) }
+            (caveats(c))
+            @if !c.rows.is_empty() {
+                h2 { "What changed" }
+                @if let Some(forest) = plot::forest(&c.rows, c.min_effect) { div.forest-plot { (forest) } }
+                (table::rows(&c.rows))
+            }
+            h2 { "Recordings" }
+            (table::sides(c))
+            (plots("Latency distributions", plot::density(&c.curves)))
+            (plots("Where an operation's time goes", plot::phases(&c.bars)))
+            (plots("Over time", plot::time_series(&c.time_series, began)))
+            @if !c.next.is_empty() {
+                h2 { "What to record next" }
+                @for sentence in &c.next { p { (sentence) } }
+            }
+            (method(c))
         }
-        (caveats(c))
-        h2 { "What changed" }
-        @if let Some(forest) = plot::forest(&c.rows, c.min_effect) { div.forest-plot { (forest) } }
-        (table::rows(&c.rows))
-        h2 { "Recordings" }
-        (table::sides(c))
-        (plots("Latency distributions", plot::density(&c.curves)))
-        (plots("Where an operation's time goes", plot::phases(&c.bars)))
-        (plots("Over time", plot::time_series(&c.time_series, began)))
-        @if !c.next.is_empty() {
-            h2 { "What to record next" }
-            @for sentence in &c.next { p { (sentence) } }
-        }
-        (method(c))
     };
-    document(
-        &format!("{before} and {after}: nfscope comparison"),
-        &content,
-    )
+    let title = match &paper.title {
+        Some(title) => format!("{title}: nfscope comparison"),
+        None => format!("{before} and {after}: nfscope comparison"),
+    };
+    document(&title, &content)
 }
 
 fn caveats(c: &Comparison) -> Markup {

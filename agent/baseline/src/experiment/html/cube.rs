@@ -1,6 +1,6 @@
 //! Three factors as a cube, whose corners have the mean response.
 
-use crate::experiment::html::scale::{mean, shown};
+use crate::experiment::html::scale::mean;
 use crate::experiment::result::Analysed;
 use crate::html::frame::{figure, px};
 use maud::{Markup, html};
@@ -39,7 +39,7 @@ pub(super) fn draw(a: &Analysed) -> Option<Markup> {
     let words: Vec<String> = (0..8)
         .map(|n| {
             let levels = (0..3).map(|f| format!("{}={}", name(f).name, name(f).levels[n >> f & 1]));
-            let value = corner(n).map_or("not run".to_owned(), |v| shown(a.is_rate, v));
+            let value = corner(n).map_or("not run".to_owned(), |v| a.unit.shown(v));
             format!("{}: {value}", levels.collect::<Vec<_>>().join(" "))
         })
         .collect();
@@ -56,7 +56,7 @@ pub(super) fn draw(a: &Analysed) -> Option<Markup> {
             @let beside = if n & 1 == 1 { 9.0 } else { -9.0 };
             @let above = if n & 5 == 1 { -17.0 } else { 5.0 };
             circle class={ @if value.is_some() { "mark full after" } @else { "mark after" } } cx=(px(x)) cy=(px(y)) r="4" {}
-            text.halo x=(px(x + beside)) y=(px(y - above)) text-anchor=(anchor) { (value.map_or("not run".to_owned(), |v| shown(a.is_rate, v))) }
+            text.halo x=(px(x + beside)) y=(px(y - above)) text-anchor=(anchor) { (value.map_or("not run".to_owned(), |v| a.unit.shown(v))) }
         }
         text.tick x=(px(ORIGIN.0)) y=(px(ORIGIN.1 + 36.0)) text-anchor="middle" { (name(0).levels[0]) }
         text.tick x=(px(ORIGIN.0 + STEPS[0].0)) y=(px(ORIGIN.1 + 36.0)) text-anchor="middle" { (name(0).levels[1]) }

@@ -1,6 +1,5 @@
 //! What was planned, what was made of it, and whether the runs can be compared.
 
-use crate::experiment::html::scale::shown;
 use crate::experiment::result::Analysed;
 use maud::{Markup, html};
 use nfscope_text::units::{percent, rate};
@@ -71,7 +70,7 @@ pub(super) fn runs(a: &Analysed) -> Markup {
                     @for r in &a.runs {
                         tr {
                             td { (r.run) } td { (r.block) } td { (r.levels) }
-                            td { (shown(a.is_rate, r.response)) } td { (rate(r.rate)) "/s" }
+                            td { (a.unit.shown(r.response)) } td { (rate(r.rate)) "/s" }
                         }
                     }
                 }

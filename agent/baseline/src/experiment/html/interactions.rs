@@ -1,6 +1,6 @@
 //! Interactions of two factors: lines that are parallel where there is none.
 
-use crate::experiment::html::scale::{Scale, mean, shown};
+use crate::experiment::html::scale::{Scale, mean};
 use crate::experiment::result::{Analysed, Response};
 use crate::html::frame::{SIDES, WIDTH, figure, px};
 use maud::{Markup, html};
@@ -70,7 +70,7 @@ fn one(a: &Analysed, scale: &Scale, i: usize, j: usize, means: &Means, e: &Respo
         if e.found { ": found" } else { ": no evidence" }
     );
     let words = [0, 1].map(|s| {
-        let of = [0, 1].map(|l| means[s][l].map_or("-".to_owned(), |v| shown(a.is_rate, v)));
+        let of = [0, 1].map(|l| means[s][l].map_or("-".to_owned(), |v| a.unit.shown(v)));
         format!(
             "{}={}: {} to {}",
             second.name, second.levels[s], of[0], of[1]

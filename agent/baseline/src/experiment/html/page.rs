@@ -76,7 +76,14 @@ fn headline(a: &Analysed) -> String {
 }
 
 fn explained(a: &Analysed) -> String {
-    let mut text = format!("Not explained: {} of the variation.", percent(a.error_part));
+    let mut text = match a.block_part {
+        Some(part) => format!(
+            "Between blocks of runs: {} of the variation. ",
+            percent(part)
+        ),
+        None => String::new(),
+    };
+    text += &format!("Not explained: {} of the variation.", percent(a.error_part));
     if let Some(finds) = a.finds {
         text +=
             &format!(" Four of five such experiments find an effect by a factor of {finds:.2}.");

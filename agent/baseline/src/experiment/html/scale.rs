@@ -1,13 +1,12 @@
-//! The scale of a response: seconds or events per second, logarithmic where effects are factors.
+//! The scale of a response, logarithmic where effects are factors.
 
-use crate::experiment::result::Analysed;
+use crate::experiment::result::{Analysed, Unit};
 use crate::html::ticks;
-use nfscope_text::units::{rate, seconds};
 
 /// From values to places on an axis.
 pub(super) struct Scale {
     logarithm: bool,
-    is_rate: bool,
+    unit: Unit,
     from: f64,
     to: f64,
 }
@@ -30,7 +29,7 @@ impl Scale {
         let to = if to > from { to } else { from + 1.0 };
         Scale {
             logarithm: a.logarithm,
-            is_rate: a.is_rate,
+            unit: a.unit,
             from,
             to,
         }
@@ -46,9 +45,10 @@ impl Scale {
 
     /// Ticks with what stands there.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
-        let label = |v: f64| match self.is_rate {
-            true => format!("{}/s", ticks::count(v)),
-            false => ticks::time(v),
+        let label = |v: f64| match self.unit {
+            Unit::PerSecond => format!("{}/s", ticks::count(v)),
+            Unit::Seconds => ticks::time(v),
+            Unit::Share | Unit::Number => self.unit.shown(v),
         };
         let all = match self.logarithm {
             true => ticks::powers(self.from, self.to),
@@ -63,19 +63,9 @@ impl Scale {
         let places: Vec<(f64, String)> = inside.map(|v| (v, label(v))).collect();
         match places.len() {
             // Levels that hardly differ have no round number between them.
-            0 | 1 => [self.from, self.to]
-                .map(|v| (v, shown(self.is_rate, v)))
-                .into(),
+            0 | 1 => [self.from, self.to].map(|v| (v, self.unit.shown(v))).into(),
             _ => places,
         }
-    }
-}
-
-/// A response with its unit.
-pub(super) fn shown(is_rate: bool, v: f64) -> String {
-    match is_rate {
-        true => format!("{}/s", rate(v)),
-        false => seconds(v),
     }
 }
 

@@ -1,0 +1,164 @@
+//! Numbers that a load prints: throughput and latency as its clients feel them.
+
+use anyhow::{Context, bail};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+
+/// The place of the number in a pattern.
+const PLACE: &str = "{}";
+/// More of a line is not looked at.
+const LONGEST_LINE: u64 = 64 << 10;
+
+/// A text with a number in it: `bw={}MiB/s`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern {
+    before: String,
+    after: String,
+}
+
+impl Pattern {
+    /// Parses `bw={}MiB/s`.
+    ///
+    /// # Errors
+    /// Shows the grammar.
+    pub(super) fn parse(text: &str) -> Result<Pattern, String> {
+        let wrong = || {
+            format!("give a text with {PLACE} in place of the number, as in \"bw={PLACE}MiB/s\"")
+        };
+        let (before, after) = text.split_once(PLACE).ok_or_else(wrong)?;
+        // A number that stands next to nothing could be any.
+        if after.contains(PLACE) || before.trim().is_empty() && after.trim().is_empty() {
+            return Err(wrong());
+        }
+        Ok(Pattern {
+            before: before.to_owned(),
+            after: after.to_owned(),
+        })
+    }
+
+    /// As it was written.
+    pub(super) fn text(&self) -> String {
+        format!("{}{PLACE}{}", self.before, self.after)
+    }
+
+    /// The numbers in a line.
+    fn in_line(&self, line: &str) -> Vec<f64> {
+        let mut all = Vec::new();
+        let mut from = 0;
+        while let Some(at) = line.get(from..).and_then(|rest| rest.find(&self.before)) {
+            let mut begin = from + at + self.before.len();
+            let rest = &line[begin..];
+            begin += rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            let digits = number(&line[begin..]);
+            let end = begin + digits.len();
+            match digits.parse::<f64>() {
+                Ok(v) if v.is_finite() && line[end..].starts_with(&self.after) => {
+                    all.push(v);
+                    from = end;
+                }
+                // Without a text before it, the number begins at any place: behind this one, and not within it.
+                _ => from = next_place(line, end.max(from + at + self.before.len())),
+            }
+        }
+        all
+    }
+
+    /// The mean of all numbers in an output, from this byte on.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn mean(&self, said: &mut File, from: u64) -> anyhow::Result<f64> {
+        said.seek(SeekFrom::Start(from))
+            .context("cannot read what the load printed")?;
+        let mut lines = BufReader::new(said);
+        let (mut sum, mut n) = (0.0, 0.0);
+        loop {
+            let mut line = Vec::new();
+            let mut part = std::io::Read::take(&mut lines, LONGEST_LINE);
+            let read = part.read_until(b'\n', &mut line);
+            if read.context("cannot read what the load printed")? == 0 {
+                break;
+            }
+            for v in self.in_line(&String::from_utf8_lossy(&line)) {
+                sum += v;
+                n += 1.0;
+            }
+        }
+        if n == 0.0 {
+            bail!(
+                "the load printed no `{}` on its stdout since the recording began",
+                self.text()
+            );
+        }
+        Ok(sum / n)
+    }
+}
+
+/// The number at the beginning of a text.
+fn number(text: &str) -> &str {
+    let mut end = 0;
+    let mut last = ' ';
+    for c in text.chars() {
+        let sign = matches!(c, '-' | '+') && (end == 0 || matches!(last, 'e' | 'E'));
+        let exponent = matches!(c, 'e' | 'E') && last.is_ascii_digit();
+        if !(c.is_ascii_digit() || c == '.' || sign || exponent) {
+            break;
+        }
+        (end, last) = (end + c.len_utf8(), c);
+    }
+    // In `5 elements` and `5.` the letter and the point belong to the text.
+    text[..end].trim_end_matches(['e', 'E', '.', '+', '-'])
+}
+
+/// The next place where a character begins, or the end.
+fn next_place(text: &str, from: usize) -> usize {
+    (from + 1..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn all(pattern: &str, line: &str) -> Vec<f64> {
+        Pattern::parse(pattern).unwrap().in_line(line)
+    }
+
+    /// Lines of fio 3.33, IOzone and PostMark.
+    #[test]
+    fn numbers_of_loads() {
+        let fio = "  write: IOPS=2533, BW=9.90MiB/s (10.4MB/s)(297MiB/30001msec); 0 zone resets";
+        assert_eq!(all("BW={}MiB/s", fio), [9.90]);
+        assert_eq!(all("IOPS={}", fio), [2533.0]);
+        assert_eq!(all("BW={}KiB/s", fio), [0.0; 0]);
+        let iozone = "\tChildren see throughput for  4 initial writers \t=   53189.77 kB/sec";
+        assert_eq!(all("initial writers \t={} kB/sec", iozone), [53189.77]);
+        assert_eq!(all("{} kB/sec", iozone), [53189.77]);
+        assert_eq!(
+            all("({} per second)", "\t500 created (12 per second)"),
+            [12.0]
+        );
+        assert_eq!(
+            all("avg={}, ", "lat avg=1.5e3, max=-2, avg=7, avg=x"),
+            [1500.0, 7.0]
+        );
+        assert_eq!(all("{} é", "1 2 é 3 é"), [2.0, 3.0]);
+        assert!(Pattern::parse("bw").is_err());
+        assert!(Pattern::parse(" {} ").is_err());
+    }
+
+    #[test]
+    fn the_mean_is_of_what_was_printed_since() {
+        let mut said = tempfile::tempfile().unwrap();
+        said.write_all(b"bw=100\n").unwrap();
+        let from = said.metadata().unwrap().len();
+        said.write_all(b"bw=2 \xff bw=4\nbw=9 and more").unwrap();
+        let pattern = Pattern::parse("bw={}").unwrap();
+        assert_eq!(pattern.mean(&mut said, from).unwrap(), 5.0);
+        let none = Pattern::parse("iops={}").unwrap();
+        let why = none.mean(&mut said, 0).unwrap_err().to_string();
+        assert!(why.contains("the load printed no `iops={}`"), "{why}");
+    }
+}

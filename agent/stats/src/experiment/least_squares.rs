@@ -1,0 +1,94 @@
+//! Ordinary least squares over few columns, by the normal equations. Columns that earlier ones make up are left out, as `lm` of R does.
+
+/// A column whose part beside the earlier ones is smaller than this is a combination of them.
+const COLLINEAR: f64 = 1e-9;
+
+/// A fit.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fit {
+    /// The coefficient of each column, and its variance relative to that of a response; `None` of a column that earlier ones make up.
+    pub coefficients: Vec<Option<(f64, f64)>>,
+    /// Each response less what the fit makes of it.
+    pub residuals: Vec<f64>,
+}
+
+impl Fit {
+    /// Columns that are no combination of others.
+    pub(super) fn rank(&self) -> usize {
+        self.coefficients.iter().flatten().count()
+    }
+}
+
+/// Fits responses by columns of as many values.
+pub(super) fn fit(columns: &[Vec<f64>], responses: &[f64]) -> Fit {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    // The factorization L D L' of X'X, row by row. Columns of signs make integers, which a balanced design divides exactly.
+    let mut kept: Vec<usize> = Vec::new();
+    let mut lower: Vec<Vec<f64>> = Vec::new();
+    let mut diagonal: Vec<f64> = Vec::new();
+    for (i, column) in columns.iter().enumerate() {
+        let mut row: Vec<f64> = Vec::with_capacity(kept.len() + 1);
+        for (j, other) in kept.iter().enumerate() {
+            let earlier: f64 = (0..j).map(|k| row[k] * lower[j][k] * diagonal[k]).sum();
+            row.push((dot(column, &columns[*other]) - earlier) / diagonal[j]);
+        }
+        let whole = dot(column, column);
+        let earlier: f64 = row.iter().zip(&diagonal).map(|(l, d)| l * l * d).sum();
+        if whole - earlier <= COLLINEAR * whole {
+            continue;
+        }
+        kept.push(i);
+        lower.push(row);
+        diagonal.push(whole - earlier);
+    }
+    let solve = |right: Vec<f64>| -> Vec<f64> {
+        let n = kept.len();
+        let mut x = right;
+        for i in 0..n {
+            x[i] -= (0..i).map(|k| lower[i][k] * x[k]).sum::<f64>();
+        }
+        for i in 0..n {
+            x[i] /= diagonal[i];
+        }
+        for i in (0..n).rev() {
+            x[i] -= (i + 1..n).map(|k| lower[k][i] * x[k]).sum::<f64>();
+        }
+        x
+    };
+    let values = solve(kept.iter().map(|i| dot(&columns[*i], responses)).collect());
+    let mut coefficients = vec![None; columns.len()];
+    for (place, i) in kept.iter().enumerate() {
+        let unit = (0..kept.len()).map(|k| f64::from(u8::from(k == place)));
+        let variance = solve(unit.collect())[place];
+        coefficients[*i] = Some((values[place], variance));
+    }
+    let residuals = responses.iter().enumerate().map(|(at, y)| {
+        let each = kept.iter().zip(&values);
+        y - each.map(|(i, v)| columns[*i][at] * v).sum::<f64>()
+    });
+    Fit {
+        residuals: residuals.collect(),
+        coefficients,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line through four points by hand: the slope is 20 / 20, the mean is 6.
+    #[test]
+    fn a_line_and_a_column_that_others_make_up() {
+        let columns = [
+            vec![1.0; 4],
+            vec![-3.0, -1.0, 1.0, 3.0],
+            vec![-2.0, 0.0, 2.0, 4.0],
+        ];
+        let fit = fit(&columns, &[3.0, 5.0, 7.0, 9.0]);
+        assert_eq!(
+            fit.coefficients,
+            [Some((6.0, 0.25)), Some((1.0, 0.05)), None]
+        );
+        assert_eq!((fit.rank(), fit.residuals), (2, vec![0.0; 4]));
+    }
+}
