@@ -116,6 +116,7 @@ labels! {
     PROGRAM = "program": "program names, see /probes; all";
     LOST = "reason": "what was lost, see the help of the family";
     MAP = "map": "BPF map names";
+    TABLE = "table": "files and directories that the agent reads, most of /proc and /sys; ID, PID, TID, FD, DEVICE and MODULE stand for any";
     BUILD_VERSION = "version": "release";
     REVISION = "revision": "git commit";
 }
@@ -435,6 +436,8 @@ families! {
         "Most entries of that map";
     SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
         "Time that reading the probes took for this scrape";
+    HOST_READ_ERRORS: "nfscope_host_read_errors_total" Counter, [TABLE],
+        "Times that this host's table was there and could not be read: what it has was unknown then; `nfscope check` has the reason";
     PROCESS_CPU: "process_cpu_seconds_total" Counter, [],
         "CPU time of the agent, all its threads together";
     PROCESS_RESIDENT: "process_resident_memory_bytes" Gauge, [],

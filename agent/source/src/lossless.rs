@@ -4,8 +4,6 @@
 //! Different bytes therefore have different texts, and [`path`] has the bytes again.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -75,16 +73,13 @@ fn escaped(text: &[u8]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// The text of a file.
-///
-/// # Errors
-/// Fails if the file cannot be read, and never for what it contains.
-pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
+/// The text of these bytes, without a copy where they are it.
+pub fn owned(bytes: Vec<u8>) -> String {
     // Most are UTF-8 and have no backslash: then their bytes are their text.
-    match String::from_utf8(fs::read(path)?) {
-        Ok(all) if !all.contains("\\x") => Ok(all),
-        Ok(all) => Ok(text(all.as_bytes())),
-        Err(other) => Ok(text(other.as_bytes())),
+    match String::from_utf8(bytes) {
+        Ok(all) if !all.contains("\\x") => all,
+        Ok(all) => text(all.as_bytes()),
+        Err(other) => text(other.as_bytes()),
     }
 }
 
@@ -116,11 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_any_encoding_can_be_read() {
-        let file = std::env::temp_dir().join(format!("nfscope-text-{}", std::process::id()));
-        fs::write(&file, b"one\ntw\xff\n\\x41").unwrap();
-        let read = read(&file);
-        fs::remove_file(&file).unwrap();
-        assert_eq!(read.unwrap(), "one\ntw\\xff\n\\x5cx41");
+    fn a_file_in_any_encoding_has_a_text() {
+        let text = owned(b"one\ntw\xff\n\\x41".to_vec());
+        assert_eq!(text, "one\ntw\\xff\n\\x5cx41");
     }
 }

@@ -15,7 +15,7 @@ use nfscope_baseline::store;
 use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
 use nfscope_source::Source;
-use nfscope_source::privileges;
+use nfscope_source::{host_table, privileges};
 use nfscope_text::console::{self, say, warn};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -143,7 +143,7 @@ pub(super) fn configuration(
         allow_details: settings.allow_details,
         allow_file_names: settings.allow_file_names,
         hosts: {
-            let names = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+            let names = host_table::read("/etc/hosts").unwrap_or_default();
             let mut hosts = http::of_this_host(&nfscope_source::hostname::own_name(), &names);
             hosts.extend(settings.allowed_hosts.iter().cloned());
             hosts

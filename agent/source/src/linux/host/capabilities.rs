@@ -161,7 +161,10 @@ fn threads_with_more(allowed: &CapsHashSet) -> anyhow::Result<Vec<String>> {
         .context("cannot list the threads in /proc/self/task")?
     {
         // A thread may end between the listing and the reading.
-        let Ok(status) = crate::lossless::read(task?.path().join("status")) else {
+        let Ok(status) = crate::host_table::try_read_at(
+            "/proc/self/task/TID/status",
+            task?.path().join("status"),
+        ) else {
             continue;
         };
         let field = |name: &str| {

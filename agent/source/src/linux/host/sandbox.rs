@@ -6,7 +6,7 @@
 
 use super::capabilities::{drop_all, forbid_more};
 use super::syscalls;
-use crate::lossless;
+use crate::host_table;
 use anyhow::{Context, ensure};
 use caps::CapSet;
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset};
@@ -37,7 +37,7 @@ pub fn leave_user() -> anyhow::Result<String> {
     // What this takes away needs a capability that goes with the user.
     forbid_more()?;
     if geteuid().is_root() {
-        let passwd = lossless::read("/etc/passwd").unwrap_or_default();
+        let passwd = host_table::read("/etc/passwd").unwrap_or_default();
         let (uid, gid) = unprivileged(&passwd);
         who = match become_user(uid, gid) {
             Ok(()) => format!("as user {uid}"),
