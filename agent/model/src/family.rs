@@ -117,6 +117,8 @@ labels! {
     LOST = "reason": "what was lost, see the help of the family";
     MAP = "map": "BPF map names";
     TABLE = "table": "files and directories that the agent reads, most of /proc and /sys; ID, PID, TID, FD, DEVICE and MODULE stand for any";
+    SANDBOX = "part": "user (not root), seccomp (a filter of system calls), landlock (no files, connections and signals)";
+    HTTP_END = "reason": "ended (by itself, or by somebody else), no_answer (it did not answer the agent within ten seconds, as one that is stopped), misbehaved (it asked what no such process asks)";
     BUILD_VERSION = "version": "release";
     REVISION = "revision": "git commit";
 }
@@ -438,6 +440,10 @@ families! {
         "Time that reading the probes took for this scrape";
     HOST_READ_ERRORS: "nfscope_host_read_errors_total" Counter, [TABLE],
         "Times that this host's table was there and could not be read: what it has was unknown then; `nfscope check` has the reason";
+    HTTP_SANDBOX: "nfscope_http_sandbox" Gauge, [SANDBOX],
+        "1 where this part holds the process that serves HTTP, 0 where it does not: the process said so before it served anybody";
+    HTTP_ENDS: "nfscope_http_process_ends_total" Counter, [HTTP_END],
+        "Processes that served HTTP and ended; each was followed by another, and probes and counts went on";
     PROCESS_CPU: "process_cpu_seconds_total" Counter, [],
         "CPU time of the agent, all its threads together";
     PROCESS_RESIDENT: "process_resident_memory_bytes" Gauge, [],

@@ -77,6 +77,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
                 None => {
                     let mut report = nfscope_source::check();
                     report.facts.push(privileges::fact());
+                    report.facts.push(privileges::sandbox_fact());
                     report
                 }
             };

@@ -10,6 +10,7 @@ use fixture::serve::get;
 use libtest_mimic::{Arguments, Trial};
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config::{self, Settings};
+use nfscope::http::Sandbox;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
         Ok(role) => return agent(&role),
         Err(_) => {}
     }
-    let tests: [(&'static str, fn()); 10] = [
+    let tests: [(&'static str, fn()); 12] = [
         (
             "signals_during_attach_end_it_with_success",
             signals_during_attach_end_it_with_success,
@@ -45,6 +46,14 @@ fn main() -> ExitCode {
         (
             "what_serves_http_is_confined_and_started_again",
             what_serves_http_is_confined_and_started_again,
+        ),
+        (
+            "a_stopped_process_that_serves_http_is_replaced_and_counted",
+            a_stopped_process_that_serves_http_is_replaced_and_counted,
+        ),
+        (
+            "what_cannot_be_confined_does_not_serve_where_it_must_be",
+            || with_privileges(what_cannot_be_confined_does_not_serve_where_it_must_be),
         ),
         ("a_service_manager_is_told", a_service_manager_is_told),
         ("what_sighup_could_not_read_fails_at_the_start", || {
@@ -96,6 +105,9 @@ fn agent(role: &str) -> ExitCode {
     };
     settings.source.late_attach = role != "drop";
     settings.systemd_socket = role == "socket";
+    if role == "require" {
+        settings.sandbox = Sandbox::Require;
+    }
     if role == "two" {
         settings.listen_addresses.push("127.0.0.2:0".to_owned());
     }
@@ -251,6 +263,10 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
     std::fs::write(&web, "{}").unwrap();
     kill(&child, libc::SIGHUP);
+    until(&["the old settings stay in effect: the web configuration has lost its passwords; if"]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    // The same once more is meant.
+    kill(&child, libc::SIGHUP);
     until(&[
         ".yml is read again\n",
         "SIGHUP: everybody who can connect may read now\n",
@@ -391,6 +407,79 @@ fn what_serves_http_is_confined_and_started_again() {
         lines.map_while(Result::ok).last().unwrap(),
         "nfscope: stopping on SIGTERM"
     );
+}
+
+fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
+    let mut child = command("keep").spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut until = |all: &[&str]| {
+        let mut said = String::new();
+        while !all.iter().all(|text| said.contains(text)) {
+            said += &(lines.next().unwrap().unwrap() + "\n");
+        }
+        said
+    };
+    let said = until(&["serving http://", "attached ", " serves HTTP as "]);
+    let page = served(&said.lines().map(str::to_owned).collect::<Vec<_>>())[0];
+    let http = serves_http(&said);
+    // SAFETY: kill takes two integers; the agent has not waited for the process, whose id therefore is its own.
+    assert_eq!(unsafe { libc::kill(http as i32, libc::SIGSTOP) }, 0);
+    let said = until(&[
+        "the process that serves HTTP was ended: ",
+        " serves HTTP as ",
+    ]);
+    assert!(said.contains("it does not answer the agent"), "{said}");
+    assert_ne!(serves_http(&said), http);
+    let body = get(page, "/metrics?collect[]=agent", "");
+    let counted = "nfscope_http_process_ends_total{reason=\"no_answer\"} 1";
+    assert!(body.contains(counted), "{body}");
+    assert!(
+        body.contains("nfscope_http_sandbox{part=\"seccomp\"} 1"),
+        "{body}"
+    );
+    stop(child, libc::SIGTERM);
+}
+
+/// Without the right to change users, as in a container.
+fn what_cannot_be_confined_does_not_serve_where_it_must_be() {
+    if !rustix::process::geteuid().is_root() {
+        return fixture::skip("this process is not root's");
+    }
+    let agent = |role: &str| {
+        let mut command = Command::new("setpriv");
+        command
+            .args([
+                "--bounding-set",
+                "-setuid,-setgid",
+                "--inh-caps",
+                "-setuid,-setgid",
+            ])
+            .arg(std::env::current_exe().unwrap())
+            .env(ROLE, role)
+            .stderr(Stdio::piped());
+        command
+    };
+    let out = agent("require").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("it must be confined, and lacks a user other than root (it runs as root)"),
+        "{text}"
+    );
+    assert!(!text.contains("panicked"), "{text}");
+    let mut child = agent("keep").spawn().unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said += &(line.unwrap() + "\n");
+        if said.contains(" serves HTTP as root") {
+            break;
+        }
+    }
+    assert!(
+        said.contains("error: the process that serves HTTP lacks a user other than root"),
+        "{said}"
+    );
+    stop(child, libc::SIGTERM);
 }
 
 /// Root reads every file until it has dropped its capabilities.

@@ -7,6 +7,7 @@
 
 pub mod bounded;
 pub mod clock;
+pub mod confinement;
 pub mod file_path;
 #[cfg(test)]
 mod fuzz;

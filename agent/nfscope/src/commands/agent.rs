@@ -22,7 +22,7 @@ use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Runs until SIGTERM or SIGINT. On SIGHUP `reread` gives the settings anew. `start` makes the source; it runs on a thread of its
@@ -103,7 +103,7 @@ pub fn run(
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
-                announce(&addresses, &web);
+                announce(&addresses, protection);
                 notify::ready();
                 report(source.watch(), begun).await
             } => end?,
@@ -151,6 +151,7 @@ pub(super) fn configuration(
         log_level: settings.log_level.word().to_owned(),
         log_json: settings.log_json,
         who: process.who().to_owned(),
+        sandbox: settings.sandbox,
     };
     Ok(configuration.encode()?)
 }
@@ -188,12 +189,12 @@ fn is_denied(error: &anyhow::Error) -> bool {
 }
 
 /// Says where it serves, and who is not kept out.
-fn announce(addresses: &[SocketAddr], web: &WebConfig) {
-    let scheme = if web.encrypts() { "https" } else { "http" };
+fn announce(addresses: &[SocketAddr], now: Protection) {
+    let scheme = if now.encrypts { "https" } else { "http" };
     for address in addresses {
         say(&format!("serving {scheme}://{address}/metrics"));
     }
-    for line in exposed(addresses, Protection::of(web)) {
+    for line in exposed(addresses, now) {
         warn(&line);
     }
 }
@@ -204,6 +205,7 @@ struct Protection {
     encrypts: bool,
     authenticates: bool,
     has_passwords: bool,
+    has_certificates: bool,
 }
 
 impl Protection {
@@ -212,11 +214,56 @@ impl Protection {
             encrypts: web.encrypts(),
             authenticates: web.authenticates(),
             has_passwords: web.has_passwords(),
+            has_certificates: web.has_certificates(),
         }
+    }
+
+    /// What another one had, in words.
+    fn lost(self, before: Protection) -> Vec<&'static str> {
+        [
+            (before.encrypts && !self.encrypts, "TLS"),
+            (before.has_passwords && !self.has_passwords, "its passwords"),
+            (
+                before.has_certificates && !self.has_certificates,
+                "the certificates of clients",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(lost, what)| lost.then_some(what))
+        .collect()
     }
 
     fn bares_passwords(self) -> bool {
         self.has_passwords && !self.encrypts
+    }
+}
+
+/// A file that is being written, or has lost a part, looks like one that protects from less. Such a one opens no agent by itself.
+#[derive(Debug, Default)]
+struct Refused(Option<(Vec<u8>, Instant)>);
+
+/// How long a second SIGHUP confirms what the first one would have opened.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(300);
+
+impl Refused {
+    /// The reason why these contents must not take the place of what protects from more; `None` where they may.
+    fn reason(&mut self, before: Protection, now: Protection, contents: Vec<u8>) -> Option<String> {
+        let lost = now.lost(before);
+        if lost.is_empty() {
+            self.0 = None;
+            return None;
+        }
+        let asked = self.0.take();
+        if asked.is_some_and(|(same, at)| same == contents && at.elapsed() < CONFIRMED_WITHIN) {
+            return None;
+        }
+        self.0 = Some((contents, Instant::now()));
+        Some(format!(
+            "the web configuration has lost {}; if that is meant, send SIGHUP once more within {} minutes, or set [web] allow_open \
+             (--web.allow-open)",
+            lost.join(" and "),
+            CONFIRMED_WITHIN.as_secs() / 60
+        ))
     }
 }
 
@@ -279,6 +326,7 @@ async fn reload(
     source: &SourceHandle,
     http: &HttpProcess,
 ) -> anyhow::Result<Infallible> {
+    let mut refused = Refused::default();
     while hangup.recv().await.is_some() {
         // An agent that is still attaching is not ready afterwards, either.
         let _told = (source.status() != Status::Attaching).then(notify::reloading);
@@ -291,6 +339,14 @@ async fn reload(
                 continue;
             }
         };
+        let next = Protection::of(&web);
+        let contents = serde_json::to_vec(web.contents())?;
+        if !now.allow_open
+            && let Some(why) = refused.reason(protection, next, contents)
+        {
+            warn(&format!("SIGHUP: the old settings stay in effect: {why}"));
+            continue;
+        }
         let changes = changes(&running, &now);
         // Its certificates may be new where its name is not.
         if let Some(path) = &now.web_config {
@@ -301,7 +357,7 @@ async fn reload(
         running.allow_file_names = now.allow_file_names;
         running.allowed_hosts.clone_from(&now.allowed_hosts);
         (running.log_level, running.log_json) = (now.log_level, now.log_json);
-        let before = std::mem::replace(&mut protection, Protection::of(&web));
+        let before = std::mem::replace(&mut protection, next);
         if !http.configure(configuration(&running, &web, http)?).await {
             warn(
                 "SIGHUP: the process that serves HTTP does not answer; it gets these settings when it is started again",
@@ -383,11 +439,13 @@ mod tests {
         encrypts: false,
         authenticates: false,
         has_passwords: false,
+        has_certificates: false,
     };
     const CLOSED: Protection = Protection {
         encrypts: true,
         authenticates: true,
         has_passwords: true,
+        has_certificates: false,
     };
     const BARE: Protection = Protection {
         encrypts: false,
@@ -404,6 +462,30 @@ mod tests {
         assert!(exposed(&addresses[..3], OPEN).is_empty());
         assert!(exposed(&addresses, CLOSED).is_empty());
         assert_eq!(exposed(&addresses, BARE), [BARE_PASSWORDS]);
+    }
+
+    #[test]
+    fn what_opens_is_refused_once_and_confirmed_by_the_same_once_more() {
+        let mut refused = Refused::default();
+        assert_eq!(refused.reason(OPEN, CLOSED, b"a".to_vec()), None);
+        let why = refused.reason(CLOSED, OPEN, b"{}".to_vec()).unwrap();
+        assert!(why.contains("has lost TLS and its passwords;"), "{why}");
+        assert!(refused.reason(CLOSED, OPEN, b"other".to_vec()).is_some());
+        assert!(refused.reason(CLOSED, OPEN, b"{}".to_vec()).is_some());
+        assert_eq!(refused.reason(CLOSED, OPEN, b"{}".to_vec()), None);
+        assert!(refused.reason(CLOSED, BARE, b"{}".to_vec()).is_some());
+        // A configuration that protects again takes the question back.
+        assert_eq!(refused.reason(CLOSED, CLOSED, b"a".to_vec()), None);
+        assert!(refused.reason(CLOSED, BARE, b"{}".to_vec()).is_some());
+        let certificates = Protection {
+            has_certificates: true,
+            ..CLOSED
+        };
+        let why = refused.reason(certificates, CLOSED, b"a".to_vec()).unwrap();
+        assert!(
+            why.contains("has lost the certificates of clients;"),
+            "{why}"
+        );
     }
 
     #[test]

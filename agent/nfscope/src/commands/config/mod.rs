@@ -12,6 +12,7 @@ pub use reload::{Changes, changes};
 pub use table::Settings;
 
 use crate::cli::AgentArgs;
+use crate::http::Sandbox;
 use nfscope_text::console::Level;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -65,6 +66,10 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
     }
     settings.allow_details |= args.allow_details;
     settings.allow_file_names |= args.allow_file_names;
+    settings.allow_open |= args.allow_open;
+    if let Some(sandbox) = args.sandbox.as_deref().and_then(Sandbox::of) {
+        settings.sandbox = sandbox;
+    }
     if !args.allowed_hosts.is_empty() {
         settings.allowed_hosts.clone_from(&args.allowed_hosts);
     }

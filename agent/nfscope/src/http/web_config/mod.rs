@@ -117,6 +117,11 @@ impl WebConfig {
         self.users.is_some() || self.tls.as_ref().is_some_and(Tls::authenticates)
     }
 
+    /// True where clients show certificates that are verified.
+    pub fn has_certificates(&self) -> bool {
+        self.tls.as_ref().is_some_and(Tls::authenticates)
+    }
+
     /// True where connections are encrypted.
     pub fn encrypts(&self) -> bool {
         self.tls.is_some()
