@@ -415,13 +415,17 @@ fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
     let mut until = |all: &[&str]| {
         let mut said = String::new();
         while !all.iter().all(|text| said.contains(text)) {
-            said += &(lines.next().unwrap().unwrap() + "\n");
+            let line = lines.next();
+            let line = line.unwrap_or_else(|| panic!("the agent ended: {said}"));
+            said += &(line.unwrap() + "\n");
         }
         said
     };
     let said = until(&["serving http://", "attached ", " serves HTTP as "]);
     let page = served(&said.lines().map(str::to_owned).collect::<Vec<_>>())[0];
     let http = serves_http(&said);
+    // From then on the agent takes it for one that serves.
+    while !get(page, "/metrics?collect[]=agent", "").contains("nfscope_http_sandbox") {}
     // SAFETY: kill takes two integers; the agent has not waited for the process, whose id therefore is its own.
     assert_eq!(unsafe { libc::kill(http as i32, libc::SIGSTOP) }, 0);
     let said = until(&[
