@@ -53,6 +53,14 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     within(path, PATIENCE, move || read_here(&own, most))
 }
 
+/// The text of a regular file, which a thread of its own reads.
+///
+/// # Errors
+/// Fails as [`read`], and where the file is not UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read(path, most)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
 /// What this returns about a path, from a thread of its own.
 ///
 /// # Errors

@@ -32,7 +32,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// When the address cannot be bound, or the source leaves nothing to measure.
 pub fn run(
     settings: Settings,
-    reread: impl Fn() -> Result<Settings, config::Error>,
+    reread: impl Fn() -> Result<Settings, config::Error> + Send + Sync + 'static,
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
     console::configure(settings.log_level, settings.log_json);
@@ -76,7 +76,8 @@ pub fn run(
     .context("cannot start the thread that owns the probes")?;
     // This thread opens no more files of the kernel's and loads nothing; it needs no capability in any mode.
     privileges::drop_all().context("cannot drop the capabilities of the main thread")?;
-    let web = readable(&settings, &reread)?;
+    let reread = Arc::new(reread);
+    let web = readable(&settings, &*reread)?;
     // Behind that: its thread has no capability either.
     if let Some(archive) = (ports.first()).and_then(|port| archive(&settings, *port)) {
         source.keep_history(archive)?;
@@ -86,10 +87,10 @@ pub fn run(
         .clone()
         .unwrap_or_else(|| store::DEFAULT.into());
     source.show_recordings(Recordings::of(recordings));
-    http.set(configuration(&settings, &web, &http)?);
+    http.set(configuration(&settings, &web, own_hosts(), &http)?);
     confined.send(()).context(SOURCE_ENDED)?;
 
-    runtime.block_on(async {
+    let end = runtime.block_on(async {
         let source = Arc::new(source);
         let answers = Answers::new(source.clone(), &endpoints::ALL);
         let protection = Protection::of(&web);
@@ -109,7 +110,10 @@ pub fn run(
             } => end?,
         }
         Ok(())
-    })
+    });
+    // Threads that wait for a disk or a path end with the process.
+    runtime.shutdown_background();
+    end
 }
 
 fn stopping(signal: &str) {
@@ -132,10 +136,17 @@ fn archive(settings: &Settings, port: u16) -> Option<Archive> {
         .ok()
 }
 
+/// Names of this host.
+pub(super) fn own_hosts() -> Vec<String> {
+    let names = host_table::read("/etc/hosts").unwrap_or_default();
+    http::of_this_host(&nfscope_source::hostname::own_name(), &names)
+}
+
 /// What the process that serves HTTP gets.
 pub(super) fn configuration(
     settings: &Settings,
     web: &WebConfig,
+    own_hosts: Vec<String>,
     process: &HttpProcess,
 ) -> anyhow::Result<Vec<u8>> {
     let configuration = Configuration {
@@ -143,8 +154,7 @@ pub(super) fn configuration(
         allow_details: settings.allow_details,
         allow_file_names: settings.allow_file_names,
         hosts: {
-            let names = host_table::read("/etc/hosts").unwrap_or_default();
-            let mut hosts = http::of_this_host(&nfscope_source::hostname::own_name(), &names);
+            let mut hosts = own_hosts;
             hosts.extend(settings.allowed_hosts.iter().cloned());
             hosts
         },
@@ -322,7 +332,7 @@ fn listeners(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
 async fn reload(
     mut hangup: Signal,
     (mut running, mut protection): (Settings, Protection),
-    reread: impl Fn() -> Result<Settings, config::Error>,
+    reread: Arc<impl Fn() -> Result<Settings, config::Error> + Send + Sync + 'static>,
     source: &SourceHandle,
     http: &HttpProcess,
 ) -> anyhow::Result<Infallible> {
@@ -330,9 +340,14 @@ async fn reload(
     while hangup.recv().await.is_some() {
         // An agent that is still attaching is not ready afterwards, either.
         let _told = (source.status() != Status::Attaching).then(notify::reloading);
-        let all = reread().map_err(Into::into);
-        let all = all.and_then(|now| web_config(&now).map(|web| (now, web)));
-        let (now, web) = match all {
+        let reread = reread.clone();
+        // On a thread of its own: a path may hang, and scrapes and signals are answered meanwhile.
+        let all = tokio::task::spawn_blocking(move || {
+            let now = reread()?;
+            let web = web_config(&now)?;
+            Ok::<_, anyhow::Error>((now, web, own_hosts()))
+        });
+        let (now, web, own_hosts) = match all.await? {
             Ok(all) => all,
             Err(e) => {
                 warn(&format!("SIGHUP: the old settings stay in effect: {e:#}"));
@@ -358,7 +373,10 @@ async fn reload(
         running.allowed_hosts.clone_from(&now.allowed_hosts);
         (running.log_level, running.log_json) = (now.log_level, now.log_json);
         let before = std::mem::replace(&mut protection, next);
-        if !http.configure(configuration(&running, &web, http)?).await {
+        if !http
+            .configure(configuration(&running, &web, own_hosts, http)?)
+            .await
+        {
             warn(
                 "SIGHUP: the process that serves HTTP does not answer; it gets these settings when it is started again",
             );

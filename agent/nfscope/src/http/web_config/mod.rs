@@ -9,12 +9,16 @@ mod yaml;
 use super::basic_auth::Users;
 use anyhow::{Context, bail, ensure};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use nfscope_source::bounded;
 pub use rate_limit::RateLimit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 pub(super) use tls::Tls;
+
+/// Bytes of the file, and of each that it names: certificates of many authorities take a quarter.
+const MOST: u64 = 1 << 20;
 
 /// Headers that the file may set.
 const HEADERS: [&str; 5] = [
@@ -67,7 +71,7 @@ impl WebConfig {
     /// With the file and the key that is wrong.
     pub fn load(path: &Path) -> anyhow::Result<WebConfig> {
         let read = || {
-            let text = std::fs::read_to_string(path)?;
+            let text = bounded::read_text(path, MOST)?;
             WebConfig::of(&text, path.parent().unwrap_or(Path::new("")))
         };
         read().with_context(|| format!("web configuration {}", path.display()))

@@ -2,6 +2,7 @@
 
 use super::any_certificate::AnyCertificate;
 use anyhow::{Context, bail, ensure};
+use nfscope_source::bounded;
 use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -50,7 +51,7 @@ impl Section {
             let Some(file) = file.take() else { continue };
             ensure!(inline.is_none(), "both {name} and {name}_file are given");
             let path = beside.join(file);
-            let text = std::fs::read_to_string(&path);
+            let text = bounded::read_text(&path, super::MOST);
             *inline = Some(text.with_context(|| path.display().to_string())?);
         }
         Ok(())
