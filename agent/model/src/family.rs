@@ -267,7 +267,7 @@ families! {
     LISTENERS: "nfscope_listeners" Gauge, [TRANSPORT],
         "Sockets on which the NFS server waits for connections, and for requests over UDP", since "0.2.0";
     LIMITED_CONNECTIONS: "nfscope_limited_connections" Gauge, [LIMITED],
-        "Open connections that the kernel's limit is for; where they exceed it when the server accepts another one, the kernel closes the oldest of them", since "0.2.0";
+        "Open connections that the kernel's limit is for; where they exceed it when the server accepts another one, the kernel closes the oldest of them; below zero where the kernel has counted wrong, which only a restart of the NFS server mends", since "0.2.0";
     CONNECTION_LIMIT: "nfscope_connection_limit" Gauge, [LIMITED],
         "That limit (svc_check_conn_limits() in net/sunrpc/svc_xprt.c): until Linux 6.13 what /proc/fs/nfsd/max_connections has, unless it is 0", since "0.2.0";
     CONNECTIONS_ACCEPTED: "nfscope_connections_accepted_total" Counter, [TRANSPORT],

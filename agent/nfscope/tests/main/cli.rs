@@ -270,6 +270,7 @@ fn hand_over(socket: &UnixStream) {
         log_level: "error".into(),
         log_json: false,
         who: "for a test".into(),
+        sandbox: nfscope::http::Sandbox::Try,
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

@@ -37,7 +37,8 @@ impl KernelCounts {
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
             let name = words.next().unwrap_or_default();
-            let numbers: Vec<u64> = words.filter_map(|w| w.parse().ok()).collect();
+            // One that is no number, or below zero, must not move those behind it to its place.
+            let numbers: Vec<u64> = words.map_while(|w| w.parse().ok()).collect();
             let fill = |to: &mut [u64]| {
                 for (t, n) in to.iter_mut().zip(&numbers) {
                     *t = *n;
@@ -158,6 +159,8 @@ mod tests {
         assert_eq!(c.rpc, [9, 3, 1, 1, 1]);
         assert_eq!((c.v3(), c.proc3[21]), (11, 5));
         assert_eq!(c.calls(), 7);
+        let odd = KernelCounts::parse("rc 2 -1 400\nproc3 3 1 -2 3\n");
+        assert_eq!((odd.reply_cache, odd.proc3), ([2, 0, 0], vec![1]));
         assert_eq!(c.proc4, [1, 7]);
         assert_eq!(c.v4(), 10);
     }
