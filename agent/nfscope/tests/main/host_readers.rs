@@ -41,6 +41,7 @@ fn files(folder: &Path, all: &mut Vec<PathBuf>) {
 fn statements(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap();
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let text = text.split("#[cfg(test)]\npub mod ").next().unwrap();
     let lines = text.lines().filter(|l| !l.trim_start().starts_with("//"));
     let code: String = lines.flat_map(|l| [l, "\n"]).collect();
     code.split(';').map(str::to_owned).collect()

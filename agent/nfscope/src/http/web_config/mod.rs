@@ -17,9 +17,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 pub(super) use tls::Tls;
 
-/// Bytes of the file, and of each that it names: certificates of many authorities take a quarter.
-const MOST: u64 = 1 << 20;
-
 /// Headers that the file may set.
 const HEADERS: [&str; 5] = [
     "Content-Security-Policy",
@@ -71,7 +68,7 @@ impl WebConfig {
     /// With the file and the key that is wrong.
     pub fn load(path: &Path) -> anyhow::Result<WebConfig> {
         let read = || {
-            let text = bounded::read_text(path, MOST)?;
+            let text = bounded::read_text(path, tls::MOST)?;
             WebConfig::of(&text, path.parent().unwrap_or(Path::new("")))
         };
         read().with_context(|| format!("web configuration {}", path.display()))

@@ -15,6 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
+/// Bytes of a file of the web configuration: certificates of many authorities take a quarter.
+pub(super) const MOST: u64 = 1 << 20;
+
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Section {
@@ -51,7 +54,7 @@ impl Section {
             let Some(file) = file.take() else { continue };
             ensure!(inline.is_none(), "both {name} and {name}_file are given");
             let path = beside.join(file);
-            let text = bounded::read_text(&path, super::MOST);
+            let text = bounded::read_text(&path, MOST);
             *inline = Some(text.with_context(|| path.display().to_string())?);
         }
         Ok(())

@@ -252,7 +252,7 @@ impl Facts {
         let memory = format!("{:.1} MB for {possible}", memory as f64 / 1e6);
         facts.push(fact("kernel memory", &memory, true, ""));
         if self.loaded("nfsd") {
-            let readable = fs::File::open(file_handle::LIST).is_ok();
+            let readable = host_table::open(file_handle::LIST, file_handle::LIST).is_ok();
             facts.push(fact(
                 "names of exports",
                 if readable { "yes" } else { "not readable" },
