@@ -43,7 +43,7 @@ impl Confinement {
     /// Parts that this kernel has and that could not be had, with the reasons.
     pub fn refused(&self) -> Vec<String> {
         let refused = |(layer, name)| match layer {
-            &Layer::Refused(ref why) => Some(format!("{name} ({why})")),
+            Layer::Refused(why) => Some(format!("{name} ({why})")),
             _ => None,
         };
         self.layers().into_iter().filter_map(refused).collect()
