@@ -42,7 +42,7 @@ impl Confinement {
 
     /// Parts that this kernel has and that could not be had, with the reasons.
     pub fn refused(&self) -> Vec<String> {
-        let refused = |(layer, name)| match layer {
+        let refused = |(layer, name): (&Layer, &str)| match layer {
             Layer::Refused(why) => Some(format!("{name} ({why})")),
             _ => None,
         };
