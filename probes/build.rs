@@ -80,6 +80,9 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
         "-Wall".into(),
         "-Werror".into(),
         "-Wno-unused-function".into(),
+        // Line information names files: builds in two directories make the same objects.
+        format!("-ffile-prefix-map={}=.", out.display()),
+        format!("-ffile-prefix-map={}=.", env::var("CARGO_MANIFEST_DIR")?),
         // Programs get their arguments as numbers.
         "-Wno-int-conversion".into(),
         // 5.10 runs the raw objects: no atomics that return a value there.

@@ -194,9 +194,16 @@ enum What {
     },
 }
 
+fn is_broken_pipe(e: &anyhow::Error) -> bool {
+    let kind = e.downcast_ref().map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
+}
+
 fn main() -> ExitCode {
     match run(Cli::parse().what) {
         Ok(()) => ExitCode::SUCCESS,
+        // Who read has read enough.
+        Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("lab: {e:#}");
             ExitCode::FAILURE

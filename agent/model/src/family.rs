@@ -116,6 +116,9 @@ labels! {
     PROGRAM = "program": "program names, see /probes; all";
     LOST = "reason": "what was lost, see the help of the family";
     MAP = "map": "BPF map names";
+    TABLE = "table": "files and directories that the agent reads, most of /proc and /sys; ID, PID, TID, FD, DEVICE and MODULE stand for any";
+    SANDBOX = "part": "user (not root), seccomp (a filter of system calls), landlock (no files, connections and signals)";
+    HTTP_END = "reason": "ended (by itself, or by somebody else), no_answer (it did not answer the agent within ten seconds, as one that is stopped), misbehaved (it asked what no such process asks)";
     BUILD_VERSION = "version": "release";
     REVISION = "revision": "git commit";
 }
@@ -264,7 +267,7 @@ families! {
     LISTENERS: "nfscope_listeners" Gauge, [TRANSPORT],
         "Sockets on which the NFS server waits for connections, and for requests over UDP", since "0.2.0";
     LIMITED_CONNECTIONS: "nfscope_limited_connections" Gauge, [LIMITED],
-        "Open connections that the kernel's limit is for; where they exceed it when the server accepts another one, the kernel closes the oldest of them", since "0.2.0";
+        "Open connections that the kernel's limit is for; where they exceed it when the server accepts another one, the kernel closes the oldest of them; below zero where the kernel has counted wrong, which only a restart of the NFS server mends", since "0.2.0";
     CONNECTION_LIMIT: "nfscope_connection_limit" Gauge, [LIMITED],
         "That limit (svc_check_conn_limits() in net/sunrpc/svc_xprt.c): until Linux 6.13 what /proc/fs/nfsd/max_connections has, unless it is 0", since "0.2.0";
     CONNECTIONS_ACCEPTED: "nfscope_connections_accepted_total" Counter, [TRANSPORT],
@@ -439,6 +442,12 @@ families! {
         "Most entries of that map";
     SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
         "Time that reading the probes took for this scrape";
+    HOST_READ_ERRORS: "nfscope_host_read_errors_total" Counter, [TABLE],
+        "Times that this host's table was there and could not be read: what it has was unknown then; `nfscope check` has the reason";
+    HTTP_SANDBOX: "nfscope_http_sandbox" Gauge, [SANDBOX],
+        "1 where this part holds the process that serves HTTP, 0 where it does not: the process said so before it served anybody";
+    HTTP_ENDS: "nfscope_http_process_ends_total" Counter, [HTTP_END],
+        "Processes that served HTTP and ended; each was followed by another, and probes and counts went on";
     PROCESS_CPU: "process_cpu_seconds_total" Counter, [],
         "CPU time of the agent, all its threads together";
     PROCESS_RESIDENT: "process_resident_memory_bytes" Gauge, [],

@@ -393,6 +393,12 @@ const LIST: &[(&str, OnIllumos)] = &[
     ("map_entries", No("there are no maps")),
     ("map_capacity", No("there are no maps")),
     ("scrape_seconds", Yes("by the agent")),
+    ("http_sandbox", Yes("by the agent")),
+    ("http_process_ends_total", Yes("by the agent")),
+    (
+        "host_read_errors_total",
+        No("what its tools print has frames that tell errors"),
+    ),
     ("process_cpu_seconds_total", No(OWN)),
     ("process_resident_memory_bytes", No(OWN)),
     ("process_virtual_memory_bytes", No(OWN)),

@@ -61,7 +61,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
                 privileges::require()?;
                 nfscope_source::start(&options)
             };
-            agent::run(settings, || config::load(&args), start)?;
+            agent::run(settings, move || config::load(&args), start)?;
         }
         Command::Check(args) => {
             if let Some(name) = &args.show_script {
@@ -77,6 +77,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
                 None => {
                     let mut report = nfscope_source::check();
                     report.facts.push(privileges::fact());
+                    report.facts.push(privileges::sandbox_fact());
                     report
                 }
             };

@@ -10,6 +10,7 @@ use fixture::serve::get;
 use libtest_mimic::{Arguments, Trial};
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config::{self, Settings};
+use nfscope::http::Sandbox;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -20,6 +21,9 @@ const ROLE: &str = "NFSCOPE_TEST_AGENT";
 /// Names the child's configuration file.
 const FILE: &str = "NFSCOPE_TEST_FILE";
 
+/// Names the child's store of recordings.
+const STORE: &str = "NFSCOPE_TEST_STORE";
+
 fn main() -> ExitCode {
     if nfscope::http::process::is_this() {
         return nfscope::http::process::run();
@@ -29,7 +33,7 @@ fn main() -> ExitCode {
         Ok(role) => return agent(&role),
         Err(_) => {}
     }
-    let tests: [(&'static str, fn()); 10] = [
+    let tests: [(&'static str, fn()); 13] = [
         (
             "signals_during_attach_end_it_with_success",
             signals_during_attach_end_it_with_success,
@@ -45,6 +49,18 @@ fn main() -> ExitCode {
         (
             "what_serves_http_is_confined_and_started_again",
             what_serves_http_is_confined_and_started_again,
+        ),
+        (
+            "a_stopped_process_that_serves_http_is_replaced_and_counted",
+            a_stopped_process_that_serves_http_is_replaced_and_counted,
+        ),
+        (
+            "what_cannot_be_confined_does_not_serve_where_it_must_be",
+            || with_privileges(what_cannot_be_confined_does_not_serve_where_it_must_be),
+        ),
+        (
+            "paths_that_hang_stop_neither_scrapes_nor_signals",
+            paths_that_hang_stop_neither_scrapes_nor_signals,
         ),
         ("a_service_manager_is_told", a_service_manager_is_told),
         ("what_sighup_could_not_read_fails_at_the_start", || {
@@ -96,6 +112,9 @@ fn agent(role: &str) -> ExitCode {
     };
     settings.source.late_attach = role != "drop";
     settings.systemd_socket = role == "socket";
+    if role == "require" {
+        settings.sandbox = Sandbox::Require;
+    }
     if role == "two" {
         settings.listen_addresses.push("127.0.0.2:0".to_owned());
     }
@@ -105,7 +124,8 @@ fn agent(role: &str) -> ExitCode {
         listen_addresses: settings.listen_addresses.clone(),
         ..AgentArgs::default()
     };
-    let reread = || match args.config {
+    settings.replay = std::env::var_os(STORE).map(Into::into);
+    let reread = move || match args.config {
         Some(_) => config::load(&args),
         None => Ok(settings.clone()),
     };
@@ -251,6 +271,10 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
     std::fs::write(&web, "{}").unwrap();
     kill(&child, libc::SIGHUP);
+    until(&["the old settings stay in effect: the web configuration has lost its passwords; if"]);
+    assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
+    // The same once more is meant.
+    kill(&child, libc::SIGHUP);
     until(&[
         ".yml is read again\n",
         "SIGHUP: everybody who can connect may read now\n",
@@ -391,6 +415,156 @@ fn what_serves_http_is_confined_and_started_again() {
         lines.map_while(Result::ok).last().unwrap(),
         "nfscope: stopping on SIGTERM"
     );
+}
+
+fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
+    let mut child = command("keep").spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut until = |all: &[&str]| {
+        let mut said = String::new();
+        while !all.iter().all(|text| said.contains(text)) {
+            let line = lines.next();
+            let line = line.unwrap_or_else(|| panic!("the agent ended: {said}"));
+            said += &(line.unwrap() + "\n");
+        }
+        said
+    };
+    let said = until(&["serving http://", "attached ", " serves HTTP as "]);
+    let page = served(&said.lines().map(str::to_owned).collect::<Vec<_>>())[0];
+    let http = serves_http(&said);
+    // From then on the agent takes it for one that serves.
+    while !get(page, "/metrics?collect[]=agent", "").contains("nfscope_http_sandbox") {}
+    // SAFETY: kill takes two integers; the agent has not waited for the process, whose id therefore is its own.
+    assert_eq!(unsafe { libc::kill(http as i32, libc::SIGSTOP) }, 0);
+    let said = until(&[
+        "the process that serves HTTP was ended: ",
+        " serves HTTP as ",
+    ]);
+    assert!(said.contains("it does not answer the agent"), "{said}");
+    assert_ne!(serves_http(&said), http);
+    let body = get(page, "/metrics?collect[]=agent", "");
+    let counted = "nfscope_http_process_ends_total{reason=\"no_answer\"} 1";
+    assert!(body.contains(counted), "{body}");
+    assert!(
+        body.contains("nfscope_http_sandbox{part=\"seccomp\"} 1"),
+        "{body}"
+    );
+    stop(child, libc::SIGTERM);
+}
+
+/// A FIFO that nobody writes to is a path that hangs.
+fn paths_that_hang_stop_neither_scrapes_nor_signals() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, web) = (dir.path().join("a.toml"), dir.path().join("web.yml"));
+    std::fs::write(&file, format!("[web]\nconfig_file = {web:?}\n")).unwrap();
+    std::fs::write(&web, "{}").unwrap();
+    let fifo = |path: &std::path::Path| {
+        let _ = std::fs::remove_file(path);
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    let mut child = command("keep").env(FILE, &file).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut until = |all: &[&str]| {
+        let mut said = String::new();
+        while !all.iter().all(|text| said.contains(text)) {
+            said += &(lines.next().unwrap().unwrap() + "\n");
+        }
+        said
+    };
+    let said = until(&["serving http://", "attached ", " serves HTTP as "]);
+    let page = served(&said.lines().map(str::to_owned).collect::<Vec<_>>())[0];
+    let refused = "the old settings stay in effect: ";
+    let ask = |child: &Child, until: &mut dyn FnMut(&[&str]) -> String| {
+        kill(child, libc::SIGHUP);
+        assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+        until(&[refused])
+    };
+    fifo(&web);
+    let said = ask(&child, &mut until);
+    assert!(said.contains("web.yml: it is no regular file"), "{said}");
+    std::fs::remove_file(&web).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &web).unwrap();
+    let said = ask(&child, &mut until);
+    assert!(said.contains("web.yml: it is no regular file"), "{said}");
+    std::fs::remove_file(&web).unwrap();
+    fifo(&dir.path().join("cert"));
+    std::fs::write(&web, "tls_server_config: {cert_file: cert, key_file: key}").unwrap();
+    let said = ask(&child, &mut until);
+    assert!(said.contains("cert: it is no regular file"), "{said}");
+    fifo(&file);
+    let said = ask(&child, &mut until);
+    assert!(said.contains("a.toml: it is no regular file"), "{said}");
+    stop(child, libc::SIGTERM);
+
+    // The store is opened by SQLite, which waits for the FIFO.
+    let store = dir.path().join("store");
+    fifo(&store);
+    let mut child = command("keep").env(STORE, &store).spawn().unwrap();
+    let mut said = Vec::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    while !said.iter().any(|l: &String| l.contains(" serves HTTP as ")) || served(&said).is_empty()
+    {
+        said.push(lines.next().unwrap().unwrap());
+    }
+    let page = served(&said)[0];
+    let asked = fixture::serve::send(page, b"GET /recordings HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    // The agent's thread waits in open(2) until somebody writes.
+    while !reads(child.id()) {
+        assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
+    }
+    stop(child, libc::SIGTERM);
+    drop(asked);
+}
+
+/// True where this process has a thread that reads for somebody who asked: it has none before the first question.
+fn reads(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.flatten().any(|task| {
+        std::fs::read_to_string(task.path().join("comm"))
+            .is_ok_and(|name| name.starts_with("tokio"))
+    })
+}
+
+/// Without the right to change users, as in a container.
+fn what_cannot_be_confined_does_not_serve_where_it_must_be() {
+    if !rustix::process::geteuid().is_root() {
+        return fixture::skip("this process is not root's");
+    }
+    let agent = |role: &str| {
+        let mut command = Command::new("setpriv");
+        command
+            .args([
+                "--bounding-set",
+                "-setuid,-setgid",
+                "--inh-caps",
+                "-setuid,-setgid",
+            ])
+            .arg(std::env::current_exe().unwrap())
+            .env(ROLE, role)
+            .stderr(Stdio::piped());
+        command
+    };
+    let out = agent("require").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("it must be confined, and lacks a user other than root (it runs as root)"),
+        "{text}"
+    );
+    assert!(!text.contains("panicked"), "{text}");
+    let mut child = agent("keep").spawn().unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said += &(line.unwrap() + "\n");
+        if said.contains(" serves HTTP as root") {
+            break;
+        }
+    }
+    assert!(
+        said.contains("error: the process that serves HTTP lacks a user other than root"),
+        "{said}"
+    );
+    stop(child, libc::SIGTERM);
 }
 
 /// Root reads every file until it has dropped its capabilities.

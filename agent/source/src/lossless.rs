@@ -1,11 +1,10 @@
 //! Names and tables of a host as text: paths on Unix are bytes in any encoding, and labels are UTF-8.
 //!
-//! A byte that is no UTF-8 stands as `\xff`, and a backslash that would look like the begin of one as `\x5c`. All else is as it is.
+//! A byte that is no UTF-8 stands as `\xff`, as do the bytes of characters that steer a terminal, but for tabs and ends of lines. A
+//! backslash that would look like the begin of one stands as `\x5c`. All else is as it is.
 //! Different bytes therefore have different texts, and [`path`] has the bytes again.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -14,15 +13,20 @@ pub fn text(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();
-        while let Some(at) = rest.find('\\') {
+        while let Some(at) = rest.find(|c| c == '\\' || steers(c)) {
             let (before, from) = rest.split_at(at);
             out += before;
-            out += if escaped(from.as_bytes()).is_some() {
-                "\\x5c"
-            } else {
-                "\\"
-            };
-            rest = &from[1..];
+            let mut after = from.chars();
+            let special = after.next().unwrap_or_default();
+            match special {
+                '\\' if escaped(from.as_bytes()).is_none() => out.push('\\'),
+                _ => {
+                    for byte in special.encode_utf8(&mut [0; 4]).bytes() {
+                        out += &format!("\\x{byte:02x}");
+                    }
+                }
+            }
+            rest = after.as_str();
         }
         out += rest;
         for byte in chunk.invalid() {
@@ -30,6 +34,11 @@ pub fn text(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// True of characters that do something to a terminal, in ASCII and behind it (C1).
+fn steers(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n')
 }
 
 /// The text of a path.
@@ -75,16 +84,13 @@ fn escaped(text: &[u8]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// The text of a file.
-///
-/// # Errors
-/// Fails if the file cannot be read, and never for what it contains.
-pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
+/// The text of these bytes, without a copy where they are it.
+pub fn owned(bytes: Vec<u8>) -> String {
     // Most are UTF-8 and have no backslash: then their bytes are their text.
-    match String::from_utf8(fs::read(path)?) {
-        Ok(all) if !all.contains("\\x") => Ok(all),
-        Ok(all) => Ok(text(all.as_bytes())),
-        Err(other) => Ok(text(other.as_bytes())),
+    match String::from_utf8(bytes) {
+        Ok(all) if !all.contains("\\x") && !all.contains(steers) => all,
+        Ok(all) => text(all.as_bytes()),
+        Err(other) => text(other.as_bytes()),
     }
 }
 
@@ -94,7 +100,8 @@ mod tests {
 
     #[test]
     fn every_name_has_one_text_and_every_text_its_name() {
-        let names: [&[u8]; 9] = [
+        let names: [&[u8]; 10] = [
+            b"/srv/\x1b[2J\x07\xc2\x9b\x7f",
             b"/srv/plain",
             "/srv/\u{e9}t\u{e9}".as_bytes(),
             b"/srv/\xff",
@@ -112,15 +119,16 @@ mod tests {
         assert_eq!(all.len(), names.len());
         assert_eq!(text(b"/srv/\xff\xe9"), "/srv/\\xff\\xe9");
         assert_eq!(text(b"/srv/\\xff"), "/srv/\\x5cxff");
+        assert_eq!(
+            text("/srv/\u{1b}[2J\u{7}\u{9b}\r".as_bytes()),
+            "/srv/\\x1b[2J\\x07\\xc2\\x9b\\x0d"
+        );
         assert_eq!(text(b"C:\\xyz\\"), "C:\\xyz\\");
     }
 
     #[test]
-    fn a_file_in_any_encoding_can_be_read() {
-        let file = std::env::temp_dir().join(format!("nfscope-text-{}", std::process::id()));
-        fs::write(&file, b"one\ntw\xff\n\\x41").unwrap();
-        let read = read(&file);
-        fs::remove_file(&file).unwrap();
-        assert_eq!(read.unwrap(), "one\ntw\\xff\n\\x5cx41");
+    fn a_file_in_any_encoding_has_a_text() {
+        let text = owned(b"one\ntw\xff\n\\x41".to_vec());
+        assert_eq!(text, "one\ntw\\xff\n\\x5cx41");
     }
 }

@@ -1,6 +1,6 @@
 //! The mount table of this process: proc_pid_mountinfo(5) of its mount namespace on Linux, mnttab(5) of its zone on illumos.
 
-use crate::lossless;
+use crate::{host_table, lossless};
 use std::path::Path;
 
 /// Linux's table.
@@ -36,7 +36,7 @@ pub struct Mounts(Vec<Mount>);
 impl Mounts {
     /// Reads this system's table; empty where it cannot be read.
     pub fn read() -> Self {
-        let text = |path| lossless::read(path).unwrap_or_default();
+        let text = |path| host_table::read(path).unwrap_or_default();
         if cfg!(target_os = "linux") {
             Self::parse_mountinfo(&text(MOUNTINFO))
         } else {

@@ -1,11 +1,10 @@
 //! What this process itself uses, under the names that all exporters give it. CPU time and memory are those of the process that
 //! serves HTTP, too: what an administrator pays for is both.
 
-use crate::lossless;
+use crate::host_table;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use rustix::process::{Resource, getrlimit};
-use std::fs;
 use std::sync::{Mutex, PoisonError};
 
 /// The process that belongs to this one.
@@ -27,8 +26,8 @@ struct Companion {
 impl Companion {
     /// CPU time of all companions so far, and the memory of this one in bytes and pages.
     fn look(&mut self) -> [f64; 3] {
-        let stat = lossless::read(format!("/proc/{}/stat", self.number));
-        let stat = stat.ok().and_then(|text| Stat::of(&text));
+        let stat = host_table::read_at("/proc/PID/stat", format!("/proc/{}/stat", self.number));
+        let stat = stat.and_then(|text| Stat::of(&text));
         // The number may be another process's by now.
         let stat = stat.filter(|s| self.number != 0 && s.parent == std::process::id());
         if let Some(stat) = &stat {
@@ -49,7 +48,7 @@ pub fn accompany(number: u32) {
 
 /// Adds the families `process_*`, as far as the system tells.
 pub fn describe(s: &mut Snapshot) {
-    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+    if let Ok(open) = host_table::entries("/proc/self/fd", "/proc/self/fd") {
         // One of them reads the directory.
         s.gauge(&f::PROCESS_FDS, [], open.count().saturating_sub(1) as f64);
     }
@@ -59,10 +58,10 @@ pub fn describe(s: &mut Snapshot) {
         [],
         most.map_or(f64::INFINITY, |n| n as f64),
     );
-    let stat = lossless::read("/proc/self/stat");
-    let (Some(own), Ok(host)) = (
-        stat.ok().and_then(|text| Stat::of(&text)),
-        lossless::read("/proc/stat"),
+    let stat = host_table::read("/proc/self/stat");
+    let (Some(own), Some(host)) = (
+        stat.and_then(|text| Stat::of(&text)),
+        host_table::read("/proc/stat"),
     ) else {
         return;
     };
@@ -164,7 +163,7 @@ mod tests {
         let mut s = Snapshot::default();
         describe(&mut s);
         let value = |family| s.value(family, []).unwrap();
-        let status = lossless::read("/proc/self/status").unwrap();
+        let status = host_table::read("/proc/self/status").unwrap();
         let kb = |name: &str| {
             let line = status.lines().find(|l| l.starts_with(name)).unwrap();
             line.split_whitespace()

@@ -3,11 +3,13 @@
 #[cfg(target_os = "linux")]
 pub use crate::linux::host::capabilities::{drop_all, fact};
 #[cfg(target_os = "linux")]
-pub use crate::linux::host::sandbox::{confine_stranger, hide_memory, leave_user};
+pub use crate::linux::host::sandbox::{confine_stranger, hide_memory, leave_user, sandbox_fact};
 #[cfg(target_os = "linux")]
 pub use crate::linux::load::maps::may_read_maps;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{confine_stranger, drop_all, fact, hide_memory, leave_user, may_read_maps};
+pub use elsewhere::{
+    confine_stranger, drop_all, fact, hide_memory, leave_user, may_read_maps, sandbox_fact,
+};
 
 /// A command that runs this very program again, also when its file has been replaced meanwhile. Where credentials belong to a
 /// process, it gives up root; where they belong to a thread, [`leave_user`] has done so.
@@ -65,7 +67,18 @@ pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow:
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
+    use crate::confinement::{Confinement, Layer};
     use nfscope_model::host_report::Fact;
+
+    /// What holds the process that serves HTTP, for `nfscope check`.
+    pub fn sandbox_fact() -> Fact {
+        Fact {
+            name: "sandbox of HTTP".to_owned(),
+            value: "a user of its own, and no privilege that it does not need".to_owned(),
+            ok: true,
+            fix: String::new(),
+        }
+    }
 
     /// What this process may do, for `nfscope check`.
     pub fn fact() -> Fact {
@@ -114,14 +127,18 @@ mod elsewhere {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn confine_stranger() -> anyhow::Result<String> {
+    pub fn confine_stranger() -> anyhow::Result<Confinement> {
         #[cfg(target_os = "illumos")]
         crate::illumos::privileges::give_up_the_rest()?;
-        Ok(match cfg!(target_os = "illumos") {
-            true => "without the privileges to start processes and to write files",
-            false => "with all privileges of its user",
-        }
-        .to_owned())
+        let absent = || Layer::Absent("this operating system has none".to_owned());
+        Ok(Confinement {
+            user: match rustix::process::geteuid().is_root() {
+                true => Layer::Refused("it runs as root".to_owned()),
+                false => Layer::Holds,
+            },
+            seccomp: absent(),
+            landlock: absent(),
+        })
     }
 
     /// True: no operating system but Linux has BPF maps to refuse.

@@ -12,6 +12,7 @@ mod verdict;
 pub mod window;
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use anyhow::{Result, ensure};
 
@@ -56,7 +57,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     }
     let runner = Runner::boot(options.kernel)?;
     if options.measure && !options.json {
-        println!("{}", Figures::HEADINGS);
+        tell(Figures::HEADINGS)?;
     }
     let mut verdicts = Vec::new();
     for scenario in &scenarios {
@@ -79,24 +80,32 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
             verdict.hear(scenario, page);
             // Where it does not say what it should, what it says is of interest.
             if options.page || (!verdict.wrong.is_empty() && !options.json) {
-                println!("{page}");
+                tell(&page)?;
             }
         }
         if options.json {
             let line = serde_json::json!({"verdict": verdict, "figures": seen.figures});
-            println!("{line}");
+            tell(line)?;
         } else if options.measure {
-            println!("{}", seen.figures.line(&scenario.name));
+            tell(seen.figures.line(&scenario.name))?;
         } else {
-            println!("{}", verdict.line());
+            tell(verdict.line())?;
         }
         verdicts.push(verdict);
     }
     runner.close()?;
     if !options.json && !options.measure {
-        println!("\n{}", matrix(&verdicts));
+        tell(format!("\n{}", matrix(&verdicts)))?;
     }
     Ok(verdicts)
+}
+
+/// Prints a line.
+///
+/// # Errors
+/// Where nobody reads any more, as behind `head`.
+fn tell(line: impl std::fmt::Display) -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "{line}")
 }
 
 /// Diagnoses the recorded windows of these scenarios and prints the verdicts.
@@ -108,10 +117,10 @@ pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verd
     for scenario in scenarios {
         let window = recorded::read(kernel, &scenario.name)?;
         let verdict = Verdict::of(scenario, diagnosed(&window));
-        println!("{}", verdict.line());
+        tell(verdict.line())?;
         verdicts.push(verdict);
     }
-    println!("\n{}", matrix(&verdicts));
+    tell(format!("\n{}", matrix(&verdicts)))?;
     Ok(verdicts)
 }
 

@@ -7,6 +7,7 @@ use crate::store::schema::{self, Journal, SCHEMA_WITH_SUMS, STEPS};
 use nfscope_text::suggest::near;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Default path of the store.
@@ -82,6 +83,9 @@ impl Store {
         flags: OpenFlags,
         journal: Journal,
     ) -> Result<Store, Error> {
+        if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) {
+            create_private(at);
+        }
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags(at, flags).map_err(|e| Error::sqlite(path, &e))?;
         let schema = schema::prepare(&mut db, path, journal, STEPS)?;
@@ -224,6 +228,15 @@ impl Store {
     }
 }
 
+/// Makes the file where there is none, for its owner and group alone: baselines have addresses of clients and paths of exports. SQLite
+/// makes those beside it alike.
+fn create_private(path: &Path) {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o640);
+    // SQLite opens it next, and says what is wrong.
+    let _ = options.open(path);
+}
+
 fn exists(path: &Path) -> Result<(), Error> {
     match fs::metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Error::Missing(path.to_owned())),
@@ -256,4 +269,22 @@ fn immutable(path: &Path) -> PathBuf {
         .replace('?', "%3f")
         .replace('#', "%23");
     format!("file:{path}?immutable=1").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_store_is_for_their_owner_and_group() {
+        let name = format!("nfscope-modes-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let path = directory.join("store");
+        let store = Store::create(&path);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(store.is_ok());
+        assert_eq!(mode & 0o137, 0, "{mode:o}");
+    }
 }

@@ -17,14 +17,15 @@ pub(super) fn alive(identifier: &str) -> Option<u32> {
 }
 
 fn boot() -> Option<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
+    let id = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(String::from_utf8(id).ok()?.trim().to_owned())
 }
 
 /// Start time of a process, in clock ticks since boot; `None` if it does not exist or is a zombie.
 fn begun(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may contain anything, including parentheses and blanks.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name in parentheses may contain anything, including parentheses and bytes that are not UTF-8.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     if fields.next()? == "Z" {
@@ -36,6 +37,24 @@ fn begun(pid: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_name_that_is_not_utf8_hides_no_process() {
+        let directory = std::env::temp_dir().join(format!("nfscope-begun-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let program = directory.join(std::ffi::OsStr::from_bytes(b"caf\xe9)"));
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program)
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let started = begun(child.id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(started.is_some());
+    }
 
     #[test]
     fn this_one_is_and_others_are_not() {

@@ -21,12 +21,13 @@ pub fn rule(context: &Context) -> RuleResult {
     let closed = known.unwrap_or_default();
     // The next one that is accepted costs an old one.
     let exceeded = connections.is_some_and(|c| c.limited_open > c.limit);
+    let wrapped = connections.is_some_and(|c| has_wrapped(&c));
     let share = connections.map_or(0.0, |c| part(closed, c.accepted).min(1.0));
     RuleResult {
         kind: Kind::ConnectionLimit,
-        share: (known.is_some() || exceeded).then_some(share),
+        share: (known.is_some() || exceeded || wrapped).then_some(share),
         of_threads: 0.0,
-        condition: closed > 0.0 || exceeded,
+        condition: closed > 0.0 || exceeded || wrapped,
         max_severity: match closed >= MIN_COUNT {
             true => Severity::Critical,
             false => Severity::Warning,
@@ -62,7 +63,19 @@ fn counted(c: &Connections) -> String {
     }
 }
 
+/// True where the kernel's count is below zero, which no number of connections is.
+fn has_wrapped(c: &Connections) -> bool {
+    c.limited_open < 0.0
+}
+
 fn summary(connections: Option<Connections>, closed: f64) -> String {
+    if connections.is_some_and(|c| has_wrapped(&c)) {
+        let told = match closed > 0.0 {
+            true => format!("it closed {} meanwhile", many(closed, "connection")),
+            false => "its limit of connections cannot work".to_owned(),
+        };
+        return format!("the kernel's own count of connections has fallen below zero: {told}");
+    }
     let what = match connections.map(|c| c.limited) {
         Some(Limited::Unproven) => "connections that have shown no valid file handle",
         _ => "connections",
@@ -79,7 +92,15 @@ fn summary(connections: Option<Connections>, closed: f64) -> String {
 }
 
 fn evidence_for(c: &Connections, closed: f64) -> Vec<Evidence> {
-    let text = format!("{} are open; the kernel allows {:.0}", counted(c), c.limit);
+    let text = match has_wrapped(c) {
+        true => format!(
+            "the kernel counts {:.0} connections for its limit of {:.0}; {} are open",
+            c.limited_open,
+            c.limit,
+            many(c.open, "connection")
+        ),
+        false => format!("{} are open; the kernel allows {:.0}", counted(c), c.limit),
+    };
     let open = c.limited_open;
     let mut all = vec![evidence(
         &f::LIMITED_CONNECTIONS.info,
@@ -109,6 +130,13 @@ fn evidence_for(c: &Connections, closed: f64) -> Vec<Evidence> {
 }
 
 fn advice(c: &Connections, threads: f64, closed: f64) -> Vec<String> {
+    if has_wrapped(c) {
+        return vec![
+            "restart the NFS server, which alone sets the count right: systemctl restart nfs-server".into(),
+            "malformed requests bring the count down on some kernels; nfscope_rpc_dropped_total with reason garbage counts them: let clients alone reach port 2049".into(),
+            "until then some kernels close the oldest connection at each new one, and others keep no limit".into(),
+        ];
+    }
     match c.limited {
         Limited::All => {
             // Clients whose connections were closed want one, too.

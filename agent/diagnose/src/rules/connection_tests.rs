@@ -36,6 +36,28 @@ fn a_server_with_too_few_threads_for_its_connections_is_told() {
     }
 }
 
+/// As malformed requests leave it on 6.12: read without a sign it was 4,294,967,294 connections.
+#[test]
+fn a_count_of_the_kernel_below_zero_is_told_with_what_mends_it() {
+    for (closed, says) in [
+        (0.0, "its limit of connections cannot work"),
+        (60.0, "it closed 60 connections meanwhile"),
+    ] {
+        let d = judge(with("all", -2.0, 140.0, 100.0, closed));
+        assert_eq!(kinds(&d), ["connection_limit"], "{d:#?}");
+        let page = page(&d, Kind::ConnectionLimit);
+        for says in [
+            says,
+            "the kernel's own count of connections has fallen below zero",
+            "the kernel counts -2 connections for its limit of 140; 500 connections are open",
+            "systemctl restart nfs-server",
+        ] {
+            assert!(page.contains(says), "{says}: {page}");
+        }
+        assert!(!page.contains("raise the number"), "{page}");
+    }
+}
+
 #[test]
 fn a_server_that_is_full_warns_before_anything_is_closed() {
     let d = judge(with("all", 141.0, 140.0, 0.0, 0.0));

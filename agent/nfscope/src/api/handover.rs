@@ -17,6 +17,9 @@ const SPACE: usize = rustix::cmsg_space!(ScmRights(MOST));
 /// Longest configuration: certificates of many authorities take a tenth.
 const MAX_CONFIGURATION: usize = 4 << 20;
 
+/// The bit of [`taken`].
+const TAKEN: u8 = 0x80;
+
 /// What the descriptors are, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
@@ -60,6 +63,16 @@ pub fn length(head: [u8; 4]) -> io::Result<usize> {
         n if n <= MAX_CONFIGURATION => Ok(n),
         n => Err(io::Error::other(format!("a configuration of {n} bytes"))),
     }
+}
+
+/// The byte that says that a configuration is in effect, and what holds the process: a bit for each part, from the lowest on.
+pub fn taken(holds: u8) -> u8 {
+    TAKEN | holds
+}
+
+/// What holds the process that has sent this byte; `None` for a byte that says something else.
+pub fn holds(byte: u8) -> Option<u8> {
+    (byte & TAKEN != 0).then_some(byte & !TAKEN)
 }
 
 /// Hands descriptors over, and a configuration.

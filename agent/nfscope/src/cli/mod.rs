@@ -171,6 +171,14 @@ pub struct AgentArgs {
     /// Serve /breakdown by user and by file to those on other hosts who may read /slow; otherwise to this host only
     #[arg(long = "web.allow-file-names")]
     pub allow_file_names: bool,
+    /// Take on SIGHUP a web configuration that has lost TLS, passwords or certificates of clients. Otherwise a second SIGHUP must
+    /// confirm it
+    #[arg(long = "web.allow-open")]
+    pub allow_open: bool,
+    /// Whether HTTP is served only by a process that is confined as far as this kernel can (require), or by one that lacks a part,
+    /// too (try) [default: try]
+    #[arg(long, value_name = "MODE", value_parser = ["require", "try"])]
+    pub sandbox: Option<String>,
     /// Name that a request over loopback may have in its Host header, beside localhost, addresses and the names of this host; given
     /// once or several times
     #[arg(long = "web.allowed-host", value_name = "NAME")]

@@ -15,14 +15,14 @@ use nfscope_baseline::store;
 use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
 use nfscope_source::Source;
-use nfscope_source::privileges;
+use nfscope_source::{host_table, privileges};
 use nfscope_text::console::{self, say, warn};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Runs until SIGTERM or SIGINT. On SIGHUP `reread` gives the settings anew. `start` makes the source; it runs on a thread of its
@@ -32,7 +32,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// When the address cannot be bound, or the source leaves nothing to measure.
 pub fn run(
     settings: Settings,
-    reread: impl Fn() -> Result<Settings, config::Error>,
+    reread: impl Fn() -> Result<Settings, config::Error> + Send + Sync + 'static,
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
     console::configure(settings.log_level, settings.log_json);
@@ -76,7 +76,8 @@ pub fn run(
     .context("cannot start the thread that owns the probes")?;
     // This thread opens no more files of the kernel's and loads nothing; it needs no capability in any mode.
     privileges::drop_all().context("cannot drop the capabilities of the main thread")?;
-    let web = readable(&settings, &reread)?;
+    let reread = Arc::new(reread);
+    let web = readable(&settings, &*reread)?;
     // Behind that: its thread has no capability either.
     if let Some(archive) = (ports.first()).and_then(|port| archive(&settings, *port)) {
         source.keep_history(archive)?;
@@ -86,10 +87,10 @@ pub fn run(
         .clone()
         .unwrap_or_else(|| store::DEFAULT.into());
     source.show_recordings(Recordings::of(recordings));
-    http.set(configuration(&settings, &web, &http)?);
+    http.set(configuration(&settings, &web, own_hosts(), &http)?);
     confined.send(()).context(SOURCE_ENDED)?;
 
-    runtime.block_on(async {
+    let end = runtime.block_on(async {
         let source = Arc::new(source);
         let answers = Answers::new(source.clone(), &endpoints::ALL);
         let protection = Protection::of(&web);
@@ -103,13 +104,16 @@ pub fn run(
             end = async {
                 // A thread that ended without an error has panicked, and printed why.
                 started.await.context(SOURCE_ENDED)??;
-                announce(&addresses, &web);
+                announce(&addresses, protection);
                 notify::ready();
                 report(source.watch(), begun).await
             } => end?,
         }
         Ok(())
-    })
+    });
+    // Threads that wait for a disk or a path end with the process.
+    runtime.shutdown_background();
+    end
 }
 
 fn stopping(signal: &str) {
@@ -132,10 +136,17 @@ fn archive(settings: &Settings, port: u16) -> Option<Archive> {
         .ok()
 }
 
+/// Names of this host.
+pub(super) fn own_hosts() -> Vec<String> {
+    let names = host_table::read("/etc/hosts").unwrap_or_default();
+    http::of_this_host(&nfscope_source::hostname::own_name(), &names)
+}
+
 /// What the process that serves HTTP gets.
 pub(super) fn configuration(
     settings: &Settings,
     web: &WebConfig,
+    own_hosts: Vec<String>,
     process: &HttpProcess,
 ) -> anyhow::Result<Vec<u8>> {
     let configuration = Configuration {
@@ -143,14 +154,14 @@ pub(super) fn configuration(
         allow_details: settings.allow_details,
         allow_file_names: settings.allow_file_names,
         hosts: {
-            let names = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
-            let mut hosts = http::of_this_host(&nfscope_source::hostname::own_name(), &names);
+            let mut hosts = own_hosts;
             hosts.extend(settings.allowed_hosts.iter().cloned());
             hosts
         },
         log_level: settings.log_level.word().to_owned(),
         log_json: settings.log_json,
         who: process.who().to_owned(),
+        sandbox: settings.sandbox,
     };
     Ok(configuration.encode()?)
 }
@@ -188,12 +199,12 @@ fn is_denied(error: &anyhow::Error) -> bool {
 }
 
 /// Says where it serves, and who is not kept out.
-fn announce(addresses: &[SocketAddr], web: &WebConfig) {
-    let scheme = if web.encrypts() { "https" } else { "http" };
+fn announce(addresses: &[SocketAddr], now: Protection) {
+    let scheme = if now.encrypts { "https" } else { "http" };
     for address in addresses {
         say(&format!("serving {scheme}://{address}/metrics"));
     }
-    for line in exposed(addresses, Protection::of(web)) {
+    for line in exposed(addresses, now) {
         warn(&line);
     }
 }
@@ -204,6 +215,7 @@ struct Protection {
     encrypts: bool,
     authenticates: bool,
     has_passwords: bool,
+    has_certificates: bool,
 }
 
 impl Protection {
@@ -212,11 +224,56 @@ impl Protection {
             encrypts: web.encrypts(),
             authenticates: web.authenticates(),
             has_passwords: web.has_passwords(),
+            has_certificates: web.has_certificates(),
         }
+    }
+
+    /// What another one had, in words.
+    fn lost(self, before: Protection) -> Vec<&'static str> {
+        [
+            (before.encrypts && !self.encrypts, "TLS"),
+            (before.has_passwords && !self.has_passwords, "its passwords"),
+            (
+                before.has_certificates && !self.has_certificates,
+                "the certificates of clients",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(lost, what)| lost.then_some(what))
+        .collect()
     }
 
     fn bares_passwords(self) -> bool {
         self.has_passwords && !self.encrypts
+    }
+}
+
+/// A file that is being written, or has lost a part, looks like one that protects from less. Such a one opens no agent by itself.
+#[derive(Debug, Default)]
+struct Refused(Option<(Vec<u8>, Instant)>);
+
+/// How long a second SIGHUP confirms what the first one would have opened.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(300);
+
+impl Refused {
+    /// The reason why these contents must not take the place of what protects from more; `None` where they may.
+    fn reason(&mut self, before: Protection, now: Protection, contents: Vec<u8>) -> Option<String> {
+        let lost = now.lost(before);
+        if lost.is_empty() {
+            self.0 = None;
+            return None;
+        }
+        let asked = self.0.take();
+        if asked.is_some_and(|(same, at)| same == contents && at.elapsed() < CONFIRMED_WITHIN) {
+            return None;
+        }
+        self.0 = Some((contents, Instant::now()));
+        Some(format!(
+            "the web configuration has lost {}; if that is meant, send SIGHUP once more within {} minutes, or set [web] allow_open \
+             (--web.allow-open)",
+            lost.join(" and "),
+            CONFIRMED_WITHIN.as_secs() / 60
+        ))
     }
 }
 
@@ -275,22 +332,36 @@ fn listeners(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
 async fn reload(
     mut hangup: Signal,
     (mut running, mut protection): (Settings, Protection),
-    reread: impl Fn() -> Result<Settings, config::Error>,
+    reread: Arc<impl Fn() -> Result<Settings, config::Error> + Send + Sync + 'static>,
     source: &SourceHandle,
     http: &HttpProcess,
 ) -> anyhow::Result<Infallible> {
+    let mut refused = Refused::default();
     while hangup.recv().await.is_some() {
         // An agent that is still attaching is not ready afterwards, either.
         let _told = (source.status() != Status::Attaching).then(notify::reloading);
-        let all = reread().map_err(Into::into);
-        let all = all.and_then(|now| web_config(&now).map(|web| (now, web)));
-        let (now, web) = match all {
+        let reread = reread.clone();
+        // On a thread of its own: a path may hang, and scrapes and signals are answered meanwhile.
+        let all = tokio::task::spawn_blocking(move || {
+            let now = reread()?;
+            let web = web_config(&now)?;
+            Ok::<_, anyhow::Error>((now, web, own_hosts()))
+        });
+        let (now, web, own_hosts) = match all.await? {
             Ok(all) => all,
             Err(e) => {
                 warn(&format!("SIGHUP: the old settings stay in effect: {e:#}"));
                 continue;
             }
         };
+        let next = Protection::of(&web);
+        let contents = serde_json::to_vec(web.contents())?;
+        if !now.allow_open
+            && let Some(why) = refused.reason(protection, next, contents)
+        {
+            warn(&format!("SIGHUP: the old settings stay in effect: {why}"));
+            continue;
+        }
         let changes = changes(&running, &now);
         // Its certificates may be new where its name is not.
         if let Some(path) = &now.web_config {
@@ -301,8 +372,11 @@ async fn reload(
         running.allow_file_names = now.allow_file_names;
         running.allowed_hosts.clone_from(&now.allowed_hosts);
         (running.log_level, running.log_json) = (now.log_level, now.log_json);
-        let before = std::mem::replace(&mut protection, Protection::of(&web));
-        if !http.configure(configuration(&running, &web, http)?).await {
+        let before = std::mem::replace(&mut protection, next);
+        if !http
+            .configure(configuration(&running, &web, own_hosts, http)?)
+            .await
+        {
             warn(
                 "SIGHUP: the process that serves HTTP does not answer; it gets these settings when it is started again",
             );
@@ -383,11 +457,13 @@ mod tests {
         encrypts: false,
         authenticates: false,
         has_passwords: false,
+        has_certificates: false,
     };
     const CLOSED: Protection = Protection {
         encrypts: true,
         authenticates: true,
         has_passwords: true,
+        has_certificates: false,
     };
     const BARE: Protection = Protection {
         encrypts: false,
@@ -404,6 +480,30 @@ mod tests {
         assert!(exposed(&addresses[..3], OPEN).is_empty());
         assert!(exposed(&addresses, CLOSED).is_empty());
         assert_eq!(exposed(&addresses, BARE), [BARE_PASSWORDS]);
+    }
+
+    #[test]
+    fn what_opens_is_refused_once_and_confirmed_by_the_same_once_more() {
+        let mut refused = Refused::default();
+        assert_eq!(refused.reason(OPEN, CLOSED, b"a".to_vec()), None);
+        let why = refused.reason(CLOSED, OPEN, b"{}".to_vec()).unwrap();
+        assert!(why.contains("has lost TLS and its passwords;"), "{why}");
+        assert!(refused.reason(CLOSED, OPEN, b"other".to_vec()).is_some());
+        assert!(refused.reason(CLOSED, OPEN, b"{}".to_vec()).is_some());
+        assert_eq!(refused.reason(CLOSED, OPEN, b"{}".to_vec()), None);
+        assert!(refused.reason(CLOSED, BARE, b"{}".to_vec()).is_some());
+        // A configuration that protects again takes the question back.
+        assert_eq!(refused.reason(CLOSED, CLOSED, b"a".to_vec()), None);
+        assert!(refused.reason(CLOSED, BARE, b"{}".to_vec()).is_some());
+        let certificates = Protection {
+            has_certificates: true,
+            ..CLOSED
+        };
+        let why = refused.reason(certificates, CLOSED, b"a".to_vec()).unwrap();
+        assert!(
+            why.contains("has lost the certificates of clients;"),
+            "{why}"
+        );
     }
 
     #[test]

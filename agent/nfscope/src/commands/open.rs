@@ -56,6 +56,7 @@ pub fn run(args: &OpenArgs) -> anyhow::Result<()> {
     http.set(agent::configuration(
         &settings,
         &WebConfig::default(),
+        agent::own_hosts(),
         &http,
     )?);
     print(&format!(

@@ -3,10 +3,22 @@
 use crate::api::access::Access;
 use crate::api::link::Why;
 use crate::service::endpoint::{Asked, Endpoint, Refusal, Reply, Served};
+use nfscope_baseline::store::Error;
 
 /// The reason where the agent looks for no recordings.
 pub(super) const NO_RECORDINGS: &str =
     "this agent shows no recordings; `nfscope baseline open NAME` does";
+
+/// Why a recording cannot be had: there is none of this name, or no store, or the store cannot be read now.
+pub(super) fn refusal(e: anyhow::Error) -> Refusal {
+    let absent = e.chain().any(|cause| {
+        matches!(
+            cause.downcast_ref::<Error>(),
+            Some(Error::Unknown { .. } | Error::Missing(_))
+        )
+    });
+    Refusal::with(if absent { Why::Absent } else { Why::Busy })(e)
+}
 
 pub(super) struct Recordings;
 
@@ -21,7 +33,7 @@ impl Endpoint for Recordings {
     async fn answer(asked: &Asked, (): ()) -> Result<Reply, Refusal> {
         let recordings = asked.source.recordings();
         let recordings = recordings.ok_or_else(|| Refusal::new(Why::Absent, NO_RECORDINGS))?;
-        let list = recordings.list().await.map_err(Refusal::with(Why::Busy))?;
+        let list = recordings.list().await.map_err(refusal)?;
         Ok(Reply::Body(list.into()))
     }
 }

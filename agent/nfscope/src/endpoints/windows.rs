@@ -1,6 +1,6 @@
 //! `/windows`: the windows that the page draws, from memory, from the history on a disk, or of a recording.
 
-use super::recordings::NO_RECORDINGS;
+use super::recordings::{self, NO_RECORDINGS};
 use crate::api::access::Access;
 use crate::api::link::Why;
 use crate::api::windows_query::Wanted;
@@ -55,7 +55,7 @@ a baseline (recording=NAME), as JSON";
                 None => return Err(Refusal::new(Why::Absent, NO_HISTORY)),
             },
             Wanted::Recorded(what) => match source.recordings() {
-                Some(recordings) => recordings.tell(what).await,
+                Some(recordings) => Ok(recordings.tell(what).await.map_err(recordings::refusal)?),
                 None => return Err(Refusal::new(Why::Absent, NO_RECORDINGS)),
             },
         };

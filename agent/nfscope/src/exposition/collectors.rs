@@ -55,6 +55,8 @@ const COLLECTORS: &[(&str, &[&str])] = &[
         "agent",
         &[
             "build_info",
+            "host_read_",
+            "http_",
             "probe_",
             "kernel_memory",
             "events_lost",

@@ -11,6 +11,7 @@ use prometheus_client::encoding::{
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
+use std::borrow::Cow;
 use std::fmt::Error;
 use std::sync::Arc;
 
@@ -134,13 +135,22 @@ fn kind(kind: Kind) -> MetricType {
     }
 }
 
+/// A label's value without characters that steer a terminal. Names of this host have none; those of recordings may come from anywhere.
+fn printable(value: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && c != '\n';
+    match value.contains(steers) {
+        true => value.replace(steers, "\u{fffd}").into(),
+        false => value.into(),
+    }
+}
+
 /// Label names of a family with the values of one series.
 struct Labels<'a>(&'a [Label], &'a [String]);
 
 impl EncodeLabelSet for Labels<'_> {
     fn encode(&self, out: &mut LabelSetEncoder) -> Result<(), Error> {
         for (label, value) in self.0.iter().zip(self.1) {
-            (label.name, value.as_str()).encode(out.encode_label())?;
+            (label.name, printable(value).as_ref()).encode(out.encode_label())?;
         }
         Ok(())
     }

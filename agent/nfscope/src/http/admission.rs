@@ -118,6 +118,10 @@ async fn wrong_password<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answ
 
 /// Why this request gets no page.
 pub(super) async fn refusal<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
+    if hosts::is_ambiguous(request) {
+        let text = "a request of HTTP/1.1 needs one Host header, and no more than one\n";
+        return Some(plain(StatusCode::BAD_REQUEST, text.to_owned()));
+    }
     match too_many(peer).or_else(|| misdirected(peer, request)) {
         Some(answer) => Some(answer),
         None => wrong_password(peer, request).await,

@@ -5,6 +5,32 @@ use anyhow::Context;
 use nfscope_text::console::{self, Level};
 use serde::{Deserialize, Serialize};
 
+/// What becomes of a process that serves HTTP and cannot be confined as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sandbox {
+    /// It does not serve.
+    Require,
+    /// It serves, and what it lacks is an error in the log and a metric.
+    Try,
+}
+
+impl Sandbox {
+    /// The one of this name.
+    pub fn of(word: &str) -> Option<Sandbox> {
+        [Sandbox::Require, Sandbox::Try]
+            .into_iter()
+            .find(|s| s.word() == word)
+    }
+
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Sandbox::Require => "require",
+            Sandbox::Try => "try",
+        }
+    }
+}
+
 /// The configuration of the process that serves HTTP.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Configuration {
@@ -22,6 +48,8 @@ pub struct Configuration {
     pub log_json: bool,
     /// As whom the process runs, for a person.
     pub who: String,
+    /// Whether the process may serve without a part of its sandbox.
+    pub sandbox: Sandbox,
 }
 
 impl Configuration {

@@ -1,8 +1,8 @@
 //! Whom a request is for. A page of somebody else's in a browser of this host can have its name resolved to 127.0.0.1 (DNS
 //! rebinding), and then read what answers there. Its requests still carry its own name.
 
-use hyper::Request;
 use hyper::header::HOST;
+use hyper::{Request, Version};
 use std::net::IpAddr;
 
 /// The host that a request names, without its port; `None` where it names none, as HTTP/1.0 may.
@@ -12,6 +12,16 @@ pub(super) fn named<B>(request: &Request<B>) -> Option<&str> {
         (Some(authority), _) => Some(without_port(authority.as_str())),
         (None, Some(value)) => Some(value.to_str().map_or("?", without_port)),
         (None, None) => None,
+    }
+}
+
+/// True of a request that names no host, or several: a proxy and the agent could take it for different ones (RFC 9112, 3.2). HTTP/1.0
+/// may name none.
+pub(super) fn is_ambiguous<B>(request: &Request<B>) -> bool {
+    match request.headers().get_all(HOST).iter().count() {
+        0 => request.version() > Version::HTTP_10,
+        1 => false,
+        _ => true,
     }
 }
 
@@ -87,6 +97,22 @@ mod tests {
         ] {
             assert!(!is_own(other, &names), "{other}");
         }
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let ambiguous = |version: Version, hosts: &[&str]| {
+            let mut builder = Request::builder().uri("/").version(version);
+            for host in hosts {
+                builder = builder.header(HOST, *host);
+            }
+            is_ambiguous(&builder.body(()).unwrap())
+        };
+        assert!(ambiguous(Version::HTTP_11, &[]));
+        assert!(!ambiguous(Version::HTTP_11, &["a"]));
+        assert!(ambiguous(Version::HTTP_11, &["a", "a"]));
+        assert!(!ambiguous(Version::HTTP_10, &[]));
+        assert!(ambiguous(Version::HTTP_10, &["a", "b"]));
     }
 
     #[test]

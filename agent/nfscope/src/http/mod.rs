@@ -23,7 +23,7 @@ mod server;
 mod web_config;
 
 pub use agent_link::AgentLink;
-pub use configuration::Configuration;
+pub use configuration::{Configuration, Sandbox};
 pub use hosts::of_this_host;
 pub use listeners::{from_systemd, listen};
 pub use server::Server;

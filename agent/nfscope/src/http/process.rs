@@ -1,7 +1,7 @@
 //! The process that serves HTTP: takes its sockets and its configuration from the agent, gives up everything else, and serves.
 
 use super::agent_link::AgentLink;
-use super::configuration::Configuration;
+use super::configuration::{Configuration, Sandbox};
 use super::server::Server;
 use crate::api::handover;
 use crate::endpoints;
@@ -18,9 +18,6 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// What the agent is told when a configuration is in effect.
-const TAKEN: &[u8] = &[1];
 
 /// True where an agent has started this program to serve HTTP.
 pub fn is_this() -> bool {
@@ -71,12 +68,26 @@ fn serve() -> anyhow::Result<()> {
     socket.set_nonblocking(true)?;
     let socket = UnixStream::from_std(socket)?;
 
+    let confined = privileges::confine_stranger()?;
+    let refused = confined.refused().join(" and ");
+    match configuration.sandbox {
+        _ if refused.is_empty() => {}
+        Sandbox::Require => anyhow::bail!(
+            "it must be confined, and lacks {refused}; allow what is missing, or serve without it by --sandbox try"
+        ),
+        Sandbox::Try => log(
+            Level::Error,
+            &format!(
+                "the process that serves HTTP lacks {refused}; --sandbox require does not serve then"
+            ),
+        ),
+    }
     say(&format!(
-        "process {} serves HTTP {}, {}",
+        "process {} serves HTTP {}, {confined}",
         std::process::id(),
         configuration.who,
-        privileges::confine_stranger()?
     ));
+    let taken = handover::taken(confined.bits());
     let mut rest = descriptors.into_iter();
     let mut some = |count: u16| -> Vec<OwnedFd> { rest.by_ref().take(count.into()).collect() };
     let listeners: Vec<_> = some(counts.listeners)
@@ -89,7 +100,7 @@ fn serve() -> anyhow::Result<()> {
     runtime.block_on(async {
         tokio::select! {
             end = server.serve(listeners) => match end? {},
-            end = follow(socket, &server) => end,
+            end = follow(socket, taken, &server) => end,
         }
     })
 }
@@ -100,13 +111,16 @@ fn has_ended(e: &io::Error) -> bool {
     matches!(e.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
 }
 
-/// Takes each configuration that the agent sends, until the agent ends.
-async fn follow(mut socket: UnixStream, server: &Server) -> anyhow::Result<()> {
+/// Takes each configuration that the agent sends, until the agent ends. An empty one asks whether this process is alive.
+async fn follow(mut socket: UnixStream, taken: u8, server: &Server) -> anyhow::Result<()> {
     loop {
-        let text = match next_configuration(&mut socket).await {
+        let text = match next_configuration(&mut socket, taken).await {
             Err(e) if has_ended(&e) => return Ok(()),
             text => text?,
         };
+        if text.is_empty() {
+            continue;
+        }
         let configuration = Configuration::of(&text)?;
         server.configure(configuration.web()?);
         configuration.apply_to_log();
@@ -114,8 +128,8 @@ async fn follow(mut socket: UnixStream, server: &Server) -> anyhow::Result<()> {
 }
 
 /// Says that the last configuration is in effect, and waits for another.
-async fn next_configuration(socket: &mut UnixStream) -> io::Result<Vec<u8>> {
-    socket.write_all(TAKEN).await?;
+async fn next_configuration(socket: &mut UnixStream, taken: u8) -> io::Result<Vec<u8>> {
+    socket.write_all(&[taken]).await?;
     let mut head = [0; 4];
     socket.read_exact(&mut head).await?;
     let mut text = vec![0; handover::length(head)?];

@@ -15,6 +15,7 @@ use nfscope_text::console::{Level, log, say, warn};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime};
@@ -95,6 +96,8 @@ struct Disk {
     forgot: Option<Instant>,
     /// It has been said that windows are lost.
     fails: bool,
+    /// Locked by this agent. Closed behind the store: closing a file gives up SQLite's locks of it.
+    _alone: File,
 }
 
 /// Answers where there is no disk.
@@ -107,7 +110,7 @@ fn refuse(asked: &Receiver<Ask>, why: &str) {
 }
 
 /// A file for its owner alone: it has addresses of clients and paths of exports. SQLite makes those beside it alike.
-fn private(path: &Path) -> anyhow::Result<()> {
+fn private(path: &Path) -> anyhow::Result<File> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let because = || format!("{} cannot be written", path.display());
     if let Some(directory) = path.parent() {
@@ -117,13 +120,24 @@ fn private(path: &Path) -> anyhow::Result<()> {
     }
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true).mode(0o600);
-    options.open(path).with_context(because)?;
-    Ok(())
+    let file = options.open(path).with_context(because)?;
+    // SQLite's own locks are for single changes, and are another kind.
+    #[cfg(target_os = "linux")]
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).with_context(
+        || {
+            format!(
+                "another agent keeps its history in {}, with the same port on another address or in another network namespace; give \
+                 one of the two a --history-directory of its own",
+                path.display()
+            )
+        },
+    )?;
+    Ok(file)
 }
 
 impl Disk {
     fn open(path: PathBuf, keep: Duration) -> anyhow::Result<Disk> {
-        private(&path)?;
+        let alone = private(&path)?;
         Ok(Disk {
             store: Store::create(&path)?,
             path,
@@ -132,6 +146,7 @@ impl Disk {
             ended: SystemTime::UNIX_EPOCH,
             forgot: None,
             fails: false,
+            _alone: alone,
         })
     }
 

@@ -6,6 +6,7 @@ use super::source_thread::SourceHandle;
 use crate::api::probe_change::{Change, socket};
 use anyhow::{Context, ensure};
 use nfscope_text::console::warn;
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::convert::Infallible;
 use std::fs::{self, Permissions};
@@ -68,7 +69,15 @@ fn bind(directory: &Path, ports: &[u16]) -> anyhow::Result<ControlSocket> {
     paths.dedup();
     let own = socket(directory, *ports.first().context("there is no port")?);
     for path in &paths {
-        // The port is ours by now: what has this name was left by an agent that is gone.
+        ensure!(
+            !is_answered(path),
+            "another agent has {}, with the same port on another address or in another network namespace; give one of the two a \
+             RUNTIME_DIRECTORY of its own",
+            of(path)
+        );
+    }
+    for path in &paths {
+        // What has this name was left by an agent that is gone.
         let _ = fs::remove_file(path);
     }
     let listener = StdListener::bind(&own).with_context(|| of(&own))?;
@@ -80,6 +89,20 @@ fn bind(directory: &Path, ports: &[u16]) -> anyhow::Result<ControlSocket> {
     }
     bound.listener.set_nonblocking(true)?;
     Ok(bound)
+}
+
+/// True where a process listens there. This waits for nobody: one that is stopped counts as well.
+fn is_answered(path: &Path) -> bool {
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let asked = SocketAddrUnix::new(path).and_then(|address| {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &address)
+    });
+    // A queue that is full belongs to a listener, too.
+    matches!(asked, Ok(()) | Err(Errno::AGAIN))
 }
 
 /// Serves, one after the other, until dropped.

@@ -7,6 +7,7 @@
 //! It is this very program, executed again: a fork of the agent would have a copy of its memory, and only the thread that forks.
 
 use super::answers::{self, Answers, LANES, STREAM_LANES};
+use super::http_state::{self, End};
 use crate::api::handover::{self, Counts};
 use anyhow::{Context, bail};
 use nfscope_source::{own_process, privileges};
@@ -30,6 +31,9 @@ use tokio::time::{sleep, timeout};
 pub const NAME: &str = "nfscope-http";
 /// For the process to take a configuration, on a slow machine.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The process is asked so often whether it is there, and has so long to answer: one that is stopped is noticed within ten seconds.
+const ASK_INTERVAL: Duration = Duration::from_secs(2);
+const ANSWER_TIME: Duration = Duration::from_secs(7);
 /// The agent waits so long before it starts the process again, each time twice as long.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
 /// A process that has lived so long ended for a new reason.
@@ -130,6 +134,11 @@ impl HttpProcess {
                 Ok(never) => match never {},
                 Err(why) => why,
             };
+            http_state::ended(match &why {
+                e if e.is::<Gone>() => End::Ended,
+                e if e.is::<Silent>() => End::NoAnswer,
+                _ => End::Misbehaved,
+            });
             if !served {
                 return Err(why.context("cannot start the process that serves HTTP"));
             }
@@ -154,6 +163,7 @@ impl HttpProcess {
             "cannot be executed; its user must be allowed to execute this program's file",
         )?;
         own_process::accompany(number);
+        http_state::heard();
         let why = match self.session(ours, answers, served).await {
             Ok(never) => match never {},
             Err(why) => why,
@@ -161,10 +171,10 @@ impl HttpProcess {
         let (tell, told) = oneshot::channel();
         self.order(Order::End(tell))?;
         let status = told.await.context(KEEPER_ENDED)??;
-        match why.downcast_ref::<Gone>() {
-            Some(Gone) => bail!("ended with {status}"),
-            None => bail!("was ended: {why:#}"),
-        }
+        Err(match why.is::<Gone>() {
+            true => anyhow::Error::from(Gone).context(format!("ended with {status}")),
+            false => why.context("was ended"),
+        })
     }
 
     fn order(&self, order: Order) -> anyhow::Result<()> {
@@ -209,19 +219,26 @@ impl HttpProcess {
             std::future::pending().await
         };
         let configure = async {
-            taken(&mut socket).await?;
+            let holds = taken(&mut socket, TAKE_TIMEOUT).await?;
             *served = true;
+            http_state::holds(holds);
             let mut arrived = self.arrived.lock().await;
             loop {
+                http_state::heard();
                 let mut byte = [0];
                 tokio::select! {
+                    () = sleep(ASK_INTERVAL) => {
+                        // One that is stopped takes connections, and answers none.
+                        socket.write_all(&handover::framed(&[])?).await.map_err(|_| Gone)?;
+                        taken(&mut socket, ANSWER_TIME).await?;
+                    }
                     sent = arrived.recv() => {
                         let tell = sent.context("no more configurations")?;
                         // The newest: one that waited here may be older than what the process was started with.
                         let configuration = self.lock().clone();
                         let framed = handover::framed(&configuration)?;
                         socket.write_all(&framed).await.map_err(|_| Gone)?;
-                        taken(&mut socket).await?;
+                        taken(&mut socket, TAKE_TIMEOUT).await?;
                         // Who gave it may not wait any more.
                         let _ = tell.send(());
                     }
@@ -244,12 +261,24 @@ impl HttpProcess {
 #[error("it has gone")]
 struct Gone;
 
-/// Waits until the process has taken a configuration.
-async fn taken(socket: &mut UnixStream) -> anyhow::Result<()> {
+/// The process is there and does nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("it does not answer the agent")]
+struct Silent;
+
+/// Waits until the process has taken a configuration, or answered, and returns what holds it.
+async fn taken(socket: &mut UnixStream, time: Duration) -> anyhow::Result<u8> {
     let mut byte = [0];
-    match timeout(TAKE_TIMEOUT, socket.read(&mut byte)).await {
-        Err(_) => bail!("it takes no configuration"),
-        Ok(Ok(1)) => Ok(()),
+    // Twice half of the time: where the host stood still, the first half is over at once, and the process gets the other.
+    let mut read = timeout(time / 2, socket.read(&mut byte)).await;
+    if read.is_err() {
+        read = timeout(time / 2, socket.read(&mut byte)).await;
+    }
+    match read {
+        Err(_) => Err(Silent.into()),
+        Ok(Ok(1)) => {
+            handover::holds(byte[0]).context("it says something else than that it is there")
+        }
         Ok(_) => Err(Gone.into()),
     }
 }

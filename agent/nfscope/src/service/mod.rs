@@ -8,6 +8,7 @@ pub mod control;
 pub mod endpoint;
 pub mod history;
 pub mod http_process;
+mod http_state;
 pub(crate) mod local_lines;
 pub(crate) mod notify;
 pub mod recordings;

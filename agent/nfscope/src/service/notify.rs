@@ -1,10 +1,15 @@
 //! What the service manager is told, where one listens (`sd_notify(3)`): ready, reloading, stopping, alive.
 
+use crate::service::http_state;
 use crate::service::source_thread::SourceHandle;
 use nfscope_text::console::warn;
 use sd_notify::NotifyState;
 use std::convert::Infallible;
+use std::time::Duration;
 use tokio::time::sleep;
+
+/// The process that serves HTTP is replaced when it has been silent for half of this.
+const SILENT: Duration = Duration::from_secs(20);
 
 /// The agent measures, or waits for the modules that it is to measure.
 pub(crate) fn ready() {
@@ -42,7 +47,7 @@ pub(crate) fn status(line: &str) {
 }
 
 /// Tells the watchdog of the service manager, twice in its time, that the agent is alive. Each time the thread with the probes has
-/// answered before, because an agent that serves HTTP and cannot read its probes is of no use.
+/// answered before, because an agent that serves HTTP and cannot read its probes is of no use. So must the process that serves HTTP.
 ///
 /// # Errors
 /// When the source's thread has ended.
@@ -52,7 +57,10 @@ pub(crate) async fn watchdog(source: &SourceHandle) -> anyhow::Result<Infallible
     };
     loop {
         source.answers().await?;
-        tell(&[NotifyState::Watchdog]);
+        // One that does not answer is replaced long before that: this is for the case that nobody replaces it.
+        if http_state::silent_for() < time.max(SILENT) {
+            tell(&[NotifyState::Watchdog]);
+        }
         sleep(time / 2).await;
     }
 }

@@ -1,6 +1,7 @@
 //! What the thread that owns the source does: it goes round a loop of requests, readings and windows, until nobody can ask any more.
 
 use super::breakdown_listeners::Listeners;
+use super::http_state;
 use super::slow_subscribers::{self, Subscribers};
 use super::window_cutter::WindowCutter;
 use super::worth::Worth;
@@ -107,6 +108,7 @@ impl Running<'_> {
         self.worth.describe(&mut snapshot);
         exposition::describe(&mut snapshot, start.elapsed());
         own_process::describe(&mut snapshot);
+        http_state::describe(&mut snapshot);
         snapshot
     }
 

@@ -4,6 +4,7 @@ use crate::api::link::Made;
 use crate::api::probe_change::Change;
 use crate::exposition::{self, Collectors, Format};
 use crate::service::archive::Archive;
+use crate::service::http_state;
 use crate::service::recordings::Recordings;
 use crate::service::source_loop::{self, Running, Work};
 use bytes::Bytes;
@@ -293,6 +294,7 @@ fn own_snapshot() -> Arc<Snapshot> {
     let mut own = Snapshot::default();
     exposition::describe(&mut own, Duration::ZERO);
     own_process::describe(&mut own);
+    http_state::describe(&mut own);
     Arc::new(own)
 }
 

@@ -1,6 +1,6 @@
 //! CPU time of this client.
 
-use std::fs;
+use nfscope_source::host_table;
 
 /// Ticks of `/proc/stat` in a second: USER_HZ, which Linux has at 100 on every architecture that nfscope runs on.
 const TICKS: f64 = 100.0;
@@ -10,7 +10,7 @@ pub const MIN_CPU_SECONDS: f64 = 10.0 / TICKS;
 
 /// Time that all CPUs together have been busy, in seconds; `None` where the kernel does not tell.
 pub fn busy_seconds() -> Option<f64> {
-    parse(&fs::read_to_string("/proc/stat").ok()?)
+    parse(&host_table::read("/proc/stat")?)
 }
 
 /// User, nice, system, irq and softirq (proc_stat(5)): without idle time, waits for I/O, and what other guests took.

@@ -122,10 +122,12 @@ fn run(command: &mut Command, stop: &Stop) -> anyhow::Result<()> {
         }
         thread::sleep(POLL_INTERVAL);
     };
-    let mut said = String::new();
+    let mut said = Vec::new();
     if let Some(mut errors) = child.stderr.take() {
-        let _ = errors.read_to_string(&mut said);
+        let _ = errors.read_to_end(&mut said);
     }
+    // Paths in it may be in any encoding.
+    let said = String::from_utf8_lossy(&said);
     match status.success() {
         true => Ok(()),
         false if said.contains("bad option; for several filesystems") => {

@@ -1,8 +1,8 @@
 //! What the kernel's client counts of one mount: `/proc/self/mountstats`.
 
 use anyhow::Context;
-use nfscope_source::lossless;
 use nfscope_source::mounts::unescape;
+use nfscope_source::{host_table, lossless};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -27,7 +27,8 @@ impl MountStats {
     /// # Errors
     /// When the kernel counts nothing of it.
     pub fn read(at: &Path) -> anyhow::Result<MountStats> {
-        let text = lossless::read(PATH).with_context(|| format!("cannot read {PATH}"))?;
+        let text =
+            host_table::try_read_at(PATH, PATH).with_context(|| format!("cannot read {PATH}"))?;
         let at = lossless::of_path(at);
         MountStats::parse(&text, &at)
             .with_context(|| format!("{PATH} has nothing of an NFS mount at {at}"))

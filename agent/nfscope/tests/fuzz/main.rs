@@ -247,6 +247,7 @@ fn files_of_the_administrator() {
         log_level: "info".to_owned(),
         log_json: true,
         who: String::new(),
+        sandbox: nfscope::http::Sandbox::Try,
     };
     fuzz("configuration sent", &[&sent.encode().unwrap()], |input| {
         let _ = Configuration::of(input);

@@ -83,6 +83,9 @@ fn every_port_reaches_the_agent_and_the_only_one_needs_no_name() {
     drop(UnixListener::bind(path(5)).unwrap());
     let bound = service::listen(dir.path(), &[3, 2, 3]);
     assert!(bound.is_some());
+    // Another agent may have one of the ports on another address: it takes nothing away, and leaves nothing behind.
+    assert!(service::listen(dir.path(), &[7, 2]).is_none());
+    assert!(!path(7).exists() && path(2).exists() && path(3).exists());
     let mode = std::fs::metadata(path(3)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -27,6 +27,7 @@ mod exposition;
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
+mod host_readers;
 mod layers;
 mod mix;
 mod outages;

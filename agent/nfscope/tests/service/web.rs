@@ -424,6 +424,19 @@ fn a_megabyte_of_header_is_refused_and_costs_no_memory() {
 }
 
 #[test]
+fn a_request_that_names_no_host_or_two_is_no_request() {
+    let a = attached(Fake::new());
+    for hosts in ["", "Host: localhost\r\nHost: localhost\r\n"] {
+        let request = format!("GET /metrics HTTP/1.1\r\n{hosts}\r\n");
+        let answer = receive(send(a, request.as_bytes()));
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        assert!(answer.contains("one Host header"), "{answer}");
+    }
+    let old = receive(send(a, b"GET /-/healthy HTTP/1.0\r\n\r\n"));
+    assert!(old.starts_with("HTTP/1.0 200 "), "{old}");
+}
+
+#[test]
 fn a_page_of_somebody_else_in_a_browser_of_this_host_reads_nothing() {
     let a = attached(Fake::new());
     let ask = |request: String| receive(send(a, request.as_bytes()));

@@ -8,8 +8,8 @@ pub mod load;
 mod read;
 mod watched;
 
-use crate::clock;
 use crate::source::{NOT_TIMED, Options, Source};
+use crate::{clock, host_table};
 use host::device_names::DeviceNames;
 use host::diskstats::Busy;
 use host::export_devices::ExportDevices;
@@ -17,7 +17,7 @@ use host::facts::Facts;
 use host::file_handle::Exports;
 use host::nfs4_state::Nfs4State;
 use host::procfs::KernelCounts;
-use host::{cpu, exports, unseen};
+use host::{cpu, exports, file_handle, mountstats, unseen};
 use load::attach::{self, Attached};
 use load::detach::Detached;
 use load::maps::Shared;
@@ -25,7 +25,7 @@ use load::object::{self, Loaded};
 use load::program::{Build, Probe};
 use load::program_table::{CLIENT_RPC_END, LOG_WAITS, PROBES};
 use nfscope_model::family;
-use nfscope_model::host_report::{Report, Verdict};
+use nfscope_model::host_report::{Fact, Report, Verdict};
 use nfscope_model::{BreakdownBatch, BreakdownWant, HeldRequests, ProbeState, ProbeStatus};
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
 use read::block::Predecessors;
@@ -194,6 +194,22 @@ pub fn words() -> impl Iterator<Item = &'static str> {
     PROBES.iter().map(|p| p.word)
 }
 
+/// Tables that an agent reads again and again and that could not be read now, for `nfscope check`.
+fn tables_not_read() -> Option<Fact> {
+    for table in [
+        "/proc/net/rpc/nfsd",
+        "/proc/stat",
+        "/proc/diskstats",
+        file_handle::LIST,
+        mountstats::PATH,
+    ] {
+        // The outcome is noted.
+        let _ = host_table::read(table);
+    }
+    Nfs4State::default().read(&mut Snapshot::new(clock::now()));
+    host_table::failures()
+}
+
 /// See [`crate::check`].
 pub fn check() -> Report {
     let facts = Facts::gather();
@@ -217,6 +233,7 @@ pub fn check() -> Report {
         ))
         .into_iter()
         .chain(exports::left_out())
+        .chain(tables_not_read())
         .collect(),
         exports: exports::list(&|fs, log| logs::measured(&LOGS, fs, log, &probes)),
         probes,
@@ -469,6 +486,7 @@ impl Source for Linux {
         }
         cpu::read(&mut s);
         probe_runs::read(&self.loaded, self.options.probe_stats, &mut s);
+        host_table::count(&mut s);
         s.probes = self.states.clone();
         s
     }

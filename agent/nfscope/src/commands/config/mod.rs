@@ -12,6 +12,8 @@ pub use reload::{Changes, changes};
 pub use table::Settings;
 
 use crate::cli::AgentArgs;
+use crate::http::Sandbox;
+use nfscope_source::bounded;
 use nfscope_text::console::Level;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,6 +22,9 @@ use std::path::Path;
 pub const DEFAULT_FILE: &str = "/etc/nfscope/nfscope.toml";
 /// Names another file, as `--config` does.
 const FILE_VARIABLE: &str = "NFSCOPE_CONFIG";
+
+/// Bytes of the file: all settings with their comments take a hundredth.
+const MOST: u64 = 1 << 20;
 
 /// The settings that these flags, the environment and the file make.
 ///
@@ -43,7 +48,7 @@ fn load_from(
     let variable = variables.iter().find(set);
     let named = (args.config.as_deref()).or_else(|| variable.map(|(_, v)| Path::new(v)));
     let path = named.unwrap_or(default);
-    match std::fs::read_to_string(path) {
+    match bounded::read_text(path, MOST) {
         Ok(text) => file::apply(&mut settings, path, &text)?,
         Err(e) if named.is_none() && e.kind() == ErrorKind::NotFound => {}
         Err(why) => {
@@ -65,6 +70,10 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
     }
     settings.allow_details |= args.allow_details;
     settings.allow_file_names |= args.allow_file_names;
+    settings.allow_open |= args.allow_open;
+    if let Some(sandbox) = args.sandbox.as_deref().and_then(Sandbox::of) {
+        settings.sandbox = sandbox;
+    }
     if !args.allowed_hosts.is_empty() {
         settings.allowed_hosts.clone_from(&args.allowed_hosts);
     }

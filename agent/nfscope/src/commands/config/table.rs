@@ -2,6 +2,7 @@
 
 use crate::api::address::DEFAULT_ADDRESS;
 use crate::cli::{self, MOST_SERIES};
+use crate::http::Sandbox;
 use nfscope_source::{MOST_PAIRS, Options};
 use nfscope_text::console::Level;
 use nfscope_text::parse;
@@ -22,6 +23,10 @@ pub struct Settings {
     pub allow_details: bool,
     /// `[web] allow_file_names`
     pub allow_file_names: bool,
+    /// `[web] allow_open`
+    pub allow_open: bool,
+    /// `[web] sandbox`
+    pub sandbox: Sandbox,
     /// `[web] allowed_hosts`
     pub allowed_hosts: Vec<String>,
     /// `[probes]` and `[limits]`
@@ -46,6 +51,8 @@ impl Default for Settings {
             systemd_socket: false,
             allow_details: false,
             allow_file_names: false,
+            allow_open: false,
+            sandbox: Sandbox::Try,
             allowed_hosts: Vec::new(),
             source: Options::default(),
             history: Duration::from_secs(86_400),
@@ -82,6 +89,7 @@ const TEXTS: &str = "a string in quotes, or several in brackets";
 const SWITCH: &str = "true or false";
 const SERIES: &str = "a number from 0 to 10000";
 const LEVEL: &str = "one of \"debug\", \"info\", \"warn\", \"error\"";
+const SANDBOX: &str = "one of \"require\", \"try\"";
 const FORMAT: &str = "one of \"text\", \"json\"";
 const PAIRS: &str = "a number from 64 to 16384";
 
@@ -154,6 +162,32 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
         get: |s| s.allow_file_names.to_string(),
+    },
+    Setting {
+        section: "web",
+        key: "allow_open",
+        variable: "NFSCOPE_WEB_ALLOW_OPEN",
+        flag: "web.allow-open",
+        about: None,
+        reloads: true,
+        set: |s, v| {
+            s.allow_open = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.allow_open.to_string(),
+    },
+    Setting {
+        section: "web",
+        key: "sandbox",
+        variable: "NFSCOPE_WEB_SANDBOX",
+        flag: "sandbox",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            s.sandbox = v.as_str().and_then(Sandbox::of).ok_or(SANDBOX)?;
+            Ok(())
+        },
+        get: |s| format!("{:?}", s.sandbox.word()),
     },
     Setting {
         section: "web",

@@ -9,6 +9,7 @@ mod yaml;
 use super::basic_auth::Users;
 use anyhow::{Context, bail, ensure};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use nfscope_source::bounded;
 pub use rate_limit::RateLimit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,7 +68,7 @@ impl WebConfig {
     /// With the file and the key that is wrong.
     pub fn load(path: &Path) -> anyhow::Result<WebConfig> {
         let read = || {
-            let text = std::fs::read_to_string(path)?;
+            let text = bounded::read_text(path, tls::MOST)?;
             WebConfig::of(&text, path.parent().unwrap_or(Path::new("")))
         };
         read().with_context(|| format!("web configuration {}", path.display()))
@@ -115,6 +116,11 @@ impl WebConfig {
     /// True where passwords or certificates of clients keep strangers out.
     pub fn authenticates(&self) -> bool {
         self.users.is_some() || self.tls.as_ref().is_some_and(Tls::authenticates)
+    }
+
+    /// True where clients show certificates that are verified.
+    pub fn has_certificates(&self) -> bool {
+        self.tls.as_ref().is_some_and(Tls::authenticates)
     }
 
     /// True where connections are encrypted.

@@ -2,6 +2,7 @@
 
 use super::any_certificate::AnyCertificate;
 use anyhow::{Context, bail, ensure};
+use nfscope_source::bounded;
 use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -13,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
+
+/// Bytes of a file of the web configuration: certificates of many authorities take a quarter.
+pub(super) const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -50,7 +54,7 @@ impl Section {
             let Some(file) = file.take() else { continue };
             ensure!(inline.is_none(), "both {name} and {name}_file are given");
             let path = beside.join(file);
-            let text = std::fs::read_to_string(&path);
+            let text = bounded::read_text(&path, MOST);
             *inline = Some(text.with_context(|| path.display().to_string())?);
         }
         Ok(())

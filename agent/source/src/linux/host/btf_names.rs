@@ -1,15 +1,19 @@
 //! Names in the kernel's description of its types (BTF), found without parsing it.
 
+use crate::host_table;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, Read};
+
+const BTF: &str = "/sys/kernel/btf/MODULE";
 
 /// Removes the names that the BTF of a module has, or the kernel's own (`vmlinux`). Where a module's BTF was
 /// deduplicated against the kernel's, it repeats none of the kernel's names. None are removed where there is no such BTF.
 pub fn remove(of: &str, names: &mut BTreeSet<&str>) {
-    if let Ok(mut btf) = File::open(format!("/sys/kernel/btf/{of}")) {
+    if let Ok(mut btf) = host_table::open(BTF, format!("/sys/kernel/btf/{of}")) {
         // A BTF that cannot be read to its end has no more names than were found.
-        let _ = remove_from(&mut btf, names);
+        if let Err(e) = remove_from(&mut btf, names) {
+            host_table::failed(BTF, e);
+        }
     }
 }
 

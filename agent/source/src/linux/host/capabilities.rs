@@ -157,11 +157,14 @@ pub(super) fn forbid_more() -> anyhow::Result<()> {
 fn threads_with_more(allowed: &CapsHashSet) -> anyhow::Result<Vec<String>> {
     let allowed: u64 = allowed.iter().map(|c| c.bitmask()).sum();
     let mut out = Vec::new();
-    for task in std::fs::read_dir("/proc/self/task")
+    for task in crate::host_table::entries("/proc/self/task", "/proc/self/task")
         .context("cannot list the threads in /proc/self/task")?
     {
         // A thread may end between the listing and the reading.
-        let Ok(status) = crate::lossless::read(task?.path().join("status")) else {
+        let Ok(status) = crate::host_table::try_read_at(
+            "/proc/self/task/TID/status",
+            task.path().join("status"),
+        ) else {
             continue;
         };
         let field = |name: &str| {

@@ -1,11 +1,11 @@
 //! What the CPUs have left over.
 
-use crate::lossless;
+use crate::host_table;
 use nfscope_model::{Snapshot, family as f};
 
 /// Adds CPUs and their idle time. Kernels account it in ticks even where a CPU sleeps through them.
 pub fn read(s: &mut Snapshot) {
-    let text = lossless::read("/proc/stat").unwrap_or_default();
+    let text = host_table::read("/proc/stat").unwrap_or_default();
     let ticks = rustix::param::clock_ticks_per_second();
     if let (Some((online, idle)), true) = (parse(&text), ticks > 0) {
         s.gauge(&f::CPUS, [], online);

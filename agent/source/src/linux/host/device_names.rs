@@ -4,7 +4,7 @@
 //! device is therefore known by its number and by the number of its directory in /sys, which no two have (fs/kernfs/dir.c,
 //! `__kernfs_new_node()` counts up, on every kernel since 4.14).
 
-use crate::lossless;
+use crate::{bounded, lossless};
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -71,7 +71,10 @@ impl DeviceNames {
 
     /// The name of the block device that this file is. `path`: [`lossless`] text.
     pub fn of_file(&mut self, path: &str) -> Option<String> {
-        let file = fs::metadata(lossless::path(path)).ok()?;
+        let path = lossless::path(path);
+        let asked = path.clone();
+        let ask = move || fs::metadata(asked);
+        let file = bounded::within(&path, bounded::PATIENCE, ask).ok()?;
         let device = file.file_type().is_block_device().then(|| file.rdev())?;
         Some(self.name(rustix::fs::major(device) << 20 | rustix::fs::minor(device)))
     }

@@ -1,7 +1,7 @@
 //! How long disks were busy.
 
+use crate::host_table;
 use crate::linux::host::device_names::DeviceNames;
-use crate::lossless;
 use nfscope_model::{Snapshot, family as f};
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub struct Busy {
 impl Busy {
     /// Adds the busy time of each device that the snapshot has requests of.
     pub fn read(&mut self, devices: &mut DeviceNames, s: &mut Snapshot) {
-        let text = lossless::read("/proc/diskstats").unwrap_or_default();
+        let text = host_table::read("/proc/diskstats").unwrap_or_default();
         self.fill(&parse(&text), devices, s);
     }
 

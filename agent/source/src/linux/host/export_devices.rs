@@ -4,8 +4,8 @@
 use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::exports::{ETAB, EtabPath, etab_paths};
 use crate::linux::host::procfs::entry_names;
-use crate::lossless;
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
+use crate::{host_table, lossless};
 use nfscope_model::Snapshot;
 use nfscope_model::family::{self as f, UNKNOWN_DEVICE};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ pub struct Durability {
 impl ExportDevices {
     /// Adds a series for each device of each export.
     pub fn read(&mut self, devices: &mut DeviceNames, s: &mut Snapshot) {
-        let tables = [ETAB, MOUNTINFO].map(|path| lossless::read(path).unwrap_or_default());
+        let tables = [ETAB, MOUNTINFO].map(|path| host_table::read(path).unwrap_or_default());
         if tables != self.tables || self.read.is_none_or(|at| at.elapsed() >= READ_AGAIN) {
             self.found = find(&tables, devices);
             self.tables = tables;
@@ -171,7 +171,7 @@ fn tops(mount: &Mount, devices: &mut DeviceNames) -> Option<BTreeSet<String>> {
         "tmpfs" | "ramfs" => Some(BTreeSet::new()),
         "btrfs" => {
             let one = devices.of_file(&mount.source)?;
-            let all = fs::read_dir("/sys/fs/btrfs").ok()?.flatten();
+            let all = host_table::entries("/sys/fs/btrfs", "/sys/fs/btrfs").ok()?;
             let mut lists = all.filter_map(|entry| entry_names(&entry.path().join("devices")));
             lists.find(|list| list.contains(&one))
         }

@@ -1,9 +1,9 @@
 //! Exported file systems, for `nfscope check`: what each is, and where its log lies.
 
+use crate::host_table;
 use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_device::{self, Location};
 use crate::linux::host::zfs_tools;
-use crate::lossless;
 use crate::mounts::{MOUNTINFO, Mount, Mounts, unescape};
 use nfscope_model::host_report::{Exported, Fact};
 
@@ -15,7 +15,7 @@ pub type Measured<'a> = &'a dyn Fn(&str, &Location) -> (bool, String);
 
 /// Every exported path once.
 pub fn list(measured: Measured) -> Vec<Exported> {
-    let etab = lossless::read(ETAB).unwrap_or_default();
+    let etab = host_table::read(ETAB).unwrap_or_default();
     let mounts = Mounts::read();
     let mut devices = DeviceNames::default();
     etab_paths(&etab)
@@ -74,7 +74,7 @@ fn one(
 
 /// Lines of the host's tables that are left out, because they are not of the tables' form; `None` without any.
 pub fn left_out() -> Option<Fact> {
-    let text = |path| lossless::read(path).unwrap_or_default();
+    let text = |path| host_table::read(path).unwrap_or_default();
     let left = left_out_of(&text(MOUNTINFO), &text(ETAB));
     let tables: Vec<_> = [MOUNTINFO, ETAB]
         .iter()
@@ -183,6 +183,7 @@ fn dataset_warnings(dataset: &str, log: &Location) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lossless;
 
     /// Whatever a line has, the other ones are read.
     #[test]

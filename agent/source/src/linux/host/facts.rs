@@ -1,7 +1,7 @@
 //! What this host has, as it answers now.
 
+use crate::host_table;
 use crate::linux::host::{btf_names, file_handle, procfs, zfs_layout};
-use crate::lossless;
 use nfscope_model::host_report::Fact;
 use std::collections::BTreeSet;
 use std::fs;
@@ -60,8 +60,7 @@ pub struct Facts {
 /// True where this thread has CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN in effect (capabilities(7), bits 39, 38 and 21).
 pub fn may_load() -> bool {
     let needed = 1u64 << 39 | 1 << 38 | 1 << 21;
-    lossless::read("/proc/thread-self/status")
-        .ok()
+    host_table::read("/proc/thread-self/status")
         .and_then(|s| {
             let line = s.lines().find_map(|l| l.strip_prefix("CapEff:"))?;
             u64::from_str_radix(line.trim(), 16).ok()
@@ -114,7 +113,7 @@ impl Facts {
     /// Asks the host.
     pub fn gather() -> Self {
         let exists = |p: &str| Path::new(p).exists();
-        let read = |p: &str| lossless::read(p).unwrap_or_default().trim().to_owned();
+        let read = |p: &'static str| host_table::read(p).unwrap_or_default().trim().to_owned();
         let loaded: BTreeSet<String> = MODULES
             .iter()
             .filter(|m| procfs::module_present(m))
@@ -173,16 +172,15 @@ impl Facts {
             clock_slack: clock_slack(&read(CLOCK_SOURCE)),
             zfs: read(zfs_layout::VERSION),
             pool_mode: read("/sys/module/sunrpc/parameters/pool_mode"),
-            nodes: fs::read_dir("/sys/devices/system/node")
+            nodes: host_table::entries("/sys/devices/system/node", "/sys/devices/system/node")
                 .map(|d| {
-                    d.flatten()
-                        .filter(|e| {
-                            let n = e.file_name();
-                            n.to_string_lossy()
-                                .strip_prefix("node")
-                                .is_some_and(|r| r.parse::<u32>().is_ok())
-                        })
-                        .count()
+                    d.filter(|e| {
+                        let n = e.file_name();
+                        n.to_string_lossy()
+                            .strip_prefix("node")
+                            .is_some_and(|r| r.parse::<u32>().is_ok())
+                    })
+                    .count()
                 })
                 .unwrap_or(1)
                 .max(1),
@@ -254,7 +252,7 @@ impl Facts {
         let memory = format!("{:.1} MB for {possible}", memory as f64 / 1e6);
         facts.push(fact("kernel memory", &memory, true, ""));
         if self.loaded("nfsd") {
-            let readable = fs::File::open(file_handle::LIST).is_ok();
+            let readable = host_table::open(file_handle::LIST, file_handle::LIST).is_ok();
             facts.push(fact(
                 "names of exports",
                 if readable { "yes" } else { "not readable" },

@@ -1,7 +1,7 @@
 //! File handles as nfsd makes them: which export, which file.
 
 use super::file_id::{FileId, FileName, FileSystem};
-use crate::lossless;
+use crate::host_table;
 use crate::mounts::{Mounts, unescape};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -138,7 +138,7 @@ impl Exports {
         if self.paths.len() >= MOST {
             self.paths.clear();
         }
-        if let Ok(text) = lossless::read(LIST) {
+        if let Some(text) = host_table::read(LIST) {
             self.paths.extend(parse_list(&text));
             self.file_systems.clear();
         }
@@ -166,6 +166,7 @@ pub(crate) fn parse_list(text: &str) -> impl Iterator<Item = (u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lossless;
 
     #[test]
     fn an_export_has_one_key_in_its_handles_and_in_the_kernels_list() {

@@ -4,9 +4,8 @@
 //! directory, with a file for each dataset that is in use (`objset-0x36`). From OpenZFS 2.2 on these have the figures of
 //! the dataset's intent log; before, file `zil` has those of all pools together.
 
-use crate::lossless;
+use crate::{host_table, lossless};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
 use std::path::Path;
 
 /// The pseudo pool of figures that all pools share.
@@ -24,6 +23,10 @@ pub const ZIL: [&str; 9] = [
     "zil_commit_suspend_count",
     "zil_commit_crash_count",
 ];
+
+/// Names of these tables where reading them fails.
+const ROOT: &str = "/proc/spl/kstat/zfs";
+const POOL: &str = "/proc/spl/kstat/zfs/POOL";
 
 /// The figures of [`ZIL`]; `None` where this version has none.
 pub type Zil = [Option<u64>; ZIL.len()];
@@ -66,20 +69,20 @@ impl Kstats {
     /// Reads them; empty where module zfs is not loaded.
     pub fn read(root: &Path) -> Self {
         let mut k = Kstats::default();
-        let entries = fs::read_dir(root).into_iter().flatten().flatten();
+        let entries = host_table::entries(ROOT, root).into_iter().flatten();
         for e in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
             let pool = k
                 .pools
                 .entry(lossless::of_path(Path::new(&e.file_name())))
                 .or_default();
-            for f in fs::read_dir(e.path()).into_iter().flatten().flatten() {
+            for f in host_table::entries(POOL, e.path()).into_iter().flatten() {
                 let file = f.file_name();
                 let id = file
                     .to_str()
                     .and_then(|n| n.strip_prefix("objset-0x"))
                     .and_then(|n| u64::from_str_radix(n, 16).ok());
                 // A dataset may go between the listing and the reading.
-                if let (Some(id), Ok(text)) = (id, lossless::read(f.path())) {
+                if let (Some(id), Some(text)) = (id, host_table::read_at(POOL, f.path())) {
                     let values = parse(&text);
                     let name = values.get("dataset_name").copied().unwrap_or_default();
                     let dataset = Dataset {
@@ -90,9 +93,7 @@ impl Kstats {
                 }
             }
         }
-        k.all = lossless::read(root.join("zil"))
-            .ok()
-            .map(|text| zil(&parse(&text)));
+        k.all = host_table::read_at(ROOT, root.join("zil")).map(|text| zil(&parse(&text)));
         k
     }
 }

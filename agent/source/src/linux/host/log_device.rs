@@ -1,11 +1,11 @@
 //! Where file systems have their logs: for metrics whether on a device of its own, for `nfscope check` on which one, or why
 //! that is unknown. For a ZFS pool the metrics ask its probe, and check asks the pool's own tools.
 
+use crate::host_table;
 use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_types::LogType;
 use crate::linux::host::procfs::entry_names;
 use crate::linux::host::zfs_tools;
-use crate::lossless;
 use crate::mounts::{Mount, Mounts};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -92,13 +92,13 @@ fn ext4(volume: &str) -> Location {
         Some(false) => Location::Shared,
         // Of journals that are devices only the thread's name says whose is which: `jbd2/<device>` (fs/jbd2/journal.c,
         // jbd2_journal_start_thread()), before Linux 5.17 cut off at fifteen characters.
-        Some(true) => match lossless::read(format!("/proc/{thread}/comm")) {
-            Ok(name) => {
+        Some(true) => match host_table::read_at("/proc/TID/comm", format!("/proc/{thread}/comm")) {
+            Some(name) => {
                 let name = name.trim();
                 let device = name.strip_prefix("jbd2/").unwrap_or(name);
                 Location::Separate(vec![device.to_owned()])
             }
-            Err(_) => Location::unknown("the journal's thread is out of sight"),
+            None => Location::unknown("the journal's thread is out of sight"),
         },
         None => Location::unknown("/proc/fs/jbd2 cannot be read"),
     }
@@ -110,7 +110,11 @@ const NO_THREAD: &str = "<none>";
 /// Of ext4's journal.
 fn journal_thread(volume: &str) -> Option<String> {
     let path = Path::new("/sys/fs/ext4").join(volume).join("journal_task");
-    Some(lossless::read(path).ok()?.trim().to_owned())
+    Some(
+        host_table::read_at("/sys/fs/ext4/DEVICE/journal_task", path)?
+            .trim()
+            .to_owned(),
+    )
 }
 
 fn has_journal_device(volume: &str) -> Option<bool> {

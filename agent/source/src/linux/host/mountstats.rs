@@ -1,10 +1,11 @@
 //! What the kernel adds up for each NFS mount of this mount namespace: `/proc/self/mountstats` (nfs_show_stats() in
 //! fs/nfs/super.c, rpc_clnt_show_stats() in net/sunrpc/stats.c).
 
-use crate::lossless;
+use crate::host_table;
 use crate::mounts::unescape;
 
-const PATH: &str = "/proc/self/mountstats";
+/// The client's own counters.
+pub const PATH: &str = "/proc/self/mountstats";
 
 /// One NFS mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct OpStats {
 
 /// Reads the file, which also has the kernel tell probe `client` what is mounted. Empty where it cannot be read.
 pub fn read() -> Vec<MountStats> {
-    parse(&lossless::read(PATH).unwrap_or_default())
+    parse(&host_table::read(PATH).unwrap_or_default())
 }
 
 /// Parses the file's text. Leaves out other file systems, and lines that are not of its form.

@@ -2,17 +2,17 @@
 //! `states` (fs/nfsd/nfs4state.c, Linux 5.3 and later). It lists the server of the network namespace that the file system nfsd was
 //! mounted in.
 
-use crate::lossless;
+use crate::{host_table, lossless};
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
+const STATES: &str = "/proc/fs/nfsd/clients/ID/states";
 
 /// How often clients are looked at: the kernel holds a client's lock while it lists some of its states.
 const READ_AGAIN: Duration = Duration::from_secs(10);
@@ -75,13 +75,16 @@ impl Found {
     fn read(clients: &Path, most_clients: usize, most_bytes: u64) -> io::Result<Found> {
         let mut found = Found::default();
         let mut left = most_bytes;
-        for (n, entry) in fs::read_dir(clients)?.enumerate() {
+        for (n, entry) in host_table::entries(CLIENTS, clients)?.enumerate() {
             if n >= most_clients {
                 found.partial = true;
                 break;
             }
-            let directory = entry?.path();
-            let info = match lossless::read(directory.join("info")) {
+            let directory = entry.path();
+            let info = match host_table::try_read_at(
+                "/proc/fs/nfsd/clients/ID/info",
+                directory.join("info"),
+            ) {
                 Ok(info) => info,
                 // It has gone meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -90,7 +93,7 @@ impl Found {
                 Err(_) => continue,
             };
             found.add_info(&info);
-            let Ok(states) = File::open(directory.join("states")) else {
+            let Ok(states) = host_table::open(STATES, directory.join("states")) else {
                 continue;
             };
             // One byte more, which says that there is more.
@@ -145,7 +148,11 @@ impl Found {
         while read < most {
             line.clear();
             match states.read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => break,
+                Ok(0) => break,
+                Err(e) => {
+                    host_table::failed(STATES, e);
+                    break;
+                }
                 Ok(n) => read += n as u64,
             }
             if line.ends_with(b"\n") {
@@ -223,6 +230,7 @@ pub fn fuzzed(text: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::path::PathBuf;
 
     const INFO: &str = "clientid: 0x3b1a\naddress: \"10.9.0.2:830\"\nstatus: courtesy\nseconds from last renew: 97\nname: \"Linux: status: confirmed\"\nminor version: 2\ncallback state: DOWN\ncallback address: 10.9.0.2:0\nadmin-revoked states: 2\n";

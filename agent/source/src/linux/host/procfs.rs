@@ -1,6 +1,6 @@
 //! Counters that the kernel keeps by itself, and the modules that it has.
 
-use crate::lossless;
+use crate::{host_table, lossless};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct KernelCounts {
 impl KernelCounts {
     /// Reads them; `None` where no NFS server module is loaded in this network namespace.
     pub fn read() -> Option<Self> {
-        Some(Self::parse(&lossless::read("/proc/net/rpc/nfsd").ok()?))
+        Some(Self::parse(&host_table::read("/proc/net/rpc/nfsd")?))
     }
 
     /// Parses the file's text. Lines that a kernel does not have stay empty.
@@ -37,7 +37,8 @@ impl KernelCounts {
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
             let name = words.next().unwrap_or_default();
-            let numbers: Vec<u64> = words.filter_map(|w| w.parse().ok()).collect();
+            // One that is no number, or below zero, must not move those behind it to its place.
+            let numbers: Vec<u64> = words.map_while(|w| w.parse().ok()).collect();
             let fill = |to: &mut [u64]| {
                 for (t, n) in to.iter_mut().zip(&numbers) {
                     *t = *n;
@@ -87,7 +88,7 @@ pub fn pool_threads() -> Option<Vec<u32>> {
     if netns("1").is_some_and(|init| Some(init) != netns("self")) {
         return None;
     }
-    let text = lossless::read("/proc/fs/nfsd/pool_threads").ok()?;
+    let text = host_table::read("/proc/fs/nfsd/pool_threads")?;
     Some(
         text.split_ascii_whitespace()
             .filter_map(|w| w.parse().ok())
@@ -98,9 +99,12 @@ pub fn pool_threads() -> Option<Vec<u32>> {
 /// True where the module is loaded or built in. While one begins or ends, its files come and go one by one: then it is not
 /// there.
 pub fn module_present(name: &str) -> bool {
-    match lossless::read(Path::new("/sys/module").join(name).join("initstate")) {
-        Ok(state) => state.trim() == "live",
-        Err(_) => built_in(name),
+    match host_table::read_at(
+        "/sys/module/MODULE/initstate",
+        Path::new("/sys/module").join(name).join("initstate"),
+    ) {
+        Some(state) => state.trim() == "live",
+        None => built_in(name),
     }
 }
 
@@ -121,7 +125,7 @@ pub fn built_in(name: &str) -> bool {
 
 /// Whether the kernel lists it among its modules, in whatever state.
 fn listed(name: &str) -> bool {
-    let modules = lossless::read("/proc/modules").unwrap_or_default();
+    let modules = host_table::read("/proc/modules").unwrap_or_default();
     modules
         .lines()
         .any(|line| line.split(' ').next() == Some(name))
@@ -129,14 +133,15 @@ fn listed(name: &str) -> bool {
 
 /// Names of a directory's entries; `None` where it cannot be read.
 pub fn entry_names(dir: &Path) -> Option<BTreeSet<String>> {
-    let entries = fs::read_dir(dir).ok()?.flatten();
+    let entries =
+        host_table::entries("directories of block devices in /sys and /proc", dir).ok()?;
     let names = entries.map(|e| lossless::of_path(Path::new(&e.file_name())));
     Some(names.collect())
 }
 
 /// True where the kernel says that the NFS server has no threads.
 pub fn no_server_runs() -> bool {
-    lossless::read("/proc/fs/nfsd/threads").is_ok_and(|n| n.trim() == "0")
+    host_table::read("/proc/fs/nfsd/threads").is_some_and(|n| n.trim() == "0")
 }
 
 #[cfg(test)]
@@ -154,6 +159,8 @@ mod tests {
         assert_eq!(c.rpc, [9, 3, 1, 1, 1]);
         assert_eq!((c.v3(), c.proc3[21]), (11, 5));
         assert_eq!(c.calls(), 7);
+        let odd = KernelCounts::parse("rc 2 -1 400\nproc3 3 1 -2 3\n");
+        assert_eq!((odd.reply_cache, odd.proc3), ([2, 0, 0], vec![1]));
         assert_eq!(c.proc4, [1, 7]);
         assert_eq!(c.v4(), 10);
     }

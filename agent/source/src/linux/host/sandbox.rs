@@ -6,11 +6,13 @@
 
 use super::capabilities::{drop_all, forbid_more};
 use super::syscalls;
-use crate::lossless;
+use crate::confinement::{Confinement, Layer};
+use crate::host_table;
 use anyhow::{Context, ensure};
-use caps::CapSet;
+use caps::{CapSet, Capability};
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset};
 use landlock::{RulesetAttr, RulesetStatus, Scope};
+use nfscope_model::host_report::Fact;
 use rustix::fs::{Gid, Uid};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
@@ -37,7 +39,7 @@ pub fn leave_user() -> anyhow::Result<String> {
     // What this takes away needs a capability that goes with the user.
     forbid_more()?;
     if geteuid().is_root() {
-        let passwd = lossless::read("/etc/passwd").unwrap_or_default();
+        let passwd = host_table::read("/etc/passwd").unwrap_or_default();
         let (uid, gid) = unprivileged(&passwd);
         who = match become_user(uid, gid) {
             Ok(()) => format!("as user {uid}"),
@@ -96,7 +98,7 @@ pub fn hide_memory() -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When it still has a capability, or the kernel refuses what every kernel has.
-pub fn confine_stranger() -> anyhow::Result<String> {
+pub fn confine_stranger() -> anyhow::Result<Confinement> {
     drop_all()?;
     for set in [CapSet::Effective, CapSet::Permitted] {
         ensure!(
@@ -109,12 +111,95 @@ pub fn confine_stranger() -> anyhow::Result<String> {
     limit(Resource::Data, MEMORY);
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot end with the agent")?;
-    let landlock = no_files().unwrap_or_else(|e| format!("without Landlock ({e:#})"));
-    let seccomp = match syscalls::restrict() {
-        Ok(()) => "with a filter of system calls".to_owned(),
-        Err(e) => format!("without a filter of system calls ({e:#})"),
+    let user = match rustix::process::geteuid().is_root() {
+        true => Layer::Refused("it runs as root".to_owned()),
+        false => Layer::Holds,
     };
-    Ok(format!("without capabilities, {seccomp}, {landlock}"))
+    let landlock = landlock();
+    let seccomp = match syscalls::restrict() {
+        Ok(()) => Layer::Holds,
+        Err(e) => Layer::Refused(format!("{e:#}")),
+    };
+    Ok(Confinement {
+        user,
+        seccomp,
+        landlock,
+    })
+}
+
+/// What of Landlock this process gets, and the reason where that is nothing.
+fn landlock() -> Layer {
+    if let Err(why) = landlock_version() {
+        return why;
+    }
+    match no_files() {
+        Ok(true) => Layer::Holds,
+        Ok(false) => Layer::Refused("the kernel enforces none of its rules".to_owned()),
+        Err(e) => Layer::Refused(format!("{e:#}")),
+    }
+}
+
+/// The version of Landlock that the kernel has, or why it has none for this process.
+fn landlock_version() -> Result<i64, Layer> {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: landlock_create_ruleset(2) with this flag takes no attributes, makes nothing and returns a number.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    if version >= 1 {
+        return Ok(version);
+    }
+    let e = std::io::Error::last_os_error();
+    Err(match e.raw_os_error() {
+        Some(libc::ENOSYS) => {
+            Layer::Absent("this kernel has none, or a filter hides it".to_owned())
+        }
+        Some(libc::EOPNOTSUPP) => {
+            Layer::Absent("this kernel has it turned off: lsm= at boot lacks landlock".to_owned())
+        }
+        _ => Layer::Refused(format!(
+            "{e}: a sandbox of this service refuses landlock_create_ruleset"
+        )),
+    })
+}
+
+/// What a process that serves HTTP would have, as far as this process can tell, for `nfscope check`.
+pub fn sandbox_fact() -> Fact {
+    let mut lacks = Vec::new();
+    let may = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
+    if geteuid().is_root() && !(may(Capability::CAP_SETUID) && may(Capability::CAP_SETGID)) {
+        lacks.push("a user of its own (CAP_SETUID and CAP_SETGID are missing)".to_owned());
+    }
+    // SAFETY: prctl(2) with this option takes no other argument and returns a number.
+    if unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) } < 0 {
+        lacks.push("a filter of system calls (this kernel has no seccomp)".to_owned());
+    }
+    let landlock = match landlock_version() {
+        Ok(version) => format!("Landlock (version {version})"),
+        Err(Layer::Absent(why) | Layer::Refused(why)) => {
+            lacks.push(format!("Landlock ({why})"));
+            String::new()
+        }
+        Err(Layer::Holds) => String::new(),
+    };
+    let ok = lacks.is_empty();
+    Fact {
+        name: "sandbox of HTTP".to_owned(),
+        value: match ok {
+            true => format!("another user, a filter of system calls, {landlock}"),
+            false => format!("lacks {}", lacks.join(" and ")),
+        },
+        ok,
+        fix: match ok {
+            true => String::new(),
+            false => "nfscope_http_sandbox of an agent's /metrics tells what its process has; --sandbox require serves with all of it alone".to_owned(),
+        },
+    }
 }
 
 /// Lowers a limit. One that is lower already stays.
@@ -131,7 +216,7 @@ fn limit(resource: Resource, most: u64) {
 
 /// Takes all access to files from this thread and those that it starts, and what else this kernel's Landlock knows: connections,
 /// and signals to other processes.
-fn no_files() -> anyhow::Result<String> {
+fn no_files() -> anyhow::Result<bool> {
     let all = ABI::V6;
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -140,11 +225,7 @@ fn no_files() -> anyhow::Result<String> {
         .scope(Scope::from_all(all))?
         .create()?
         .restrict_self()?;
-    Ok(match status.ruleset {
-        RulesetStatus::NotEnforced => "without Landlock (this kernel has none)",
-        _ => "with Landlock",
-    }
-    .to_owned())
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
 #[cfg(test)]

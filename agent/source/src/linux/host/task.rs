@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::lossless;
+use crate::host_table;
 
 /// What the scheduler says of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,10 @@ pub enum State {
 
 /// The state of an nfsd thread; `None` where there is none of this id.
 pub fn state(thread: u32) -> Option<State> {
-    parse(&lossless::read(format!("/proc/{thread}/stat")).ok()?)
+    parse(&host_table::read_at(
+        "/proc/TID/stat",
+        format!("/proc/{thread}/stat"),
+    )?)
 }
 
 pub(crate) fn parse(stat: &str) -> Option<State> {
@@ -44,7 +47,7 @@ pub fn kernel_stack(thread: u32) -> Vec<String> {
 /// # Errors
 /// Fails without the right to read the functions, and if there is no such thread.
 pub fn kernel_frames(thread: u32) -> io::Result<Vec<String>> {
-    let text = lossless::read(format!("/proc/{thread}/stack"))?;
+    let text = host_table::try_read_at("/proc/TID/stack", format!("/proc/{thread}/stack"))?;
     Ok(frames(&text))
 }
 

@@ -1,6 +1,6 @@
 //! What of this host's NFS neither probes nor the kernel's counters show, for `nfscope check`: only what applies here.
 
-use crate::lossless;
+use crate::host_table;
 use nfscope_model::host_report::Unseen;
 use std::path::Path;
 
@@ -25,7 +25,7 @@ const NO_CLOCK: &str =
 
 /// Asks the host.
 pub fn list() -> Vec<Unseen> {
-    let read = |path| lossless::read(path).unwrap_or_default();
+    let read = |path| host_table::read(path).unwrap_or_default();
     of(&Readings {
         versions: read("/proc/fs/nfsd/versions"),
         ports: read("/proc/fs/nfsd/portlist"),

@@ -2,7 +2,7 @@
 
 use super::object::Loaded;
 use super::program::Probe;
-use crate::lossless;
+use crate::host_table;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -75,9 +75,11 @@ fn incarnations(probe: &Probe) -> Vec<Incarnation> {
 
 /// How many hold the module: other modules, mounts, open files, attached programs.
 fn users(module: &str) -> Option<u32> {
-    lossless::read(format!("/sys/module/{module}/refcnt"))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    host_table::read_at(
+        "/sys/module/MODULE/refcnt",
+        format!("/sys/module/{module}/refcnt"),
+    )?
+    .trim()
+    .parse()
+    .ok()
 }

@@ -5,6 +5,7 @@
 //! ask for more places (Documentation/trace/kprobetrace.rst, `rMAXACTIVE`), so such a probe is made there.
 
 use super::refusal::Refusal;
+use crate::host_table;
 use libbpf_rs::{Link, ProgramMut};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -169,7 +170,10 @@ fn make(tracefs: &str, function: &str) -> io::Result<Event> {
 /// Removes what agents left that were killed. The kernel refuses to remove what is in use.
 fn remove_old(tracefs: &str) {
     let path = Path::new(tracefs).join("kprobe_events");
-    for line in crate::lossless::read(path).unwrap_or_default().lines() {
+    for line in host_table::read_at("kprobe_events", path)
+        .unwrap_or_default()
+        .lines()
+    {
         let name = line
             .split_once(&format!(":{GROUP}/"))
             .and_then(|(_, rest)| rest.split(' ').next());
@@ -193,7 +197,7 @@ fn write(tracefs: &str, line: &str) -> io::Result<()> {
 /// The probe as a perf event of all CPUs.
 fn open(tracefs: &str, name: &str) -> io::Result<OwnedFd> {
     let path = Path::new(tracefs).join(format!("events/{GROUP}/{name}/id"));
-    let id = crate::lossless::read(path)?;
+    let id = host_table::try_read_at("id of a probe in tracefs", path)?;
     let id: u64 = id.trim().parse().map_err(io::Error::other)?;
     const PERF_TYPE_TRACEPOINT: u64 = 2;
     const PERF_ATTR_SIZE_VER0: u64 = 64;

@@ -2,7 +2,7 @@
 
 use super::pieces::Pieces;
 use super::pod;
-use crate::lossless;
+use crate::host_table;
 use anyhow::Context;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
 use nfscope_probes::{Counters, Pod, types as t};
@@ -379,7 +379,10 @@ impl Shared {
 
 /// Bytes of memory behind a BPF descriptor of this process.
 pub(super) fn locked(descriptor: i32) -> Option<u64> {
-    let text = lossless::read(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let text = host_table::read_at(
+        "/proc/self/fdinfo/FD",
+        format!("/proc/self/fdinfo/{descriptor}"),
+    )?;
     let line = text.lines().find_map(|l| l.strip_prefix("memlock:"))?;
     line.trim().parse().ok()
 }

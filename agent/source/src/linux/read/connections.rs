@@ -73,7 +73,9 @@ fn add_open(now: &t::transports_now, told: Told, s: &mut Snapshot) {
         false => "all",
     };
     let limit = f64::from(limit(now, told.limits_unproven));
-    s.gauge(&f::LIMITED_CONNECTIONS, [which], f64::from(now.limited));
+    // Signed, as the kernel has it: its count can fall below zero.
+    let limited = f64::from(now.limited as i32);
+    s.gauge(&f::LIMITED_CONNECTIONS, [which], limited);
     s.gauge(&f::CONNECTION_LIMIT, [which], limit);
     s.counter(&f::LISTENER_DROPS, [], now.drops as f64);
 }
@@ -130,5 +132,9 @@ mod tests {
         assert_eq!(s.value(&f::LISTENERS, ["udp"]), Some(0.0));
         assert_eq!(s.value(&f::LIMITED_CONNECTIONS, ["all"]), Some(5.0));
         assert_eq!(s.value(&f::CONNECTION_LIMIT, ["all"]), Some(220.0));
+        now.limited = u32::MAX - 1;
+        let mut s = Snapshot::default();
+        add_open(&now, told, &mut s);
+        assert_eq!(s.value(&f::LIMITED_CONNECTIONS, ["all"]), Some(-2.0));
     }
 }

@@ -1,7 +1,7 @@
 //! What the probes' own programs run and skip, as the kernel counts it, and the kernel memory that they take.
 
+use crate::host_table;
 use crate::linux::load::object::Loaded;
-use crate::lossless;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Reads every loaded probe; run counts and times only where this agent (`enabled`) or somebody else has the kernel keep them.
 pub fn read(loaded: &BTreeMap<&'static str, Loaded>, enabled: bool, s: &mut Snapshot) {
     let kept = enabled
-        || lossless::read("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|v| v.trim() == "1");
+        || host_table::read("/proc/sys/kernel/bpf_stats_enabled").is_some_and(|v| v.trim() == "1");
     for (probe, l) in loaded {
         let mut skipped = 0;
         for (program, runs) in l.runs() {
