@@ -29,10 +29,12 @@ enum op_row {
 	V3_PROCS = 22,
 	ROW_ACL = ROW_V3 + V3_PROCS,
 	ACL_PROCS = 4,
-	ROW_V4 = ROW_ACL + ACL_PROCS,
-	V4_OPS = 77,
+	FIRST_V4_OP = 3,
 	V4_ILLEGAL = 76,
-	ROW_V4_NULL = ROW_V4 + 3 * V4_OPS,
+	V4_OPS = V4_ILLEGAL + 1 - FIRST_V4_OP,
+	/* Operation 0, which there is none of: that of the first one has the first free row. */
+	ROW_V4 = ROW_ACL + ACL_PROCS - FIRST_V4_OP,
+	ROW_V4_NULL = ROW_V4 + FIRST_V4_OP + 3 * V4_OPS,
 	OP_ROWS,
 };
 

@@ -35,7 +35,9 @@ pub struct Connections {
 impl Connections {
     /// Those of a window; `None` where nothing tells.
     pub fn of(w: &Window) -> Option<Connections> {
-        let ([which], limited_open) = numbers(w, &f::LIMITED_CONNECTIONS).next()?;
+        // With its sign, which is the kernel's mistake and has to be told.
+        let counted = w.delta.numbers(&f::LIMITED_CONNECTIONS);
+        let ([which], limited_open) = counted.into_iter().find(|(_, n)| n.is_finite())?;
         let limited = match which {
             "unproven" => Limited::Unproven,
             _ => Limited::All,

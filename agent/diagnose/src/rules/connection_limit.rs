@@ -22,7 +22,11 @@ pub fn rule(context: &Context) -> RuleResult {
     // The next one that is accepted costs an old one.
     let exceeded = connections.is_some_and(|c| c.limited_open > c.limit);
     let wrapped = connections.is_some_and(|c| has_wrapped(&c));
-    let share = connections.map_or(0.0, |c| part(closed, c.accepted).min(1.0));
+    let share = match wrapped {
+        // The limit protects no connection.
+        true => 1.0,
+        false => connections.map_or(0.0, |c| part(closed, c.accepted).min(1.0)),
+    };
     RuleResult {
         kind: Kind::ConnectionLimit,
         share: (known.is_some() || exceeded || wrapped).then_some(share),

@@ -4,9 +4,8 @@
 //! whose address changes does so once, and has a name of its own.
 
 use nfscope_diagnose::observed::SharedOwner;
-use nfscope_source::lossless;
+use nfscope_source::host_table;
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,14 +28,14 @@ pub(crate) struct Seen {
 
 impl Seen {
     fn look(&mut self, clients: &Path) {
-        let Ok(entries) = fs::read_dir(clients) else {
+        let Ok(entries) = host_table::entries(CLIENTS, clients) else {
             return;
         };
-        let infos = entries.flatten().take(MOST_CLIENTS);
+        let infos = entries.take(MOST_CLIENTS);
         let mut infos: Vec<_> = infos
             .filter_map(|e| {
                 let id: u64 = e.file_name().to_str()?.parse().ok()?;
-                Some((id, lossless::read(e.path().join("info")).ok()?))
+                Some((id, host_table::read_at(CLIENTS, e.path().join("info"))?))
             })
             .collect();
         // The kernel numbers clients as they come.
@@ -132,6 +131,7 @@ impl Drop for Owners {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn client(folder: &Path, id: u64, name: &str, address: &str) {
         let of = folder.join(id.to_string());

@@ -1,7 +1,7 @@
 //! What this host's server says of itself in /proc, without a probe: whether it is in its grace period, and which locks its clients wait
 //! for. lockd has no metrics: a lock of NFSv3 that nobody frees is seen here alone.
 
-use nfscope_source::lossless;
+use nfscope_source::host_table;
 use std::fmt;
 use std::path::Path;
 
@@ -72,11 +72,13 @@ impl ServerState {
     }
 
     fn of(proc: &Path) -> ServerState {
-        let read = |path: &str| lossless::read(proc.join(path)).ok();
-        let threads = read("fs/nfsd/threads").and_then(|t| t.trim().parse::<u32>().ok());
-        let ended = read("fs/nfsd/v4_end_grace").filter(|_| threads.is_some_and(|n| n > 0));
+        let read = |table, path: &str| host_table::read_at(table, proc.join(path));
+        let threads = read("/proc/fs/nfsd/threads", "fs/nfsd/threads");
+        let threads = threads.and_then(|t| t.trim().parse::<u32>().ok());
+        let ended = read("/proc/fs/nfsd/v4_end_grace", "fs/nfsd/v4_end_grace");
+        let ended = ended.filter(|_| threads.is_some_and(|n| n > 0));
         let command = |pid: u32| {
-            let name = read(&format!("{pid}/comm"))?;
+            let name = read("/proc/PID/comm", &format!("{pid}/comm"))?;
             Some(name.trim().to_owned())
         };
         ServerState {
@@ -85,7 +87,7 @@ impl ServerState {
                 "Y" => Some(false),
                 _ => None,
             }),
-            waits: read("locks").map(|locks| waits(&locks, command)),
+            waits: read("/proc/locks", "locks").map(|locks| waits(&locks, command)),
         }
     }
 

@@ -101,7 +101,7 @@ mod tests {
                 + pools as usize * size_of::<pool_row>() * (s.pool_mask as usize + 1)
         };
         assert!(bytes(2, 8) < 5_500_000, "{}", bytes(2, 8));
-        assert!(bytes(16, 8) < 8_500_000, "{}", bytes(16, 8));
+        assert!(bytes(16, 8) < 8_600_000, "{}", bytes(16, 8));
         assert!(bytes(64, 8) < 15_650_000, "{}", bytes(64, 8));
         assert_eq!(bytes(512, 8), bytes(64, 8));
         let pools = bytes(512, 512) - bytes(512, 8);

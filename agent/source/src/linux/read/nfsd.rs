@@ -77,28 +77,29 @@ impl Earlier {
     }
 }
 
-/// Version and name of a row of the operation table; `None` for rows between the tables.
+/// Minor version and number of an NFSv4 operation's row.
+fn v4_op(row: u32) -> Option<(u32, u32)> {
+    use t::op_row as R;
+    let first = R::ROW_V4.0 + R::FIRST_V4_OP.0;
+    let at = row.checked_sub(first).filter(|_| row < R::ROW_V4_NULL.0)?;
+    Some((at / R::V4_OPS.0, R::FIRST_V4_OP.0 + at % R::V4_OPS.0))
+}
+
+/// Version and name of a row of the operation table; `None` behind its end.
 pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
     use t::op_row as R;
-    let (acl, v4, per, illegal, null) = (
-        R::ROW_ACL.0,
-        R::ROW_V4.0,
-        R::V4_OPS.0,
-        R::V4_ILLEGAL.0,
-        R::ROW_V4_NULL.0,
-    );
+    let acl = R::ROW_ACL.0;
     if let Some(name) = op::V3_PROCS.get(row as usize) {
         return Some(("3", name));
     }
     if (acl..acl + R::ACL_PROCS.0).contains(&row) {
         return Some(("3", op::ACL_PROCS[(row - acl) as usize]));
     }
-    if row == null {
+    if row == R::ROW_V4_NULL.0 {
         return Some(("4", "null"));
     }
-    if (v4..null).contains(&row) {
-        let (minor, num) = ((row - v4) / per, (row - v4) % per);
-        let name = if num == illegal {
+    if let Some((minor, num)) = v4_op(row) {
+        let name = if num == R::V4_ILLEGAL.0 {
             "illegal"
         } else {
             op::v4_op(num as usize)?
@@ -120,13 +121,13 @@ fn may_have(kernel: Option<&KernelCounts>, row: u32) -> bool {
     let counted = |counts: &[u64], number: u32| {
         counts.is_empty() || counts.get(number as usize).is_none_or(|n| *n > 0)
     };
-    let (v4, null, per) = (R::ROW_V4.0, R::ROW_V4_NULL.0, R::V4_OPS.0);
     match kernel {
         Some(k) if row < op::V3_PROCS.len() as u32 => counted(&k.proc3, row),
-        Some(k) if (v4..null).contains(&row) && (row - v4) % per != R::V4_ILLEGAL.0 => {
-            counted(&k.proc4ops, (row - v4) % per)
-        }
-        _ => true,
+        Some(k) => match v4_op(row) {
+            Some((_, number)) if number != R::V4_ILLEGAL.0 => counted(&k.proc4ops, number),
+            _ => true,
+        },
+        None => true,
     }
 }
 
@@ -434,7 +435,11 @@ mod tests {
             Some(("4.1", "illegal"))
         );
         assert_eq!(at(R::ROW_V4_NULL.0), Some(("4", "null")));
-        assert_eq!(at(R::ROW_V4.0 + 1), None);
+        // No row is of nothing, and none of two operations.
+        let all: Vec<_> = (0..R::OP_ROWS.0).map(|r| at(r).unwrap()).collect();
+        let names: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(names.len(), all.len());
+        assert_eq!(at(R::OP_ROWS.0), None);
         assert_eq!(op_name(R::ROW_V4.0 + 38, Build::Raw), Some(("4", "write")));
     }
 }
