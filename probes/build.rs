@@ -34,13 +34,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         build("nfsd", Build::Without(what, bits), &out)?;
     }
     // The same code for the host, for tests: of the histogram, compared with the Rust side, and of the ring of arrivals.
-    cc::Build::new()
-        .file("src/host.c")
+    let mut host = cc::Build::new();
+    for map in prefix_maps(&out)? {
+        host.flag(map);
+    }
+    host.file("src/host.c")
         .include(&out)
         .include("bpf/lib")
         .compile("nfscope_probes_host");
     println!("cargo:rerun-if-changed=src/host.c");
     Ok(())
+}
+
+/// Line information names files: builds in two directories make the same objects.
+fn prefix_maps(out: &Path) -> Result<[String; 2], Box<dyn Error>> {
+    let sources = env::var("CARGO_MANIFEST_DIR")?;
+    let map = |from: &str| format!("-ffile-prefix-map={from}=.");
+    Ok([map(&out.display().to_string()), map(&sources)])
 }
 
 /// What measurements leave out of the nfsd probe: enum counted_beside in bpf/lib/tables.h.
@@ -80,14 +90,12 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
         "-Wall".into(),
         "-Werror".into(),
         "-Wno-unused-function".into(),
-        // Line information names files: builds in two directories make the same objects.
-        format!("-ffile-prefix-map={}=.", out.display()),
-        format!("-ffile-prefix-map={}=.", env::var("CARGO_MANIFEST_DIR")?),
         // Programs get their arguments as numbers.
         "-Wno-int-conversion".into(),
         // 5.10 runs the raw objects: no atomics that return a value there.
         if raw { "-mcpu=v2" } else { "-mcpu=v3" }.into(),
     ];
+    args.extend(prefix_maps(out)?);
     args.extend(asm_headers().into_iter().map(|dir| format!("-I{dir}")));
     if raw {
         args.push("-DNFSCOPE_RAW".into());

@@ -247,7 +247,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         let export = root.to_str().unwrap();
         let [of_file, of_directory] = [&file, &root.join("a")].map(|p| handle(p));
-        let found = |path: &Path| Ok(path.to_str().unwrap().to_owned());
+        let found = |path: &Path| Ok(lossless::of_path(path));
         assert_eq!(look_up(export, &of_file), found(&file));
         assert_eq!(look_up(export, &of_directory), found(&root.join("a")));
         let moved = root.join("moved");
