@@ -80,7 +80,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
             verdict.hear(scenario, page);
             // Where it does not say what it should, what it says is of interest.
             if options.page || (!verdict.wrong.is_empty() && !options.json) {
-                tell(&page)?;
+                tell(page)?;
             }
         }
         if options.json {
