@@ -18,6 +18,7 @@ use crate::thresholds::{
     SLOW_DISK_REQUEST_SECONDS, SLOW_DISK_SECONDS, SLOW_LOG_SECONDS, UNEXPLAINED,
 };
 use nfscope_model::Histogram;
+use nfscope_model::family as f;
 use nfscope_model::finding::Kind;
 use std::collections::BTreeMap;
 
@@ -187,6 +188,17 @@ fn disk_behind_log(b: &Breakdown) -> f64 {
         true => p.disk,
         false => 0.0,
     }
+}
+
+/// False where operations slept longer for I/O than for a slow log of ext4, and nothing tells whether the log is behind that I/O: see
+/// [`disk_behind_log`].
+pub fn io_behind_log_is_known(b: &Breakdown) -> bool {
+    if b.phases.is_none_or(|p| p.disk <= p.log.unwrap_or(0.0)) {
+        return true;
+    }
+    let devices = b.export_devices.is_some() && !b.lacks(&f::BLOCK_DEVICE.info);
+    let mut slow = b.logs.iter().filter(|l| l.fs == "ext4" && log_is_slow(l));
+    slow.all(|l| devices && l.separate.is_some())
 }
 
 /// Of the block devices that exports lie on, the slowest one with enough requests, and its mean time per request. All devices

@@ -36,9 +36,10 @@ impl Impact {
             false => weight_of(kind, b),
         };
         let is_storage = matches!(kind, Kind::SlowDisk | Kind::SlowIntentLog);
+        let weight_of_share = if is_storage { weight } else { 1.0 };
         Impact {
-            weight_of_share: if is_storage { weight } else { 1.0 },
-            is_lost: felt || lost >= least,
+            weight_of_share,
+            is_lost: felt || lost * weight_of_share >= least,
             is_critical: felt || (lost >= CRITICAL_LOST && share * weight >= CRITICAL_SHARE),
         }
     }

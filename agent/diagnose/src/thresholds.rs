@@ -48,7 +48,7 @@ thresholds! {
         "Waits for a log or a disk that fill the threads' time are a finding beside too few threads if they count so much as long ones.",
         "They are then as long as the limit. Where shorter ones fill it, more threads are the cure.";
     MIN_LOST = 0.05, "0.05":
-        "A cause needs this number of requests that wait for it on average: the seconds that clients lose in a second.",
+        "A cause needs this number of requests that wait for it on average: the seconds that clients lose in a second. Waits for logs and disks count by their weight.",
         "Less is a twentieth of one client that waits for each reply.";
     END_LOST = 0.03, "0.03":
         "An active finding ends below this number.",

@@ -1,7 +1,7 @@
 //! `slow_intent_log`: operations wait for the journal or intent log, and most of that time lies in long waits. A journal of
 //! ext4 must have long writes, too.
 
-use crate::attribution::{log_in_use, slow_intent_log, waits_are_long};
+use crate::attribution::{io_behind_log_is_known, log_in_use, slow_intent_log, waits_are_long};
 use crate::breakdown::{Log, part};
 use crate::long_waits::long_waits;
 use crate::rules::context::{Context, RuleResult};
@@ -21,8 +21,9 @@ const MOSTLY_LONG_RATIO: f64 = 0.9;
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     // Operations that waited for a log waited for one that is known.
-    let measured =
-        (b.phases.and_then(|p| p.log)).is_some_and(|log| log == 0.0 || !b.lacks(&f::LOG_WAIT.info));
+    let measured = (b.phases.and_then(|p| p.log))
+        .is_some_and(|log| log == 0.0 || !b.lacks(&f::LOG_WAIT.info))
+        && io_behind_log_is_known(b);
     let slow = slow_intent_log(b);
     let waited = attribution.log + attribution.behind_log;
     let share = context.share(waited);

@@ -86,7 +86,7 @@ pub(crate) enum Sleepers {
 /// See [`Sleepers::Own`].
 pub(crate) struct Own {
     seen: Seen,
-    interval: Duration,
+    length: Duration,
     next: Instant,
 }
 
@@ -94,7 +94,7 @@ impl Own {
     /// Looks if it is time to.
     pub(crate) fn take(&mut self, source: &mut dyn Source) {
         if self.wait().is_zero() {
-            self.next = Instant::now() + self.interval;
+            self.next = Instant::now() + pause(self.length, self.seen.sleeps.looks);
             self.seen.look(Ok(source.held(Duration::ZERO)));
         }
     }
@@ -111,8 +111,8 @@ impl Sleepers {
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let (url, theirs) = (url.to_owned(), Arc::downgrade(&seen));
         let looks = move || {
-            for _ in 0..LOOKS {
-                std::thread::sleep(interval(length));
+            for looks in 0..LOOKS {
+                std::thread::sleep(pause(length, looks));
                 // The result is gone: no command waits for it any more.
                 let Some(seen) = theirs.upgrade() else { return };
                 let held = http::held(&url, Duration::ZERO).map_err(anyhow::Error::from);
@@ -131,11 +131,10 @@ impl Sleepers {
 
     /// Looks at the requests of our own probes, by [`Own::take`].
     pub(crate) fn own(length: Duration) -> Sleepers {
-        let interval = interval(length);
         Sleepers::Own(Own {
             seen: Seen::default(),
-            interval,
-            next: Instant::now() + interval,
+            length,
+            next: Instant::now() + pause(length, 0),
         })
     }
 
@@ -153,6 +152,13 @@ impl Sleepers {
 /// The first look is not at the beginning, and the last one not behind the end.
 fn interval(length: Duration) -> Duration {
     (length / (LOOKS + 1)).max(http::FRESH)
+}
+
+/// Between two looks. Looks at equal distances would see a load that repeats itself in one of its moments: each pause is another part,
+/// three to five quarters, of the [`interval`], by multiples of the golden ratio, which repeat themselves never.
+fn pause(length: Duration, looks: u32) -> Duration {
+    let part = 0.75 + (f64::from(looks) * 0.618_034).fract() / 2.0;
+    interval(length).mul_f64(part).max(http::FRESH)
 }
 
 #[cfg(test)]
@@ -229,5 +235,9 @@ mod tests {
         let length = Duration::from_secs(60);
         assert!(interval(length) * LOOKS < length);
         assert_eq!(interval(Duration::from_secs(1)), http::FRESH);
+        let pauses: Vec<_> = (0..LOOKS).map(|n| pause(length, n)).collect();
+        assert!(pauses.iter().sum::<Duration>() < length, "{pauses:?}");
+        let different: std::collections::BTreeSet<_> = pauses.iter().collect();
+        assert_eq!(different.len(), pauses.len());
     }
 }
