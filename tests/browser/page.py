@@ -210,7 +210,7 @@ def the_slow_client_is_found(page):
     tab(page, "client")
     until("no clients", lambda: rows(page, "#by")[0][0] == "192.0.2.2")
     first = rows(page, "#by")[0]
-    assert first[2] == "40.0 ms" and first[4].strip() == "88 %", first
+    assert first[2] == "40.0 ms" and first[6].strip() == "88 %", first
     tab(page, "operation")
 
 

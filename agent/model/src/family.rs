@@ -443,11 +443,11 @@ families! {
     SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
         "Time that reading the probes took for this scrape";
     HOST_READ_ERRORS: "nfscope_host_read_errors_total" Counter, [TABLE],
-        "Times that this host's table was there and could not be read: what it has was unknown then; `nfscope check` has the reason";
+        "Times that this host's table was there and could not be read: what it has was unknown then; `nfscope check` has the reason", since "0.2.0";
     HTTP_SANDBOX: "nfscope_http_sandbox" Gauge, [SANDBOX],
-        "1 where this part holds the process that serves HTTP, 0 where it does not: the process said so before it served anybody";
+        "1 where this part holds the process that serves HTTP, 0 where it does not: the process said so before it served anybody", since "0.2.0";
     HTTP_ENDS: "nfscope_http_process_ends_total" Counter, [HTTP_END],
-        "Processes that served HTTP and ended; each was followed by another, and probes and counts went on";
+        "Processes that served HTTP and ended; each was followed by another, and probes and counts went on", since "0.2.0";
     PROCESS_CPU: "process_cpu_seconds_total" Counter, [],
         "CPU time of the agent, all its threads together";
     PROCESS_RESIDENT: "process_resident_memory_bytes" Gauge, [],
