@@ -78,14 +78,17 @@ fn log_is_slow(l: &Log) -> bool {
     waits_are_long(l) && !writes_are_quick(l)
 }
 
-/// How long the waits for a log are, 0 to 1; 0 where these are few, and none is felt.
+/// How long the waits for a log are, 0 to 1; 0 where these are few, and none is felt. A mean hides a journal that stalls and is quick in
+/// between: there the time counts as far as most of it lies in long waits.
 pub fn log_weight(l: &Log) -> f64 {
     let some = long_waits(&l.waits, SLOW_LOG_SECONDS / 2.0).count >= MIN_COUNT
         || long_waits(&l.waits, FELT_SECONDS).count > 0.0;
-    match some {
-        true => mean_weight(&l.waits, SLOW_LOG_SECONDS, 1),
-        false => 0.0,
-    }
+    let Some(each) = l.waits.mean().filter(|_| some) else {
+        return 0.0;
+    };
+    let of_time = mean_weight(&l.waits, SLOW_LOG_SECONDS, 1);
+    let mostly_long = (of_time - LONG_PART) / (1.0 - LONG_PART);
+    weight(each, SLOW_LOG_SECONDS).max(mostly_long)
 }
 
 /// Whether waits for a log are long, whatever they wait for.

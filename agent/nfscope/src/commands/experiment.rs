@@ -151,8 +151,9 @@ fn more(args: &PlanArgs) -> anyhow::Result<Option<More>> {
 /// Adds runs to a plan; those that it has stay what they are.
 fn add(args: &PlanArgs, more: More) -> anyhow::Result<()> {
     let store = &args.store.path;
-    let plan = read(store, &args.name)?;
+    // Another call may be adding runs, which this one would take away again.
     let _held = hold(store, &args.name)?;
+    let plan = read(store, &args.name)?;
     let had = plan.runs()?.len();
     let plan = plan.with(more).map_err(anyhow::Error::msg)?;
     check(&plan)?;

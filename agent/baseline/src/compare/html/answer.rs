@@ -244,15 +244,11 @@ fn change(row: &Row, ratio: &Interval) -> String {
             (true, false) => "as long",
             (false, _) => "as many",
         };
-        let of = |v: f64| match v < 9.95 {
-            // A lower end that is rounded up promises more than is known.
-            true => format!("{:.1}", (v * 10.0).floor() / 10.0),
-            false => format!("{:.0}", v.floor()),
-        };
+        // A lower end that is rounded up promises more than is known.
         return format!(
             "{} times {words}{}",
-            of(by + 0.5 * if by < 9.95 { 0.1 } else { 1.0 }),
-            confident(format!("{} times", of(least)))
+            factor(by, f64::round),
+            confident(format!("{} times", factor(least, f64::floor)))
         );
     }
     // Of the time that is left, or that came on top.
@@ -281,6 +277,14 @@ fn uncapital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_lowercase().to_string());
     first.unwrap_or_default() + letters.as_str()
+}
+
+/// A factor with one decimal below ten, and without any from there on.
+fn factor(v: f64, round: fn(f64) -> f64) -> String {
+    match v < 9.95 {
+        true => format!("{:.1}", round(v * 10.0) / 10.0),
+        false => format!("{:.0}", round(v)),
+    }
 }
 
 #[cfg(test)]
@@ -313,6 +317,14 @@ mod tests {
         assert_eq!(
             time(1.0 / 31.2, 1.0 / 33.0, 1.0 / 30.9),
             "31 times as fast, at least 30 times with 95 % confidence"
+        );
+        assert_eq!(
+            time(1.0 / 9.92, 1.0 / 10.4, 1.0 / 9.6),
+            "9.9 times as fast, at least 9.6 times with 95 % confidence"
+        );
+        assert_eq!(
+            time(1.0 / 9.97, 1.0 / 10.4, 1.0 / 9.6),
+            "10 times as fast, at least 9.6 times with 95 % confidence"
         );
         assert_eq!(
             time(2.08, 1.99, 2.2),
