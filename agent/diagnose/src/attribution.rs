@@ -88,6 +88,8 @@ pub fn log_weight(l: &Log) -> f64 {
     };
     let of_time = mean_weight(&l.waits, SLOW_LOG_SECONDS, 1);
     let mostly_long = (of_time - LONG_PART) / (1.0 - LONG_PART);
+    // As long as the middle of its bucket, as every wait is in the sentences on long ones.
+    let each = l.waits.scheme.middle(l.waits.scheme.bucket(each));
     weight(each, SLOW_LOG_SECONDS).max(mostly_long)
 }
 

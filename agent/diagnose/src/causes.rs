@@ -1,9 +1,9 @@
 //! Which kind of finding causes which: causes are listed before their consequences, whatever the shares.
 //!
-//! A consequence can have the larger share. Who works on it changes nothing, and without the cause it is gone.
+//! A consequence can have the larger share. Work on it changes nothing, and without the cause it is gone.
 
 use crate::attribution::{Attribution, cpus_are_busy, slowest_disk};
-use crate::breakdown::{Breakdown, part, sum};
+use crate::breakdown::{Breakdown, Client, part, sum};
 use crate::rules::evidence::evidence;
 use crate::thresholds::LONG_PART;
 use nfscope_model::family as f;
@@ -14,7 +14,7 @@ struct Causes {
     cause: Kind,
     consequences: &'static [Kind],
     /// Whether the window shows that it does.
-    when: fn(&Breakdown, &Attribution) -> bool,
+    when: fn(Kind, &Breakdown, &Attribution) -> bool,
     /// The reason, after "a consequence of CAUSE: ".
     reason: &'static str,
 }
@@ -22,50 +22,41 @@ struct Causes {
 /// Waits for locks, under either name.
 const LOCKS: &[Kind] = &[Kind::LockContention, Kind::UnknownWaits];
 
+/// A cause that the holders of locks wait for.
+const fn of_holders(cause: Kind, reason: &'static str) -> Causes {
+    Causes {
+        cause,
+        consequences: LOCKS,
+        when: |cause, _, a| a.behind(cause) > 0.0,
+        reason,
+    }
+}
+
 /// The table. Too few threads are missing on purpose: what threads wait for keeps them busy, but many threads can wait for it at once.
 const TABLE: [Causes; 10] = [
     Causes {
         cause: Kind::SlowIntentLog,
         consequences: LOCKS,
-        when: |_, a| a.behind_log > a.disk_behind_log,
+        when: |_, _, a| a.behind_log > a.disk_behind_log,
         reason: "the holders of locks wait for the log",
     },
-    Causes {
-        cause: Kind::SlowDisk,
-        consequences: LOCKS,
-        when: |_, a| a.behind(Kind::SlowDisk) > 0.0,
-        reason: "the holders of locks wait for disks",
-    },
+    of_holders(Kind::SlowDisk, "the holders of locks wait for disks"),
     Causes {
         cause: Kind::SlowDisk,
         consequences: &[Kind::WriteThrottle],
-        when: |b, _| slowest_disk(b).is_some_and(|(disk, _)| disk.op == "write"),
+        when: |_, b, _| slowest_disk(b).is_some_and(|(disk, _)| disk.op == "write"),
         reason: "writers are held back until the disks have stored what was written",
     },
-    Causes {
-        cause: Kind::WriteThrottle,
-        consequences: LOCKS,
-        when: |_, a| a.behind(Kind::WriteThrottle) > 0.0,
-        reason: "the holders of locks are held back",
-    },
-    Causes {
-        cause: Kind::SlowUpcall,
-        consequences: LOCKS,
-        when: |_, a| a.behind(Kind::SlowUpcall) > 0.0,
-        reason: "the holders of locks wait for a daemon",
-    },
-    Causes {
-        cause: Kind::DelegationRecalls,
-        consequences: LOCKS,
-        when: |_, a| a.behind(Kind::DelegationRecalls) > 0.0,
-        reason: "the holders of locks wait for delegations",
-    },
-    Causes {
-        cause: Kind::MemoryReclaim,
-        consequences: LOCKS,
-        when: |_, a| a.behind(Kind::MemoryReclaim) > 0.0,
-        reason: "the holders of locks wait for free memory",
-    },
+    of_holders(Kind::WriteThrottle, "the holders of locks are held back"),
+    of_holders(Kind::SlowUpcall, "the holders of locks wait for a daemon"),
+    of_holders(
+        Kind::DelegationRecalls,
+        "the holders of locks wait for delegations",
+    ),
+    of_holders(
+        Kind::MemoryReclaim,
+        "the holders of locks wait for free memory",
+    ),
     Causes {
         cause: Kind::CpuSaturation,
         consequences: &[
@@ -73,13 +64,13 @@ const TABLE: [Causes; 10] = [
             Kind::UnknownWaits,
             Kind::SmallSyncWrites,
         ],
-        when: |b, _| cpus_are_busy(b),
+        when: |_, b, _| cpus_are_busy(b),
         reason: "no CPU is idle, and whoever holds a lock or writes needs one",
     },
     Causes {
         cause: Kind::StateRecoveryStorm,
         consequences: &[Kind::SlowUpcall],
-        when: |b, _| {
+        when: |_, b, _| {
             let stored = b.upcalls.iter().filter(|u| u.name == "client_tracking");
             let all = sum(b.upcalls.iter().map(|u| u.waits.sum));
             part(sum(stored.map(|u| u.waits.sum)), all) >= LONG_PART
@@ -89,7 +80,17 @@ const TABLE: [Causes; 10] = [
     Causes {
         cause: Kind::UnacknowledgedReplies,
         consequences: &[Kind::SlowReply],
-        when: |_, _| true,
+        when: |_, b, _| {
+            let late = |c: &&Client| {
+                b.unacknowledged
+                    .iter()
+                    .flatten()
+                    .any(|u| u.client == c.name)
+            };
+            let reply = |c: &Client| c.reply.unwrap_or(0.0);
+            let of_late = b.clients.iter().filter(late).map(reply);
+            part(sum(of_late), sum(b.clients.iter().map(reply))) >= LONG_PART
+        },
         reason: "the socket of a client that acknowledges nothing is full",
     },
 ];
@@ -99,7 +100,7 @@ pub(crate) type Edge = (Kind, Kind, &'static str);
 
 /// What causes what in a window.
 pub(crate) fn edges(b: &Breakdown, a: &Attribution) -> Vec<Edge> {
-    let shown = TABLE.iter().filter(|row| (row.when)(b, a));
+    let shown = TABLE.iter().filter(|row| (row.when)(row.cause, b, a));
     shown
         .flat_map(|row| (row.consequences.iter()).map(|c| (row.cause, *c, row.reason)))
         .collect()

@@ -452,12 +452,18 @@ fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
     stop(child, libc::SIGTERM);
 }
 
+/// A configuration that names a web configuration, which asks for nothing.
+fn web_configuration(dir: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    let (file, web) = (dir.join("a.toml"), dir.join("web.yml"));
+    std::fs::write(&file, format!("[web]\nconfig_file = {web:?}\n")).unwrap();
+    std::fs::write(&web, "{}").unwrap();
+    (file, web)
+}
+
 /// A FIFO that nobody writes to is a path that hangs.
 fn paths_that_hang_stop_neither_scrapes_nor_signals() {
     let dir = tempfile::tempdir().unwrap();
-    let (file, web) = (dir.path().join("a.toml"), dir.path().join("web.yml"));
-    std::fs::write(&file, format!("[web]\nconfig_file = {web:?}\n")).unwrap();
-    std::fs::write(&web, "{}").unwrap();
+    let (file, web) = web_configuration(dir.path());
     let fifo = |path: &std::path::Path| {
         let _ = std::fs::remove_file(path);
         assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -571,9 +577,7 @@ fn what_cannot_be_confined_does_not_serve_where_it_must_be() {
 fn what_sighup_could_not_read_fails_at_the_start() {
     use std::os::unix::fs::{PermissionsExt, chown};
     let dir = tempfile::tempdir().unwrap();
-    let (file, web) = (dir.path().join("a.toml"), dir.path().join("web.yml"));
-    std::fs::write(&file, format!("[web]\nconfig_file = {web:?}\n")).unwrap();
-    std::fs::write(&web, "{}").unwrap();
+    let (file, web) = web_configuration(dir.path());
     for secret in [&web, &file] {
         std::fs::set_permissions(secret, PermissionsExt::from_mode(0o600)).unwrap();
         chown(secret, Some(65_534), Some(65_534)).unwrap();

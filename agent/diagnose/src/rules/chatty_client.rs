@@ -3,7 +3,7 @@
 use crate::breakdown::{Breakdown, Op, TINY_READ_BYTES, mean, part, sum};
 use crate::by_client::{self, ClientOps, Mostly};
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{busiest_client, evidence, percent};
+use crate::rules::evidence::{busiest_client, evidence, of_client, percent};
 use crate::thresholds::{CHATTY_RATIO, MIN_COUNT};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
@@ -100,7 +100,7 @@ pub fn rule(context: &Context) -> RuleResult {
             }
         ),
         evidence: match &one {
-            Some(one) => vec![of_one(one)],
+            Some(one) => vec![of_client(one, "metadata queries", CHATTY_RATIO)],
             None => evidence_for(context, &queries, of_requests),
         },
         advice: vec![
@@ -141,16 +141,6 @@ fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
         })
     });
     clients.max_by(|a, b| a.share.total_cmp(&b.share))
-}
-
-fn of_one(one: &Mostly) -> Evidence {
-    let text = format!(
-        "{} of the requests of {} are metadata queries",
-        percent(one.of_requests),
-        one.client
-    );
-    let limit = Some(CHATTY_RATIO);
-    evidence(&f::CLIENT_OPS.info, one.of_requests, limit, text)
 }
 
 fn query_seconds(context: &Context, queries: &Queries) -> f64 {

@@ -2,6 +2,7 @@
 
 use crate::attribution::slowest_disk;
 use crate::breakdown::{Breakdown, Op};
+use crate::by_client::Mostly;
 use crate::long_waits::long_waits;
 use crate::rules::context::Context;
 use crate::thresholds::{BUSY_CPU_IDLE, LONG_WAIT_SECONDS};
@@ -23,6 +24,16 @@ pub const IN_OTHER_WAITS: &str =
 
 /// A shorter wait in the queue is no evidence.
 pub const MIN_QUEUE_SHARE: f64 = 0.01;
+
+/// The part of a client's requests that are `what`, beside the least part for a finding.
+pub fn of_client(one: &Mostly, what: &str, least: f64) -> Evidence {
+    let text = format!(
+        "{} of the requests of {} are {what}",
+        percent(one.of_requests),
+        one.client
+    );
+    evidence(&f::CLIENT_OPS.info, one.of_requests, Some(least), text)
+}
 
 /// A number with its sentence.
 pub fn evidence(info: &Info, value: f64, limit: Option<f64>, text: String) -> Evidence {

@@ -3,7 +3,7 @@
 use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::by_client::{self, Mostly};
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{busiest_client, bytes, evidence, percent};
+use crate::rules::evidence::{busiest_client, bytes, evidence, of_client, percent};
 use crate::thresholds::{
     BEGIN_SHARE, END_MANY_LOST, MANY_LOST, MIN_COUNT, SLOW_LOG_SECONDS, SMALL_BYTES, SYNC_RATIO,
 };
@@ -117,13 +117,8 @@ fn one_client(context: &Context, sync: &SyncWrites, active: bool) -> Option<Most
 }
 
 fn of_one(one: &Mostly) -> Evidence {
-    let text = format!(
-        "{} of the requests of {} are synchronous WRITEs or COMMITs",
-        percent(one.of_requests),
-        one.client
-    );
-    let limit = Some(SYNC_RATIO);
-    evidence(&f::CLIENT_OPS.info, one.of_requests, limit, text)
+    let what = "synchronous WRITEs or COMMITs, if its WRITEs are synchronous as often as those of all clients";
+    of_client(one, what, SYNC_RATIO)
 }
 
 /// What a faster log would do, by what operations wait for the log that is there.

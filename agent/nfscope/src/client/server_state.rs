@@ -1,9 +1,14 @@
 //! What this host's server says of itself in /proc, without a probe: whether it is in its grace period, and which locks its clients wait
 //! for. lockd has no metrics: a lock of NFSv3 that nobody frees is seen here alone.
 
-use nfscope_source::host_table;
+use nfscope_source::{bounded, host_table};
 use std::fmt;
+use std::io;
 use std::path::Path;
+use std::time::Duration;
+
+/// For the kernel to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// State of the server on this host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,8 +72,14 @@ impl fmt::Display for LockWait {
 
 impl ServerState {
     /// Reads the state of this host's server.
-    pub(crate) fn read() -> ServerState {
-        ServerState::of(Path::new("/proc"))
+    ///
+    /// # Errors
+    /// Fails where the kernel does not answer: whoever stops a server whose threads hang has the lock that its files ask for (nfsd_mutex in
+    /// fs/nfsd/nfsctl.c).
+    pub(crate) fn read() -> io::Result<ServerState> {
+        bounded::within(Path::new("/proc/fs/nfsd"), PATIENCE, || {
+            Ok(ServerState::of(Path::new("/proc")))
+        })
     }
 
     fn of(proc: &Path) -> ServerState {

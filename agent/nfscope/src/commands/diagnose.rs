@@ -49,7 +49,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     windows.count();
     windows.look_at_sleepers(args.length);
     let owners = Owners::watch();
-    let state_before = ServerState::read();
+    let state_before = ServerState::read().unwrap_or_default();
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let b = Breakdown::of(&window);
     let told = windows.counted(window.length);
@@ -78,7 +78,8 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
         }
     }
     if is_here(&window) {
-        add_state(&mut d, &ServerState::read().still(&state_before));
+        let state = ServerState::read().unwrap_or_default();
+        add_state(&mut d, &state.still(&state_before));
     }
     let not_known = name_who(&mut d.findings, (&window, &b), told.as_ref(), &mut windows);
     // Where nothing is found, nothing needs a change.

@@ -12,6 +12,8 @@ use nfscope_text::console;
 use nfscope_text::table::columns;
 use nfscope_text::units::seconds;
 use serde::{Deserialize, Serialize};
+use std::io;
+use std::time::Duration;
 
 /// Letters of a name that a line shows at most.
 const LONGEST: usize = 40;
@@ -34,12 +36,20 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
         std::thread::sleep(http::FRESH);
         forget_ended(&mut answer, &ask()?);
     }
-    let mut outside = match answer.host == hostname::own_name() {
-        true => ServerState::read().outstanding(),
-        false => Vec::new(),
+    let mut not_known = Vec::new();
+    let mut outside = match state(answer.host == hostname::own_name(), args.over) {
+        Ok(state) => state.outstanding(),
+        Err(why) => {
+            not_known.push(format!(
+                "the grace period of the server, and locks that clients wait for: {why}"
+            ));
+            Vec::new()
+        }
     };
-    let active = http::json(args.url.as_deref().unwrap_or(&own), "/findings");
-    outside.extend(active.map_or_else(|_| Vec::new(), |found| put_off(&found)));
+    match http::json(args.url.as_deref().unwrap_or(&own), "/findings") {
+        Ok(found) => outside.extend(put_off(&found)),
+        Err(why) => not_known.push(format!("clients that are told to come again: {why:#}")),
+    }
     let code = match (exit_code(&answer), outside.is_empty()) {
         (NONE, false) => SOME,
         (code, _) => code,
@@ -48,9 +58,15 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
         true => console::json(&Ledger {
             answer: &answer,
             outside: &outside,
+            not_known: &not_known,
         })?,
         false => {
-            let lines: String = outside.iter().map(|s| format!("{s}\n")).collect();
+            let not_known = not_known.iter().map(|s| format!("not known: {s}\n"));
+            let lines: String = outside
+                .iter()
+                .map(|s| format!("{s}\n"))
+                .chain(not_known)
+                .collect();
             page_of(&answer, args.wide) + &console::plain(&lines)
         }
     };
@@ -65,6 +81,22 @@ struct Ledger<'a> {
     /// Sentences on the server's state, on locks, and on clients that were told to come again.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     outside: &'a [String],
+    /// Sentences on what could not be looked at.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    not_known: &'a [String],
+}
+
+/// The state of this host's server, with locks that are waited for twice, `over` apart: any lock may be waited for a moment.
+fn state(here: bool, over: Duration) -> io::Result<ServerState> {
+    if !here {
+        return Ok(ServerState::default());
+    }
+    let first = ServerState::read()?;
+    if first.waits.iter().flatten().next().is_none() {
+        return Ok(first);
+    }
+    std::thread::sleep(over);
+    Ok(ServerState::read()?.still(&first))
 }
 
 /// What is read of `/findings`.

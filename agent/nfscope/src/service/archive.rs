@@ -123,15 +123,14 @@ fn private(path: &Path) -> anyhow::Result<File> {
     let file = options.open(path).with_context(because)?;
     // SQLite's own locks are for single changes, and are another kind.
     #[cfg(target_os = "linux")]
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).with_context(
-        || {
-            format!(
-                "another agent keeps its history in {}, with the same port on another address or in another network namespace; give \
-                 one of the two a --history-directory of its own",
-                path.display()
-            )
-        },
-    )?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => anyhow::bail!(
+            "another agent keeps its history in {}, with the same port on another address or in another network namespace; give \
+             one of the two a --history-directory of its own",
+            path.display()
+        ),
+        other => other.with_context(because)?,
+    }
     Ok(file)
 }
 
