@@ -202,7 +202,7 @@ fn is_broken_pipe(e: &anyhow::Error) -> bool {
 fn main() -> ExitCode {
     match run(Cli::parse().what) {
         Ok(()) => ExitCode::SUCCESS,
-        // Who read has read enough.
+        // The reader of the pipe has read enough.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("lab: {e:#}");

@@ -35,8 +35,8 @@ pub struct Attribution {
     pub disk: f64,
     /// Operations were throttled for long, or waited behind one that was.
     pub throttle: f64,
-    /// Seconds that operations waited for locks whose holders waited for a cause, by cause; a part of `disk`, `throttle`, `upcall`, `recall`
-    /// and `reclaim`.
+    /// Seconds that operations waited for locks whose holders waited for a cause, by cause; a part of `disk`, `throttle`, `upcall`,
+    /// `recall` and `reclaim`.
     pub behind: BTreeMap<Kind, f64>,
     /// Requests and operations waited long for daemons.
     pub upcall: f64,

@@ -117,7 +117,7 @@ pub struct Client {
     pub name: String,
     /// Number of operations.
     pub ops: f64,
-    /// Its requests; `None` where they are not counted.
+    /// Number of its requests; `None` where they are not counted.
     pub requests: Option<f64>,
     /// Their execution time, added up.
     pub seconds: f64,

@@ -56,7 +56,7 @@ pub struct Mostly {
     pub client: String,
     /// The part of its requests, 0 to 1.
     pub of_requests: f64,
-    /// What it takes, as a part of residence, 0 to 1.
+    /// Time of these requests as a part of residence, 0 to 1.
     pub share: f64,
 }
 

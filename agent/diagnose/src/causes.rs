@@ -98,7 +98,7 @@ const TABLE: [Causes; 10] = [
 /// A cause, a consequence and the reason.
 pub(crate) type Edge = (Kind, Kind, &'static str);
 
-/// What causes what in a window.
+/// Pairs of a cause and its consequence in a window.
 pub(crate) fn edges(b: &Breakdown, a: &Attribution) -> Vec<Edge> {
     let shown = TABLE.iter().filter(|row| (row.when)(row.cause, b, a));
     shown

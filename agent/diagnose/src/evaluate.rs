@@ -86,7 +86,7 @@ fn evaluate_with(
         let few_threads = breakdown.saturated.is_none_or(|s| s >= SATURATED);
         let impact = Impact::of(kind, result.share.unwrap_or(0.0), &context);
         let beside = |share: f64, result: &RuleResult| {
-            // What the threads do is told beside their number only if its waits are clearly long.
+            // Waits of the threads are told beside their number only if they are clearly long.
             let of_threads = result.of_threads * impact.weight_of_share;
             let clearly_long = impact.weight_of_share >= CLEARLY_LONG;
             few_threads && clearly_long && share >= MIN_BESIDE_SHARE && of_threads >= threshold

@@ -77,7 +77,7 @@ pub struct FindingTracker {
     history: VecDeque<Episode>,
     /// What each of the latest windows waited for, without a gap between them.
     slices: VecDeque<Slice>,
-    /// What causes what in the last window.
+    /// Pairs of a cause and its consequence in the last window.
     causes: Vec<Edge>,
     /// What would cure a finding, by its worth.
     worth: BTreeMap<Kind, Vec<String>>,

@@ -61,7 +61,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
-/// What this returns about a path, from a thread of its own.
+/// Answer of `ask` about a path, from a thread of its own.
 ///
 /// # Errors
 /// Fails where that takes longer than the patience, or is under way since an earlier question. The thread stays until the file system

@@ -1,20 +1,20 @@
-//! What holds the process that speaks with strangers, on any system.
+//! Confinement of the process that speaks with strangers, on any system.
 
 /// One part of what holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
-    /// It is there.
+    /// The part is there.
     Holds,
     /// This kernel has no such thing, for this reason.
     Absent(String),
-    /// It could not be had, for this reason.
+    /// The part could not be had, for this reason.
     Refused(String),
 }
 
-/// What holds the process besides the lack of capabilities, without which it does not run at all.
+/// Parts that hold the process besides the lack of capabilities, without which it does not run at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// It is another user than root.
+    /// The process runs as another user than root.
     pub user: Layer,
     /// The kernel fails system calls that it does not need.
     pub seccomp: Layer,

@@ -70,7 +70,7 @@ mod elsewhere {
     use crate::confinement::{Confinement, Layer};
     use nfscope_model::host_report::Fact;
 
-    /// What holds the process that serves HTTP, for `nfscope check`.
+    /// Confinement of the process that serves HTTP, for `nfscope check`.
     pub fn sandbox_fact() -> Fact {
         Fact {
             name: "sandbox of HTTP".to_owned(),

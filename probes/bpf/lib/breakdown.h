@@ -149,7 +149,7 @@ static __always_inline void breakdown_key_of(struct breakdown_key *key, struct r
 		file_of(key, handle);
 }
 
-/* Of the operations that move bytes: WRITE, and not READ or READ_PLUS. */
+/* WRITE, of the operations that move bytes: not READ and not READ_PLUS. */
 static __always_inline bool is_write(u32 row)
 {
 	return row == ROW_V3 + NFSPROC3_WRITE || row == ROW_V4 + OP_WRITE || row == ROW_V4 + V4_OPS + OP_WRITE ||

@@ -142,7 +142,7 @@ fn may_be_small(row: &Row, change: &Change, min_effect: f64, level: f64) -> bool
     let at_level = change.wider(1.0 - level);
     let all = row.ratio.into_iter().chain([at_level]);
     let reaches = |r: Interval| r.low <= least && r.high >= 1.0 / least;
-    // What one side has and the other has not at all has no ratio, and is as large as can be.
+    // A quantity that one side has and the other has not has no ratio, and is as large as can be.
     min_effect > 0.0 && row.ratio.is_some() && all.into_iter().any(reaches)
 }
 

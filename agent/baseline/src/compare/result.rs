@@ -229,7 +229,7 @@ pub struct Caveat {
 /// Two distributions over the same buckets, for an overlay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// What of.
+    /// Subject of the dots.
     pub title: String,
     /// Upper edge of each bucket, in seconds.
     pub edges: Vec<f64>,
@@ -244,7 +244,7 @@ pub struct Curve {
 /// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
-    /// What of.
+    /// Subject of the dots.
     pub title: String,
     /// Before.
     pub before: [Option<f64>; phase::OPS],
@@ -255,7 +255,7 @@ pub struct Bars {
 /// One quantity over time: seconds since the recording began, value (NaN where there was none).
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeSeries {
-    /// What of.
+    /// Subject of the dots.
     pub title: String,
     /// What changes during a recording are found of: `operations per second`, `write mean`.
     pub what: String,
@@ -284,7 +284,7 @@ impl Comparison {
 /// One quantity in each recording of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dots {
-    /// What of.
+    /// Subject of the dots.
     pub title: String,
     /// Which quantity.
     pub quantity: Quantity,

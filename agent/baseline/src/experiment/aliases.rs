@@ -75,7 +75,7 @@ pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Op
         (more > 0 && more < one_by_one && separates(&design.folded_on(turned)))
             .then_some((turned, more))
     });
-    // Of folds with as many runs the one on all factors is the most useful: main effects are free of interactions of two behind it.
+    // The fold on all factors is the most useful of those with as many runs: main effects are free of interactions of two behind it.
     if let Some((turned, more)) = folds.min_by_key(|(_, more)| *more) {
         let on = match turned == all {
             true => String::new(),
@@ -306,7 +306,7 @@ mod tests {
         for name in ["A x B", "B x C"] {
             assert!(names.contains(&name.to_owned()), "{names:?}");
         }
-        // What the plan file had before there was anything to add.
+        // Form of plan files from before there was anything to add.
         let old = serde_json::to_string(&plan).unwrap();
         assert!(!old.contains("more"), "{old}");
         assert_eq!(serde_json::from_str::<Plan>(&old).unwrap(), plan);

@@ -1,4 +1,4 @@
-//! What clients lose decides about a finding and its severity, and causes come before their consequences.
+//! Losses of clients decide about a finding and its severity, and causes come before their consequences.
 
 use super::test_server::{SERVER, Server, judge, kinds, page, why_not};
 use crate::breakdown::Breakdown;

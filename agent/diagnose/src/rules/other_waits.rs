@@ -46,7 +46,7 @@ pub fn longest_wait_evidence(context: &Context) -> Option<Evidence> {
     Some(evidence(&f::OP_PHASE.info, each, limit, text))
 }
 
-/// What the holders of locks wait for, after "wait".
+/// Cause that the holders of locks wait for, after "wait".
 fn holders_wait(kind: Kind) -> &'static str {
     match kind {
         Kind::SlowDisk => "for disks",

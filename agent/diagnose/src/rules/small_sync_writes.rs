@@ -121,7 +121,7 @@ fn of_one(one: &Mostly) -> Evidence {
     of_client(one, what, SYNC_RATIO)
 }
 
-/// What a faster log would do, by what operations wait for the log that is there.
+/// Advice of a faster log, by what operations wait for the log that is there.
 fn faster_log(b: &Breakdown) -> Option<String> {
     let waits = b.phases.and_then(|p| p.log);
     let logs = sum(b.logs.iter().map(|l| l.waits.count() as f64));

@@ -70,7 +70,7 @@ pub fn taken(holds: u8) -> u8 {
     TAKEN | holds
 }
 
-/// What holds the process that has sent this byte; `None` for a byte that says something else.
+/// Confinement of the process that has sent this byte; `None` for a byte that says something else.
 pub fn holds(byte: u8) -> Option<u8> {
     (byte & TAKEN != 0).then_some(byte & !TAKEN)
 }

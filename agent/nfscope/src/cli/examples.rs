@@ -157,8 +157,8 @@ nfscope slow stops on Ctrl-C and SIGTERM. NO_COLOR turns colours off.";
 
 pub(super) const STUCK_EXAMPLES: &str = "\
 Exit code:
-  0   no such request
-  2   at least one
+  0   no such request, and no client waits outside the server
+  2   at least one such request or client
   1   unknown: no agent answers, or NFS operations are not timed
 
 Examples:
@@ -187,7 +187,10 @@ A JSON object:
   requests   thread seconds version op wait client export inode stack
   laundromat   idle_seconds running_seconds
   unacknowledged   client bytes seconds retransmissions zero_window_bytes; left out
-               where this host does not tell";
+               where this host does not tell
+  outside    sentences on the grace period, on locks that clients wait for, and on
+             clients that were told to come again; left out where there are none
+  not_known  sentences on what could not be looked at; left out likewise";
 
 pub(super) const DIAGNOSE_EXAMPLES: &str = "\
 Exit code:

@@ -176,8 +176,8 @@ ends; over ssh it needs -tt for that.
 Each run sets all factors, in the order of the file, and verifies all of them
 before and after the recording. A run whose set or verify fails, or whose load
 ends early, has failed: it has no baseline, and the others go on. So has a run
-with fewer operations than [run] asks for, or without one of its numbers. Of a
-number the mean counts of all that the load prints on its stdout from the
+with fewer operations than [run] asks for, or without one of its numbers. The
+mean counts of all such numbers that the load prints on its stdout from the
 beginning of the recording to its end. Called again, the command makes the runs
 that have no baseline yet, and those that `experiment plan --add-foldover` or
 `--add-replicates` has added.";

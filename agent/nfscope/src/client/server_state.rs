@@ -1,4 +1,4 @@
-//! What this host's server says of itself in /proc, without a probe: whether it is in its grace period, and which locks its clients wait
+//! State of this host's server, as it tells in /proc, without a probe: whether it is in its grace period, and which locks its clients wait
 //! for. lockd has no metrics: a lock of NFSv3 that nobody frees is seen here alone.
 
 use nfscope_source::{bounded, host_table};
@@ -121,8 +121,8 @@ impl ServerState {
     }
 }
 
-/// Clients that wait, by /proc/locks (fs/locks.c, `lock_get_status`): a lock has a number, and those who wait for it come behind it with the
-/// same number and an arrow.
+/// Clients that wait, by /proc/locks (fs/locks.c, `lock_get_status`): a lock has a number, and those who wait for it come behind it with
+/// the same number and an arrow.
 fn waits(locks: &str, command: impl Fn(u32) -> Option<String>) -> Vec<LockWait> {
     let owner = |pid: &str| {
         let pid = pid.parse().ok()?;
@@ -197,7 +197,7 @@ mod tests {
                 "a client of NFSv4 waits for a lock on inode 401 of device fd:01 (bytes 10 to 19), which a client of NFSv3 holds",
             ]
         );
-        // Those that have waited since the last look.
+        // Locks that have been waited for since the last look.
         let mut before = state.clone();
         before.waits.as_mut().unwrap().remove(0);
         assert_eq!(state.still(&before).outstanding().len(), 1);

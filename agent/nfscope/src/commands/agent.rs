@@ -228,7 +228,7 @@ impl Protection {
         }
     }
 
-    /// What another one had, in words.
+    /// Words for what another one had.
     fn lost(self, before: Protection) -> Vec<&'static str> {
         [
             (before.encrypts && !self.encrypts, "TLS"),

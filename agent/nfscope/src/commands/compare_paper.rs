@@ -1,4 +1,4 @@
-//! What the page of a comparison says of its origin, and of what the change is worth.
+//! Origin of a comparison and worth of its change, for its page.
 
 use super::compare_part::Part;
 use crate::cli::CompareArgs;
@@ -11,7 +11,7 @@ use ring::digest::{Context, SHA256};
 /// Options of the page, each with a value.
 const PAGE: [&str; 3] = ["--html", "--title", "--note"];
 
-/// What the page has beside the comparison.
+/// Parts of the page beside the comparison.
 ///
 /// # Errors
 /// When a recording cannot be read.

@@ -135,7 +135,7 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// What somebody adds to a plan.
+/// Runs that somebody adds to a plan.
 fn more(args: &PlanArgs) -> anyhow::Result<Option<More>> {
     if let Some(n) = args.add_replicates {
         return Ok(Some(More::Replicates(n.into())));

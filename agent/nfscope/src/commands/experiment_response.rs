@@ -9,7 +9,7 @@ use nfscope_baseline::store::{Entry, Store};
 use nfscope_baseline::target_metric::{Metric, Statistic};
 use nfscope_model::family as f;
 
-/// What somebody asks for.
+/// Response that somebody asks for.
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
     /// `write:p99`
@@ -39,7 +39,7 @@ impl Asked {
         Err(anyhow::Error::msg(why))
     }
 
-    /// Its name in the analysis.
+    /// Name in the analysis.
     pub(super) fn name(&self) -> String {
         match self {
             Asked::Operation(metric) => metric.to_string(),
@@ -60,7 +60,7 @@ impl Asked {
         }
     }
 
-    /// Its value in a recording, and how far that may be off within a bucket, as a part of it.
+    /// Value in a recording, and how far that may be off within a bucket, as a part of it.
     ///
     /// # Errors
     /// When the recording has none.
@@ -93,7 +93,7 @@ impl Asked {
     }
 }
 
-/// What a recording says of an operation.
+/// Value of an operation in a recording.
 ///
 /// # Errors
 /// When it says nothing.

@@ -99,7 +99,7 @@ fn state(here: bool, over: Duration) -> io::Result<ServerState> {
     Ok(ServerState::read()?.still(&first))
 }
 
-/// What is read of `/findings`.
+/// Part of `/findings` that is read.
 #[derive(Deserialize)]
 struct Findings {
     active: Vec<Active>,

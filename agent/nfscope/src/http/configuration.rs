@@ -5,12 +5,12 @@ use anyhow::Context;
 use nfscope_text::console::{self, Level};
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a process that serves HTTP and cannot be confined as it should be.
+/// Fate of a process that serves HTTP and cannot be confined as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sandbox {
-    /// It does not serve.
+    /// The process does not serve.
     Require,
-    /// It serves, and what it lacks is an error in the log and a metric.
+    /// The process serves, and what it lacks is an error in the log and a metric.
     Try,
 }
 
@@ -22,7 +22,7 @@ impl Sandbox {
             .find(|s| s.word() == word)
     }
 
-    /// Its name.
+    /// Name as users write it.
     pub fn word(self) -> &'static str {
         match self {
             Sandbox::Require => "require",

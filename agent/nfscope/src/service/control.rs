@@ -77,7 +77,7 @@ fn bind(directory: &Path, ports: &[u16]) -> anyhow::Result<ControlSocket> {
         );
     }
     for path in &paths {
-        // What has this name was left by an agent that is gone.
+        // A socket of this name was left by an agent that is gone.
         let _ = fs::remove_file(path);
     }
     let listener = StdListener::bind(&own).with_context(|| of(&own))?;

@@ -1,4 +1,4 @@
-//! What the agent knows of the process that serves HTTP, for the thread that makes readings and for the watchdog.
+//! Facts that the agent knows of the process that serves HTTP, for the thread that makes readings and for the watchdog.
 
 use nfscope_model::{Snapshot, family as f};
 use nfscope_source::confinement::Confinement;
@@ -23,7 +23,7 @@ const ENDS: [&str; 3] = ["ended", "no_answer", "misbehaved"];
 struct State {
     /// Processes that ended, by [`ENDS`].
     ends: [u64; ENDS.len()],
-    /// What holds the one that runs, as it said before it served anybody: a bit for each part.
+    /// Confinement of the one that runs, as it said before it served anybody: a bit for each part.
     holds: Option<u8>,
     /// When it was last heard, or started; `None` before the first one.
     heard: Option<Instant>,

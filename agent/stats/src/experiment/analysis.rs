@@ -70,7 +70,7 @@ pub struct Analysis {
 pub struct Observation {
     /// The run.
     pub run: Run,
-    /// What was measured.
+    /// Values that were measured.
     pub response: f64,
 }
 
@@ -109,7 +109,7 @@ pub fn analyse(
 /// `hidden` is how far each response may be off without that repetitions show it, on the scale of the analysis: half a bucket of a
 /// histogram. No effect up to that size is evidence.
 ///
-/// Of so many responses of an experiment one is analysed. Without replicates an effect must then stand out among those of all. With
+/// Number of responses of an experiment, of which one is analysed. Without replicates an effect must then stand out among those of all. With
 /// replicates the corrected p values are those of this response alone.
 pub fn analyse_runs(
     design: &Design,

@@ -181,7 +181,7 @@ fn figures(c: &Comparison, row: &Row) -> String {
     }
 }
 
-/// What was measured, in words, with its name in the protocol.
+/// Words for the quantity, with its name in the protocol.
 fn what(c: &Comparison, row: &Row) -> String {
     match &row.subject {
         Subject::Op { version, op } => {
@@ -251,7 +251,7 @@ fn change(row: &Row, ratio: &Interval) -> String {
             confident(format!("{} times", factor(least, f64::floor)))
         );
     }
-    // Of the time that is left, or that came on top.
+    // The part of the time that is gone, or that came on top.
     let share = |ratio: f64| if fell { 1.0 - 1.0 / ratio } else { ratio - 1.0 };
     let words = match (is_time, fell) {
         (true, true) => "less time",

@@ -70,7 +70,7 @@ pub(super) fn page(c: &Comparison, paper: &Paper) -> Markup {
     }
 }
 
-/// What the server can do, before and after.
+/// Capacity of the server, before and after.
 fn worth_of(worth: &Worth) -> Markup {
     html! {
         h2 { "What it is worth" }
@@ -92,7 +92,7 @@ fn worth_of(worth: &Worth) -> Markup {
     }
 }
 
-/// Who recorded what, when and how.
+/// Origin of the recordings: who made them, when and how.
 fn recorded(c: &Comparison) -> Markup {
     let both = |of: &dyn Fn(&Side) -> String| [of(&c.before), of(&c.after)];
     let by = |s: &Side| s.metadata.labels.get("by").cloned();

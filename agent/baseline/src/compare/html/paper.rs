@@ -1,13 +1,13 @@
-//! What a page has beside the comparison itself: its title, its origin, and what the change is worth.
+//! Parts of a page beside the comparison itself: its title, its origin, and what the change is worth.
 
 use crate::capacity::Capacity;
 use crate::compare::result::Comparison;
 use crate::html::quoted;
 
-/// What the caller knows and the comparison does not.
+/// Facts that the caller knows and the comparison does not.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Paper {
-    /// Its title, if somebody gave one.
+    /// Title of the page, if somebody gave one.
     pub title: Option<String>,
     /// A note of whoever made it.
     pub note: Option<String>,
@@ -15,7 +15,7 @@ pub struct Paper {
     pub command: Vec<String>,
     /// A digest of the recordings of each side; empty where there are none.
     pub digests: Vec<String>,
-    /// What the server can do, before and after.
+    /// Capacity of the server, before and after.
     pub worth: Option<Worth>,
 }
 
@@ -33,7 +33,7 @@ pub struct WorthOf {
     pub rate: f64,
     /// Requests per second at the limit.
     pub limit: f64,
-    /// What limits.
+    /// Name of the resource that limits.
     pub resource: String,
     /// The limit is more than three times as far as what was measured.
     pub extrapolated: bool,

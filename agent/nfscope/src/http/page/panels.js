@@ -42,7 +42,7 @@ export function ranked(head, rows, total, view, cells) {
 /** Bytes that were read and written. */
 export const MOVED = ["Bytes read/s", "Bytes written/s"];
 export const moved = (r, length) => [0, 1].map((i) => digits(r.moved && r.moved[i] / length));
-/** Of times, as text. */
+/** Quantiles of times, as text. */
 export const p50p99 = (times, edges) => [0.5, 0.99].map((q) => time(quantile(times, q, edges)));
 
 /** Operations, clients or exports; `filter(key)` is called with the row that was clicked, where rows can be chosen. */

@@ -127,7 +127,7 @@ pub fn confine_stranger() -> anyhow::Result<Confinement> {
     })
 }
 
-/// What of Landlock this process gets, and the reason where that is nothing.
+/// Landlock as far as this process gets it, and the reason where that is nothing.
 fn landlock() -> Layer {
     if let Err(why) = landlock_version() {
         return why;
@@ -168,7 +168,7 @@ fn landlock_version() -> Result<i64, Layer> {
     })
 }
 
-/// What a process that serves HTTP would have, as far as this process can tell, for `nfscope check`.
+/// Confinement that a process that serves HTTP would have, as far as this process can tell, for `nfscope check`.
 pub fn sandbox_fact() -> Fact {
     let mut lacks = Vec::new();
     let may = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
