@@ -221,9 +221,8 @@ fn check(dashboard: &str, panel: &Panel) {
         // Those of the server; of the agent's own process those that every exporter has; objectives. Not `up`, which each target of
         // a Prometheus has: a recorded series has that of agents.
         let selected = ["nfscope_", "process_", "slo:"];
-        let begins = |at: usize| {
-            !expression[..at].ends_with(|c: char| c.is_alphanumeric() || "_:".contains(c))
-        };
+        let begins =
+            |at: usize| !expression[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
         let named = |m: &str| {
             expression
                 .match_indices(m)
