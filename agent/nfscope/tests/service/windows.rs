@@ -28,7 +28,7 @@ fn history(directory: &Path, ended: SystemTime) -> Archive {
         };
         let at = ended - Duration::from_secs(10 * (WINDOWS - at));
         // The disk may be slower than this loop.
-        while !archive.keep(window.clone(), at) {
+        while archive.keep(&window, at).is_err() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
