@@ -13,9 +13,7 @@ use nfscope::commands::config::{self, Settings};
 use nfscope::http::Sandbox;
 use nfscope_baseline::recording::{RecordedWindow, Sample};
 use nfscope_baseline::store::{Entry, Store};
-use nfscope_model::{
-    Histogram, ProbeStatus, Scheme, SlowBatch, SlowFilter, Snapshot, family as f,
-};
+use nfscope_model::{Histogram, ProbeStatus, Scheme, SlowBatch, SlowFilter, Snapshot, family as f};
 use nfscope_source::{Source, clock};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

@@ -216,6 +216,12 @@ pub struct AgentArgs {
     /// Directory of the history on a disk [default: the StateDirectory of systemd's unit; without one, memory alone]
     #[arg(long, value_name = "DIRECTORY")]
     pub history_directory: Option<PathBuf>,
+    /// Ask no name server for the names of clients
+    #[arg(long)]
+    pub no_reverse_dns: bool,
+    /// Names, racks and tenants of clients: a TOML file with [[client]] entries of address (or range), name, rack and tenant
+    #[arg(long, value_name = "FILE")]
+    pub names_file: Option<PathBuf>,
     /// Lowest level of messages to print [default: info]
     #[arg(long = "log.level", value_name = "LEVEL", value_parser = ["debug", "info", "warn", "error"])]
     pub log_level: Option<String>,

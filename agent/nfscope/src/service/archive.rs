@@ -6,6 +6,7 @@
 use crate::api::build_info::{REVISION, VERSION};
 use crate::api::live_window::Greeting;
 use crate::api::windows_query::Range;
+use crate::names::Names;
 use crate::service::archive_columns::Columns;
 use crate::service::late_windows::LateWindows;
 use anyhow::{Context, ensure};
@@ -51,12 +52,17 @@ impl Archive {
     ///
     /// # Errors
     /// When there is no thread.
-    pub fn open(directory: &Path, port: u16, keep: Duration) -> anyhow::Result<Archive> {
+    pub fn open(
+        directory: &Path,
+        port: u16,
+        keep: Duration,
+        names: Names,
+    ) -> anyhow::Result<Archive> {
         let path = directory.join(format!("history-{port}.db"));
         let (sender, asked) = mpsc::sync_channel(MOST_WAITING);
         std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || match Disk::open(path, keep) {
+            .spawn(move || match Disk::open(path, keep, names) {
                 Ok(disk) => disk.serve(&asked),
                 Err(e) => {
                     warn(&format!(
@@ -100,6 +106,7 @@ struct Disk {
     store: Store,
     path: PathBuf,
     keep: Duration,
+    names: Names,
     /// The recording under way, and when it began.
     writer: Option<(RecordingWriter, SystemTime)>,
     /// When the last window ended.
@@ -149,12 +156,13 @@ fn private(path: &Path) -> anyhow::Result<File> {
 }
 
 impl Disk {
-    fn open(path: PathBuf, keep: Duration) -> anyhow::Result<Disk> {
+    fn open(path: PathBuf, keep: Duration, names: Names) -> anyhow::Result<Disk> {
         let alone = private(&path)?;
         Ok(Disk {
             store: Store::create(&path)?,
             path,
             keep,
+            names,
             writer: None,
             ended: SystemTime::UNIX_EPOCH,
             forgot: None,
@@ -183,7 +191,9 @@ impl Disk {
     /// Keeps a window. One that the disk refuses waits for the next one, and both become one.
     fn keep(&mut self, window: Window, ended: SystemTime) -> anyhow::Result<()> {
         if !self.late.add(window, ended) {
-            warn("the history has a gap: its disk has refused windows for long, and the clock was set");
+            warn(
+                "the history has a gap: its disk has refused windows for long, and the clock was set",
+            );
         }
         self.write_late()
     }
@@ -270,7 +280,7 @@ impl Disk {
     }
 
     fn answer(&self, range: Range) -> anyhow::Result<Vec<u8>> {
-        let mut columns = Columns::new(range);
+        let mut columns = Columns::new(range, self.names.clone());
         let (mut host, mut kernel) = (String::new(), String::new());
         for entry in self.store.list()? {
             let began = entry.metadata.began_ms as f64 / 1e3;
@@ -362,7 +372,7 @@ mod tests {
 
     fn disk(dir: &TempDir) -> Disk {
         let path = dir.path().join("history.db");
-        Disk::open(path, Duration::from_secs(2 * 3600)).unwrap()
+        Disk::open(path, Duration::from_secs(2 * 3600), Names::default()).unwrap()
     }
 
     fn told(disk: &Disk, from: u64, to: u64, columns: u32) -> Vec<(f64, f64, u64, Option<f64>)> {
@@ -492,9 +502,9 @@ mod tests {
     fn a_window_that_the_disk_refuses_is_written_with_the_next_one() {
         let dir = TempDir::new().unwrap();
         let mut disk = disk(&dir);
-        // A directory that is gone for a while is a disk that refuses.
+        // A directory is no file to write to.
         let path = disk.path.clone();
-        disk.path = dir.path().join("gone").join("history.db");
+        disk.path = dir.path().to_owned();
         let refused = disk.keep(window(2, 0.5), at(20));
         assert!(refused.is_err());
         disk.say(refused);

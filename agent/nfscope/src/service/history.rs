@@ -8,6 +8,7 @@
 
 use crate::api::live_window::{Greeting, LiveWindow, seconds};
 use crate::api::windows_query::Seen;
+use crate::names::Names;
 use crate::service::archive::Archive;
 use crate::service::late_windows::LateWindows;
 use crate::service::timeline::Timeline;
@@ -74,6 +75,8 @@ pub(crate) struct History {
     host: String,
     kernel: String,
     archive: Option<Archive>,
+    /// Names of clients.
+    pub(super) names: Names,
     /// Windows that the thread with the disk has no room for.
     late: LateWindows,
     /// It has been said that the disk is behind.
@@ -93,6 +96,7 @@ impl Default for History {
             host: String::new(),
             kernel: String::new(),
             archive: None,
+            names: Names::default(),
             late: LateWindows::default(),
             behind: false,
         }
@@ -169,7 +173,9 @@ impl History {
             let mut window = window.clone();
             findings.describe(&mut window.delta);
             if !self.late.add(window, ended) {
-                warn("the history has a gap: its disk has taken no window for long, and the clock was set");
+                warn(
+                    "the history has a gap: its disk has taken no window for long, and the clock was set",
+                );
             }
             let behind = self.late.hand_over(|w, ended| archive.keep(w, ended));
             if behind.is_err() && !self.behind {
@@ -193,6 +199,7 @@ impl History {
             .shares()
             .map(|(kind, share)| (kind.as_str(), share));
         let live = LiveWindow::of(window, seconds(ended), active);
+        let live = live.naming(|address| self.names.client(address));
         let Ok(packed) = pack(&live) else { return };
         let at = window.delta.at;
         self.bytes += packed.len();

@@ -6,6 +6,7 @@
 mod fixture;
 
 use fixture::{histogram, root, serve, status};
+use nfscope::names::Names;
 use nfscope::service::archive::Archive;
 use nfscope::service::recordings::Recordings;
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
@@ -205,7 +206,8 @@ impl Source for Known {
 
 /// Three hours ago: a minute of READs, half a minute without the agent, and a minute more.
 fn past(directory: &Path) -> Archive {
-    let archive = Archive::open(directory, 1, Duration::from_secs(86_400)).unwrap();
+    let archive =
+        Archive::open(directory, 1, Duration::from_secs(86_400), Names::default()).unwrap();
     let begun = SystemTime::now() - Duration::from_secs(3 * 3600);
     for at in (1..=6).chain(10..=15) {
         let mut delta = Snapshot::new(Duration::from_secs(10 * at));

@@ -3,6 +3,7 @@
 use crate::fixture::Fake;
 use crate::fixture::serve::{HANG, Kept, attached_with, get, send};
 use crate::memory;
+use nfscope::names::Names;
 use nfscope::service::archive::Archive;
 use nfscope_model::{Snapshot, Window, family as f};
 use std::io::{BufRead, BufReader};
@@ -15,7 +16,8 @@ const ANSWER: usize = WINDOWS as usize * 50 * 4000;
 
 /// Ten minutes of a server with paths as long as they may be.
 fn history(directory: &Path, ended: SystemTime) -> Archive {
-    let archive = Archive::open(directory, 1, Duration::from_secs(86_400)).unwrap();
+    let archive =
+        Archive::open(directory, 1, Duration::from_secs(86_400), Names::default()).unwrap();
     for at in 1..=WINDOWS {
         let mut delta = Snapshot::new(Duration::from_secs(10 * at));
         for i in 0..50 {
