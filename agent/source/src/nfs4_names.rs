@@ -12,14 +12,14 @@ pub fn all() -> BTreeMap<IpAddr, String> {
 }
 
 /// From now on these.
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) fn publish(names: BTreeMap<IpAddr, String>) {
     *NAMES.lock().unwrap_or_else(PoisonError::into_inner) = names;
 }
 
 /// The host's name in what a client calls itself. Clients of Linux write it behind their version, in NFSv4.0 before the address, and later
 /// behind the id that a host may have: `Linux NFSv4.2 db1`, `Linux NFSv4.0 db1/10.9.0.2`, `Linux NFSv4.1 5f2c/db1` (fs/nfs/nfs4proc.c).
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) fn host_in(name: &str) -> &str {
     let Some((version, rest)) = (name.strip_prefix("Linux NFSv")).and_then(|n| n.split_once(' '))
     else {
@@ -32,7 +32,7 @@ pub(crate) fn host_in(name: &str) -> &str {
     part.filter(|host| !host.is_empty()).unwrap_or(name)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::host_in;
 

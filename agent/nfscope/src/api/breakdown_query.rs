@@ -419,7 +419,7 @@ mod tests {
         assert!(says("by=op&where=/srv").contains("DIMENSION:VALUE"));
         for wrong in [
             "by=op&where=op:wrote",
-            "by=op&where=client:me",
+            "by=op&where=client:me!",
             "by=op&where=version:5",
             "by=op&where=user:4294967295",
             "by=op&where=user:-1",

@@ -1,7 +1,9 @@
 //! `nfscope diagnose`: one window, evaluated.
 
+use crate::api::named_text::in_diagnosis;
 use crate::api::{address, worth};
 use crate::cli::DiagnoseArgs;
+use crate::client::known_names;
 use crate::client::owners::Owners;
 use crate::client::server_state::ServerState;
 use crate::client::windows::{WindowEvent, WindowStream};
@@ -82,6 +84,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
         add_state(&mut d, &state.still(&state_before));
     }
     let not_known = name_who(&mut d.findings, (&window, &b), told.as_ref(), &mut windows);
+    in_diagnosis(&mut d, known_names::of);
     // Where nothing is found, nothing needs a change.
     let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
     if let Some(Ok(changes)) = &worth {

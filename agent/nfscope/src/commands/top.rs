@@ -2,6 +2,7 @@
 
 use crate::api::address;
 use crate::cli::TopArgs;
+use crate::client::known_names;
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::top_by;
 use crate::tui::{
@@ -69,7 +70,7 @@ fn stream(
     while left != Some(0) {
         match windows.next() {
             WindowEvent::Window(window) => {
-                let text = print(&View::of(&window, host))?;
+                let text = print(&View::of(&window, host).naming(known_names::of))?;
                 let mut out = io::stdout().lock();
                 match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
                     // The reader of a pipe has had enough.

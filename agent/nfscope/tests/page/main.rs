@@ -218,7 +218,10 @@ fn past(directory: &Path) -> Archive {
             delta,
         };
         // The disk may be slower than this loop.
-        while !archive.keep(window.clone(), begun + Duration::from_secs(10 * at)) {
+        while archive
+            .keep(&window, begun + Duration::from_secs(10 * at))
+            .is_err()
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -315,6 +318,7 @@ fn the_page_shows_what_is_known_in_a_real_browser() {
     let store = directory.path().join("baselines.db");
     recordings(&store);
     let kept = serve::Kept {
+        names: Names::of_pairs(&[("192.0.2.3", HOSTILE), ("1002", "alice")]),
         history: Some(past(directory.path())),
         recordings: Some(Recordings::of(store.clone())),
     };

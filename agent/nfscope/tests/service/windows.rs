@@ -44,7 +44,7 @@ fn many_who_do_not_read_their_windows_leave_room_for_others() {
     let now = SystemTime::now();
     let kept = Kept {
         history: Some(history(directory.path(), now)),
-        recordings: None,
+        ..Kept::default()
     };
     let a = attached_with(kept, Fake::new());
     let now = now
