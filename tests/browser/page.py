@@ -212,7 +212,7 @@ def the_slow_client_is_found(page):
     first = rows(page, "#by")[0]
     assert first[2] == "40.0 ms" and first[6].strip() == "88 %", first
     # A name of whoever is known by one, which is text whatever it has.
-    named = [r[0] for r in rows(page, "#by") if r[0].startswith("192.0.2.3 ")]
+    named = [r[0] for r in rows(page, "#by") if r[0].startswith("192.0.2.1 ")]
     assert len(named) == 1 and "<img" in named[0], named
     tab(page, "operation")
 

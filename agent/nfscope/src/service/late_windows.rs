@@ -58,7 +58,7 @@ fn follows(end: SystemTime, window: &Window, ended: SystemTime) -> bool {
 }
 
 /// One window of two: counts are added up, and a gauge has its later value. A finding that was active in either was active.
-fn joined(earlier: &Window, mut later: Window) -> Window {
+pub(crate) fn joined(earlier: &Window, mut later: Window) -> Window {
     later.length += earlier.length;
     let now = std::mem::take(&mut later.delta);
     let mut delta = Snapshot::new(now.at);

@@ -318,7 +318,11 @@ fn the_page_shows_what_is_known_in_a_real_browser() {
     let store = directory.path().join("baselines.db");
     recordings(&store);
     let kept = serve::Kept {
-        names: Names::of_pairs(&[("192.0.2.3", HOSTILE), ("1002", "alice")]),
+        names: Names::of_pairs(&[
+            ("192.0.2.1", HOSTILE),
+            ("192.0.2.3", HOSTILE),
+            ("1002", "alice"),
+        ]),
         history: Some(past(directory.path())),
         recordings: Some(Recordings::of(store.clone())),
     };
