@@ -260,6 +260,7 @@ impl Past {
         if users.is_empty() {
             return String::new();
         }
+        let seconds = self.window.length.as_secs_f64().max(1e-3);
         let mut text = format!("\nWho used the server from {}:\n", self.when());
         for u in users {
             let name = u
@@ -269,7 +270,11 @@ impl Past {
             let time = u.share_of_time.map_or("?".to_owned(), percent);
             let moved = match (u.bytes, u.share_of_bytes) {
                 (Some(n), Some(share)) => {
-                    format!("{} of the bytes ({})", percent(share), bytes(n as f64))
+                    format!(
+                        "{} of the bytes ({})",
+                        percent(share),
+                        bytes(n as f64 / seconds)
+                    )
                 }
                 (Some(_), None) => "no bytes".to_owned(),
                 (None, _) => "bytes were not counted".to_owned(),

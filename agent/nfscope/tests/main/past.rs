@@ -82,8 +82,8 @@ fn diagnose_tells_who_used_the_server_then() {
     let told = [
         "nfs7, 2023-11-14 22:13:20 to 22:14:10: 50 s, ",
         "Who used the server from 2023-11-14 22:13:20 to 22:14:10:\n",
-        "  - client 10.9.0.2: 50 % of the time of operations, 80 % of the bytes (4.00 MB)\n",
-        "  - export /srv: 100 % of the time of operations, 100 % of the bytes (5.00 MB)\n",
+        "  - client 10.9.0.2: 50.0 % of the time of operations, 80.0 % of the bytes (80.0 kB/s)\n",
+        "  - export /srv: 100.0 % of the time of operations, 100.0 % of the bytes (100 kB/s)\n",
         "users, files and single operations: the history has clients",
     ];
     for part in told {
