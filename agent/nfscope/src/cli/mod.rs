@@ -219,7 +219,8 @@ pub struct AgentArgs {
     /// Ask no name server for the names of clients
     #[arg(long)]
     pub no_reverse_dns: bool,
-    /// Names, racks and tenants of clients: a TOML file with [[client]] entries of address (or range), name, rack and tenant
+    /// Names, racks and tenants of clients: a TOML file with [[client]] entries of address (or range), name, rack and tenant, and
+    /// [[user]] entries of id and name
     #[arg(long, value_name = "FILE")]
     pub names_file: Option<PathBuf>,
     /// Lowest level of messages to print [default: info]

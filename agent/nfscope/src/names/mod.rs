@@ -10,7 +10,7 @@ pub use site::Site;
 
 use nfscope_source::{host_table, nfs4_names};
 use nfscope_text::console::warn;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -78,6 +78,11 @@ impl Known {
             (name, None) => name.map(str::to_owned),
         };
         (name.map(|n| n.chars().take(LONGEST).collect()), ask)
+    }
+
+    fn user(&self, number: &str) -> Option<&String> {
+        let of_site = self.site.users().get(number);
+        of_site.or_else(|| self.users.get(number))
     }
 
     fn addresses(&self) -> impl Iterator<Item = IpAddr> {
@@ -148,7 +153,7 @@ impl Names {
     pub fn user(&self, number: &str) -> Option<String> {
         let shared = self.0.as_ref()?;
         let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.users.get(number).cloned()
+        known.user(number).cloned()
     }
 
     /// Addresses of clients with this name, which may be the first part of a name with dots.
@@ -177,8 +182,11 @@ impl Names {
             return Vec::new();
         };
         let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
-        let named = known.users.iter().filter(|(_, own)| *own == name);
-        named.map(|(number, _)| number.clone()).collect()
+        let all = known.users.iter().chain(known.site.users());
+        // The site may have another name for a number of the host.
+        let named = all.filter(|(number, _)| known.user(number).is_some_and(|own| own == name));
+        let found: BTreeSet<_> = named.map(|(number, _)| number.clone()).collect();
+        found.into_iter().collect()
     }
 }
 

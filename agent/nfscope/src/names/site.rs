@@ -1,8 +1,9 @@
-//! The site's own file: names, racks and tenants of addresses and of ranges.
+//! The site's own file: names, racks and tenants of addresses and of ranges, and names of users.
 
 use anyhow::{Context, ensure};
 use nfscope_source::bounded;
 use serde::Deserialize;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -16,6 +17,8 @@ const MOST_ENTRIES: usize = 10_000;
 pub struct Site {
     /// The smallest range first.
     ranges: Vec<Range>,
+    /// Names of users by their numbers.
+    users: HashMap<String, String>,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +33,15 @@ struct Range {
 struct Text {
     #[serde(default)]
     client: Vec<Entry>,
+    #[serde(default)]
+    user: Vec<User>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct User {
+    id: u32,
+    name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -60,7 +72,7 @@ impl Site {
     pub fn parse(text: &str) -> anyhow::Result<Site> {
         let text: Text = toml::from_str(text)?;
         ensure!(
-            text.client.len() <= MOST_ENTRIES,
+            text.client.len().max(text.user.len()) <= MOST_ENTRIES,
             "it has more than {MOST_ENTRIES} entries; name ranges"
         );
         let ranges = text.client.into_iter().map(|entry| {
@@ -73,17 +85,18 @@ impl Site {
                 entry.address
             );
             for text in texts {
-                ensure!(
-                    !text.is_empty() && !text.contains(char::is_control),
-                    "`{}`: {text:?} is no name",
-                    entry.address
-                );
+                ensure!(is_name(text), "`{}`: {text:?} is no name", entry.address);
             }
             Ok(Range { first, last, entry })
         });
         let mut ranges: Vec<_> = ranges.collect::<anyhow::Result<_>>()?;
         ranges.sort_by_key(|r| number(r.last) - number(r.first));
-        Ok(Site { ranges })
+        let mut users = HashMap::new();
+        for User { id, name } in text.user {
+            ensure!(is_name(&name), "user {id}: {name:?} is no name");
+            users.insert(id.to_string(), name);
+        }
+        Ok(Site { ranges, users })
     }
 
     /// The name of an address, and its rack and tenant: each of the smallest range that says it.
@@ -101,11 +114,20 @@ impl Site {
         (first(|e| &e.name), place)
     }
 
+    /// Names of users by their numbers.
+    pub(super) fn users(&self) -> &HashMap<String, String> {
+        &self.users
+    }
+
     /// Addresses that stand there by themselves.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         let single = self.ranges.iter().filter(|r| r.first == r.last);
         single.map(|r| r.first)
     }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(char::is_control)
 }
 
 fn number(address: IpAddr) -> u128 {
@@ -185,6 +207,9 @@ rack = "else"
 "#,
         )
         .unwrap();
+        assert!(site.users().is_empty());
+        let users = Site::parse("[[user]]\nid = 1000\nname = \"alice\"\n").unwrap();
+        assert_eq!(users.users()["1000"], "alice");
         let some = |name: &str, place: &str| (Some(name.to_owned()), Some(place.to_owned()));
         assert_eq!(of(&site, "10.9.1.12"), some("render7", "r12, films"));
         assert_eq!(of(&site, "10.9.1.20"), some("somebody", "r12, films"));
@@ -208,6 +233,8 @@ rack = "else"
             wrong("[[client]]\naddress = \"10.0.0.1\"\nname = \"\\u001b\"\n")
                 .contains("is no name")
         );
+        assert!(wrong("[[user]]\nid = 7\nname = \"\"\n").contains("user 7: \"\" is no name"));
+        assert!(wrong("[[user]]\nid = -7\nname = \"a\"\n").contains("-7"));
         assert!(Site::read(Path::new("/nonexistent/names.toml")).is_err());
     }
 }
