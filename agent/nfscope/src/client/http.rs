@@ -54,7 +54,9 @@ pub(crate) fn snapshot(url: &str) -> Result<Snapshot, Error> {
 
 /// Asks the agent at `url` for requests that nfsd's threads have had in hand for so long.
 pub(crate) fn held(url: &str, over: Duration) -> Result<HeldRequests, Error> {
-    json(url, &format!("/stuck?{}", Over(over).to_query()))
+    let body = body(url, &format!("/stuck?{}", Over(over).to_query()))?;
+    known_names::learn(&body);
+    parsed(url, &body)
 }
 
 /// Asks the agent at `url` for a page of JSON.

@@ -107,6 +107,7 @@ impl Running<'_> {
     pub(super) fn name(&mut self, names: &Names) {
         self.windows.history.names = names.clone();
         self.listeners.names = names.clone();
+        self.subscribers.names = names.clone();
     }
 
     /// All values now, with what the agent knows of itself.

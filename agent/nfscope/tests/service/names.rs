@@ -1,7 +1,8 @@
 //! Names of clients and users in what the agent serves, beside their addresses and never in a metric.
 
 use crate::fixture::serve::{Kept, attached_with, get, send};
-use crate::fixture::status;
+use crate::fixture::{slow_op, status};
+use nfscope::api::slow_line::Line;
 use nfscope::names::Names;
 use nfscope_model::{
     BreakdownBatch, BreakdownRow, BreakdownWant, Histogram, ProbeState, ProbeStatus, Scheme,
@@ -129,6 +130,21 @@ fn names_stand_beside_addresses_and_in_no_metric() {
     let metrics = get(agent, "/metrics", "");
     assert!(metrics.contains("client=\"10.9.0.2\""), "{metrics}");
     assert!(!metrics.contains("db1") && !metrics.contains("alice"));
+}
+
+#[test]
+fn a_slow_operation_has_the_name_of_its_client() {
+    let line = Line::Op(Box::new(slow_op("write", 1)));
+    let (plain, named) = (
+        line.encode().unwrap(),
+        line.encode_named(Some("a\"b")).unwrap(),
+    );
+    let mut value: Value = serde_json::from_str(&named).unwrap();
+    assert_eq!(value["client_name"], "a\"b");
+    value.as_object_mut().unwrap().remove("client_name");
+    assert_eq!(value, serde_json::from_str::<Value>(&plain).unwrap());
+    assert_eq!(serde_json::from_str::<Line>(&named).unwrap(), line);
+    assert_eq!(line.encode_named(None).unwrap(), plain);
 }
 
 #[test]

@@ -23,7 +23,7 @@ export function phaseTable(names, sums) {
   }));
 }
 
-/** The busiest rows: their `cells`, each one's part of all the time, and its rate over time. */
+/** The busiest rows: their `cells`, part of all the time, and rate over time. */
 export function ranked(head, rows, total, view, cells) {
   const sparks = [];
   const body = rows.slice(0, MOST_ROWS).map((r) => {
@@ -42,7 +42,7 @@ export function ranked(head, rows, total, view, cells) {
 /** Bytes that were read and written. */
 export const MOVED = ["Bytes read/s", "Bytes written/s"];
 export const moved = (r, length) => [0, 1].map((i) => digits(r.moved && r.moved[i] / length));
-/** An address or a number, and the name of whom it is of. */
+/** An address or a number, and its name. */
 export const named = (key, called) => (called ? `${key} ${called}` : key);
 /** Quantiles of times, as text. */
 export const p50p99 = (times, edges) => [0.5, 0.99].map((q) => time(quantile(times, q, edges)));
@@ -202,6 +202,6 @@ export function slowTable(ops) {
   return table(["Time", "Client", "Version", "Operation", "Duration", "Most of it", "Bytes", "Inode", "Export"], ops.slice(0, MOST_ROWS).map((o) => {
     const phases = Object.entries(o.phases_seconds ?? {}).filter(([, v]) => v).sort((a, b) => b[1] - a[1]);
     const most = phases.length ? `${words(phases[0][0])} ${percent(phases[0][1] / o.duration_seconds)}` : "-";
-    return [`${clock(o.at)}${o.time.slice(19, 23)}`, name(o.client ?? "-"), o.version, o.op, time(o.duration_seconds), most, digits(o.bytes), String(o.inode ?? "-"), name(o.path ?? o.export ?? "-")];
+    return [`${clock(o.at)}${o.time.slice(19, 23)}`, name(named(o.client ?? "-", o.client_name)), o.version, o.op, time(o.duration_seconds), most, digits(o.bytes), String(o.inode ?? "-"), name(o.path ?? o.export ?? "-")];
   }));
 }
