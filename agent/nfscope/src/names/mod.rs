@@ -10,11 +10,11 @@ pub use site::Site;
 
 use nfscope_source::{host_table, nfs4_names};
 use nfscope_text::console::warn;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Between two readings of the tables.
@@ -48,6 +48,8 @@ pub struct Names(Option<Arc<Shared>>);
 #[derive(Debug)]
 struct Shared {
     known: RwLock<Known>,
+    /// Addresses that somebody wanted a name of, up to [`MOST_ANSWERS`].
+    wanted: Mutex<HashSet<IpAddr>>,
     asks: SyncSender<IpAddr>,
 }
 
@@ -109,6 +111,7 @@ impl Names {
                 site,
                 ..Known::default()
             }),
+            wanted: Mutex::default(),
             asks,
         });
         let weak = Arc::downgrade(&shared);
@@ -132,8 +135,11 @@ impl Names {
             }
         }
         let (asks, _) = sync_channel(0);
-        let known = RwLock::new(known);
-        Names(Some(Arc::new(Shared { known, asks })))
+        Names(Some(Arc::new(Shared {
+            known: RwLock::new(known),
+            wanted: Mutex::default(),
+            asks,
+        })))
     }
 
     /// The name of the client with this address, where one is known by now.
@@ -142,6 +148,11 @@ impl Names {
         let address: IpAddr = address.parse().ok()?;
         let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
         let (name, ask) = known.name(address, Instant::now());
+        let mut wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.len() < MOST_ANSWERS {
+            wanted.insert(address);
+        }
+        drop(wanted);
         if ask {
             // One for which there is no room is asked for next time.
             let _ = shared.asks.try_send(address);
@@ -168,7 +179,8 @@ impl Names {
             own.eq_ignore_ascii_case(name)
                 || (own.split('.').next()).is_some_and(|first| first.eq_ignore_ascii_case(name))
         };
-        let all = known.addresses();
+        let wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = known.addresses().chain(wanted.iter().copied());
         let named = all.filter(|a| known.name(*a, now).0.is_some_and(|own| is_it(&own)));
         let mut found: Vec<_> = named.map(|a| a.to_string()).collect();
         found.sort();
@@ -399,6 +411,12 @@ mod tests {
         assert_eq!(names.addresses("db.example.org"), ["10.0.0.7"]);
         assert_eq!(names.addresses("web"), ["10.0.0.8"]);
         assert!(names.addresses("none").is_empty());
+        // A range has the addresses of it that were seen.
+        let site = Site::parse("[[client]]\naddress = \"10.1.0.0/16\"\nname = \"farm\"\n");
+        let farm = Names::start(Options::default(), site.unwrap());
+        assert!(farm.addresses("farm").is_empty());
+        assert_eq!(farm.client("10.1.2.3").as_deref(), Some("farm"));
+        assert_eq!(farm.addresses("farm"), ["10.1.2.3"]);
         assert_eq!(names.user("1000").as_deref(), Some("alice"));
         assert_eq!(names.users("alice"), ["1000"]);
         let none = Names::default();

@@ -1,6 +1,6 @@
 //! The site's own file: names, racks and tenants of addresses and of ranges, and names of users.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use nfscope_source::bounded;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -9,12 +9,15 @@ use std::path::Path;
 
 /// Bytes of the file.
 const MOST: u64 = 4 << 20;
-/// Entries of the file, each of which is compared with an address.
-const MOST_ENTRIES: usize = 10_000;
+/// Entries of the file.
+const MOST_ENTRIES: usize = 100_000;
+/// Ranges of the file, each of which is compared with an address.
+const MOST_RANGES: usize = 1000;
 
 /// What a site calls its clients.
 #[derive(Debug, Clone, Default)]
 pub struct Site {
+    single: HashMap<IpAddr, Entry>,
     /// The smallest range first.
     ranges: Vec<Range>,
     /// Names of users by their numbers.
@@ -75,7 +78,7 @@ impl Site {
             text.client.len().max(text.user.len()) <= MOST_ENTRIES,
             "it has more than {MOST_ENTRIES} entries; name ranges"
         );
-        let ranges = text.client.into_iter().map(|entry| {
+        let all = text.client.into_iter().map(|entry| {
             let (first, last) = range(&entry.address)?;
             let texts = [&entry.name, &entry.rack, &entry.tenant];
             let mut texts = texts.into_iter().flatten().peekable();
@@ -89,14 +92,30 @@ impl Site {
             }
             Ok(Range { first, last, entry })
         });
-        let mut ranges: Vec<_> = ranges.collect::<anyhow::Result<_>>()?;
+        let mut single = HashMap::new();
+        let mut ranges = Vec::new();
+        for range in all.collect::<anyhow::Result<Vec<_>>>()? {
+            if range.first != range.last {
+                ranges.push(range);
+            } else if let Some(before) = single.insert(range.first, range.entry) {
+                bail!("`{}` stands there twice", before.address);
+            }
+        }
+        ensure!(
+            ranges.len() <= MOST_RANGES,
+            "it has more than {MOST_RANGES} ranges; put together those that have the same name"
+        );
         ranges.sort_by_key(|r| number(r.last) - number(r.first));
         let mut users = HashMap::new();
         for User { id, name } in text.user {
             ensure!(is_name(&name), "user {id}: {name:?} is no name");
             users.insert(id.to_string(), name);
         }
-        Ok(Site { ranges, users })
+        Ok(Site {
+            single,
+            ranges,
+            users,
+        })
     }
 
     /// The name of an address, and its rack and tenant: each of the smallest range that says it.
@@ -104,10 +123,15 @@ impl Site {
         let inside = |r: &&Range| {
             r.first.is_ipv4() == address.is_ipv4() && r.first <= address && address <= r.last
         };
-        let of: Vec<_> = self.ranges.iter().filter(inside).collect();
-        let first = |field: fn(&Entry) -> &Option<String>| {
-            of.iter().find_map(|r| field(&r.entry).as_deref())
-        };
+        let ranges = self.ranges.iter().filter(inside).map(|r| &r.entry);
+        let of: Vec<_> = self
+            .single
+            .get(&address)
+            .into_iter()
+            .chain(ranges)
+            .collect();
+        let first =
+            |field: fn(&Entry) -> &Option<String>| of.iter().find_map(|e| field(e).as_deref());
         let place = [first(|e| &e.rack), first(|e| &e.tenant)];
         let place: Vec<_> = place.into_iter().flatten().collect();
         let place = (!place.is_empty()).then(|| place.join(", "));
@@ -121,8 +145,7 @@ impl Site {
 
     /// Addresses that stand there by themselves.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        let single = self.ranges.iter().filter(|r| r.first == r.last);
-        single.map(|r| r.first)
+        self.single.keys().copied()
     }
 }
 
@@ -225,6 +248,8 @@ rack = "else"
         for address in ["db", "10.0.0.0/33", "10.0.0.300", "10.0.0.0/x", ""] {
             assert!(wrong(&entry(address)).contains("is no address; write 10.9.0.7"));
         }
+        let twice = entry("10.0.0.7") + &entry("10.0.0.7-10.0.0.7");
+        assert!(wrong(&twice).contains("`10.0.0.7` stands there twice"));
         assert!(wrong(&entry("10.0.0.9-10.0.0.1")).contains("ends before it begins"));
         assert!(wrong(&entry("10.0.0.9-::1")).contains("ends before it begins"));
         assert!(wrong("[[client]]\naddress = \"10.0.0.1\"\n").contains("neither name, rack nor"));

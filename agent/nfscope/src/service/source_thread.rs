@@ -12,7 +12,7 @@ use bytes::Bytes;
 use nfscope_model::Snapshot;
 use nfscope_model::status::Status;
 use nfscope_source::{Source, own_process};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
@@ -322,12 +322,15 @@ fn own_snapshot() -> Arc<Snapshot> {
 
 /// JSON of a snapshot with a member `names` more: clients by their addresses, where any has a name.
 fn with_names(mut json: Vec<u8>, of: &Snapshot, names: &Names) -> anyhow::Result<Vec<u8>> {
-    let mut known = BTreeMap::new();
+    let (mut known, mut seen) = (BTreeMap::new(), HashSet::new());
     for (info, all) in of.filled() {
         let Some(at) = info.labels.iter().position(|l| l.name == "client") else {
             continue;
         };
         for client in all.iter().filter_map(|s| s.labels.get(at)) {
+            if !seen.insert(client) {
+                continue;
+            }
             if let Some(name) = names.client(client) {
                 known.insert(client.as_str(), name);
             }
