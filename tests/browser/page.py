@@ -212,6 +212,9 @@ def the_slow_client_is_found(page):
     until("no clients", lambda: rows(page, "#by")[0][0] == "192.0.2.2")
     first = rows(page, "#by")[0]
     assert first[2] == "40.0 ms" and first[6].strip() == "88 %", first
+    # A name of whoever is known by one, which is text whatever it has.
+    named = [r[0] for r in rows(page, "#by") if r[0].startswith("192.0.2.1 ")]
+    assert len(named) == 1 and "<img" in named[0], named
     tab(page, "operation")
 
 
@@ -263,7 +266,8 @@ def raw_breakdown(by, where):
     with urlopen(f"{URL}breakdown?{query}") as lines:
         assert "header" in json.loads(lines.readline())
         second = json.loads(lines.readline())
-    return [([r[d] for d in by.split(",")], r["count"], r["sum_seconds"] / r["count"]) for r in second["rows"]]
+    key = lambda r, d: " ".join(filter(None, [r[d], r.get(f"{d}_name")]))
+    return [([key(r, d) for d in by.split(",")], r["count"], r["sum_seconds"] / r["count"]) for r in second["rows"]]
 
 
 def shown_breakdown(page):

@@ -9,6 +9,7 @@ pub mod commands;
 pub mod endpoints;
 pub mod exposition;
 pub mod http;
+pub mod names;
 pub mod service;
 pub mod tui;
 pub mod versions;

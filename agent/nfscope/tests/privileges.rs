@@ -11,8 +11,14 @@ use libtest_mimic::{Arguments, Trial};
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config::{self, Settings};
 use nfscope::http::Sandbox;
+use nfscope_baseline::recording::{RecordedWindow, Sample};
+use nfscope_baseline::store::{Entry, Store};
+use nfscope_model::{Histogram, ProbeStatus, Scheme, SlowBatch, SlowFilter, Snapshot, family as f};
+use nfscope_source::{Source, clock};
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -24,6 +30,9 @@ const FILE: &str = "NFSCOPE_TEST_FILE";
 /// Names the child's store of recordings.
 const STORE: &str = "NFSCOPE_TEST_STORE";
 
+/// Names the child's directory for its history.
+const HISTORY: &str = "NFSCOPE_TEST_HISTORY";
+
 fn main() -> ExitCode {
     if nfscope::http::process::is_this() {
         return nfscope::http::process::run();
@@ -33,7 +42,7 @@ fn main() -> ExitCode {
         Ok(role) => return agent(&role),
         Err(_) => {}
     }
-    let tests: [(&'static str, fn()); 13] = [
+    let tests: [(&'static str, fn()); 14] = [
         (
             "signals_during_attach_end_it_with_success",
             signals_during_attach_end_it_with_success,
@@ -61,6 +70,10 @@ fn main() -> ExitCode {
         (
             "paths_that_hang_stop_neither_scrapes_nor_signals",
             paths_that_hang_stop_neither_scrapes_nor_signals,
+        ),
+        (
+            "an_agent_that_was_stopped_for_seconds_has_every_count_in_its_windows",
+            an_agent_that_was_stopped_for_seconds_has_every_count_in_its_windows,
         ),
         ("a_service_manager_is_told", a_service_manager_is_told),
         ("what_sighup_could_not_read_fails_at_the_start", || {
@@ -118,13 +131,14 @@ fn agent(role: &str) -> ExitCode {
     if role == "two" {
         settings.listen_addresses.push("127.0.0.2:0".to_owned());
     }
-    let slow = role == "slow";
+    let (slow, counts_time) = (role == "slow", role == "counts time");
     let args = AgentArgs {
         config: std::env::var_os(FILE).map(Into::into),
         listen_addresses: settings.listen_addresses.clone(),
         ..AgentArgs::default()
     };
     settings.replay = std::env::var_os(STORE).map(Into::into);
+    settings.history_directory = std::env::var_os(HISTORY).map(Into::into);
     let reread = move || match args.config {
         Some(_) => config::load(&args),
         None => Ok(settings.clone()),
@@ -134,7 +148,10 @@ fn agent(role: &str) -> ExitCode {
             eprintln!("attaching");
             std::thread::sleep(Duration::from_secs(600));
         }
-        Ok(Box::new(Fake::new()))
+        Ok(match counts_time {
+            true => Box::new(TimeCounter(Fake::new())),
+            false => Box::new(Fake::new()),
+        })
     });
     match run {
         Ok(()) => ExitCode::SUCCESS,
@@ -143,6 +160,139 @@ fn agent(role: &str) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A server with one operation a millisecond: the operations of a window say how long it is.
+struct TimeCounter(Fake);
+
+impl Source for TimeCounter {
+    fn snapshot(&mut self) -> Snapshot {
+        let mut s = Snapshot::new(clock::now());
+        s.wall = clock::wall(s.at);
+        s.began = Duration::from_secs(1);
+        s.host = Some("nfs7".to_owned());
+        let mut h = Histogram::new(Scheme::TIME);
+        h.counts[40] = s.at.as_millis() as u64;
+        s.histogram(&f::OP_DURATION, ["3", "write"], h);
+        s.probes = self.probes();
+        s
+    }
+
+    fn probes(&self) -> Vec<ProbeStatus> {
+        self.0.probes()
+    }
+
+    fn poll(&mut self) {}
+
+    fn watch_slow(&mut self, _: Option<&SlowFilter>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn take_slow(&mut self) -> SlowBatch {
+        SlowBatch::default()
+    }
+}
+
+/// Begin, length and operations of a window, in milliseconds.
+type Told = (i64, i64, i64);
+
+/// Windows that follow each other, with all operations of their time.
+fn are_whole(windows: &[Told]) {
+    for w in windows {
+        assert!((w.1 - w.2).abs() <= 1, "{w:?} of {windows:?}");
+    }
+    for w in windows.windows(2) {
+        assert!((w[0].0 + w[0].1 - w[1].0).abs() <= 2, "{w:?}");
+    }
+}
+
+/// A page asks, as long as there are more windows.
+fn ask_for_windows(page: SocketAddr, since: &mut String, told: &mut Vec<Told>) {
+    loop {
+        let answer = get(page, &format!("/windows{since}"), "");
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        // An agent that is stopped answers later.
+        if head.starts_with("HTTP/1.1 503 ") {
+            return;
+        }
+        let body: serde_json::Value = serde_json::from_str(body).unwrap_or_else(|e| {
+            panic!("{e}: {answer}");
+        });
+        *since = format!("?since={}", body["since"].as_str().unwrap());
+        for w in body["windows"].as_array().unwrap() {
+            let length = 1e3 * w["seconds"].as_f64().unwrap();
+            let began = 1e3 * w["at"].as_f64().unwrap() - length;
+            let count = w["ops"][0]["times"]["count"].as_i64().unwrap_or_default();
+            told.push((began.round() as i64, length.round() as i64, count));
+        }
+        if body["more"] == false {
+            return;
+        }
+    }
+}
+
+/// The history on the disk: the windows of each recording.
+fn kept(path: &Path) -> Vec<Vec<Told>> {
+    let Ok(store) = Store::open(path) else {
+        return Vec::new();
+    };
+    let of = |e: &Entry| {
+        let windows = store.windows(e, |_| true).map(Result::unwrap);
+        let count = |w: &RecordedWindow| {
+            let counts = w.samples.iter().filter_map(|(_, s)| match s {
+                Sample::Histogram { counts, .. } => Some(counts.iter().map(|c| c.1 as i64)),
+                _ => None,
+            });
+            counts.flatten().sum()
+        };
+        let told = |w: RecordedWindow| (w.began_ms, w.length.as_millis() as i64, count(&w));
+        windows.map(told).collect()
+    };
+    store.list().unwrap().iter().map(of).collect()
+}
+
+fn an_agent_that_was_stopped_for_seconds_has_every_count_in_its_windows() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = command("counts time")
+        .env(HISTORY, directory.path())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = Vec::new();
+    while !said.iter().any(|l: &String| l.contains("serving http://")) {
+        said.push(lines.next().unwrap().unwrap());
+    }
+    let page = served(&said)[0];
+    // What the agent says must go on being read.
+    let log = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
+    let (mut since, mut told) = (String::new(), Vec::new());
+    // The first stop is longer than a window of the history. The others are short, and anywhere.
+    for milliseconds in [12_000, 700, 300, 2600, 500, 3100].iter().cycle() {
+        let before = told.len();
+        while told.len() < before + 2 {
+            ask_for_windows(page, &mut since, &mut told);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        if kept(&directory.path().join(format!("history-{}.db", page.port())))
+            .iter()
+            .any(|windows| windows.len() >= 2)
+        {
+            break;
+        }
+        kill(&child, libc::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(*milliseconds));
+        kill(&child, libc::SIGCONT);
+    }
+    are_whole(&told);
+    stop(child, libc::SIGTERM);
+    let history = kept(&directory.path().join(format!("history-{}.db", page.port())));
+    let [windows] = &history[..] else {
+        panic!("{history:?}")
+    };
+    are_whole(windows);
+    let said = log.join().unwrap();
+    let clocks = said.iter().filter(|l| l.contains("system clock"));
+    assert_eq!(clocks.count(), 0, "{said:?}");
 }
 
 fn command(role: &str) -> Command {
@@ -304,7 +454,7 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
 }
 
 /// The pages that an agent says it serves.
-fn served(said: &[String]) -> Vec<std::net::SocketAddr> {
+fn served(said: &[String]) -> Vec<SocketAddr> {
     let pages = said.iter().filter_map(|l| l.split_once("serving http://"));
     pages
         .map(|(_, page)| page.strip_suffix("/metrics").unwrap().parse().unwrap())
@@ -601,7 +751,10 @@ fn every_thread_drops_its_capabilities() {
         let tasks = format!("/proc/{}/task", child.id());
         let mut threads = Vec::new();
         for task in std::fs::read_dir(tasks).unwrap() {
-            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else {
+                // A thread that read a file has ended.
+                continue;
+            };
             let field = |name: &str| {
                 let line = status.lines().find(|l| l.starts_with(name)).unwrap();
                 line.split_whitespace().nth(1).unwrap().to_owned()
@@ -616,7 +769,8 @@ fn every_thread_drops_its_capabilities() {
             assert_eq!(field("NoNewPrivs:"), "1");
             threads.push((field("Name:"), set("CapEff:")));
         }
-        assert_eq!(threads.len(), 3, "{threads:?}");
+        let stay = threads.iter().filter(|(name, _)| name != "read-file");
+        assert_eq!(stay.count(), 4, "{threads:?}");
         for (name, held) in threads {
             let expected = match role {
                 _ if name != "probes" => 0,

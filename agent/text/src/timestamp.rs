@@ -1,6 +1,6 @@
 //! Moments as text: the date of RFC 3339 in UTC for programs, the local time of day for people.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, ToSpan, Zoned, civil, tz::TimeZone};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 86_400;
@@ -43,6 +43,48 @@ pub fn time_of_day(at: SystemTime, offset: i64) -> String {
     )
 }
 
+/// `2026-11-21 09:47:00` where the reader is.
+pub fn local(at: SystemTime) -> String {
+    let at = Timestamp::try_from(at).unwrap_or(Timestamp::MAX);
+    at.to_zoned(TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M:%S")
+        .to_string()
+}
+
+/// A moment as people type it: `03:10` for the last time that clocks here had that, `2026-11-27 03:10`, or the form of [`date`].
+///
+/// # Errors
+/// Shows the forms, or says that it has not come yet.
+pub fn moment(text: &str, now: SystemTime) -> Result<SystemTime, String> {
+    moment_in(text, now, &TimeZone::system())
+}
+
+fn moment_in(text: &str, now: SystemTime, zone: &TimeZone) -> Result<SystemTime, String> {
+    let wrong = || "give a time such as 03:10 or \"2026-11-27 03:10\"".to_owned();
+    let here = Timestamp::try_from(now).map_err(|_| wrong())?;
+    let here = here.to_zoned(zone.clone());
+    let at: Zoned = if let Ok(time) = text.parse::<civil::Time>()
+        && !text.contains('-')
+    {
+        let of = |day: civil::Date| day.to_datetime(time).to_zoned(zone.clone());
+        let today = of(here.date()).map_err(|_| wrong())?;
+        match today <= here {
+            true => today,
+            false => of(here.date() - 1.day()).map_err(|_| wrong())?,
+        }
+    } else if let Ok(at) = text.parse::<Timestamp>() {
+        at.to_zoned(zone.clone())
+    } else {
+        let at = text.parse::<civil::DateTime>().ok();
+        let at = at.filter(|_| text.contains(':')).ok_or_else(wrong)?;
+        at.to_zoned(zone.clone()).map_err(|_| wrong())?
+    };
+    if at > here {
+        return Err("that time has not come yet".to_owned());
+    }
+    Ok(at.timestamp().into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +114,41 @@ mod tests {
             "99999999999999-01-01T00:00:00Z",
         ] {
             assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn moments_are_typed_with_and_without_a_day() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        // 2026-11-21 11:47 there.
+        let now = UNIX_EPOCH + Duration::from_secs(1_795_254_420);
+        let told = |text: &str| moment_in(text, now, &zone).map(date);
+        let some = |date: &str| Ok(format!("{date}.000000Z"));
+        assert_eq!(told("03:10"), some("2026-11-21T01:10:00"));
+        assert_eq!(told("11:47"), some("2026-11-21T09:47:00"));
+        // That was yesterday.
+        assert_eq!(told("11:48"), some("2026-11-20T09:48:00"));
+        assert_eq!(told("01:10:30"), some("2026-11-20T23:10:30"));
+        assert_eq!(told("2026-11-20 03:10"), some("2026-11-20T01:10:00"));
+        assert_eq!(told("2026-11-20T03:10:05"), some("2026-11-20T01:10:05"));
+        assert_eq!(told("2026-11-20T03:10:05Z"), some("2026-11-20T03:10:05"));
+        let ahead = told("2026-11-22 03:10").unwrap_err();
+        assert_eq!(ahead, "that time has not come yet");
+        for text in [
+            "",
+            "3",
+            "25:00",
+            "2026-11-20",
+            "yesterday",
+            "2026-13-01 03:10",
+            "-03:10",
+        ] {
+            assert!(
+                told(text)
+                    .unwrap_err()
+                    .starts_with("give a time such as 03:10"),
+                "{text}"
+            );
         }
     }
 

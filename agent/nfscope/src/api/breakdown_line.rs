@@ -62,6 +62,9 @@ pub struct Row {
     /// See [`Dimension::Client`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// What that client is called, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_name: Option<String>,
     /// See [`Dimension::Export`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export: Option<String>,
@@ -74,6 +77,9 @@ pub struct Row {
     /// See [`Dimension::User`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// What that user is called, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
     /// See [`Dimension::File`]; behind its export and a colon where rows are not told apart by export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -130,6 +136,8 @@ impl Row {
             op: some(Dimension::Op, op),
             version: some(Dimension::Version, version),
             user: some(Dimension::User, user),
+            client_name: None,
+            user_name: None,
             path: None,
             no_path: None,
             times,

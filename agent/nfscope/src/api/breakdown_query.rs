@@ -78,7 +78,13 @@ fn is_handle(file: &str) -> bool {
     (file.strip_prefix("handle-")).is_some_and(|hash| hash.len() == 16 && hash.bytes().all(digit))
 }
 
-/// A value as rows have it.
+/// True of what can be a name of a client or a user, and is no mistaken address.
+fn is_name(value: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-$".contains(&b);
+    value.bytes().all(plain) && value.bytes().any(|b| b.is_ascii_alphabetic())
+}
+
+/// A value as rows have it, or a name.
 fn checked(dimension: Dimension, value: &str) -> Result<String, String> {
     if value.is_empty() || value.contains('\u{fffd}') || value.contains(char::is_control) {
         return Err(format!("`{value}` is no value"));
@@ -88,12 +94,12 @@ fn checked(dimension: Dimension, value: &str) -> Result<String, String> {
         _ => Err(format!("`{text}` is not {what}")),
     };
     Ok(match dimension {
-        Dimension::Client if value == "local" => value.to_owned(),
+        Dimension::Client if value == "local" || is_name(value) => value.to_owned(),
         Dimension::Client => parse::client(value)?.to_canonical().to_string(),
         Dimension::Op => parse::operation(value)?,
         Dimension::Version if VERSIONS.contains(&value) => value.to_owned(),
         Dimension::Version => return Err(format!("`{value}` is none of {}", VERSIONS.join(", "))),
-        Dimension::User if value == "unknown" => value.to_owned(),
+        Dimension::User if is_name(value) => value.to_owned(),
         Dimension::User => number(value, u64::from(u32::MAX) - 1, "a user id")?,
         Dimension::Export => value.to_owned(),
         Dimension::File => {
@@ -202,6 +208,43 @@ impl Query {
             ));
         }
         Ok(self)
+    }
+
+    /// The same with addresses and numbers in place of names of clients and users.
+    ///
+    /// # Errors
+    /// A name that nobody has, or too many have.
+    pub fn resolved(
+        mut self,
+        clients: impl Fn(&str) -> Vec<String>,
+        users: impl Fn(&str) -> Vec<String>,
+    ) -> Result<Query, String> {
+        let filters = std::mem::take(&mut self.filters);
+        for filter in filters {
+            let (found, what) = match filter.dimension {
+                Dimension::Client if filter.value != "local" && is_name(&filter.value) => {
+                    (clients(&filter.value), "an address")
+                }
+                Dimension::User if filter.value != "unknown" && is_name(&filter.value) => {
+                    (users(&filter.value), "a number")
+                }
+                _ => {
+                    self.filters.push(filter);
+                    continue;
+                }
+            };
+            if found.is_empty() {
+                return Err(format!(
+                    "where: no {} with the name `{}` is known here; give {what}",
+                    filter.dimension.name(),
+                    filter.value
+                ));
+            }
+            let dimension = filter.dimension;
+            let all = found.into_iter().map(|value| Filter { dimension, value });
+            self.filters.extend(all);
+        }
+        self.within_bounds()
     }
 
     /// True where it tells of people or their files.
@@ -376,7 +419,7 @@ mod tests {
         assert!(says("by=op&where=/srv").contains("DIMENSION:VALUE"));
         for wrong in [
             "by=op&where=op:wrote",
-            "by=op&where=client:me",
+            "by=op&where=client:me!",
             "by=op&where=version:5",
             "by=op&where=user:4294967295",
             "by=op&where=user:-1",

@@ -176,6 +176,9 @@ pub struct Disk<'a> {
 pub struct User<'a> {
     /// Address or path.
     pub name: &'a str,
+    /// What the client with this address is called, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called: Option<String>,
     /// Operations.
     pub ops: f64,
     /// Their time.
@@ -214,6 +217,14 @@ impl<'a> LiveWindow<'a> {
             lost: window_parts::numbers(w, &f::EVENTS_LOST).fold(0.0, |sum, (_, n)| sum + n),
             findings: findings.collect(),
         }
+    }
+
+    /// The same with names of clients.
+    pub fn naming(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
+        for client in &mut self.clients {
+            client.called = name(client.name);
+        }
+        self
     }
 }
 
@@ -273,6 +284,7 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
     let mut rows: Vec<_> = (all.into_iter())
         .map(|u| User {
             name: u.name,
+            called: None,
             ops: u.ops,
             seconds: u.seconds,
             moved: u.moved,
@@ -286,6 +298,7 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
     });
     rows.extend(together.map(|(ops, seconds)| User {
         name: OTHER,
+        called: None,
         ops,
         seconds,
         moved: None,

@@ -10,6 +10,7 @@ pub mod example;
 pub mod handover;
 pub mod link;
 pub mod live_window;
+pub mod named_text;
 pub mod probe_change;
 pub mod query;
 pub mod slow_filter;

@@ -32,6 +32,19 @@ impl Line {
     pub fn encode(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }
+
+    /// The same with the name of the client, `client_name`, where it has one.
+    ///
+    /// # Errors
+    /// None that a line can cause.
+    pub fn encode_named(&self, client: Option<&str>) -> serde_json::Result<String> {
+        let Some(client) = client else {
+            return self.encode();
+        };
+        let mut text = serde_json::to_string(self)?;
+        text.truncate(text.len() - 1);
+        Ok(text + ",\"client_name\":" + &serde_json::to_string(client)? + "}\n")
+    }
 }
 
 /// [`SlowOp`] for programs: a date, and seconds.

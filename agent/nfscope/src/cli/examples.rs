@@ -87,6 +87,7 @@ Examples:
   nfscope top --url http://nfs1:9943     an agent on another host
   nfscope top --once --interval 10s      one plain table over ten seconds
   nfscope top --json | jq '.ops[0]'      the operation with the most time
+  nfscope top --at 03:10 --interval 5m   last night, from the history on the disk
 
 The key ? explains keys, columns and phases. The keys + and - change the length
 of a window. On a wide screen each row has its history. In the panel of clients,
@@ -204,6 +205,8 @@ Examples:
                                          agent, own probes (needs root)
   nfscope diagnose --duration 10m --url http://nfs1:9943
   nfscope diagnose --json | jq '.findings[0]'
+  nfscope diagnose --at 03:10            last night: the minute from then on, and
+                                         who used the server
 
 Findings are sorted by the share of request time in the server (residence) that
 each explains. A cause with 25 % or more is a finding:

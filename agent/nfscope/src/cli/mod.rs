@@ -29,11 +29,11 @@ use examples::{
 };
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
-use nfscope_text::parse;
 use nfscope_text::suggest::near;
+use nfscope_text::{parse, timestamp};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use values::{interval, probe};
 
 const VERSION: &str = concat!(
@@ -216,6 +216,13 @@ pub struct AgentArgs {
     /// Directory of the history on a disk [default: the StateDirectory of systemd's unit; without one, memory alone]
     #[arg(long, value_name = "DIRECTORY")]
     pub history_directory: Option<PathBuf>,
+    /// Ask no name server for the names of clients
+    #[arg(long)]
+    pub no_reverse_dns: bool,
+    /// Names, racks and tenants of clients: a TOML file with [[client]] entries of address (or range), name, rack and tenant, and
+    /// [[user]] entries of id and name
+    #[arg(long, value_name = "FILE")]
+    pub names_file: Option<PathBuf>,
     /// Lowest level of messages to print [default: info]
     #[arg(long = "log.level", value_name = "LEVEL", value_parser = ["debug", "info", "warn", "error"])]
     pub log_level: Option<String>,
@@ -262,6 +269,22 @@ pub struct CheckArgs {
     pub access: AccessArgs,
 }
 
+/// The past, for commands that can look back
+#[derive(Debug, Clone, Args)]
+pub struct PastArgs {
+    /// Look back at this time, in the history that this host's agent keeps on the disk: 03:10, "2026-11-27 03:10"
+    #[arg(long, value_name = "TIME", conflicts_with = "url", value_parser = past)]
+    pub at: Option<SystemTime>,
+    /// With --at: the file of the history, or its directory
+    #[arg(long, value_name = "PATH", default_value = "/var/lib/nfscope")]
+    pub history: PathBuf,
+}
+
+/// A time that has come.
+fn past(text: &str) -> Result<SystemTime, String> {
+    timestamp::moment(text, SystemTime::now())
+}
+
 /// `nfscope top`
 #[derive(Debug, Args)]
 #[command(after_help = TOP_EXAMPLES)]
@@ -288,7 +311,7 @@ pub struct TopArgs {
     #[arg(long, conflicts_with = "json")]
     pub wide: bool,
     /// Tell operations apart by these: client, export, op, version, user, file. The kernel does so only meanwhile
-    #[arg(long, value_name = "DIMENSION", value_delimiter = ',', value_parser = breakdown_query::dimension)]
+    #[arg(long, value_name = "DIMENSION", value_delimiter = ',', conflicts_with = "at", value_parser = breakdown_query::dimension)]
     pub by: Vec<Dimension>,
     /// With --by: only operations with this value: export=/srv/a, op=write; given once or several times. Several of one dimension are
     /// alternatives
@@ -297,6 +320,9 @@ pub struct TopArgs {
     /// With --by file: tell the paths of files and directories. The agent asks the kernel for them only meanwhile
     #[arg(long, requires = "by")]
     pub paths: bool,
+    /// The past
+    #[command(flatten)]
+    pub past: PastArgs,
 }
 
 /// `nfscope slow`
@@ -369,6 +395,9 @@ pub struct DiagnoseArgs {
     /// Access to that agent
     #[command(flatten)]
     pub access: AccessArgs,
+    /// The past
+    #[command(flatten)]
+    pub past: PastArgs,
 }
 
 /// `nfscope path`

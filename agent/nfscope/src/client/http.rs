@@ -1,6 +1,6 @@
 //! Reading a running agent: one small HTTP request, no client library.
 
-use super::access;
+use super::{access, known_names};
 use crate::api::address::{BadUrl, Target, parse};
 use crate::api::query::QueryString;
 use crate::api::stuck_query::Over;
@@ -47,22 +47,35 @@ pub(crate) enum Error {
 
 /// Asks the agent at `url` for a snapshot.
 pub(crate) fn snapshot(url: &str) -> Result<Snapshot, Error> {
-    json(url, "/snapshot")
+    let body = body(url, "/snapshot")?;
+    known_names::learn(&body);
+    parsed(url, &body)
 }
 
 /// Asks the agent at `url` for requests that nfsd's threads have had in hand for so long.
 pub(crate) fn held(url: &str, over: Duration) -> Result<HeldRequests, Error> {
-    json(url, &format!("/stuck?{}", Over(over).to_query()))
+    let body = body(url, &format!("/stuck?{}", Over(over).to_query()))?;
+    known_names::learn(&body);
+    parsed(url, &body)
 }
 
 /// Asks the agent at `url` for a page of JSON.
 pub(crate) fn json<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, Error> {
-    let wrong = |why: String| Error::Answer {
+    parsed(url, &body(url, page)?)
+}
+
+fn body(url: &str, page: &str) -> Result<Vec<u8>, Error> {
+    ask(url, page)?.whole().map_err(|why| Error::Answer {
         url: url.to_owned(),
         why,
-    };
-    let body = ask(url, page)?.whole().map_err(wrong)?;
-    serde_json::from_slice(&body).map_err(|e| wrong(e.to_string()))
+    })
+}
+
+fn parsed<T: DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|e| Error::Answer {
+        url: url.to_owned(),
+        why: e.to_string(),
+    })
 }
 
 /// Sends the agent at `url` a request for a page (which may have a query), and reads the answer's header.

@@ -5,6 +5,7 @@ pub mod control;
 pub(crate) mod counting;
 pub(crate) mod events;
 pub mod http;
+pub(crate) mod known_names;
 pub(crate) mod lines;
 pub mod local_or_remote;
 pub(crate) mod owners;

@@ -4,6 +4,7 @@ use crate::api::probe_change;
 use crate::commands::config::{self, Settings, changes};
 use crate::endpoints;
 use crate::http::{self, Configuration, WebConfig};
+use crate::names::{Names, Site};
 use crate::service::answers::Answers;
 use crate::service::archive::Archive;
 use crate::service::http_process::HttpProcess;
@@ -78,8 +79,10 @@ pub fn run(
     privileges::drop_all().context("cannot drop the capabilities of the main thread")?;
     let reread = Arc::new(reread);
     let web = readable(&settings, &*reread)?;
-    // Behind that: its thread has no capability either.
-    if let Some(archive) = (ports.first()).and_then(|port| archive(&settings, *port)) {
+    // Behind that: their threads have no capability either.
+    let names = names(&settings)?;
+    source.name(names.clone())?;
+    if let Some(archive) = (ports.first()).and_then(|port| archive(&settings, *port, names)) {
         source.keep_history(archive)?;
     }
     let recordings = settings
@@ -121,8 +124,18 @@ fn stopping(signal: &str) {
     notify::stopping();
 }
 
+/// Names of clients and users. A recording has other ones, which this host does not know.
+fn names(settings: &Settings) -> anyhow::Result<Names> {
+    if settings.replay.is_some() {
+        return Ok(Names::default());
+    }
+    let site = settings.names.file.as_deref().map(Site::read);
+    let site = site.transpose()?.unwrap_or_default();
+    Ok(Names::start(settings.names.clone(), site))
+}
+
 /// Where the page looks back further than a quarter of an hour. An agent without one measures as well.
-fn archive(settings: &Settings, port: u16) -> Option<Archive> {
+fn archive(settings: &Settings, port: u16, names: Names) -> Option<Archive> {
     let by_systemd = || {
         let directories = std::env::var_os("STATE_DIRECTORY")?;
         std::env::split_paths(&directories).next()
@@ -131,7 +144,7 @@ fn archive(settings: &Settings, port: u16) -> Option<Archive> {
     if settings.history.is_zero() {
         return None;
     }
-    Archive::open(&directory, port, settings.history)
+    Archive::open(&directory, port, settings.history, names)
         .inspect_err(|e| warn(&format!("there is no history on the disk: {e:#}")))
         .ok()
 }

@@ -1,24 +1,27 @@
 //! `nfscope diagnose`: one window, evaluated.
 
+use crate::api::named_text::in_diagnosis;
 use crate::api::{address, worth};
 use crate::cli::DiagnoseArgs;
+use crate::client::known_names;
 use crate::client::owners::Owners;
 use crate::client::server_state::ServerState;
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::diagnose_who::{name_who, needs_who};
+use crate::commands::past;
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::{
-    Observed, Slice, causes_first, course, evaluate_observed, render, render_not_known,
+    Observed, Slice, causes_first, course, evaluate, evaluate_observed, render, render_not_known,
     stack_evidence,
 };
 use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind, Verdict};
 use nfscope_model::status::Status;
 use nfscope_model::{Snapshot, Window};
-use nfscope_text::console;
 use nfscope_text::progress_line::ProgressLine;
+use nfscope_text::{console, timestamp};
 use nfscope_whatif::{Plausible, Refusal, plausible, render_worth};
 use serde::Serialize;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Exit code of a judgement.
 pub fn exit_code(verdict: Verdict) -> u8 {
@@ -37,12 +40,18 @@ const MIN_SLICE: Duration = Duration::from_secs(1);
 /// An agent that does not answer for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What only counts while somebody watches.
+const NOT_IN_THE_PAST: &str = "users, files and single operations: the history has clients, exports and operations, each by itself";
+
 /// Watches for as long as asked and evaluates that as one window.
 ///
 /// # Errors
 /// When there is no agent and probes of its own cannot be attached, when NFS operations are not timed, or when the agent
 /// goes away.
 pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
+    if let Some(at) = args.past.at {
+        return look_back(args, at);
+    }
     let host = address::host(args.url.as_deref());
     let slice = (args.length / SLICES).max(MIN_SLICE).min(args.length);
     let mut windows = WindowStream::open(args.url.as_deref(), slice)?;
@@ -82,6 +91,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
         add_state(&mut d, &state.still(&state_before));
     }
     let not_known = name_who(&mut d.findings, (&window, &b), told.as_ref(), &mut windows);
+    in_diagnosis(&mut d, known_names::of);
     // Where nothing is found, nothing needs a change.
     let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
     if let Some(Ok(changes)) = &worth {
@@ -89,7 +99,48 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             put_worth_first(f, changes);
         }
     }
-    print(&d, &not_known, worth.as_ref(), &host, args.json)?;
+    let told = Told {
+        not_known: &not_known,
+        worth: worth.as_ref(),
+        past: None,
+    };
+    print(&d, told, &host, args.json)?;
+    Ok(d.verdict)
+}
+
+/// Evaluates a window of the history, and tells who used the server then.
+fn look_back(args: &DiagnoseArgs, at: SystemTime) -> anyhow::Result<Verdict> {
+    let past = past::read(&args.past, at, args.length)?;
+    past::learn_names();
+    let window = &past.window;
+    let mut d = evaluate(window, &[]);
+    let slices: Vec<_> = (past.parts.iter())
+        .map(|w| Slice::of(&Breakdown::of(w)))
+        .collect();
+    for f in &mut d.findings {
+        f.evidence.extend(course(f.kind, slices.iter()));
+    }
+    in_diagnosis(&mut d, known_names::of);
+    let not_known = [NOT_IN_THE_PAST.to_owned()];
+    let worth = (d.verdict == Verdict::Findings).then(|| plausible(window));
+    if let Some(Ok(changes)) = &worth {
+        for f in &mut d.findings {
+            put_worth_first(f, changes);
+        }
+    }
+    let users = past::users(window, known_names::of);
+    let who = Who {
+        from: timestamp::date(past.began),
+        to: timestamp::date(past.ended),
+        who: &users,
+    };
+    let host = format!("{}, {}", past.host, past.when());
+    let told = Told {
+        not_known: &not_known,
+        worth: worth.as_ref(),
+        past: Some((who, past.who(&users))),
+    };
+    print(&d, told, &host, args.json)?;
     Ok(d.verdict)
 }
 
@@ -139,27 +190,47 @@ struct Judged<'a> {
     /// Why nothing can be said of changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     worth_unknown: Option<String>,
+    #[serde(flatten)]
+    past: Option<Who<'a>>,
 }
 
-fn print(
-    d: &Diagnosis,
-    not_known: &[String],
-    worth: Option<&Result<Vec<Plausible>, Refusal>>,
-    host: &str,
-    json: bool,
-) -> anyhow::Result<()> {
+/// When that was, and who used the server then.
+#[derive(Serialize)]
+struct Who<'a> {
+    from: String,
+    to: String,
+    who: &'a [past::User],
+}
+
+/// What stands beside a diagnosis.
+struct Told<'a> {
+    not_known: &'a [String],
+    worth: Option<&'a Result<Vec<Plausible>, Refusal>>,
+    /// The same for programs and for people.
+    past: Option<(Who<'a>, String)>,
+}
+
+fn print(d: &Diagnosis, told: Told<'_>, host: &str, json: bool) -> anyhow::Result<()> {
+    let Told {
+        not_known,
+        worth,
+        past,
+    } = told;
+    let (past, who) = past.unzip();
     let text = if json {
         let judged = Judged {
             diagnosis: d,
             not_known,
             worth: worth.and_then(|w| w.as_deref().ok()),
             worth_unknown: worth.and_then(|w| w.as_ref().err().map(ToString::to_string)),
+            past,
         };
         console::json(&judged)?
     } else {
         let worth = worth.map(render_worth).unwrap_or_default();
         let not_known = render_not_known(not_known);
-        render(d, host, console::colors()) + &not_known + &worth
+        let who = who.unwrap_or_default();
+        render(d, host, console::colors()) + &who + &not_known + &worth
     };
     Ok(console::print(&text)?)
 }

@@ -26,6 +26,7 @@ mod import_history;
 mod import_windows;
 pub mod metrics;
 mod open;
+mod past;
 pub mod path;
 mod path_join;
 pub mod record;

@@ -2,8 +2,8 @@
 
 use crate::api::address;
 use crate::cli::StuckArgs;
-use crate::client::http;
 use crate::client::server_state::ServerState;
+use crate::client::{http, known_names};
 use nfscope_diagnose::unacknowledged;
 use nfscope_model::finding::{Finding, Kind};
 use nfscope_model::{HeldRequest, HeldRequests, Unacknowledged};
@@ -252,7 +252,12 @@ fn cells(r: &HeldRequest, wide: bool) -> [String; 8] {
     let or = |text: Option<&str>| known(text.unwrap_or_default());
     let cells = [
         seconds(r.seconds),
-        or(r.client.as_deref()),
+        or((r.client.as_deref())
+            .map(|c| match known_names::of(c) {
+                Some(name) => format!("{c} {name}"),
+                None => c.to_owned(),
+            })
+            .as_deref()),
         known(&r.version),
         known(&r.op),
         known(&r.wait),

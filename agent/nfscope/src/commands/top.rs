@@ -2,8 +2,9 @@
 
 use crate::api::address;
 use crate::cli::TopArgs;
+use crate::client::known_names;
 use crate::client::windows::{WindowEvent, WindowStream};
-use crate::commands::top_by;
+use crate::commands::{past, top_by};
 use crate::tui::{
     Breakdown, TerminalStyle, View, WIDE, event_loop, plain, terminal, terminal_style,
 };
@@ -39,6 +40,16 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
         let print = |told: &Breakdown| told.plain(width(), style) + between;
         return top_by::run(args, query.clone(), print);
     }
+    if let Some(at) = args.past.at {
+        let past = past::read(&args.past, at, args.interval)?;
+        past::learn_names();
+        let view = View::of(&past.window, &past.host).naming(known_names::of);
+        let text = match args.json {
+            true => console::json(&view)?,
+            false => format!("{}\n{}", past.when(), plain(&view, width(), style)),
+        };
+        return Ok(console::print(&text)?);
+    }
     let windows = WindowStream::open(args.url.as_deref(), args.interval)?;
     if to_screen {
         // Without a terminal to read keys from there is still one to write to.
@@ -69,7 +80,7 @@ fn stream(
     while left != Some(0) {
         match windows.next() {
             WindowEvent::Window(window) => {
-                let text = print(&View::of(&window, host))?;
+                let text = print(&View::of(&window, host).naming(known_names::of))?;
                 let mut out = io::stdout().lock();
                 match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
                     // The reader of a pipe has had enough.

@@ -1,5 +1,6 @@
 //! `/findings`: the causes of slow requests, now and before.
 
+use crate::api::named_text;
 use crate::service::endpoint::{Asked, Endpoint, Refusal, Reply, Served};
 use nfscope_diagnose::tracker::FindingTracker;
 use nfscope_model::status::Status;
@@ -22,7 +23,9 @@ or worth_unknown with the reason; worth_at), as JSON";
         let work = asked
             .source
             .on_thread(|r| r.worth.body(&r.windows.findings));
-        let body = work.await?.map_err(anyhow::Error::from)?;
-        Ok(Reply::Body(body.into()))
+        let mut body = work.await?.map_err(anyhow::Error::from)?;
+        let names = asked.source.names();
+        named_text::in_json(&mut body, &|address| names.client(address));
+        Reply::json(&body)
     }
 }

@@ -6,8 +6,19 @@ use crate::service::endpoint::{Asked, Endpoint, Refusal, Reply, Served};
 use nfscope_model::HeldRequests;
 use nfscope_model::status::Status;
 use nfscope_source::hostname;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 pub(super) struct Stuck;
+
+/// With names of clients.
+#[derive(Serialize)]
+struct Named<'a> {
+    #[serde(flatten)]
+    held: &'a HeldRequests,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    names: BTreeMap<&'a str, String>,
+}
 
 impl Endpoint for Stuck {
     const PATH: &str = "/stuck";
@@ -31,6 +42,13 @@ operation, inode, export and what each waits for, as JSON";
             });
         }
         let held = asked.source.on_thread(move |r| r.source.held(over)).await?;
-        Reply::json(&held)
+        let known = asked.source.names();
+        let clients = held.requests.iter().filter_map(|r| r.client.as_deref());
+        let late = held.unacknowledged.iter().flatten();
+        let named = clients
+            .chain(late.map(|c| c.client.as_str()))
+            .filter_map(|c| Some((c, known.client(c)?)));
+        let names: BTreeMap<_, _> = named.collect();
+        Reply::json(&Named { held: &held, names })
     }
 }

@@ -6,7 +6,9 @@
 use crate::api::build_info::{REVISION, VERSION};
 use crate::api::live_window::Greeting;
 use crate::api::windows_query::Range;
+use crate::names::Names;
 use crate::service::archive_columns::Columns;
+use crate::service::late_windows::LateWindows;
 use anyhow::{Context, ensure};
 use nfscope_baseline::recording::Metadata;
 use nfscope_baseline::store::{self, Entry, RecordingWriter, State, Store};
@@ -36,6 +38,10 @@ enum Ask {
     Tell(Range, oneshot::Sender<anyhow::Result<Vec<u8>>>),
 }
 
+/// The thread with the disk has no room for a window.
+#[derive(Debug)]
+pub struct Behind;
+
 /// A handle to the thread with the disk. Dropping it ends the recording.
 #[derive(Debug, Clone)]
 pub struct Archive(SyncSender<Ask>);
@@ -46,12 +52,17 @@ impl Archive {
     ///
     /// # Errors
     /// When there is no thread.
-    pub fn open(directory: &Path, port: u16, keep: Duration) -> anyhow::Result<Archive> {
+    pub fn open(
+        directory: &Path,
+        port: u16,
+        keep: Duration,
+        names: Names,
+    ) -> anyhow::Result<Archive> {
         let path = directory.join(format!("history-{port}.db"));
         let (sender, asked) = mpsc::sync_channel(MOST_WAITING);
         std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || match Disk::open(path, keep) {
+            .spawn(move || match Disk::open(path, keep, names) {
                 Ok(disk) => disk.serve(&asked),
                 Err(e) => {
                     warn(&format!(
@@ -64,10 +75,17 @@ impl Archive {
         Ok(Archive(sender))
     }
 
-    /// Keeps a window; `false` where the disk is so far behind that it is lost.
-    pub fn keep(&self, window: Window, ended: SystemTime) -> bool {
-        let sent = self.0.try_send(Ask::Keep(Box::new(window), ended));
-        !matches!(sent, Err(TrySendError::Full(_)))
+    /// Keeps a window.
+    ///
+    /// # Errors
+    /// When the disk is so far behind that the window must wait.
+    pub fn keep(&self, window: &Window, ended: SystemTime) -> Result<(), Behind> {
+        // Only this thread's handle sends windows, and whoever asks for a range leaves the queue emptier: a copy is seldom made in vain.
+        match self.0.try_send(Ask::Keep(Box::new(window.clone()), ended)) {
+            Err(TrySendError::Full(_)) => Err(Behind),
+            // Without a thread there is no history, which has been said.
+            _ => Ok(()),
+        }
     }
 
     /// The windows of this range as JSON, put together into as many as asked for.
@@ -88,13 +106,16 @@ struct Disk {
     store: Store,
     path: PathBuf,
     keep: Duration,
+    names: Names,
     /// The recording under way, and when it began.
     writer: Option<(RecordingWriter, SystemTime)>,
     /// When the last window ended.
     ended: SystemTime,
     /// When it was last looked for what is too old.
     forgot: Option<Instant>,
-    /// It has been said that windows are lost.
+    /// Windows that the disk has refused.
+    late: LateWindows,
+    /// It has been said that the disk refuses windows.
     fails: bool,
     /// Locked by this agent. Closed behind the store: closing a file gives up SQLite's locks of it.
     _alone: File,
@@ -135,15 +156,17 @@ fn private(path: &Path) -> anyhow::Result<File> {
 }
 
 impl Disk {
-    fn open(path: PathBuf, keep: Duration) -> anyhow::Result<Disk> {
+    fn open(path: PathBuf, keep: Duration, names: Names) -> anyhow::Result<Disk> {
         let alone = private(&path)?;
         Ok(Disk {
             store: Store::create(&path)?,
             path,
             keep,
+            names,
             writer: None,
             ended: SystemTime::UNIX_EPOCH,
             forgot: None,
+            late: LateWindows::default(),
             fails: false,
             _alone: alone,
         })
@@ -153,14 +176,33 @@ impl Disk {
         for ask in asked {
             match ask {
                 Ask::Keep(window, ended) => {
-                    let kept = self.put(&window, ended);
+                    let kept = self.keep(*window, ended);
                     self.say(kept);
                     self.forget_in_time(ended);
                 }
                 Ask::Tell(range, answer) => drop(answer.send(self.answer(range))),
             }
         }
+        let kept = self.write_late();
+        self.say(kept);
         self.end(State::Stopped);
+    }
+
+    /// Keeps a window. One that the disk refuses waits for the next one, and both become one.
+    fn keep(&mut self, window: Window, ended: SystemTime) -> anyhow::Result<()> {
+        if !self.late.add(window, ended) {
+            warn(
+                "the history has a gap: its disk has refused windows for long, and the clock was set",
+            );
+        }
+        self.write_late()
+    }
+
+    fn write_late(&mut self) -> anyhow::Result<()> {
+        let mut late = std::mem::take(&mut self.late);
+        let kept = late.hand_over(|window, ended| self.put(window, ended));
+        self.late = late;
+        kept
     }
 
     /// Ends the recording under way. What is written stays without that, too, as of an agent that was killed.
@@ -172,7 +214,7 @@ impl Disk {
         }
     }
 
-    /// Says once that the history has a gap, and once that it goes on.
+    /// Says once that windows wait for the disk, and once that the history goes on.
     fn say(&mut self, kept: anyhow::Result<()>) {
         match kept {
             Ok(()) if std::mem::take(&mut self.fails) => say("the history goes on"),
@@ -183,7 +225,9 @@ impl Disk {
                     self.writer = None;
                 }
                 if !std::mem::replace(&mut self.fails, true) {
-                    warn(&format!("the history has a gap from now on: {e:#}"));
+                    warn(&format!(
+                        "the history waits for its disk, and has a gap if the agent ends before that: {e:#}"
+                    ));
                 }
             }
         }
@@ -236,7 +280,7 @@ impl Disk {
     }
 
     fn answer(&self, range: Range) -> anyhow::Result<Vec<u8>> {
-        let mut columns = Columns::new(range);
+        let mut columns = Columns::new(range, self.names.clone());
         let (mut host, mut kernel) = (String::new(), String::new());
         for entry in self.store.list()? {
             let began = entry.metadata.began_ms as f64 / 1e3;
@@ -291,7 +335,9 @@ fn milliseconds(at: SystemTime) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::history::History;
     use crate::service::timeline::Timeline;
+    use nfscope_diagnose::tracker::FindingTracker;
     use nfscope_model::{Histogram, Scheme, Snapshot, family as f};
     use serde_json::Value;
     use tempfile::TempDir;
@@ -319,9 +365,14 @@ mod tests {
         }
     }
 
+    fn writes(window: &Window) -> u64 {
+        let all = window.delta.hist(&f::OP_DURATION, ["3", "write"]);
+        all.map_or(0, Histogram::count)
+    }
+
     fn disk(dir: &TempDir) -> Disk {
         let path = dir.path().join("history.db");
-        Disk::open(path, Duration::from_secs(2 * 3600)).unwrap()
+        Disk::open(path, Duration::from_secs(2 * 3600), Names::default()).unwrap()
     }
 
     fn told(disk: &Disk, from: u64, to: u64, columns: u32) -> Vec<(f64, f64, u64, Option<f64>)> {
@@ -422,6 +473,48 @@ mod tests {
             (e.metadata.began_ms, ended, e.windows)
         };
         all.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_disk_that_is_behind_makes_a_longer_window_and_no_gap() {
+        let (sender, asked) = mpsc::sync_channel(2);
+        let (mut history, findings) = (History::default(), FindingTracker::default());
+        history.keep_in(Archive(sender));
+        let mut told = |asked: &Receiver<Ask>, n: std::ops::RangeInclusive<u64>| -> Vec<_> {
+            for i in n {
+                let reading = Snapshot::new(Duration::from_secs(i));
+                let now = Instant::now();
+                history.found(&window(i, 0.0), &reading, &findings, at(10 * i), now);
+            }
+            let kept = asked.try_iter().filter_map(|ask| match ask {
+                Ask::Keep(w, ended) => Some((w.length.as_secs(), ended, writes(&w))),
+                Ask::Tell(..) => None,
+            });
+            kept.collect()
+        };
+        assert_eq!(told(&asked, 1..=6), [(10, at(10), 1), (10, at(20), 2)]);
+        // A window that ends when there is room brings all that waited.
+        assert_eq!(told(&asked, 7..=7), [(50, at(70), 3 + 4 + 5 + 6 + 7)]);
+        assert_eq!(told(&asked, 8..=8), [(10, at(80), 8)]);
+    }
+
+    #[test]
+    fn a_window_that_the_disk_refuses_is_written_with_the_next_one() {
+        let dir = TempDir::new().unwrap();
+        let mut disk = disk(&dir);
+        // A directory is no file to write to.
+        let path = disk.path.clone();
+        disk.path = dir.path().to_owned();
+        let refused = disk.keep(window(2, 0.5), at(20));
+        assert!(refused.is_err());
+        disk.say(refused);
+        disk.path = path;
+        disk.keep(window(3, 0.0), at(30)).unwrap();
+        assert_eq!(
+            told(&disk, 0, 120, 120),
+            [(30.0, 20.0, 2 + 3, Some(0.5))],
+            "the finding of the earlier window is there, too"
+        );
     }
 
     #[test]

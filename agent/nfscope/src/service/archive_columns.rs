@@ -2,6 +2,7 @@
 
 use crate::api::live_window::LiveWindow;
 use crate::api::windows_query::Range;
+use crate::names::Names;
 use nfscope_baseline::recording::{RecordedWindow, Sample, SeriesKey};
 use nfscope_baseline::store::{Entry, Store};
 use nfscope_baseline::window::Merger;
@@ -56,6 +57,7 @@ impl Group {
 /// Answers of a range, column by column.
 pub(super) struct Columns {
     range: Range,
+    names: Names,
     step: f64,
     /// The column under way.
     now: Option<u64>,
@@ -64,8 +66,10 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn new(range: Range) -> Self {
+    /// With names of clients as they are now.
+    pub(super) fn new(range: Range, names: Names) -> Self {
         Columns {
+            names,
             range,
             step: (range.to - range.from) / f64::from(range.columns),
             now: None,
@@ -118,6 +122,7 @@ impl Columns {
         if let Some(window) = group.merger.take() {
             let findings = shares.iter().map(|(kind, share)| (kind.as_str(), *share));
             let live = LiveWindow::of(&window, group.ended, findings);
+            let live = live.naming(|address| self.names.client(address));
             let live = serde_json::value::to_raw_value(&live)?;
             self.done.push((group.ended, live));
         }

@@ -6,6 +6,7 @@
 
 use crate::api::breakdown_line::{Header, Interval, Line, Row, keys_of};
 use crate::api::breakdown_query::{self, INTERVAL, Query};
+use crate::names::Names;
 use bytes::Bytes;
 use nfscope_model::breakdown::{FileKey, FilePath, Keys, Moved};
 use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension, Histogram, Scheme};
@@ -120,7 +121,7 @@ impl Listener {
     }
 
     /// Sends what has come, where its interval has passed. What cannot be sent stays.
-    fn tell(&mut self, now: Instant) {
+    fn tell(&mut self, names: &Names, now: Instant) {
         let passed = now.duration_since(self.since);
         // Looks come a little early or late; without the slack a listener would miss every second one.
         if passed + INTERVAL / 2 < self.query.interval {
@@ -152,7 +153,9 @@ impl Listener {
             by: by.clone(),
             rows: (rows.into_iter())
                 .map(|(keys, kept)| {
-                    let row = Row::new(keys, (&kept.sum.times, kept.sum.moved).into(), by);
+                    let mut row = Row::new(keys, (&kept.sum.times, kept.sum.moved).into(), by);
+                    row.client_name = row.client.as_deref().and_then(|c| names.client(c));
+                    row.user_name = row.user.as_deref().and_then(|u| names.user(u));
                     match kept.file.1.as_str() {
                         "" | "none" => row,
                         _ => row.named(self.paths.get(&kept.file)),
@@ -174,6 +177,8 @@ impl Listener {
 /// The listeners of one source.
 #[derive(Default)]
 pub(crate) struct Listeners {
+    /// Names of clients and users.
+    pub(super) names: Names,
     listeners: Vec<Listener>,
     /// What the source was asked for.
     asked: Option<BreakdownWant>,
@@ -197,6 +202,9 @@ impl Listeners {
         query: Query,
         now: Instant,
     ) -> anyhow::Result<Receiver<Bytes>> {
+        let names = &self.names;
+        let query = query.resolved(|name| names.addresses(name), |name| names.users(name));
+        let query = query.map_err(anyhow::Error::msg)?;
         self.leave(source);
         anyhow::ensure!(
             self.listeners.len() < MAX_LISTENERS,
@@ -239,7 +247,7 @@ impl Listeners {
         let batch = source.take_breakdown();
         self.add(&batch);
         for listener in &mut self.listeners {
-            listener.tell(now);
+            listener.tell(&self.names, now);
         }
         self.leave(source);
     }

@@ -8,7 +8,9 @@
 
 use crate::api::live_window::{Greeting, LiveWindow, seconds};
 use crate::api::windows_query::Seen;
+use crate::names::Names;
 use crate::service::archive::Archive;
+use crate::service::late_windows::LateWindows;
 use crate::service::timeline::Timeline;
 use anyhow::Context;
 use flate2::Compression;
@@ -73,6 +75,10 @@ pub(crate) struct History {
     host: String,
     kernel: String,
     archive: Option<Archive>,
+    /// Names of clients.
+    pub(super) names: Names,
+    /// Windows that the thread with the disk has no room for.
+    late: LateWindows,
     /// It has been said that the disk is behind.
     behind: bool,
 }
@@ -90,6 +96,8 @@ impl Default for History {
             host: String::new(),
             kernel: String::new(),
             archive: None,
+            names: Names::default(),
+            late: LateWindows::default(),
             behind: false,
         }
     }
@@ -164,11 +172,18 @@ impl History {
         if let Some(archive) = &self.archive {
             let mut window = window.clone();
             findings.describe(&mut window.delta);
-            let lost = !archive.keep(window, ended);
-            if lost && !self.behind {
-                warn("the history has a gap: its disk takes no more windows");
+            if !self.late.add(window, ended) {
+                warn(
+                    "the history has a gap: its disk has taken no window for long, and the clock was set",
+                );
             }
-            self.behind = lost;
+            let behind = self.late.hand_over(|w, ended| archive.keep(w, ended));
+            if behind.is_err() && !self.behind {
+                warn(
+                    "the disk of the history takes no windows; they wait, and become a longer one",
+                );
+            }
+            self.behind = behind.is_err();
         }
     }
 
@@ -184,6 +199,7 @@ impl History {
             .shares()
             .map(|(kind, share)| (kind.as_str(), share));
         let live = LiveWindow::of(window, seconds(ended), active);
+        let live = live.naming(|address| self.names.client(address));
         let Ok(packed) = pack(&live) else { return };
         let at = window.delta.at;
         self.bytes += packed.len();

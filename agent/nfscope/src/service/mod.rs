@@ -9,6 +9,7 @@ pub mod endpoint;
 pub mod history;
 pub mod http_process;
 mod http_state;
+pub(crate) mod late_windows;
 pub(crate) mod local_lines;
 pub(crate) mod notify;
 pub mod recordings;

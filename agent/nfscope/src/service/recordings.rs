@@ -5,6 +5,7 @@
 
 use crate::api::live_window::Greeting;
 use crate::api::windows_query::{OfRecording, Range};
+use crate::names::Names;
 use crate::service::archive_columns::Columns;
 use anyhow::Context;
 use nfscope_baseline::recording::Metadata;
@@ -132,11 +133,13 @@ fn windows(path: &Path, what: &OfRecording) -> anyhow::Result<Vec<u8>> {
     let ended = ended.with_context(|| format!("the recording `{}` has no windows", what.name))?;
     let (began, ended) = (entry.metadata.began_ms as f64 / 1e3, ended as f64 / 1e3);
     let (from, to) = what.span.unwrap_or((began, ended));
-    let mut columns = Columns::new(Range {
+    let range = Range {
         from,
         to: to.max(from + 1e-3),
         columns: what.columns,
-    });
+    };
+    // Another host's, or of another time: names of today would be guesses.
+    let mut columns = Columns::new(range, Names::default());
     columns.read(&store, &entry)?;
     let kernel = entry.metadata.kernel.as_deref().unwrap_or_default();
     let answer = Answer {

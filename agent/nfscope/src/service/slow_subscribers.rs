@@ -5,6 +5,7 @@
 
 use crate::api::slow_filter;
 use crate::api::slow_line::{HEARTBEAT_INTERVAL, Line};
+use crate::names::Names;
 use bytes::Bytes;
 use nfscope_model::{SlowFilter, SlowOp};
 use nfscope_source::Source;
@@ -80,6 +81,8 @@ impl Subscriber {
 /// The subscribers of one source.
 #[derive(Default)]
 pub(crate) struct Subscribers {
+    /// Names of clients.
+    pub(super) names: Names,
     subscribers: Vec<Subscriber>,
     /// What the source was asked for.
     asked: Option<SlowFilter>,
@@ -140,8 +143,9 @@ impl Subscribers {
                         (self.asked.as_ref()).is_some_and(|a| a.per_second > l.filter.per_second);
                     l.offer(op, limited, now, || {
                         if line.is_none() {
+                            let name = op.client.and_then(|c| self.names.client(&c.to_string()));
                             line = Line::Op(Box::new(op.clone()))
-                                .encode()
+                                .encode_named(name.as_deref())
                                 .ok()
                                 .map(Bytes::from);
                         }

@@ -6,8 +6,10 @@ use super::slow_subscribers::{self, Subscribers};
 use super::window_cutter::WindowCutter;
 use super::worth::Worth;
 use crate::api::breakdown_query::Query;
+use crate::api::named_text::with_names;
 use crate::api::probe_change::Change;
 use crate::exposition;
+use crate::names::Names;
 use bytes::Bytes;
 use nfscope_model::status::Status;
 use nfscope_model::{SlowFilter, Snapshot};
@@ -64,7 +66,8 @@ pub(super) fn run(
             ..
         } = &mut running;
         for change in windows.step(*source, Instant::now()) {
-            console::warn(&change.to_string());
+            let said = with_names(&change.to_string(), |a| windows.history.names.client(a));
+            console::warn(&said);
         }
         let degraded = windows.findings.degraded();
         if warn.borrow().as_deref() != degraded {
@@ -100,6 +103,13 @@ pub(super) fn run(
 }
 
 impl Running<'_> {
+    /// Tells names from now on.
+    pub(super) fn name(&mut self, names: &Names) {
+        self.windows.history.names = names.clone();
+        self.listeners.names = names.clone();
+        self.subscribers.names = names.clone();
+    }
+
     /// All values now, with what the agent knows of itself.
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let start = Instant::now();

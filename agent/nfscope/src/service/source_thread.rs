@@ -3,6 +3,7 @@
 use crate::api::link::Made;
 use crate::api::probe_change::Change;
 use crate::exposition::{self, Collectors, Format};
+use crate::names::Names;
 use crate::service::archive::Archive;
 use crate::service::http_state;
 use crate::service::recordings::Recordings;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use nfscope_model::Snapshot;
 use nfscope_model::status::Status;
 use nfscope_source::{Source, own_process};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
@@ -56,7 +58,7 @@ struct Reading {
 
 impl Reading {
     /// A body of this reading; `None` where too many others have been made.
-    fn body(&mut self, part: Part) -> anyhow::Result<Option<(Made, Bytes)>> {
+    fn body(&mut self, part: Part, names: &Names) -> anyhow::Result<Option<(Made, Bytes)>> {
         let at = match self.bodies.iter().position(|(known, _)| *known == part) {
             Some(at) => at,
             None => {
@@ -64,7 +66,7 @@ impl Reading {
                 if part.is_some() && some.count() >= MAX_PARTS {
                     return Ok(None);
                 }
-                let body = encode(&self.snapshot, &part)?;
+                let body = encode(&self.snapshot, &part, names)?;
                 self.bodies.push((part, body));
                 self.bodies.len() - 1
             }
@@ -92,6 +94,8 @@ pub struct SourceHandle {
     degraded: watch::Receiver<Option<String>>,
     /// What happened before the last quarter of an hour, where that is kept.
     archive: OnceLock<Archive>,
+    /// Names of clients and users, where they are looked up.
+    names: OnceLock<Names>,
     /// What was recorded by `nfscope baseline`.
     recordings: OnceLock<Recordings>,
     /// Held while reading: whoever comes meanwhile waits and finds the reading fresh.
@@ -160,6 +164,7 @@ impl SourceHandle {
             status,
             degraded,
             archive: OnceLock::new(),
+            names: OnceLock::new(),
             recordings: OnceLock::new(),
             last: Mutex::new(None),
             readings: AtomicU64::new(0),
@@ -189,10 +194,13 @@ impl SourceHandle {
     /// When the source's thread has ended.
     pub async fn part(&self, part: Part) -> anyhow::Result<Option<(Made, Bytes)>> {
         if self.status() == Status::Attaching {
-            return Ok(Some((Made::default(), encode(&own_snapshot(), &part)?)));
+            return Ok(Some((
+                Made::default(),
+                encode(&own_snapshot(), &part, &Names::default())?,
+            )));
         }
         let mut last = self.last.lock().await;
-        (self.fresh(&mut last).await?).body(part)
+        (self.fresh(&mut last).await?).body(part, &self.names())
     }
 
     /// The last reading, or a new one where that is old.
@@ -212,6 +220,20 @@ impl SourceHandle {
     pub fn keep_history(&self, archive: Archive) -> anyhow::Result<()> {
         let archive = self.archive.get_or_init(|| archive).clone();
         self.send(|r| r.windows.history.keep_in(archive))
+    }
+
+    /// Tells these names of clients and users from now on. Only the first call counts.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub fn name(&self, names: Names) -> anyhow::Result<()> {
+        let names = self.names.get_or_init(|| names).clone();
+        self.send(move |r| r.name(&names))
+    }
+
+    /// Names of clients and users.
+    pub fn names(&self) -> Names {
+        self.names.get().cloned().unwrap_or_default()
     }
 
     /// The history on a disk, where that is kept.
@@ -298,11 +320,35 @@ fn own_snapshot() -> Arc<Snapshot> {
     Arc::new(own)
 }
 
-fn encode(snapshot: &Arc<Snapshot>, part: &Part) -> anyhow::Result<Bytes> {
+/// JSON of a snapshot with a member `names` more: clients by their addresses, where any has a name.
+fn with_names(mut json: Vec<u8>, of: &Snapshot, names: &Names) -> anyhow::Result<Vec<u8>> {
+    let (mut known, mut seen) = (BTreeMap::new(), HashSet::new());
+    for (info, all) in of.filled() {
+        let Some(at) = info.labels.iter().position(|l| l.name == "client") else {
+            continue;
+        };
+        for client in all.iter().filter_map(|s| s.labels.get(at)) {
+            if !seen.insert(client) {
+                continue;
+            }
+            if let Some(name) = names.client(client) {
+                known.insert(client.as_str(), name);
+            }
+        }
+    }
+    if !known.is_empty() && json.pop() == Some(b'}') {
+        json.extend(b",\"names\":");
+        json.extend(serde_json::to_vec(&known)?);
+        json.push(b'}');
+    }
+    Ok(json)
+}
+
+fn encode(snapshot: &Arc<Snapshot>, part: &Part, names: &Names) -> anyhow::Result<Bytes> {
     Ok(match part {
         Part::Metrics(format, some) if some.all() => exposition::encode(snapshot, *format)?,
         Part::Metrics(format, some) => exposition::encode_some(snapshot, *format, some)?,
-        Part::Snapshot => serde_json::to_vec(snapshot.as_ref())?,
+        Part::Snapshot => with_names(serde_json::to_vec(snapshot.as_ref())?, snapshot, names)?,
     }
     .into())
 }

@@ -90,6 +90,8 @@ mod tests {
         /// Operations that were ever counted, also by counters that are gone.
         all: u64,
         state: ProbeState,
+        /// Seconds that pass while it is read.
+        read_for: f64,
     }
 
     impl Server {
@@ -101,6 +103,7 @@ mod tests {
                 count: 7,
                 all: 7,
                 state: ProbeState::Attached,
+                read_for: 0.0,
             }
         }
 
@@ -129,6 +132,8 @@ mod tests {
             h.counts[40] = self.count;
             s.histogram(&f::OP_DURATION, ["3", "write"], h);
             s.probes = self.probes();
+            // Operations that happen meanwhile are those of the next reading.
+            self.runs(self.read_for, (100.0 * self.read_for) as u64);
             s
         }
 
@@ -229,6 +234,30 @@ mod tests {
                 agent.wakes(&mut server);
             }
             // The last window has ended with the last count.
+            server.runs(10.0, 0);
+            agent.wakes(&mut server);
+            agent.is_asked(&server);
+            assert_eq!(agent.breaks(), [], "{watched}");
+            assert_eq!(agent.count(), server.all - first, "{watched}");
+        }
+    }
+
+    #[test]
+    fn readings_that_take_seconds_lose_no_count() {
+        for watched in [false, true] {
+            let (mut server, mut agent) = (Server::new(), Agent::new());
+            agent.wakes(&mut server);
+            let first = server.all;
+            for (i, delay) in (0..).zip(DELAYS.iter().cycle().take(60)) {
+                if watched {
+                    agent.is_asked(&server);
+                }
+                let sleeps = agent.cutter.wait(agent.now(&server)).as_secs_f64().min(1.0);
+                server.runs(sleeps, 10 + i);
+                server.read_for = *delay;
+                agent.wakes(&mut server);
+            }
+            server.read_for = 0.0;
             server.runs(10.0, 0);
             agent.wakes(&mut server);
             agent.is_asked(&server);

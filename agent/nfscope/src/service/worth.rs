@@ -172,9 +172,9 @@ impl Worth {
     ///
     /// # Errors
     /// When it cannot be written as JSON.
-    pub fn body(&self, findings: &FindingTracker) -> serde_json::Result<Vec<u8>> {
+    pub fn body(&self, findings: &FindingTracker) -> serde_json::Result<serde_json::Value> {
         let answer = self.changes();
-        serde_json::to_vec(&Body {
+        serde_json::to_value(Body {
             report: findings.report(),
             worth: answer.and_then(|a| a.as_deref().ok()),
             worth_unknown: answer.and_then(|a| a.as_ref().err().map(ToString::to_string)),

@@ -75,6 +75,7 @@ fn who_is_shown_alone_is_broken_down_by_operation() {
     let mut shown = View::default();
     for (name, share) in [("192.0.2.7", 0.6), ("other", 0.4)] {
         shown.clients.push(Client {
+            name: None,
             client: name.into(),
             rate: 1.0,
             share: Some(share),

@@ -250,7 +250,13 @@ fn table(interval: &Interval) -> Table {
     };
     let value = |r: &breakdown_line::Row, d: &Dimension| {
         let path = r.path.as_deref().filter(|_| *d == Dimension::File);
-        (path.or_else(|| r.value(*d)).unwrap_or_default()).to_owned()
+        let value = path.or_else(|| r.value(*d)).unwrap_or_default();
+        let called = match d {
+            Dimension::Client => r.client_name.as_deref(),
+            Dimension::User => r.user_name.as_deref(),
+            _ => None,
+        };
+        called.map_or_else(|| value.to_owned(), |called| format!("{value} {called}"))
     };
     let mut rows: Vec<_> = (interval.rows.iter())
         .map(|r| row(interval.by.iter().map(|d| value(r, d)).collect(), &r.times))

@@ -3,6 +3,7 @@
 use crate::api::breakdown_line::Line;
 use crate::api::breakdown_query::Query;
 use crate::client::events::{EventSender, channel, until_error};
+use crate::client::known_names;
 use crate::client::lines::{self, Lines};
 use crate::client::windows::{WindowEvent, WindowStream};
 use crate::tui::app_state::{Action, App, Extent, Link};
@@ -202,7 +203,9 @@ fn sample(windows: &mut WindowStream, client: IpAddr) -> Sample {
 
 fn take(app: &mut App, event: WindowEvent, host: &str) {
     match event {
-        WindowEvent::Window(window) => app.take(View::of(&window, host)),
+        WindowEvent::Window(window) => {
+            app.take(View::of(&window, host).naming(known_names::of));
+        }
         WindowEvent::Begun => app.news(Link::Begun),
         WindowEvent::Attaching => app.news(Link::Attaching),
         WindowEvent::Gone { why, since } => app.news(Link::Gone { why, since }),

@@ -82,6 +82,8 @@ pub(super) struct Sort {
     pub(super) max: Option<f64>,
     pub(super) errors: Option<f64>,
     pub(super) name: String,
+    /// What else the row is found by: the name of an address.
+    pub(super) called: String,
     pub(super) version: Option<String>,
 }
 
@@ -145,8 +147,9 @@ impl Selection {
             (Some(want), Some(have)) => want == have,
             _ => true,
         };
-        let name = row.name.to_lowercase();
-        version && name.contains(&self.text.to_lowercase())
+        let text = self.text.to_lowercase();
+        let has = |name: &str| name.to_lowercase().contains(&text);
+        version && (has(&row.name) || has(&row.called))
     }
 
     fn compare(&self, a: &Sort, b: &Sort) -> Ordering {

@@ -52,6 +52,7 @@ pub(super) fn operations(v: &View) -> Table {
             errors: Some(o.errors_per_s),
             name: o.op.clone(),
             version: Some(o.version.clone()),
+            called: String::new(),
         },
         cells: vec![
             name(&o.version),
@@ -98,6 +99,7 @@ pub(super) fn pools(v: &View) -> Table {
             errors: None,
             name: p.pool.clone(),
             version: None,
+            called: String::new(),
         },
         cells: vec![
             name(&p.pool),
@@ -146,6 +148,7 @@ pub(super) fn rpc(v: &View) -> Table {
             errors: None,
             name: r.version.clone(),
             version: Some(r.version.clone()),
+            called: String::new(),
         },
         cells: vec![
             name(&r.version),
@@ -189,6 +192,7 @@ pub(super) fn logs(v: &View) -> Table {
             errors: None,
             name: format!("{} {}", l.fs, l.volume),
             version: None,
+            called: String::new(),
         },
         cells: vec![
             name(&format!("{} {}", l.fs, l.volume)),
@@ -237,6 +241,7 @@ pub(super) fn disks(v: &View) -> Table {
                 errors: None,
                 name: text.clone(),
                 version: None,
+                called: String::new(),
             },
             cells: vec![
                 name(text.trim_end()),
@@ -271,9 +276,15 @@ const CLIENTS: &[Column] = &[
 
 pub(super) fn clients(v: &View) -> Table {
     let row = |c: &crate::tui::view::Client| Row {
-        sort: spender(&c.client, c.seconds, c.rate),
+        sort: Sort {
+            called: c.name.clone().unwrap_or_default(),
+            ..spender(&c.client, c.seconds, c.rate)
+        },
         cells: vec![
-            name(&c.client),
+            match &c.name {
+                Some(called) => name(&format!("{} {called}", c.client)),
+                None => name(&c.client),
+            },
             number(Some(c.rate), rate),
             number(c.mean, seconds),
             number(c.share, percent),
@@ -344,6 +355,7 @@ pub(super) fn sampled(ops: &[SampledOp]) -> Table {
             errors: Some(o.errors as f64),
             name: o.op.clone(),
             version: Some(o.version.clone()),
+            called: String::new(),
         },
         cells: vec![
             name(&o.version),

@@ -31,6 +31,7 @@ mod host_readers;
 mod layers;
 mod mix;
 mod outages;
+mod past;
 mod picture;
 mod primary;
 mod proof;

@@ -253,6 +253,30 @@ fn a_client_by_itself() {
 }
 
 #[test]
+fn clients_are_found_by_address_and_by_name() {
+    let named = |address: &str| (address == "192.0.2.7").then(|| "db1.example".to_owned());
+    let view = View::of(&window(), "nfs1").naming(named);
+    let mut app = App::default();
+    app.take(view);
+    press(&mut app, "4");
+    let rows = |app: &mut App| {
+        let text = letters(&buffer(app, NO_COLOR, (100, 24)));
+        let named = text.lines().filter(|l| l.starts_with("192.0.2.7 db1"));
+        (
+            named.count(),
+            text.lines().filter(|l| l.starts_with("local")).count(),
+        )
+    };
+    assert_eq!(rows(&mut app).0, 1);
+    for filter in ["/DB1", "/192.0.2.7"] {
+        press(&mut app, filter);
+        app.key(KeyCode::Enter.into());
+        assert_eq!(rows(&mut app), (1, 0), "{filter}");
+        app.key(KeyCode::Esc.into());
+    }
+}
+
+#[test]
 fn the_mark_stays_on_the_screen() {
     let mut w = window();
     for i in 0..50 {

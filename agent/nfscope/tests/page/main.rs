@@ -6,6 +6,7 @@
 mod fixture;
 
 use fixture::{histogram, root, serve, status};
+use nfscope::names::Names;
 use nfscope::service::archive::Archive;
 use nfscope::service::recordings::Recordings;
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
@@ -205,7 +206,8 @@ impl Source for Known {
 
 /// Three hours ago: a minute of READs, half a minute without the agent, and a minute more.
 fn past(directory: &Path) -> Archive {
-    let archive = Archive::open(directory, 1, Duration::from_secs(86_400)).unwrap();
+    let archive =
+        Archive::open(directory, 1, Duration::from_secs(86_400), Names::default()).unwrap();
     let begun = SystemTime::now() - Duration::from_secs(3 * 3600);
     for at in (1..=6).chain(10..=15) {
         let mut delta = Snapshot::new(Duration::from_secs(10 * at));
@@ -216,7 +218,10 @@ fn past(directory: &Path) -> Archive {
             delta,
         };
         // The disk may be slower than this loop.
-        while !archive.keep(window.clone(), begun + Duration::from_secs(10 * at)) {
+        while archive
+            .keep(&window, begun + Duration::from_secs(10 * at))
+            .is_err()
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -313,6 +318,11 @@ fn the_page_shows_what_is_known_in_a_real_browser() {
     let store = directory.path().join("baselines.db");
     recordings(&store);
     let kept = serve::Kept {
+        names: Names::of_pairs(&[
+            ("192.0.2.1", HOSTILE),
+            ("192.0.2.3", HOSTILE),
+            ("1002", "alice"),
+        ]),
         history: Some(past(directory.path())),
         recordings: Some(Recordings::of(store.clone())),
     };

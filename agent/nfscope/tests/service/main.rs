@@ -4,6 +4,7 @@
 #[path = "../fixture/mod.rs"]
 #[allow(dead_code)]
 mod fixture;
+mod names;
 mod slow;
 mod web;
 mod windows;

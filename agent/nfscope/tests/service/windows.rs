@@ -3,6 +3,7 @@
 use crate::fixture::Fake;
 use crate::fixture::serve::{HANG, Kept, attached_with, get, send};
 use crate::memory;
+use nfscope::names::Names;
 use nfscope::service::archive::Archive;
 use nfscope_model::{Snapshot, Window, family as f};
 use std::io::{BufRead, BufReader};
@@ -15,7 +16,8 @@ const ANSWER: usize = WINDOWS as usize * 50 * 4000;
 
 /// Ten minutes of a server with paths as long as they may be.
 fn history(directory: &Path, ended: SystemTime) -> Archive {
-    let archive = Archive::open(directory, 1, Duration::from_secs(86_400)).unwrap();
+    let archive =
+        Archive::open(directory, 1, Duration::from_secs(86_400), Names::default()).unwrap();
     for at in 1..=WINDOWS {
         let mut delta = Snapshot::new(Duration::from_secs(10 * at));
         for i in 0..50 {
@@ -28,7 +30,7 @@ fn history(directory: &Path, ended: SystemTime) -> Archive {
         };
         let at = ended - Duration::from_secs(10 * (WINDOWS - at));
         // The disk may be slower than this loop.
-        while !archive.keep(window.clone(), at) {
+        while archive.keep(&window, at).is_err() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -42,7 +44,7 @@ fn many_who_do_not_read_their_windows_leave_room_for_others() {
     let now = SystemTime::now();
     let kept = Kept {
         history: Some(history(directory.path(), now)),
-        recordings: None,
+        ..Kept::default()
     };
     let a = attached_with(kept, Fake::new());
     let now = now

@@ -86,6 +86,10 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
     if let Some(directory) = &args.history_directory {
         settings.history_directory = Some(directory.clone());
     }
+    settings.names.reverse_dns &= !args.no_reverse_dns;
+    if let Some(file) = &args.names_file {
+        settings.names.file = Some(file.clone());
+    }
     settings.replay.clone_from(&args.replay);
     if let Some(level) = args.log_level.as_deref().and_then(Level::of) {
         settings.log_level = level;

@@ -15,8 +15,9 @@ const HEAD: &str = "\
 ";
 
 /// A value for a key that has none.
-fn example(key: &str) -> &'static str {
+fn example(section: &str, key: &str) -> &'static str {
     match key {
+        "file" if section == "names" => "\"/etc/nfscope/names.toml\"",
         "directory" => "\"/var/lib/nfscope\"",
         _ => "\"/etc/nfscope/web.yml\"",
     }
@@ -53,7 +54,7 @@ pub fn reference() -> String {
         let mut value = (s.get)(&built_in);
         if value.is_empty() {
             let _ = writeln!(out, "# There is no built-in value. This is an example.");
-            example(s.key).clone_into(&mut value);
+            example(s.section, s.key).clone_into(&mut value);
         }
         let _ = writeln!(out, "#{} = {value}\n", s.key);
     }
@@ -82,7 +83,7 @@ mod tests {
         file::apply(&mut settings, Path::new("reference"), &active.join("\n")).unwrap();
         for s in SETTINGS {
             let built_in = match (s.get)(&Settings::default()) {
-                none if none.is_empty() => example(s.key).to_owned(),
+                none if none.is_empty() => example(s.section, s.key).to_owned(),
                 value => value,
             };
             assert_eq!((s.get)(&settings), built_in, "{}", s.key);

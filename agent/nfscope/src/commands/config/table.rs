@@ -3,6 +3,7 @@
 use crate::api::address::DEFAULT_ADDRESS;
 use crate::cli::{self, MOST_SERIES};
 use crate::http::Sandbox;
+use crate::names;
 use nfscope_source::{MOST_PAIRS, Options};
 use nfscope_text::console::Level;
 use nfscope_text::parse;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub history: Duration,
     /// `[history] directory`
     pub history_directory: Option<PathBuf>,
+    /// `[names]`
+    pub names: names::Options,
     /// The recording that is served instead of measurements; on the command line alone
     pub replay: Option<PathBuf>,
     /// `[log] level`
@@ -57,6 +60,10 @@ impl Default for Settings {
             source: Options::default(),
             history: Duration::from_secs(86_400),
             history_directory: None,
+            names: names::Options {
+                reverse_dns: true,
+                file: None,
+            },
             replay: None,
             log_level: Level::Info,
             log_json: false,
@@ -84,6 +91,7 @@ pub(super) struct Setting {
 
 const PATH: &str = "a path in quotes, or no key at all for no web configuration";
 const DIRECTORY: &str = "a path in quotes";
+const FILE: &str = "a path in quotes";
 const TIME: &str = "a time in quotes, such as \"24h\" or \"7d\", at most 7 days, or \"0\" for none";
 const TEXTS: &str = "a string in quotes, or several in brackets";
 const SWITCH: &str = "true or false";
@@ -335,6 +343,36 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
         get: |s| (s.history_directory.as_ref()).map_or(String::new(), |path| format!("{path:?}")),
+    },
+    Setting {
+        section: "names",
+        key: "reverse_dns",
+        variable: "NFSCOPE_NAMES_REVERSE_DNS",
+        flag: "no-reverse-dns",
+        about: Some(
+            "Ask the name servers of /etc/resolv.conf for the names of clients. With `false` names come from the file below, from \
+             /etc/hosts and from clients of NFSv4 themselves",
+        ),
+        reloads: false,
+        set: |s, v| {
+            s.names.reverse_dns = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.names.reverse_dns.to_string(),
+    },
+    Setting {
+        section: "names",
+        key: "file",
+        variable: "NFSCOPE_NAMES_FILE",
+        flag: "names-file",
+        about: None,
+        reloads: false,
+        set: |s, v| {
+            let path = v.as_str().filter(|path| !path.is_empty()).ok_or(FILE)?;
+            s.names.file = Some(path.into());
+            Ok(())
+        },
+        get: |s| (s.names.file.as_ref()).map_or(String::new(), |path| format!("{path:?}")),
     },
     Setting {
         section: "log",

@@ -1,10 +1,10 @@
 // Break-downs on demand: the kernel counts by what is asked for, and only while this stream is read.
 
 import { DIMENSIONS } from "./address.js";
-import { $, el, replace, safe, soft } from "./dom.js";
+import { $, el, name, replace, safe, soft } from "./dom.js";
 import { digits, time } from "./format.js";
 import { addMoved, merge } from "./model.js";
-import { MOVED, moved, p50p99, ranked } from "./panels.js";
+import { MOVED, moved, named, p50p99, ranked } from "./panels.js";
 import { Stream } from "./stream.js";
 
 /** Rows that are kept over all seconds; older seconds go first. */
@@ -31,7 +31,7 @@ class Breakdown extends Stream {
   take(second) {
     if (second.header) this.header = second.header;
     if (!second.rows) return;
-    const rows = second.rows.map((r) => ({ key: this.by.map((d) => r[d]), times: this.times(r), path: r.path, why: r.no_path }));
+    const rows = second.rows.map((r) => ({ key: this.by.map((d) => r[d]), times: this.times(r), path: r.path, why: r.no_path, called: this.by.map((d) => r[`${d}_name`]) }));
     this.seconds.push({ ...second, rows, other: second.other ? this.times(second.other) : null });
     this.rows += rows.length + 1;
     while (this.rows > MOST_KEPT) this.rows -= this.seconds.shift().rows.length + 1;
@@ -41,7 +41,7 @@ class Breakdown extends Stream {
   within(from, to) {
     const seconds = this.seconds.filter((s) => s.at > from && s.at <= to + 0.5);
     const all = new Map();
-    const add = ({ key, times, path, why }, s) => {
+    const add = ({ key, times, path, why, called }, s) => {
       const id = JSON.stringify(key);
       const row = all.get(id) ?? { key, times: [], at: [] };
       row.times.push(times);
@@ -49,6 +49,7 @@ class Breakdown extends Stream {
       row.at.push([s.at, times.count / s.seconds]);
       // The latest: files are renamed.
       if (path || why) Object.assign(row, { path, why });
+      if (called?.some(Boolean)) row.called = called;
       all.set(id, row);
     };
     for (const s of seconds) {
@@ -71,11 +72,11 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
   const head = [...by, "Per second", "Mean", "p50", "p99", ...MOVED];
   const result = ranked(head, rows, total, view, (r) => {
     const names = by.map((dimension, i) => {
-      if (r.key === null) return { class: "name", content: i ? "" : "all others" };
+      if (r.key === null) return name(i ? "" : "all others");
       const value = r.key[i];
-      if (value === null || value === undefined) return { class: "name", content: "unknown" };
+      if ((value ?? null) === null) return name("unknown");
       const [path, why] = dimension === "file" ? [r.path, r.why] : [];
-      const text = safe(path ?? value);
+      const text = safe(path ?? named(value, r.called?.[i]));
       if (why) whys.set(why, (whys.get(why) ?? 0) + 1);
       return { class: "name", title: path || why ? `${safe(value)}: ${safe(path ?? why)}` : text, content: el("button", { type: "button", "data-key": JSON.stringify([dimension, r.key]), onclick: () => filter(dimension, String(value)) }, text) };
     });

@@ -1,5 +1,7 @@
 // Elements from text. Names from the server only ever become text, never markup.
 
+import { percent } from "./format.js";
+
 export const $ = (id) => document.getElementById(id);
 
 /** An element with attributes and children; strings become text. */
@@ -7,9 +9,9 @@ export function el(tag, attributes = {}, ...children) {
   const e = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) e.setAttribute(name, value === true ? "" : value);
+    else if ((value ?? false) !== false) e.setAttribute(name, value === true ? "" : value);
   }
-  e.append(...children.filter((c) => c !== null && c !== undefined));
+  e.append(...children.filter((c) => (c ?? null) !== null));
   return e;
 }
 
@@ -33,11 +35,11 @@ export const name = (text) => ({ class: "name", title: safe(text), content: safe
 /** A remark. */
 export const soft = (text) => el("p", { class: "soft" }, text);
 
-/** A bar of a part 0 to 1; its number stands beside it. */
+/** A part 0 to 1 as a bar and its number. */
 export function bar(part) {
   const filled = el("i");
   filled.style.width = `${(100 * Math.min(1, part || 0)).toFixed(1)}%`;
-  return el("span", { class: "bar", "aria-hidden": "true" }, filled);
+  return el("span", {}, el("span", { class: "bar", "aria-hidden": "true" }, filled), ` ${percent(part)}`);
 }
 
 /** Replaces what an element holds. Who is in it with the keyboard is in the like element of the new one, and what was open stays open. */

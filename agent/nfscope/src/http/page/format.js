@@ -22,11 +22,8 @@ export function digits(value) {
 }
 
 function scaled(value) {
-  const steps = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
-  for (const [factor, unit] of steps) {
-    if (Math.abs(value) >= factor) return `${(value / factor).toPrecision(3)} ${unit}`;
-  }
-  return value.toFixed(0);
+  const [factor, unit] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([factor]) => Math.abs(value) >= factor);
+  return `${(value / factor).toPrecision(3)} ${unit}`;
 }
 
 export const percent = (ratio) =>

@@ -62,15 +62,15 @@ export function choices(windows) {
   return ["all", ...versions, ...ops];
 }
 
+/** A sum and a number that may be unknown. */
+export const plus = (sum, v) => ((v ?? null) === null ? sum : (sum ?? 0) + v);
 /** Adds arrays of numbers; what is null in all of them stays null. */
 export function addPhases(all) {
   let sum = null;
   for (const phases of all) {
     if (!phases) continue;
     sum ??= phases.map(() => null);
-    phases.forEach((v, i) => {
-      if (v !== null) sum[i] = (sum[i] ?? 0) + v;
-    });
+    phases.forEach((v, i) => (sum[i] = plus(sum[i], v)));
   }
   return sum;
 }
@@ -98,10 +98,11 @@ function rows(windows, read) {
     for (const { key, ...found } of read(w)) {
       const row = all.get(key) ?? { key, ops: 0, seconds: null, errors: 0, minRtt: null, times: [], at: [] };
       row.ops += found.ops;
-      if (found.seconds !== null && found.seconds !== undefined) row.seconds = (row.seconds ?? 0) + found.seconds;
+      row.seconds = plus(row.seconds, found.seconds);
       row.errors += found.errors ?? 0;
       addMoved(row, found.moved);
       row.minRtt = found.minRtt ?? row.minRtt;
+      row.called = found.called ?? row.called;
       if (found.times) row.times.push(found.times);
       row.at.push([w.at, found.ops / w.seconds]);
       all.set(key, row);
@@ -114,7 +115,7 @@ function rows(windows, read) {
 export function breakdown(windows, by) {
   const read = {
     op: (w) => w.ops.map((o) => ({ key: `${o.version}/${o.op}`, ops: o.times.count, seconds: o.times.sum, errors: o.errors, times: o.times })),
-    client: (w) => w.clients.map((c) => ({ key: c.name, ops: c.ops, seconds: c.seconds, minRtt: c.min_rtt, moved: c.moved })),
+    client: (w) => w.clients.map((c) => ({ key: c.name, called: c.called, ops: c.ops, seconds: c.seconds, minRtt: c.min_rtt, moved: c.moved })),
     export: (w) => w.exports.map((e) => ({ key: e.name, ops: e.ops, seconds: e.seconds, moved: e.moved })),
   }[by];
   const all = rows(windows, read);

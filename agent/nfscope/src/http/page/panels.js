@@ -4,7 +4,7 @@ import { bar, el, name, safe, soft, table } from "./dom.js";
 import { phaseColor } from "./color.js";
 import { sparkline } from "./charts.js";
 import { clock, digits, percent, time, words } from "./format.js";
-import { merge, quantile } from "./model.js";
+import { merge, plus, quantile } from "./model.js";
 
 const MOST_ROWS = 50;
 
@@ -23,14 +23,14 @@ export function phaseTable(names, sums) {
   }));
 }
 
-/** The busiest rows: their `cells`, each one's part of all the time, and its rate over time. */
+/** The busiest rows: their `cells`, part of all the time, and rate over time. */
 export function ranked(head, rows, total, view, cells) {
   const sparks = [];
   const body = rows.slice(0, MOST_ROWS).map((r) => {
     const spark = el("canvas", { class: "spark", "aria-hidden": "true" });
     sparks.push([spark, r.at]);
     const share = total && r.seconds !== null ? r.seconds / total : null;
-    return [...cells(r), el("span", {}, bar(share), ` ${percent(share)}`), spark];
+    return [...cells(r), bar(share), spark];
   });
   const result = el("div", {}, table([...head, "Share of time", "Per second over time"], body));
   if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
@@ -42,6 +42,8 @@ export function ranked(head, rows, total, view, cells) {
 /** Bytes that were read and written. */
 export const MOVED = ["Bytes read/s", "Bytes written/s"];
 export const moved = (r, length) => [0, 1].map((i) => digits(r.moved && r.moved[i] / length));
+/** An address or a number, and its name. */
+export const named = (key, called) => (called ? `${key} ${called}` : key);
 /** Quantiles of times, as text. */
 export const p50p99 = (times, edges) => [0.5, 0.99].map((q) => time(quantile(times, q, edges)));
 
@@ -54,7 +56,7 @@ export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
     const mean = r.seconds !== null && r.ops ? time(r.seconds / r.ops) : "-";
     const first = filter
       ? { class: "name", content: el("button", { type: "button", "data-key": r.key, onclick: () => filter(r.key) }, safe(r.key)) }
-      : name(r.key);
+      : name(named(r.key, r.called));
     const times = by === "op" ? merge(r.times) : null;
     const middle = {
       op: () => [...p50p99(times, edges), digits(r.errors / length)],
@@ -74,7 +76,7 @@ export function insideTable(rows, selection, edges, label) {
   return el("div", {},
     el("p", {}, `Selected: ${bounds}: ${total} operations.`),
     rows.length ? table(["Operation", "Selected", "Share of this operation's calls in that time", "Share of the selected"],
-      rows.map((r) => [name(r.key), String(r.inside), percent(r.inside / r.all), el("span", {}, bar(r.inside / total), ` ${percent(r.inside / total)}`)])) : null);
+      rows.map((r) => [name(r.key), String(r.inside), percent(r.inside / r.all), bar(r.inside / total)])) : null);
 }
 
 /** The heat map's numbers, bucket by bucket; where there are several layers, those of each by its name. */
@@ -93,7 +95,7 @@ function together(windows, list, key, times) {
       const k = key(item);
       const row = all.get(k) ?? { key: k, bytes: null };
       for (const [field, t] of Object.entries(times(item))) if (t) (row[field] ??= []).push(t);
-      if (item.bytes !== undefined && item.bytes !== null) row.bytes = (row.bytes ?? 0) + item.bytes;
+      row.bytes = plus(row.bytes, item.bytes);
       all.set(k, row);
     }
   }
@@ -109,9 +111,8 @@ export function logTable(windows, edges) {
   const length = span(windows) || 1;
   return table(["Log", "Waits/s", "Wait p50", "Wait p99", "Writes/s", "Write p99"], rows.map((r) => {
     const [waits, writes] = [merge(r.waits ?? []), merge(r.writes ?? [])];
-    const known = (list, f) => (list ? f() : "-");
-    return [name(r.key), known(r.waits, () => digits(waits.count / length)), ...p50p99(waits, edges),
-      known(r.writes, () => digits(writes.count / length)), time(quantile(writes, 0.99, edges))];
+    return [name(r.key), r.waits ? digits(waits.count / length) : "-", ...p50p99(waits, edges),
+      r.writes ? digits(writes.count / length) : "-", time(quantile(writes, 0.99, edges))];
   }));
 }
 
@@ -133,8 +134,8 @@ export function poolTable(windows, edges) {
       row.threads = p.threads;
       row.threadSeconds += p.threads * w.seconds;
       row.seconds += w.seconds;
-      if (p.busy !== null) row.busy = (row.busy ?? 0) + p.busy;
-      if (p.saturated !== null) row.saturated = (row.saturated ?? 0) + p.saturated;
+      row.busy = plus(row.busy, p.busy);
+      row.saturated = plus(row.saturated, p.saturated);
       if (p.queue) row.queue.push(p.queue);
       all.set(p.pool, row);
     }
@@ -143,7 +144,7 @@ export function poolTable(windows, edges) {
   return table(["Pool", "Threads", "Busy", "Time with all busy", "Wait p50", "Wait p99"], [...all].map(([pool, r]) => {
     const queue = merge(r.queue);
     const busy = r.busy === null || !r.threadSeconds ? null : r.busy / r.threadSeconds;
-    return [name(pool), digits(r.threads), busy === null ? "-" : el("span", {}, bar(busy), ` ${percent(busy)}`),
+    return [name(pool), digits(r.threads), busy === null ? "-" : bar(busy),
       r.saturated === null ? "-" : percent(r.saturated / r.seconds), ...p50p99(queue, edges)];
   }));
 }
@@ -201,6 +202,6 @@ export function slowTable(ops) {
   return table(["Time", "Client", "Version", "Operation", "Duration", "Most of it", "Bytes", "Inode", "Export"], ops.slice(0, MOST_ROWS).map((o) => {
     const phases = Object.entries(o.phases_seconds ?? {}).filter(([, v]) => v).sort((a, b) => b[1] - a[1]);
     const most = phases.length ? `${words(phases[0][0])} ${percent(phases[0][1] / o.duration_seconds)}` : "-";
-    return [`${clock(o.at)}${o.time.slice(19, 23)}`, name(o.client ?? "-"), o.version, o.op, time(o.duration_seconds), most, digits(o.bytes), String(o.inode ?? "-"), name(o.path ?? o.export ?? "-")];
+    return [`${clock(o.at)}${o.time.slice(19, 23)}`, name(named(o.client ?? "-", o.client_name)), o.version, o.op, time(o.duration_seconds), most, digits(o.bytes), String(o.inode ?? "-"), name(o.path ?? o.export ?? "-")];
   }));
 }

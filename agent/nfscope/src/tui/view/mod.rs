@@ -55,4 +55,12 @@ impl View {
             probes: probes.clone(),
         }
     }
+
+    /// The same with names of clients.
+    pub fn naming(mut self, name: impl Fn(&str) -> Option<String>) -> View {
+        for client in &mut self.clients {
+            client.name = name(&client.client);
+        }
+        self
+    }
 }

@@ -174,6 +174,7 @@ impl<'a> Rows<'a> {
         self.by_time(window_parts::clients(self.w))
             .map(|(user, share)| Client {
                 client: user.name.to_owned(),
+                name: None,
                 rate: user.ops / self.length,
                 share,
                 seconds: user.seconds,

@@ -199,6 +199,9 @@ pub struct Disk {
 pub struct Client {
     /// Address, or `other`.
     pub client: String,
+    /// What that client is called, where the agent knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Operations per second.
     pub rate: f64,
     /// Part of the time of all clients' operations.

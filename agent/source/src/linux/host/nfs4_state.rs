@@ -2,12 +2,12 @@
 //! `states` (fs/nfsd/nfs4state.c, Linux 5.3 and later). It lists the server of the network namespace that the file system nfsd was
 //! mounted in.
 
-use crate::{host_table, lossless};
+use crate::{host_table, lossless, nfs4_names};
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ struct Found {
     locks: BTreeMap<String, u64>,
     /// The client whose files are read.
     client: Option<String>,
+    /// What clients call themselves.
+    names: BTreeMap<IpAddr, String>,
     /// What an administrator took away, as the kernel sums it up for each client; `None` before Linux 6.9, and without clients.
     revoked: Option<u64>,
     oldest: u64,
@@ -63,6 +65,8 @@ impl Nfs4State {
     pub fn read(&mut self, s: &mut Snapshot) {
         if self.read.is_none_or(|at| at.elapsed() >= READ_AGAIN) {
             self.found = Found::read(Path::new(CLIENTS), MOST_CLIENTS, MOST_BYTES).ok();
+            let names = self.found.as_mut().map(|f| std::mem::take(&mut f.names));
+            nfs4_names::publish(names.unwrap_or_default());
             self.read = Some(Instant::now());
         }
         if let Some(found) = &self.found {
@@ -107,6 +111,7 @@ impl Found {
 
     fn add_info(&mut self, info: &str) {
         let mut status = "confirmed";
+        let (mut ip, mut called) = (None, None);
         self.client = None;
         for line in info.lines() {
             let Some((name, value)) = line.split_once(':') else {
@@ -120,8 +125,10 @@ impl Found {
                 }
                 "address" => {
                     let address: Option<SocketAddr> = value.trim_matches('"').parse().ok();
-                    self.client = address.map(|a| a.ip().to_canonical().to_string());
+                    ip = address.map(|a| a.ip().to_canonical());
+                    self.client = ip.map(|ip| ip.to_string());
                 }
+                "name" => called = Some(nfs4_names::host_in(value.trim_matches('"'))),
                 "seconds from last renew" => {
                     self.oldest = self.oldest.max(value.parse().unwrap_or(0));
                 }
@@ -139,6 +146,9 @@ impl Found {
             }
         }
         *self.clients.entry(status.to_owned()).or_default() += 1;
+        if let (Some(ip), Some(called)) = (ip, called) {
+            self.names.insert(ip, called.to_owned());
+        }
     }
 
     /// Adds whole lines until they have this many bytes, and says how many they had. The kernel does not escape names of files: they
@@ -271,6 +281,9 @@ mod tests {
         assert_eq!(s.value(&f::CLIENT_LOCKS_HELD, ["10.9.0.2"]), Some(2.0));
         assert_eq!(s.value(&f::NFS4_OLDEST_RENEWAL, []), Some(97.0));
         assert_eq!(s.value(&f::NFS4_PARTIAL, []), Some(0.0));
+        let called: Vec<_> = found.names.into_iter().collect();
+        let ip = "10.9.0.2".parse().unwrap();
+        assert_eq!(called, [(ip, "Linux: status: confirmed".to_owned())]);
     }
 
     #[test]
