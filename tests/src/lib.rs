@@ -55,6 +55,7 @@ mod qemu;
 mod qmp;
 pub mod raw;
 pub mod reconcile;
+pub mod refused;
 pub mod rpc_status;
 pub mod scenarios;
 mod server;

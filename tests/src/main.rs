@@ -59,6 +59,12 @@ enum What {
         /// One scenario, or `all`
         scenario: String,
     },
+    /// Have the server on this machine answer from a slot, or refuse a call, in one of the ways that NFSv4 has; prints the statuses,
+    /// as JSON
+    Refused {
+        /// The case
+        case: String,
+    },
     /// Write synchronously over NFSv3 to the server on this machine, many at once on one connection; prints how long
     /// each call took, as JSON
     Pipeline {
@@ -254,6 +260,10 @@ fn run(what: What) -> Result<()> {
                 }
                 None => shell(&server)?,
             }
+        }
+        What::Refused { case } => {
+            let answers = lab::refused::run(&case)?;
+            println!("{}", serde_json::to_string(&answers)?);
         }
         What::Raw { scenario } => {
             println!("{}", serde_json::to_string(&lab::raw::run(&scenario)?)?);

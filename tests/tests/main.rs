@@ -28,6 +28,7 @@ mod phases;
 mod put_off;
 mod rdma;
 mod recalls;
+mod refused;
 mod sessions;
 mod starvation;
 mod stuck;

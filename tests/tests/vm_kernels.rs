@@ -190,6 +190,9 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     });
     server.clients().try_for_each(|c| c.unmount_all())?;
     checks.run("sessions", || sessions::are_counted(&server, &agent));
+    checks.run("calls that are refused", || {
+        refused::calls_are_no_operations(&server, &agent)
+    });
     checks.run("writes that may be lost", || {
         durability::is_told(&server, &agent)
     });
