@@ -13,7 +13,7 @@ use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
     hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
-    nfs4_state, outstanding, put_off, rdma, recalls, sessions, starvation, stuck, versions,
+    nfs4_state, outstanding, put_off, rdma, recalls, refused, sessions, starvation, stuck, versions,
     workloads,
 };
 

@@ -23,7 +23,7 @@ pub fn rule(context: &Context) -> RuleResult {
         true => (END_SHARE, BAD_RPCS_A_SECOND / 2.0),
         false => (BEGIN_SHARE, BAD_RPCS_A_SECOND),
     };
-    let many_of_them = share >= least_share || part(count, b.length) >= least_rate;
+    let many_of_them = share >= least_share || rate(count, b.length) >= least_rate;
     RuleResult {
         kind: Kind::BadRpcs,
         share: refused.map(|_| share),
@@ -42,6 +42,11 @@ pub fn rule(context: &Context) -> RuleResult {
             ),
         },
     }
+}
+
+/// Calls a second; 0 where no time has passed.
+fn rate(count: f64, length: f64) -> f64 {
+    if length > 0.0 { count / length } else { 0.0 }
 }
 
 fn were(n: f64) -> &'static str {
@@ -91,7 +96,7 @@ fn evidence_for(r: &Refused, length: f64) -> Vec<Evidence> {
         let text = format!("{} more: {who}", many(others, "call"));
         all.push(evidence(&f::RPC_DROPPED.info, others, None, text));
     }
-    let rate = part(r.count, length);
+    let rate = rate(r.count, length);
     let text = format!("{rate:.1} calls a second were refused; {BAD_RPCS_A_SECOND:.0} are many");
     let limit = Some(BAD_RPCS_A_SECOND);
     all.push(evidence(&f::RPC_DROPPED.info, rate, limit, text));

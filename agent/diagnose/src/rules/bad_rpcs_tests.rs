@@ -25,7 +25,7 @@ fn who_sends_malformed_calls_is_named() {
     assert_eq!(finding.map(|f| f.severity), Some(Severity::Warning));
     let page = page(&d, Kind::BadRpcs);
     for says in [
-        "1,000 calls from 2 clients were refused before anything was executed: 50 % of all calls",
+        "1000 calls from 2 clients were refused before anything was executed: 50 % of all calls",
         "10.9.1.2 sent 600 of a wrong form, 300 whose arguments cannot be decoded",
         "10.9.2.2 sent 50 of a wrong form",
         "50 calls more: these are of other clients",
