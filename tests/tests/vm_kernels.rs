@@ -13,8 +13,8 @@ use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
     breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
     hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
-    nfs4_state, outstanding, put_off, rdma, recalls, refused, sessions, starvation, stuck, versions,
-    workloads,
+    nfs4_state, outstanding, put_off, rdma, recalls, refused, sessions, starvation, stuck,
+    versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -192,6 +192,12 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     checks.run("sessions", || sessions::are_counted(&server, &agent));
     checks.run("calls that are refused", || {
         refused::calls_are_no_operations(&server, &agent)
+    });
+    checks.run("refused calls have senders", || {
+        refused::calls_are_their_senders(&server, &agent)
+    });
+    checks.run("what is no call has a sender", || {
+        refused::what_is_no_call_is_its_senders(&server, &agent)
     });
     checks.run("writes that may be lost", || {
         durability::is_told(&server, &agent)

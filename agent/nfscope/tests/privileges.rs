@@ -530,7 +530,7 @@ fn reads(pid: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks.flatten().any(|task| {
         std::fs::read_to_string(task.path().join("comm"))
-            .is_ok_and(|name| name.starts_with("tokio"))
+            .is_ok_and(|name| name.starts_with("settings") || name.starts_with("recordings"))
     })
 }
 

@@ -9,6 +9,7 @@ pub mod endpoint;
 pub mod history;
 pub mod http_process;
 mod http_state;
+pub mod limits;
 pub(crate) mod local_lines;
 pub(crate) mod notify;
 pub mod recordings;
