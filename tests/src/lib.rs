@@ -32,6 +32,7 @@ mod builder;
 mod checks;
 mod client;
 pub mod clock;
+pub mod conformance;
 mod control;
 pub mod cpu_hog;
 mod cpu_time;

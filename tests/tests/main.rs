@@ -5,6 +5,7 @@
 mod breakdown;
 mod call_counts;
 mod client_view;
+mod conformance;
 mod connections;
 mod coverage;
 mod disks;

@@ -11,8 +11,8 @@ use nfscope_model::ProbeState;
 use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
-    breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
-    hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
+    breakdown, call_counts, client_view, conformance, connections, coverage, disks, durability,
+    faults, hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
     nfs4_state, outstanding, put_off, rdma, recalls, refused, sessions, starvation, stuck,
     versions, workloads,
 };
@@ -203,6 +203,12 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
         durability::is_told(&server, &agent)
     });
     checks.run("connections", || connections::are_counted(&server, &agent));
+    // The harness is the same on each kernel.
+    if kernel == Kernel::V6_12 {
+        checks.run("conformance", || {
+            conformance::suites_are_counted(&server, &agent)
+        });
+    }
     checks.run("RDMA", || rdma::is_counted(&server, &agent));
     checks.run("what clients hold", || {
         nfs4_state::is_as_the_kernel_lists_it(&server, &agent)

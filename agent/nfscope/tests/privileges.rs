@@ -4,6 +4,8 @@
 
 #[allow(dead_code, missing_docs)]
 mod fixture;
+#[path = "privileges/limits.rs"]
+mod limits;
 
 use fixture::Fake;
 use fixture::serve::get;
@@ -11,6 +13,7 @@ use libtest_mimic::{Arguments, Trial};
 use nfscope::cli::AgentArgs;
 use nfscope::commands::config::{self, Settings};
 use nfscope::http::Sandbox;
+use nfscope::service::http_process::Told;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -33,7 +36,18 @@ fn main() -> ExitCode {
         Ok(role) => return agent(&role),
         Err(_) => {}
     }
-    let tests: [(&'static str, fn()); 13] = [
+    let tests: [(&'static str, fn()); 16] = [
+        (
+            "too_few_files_are_told_with_their_number",
+            limits::too_few_files_are_told_with_their_number,
+        ),
+        ("too_few_threads_are_told_with_their_number", || {
+            with_privileges(limits::too_few_threads_are_told_with_their_number);
+        }),
+        (
+            "refused_system_calls_are_told",
+            limits::refused_system_calls_are_told,
+        ),
         (
             "signals_during_attach_end_it_with_success",
             signals_during_attach_end_it_with_success,
@@ -138,6 +152,7 @@ fn agent(role: &str) -> ExitCode {
     });
     match run {
         Ok(()) => ExitCode::SUCCESS,
+        Err(e) if e.is::<Told>() => ExitCode::FAILURE,
         Err(e) => {
             eprintln!("error: {e:#}");
             ExitCode::FAILURE
@@ -153,7 +168,11 @@ fn command(role: &str) -> Command {
 
 /// Runs this program as an agent, and reads its messages until one contains `ready`.
 fn spawn(role: &str, ready: &str) -> (Child, Vec<String>) {
-    let mut child = command(role).spawn().unwrap();
+    spawned(command(role), ready)
+}
+
+fn spawned(mut agent: Command, ready: &str) -> (Child, Vec<String>) {
+    let mut child = agent.spawn().unwrap();
     let mut said = Vec::new();
     for line in BufReader::new(child.stderr.take().unwrap()).lines() {
         said.push(line.unwrap());

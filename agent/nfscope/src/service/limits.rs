@@ -1,7 +1,10 @@
 //! Limits of this process that are too small for an agent: told before anything is attached, with the number that is needed.
 
+use crate::api::handover::{self, Counts};
 use anyhow::{Context, bail};
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use tokio::sync::oneshot;
 
 /// Descriptors of the main process: some 400 with every probe on a kernel that has all of them, 44 of sockets to the process that serves
@@ -18,7 +21,21 @@ const THREADS: usize = 12;
 pub fn require() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     open_files()?;
+    sockets()?;
     threads()
+}
+
+/// Makes a pair of sockets and hands a descriptor over it, as the process that serves HTTP gets its own.
+fn sockets() -> anyhow::Result<()> {
+    const FILTER: &str = "a filter of system calls around this service refuses it; allow what docs/security.md lists (SystemCallFilter= of the unit, or the seccomp profile of the container)";
+    let (ours, _theirs) = UnixStream::pair().with_context(|| format!("socketpair: {FILTER}"))?;
+    let counts = Counts {
+        listeners: 0,
+        lanes: 0,
+        streams: 0,
+    };
+    handover::send(&ours, counts, &[ours.as_fd()], &[])
+        .with_context(|| format!("sendmsg: {FILTER}"))
 }
 
 #[cfg(target_os = "linux")]
