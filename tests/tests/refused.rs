@@ -52,7 +52,7 @@ pub fn calls_are_their_senders(server: &Server, agent: &Agent) -> Result<()> {
 /// What is no call gets no reply, and its sender is named all the same: where it is too short, the kernel closes the connection and
 /// counts nothing.
 pub fn what_is_no_call_is_its_senders(server: &Server, agent: &Agent) -> Result<()> {
-    const MESSAGES: u64 = 40;
+    const MESSAGES: u64 = 20;
     let before = settled(server, &[agent])?;
     server.refused(lab::refused::NO_CALLS)?;
     let after = settled(server, &[agent])?;
