@@ -419,6 +419,9 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
         faults::without_privileges_it_names_the_capabilities(&server)
     });
     checks.run("no BTF", || faults::without_btf_it_says_so(&server));
+    checks.run("a dead mount", || {
+        faults::a_dead_mount_stops_neither_scrapes_nor_signals(&server)
+    });
     let agent = server.agent(&[])?;
     checks.run("an address in use", || {
         faults::an_address_in_use_is_named(&server, &agent)

@@ -188,7 +188,7 @@ families! {
     SESSION_REQUESTS: "nfscope_session_requests_total" Counter, [VERSION, SLOTS],
         "These requests by whether the client had every slot in use that the server granted its session by then: behind a full session further requests wait in the client", since "0.2.0";
     SESSION_REPLAYS: "nfscope_session_replays_total" Counter, [VERSION],
-        "COMPOUNDs that were answered from their slot, without being executed: the client sent them again; one without a file handle (SEQUENCE alone) is taken for a first call; refused SEQUENCEs are in nfscope_op_errors_total", since "0.2.0";
+        "COMPOUNDs that were answered from their slot, without being executed: the client sent them again; one without a file handle (SEQUENCE alone) is taken for a first call where the session allows replies as large as any reply of this server; refused SEQUENCEs are in nfscope_op_errors_total", since "0.2.0";
     NFS4_CLIENTS: "nfscope_nfs4_clients" Gauge, [NFS4_STATUS],
         "NFSv4 clients of this server by status (/proc/fs/nfsd/clients, looked at every 10 s; Linux before 5.19 knows no courtesy)", since "0.2.0";
     NFS4_STATES: "nfscope_nfs4_states" Gauge, [NFS4_TYPE],
