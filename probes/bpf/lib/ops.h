@@ -411,14 +411,16 @@ static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 s
 }
 
 /*
- * Whether SEQUENCE has taken its slot in this COMPOUND: then it has also reserved room for the reply, as much as its session
- * allows (fs/nfsd/nfs4state.c, nfsd4_sequence), and the reply's limit is that. It is not where the slot's reply is sent again.
+ * Whether SEQUENCE has taken its slot in this COMPOUND: then it has also reserved room for the reply, as much as its
+ * session allows (fs/nfsd/nfs4state.c, nfsd4_sequence), and the reply's limit is that. It is not where the slot's reply
+ * is sent again.
  */
-static __always_inline bool slot_was_taken(struct request_record *r, struct nfsd4_session *session, struct nfsd4_op *first)
+static __always_inline bool slot_was_taken(struct request_record *r, struct nfsd4_session *session,
+					   struct nfsd4_op *first)
 {
 	struct svc_rqst *rqst = (void *)r->rqst;
-	u32 most = load32(ADDRESS(first->u.sequence.cachethis)) ? load32(ADDRESS(session->se_fchannel.maxresp_cached)) :
-								   load32(ADDRESS(session->se_fchannel.maxresp_sz));
+	u32 most = load32(ADDRESS(first->u.sequence.cachethis)) ? load32(ADDRESS(session->se_fchannel.maxresp_cached))
+								: load32(ADDRESS(session->se_fchannel.maxresp_sz));
 
 	if (bpf_core_field_exists(rqst->rq_auth_slack))
 		most -= load32(ADDRESS(rqst->rq_auth_slack));
@@ -427,8 +429,9 @@ static __always_inline bool slot_was_taken(struct request_record *r, struct nfsd
 
 /*
  * Whether this COMPOUND is the replay of a slot's reply: it has ops, and the kernel executed none and counts none
- * (fs/nfsd/nfs4proc.c, nfsd4_proc_compound). What comes behind SEQUENCE would have set a file handle. Of ops that need none
- * (SEQUENCE alone, RECLAIM_COMPLETE, DESTROY_CLIENTID) the reply's limit tells. A SEQUENCE that fails knows no session.
+ * (fs/nfsd/nfs4proc.c, nfsd4_proc_compound). What comes behind SEQUENCE would have set a file handle. Of ops that need
+ * none (SEQUENCE alone, RECLAIM_COMPLETE, DESTROY_CLIENTID) the reply's limit tells. A SEQUENCE that fails knows no
+ * session.
  *
  * A session may allow as much as any reply has room for. Its replays without a file handle are taken for first calls.
  */
