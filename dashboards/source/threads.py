@@ -159,6 +159,12 @@ DASHBOARD = dashboard(
                 "reqps", (q.rate("nfscope_rpc_dropped_total", "reason"), "{{reason}}"),
             ),
             timeseries(
+                "Refused calls by client",
+                "Calls that became no operation: of a wrong form, with credentials that are refused, or with arguments that cannot be "
+                "decoded. Where one rises, find the program at that address.",
+                "reqps", (q.busiest(10, q.rate("nfscope_client_refused_rpcs_total", "client, reason")), "{{client}} {{reason}}"),
+            ),
+            timeseries(
                 "Duplicate request cache",
                 "Look-ups: hit (a repeated call was answered from the cache), miss, nocache (repeating does no harm). Hits that "
                 "rise are clients that repeat calls: slow answers, or a network that loses packets.",

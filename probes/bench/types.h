@@ -13,6 +13,7 @@ struct kvec {
 
 struct xdr_buf {
 	struct kvec head[1];
+	unsigned int buflen;
 	unsigned int len;
 };
 
@@ -62,6 +63,7 @@ struct svc_rqst {
 	struct xdr_buf rq_arg;
 	u64 apart_2[16];
 	struct xdr_buf rq_res;
+	int rq_auth_slack;
 	u64 apart_3[64];
 	struct svc_cred rq_cred;
 	void *rq_argp;
@@ -91,6 +93,7 @@ struct nfsd4_write {
 
 struct nfsd4_sequence {
 	u32 slotid;
+	u32 cachethis;
 	u32 maxslots;
 	u32 maxslots_response;
 	u32 target_maxslots;
@@ -123,8 +126,18 @@ struct svc_fh {
 	struct knfsd_fh fh_handle;
 };
 
+struct nfsd4_channel_attrs {
+	u32 maxresp_sz;
+	u32 maxresp_cached;
+};
+
+struct nfsd4_session {
+	struct nfsd4_channel_attrs se_fchannel;
+};
+
 struct nfsd4_compound_state {
 	struct svc_fh current_fh;
+	struct nfsd4_session *session;
 };
 
 struct nfsd4_compoundres {

@@ -459,6 +459,10 @@ int PROGRAM(nfsd_reply, struct svc_rqst *rqst)
 		end_late(r, bpf_ktime_get_ns());
 	if (r->stage < RUNNING)
 		begin_late(r, rqst);
+#ifndef NFSCOPE_BENCH
+	if (r->stage == DEQUEUED || READ(rqst, rq_res.len) < SHORTEST_RESULT)
+		reply_without_result(r, rqst);
+#endif
 	if (r->stage == RUNNING)
 		executed(r);
 }
@@ -473,8 +477,13 @@ int PROGRAM(nfsd_send, struct svc_rqst *rqst, int status)
 TP(svc_drop)
 int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 {
-	if (rqst && is_nfs(rqst) && is_here(rqst, request_get()))
+	struct request_record *r = request_get();
+
+	if (rqst && is_nfs(rqst) && is_here(rqst, r))
 		count(EV_DROPPED);
+	/* Too short for a call, or none: the thread asked nobody, and the kernel has not put it aside. */
+	if (r && r->stage == DEQUEUED && !r->t_busy && r->rqst == (u64)rqst)
+		refused_for(r, rqst, REFUSED_FORMAT);
 	request_end(rqst, 0);
 }
 
@@ -482,8 +491,13 @@ int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 TP(svc_defer)
 int PROGRAM(nfsd_defer, struct svc_rqst *rqst)
 {
-	if (rqst && is_nfs(rqst) && is_here(rqst, request_get()))
+	struct request_record *r = request_get();
+
+	if (rqst && is_nfs(rqst) && is_here(rqst, r))
 		count(EV_DEFERRED);
+	/* Its drop is none for its form. */
+	if (r && r->stage == DEQUEUED)
+		r->rqst = 0;
 }
 
 #ifndef NFSCOPE_RAW

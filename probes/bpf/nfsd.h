@@ -257,11 +257,22 @@ struct unacked {
 	u32 window; /* how much the client takes */
 };
 
-/* A client and an operation's answer: a status of lib/comes_again.h; or a lock that was granted. */
+/*
+ * A client and an operation's answer: a status of lib/comes_again.h; or a lock that was granted. Or, in row OP_ROWS, a
+ * call that became no operation, and enum refused_for.
+ */
 struct client_answer_key {
 	u64 client[2];
 	u32 row;
 	u32 status;
+};
+
+/* Why a call was refused as an RPC (RFC 5531, 9), or got no reply at all. */
+enum refused_for {
+	REFUSED_FORMAT = 1, /* no such RPC version, program, version or procedure; or no call */
+	REFUSED_AUTH, /* its credentials */
+	REFUSED_ARGUMENTS, /* the procedure's arguments cannot be decoded: the kernel counts it as an operation */
+	REFUSED_END,
 };
 
 #define CLIENT_ANSWERS 256

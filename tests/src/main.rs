@@ -59,6 +59,12 @@ enum What {
         /// One scenario, or `all`
         scenario: String,
     },
+    /// Have the server on this machine answer from a slot, or refuse a call, in one of the ways that NFSv4 has; prints the statuses,
+    /// as JSON
+    Refused {
+        /// The case
+        case: String,
+    },
     /// Write synchronously over NFSv3 to the server on this machine, many at once on one connection; prints how long
     /// each call took, as JSON
     Pipeline {
@@ -135,6 +141,8 @@ enum What {
     Baselines(lab::baselines::Options),
     /// Make a designed experiment on a real server: log device, threads and the property sync
     Experiment(lab::experiment::Options),
+    /// Run pynfs and cthon04 against the server in a machine, and compare every count with the kernel's
+    Conformance(lab::conformance::Options),
     /// Count every operation of thousands of threads, connections and clients
     BigServer(lab::big_server::Options),
     /// Let a busy server run for hours with everything that can happen to it: nothing may grow, and every count must be exact
@@ -254,6 +262,11 @@ fn run(what: What) -> Result<()> {
                 }
                 None => shell(&server)?,
             }
+        }
+        What::Conformance(options) => lab::conformance::run(&options)?,
+        What::Refused { case } => {
+            let answers = lab::refused::run(&case)?;
+            println!("{}", serde_json::to_string(&answers)?);
         }
         What::Raw { scenario } => {
             println!("{}", serde_json::to_string(&lab::raw::run(&scenario)?)?);

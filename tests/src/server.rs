@@ -155,6 +155,11 @@ impl Server {
         self.lab_says(&format!("raw {scenario}"))
     }
 
+    /// Has the server answer from a slot, or refuse a call (`lab refused`).
+    pub fn refused(&self, case: &str) -> Result<crate::refused::Answers> {
+        self.lab_says(&format!("refused {case}"))
+    }
+
     /// Asks for layouts (`lab layouts`).
     pub fn layouts(&self, arguments: &str) -> Result<crate::raw::layouts::Asked> {
         self.lab_says(&format!("layouts {arguments}"))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use lab::{Agent, Output, Server};
 use serde_json::Value;
 
@@ -153,3 +153,40 @@ fn nfscope(server: &Server, by: &str, arguments: &str) -> Result<Output> {
 fn outcome(server: &Server, script: &str) -> Result<Output> {
     server.spawn(script)?.wait(Duration::from_secs(60))
 }
+
+/// A mount whose server has gone, under the web configuration and in the table of mounts. Nobody else may have the server mounted.
+pub fn a_dead_mount_stops_neither_scrapes_nor_signals(server: &Server) -> Result<()> {
+    server.sh("set -e
+         mkdir -p /run/dead
+         mount -t nfs -o vers=3,hard,nolock,noac 127.0.0.1:/run/exp /run/dead
+         printf '{}' >/run/dead/web.yml")?;
+    let mut agent = server.agent(&["--web.config-file", "/run/dead/web.yml"])?;
+    server.nfsd_stop()?;
+    server.sh("echo 3 >/proc/sys/vm/drop_caches")?;
+    agent.signal(HANGUP)?;
+    // The reader has three seconds, and whoever scrapes waits for nothing.
+    let says = "its file system does not answer";
+    for _ in 0..60 {
+        ensure!(
+            agent.get("/-/healthy").is_ok(),
+            "no answer: {}",
+            agent.log()
+        );
+        ensure!(agent.get("/metrics")?.contains("nfscope_"), "no metrics");
+        if agent.log().contains(says) {
+            break;
+        }
+        lab::pass(Duration::from_millis(500));
+    }
+    ensure!(agent.log().contains(says), "{}", agent.log());
+    agent.signal(TERMINATE)?;
+    let ended = agent.wait(Duration::from_secs(60))?;
+    ensure!(ended.status == 0, "{ended:?}");
+    server.nfsd_start()?;
+    server.sh("umount -l /run/dead")?;
+    Ok(())
+}
+
+/// signal(7)
+const HANGUP: i32 = 1;
+const TERMINATE: i32 = 15;

@@ -5,6 +5,7 @@
 mod breakdown;
 mod call_counts;
 mod client_view;
+mod conformance;
 mod connections;
 mod coverage;
 mod disks;
@@ -28,6 +29,7 @@ mod phases;
 mod put_off;
 mod rdma;
 mod recalls;
+mod refused;
 mod sessions;
 mod starvation;
 mod stuck;

@@ -11,10 +11,10 @@ use nfscope_model::ProbeState;
 use crate::phases::books::BySwitches;
 use crate::phases::{Watch, causes, conservation, slow, who};
 use crate::{
-    breakdown, call_counts, client_view, connections, coverage, disks, durability, faults,
-    hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
-    nfs4_state, outstanding, put_off, rdma, recalls, sessions, starvation, stuck, versions,
-    workloads,
+    breakdown, call_counts, client_view, conformance, connections, coverage, disks, durability,
+    faults, hot_plug, layouts, lifecycle, logs, many_threads, matrix, measures, memory, namespaces,
+    nfs4_state, outstanding, put_off, rdma, recalls, refused, sessions, starvation, stuck,
+    versions, workloads,
 };
 
 /// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
@@ -190,10 +190,25 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     });
     server.clients().try_for_each(|c| c.unmount_all())?;
     checks.run("sessions", || sessions::are_counted(&server, &agent));
+    checks.run("calls that are refused", || {
+        refused::calls_are_no_operations(&server, &agent)
+    });
+    checks.run("refused calls have senders", || {
+        refused::calls_are_their_senders(&server, &agent)
+    });
+    checks.run("what is no call has a sender", || {
+        refused::what_is_no_call_is_its_senders(&server, &agent)
+    });
     checks.run("writes that may be lost", || {
         durability::is_told(&server, &agent)
     });
     checks.run("connections", || connections::are_counted(&server, &agent));
+    // The harness is the same on each kernel.
+    if kernel == Kernel::V6_12 {
+        checks.run("conformance", || {
+            conformance::suites_are_counted(&server, &agent)
+        });
+    }
     checks.run("RDMA", || rdma::is_counted(&server, &agent));
     checks.run("what clients hold", || {
         nfs4_state::is_as_the_kernel_lists_it(&server, &agent)
@@ -407,6 +422,9 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
         faults::without_privileges_it_names_the_capabilities(&server)
     });
     checks.run("no BTF", || faults::without_btf_it_says_so(&server));
+    checks.run("a dead mount", || {
+        faults::a_dead_mount_stops_neither_scrapes_nor_signals(&server)
+    });
     let agent = server.agent(&[])?;
     checks.run("an address in use", || {
         faults::an_address_in_use_is_named(&server, &agent)

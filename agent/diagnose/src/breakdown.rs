@@ -8,6 +8,7 @@ use crate::export_io::ExportIo;
 use crate::put_off::{Denied, LockWaits, NlmClient, PutOff, Retrying};
 pub use crate::ratio::{mean, part, sum};
 use crate::recalls::{Layouts, Recalls};
+use crate::refused::Refused;
 use crate::thresholds::{MIN_COUNT, QUEUE_KNOWN_SHARE};
 use nfscope_model::family::Info;
 use nfscope_model::window_mounts::WindowMount;
@@ -191,6 +192,8 @@ pub struct Breakdown {
     pub pending: Option<Pending>,
     /// Connections of clients; `None` where nothing tells.
     pub connections: Option<Connections>,
+    /// Calls that were refused before anything was executed; `None` where nothing counts them.
+    pub refused: Option<Refused>,
     /// CPUs online.
     pub cpus: Option<f64>,
     /// Idle part of the CPUs' time.

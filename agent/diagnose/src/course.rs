@@ -168,6 +168,7 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
         | Kind::StateRecoveryStorm
         | Kind::PnfsFallback
         | Kind::ConnectionLimit
+        | Kind::BadRpcs
         | Kind::ChattyClient
         | Kind::SmallSyncWrites
         | Kind::SlowMount => {

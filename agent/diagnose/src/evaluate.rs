@@ -176,6 +176,7 @@ fn verdict_without(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::ConnectionLimit
+            | Kind::BadRpcs
             | Kind::LockContention
             | Kind::UnacknowledgedReplies
             | Kind::UnsafeWrites
@@ -194,6 +195,7 @@ fn needs_times(kind: Kind) -> bool {
             | Kind::SlotStarvation
             | Kind::PnfsFallback
             | Kind::ConnectionLimit
+            | Kind::BadRpcs
             | Kind::SlowMount
     )
 }

@@ -30,6 +30,7 @@ pub mod observed;
 pub mod put_off;
 mod ratio;
 pub mod recalls;
+pub mod refused;
 mod render;
 mod rules;
 pub mod thresholds;

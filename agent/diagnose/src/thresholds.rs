@@ -167,6 +167,9 @@ thresholds! {
     MIN_RETRANSMISSIONS = 2.0, "2":
         "The same needs this number of retransmissions of the oldest data, or a TCP window of zero.",
         "A client that was suspended for a moment, or one lost packet, costs one.";
+    BAD_RPCS_A_SECOND = 10.0, "10/s":
+        "So many calls a second that are refused before anything is executed are a finding, whatever part of all calls they are.",
+        "A client that tries versions or renews its credentials sends a few an hour; a scanner or a broken program sends them without end.";
     UNUSUAL_RATIO = 100.0, "100":
         "A request is stuck when it takes so many times as long as its operation does on average.",
         "No queue of a healthy server makes such a difference.";

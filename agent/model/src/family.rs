@@ -88,6 +88,7 @@ labels! {
     NLM_ANSWER = "answer": "NLM's status in lower case (granted, denied, denied_nolocks, blocked, denied_grace_period, deadlock, rofs, stale_fh, fbig, failed); none (the reply has none, or krb5i or krb5p covers it); no_reply (dropped, or refused before it was executed)";
     NLM_CLIENT = "client": "address without port; 512 series at most, those used last";
     RETRYING_CLIENT = "client": "address without port; 512 series at most";
+    REFUSED_WHY = "reason": "format (no such RPC version, program, version or procedure, or no call at all), auth (its credentials), arguments (the procedure's arguments cannot be decoded; the kernel counts it as an operation)";
     LOCK_HOLDER = "client": "address without port, the 100 that hold most";
     REASON = "reason": "dropped, deferred, garbage, auth";
     TRANSPORT = "transport": "tcp, rdma, udp, other";
@@ -106,7 +107,7 @@ labels! {
     TXG_WHY = "reason": "any; error, stall, suspend (from OpenZFS 2.3 on), crash (2.4)";
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
-    FINDING = "kind": "stuck_requests, retry_later, unacknowledged_replies, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, unknown_waits, slow_reply, chatty_client, small_sync_writes, slow_mount";
+    FINDING = "kind": "stuck_requests, retry_later, unacknowledged_replies, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, bad_rpcs, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, unknown_waits, slow_reply, chatty_client, small_sync_writes, slow_mount";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, lockd, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
     READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client, lockd; sched has no tables of its own";
@@ -190,7 +191,7 @@ families! {
     SESSION_REQUESTS: "nfscope_session_requests_total" Counter, [VERSION, SLOTS],
         "These requests by whether the client had every slot in use that the server granted its session by then: behind a full session further requests wait in the client", since "0.2.0";
     SESSION_REPLAYS: "nfscope_session_replays_total" Counter, [VERSION],
-        "COMPOUNDs that were answered from their slot, without being executed: the client sent them again; one without a file handle (SEQUENCE alone) is taken for a first call; refused SEQUENCEs are in nfscope_op_errors_total", since "0.2.0";
+        "COMPOUNDs that were answered from their slot, without being executed: the client sent them again; one without a file handle (SEQUENCE alone) is taken for a first call where the session allows replies as large as any reply of this server; refused SEQUENCEs are in nfscope_op_errors_total", since "0.2.0";
     NFS4_CLIENTS: "nfscope_nfs4_clients" Gauge, [NFS4_STATUS],
         "NFSv4 clients of this server by status (/proc/fs/nfsd/clients, looked at every 10 s; Linux before 5.19 knows no courtesy)", since "0.2.0";
     NFS4_STATES: "nfscope_nfs4_states" Gauge, [NFS4_TYPE],
@@ -361,6 +362,8 @@ families! {
         "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 256 groups of client, operation and status all begin at 0 again", since "0.2.0";
     CLIENT_LOCKS: "nfscope_client_locks_granted_total" Counter, [RETRYING_CLIENT],
         "Locks of NFSv4 (LOCK) that the client was granted; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
+    CLIENT_REFUSED: "nfscope_client_refused_rpcs_total" Counter, [RETRYING_CLIENT, REFUSED_WHY],
+        "RPC calls of the client that the server refused before it executed anything, those that it dropped as no call included. nfscope_rpc_dropped_total has the kernel's counts of all clients; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
     CLIENT_LOCKS_HELD: "nfscope_client_lock_states" Gauge, [LOCK_HOLDER],
         "Lock states of NFSv4 that the client holds: one for each file and owner of locks on it (/proc/fs/nfsd/clients/*/states)", since "0.2.0";
     NLM_DURATION: "nfscope_lockd_request_seconds" Histogram(Scheme::TIME), [NLM_PROCEDURE],

@@ -27,6 +27,7 @@ macro_rules! kinds {
                         | Kind::StateRecoveryStorm
                         | Kind::PnfsFallback
                         | Kind::ConnectionLimit
+                        | Kind::BadRpcs
                         | Kind::SlowMount
                 )
             }
@@ -65,6 +66,8 @@ kinds! {
     PnfsFallback: "pnfs_fallback", "Clients with pNFS layouts use the server instead of the storage";
     /// The kernel closes connections because too many are open.
     ConnectionLimit: "connection_limit", "Too many connections";
+    /// Calls come that are refused before anything is executed.
+    BadRpcs: "bad_rpcs", "Clients send RPCs that are refused";
     /// Requests wait for a thread, whatever the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.

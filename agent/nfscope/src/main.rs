@@ -11,6 +11,7 @@ use nfscope::commands::{
     self, agent, baseline, check, config, diagnose, fleet, metrics, slow, stuck, top, what_if,
 };
 use nfscope::http;
+use nfscope::service::http_process::Told;
 use nfscope_source::{Source, privileges};
 use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ fn main() -> ExitCode {
     }
     match run(Cli::from_command_line().command) {
         Ok(code) => code,
+        // One error, one line.
+        Err(e) if e.is::<Told>() => ExitCode::FAILURE,
         Err(e) => {
             console::log(Level::Error, &format!("{e:#}"));
             ExitCode::FAILURE

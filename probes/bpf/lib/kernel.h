@@ -82,6 +82,7 @@ struct kvec {
 
 struct xdr_buf {
 	struct kvec head[1];
+	unsigned int buflen;
 	unsigned int len;
 };
 
@@ -168,6 +169,7 @@ struct svc_rqst {
 	__be32 *rq_accept_statp;
 	struct xdr_buf rq_arg;
 	struct xdr_buf rq_res;
+	int rq_auth_slack;
 	void *rq_argp;
 	void *rq_resp;
 };
@@ -265,6 +267,7 @@ struct nfsd4_write {
 
 struct nfsd4_sequence {
 	u32 slotid;
+	u32 cachethis;
 	/*
 	 * Before 6.14 the highest slot that the client uses, which the number of slots granted takes the place of
 	 * while it executes. From then on how many it uses, which the larger number takes the place of. It stays from
@@ -302,8 +305,18 @@ struct svc_fh {
 	struct knfsd_fh fh_handle;
 };
 
+struct nfsd4_channel_attrs {
+	u32 maxresp_sz;
+	u32 maxresp_cached;
+};
+
+struct nfsd4_session {
+	struct nfsd4_channel_attrs se_fchannel;
+};
+
 struct nfsd4_compound_state {
 	struct svc_fh current_fh;
+	struct nfsd4_session *session;
 };
 
 struct nfsd4_compoundres {

@@ -411,17 +411,46 @@ static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 s
 }
 
 /*
- * Whether this COMPOUND is the replay of a slot's reply: it has ops, and the kernel executed none (fs/nfsd/nfs4proc.c,
- * nfsd4_proc_compound). Nothing that is left afterwards says so, but that what comes behind SEQUENCE would have set a
- * file handle. Of ops that need none (SEQUENCE alone, RECLAIM_COMPLETE, DESTROY_CLIENTID) a replay is taken for the
- * first call.
+ * Whether SEQUENCE has taken its slot in this COMPOUND: then it has also reserved room for the reply, as much as its
+ * session allows (fs/nfsd/nfs4state.c, nfsd4_sequence), and the reply's limit is that. It is not where the slot's reply
+ * is sent again.
  */
-static __always_inline bool was_replayed(struct nfsd4_compoundres *res, struct nfsd4_op *o)
+static __always_inline bool slot_was_taken(struct request_record *r, struct nfsd4_session *session,
+					   struct nfsd4_op *first)
 {
-	u32 second = load32((void *)ADDRESS(o->opnum) + bpf_core_type_size(struct nfsd4_op));
+	struct svc_rqst *rqst = (void *)r->rqst;
+	u32 most = load32(ADDRESS(first->u.sequence.cachethis)) ? load32(ADDRESS(session->se_fchannel.maxresp_cached))
+								: load32(ADDRESS(session->se_fchannel.maxresp_sz));
 
-	return load32(ADDRESS(o->opnum)) == OP_SEQUENCE && second >= OP_PUTFH && second <= OP_PUTROOTFH &&
-	       !load32(ADDRESS(res->cstate.current_fh.fh_handle.fh_size));
+	if (bpf_core_field_exists(rqst->rq_auth_slack))
+		most -= load32(ADDRESS(rqst->rq_auth_slack));
+	return load32(ADDRESS(rqst->rq_res.buflen)) == most;
+}
+
+/*
+ * Whether this COMPOUND is the replay of a slot's reply: it has ops, and the kernel executed none and counts none
+ * (fs/nfsd/nfs4proc.c, nfsd4_proc_compound). What comes behind SEQUENCE would have set a file handle. Of ops that need
+ * none (SEQUENCE alone, RECLAIM_COMPLETE, DESTROY_CLIENTID) the reply's limit tells. A SEQUENCE that fails knows no
+ * session.
+ *
+ * A session may allow as much as any reply has room for. Its replays without a file handle are taken for first calls.
+ */
+static __always_inline bool was_replayed(struct request_record *r, struct nfsd4_compoundres *res, struct nfsd4_op *o,
+					 u32 done)
+{
+	struct nfsd4_session *session;
+	u32 second = 0;
+
+	if (load32(ADDRESS(o->opnum)) != OP_SEQUENCE)
+		return false;
+	session = (void *)load64(ADDRESS(res->cstate.session));
+	if (!session)
+		return false;
+	if (done > 1)
+		second = load32((void *)ADDRESS(o->opnum) + bpf_core_type_size(struct nfsd4_op));
+	if (second >= OP_PUTFH && second <= OP_PUTROOTFH)
+		return !load32(ADDRESS(res->cstate.current_fh.fh_handle.fh_size));
+	return !slot_was_taken(r, session, o);
 }
 
 /* The last ops' ends, where they were not seen. */
@@ -445,7 +474,7 @@ static __always_inline void ops_complete(struct request_record *r)
 		return;
 	}
 	o = (void *)r->ops;
-	if (!r->nops && done > 1 && was_replayed(res, o)) {
+	if (!r->nops && was_replayed(r, res, o, done)) {
 		struct version_row *v = version_row(r->version);
 
 		if (v)

@@ -197,6 +197,69 @@ static __always_inline void begin_late(struct request_record *r, struct svc_rqst
 #endif
 }
 
+/* The server refuses this thread's call, of which client_of() reads the client. */
+static __noinline int refused_for(struct request_record *r, struct svc_rqst *rqst, u32 why)
+{
+	if (!r || !rqst || !is_here(rqst, r))
+		return 0;
+	client_of(rqst, r->client);
+	client_answered(r, OP_ROWS, why);
+	return 0;
+}
+
+/* The head of a reply that is without a verifier, as all are but those of Kerberos. */
+struct reply_head {
+	__be32 xid;
+	__be32 direction;
+	__be32 denied;
+	__be32 rejected; /* or the verifier's flavour */
+	__be32 verifier; /* bytes */
+	__be32 accepted;
+};
+
+#define REPLY_DENIED 1
+#define AUTH_ERROR 1
+#define PROG_UNAVAIL 1
+#define PROC_UNAVAIL 3
+#define GARBAGE_ARGS 4
+
+/*
+ * Why a reply says that the call became no operation; 0: it does not say so. By the reply itself, because kernels keep
+ * its statuses in different places.
+ */
+static __always_inline u32 reply_refuses(struct svc_rqst *rqst)
+{
+	void *from = (void *)READ(rqst, rq_res.head[0].iov_base);
+	struct reply_head head = {};
+	u32 accepted;
+
+	bpf_probe_read_kernel(&head, sizeof(head), from);
+	if (bpf_ntohl(head.denied) == REPLY_DENIED)
+		return bpf_ntohl(head.rejected) == AUTH_ERROR ? REFUSED_AUTH : REFUSED_FORMAT;
+	if (head.denied || head.verifier)
+		return 0;
+	accepted = bpf_ntohl(head.accepted);
+	if (accepted >= PROG_UNAVAIL && accepted <= PROC_UNAVAIL)
+		return REFUSED_FORMAT;
+	return accepted == GARBAGE_ARGS ? REFUSED_ARGUMENTS : 0;
+}
+
+/* Results begin with a status: a shorter reply has none, but for those of NULL. */
+#define SHORTEST_RESULT (sizeof(struct reply_head) + sizeof(__be32))
+
+/* A call is answered that was not executed, or without any result. */
+static __noinline int reply_without_result(struct request_record *r, struct svc_rqst *rqst)
+{
+	u32 why;
+
+	if (!r || !rqst)
+		return 0;
+	why = reply_refuses(rqst);
+	if (why)
+		refused_for(r, rqst, why);
+	return 0;
+}
+
 /*
  * The record of this thread at the end of a request, made where it has none: every program at the request's beginning
  * was skipped, and it is the first that the thread has served since the programs were attached. The kernel may have

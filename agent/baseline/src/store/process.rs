@@ -44,7 +44,8 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("nfscope-begun-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let program = directory.join(std::ffi::OsStr::from_bytes(b"caf\xe9)"));
-        fs::copy("/bin/sleep", &program).unwrap();
+        // A copy that is still open for writing, in a process that another test has forked, cannot be executed.
+        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
         let mut child = std::process::Command::new(&program)
             .arg("60")
             .spawn()

@@ -8,6 +8,7 @@ use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
 use crate::put_off::{Denied, LockWaits, NlmClient, PutOff, Retrying};
 use crate::recalls::{Layouts, Recalls};
+use crate::refused::Refused;
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::family::Info;
 use nfscope_model::on_illumos::is_illumos;
@@ -120,6 +121,7 @@ impl Breakdown {
             disks: disks(w),
             clients: clients(w),
             connections: Connections::of(w),
+            refused: Refused::of(w),
             compounds: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.count() as f64)),
             compound_ops: sum(histograms(w, &f::COMPOUND_OPS).map(|(_, h)| h.sum)),
             write_bytes: sum(numbers(w, &f::WRITE_BYTES).map(|(_, v)| v)),

@@ -1,6 +1,7 @@
 //! One rule a kind of finding, in a file with the kind's name. A rule returns what its cause explains, whether that is worth
 //! a finding, and the words for it.
 
+mod bad_rpcs;
 mod chatty_client;
 mod connection_limit;
 pub mod context;
@@ -45,6 +46,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
         Kind::StateRecoveryStorm => state_recovery_storm::rule,
         Kind::PnfsFallback => pnfs_fallback::rule,
         Kind::ConnectionLimit => connection_limit::rule,
+        Kind::BadRpcs => bad_rpcs::rule,
         Kind::ThreadStarvation => thread_starvation::rule,
         Kind::SlowIntentLog => slow_intent_log::rule,
         Kind::SlowDisk => slow_disk::rule,
@@ -72,6 +74,8 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
         .collect()
 }
 
+#[cfg(test)]
+mod bad_rpcs_tests;
 #[cfg(test)]
 mod by_client_tests;
 #[cfg(test)]

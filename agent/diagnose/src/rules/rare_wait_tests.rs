@@ -274,6 +274,7 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
             Kind::UnacknowledgedReplies,
             Kind::UnsafeWrites,
             Kind::ConnectionLimit,
+            Kind::BadRpcs,
             kind,
             Kind::SlowMount,
         ];
@@ -288,6 +289,7 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
         Kind::UnacknowledgedReplies,
         Kind::UnsafeWrites,
         Kind::ConnectionLimit,
+        Kind::BadRpcs,
         Kind::SlowUpcall,
         Kind::SlowMount,
     ];

@@ -225,6 +225,8 @@ each explains. A cause with 25 % or more is a finding:
   pnfs_fallback      clients with pNFS layouts read and write through the server
   connection_limit   the kernel closes connections of clients, because too many
                      are open
+  bad_rpcs           clients send RPCs that are refused before anything is
+                     executed
   thread_starvation  requests wait for a thread, whatever the threads wait for
   slow_intent_log    operations wait for the journal or intent log, most of the
                      time in waits of 1 ms or more; a journal of ext4 has long

@@ -176,7 +176,7 @@ pub struct AgentArgs {
     #[arg(long = "web.allow-open")]
     pub allow_open: bool,
     /// Whether HTTP is served only by a process that is confined as far as this kernel can (require), or by one that lacks a part,
-    /// too (try) [default: try]
+    /// too (try) [default: try, and require in the unit of the packages]
     #[arg(long, value_name = "MODE", value_parser = ["require", "try"])]
     pub sandbox: Option<String>,
     /// Name that a request over loopback may have in its Host header, beside localhost, addresses and the names of this host; given

@@ -10,7 +10,7 @@ use crate::service::archive::Archive;
 use crate::service::http_process::HttpProcess;
 use crate::service::recordings::Recordings;
 use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
-use crate::service::{control, notify};
+use crate::service::{control, limits, notify};
 use anyhow::Context;
 use nfscope_baseline::store;
 use nfscope_model::ProbeState;
@@ -37,6 +37,7 @@ pub fn run(
     start: impl FnOnce() -> anyhow::Result<Box<dyn Source>> + Send + 'static,
 ) -> anyhow::Result<()> {
     console::configure(settings.log_level, settings.log_json);
+    limits::require()?;
     // First, so that a second agent says so before it has touched the kernel.
     let listeners = listeners(&settings)?;
     let addresses: Vec<SocketAddr> = (listeners.iter())
@@ -355,12 +356,13 @@ async fn reload(
         let _told = (source.status() != Status::Attaching).then(notify::reloading);
         let reread = reread.clone();
         // On a thread of its own: a path may hang, and scrapes and signals are answered meanwhile.
-        let all = tokio::task::spawn_blocking(move || {
+        let all = limits::on_a_thread("settings", move || {
             let now = reread()?;
             let web = web_config(&now)?;
             Ok::<_, anyhow::Error>((now, web, own_hosts()))
         });
-        let (now, web, own_hosts) = match all.await? {
+        let all = all.await.context("cannot read them").and_then(|all| all);
+        let (now, web, own_hosts) = match all {
             Ok(all) => all,
             Err(e) => {
                 warn(&format!("SIGHUP: the old settings stay in effect: {e:#}"));

@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
@@ -56,6 +57,8 @@ fn serve() -> anyhow::Result<()> {
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // The thread that checks passwords, once it is there, stays.
+        .thread_keep_alive(Duration::MAX)
         .build()?;
     let _inside = runtime.enter();
     // For the agent to answer: a terminal, and systemd, send them to both.
@@ -97,6 +100,13 @@ fn serve() -> anyhow::Result<()> {
     let mut lanes = |count| some(count).into_iter().map(StdUnixStream::from).collect();
     let link = AgentLink::new(lanes(counts.lanes), lanes(counts.streams), &endpoints::ALL)?;
     let server = Server::new(Arc::new(link), configuration.web()?);
+    // Without any thread the pool would end the process at the first password.
+    std::thread::Builder::new()
+        .spawn(|| ())
+        .context("no thread for passwords can be started; raise the limit of threads (TasksMax=, --pids-limit), or allow clone")?
+        .join()
+        .ok();
+    drop(runtime.spawn_blocking(|| ()));
     runtime.block_on(async {
         tokio::select! {
             end = server.serve(listeners) => match end? {},

@@ -36,6 +36,8 @@ const ASK_INTERVAL: Duration = Duration::from_secs(2);
 const ANSWER_TIME: Duration = Duration::from_secs(7);
 /// The agent waits so long before it starts the process again, each time twice as long.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
+/// For a process that has closed its socket to end by itself.
+const END_TIME: Duration = Duration::from_secs(2);
 /// A process that has lived so long ended for a new reason.
 const LONG: Duration = Duration::from_secs(60);
 
@@ -45,8 +47,8 @@ const KEEPER_ENDED: &str = "the thread that starts the process that serves HTTP 
 enum Order {
     /// Starts it with this end of a socket.
     Start(StdUnixStream, oneshot::Sender<io::Result<u32>>),
-    /// Ends it, where it has not ended.
-    End(oneshot::Sender<io::Result<ExitStatus>>),
+    /// Ends it, where it has not ended. One that has closed its socket gets a moment to end by itself, and to say how.
+    End(Duration, oneshot::Sender<io::Result<ExitStatus>>),
 }
 
 /// There is another configuration; who waits until it is in effect.
@@ -139,6 +141,9 @@ impl HttpProcess {
                 e if e.is::<Silent>() => End::NoAnswer,
                 _ => End::Misbehaved,
             });
+            if !served && why.is::<Told>() {
+                return Err(why);
+            }
             if !served {
                 return Err(why.context("cannot start the process that serves HTTP"));
             }
@@ -156,7 +161,7 @@ impl HttpProcess {
 
     /// Runs one process to its end, and says how that came.
     async fn once(&self, answers: &Arc<Answers>, served: &mut bool) -> anyhow::Result<Infallible> {
-        let (ours, theirs) = StdUnixStream::pair()?;
+        let (ours, theirs) = StdUnixStream::pair().context("a pair of sockets cannot be made")?;
         let (tell, told) = oneshot::channel();
         self.order(Order::Start(theirs, tell))?;
         let number = told.await.context(KEEPER_ENDED)?.context(
@@ -169,9 +174,15 @@ impl HttpProcess {
             Err(why) => why,
         };
         let (tell, told) = oneshot::channel();
-        self.order(Order::End(tell))?;
+        let ends_itself = match why.is::<Gone>() {
+            true => END_TIME,
+            false => Duration::ZERO,
+        };
+        self.order(Order::End(ends_itself, tell))?;
         let status = told.await.context(KEEPER_ENDED)??;
         Err(match why.is::<Gone>() {
+            // It has said why before it ended, and nothing is to be added where it never served.
+            true if !*served && status.code() == Some(1) => Told.into(),
             true => anyhow::Error::from(Gone).context(format!("ended with {status}")),
             false => why.context("was ended"),
         })
@@ -197,7 +208,17 @@ impl HttpProcess {
         let descriptors: Vec<_> = listeners.chain(theirs.iter().map(AsFd::as_fd)).collect();
         socket.set_write_timeout(Some(TAKE_TIMEOUT))?;
         let configuration = self.lock().clone();
-        handover::send(&socket, counts, &descriptors, &configuration).map_err(|_| Gone)?;
+        match handover::send(&socket, counts, &descriptors, &configuration) {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                return Err(Gone.into());
+            }
+            sent => sent.context("it cannot be given its sockets")?,
+        }
         drop(theirs);
         socket.set_nonblocking(true)?;
         let mut socket = UnixStream::from_std(socket)?;
@@ -261,6 +282,11 @@ impl HttpProcess {
 #[error("it has gone")]
 struct Gone;
 
+/// A process that could not serve has said why.
+#[derive(Debug, thiserror::Error)]
+#[error("the process that serves HTTP could not start")]
+pub struct Told;
+
 /// The process is there and does nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("it does not answer the agent")]
@@ -297,15 +323,27 @@ fn keep(orders: &mpsc::Receiver<Order>) {
                 running = started.ok();
                 let _ = tell.send(number);
             }
-            Order::End(tell) => {
+            Order::End(ends_itself, tell) => {
                 let ended = running.take().map_or_else(
                     || Err(io::ErrorKind::NotFound.into()),
-                    |mut child| child.kill().and_then(|()| child.wait()),
+                    |child| end(child, ends_itself),
                 );
                 let _ = tell.send(ended);
             }
         }
     }
+}
+
+/// Waits for the process, and ends it where it has not ended within this time.
+fn end(mut child: Child, within: Duration) -> io::Result<ExitStatus> {
+    let began = Instant::now();
+    while began.elapsed() < within {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().and_then(|()| child.wait())
 }
 
 fn start(socket: StdUnixStream) -> io::Result<Child> {

@@ -10,6 +10,7 @@ pub mod history;
 pub mod http_process;
 mod http_state;
 pub(crate) mod late_windows;
+pub mod limits;
 pub(crate) mod local_lines;
 pub(crate) mod notify;
 pub mod recordings;

@@ -7,6 +7,7 @@ use crate::api::live_window::Greeting;
 use crate::api::windows_query::{OfRecording, Range};
 use crate::names::Names;
 use crate::service::archive_columns::Columns;
+use crate::service::limits::on_a_thread;
 use anyhow::Context;
 use nfscope_baseline::recording::Metadata;
 use nfscope_baseline::store::{Entry, State, Store};
@@ -17,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// For the disk to answer.
@@ -71,7 +71,7 @@ impl Recordings {
                 let _alone = alone;
                 how(&store)
             };
-            spawn_blocking(read).await
+            on_a_thread("recordings", read).await
         };
         timeout(ANSWER_TIMEOUT, reading).await.context(BUSY)??
     }

@@ -23,6 +23,9 @@ pub const DEFAULT_FILE: &str = "/etc/nfscope/nfscope.toml";
 /// Names another file, as `--config` does.
 const FILE_VARIABLE: &str = "NFSCOPE_CONFIG";
 
+/// What a service manager would have where neither the file nor anything else says how HTTP is confined: the unit of the packages.
+const SANDBOX_BY_DEFAULT: &str = "NFSCOPE_DEFAULT_SANDBOX";
+
 /// Bytes of the file: all settings with their comments take a hundredth.
 const MOST: u64 = 1 << 20;
 
@@ -44,6 +47,15 @@ fn load_from(
     default: &Path,
 ) -> Result<Settings, Error> {
     let mut settings = Settings::default();
+    let by_default = variables.iter().find(|(n, _)| n == SANDBOX_BY_DEFAULT);
+    if let Some((_, word)) = by_default.filter(|(_, word)| !word.is_empty()) {
+        settings.sandbox = Sandbox::of(word).ok_or_else(|| Error::Type {
+            key: SANDBOX_BY_DEFAULT,
+            wanted: table::SANDBOX,
+            found: format!("`{word}`"),
+            place: "environment".to_owned(),
+        })?;
+    }
     let set = |(name, value): &&(String, String)| name == FILE_VARIABLE && !value.is_empty();
     let variable = variables.iter().find(set);
     let named = (args.config.as_deref()).or_else(|| variable.map(|(_, v)| Path::new(v)));
@@ -167,6 +179,34 @@ mod tests {
         let none = load_from(&AgentArgs::default(), &[], nowhere).unwrap();
         assert_eq!(none.source.max_exports, 100);
         std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn what_the_unit_would_have_is_the_last_word_of_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("nfscope.toml");
+        let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let unit = of(SANDBOX_BY_DEFAULT, "require");
+        let sandbox = |args: &AgentArgs, more: &[(String, String)], text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let all = [std::slice::from_ref(&unit), more].concat();
+            load_from(args, &all, &file).unwrap().sandbox
+        };
+        let none = AgentArgs::default();
+        assert_eq!(sandbox(&none, &[], ""), Sandbox::Require);
+        assert_eq!(sandbox(&none, &[], "web.sandbox = \"try\""), Sandbox::Try);
+        let variable = [of("NFSCOPE_WEB_SANDBOX", "try")];
+        assert_eq!(sandbox(&none, &variable, ""), Sandbox::Try);
+        let flag = AgentArgs {
+            sandbox: Some("try".to_owned()),
+            ..AgentArgs::default()
+        };
+        assert_eq!(sandbox(&flag, &[], ""), Sandbox::Try);
+        let wrong = [of(SANDBOX_BY_DEFAULT, "never")];
+        let error = load_from(&none, &wrong, &file).unwrap_err().to_string();
+        assert!(error.contains(SANDBOX_BY_DEFAULT), "{error}");
+        let usual = load_from(&none, &[], Path::new("/nonexistent/file")).unwrap();
+        assert_eq!(usual.sandbox, Sandbox::Try);
     }
 
     #[test]

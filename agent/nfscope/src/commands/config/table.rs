@@ -97,7 +97,7 @@ const TEXTS: &str = "a string in quotes, or several in brackets";
 const SWITCH: &str = "true or false";
 const SERIES: &str = "a number from 0 to 10000";
 const LEVEL: &str = "one of \"debug\", \"info\", \"warn\", \"error\"";
-const SANDBOX: &str = "one of \"require\", \"try\"";
+pub(super) const SANDBOX: &str = "one of \"require\", \"try\"";
 const FORMAT: &str = "one of \"text\", \"json\"";
 const PAIRS: &str = "a number from 64 to 16384";
 

@@ -92,6 +92,22 @@ mod tests {
         assert_eq!(at(9_000_600.0, true), Some(9000.6));
     }
 
+    /// The kernel's number has 32 bits (part_stat_show() in block/genhd.c): it begins anew after 49.7 days of requests.
+    #[test]
+    fn a_time_of_32_bits_begins_anew_and_is_never_below_zero() {
+        let (mut busy, mut devices) = (Busy::default(), DeviceNames::default());
+        let mut at = |ms: f64| {
+            let mut s = Snapshot::default();
+            s.gauge(&f::BLOCK_INFLIGHT, ["sdb"], 0.0);
+            busy.fill(&HashMap::from([("sdb", (0, ms))]), &mut devices, &mut s);
+            s.value(&f::BLOCK_BUSY, ["sdb"])
+        };
+        let top = f64::from(u32::MAX);
+        assert_eq!(at(top - 3000.0), Some(0.0));
+        assert_eq!(at(top - 1000.0), Some(2.0));
+        assert_eq!(at(500.0), Some(0.5));
+    }
+
     #[test]
     fn another_device_of_the_same_name_begins_anew() {
         let sys = Sys::new("busy");

@@ -155,25 +155,60 @@ fn landlock_version() -> Result<i64, Layer> {
         return Ok(version);
     }
     let e = std::io::Error::last_os_error();
-    Err(match e.raw_os_error() {
-        Some(libc::ENOSYS) => {
-            Layer::Absent("this kernel has none, or a filter hides it".to_owned())
-        }
-        Some(libc::EOPNOTSUPP) => {
+    let known = (e.raw_os_error() == Some(libc::ENOSYS))
+        .then(landlock_of_kernel)
+        .flatten();
+    Err(why_no_landlock(&e, known, is_filtered()))
+}
+
+/// Why landlock_create_ruleset(2) failed. Container engines answer ENOSYS, as kernels without it do: then what is `known` of the kernel
+/// decides, and where nothing is, whether this process `is_filtered`.
+fn why_no_landlock(e: &std::io::Error, known: Option<bool>, is_filtered: bool) -> Layer {
+    match (e.raw_os_error(), known) {
+        (Some(libc::ENOSYS), Some(true)) => Layer::Refused(
+            "the kernel has it, and a filter of system calls around this service hides it (ENOSYS)"
+                .to_owned(),
+        ),
+        (Some(libc::ENOSYS), None) if is_filtered => Layer::Refused(
+            "a filter of system calls around this service may hide it (ENOSYS), and nothing here tells whether the kernel has it"
+                .to_owned(),
+        ),
+        (Some(libc::ENOSYS), _) => Layer::Absent("this kernel has none".to_owned()),
+        (Some(libc::EOPNOTSUPP), _) => {
             Layer::Absent("this kernel has it turned off: lsm= at boot lacks landlock".to_owned())
         }
         _ => Layer::Refused(format!(
             "{e}: a sandbox of this service refuses landlock_create_ruleset"
         )),
-    })
+    }
 }
+
+/// Whether the kernel has Landlock, by its own lists; `None` where this process may read neither.
+fn landlock_of_kernel() -> Option<bool> {
+    if let Some(modules) = host_table::read("/sys/kernel/security/lsm") {
+        // One that is turned off is not in it, and no filter would matter then.
+        return Some(modules.trim().split(',').any(|name| name == "landlock"));
+    }
+    let names = host_table::read("/proc/kallsyms")?;
+    Some(names.contains("sys_landlock_create_ruleset"))
+}
+
+/// Whether a filter of system calls is on this process.
+fn is_filtered() -> bool {
+    // SAFETY: prctl(2) with this option takes no other argument and returns a number.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) > 0 }
+}
+
+/// Names what an admin allows, so that the process that serves HTTP is confined as far as the kernel can.
+const LANDLOCK_FIX: &str = "allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self where the filter is made: SystemCallFilter= of the unit, or the seccomp profile of the container";
 
 /// Confinement that a process that serves HTTP would have, as far as this process can tell, for `nfscope check`.
 pub fn sandbox_fact() -> Fact {
-    let mut lacks = Vec::new();
+    let (mut lacks, mut fixes) = (Vec::new(), Vec::new());
     let may = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
     if geteuid().is_root() && !(may(Capability::CAP_SETUID) && may(Capability::CAP_SETGID)) {
         lacks.push("a user of its own (CAP_SETUID and CAP_SETGID are missing)".to_owned());
+        fixes.push("give the agent CAP_SETUID and CAP_SETGID, or another user than root");
     }
     // SAFETY: prctl(2) with this option takes no other argument and returns a number.
     if unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) } < 0 {
@@ -181,8 +216,13 @@ pub fn sandbox_fact() -> Fact {
     }
     let landlock = match landlock_version() {
         Ok(version) => format!("Landlock (version {version})"),
-        Err(Layer::Absent(why) | Layer::Refused(why)) => {
+        Err(Layer::Absent(why)) => {
             lacks.push(format!("Landlock ({why})"));
+            String::new()
+        }
+        Err(Layer::Refused(why)) => {
+            lacks.push(format!("Landlock ({why})"));
+            fixes.push(LANDLOCK_FIX);
             String::new()
         }
         Err(Layer::Holds) => String::new(),
@@ -197,7 +237,11 @@ pub fn sandbox_fact() -> Fact {
         ok,
         fix: match ok {
             true => String::new(),
-            false => "nfscope_http_sandbox of an agent's /metrics tells what its process has; --sandbox require serves with all of it alone".to_owned(),
+            false if fixes.is_empty() => "no setting mends it: this kernel lacks it, and --sandbox require serves all the same".to_owned(),
+            false => format!(
+                "{}; nfscope_http_sandbox of an agent's /metrics tells what its process has",
+                fixes.join("; ")
+            ),
         },
     }
 }
@@ -231,6 +275,31 @@ fn no_files() -> anyhow::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_that_hides_landlock_is_told_apart_from_a_kernel_without_it() {
+        let none = std::io::Error::from_raw_os_error(libc::ENOSYS);
+        let refused = |known, is_filtered| {
+            matches!(
+                why_no_landlock(&none, known, is_filtered),
+                Layer::Refused(_)
+            )
+        };
+        assert!(refused(Some(true), true));
+        assert!(refused(None, true));
+        assert!(!refused(Some(false), true));
+        assert!(!refused(None, false));
+        let off = std::io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+        assert!(matches!(
+            why_no_landlock(&off, None, true),
+            Layer::Absent(_)
+        ));
+        let refused = std::io::Error::from_raw_os_error(libc::EPERM);
+        let Layer::Refused(why) = why_no_landlock(&refused, None, true) else {
+            panic!("EPERM is the answer of a filter");
+        };
+        assert!(why.contains("landlock_create_ruleset"), "{why}");
+    }
 
     #[test]
     fn the_user_is_that_of_no_other_service_and_never_root() {

@@ -1,4 +1,4 @@
-//! Answers after which a client asks again, and locks that were granted, by client.
+//! Answers after which a client asks again, locks that were granted, and calls that were refused, by client.
 
 use super::decode::fill;
 use super::nfsd::op_name;
@@ -14,8 +14,19 @@ use std::collections::BTreeMap;
 /// Series of rows that were removed, at most. With as many rows in the table, 512.
 const MOST_REMOVED: usize = 256;
 
-/// Client, and version, operation and status; without these, locks that were granted.
-type Answer = (String, Option<(&'static str, &'static str, String)>);
+/// A client and what is counted of it.
+type Answer = (String, What);
+
+/// What a row counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// Answers, by version, operation and status.
+    Again(&'static str, &'static str, String),
+    /// Locks that were granted.
+    Locks,
+    /// Calls that were refused, by label `reason`.
+    Refused(&'static str),
+}
 
 /// Counts of rows that were removed, so that new clients find room in the table.
 #[derive(Debug, Default)]
@@ -40,8 +51,9 @@ impl ClientAnswers {
         for ((client, answer), n) in &told {
             let n = *n as f64;
             match answer {
-                None => s.counter(&f::CLIENT_LOCKS, [client], n),
-                Some((version, op, status)) => {
+                What::Locks => s.counter(&f::CLIENT_LOCKS, [client], n),
+                What::Refused(why) => s.counter(&f::CLIENT_REFUSED, [client, why], n),
+                What::Again(version, op, status) => {
                     s.counter(&f::CLIENT_RETRIED, [client, version, op, status], n);
                 }
             }
@@ -75,14 +87,24 @@ impl ClientAnswers {
 
 /// How a row is told; `None` for what is told of no client.
 fn answer(key: &t::client_answer_key, build: Build) -> Option<Answer> {
-    let (version, op) = op_name(key.row, build)?;
     let client = client_name(key.client);
+    if key.row == t::op_row::OP_ROWS.0 {
+        return Some((client, What::Refused(refused_for(key.status)?)));
+    }
+    let (version, op) = op_name(key.row, build)?;
     if key.status == 0 {
-        return Some((client, None));
+        return Some((client, What::Locks));
     }
     let status = status(version == "3", key.status);
     comes_again(op, &status)?;
-    Some((client, Some((version, op, status))))
+    Some((client, What::Again(version, op, status)))
+}
+
+/// `enum refused_for` of nfsd.h.
+fn refused_for(why: u32) -> Option<&'static str> {
+    ["format", "auth", "arguments"]
+        .get((why as usize).checked_sub(1)?)
+        .copied()
 }
 
 #[cfg(test)]
@@ -99,8 +121,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn calls_that_are_refused_have_a_row_that_no_operation_has() {
+        let key = |why| t::client_answer_key {
+            client: [0, 0x0109_090a_ffff_0000],
+            row: t::op_row::OP_ROWS.0,
+            status: why,
+        };
+        let told = |why| answer(&key(why), Build::Btf).map(|(_, what)| what);
+        for (why, reason) in [(1, "format"), (2, "auth"), (3, "arguments")] {
+            assert_eq!(told(why), Some(What::Refused(reason)));
+        }
+        assert_eq!(told(0), None);
+        assert_eq!(told(4), None);
+    }
+
     fn locks(client: usize, n: u64) -> (Answer, u64) {
-        ((format!("10.9.{}.{}", client / 256, client % 256), None), n)
+        (
+            (
+                format!("10.9.{}.{}", client / 256, client % 256),
+                What::Locks,
+            ),
+            n,
+        )
     }
 
     #[test]

@@ -224,6 +224,22 @@ mod tests {
         may
     }
 
+    /// A FIFO without a writer would wait in open(2).
+    #[test]
+    fn an_export_that_is_no_directory_is_refused_at_once() {
+        let own = std::env::temp_dir().join(format!("nfscope-no-export-{}", std::process::id()));
+        fs::create_dir_all(&own).unwrap();
+        let fifo = own.join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.unwrap().success());
+        let why = look_up(fifo.to_str().unwrap(), &handle(&own)).unwrap_err();
+        fs::remove_dir_all(&own).unwrap();
+        assert!(
+            why.contains("the agent cannot open its export: Not a directory"),
+            "{why}"
+        );
+    }
+
     /// Waits until it is told.
     fn told(paths: &mut FilePaths, key: &FileKey, handle: &Handle) -> FilePath {
         loop {

@@ -1,0 +1,77 @@
+//! Calls that the server refused before it executed anything, in all and by client.
+
+use crate::ratio::sum;
+use nfscope_model::window_parts::numbers;
+use nfscope_model::{Window, family as f};
+use std::collections::BTreeMap;
+
+/// Calls that one client sent and the server refused.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OfClient {
+    /// Label `client`.
+    pub client: String,
+    /// The form of the call was wrong: no such RPC version, program, version or procedure, or no call at all.
+    pub format: f64,
+    /// The credentials were refused.
+    pub auth: f64,
+    /// The arguments could not be decoded.
+    pub arguments: f64,
+}
+
+impl OfClient {
+    /// All of them.
+    pub fn all(&self) -> f64 {
+        self.format + self.auth + self.arguments
+    }
+}
+
+/// Refused calls in a window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Refused {
+    /// All of them: as many as the kernel counts, or as clients are known to have sent, if these are more.
+    pub count: f64,
+    /// Those whose credentials were refused.
+    pub auth: f64,
+    /// Clients that sent some, the most first. Some clients may have no room in the kernel's table.
+    pub clients: Vec<OfClient>,
+}
+
+impl Refused {
+    /// Those of a window; `None` where nothing counts them.
+    pub fn of(w: &Window) -> Option<Refused> {
+        let mut counted = numbers(w, &f::RPC_DROPPED)
+            .filter(|([why], _)| matches!(*why, "garbage" | "auth"))
+            .peekable();
+        let kernel = counted.peek().is_some();
+        let (mut garbage, mut auth) = (0.0, 0.0);
+        for ([why], n) in counted {
+            match why {
+                "auth" => auth += n,
+                _ => garbage += n,
+            }
+        }
+        let mut clients: BTreeMap<&str, OfClient> = BTreeMap::new();
+        for ([client, why], n) in numbers(w, &f::CLIENT_REFUSED).filter(|(_, n)| *n > 0.0) {
+            let of = clients.entry(client).or_insert_with(|| OfClient {
+                client: client.to_owned(),
+                ..OfClient::default()
+            });
+            match why {
+                "auth" => of.auth += n,
+                "arguments" => of.arguments += n,
+                _ => of.format += n,
+            }
+        }
+        let mut clients: Vec<_> = clients.into_values().collect();
+        clients.sort_by(|a, b| b.all().total_cmp(&a.all()));
+        let of_clients = |n: fn(&OfClient) -> f64| sum(clients.iter().map(n));
+        // The kernel counts no call whose arguments cannot be decoded among those.
+        let auth = auth.max(of_clients(|c| c.auth));
+        let count = garbage.max(of_clients(|c| c.format)) + auth + of_clients(|c| c.arguments);
+        (kernel || !clients.is_empty()).then_some(Refused {
+            count,
+            auth,
+            clients,
+        })
+    }
+}
