@@ -1,4 +1,4 @@
-//! Experiments: factors at two levels, runs in random order, each run a baseline.
+//! Experiments: factors with their levels, runs in random order, each run a baseline.
 
 mod aliases;
 mod analysis;
@@ -12,6 +12,9 @@ mod text;
 
 pub use analysis::analyse;
 pub use pilot::{Pilot, pilot};
-pub use plan::{Factor, Fraction, More, Plan, label_of, parse_factor, parse_generator};
-pub use result::{Analysed, HalfNormal, Measured, Response, RunData, RunResult, Size, Unit};
+pub use plan::{Factor, Fraction, More, Plan, factor, label_of, parse_factor, parse_generator};
+pub use result::{
+    Analysed, CurvatureResult, HalfNormal, LevelResult, Measured, Response, RunData, RunResult,
+    Size, TermResult, Unit,
+};
 pub use text::{analysis, next, plan};

@@ -55,6 +55,18 @@ pub enum ExperimentCommand {
     Rm(NamedArgs),
 }
 
+/// Options that make a plan, and change none.
+const OF_A_NEW_PLAN: [&str; 8] = [
+    "factors",
+    "replicates",
+    "fraction",
+    "generators",
+    "foldover",
+    "seed",
+    "pilot",
+    "metric",
+];
+
 /// `nfscope experiment plan`
 #[derive(Debug, Args)]
 pub struct PlanArgs {
@@ -62,7 +74,12 @@ pub struct PlanArgs {
     #[arg(value_parser = name::check)]
     pub name: String,
     /// A factor with its low and its high level; 1 to 7 of them
-    #[arg(long = "factor", required_unless_present_any = ["add_foldover", "add_replicates"], value_name = "NAME=LOW,HIGH", value_parser = experiment::parse_factor)]
+    #[arg(
+        long = "factor",
+        value_name = "NAME=LOW,HIGH",
+        value_parser = experiment::parse_factor,
+        required_unless_present_any = ["add_foldover", "add_replicates"]
+    )]
     pub factors: Vec<Factor>,
     /// How often each combination is run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
@@ -77,10 +94,23 @@ pub struct PlanArgs {
     #[arg(long)]
     pub foldover: bool,
     /// Add a fold-over to a plan that exists: every combination once more, with the other level of FACTOR, or of all
-    #[arg(long, value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "all", conflicts_with_all = ["factors", "replicates", "fraction", "generators", "foldover", "seed", "pilot", "metric"])]
+    #[arg(
+        long,
+        value_name = "FACTOR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        conflicts_with_all = OF_A_NEW_PLAN
+    )]
     pub add_foldover: Option<String>,
     /// Add so many runs of each combination to a plan that exists
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100), conflicts_with_all = ["add_foldover", "factors", "replicates", "fraction", "generators", "foldover", "seed", "pilot", "metric"])]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=100),
+        conflicts_with = "add_foldover",
+        conflicts_with_all = OF_A_NEW_PLAN
+    )]
     pub add_replicates: Option<u16>,
     /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -238,8 +268,8 @@ pub struct AnalyseArgs {
     /// The response: OP, or OP:p50, p90, p99, mean, rate. May be given more than once, and one correction is for all
     #[arg(long = "metric", required_unless_present = "responses", value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metrics: Vec<Metric>,
-    /// Another response: a row of `baseline compare`, as in "WRITE 3 in log", or load:NAME, a number that the load prints. May be given more
-    /// than once
+    /// Another response: a row of `baseline compare`, as in "WRITE 3 in log", or load:NAME, a number that the load prints. May be given
+    /// more than once
     #[arg(long = "response", value_name = "ROW|load:NAME")]
     pub responses: Vec<String>,
     /// Analyse the recorded runs although others are missing, if those tell the effects of two factors

@@ -395,10 +395,15 @@ fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
     let (place, url) = (Place::new("numbers"), format!("http://{}", agent()));
     let dir = place.0.display();
     let load = format!(
-        "echo bw=9999MiB/s; sleep 0.5; if grep -q slog {dir}/log; then bw=200; else bw=100; fi; while :; do echo bw=$bw.0MiB/s; sleep 0.1; done"
+        "echo bw=9999MiB/s; if grep -q slog {dir}/log; then bw=200; else bw=100; fi; while :; do echo bw=$bw.0MiB/s; echo >{dir}/said; sleep 0.1; done"
     );
-    let file = plan(&place, "mbs", &load, "");
+    // The first verify comes before the load. Each later one waits for a line of it: one before the recording, and one within it.
+    let verify = format!(
+        " && if test -e {dir}/set; then rm {dir}/set; else rm -f {dir}/said; until test -e {dir}/said; do sleep 0.1; done; fi"
+    );
+    let file = plan(&place, "mbs", &load, &verify);
     let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("set = 'echo ", &format!("set = 'echo >{dir}/set; echo "));
     fs::write(
         &file,
         text.replace("record = '1s'", "record = '1s'\nnumbers.mbs = 'bw={}MiB/s'"),
