@@ -8,6 +8,8 @@ pub mod html;
 mod pilot;
 mod plan;
 mod result;
+mod table;
+mod table_text;
 mod text;
 
 pub use analysis::analyse;
@@ -17,4 +19,6 @@ pub use result::{
     Analysed, CurvatureResult, HalfNormal, LevelResult, Measured, Response, RunData, RunResult,
     Size, TermResult, Unit,
 };
+pub use table::{Cell, ResponseTable, Table, TableRow, table, widest};
+pub use table_text::{csv as table_csv, markdown as table_markdown, text as table_text};
 pub use text::{analysis, next, plan};
