@@ -13,6 +13,7 @@ mod table_text;
 mod text;
 
 pub use analysis::analyse;
+pub use nfscope_stats::experiment::Run;
 pub use pilot::{Pilot, pilot};
 pub use plan::{Factor, Fraction, More, Plan, factor, label_of, parse_factor, parse_generator};
 pub use result::{

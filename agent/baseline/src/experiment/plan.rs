@@ -244,11 +244,22 @@ impl Plan {
         if name == "all" {
             return Ok(Word::all(self.factors.len()));
         }
+        match self.factor_named(name) {
+            Ok(i) => Ok(Word(1 << i)),
+            Err(e) => Err(e + ", or all"),
+        }
+    }
+
+    /// The number of the factor of this name.
+    ///
+    /// # Errors
+    /// When there is none; the names of all.
+    pub fn factor_named(&self, name: &str) -> Result<usize, String> {
         let place = self.factors.iter().position(|f| f.name == name);
-        place.map(|i| Word(1 << i)).ok_or_else(|| {
+        place.ok_or_else(|| {
             let names: Vec<_> = self.factors.iter().map(|f| f.name.as_str()).collect();
             format!(
-                "`{}` has no factor {name}; fix: name {}, or all",
+                "`{}` has no factor {name}; fix: name {}",
                 self.name,
                 names.join(", ")
             )

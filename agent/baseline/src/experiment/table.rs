@@ -148,8 +148,7 @@ impl Grid {
 /// When there is no such factor or design.
 pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Table, String> {
     let runs = plan.runs().map_err(|e| e.to_string())?;
-    let by = by.map(|name| plan.factors_named(name)).transpose()?;
-    let by = by.map(|word| word.0.trailing_zeros() as usize);
+    let by = by.map(|name| plan.factor_named(name)).transpose()?;
     let (mut tables, mut changes) = (Vec::new(), Vec::new());
     for m in responses {
         let grid = Grid::of(plan, &runs, m, by);

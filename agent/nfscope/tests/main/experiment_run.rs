@@ -473,3 +473,114 @@ fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
         "{out}"
     );
 }
+
+/// A campaign of a command: rounds until the intervals are narrow, then the table, and the same figures in every format.
+#[test]
+fn a_campaign_measures_what_its_command_prints() {
+    let place = Place::new("campaign");
+    let dir = place.0.display().to_string();
+    let file = place.0.join("four.toml");
+    // The number of the run scatters as if by chance: 7919 is a prime.
+    let text = format!(
+        r#"name = "four"
+        replicates = 2
+        [run]
+        command = "n=$(($NFSCOPE_RUN * 7919 % 11)); v=$(cat {dir}/version); echo mbs=$((1000 * {{processes}} + 30 * $n + 300 * (v == 41)))"
+        numbers.mbs = "mbs={{}}"
+        [[factor]]
+        name = "version"
+        levels = ["40", "41"]
+        set = "echo {{level}} >{dir}/version"
+        verify = "grep -qx {{level}} {dir}/version"
+        [[factor]]
+        name = "processes"
+        levels = ["1", "2", "5"]
+        [table]
+        columns = "processes"
+        responses = ["load:mbs"]
+        [until]
+        ci = "20%"
+        replicates = 30
+        "#
+    );
+    fs::write(&file, &text).unwrap();
+    let words = |word: &'static str| [word, file.to_str().unwrap()].map(str::to_owned);
+    let call = |word| {
+        let words = words(word);
+        ask(&place, &words.each_ref().map(String::as_str))
+    };
+    let (code, _, err) = call("check");
+    assert!(
+        code == 0 && err.contains("every level can be set; 12 runs take about"),
+        "{err}"
+    );
+    let (code, out, err) = call("run");
+    assert_eq!(code, 0, "{out}{err}");
+    // An interval is believed after 13 rounds at the earliest.
+    let rounds: usize = (1..=30)
+        .find(|n| out.contains(&format!("by processes, {n} rounds")))
+        .unwrap();
+    assert!((13..30).contains(&rounds), "{out}");
+    for part in ["processes=5", "GEO MEAN", "version=41 *", "95 % CI"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let table = [
+        "table",
+        "four",
+        "--response",
+        "load:mbs",
+        "--columns",
+        "processes",
+    ];
+    let (code, json, err) = ask(&place, &[&table[..], &["--json"]].concat());
+    assert_eq!(code, 0, "{err}");
+    let t: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = t["responses"][0]["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &t["comparisons"]), (2, &1.into()));
+    let (low, high) = (&rows[1]["interval"][0], &rows[1]["interval"][1]);
+    // Of 1000, 2000 and 5000 each 300 more, beside 150 of the scatter.
+    let truth =
+        (1.0 / 3.0) * ((1450f64 / 1150.0).ln() + (2450f64 / 2150.0).ln() + (5450f64 / 5150.0).ln());
+    assert!(
+        low.as_f64().unwrap() < truth.exp() && truth.exp() < high.as_f64().unwrap(),
+        "{rows:?}"
+    );
+    let (_, csv, _) = ask(&place, &[&table[..], &["--csv"]].concat());
+    assert_eq!(csv.lines().count(), 7, "{csv}");
+    let (_, markdown, _) = ask(&place, &[&table[..], &["--markdown"]].concat());
+    assert!(markdown.contains("| version=41 * |"), "{markdown}");
+    // Levels of any number have an analysis of their own, and so does each interaction.
+    let (code, out, err) = ask(&place, &["analyse", "four", "--response", "load:mbs"]);
+    assert!(
+        code == 0 && out.contains("processes *") && out.contains("processes=5 *"),
+        "{out}{err}"
+    );
+    // Another column than there is.
+    let wrong = [
+        "table",
+        "four",
+        "--response",
+        "load:mbs",
+        "--columns",
+        "nconnect",
+    ];
+    let (code, _, err) = ask(&place, &wrong);
+    assert!(
+        code == 1 && err.contains("has no factor nconnect; fix: name version, processes"),
+        "{err}"
+    );
+    // A command that prints nothing makes no run.
+    fs::write(
+        &file,
+        text.replace("echo mbs=", "echo sbm=")
+            .replace("\"four\"", "\"none\""),
+    )
+    .unwrap();
+    let (code, _, err) = call("run");
+    assert!(
+        code == 1 && err.contains("numbers: mbs: the load printed no `mbs={}`"),
+        "{err}"
+    );
+    let (_, out, _) = ask(&place, &["list"]);
+    assert!(out.contains("none: 0 of 12 runs recorded"), "{out}");
+}
