@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 /// # Errors
 /// When the machine, the agent or a campaign fails.
 pub fn run(options: &Options) -> Result<String> {
-    let (server, agent_of): (Server, fn(&Server) -> Result<Agent<'_>>) = match options.zfs {
+    let (server, agent_of): (Server, fn(&Server) -> Result<Agent>) = match options.zfs {
         true => (baselines::boot(options.kernel)?, baselines::agent_of),
         false => {
             let server = Server::boot(options.kernel).export("tmpfs").clients(1);
@@ -59,7 +59,8 @@ pub fn run(options: &Options) -> Result<String> {
     }
     let nfscope = server.nfscope_path()?;
     let programs = nfscope.parent().context("a program without a folder")?;
-    let store = server.dir().join("baselines.db");
+    // On a file system of the machine: the shared folder has no locks for a database.
+    let store = baselines::STORE;
     let mut said = String::new();
     for file in &options.files {
         let text = std::fs::read_to_string(file);
@@ -75,7 +76,7 @@ pub fn run(options: &Options) -> Result<String> {
             plan.display(),
             if options.zfs { "127.0.0.1" } else { "10.9.0.1" },
             agent.port(),
-            store.display()
+            store
         );
         let mut running = match options.zfs {
             true => server.spawn(&script)?,
@@ -87,7 +88,11 @@ pub fn run(options: &Options) -> Result<String> {
     }
     if let Some(dir) = &options.keep {
         std::fs::create_dir_all(dir.join("experiments"))?;
-        std::fs::copy(&store, dir.join("baselines.db"))?;
+        let shared = server.dir().display();
+        server.sh(&format!(
+            "cp {store} {shared}; cp -r $(dirname {store})/experiments {shared}"
+        ))?;
+        std::fs::copy(server.dir().join("baselines.db"), dir.join("baselines.db"))?;
         for entry in std::fs::read_dir(server.dir().join("experiments"))? {
             let from = entry?.path();
             let name = from.file_name().context("a file without a name")?;
