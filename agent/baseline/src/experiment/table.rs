@@ -178,11 +178,14 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
     }
     let cells = tables.iter().flat_map(|t| &t.rows).flat_map(|r| &r.cells);
     let rounds = cells.flatten().map(|c| c.rounds).max().unwrap_or(0);
-    let missing = responses.first().map_or(0, |m| m.missing.len());
-    let mut caveats = Vec::new();
-    if missing > 0 {
-        caveats.push(format!("{missing} of {} runs are missing", runs.len()));
-    }
+    let missing = responses.iter().filter(|m| !m.missing.is_empty());
+    let caveats = missing.map(|m| {
+        let (missing, all) = (m.missing.len(), runs.len());
+        format!(
+            "{}: {missing} of {all} runs are missing or have none",
+            m.name
+        )
+    });
     Ok(Table {
         name: plan.name.clone(),
         rounds,
@@ -193,7 +196,7 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
             .collect(),
         responses: tables,
         comparisons,
-        caveats,
+        caveats: caveats.collect(),
     })
 }
 
@@ -239,20 +242,26 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
 
 /// Half the width of the widest interval of any cell, as a part of its mean, and the fewest independent rounds; `None` with too few.
 ///
-/// Rounds of a cell are counted as a series: a measurement that ends as soon as an interval is narrow must have seen what lasts longer
-/// than a round.
+/// What lasts longer than a round meets all cells of it. Independent rounds are therefore those of the series of the means of rounds: a
+/// campaign that ends as soon as an interval is narrow must have seen it. A disturbance of one cell alone widens its interval.
 pub fn widest(plan: &Plan, responses: &[Measured]) -> Option<(f64, f64)> {
     let runs = plan.runs().ok()?;
     let mut widest = (0.0f64, f64::INFINITY);
     for m in responses {
         let grid = Grid::of(plan, &runs, m, None);
-        for row in 0..grid.rows.len() {
-            let logarithms = grid.cell(row, 0).into_iter().map(f64::ln);
-            let (change, stretches) = paired(&logarithms.collect::<Vec<_>>(), 0.0, MIN_EFFECT)?;
-            let r = change.ratio;
-            let width = (r.high - r.low) / 2.0 / r.value;
-            widest = (widest.0.max(width), widest.1.min(stretches));
+        let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for cell in grid.values.values() {
+            let logarithms: Vec<f64> = cell.values().map(|v| v.ln()).collect();
+            let r = paired_rounds(&logarithms, MIN_EFFECT)?.ratio;
+            widest.0 = widest.0.max((r.high - r.low) / 2.0 / r.value);
+            for (round, v) in cell {
+                means.entry(*round).or_default().push(v.ln());
+            }
         }
+        let whole = means.values().filter(|of| of.len() == grid.values.len());
+        let means = whole.map(|of| of.iter().sum::<f64>() / of.len() as f64);
+        let (_, stretches) = paired(&means.collect::<Vec<_>>(), 0.0, MIN_EFFECT)?;
+        widest.1 = widest.1.min(stretches);
     }
     widest.0.is_finite().then_some(widest)
 }

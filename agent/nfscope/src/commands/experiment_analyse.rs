@@ -77,6 +77,27 @@ pub(super) fn measured(
     entries: &[Option<Entry>],
     asked: &[Asked],
 ) -> anyhow::Result<Vec<Measured>> {
+    measured_with(store, entries, asked, false)
+}
+
+/// The same, where a response is missing in runs that have no such number: an open has no throughput.
+///
+/// # Errors
+/// When a response is there twice, or no run has it.
+pub(super) fn measured_where_there(
+    store: &Store,
+    entries: &[Option<Entry>],
+    asked: &[Asked],
+) -> anyhow::Result<Vec<Measured>> {
+    measured_with(store, entries, asked, true)
+}
+
+fn measured_with(
+    store: &Store,
+    entries: &[Option<Entry>],
+    asked: &[Asked],
+    some: bool,
+) -> anyhow::Result<Vec<Measured>> {
     let missing = entries.iter().enumerate().filter(|(_, e)| e.is_none());
     let missing: Vec<usize> = missing.map(|(i, _)| i + 1).collect();
     let mut responses: Vec<Measured> = Vec::new();
@@ -94,7 +115,9 @@ pub(super) fn measured(
         });
     }
     let families = families(asked);
-    for entry in entries.iter().flatten() {
+    let mut none = None;
+    for (number, entry) in (1..).zip(entries) {
+        let Some(entry) = entry else { continue };
         let c = series::read(store, entry, &families)?;
         let run = run(&c);
         for (response, one) in responses.iter_mut().zip(asked) {
@@ -104,7 +127,15 @@ pub(super) fn measured(
                 run.rate > 0.0 || !of_server,
                 "`{name}` has no operations: its load did not reach the server; fix: nfscope baseline rm {name}, and make this run again"
             );
-            let (value, hidden) = one.value(&c, entry)?;
+            let (value, hidden) = match one.value(&c, entry) {
+                Ok(value) => value,
+                Err(e) if some && !of_server => {
+                    response.missing.push(number);
+                    none = Some(e);
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
             response.runs.push(RunData {
                 response: value,
                 hidden,
@@ -112,7 +143,10 @@ pub(super) fn measured(
             });
         }
     }
-    Ok(responses)
+    match none {
+        Some(e) if responses.iter().any(|r| r.runs.is_empty()) => Err(e),
+        _ => Ok(responses),
+    }
 }
 
 /// A run without a response: what all metrics have in common.

@@ -3,8 +3,9 @@
 use super::experiment_client::{Client, kind_of, measured};
 use super::experiment_data::operations;
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
+use super::experiment_numbers::numbers;
 use super::experiment_plans::{file as plan_path, hold};
-use super::experiment_run::{numbers, of_one_plan};
+use super::experiment_run::of_one_plan;
 use super::experiment_shell::{Load, Shell};
 use crate::cli::experiment::CheckArgs;
 use crate::workload::fio::{Stop, Stopped};
@@ -253,7 +254,7 @@ impl Try<'_> {
         let entry = kept.entry("check")?;
         self.enough(recorded, &operations(&kept, &entry)?, entry.length)?;
         let said = load.and_then(Load::end);
-        for (name, value) in numbers(run, said.as_ref(), 0)? {
+        for (name, value) in numbers(&run.numbers, said.as_ref(), 0)? {
             say(&format!("  {name}: {value}"));
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The client's side of a run: its mount, a command that runs to its end, and a load of `nfscope versions`.
 
 use super::experiment_file::{Block, Measure, PlanFile};
-use super::experiment_run::numbers;
+use super::experiment_numbers::numbers;
 use super::experiment_shell::Shell;
 use crate::versions::counters;
 use crate::versions::kind::{self, Kind};
@@ -152,7 +152,7 @@ pub(super) fn measured(
         Measure::Command(text) => {
             let at = client.as_ref().and_then(|c| c.path());
             let said = shell.run(&file.filled(text, run, at))?;
-            numbers(&file.run, Some(&said), 0)
+            numbers(&file.run.numbers, Some(&said), 0)
         }
         Measure::Workload(block) => {
             let (kind, threads) = kind_of(file, block, run)?;

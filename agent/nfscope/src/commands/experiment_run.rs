@@ -3,6 +3,7 @@
 use super::experiment_client::{Client, measured};
 use super::experiment_data::{self, LOAD};
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
+use super::experiment_numbers::numbers;
 use super::experiment_plans::{
     begin_run, change, end_run, file as plan_path, hold, keep, read, recorded, unfinished,
 };
@@ -23,7 +24,6 @@ use nfscope_text::console::say;
 use nfscope_text::parse::exact;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -75,7 +75,7 @@ fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
     of_file(store, &wanted)?;
     if !reached {
         say(
-            "an interval is wider than it should be after the most rounds; fix: raise replicates in [until]",
+            "after the most rounds an interval is wider than asked for, or too few rounds are independent; fix: raise replicates in [until]",
         );
         return Ok(UNREACHED);
     }
@@ -142,23 +142,6 @@ pub(super) fn of_one_plan(store: &Path, file: &PlanFile, path: &Path) -> anyhow:
         path.display()
     );
     Ok(kept)
-}
-
-/// The numbers that a load has printed from this byte on, by name.
-pub(super) fn numbers(
-    run: &experiment_file::Run,
-    said: Option<&File>,
-    from: u64,
-) -> anyhow::Result<BTreeMap<String, f64>> {
-    let each = run.numbers.iter().map(|(name, pattern)| {
-        let mut said = said.context("there is no load")?.try_clone()?;
-        let value = pattern.mean(&mut said, from);
-        Ok((
-            name.clone(),
-            value.with_context(|| format!("numbers: {name}"))?,
-        ))
-    });
-    each.collect()
 }
 
 /// Removes what a run that was begun has recorded, and only then its mark.
@@ -257,7 +240,7 @@ impl OneRun<'_> {
         let kept = alive().and_then(|()| self.verify(&shell, at));
         let said = load.and_then(Load::end);
         kept.context("after the recording")?;
-        let numbers = numbers(run, said.as_ref(), from)?;
+        let numbers = numbers(&run.numbers, said.as_ref(), from)?;
         self.keep(recorded, &numbers)?;
         end_run(store, name)
     }

@@ -1,6 +1,6 @@
 //! `nfscope experiment table`: configurations beside each other, and whether more rounds are needed.
 
-use super::experiment_analyse::measured;
+use super::experiment_analyse::measured_where_there;
 use super::experiment_file::{PlanFile, Until};
 use super::experiment_plans::{read, recorded};
 use super::experiment_response::Asked;
@@ -52,7 +52,7 @@ fn of(
     let done: Vec<&Entry> = entries.iter().flatten().collect();
     let asked = responses.iter().map(|r| Asked::any(r, &store, &done));
     let asked: Vec<Asked> = asked.collect::<anyhow::Result<_>>()?;
-    let responses = measured(&store, &entries, &asked)?;
+    let responses = measured_where_there(&store, &entries, &asked)?;
     let made = table(plan, &responses, columns).map_err(anyhow::Error::msg)?;
     Ok((responses, made))
 }

@@ -485,7 +485,7 @@ fn a_campaign_measures_what_its_command_prints() {
         r#"name = "four"
         replicates = 2
         [run]
-        command = "n=$(echo $NFSCOPE_RUN | cksum | cut -c 1-2); v=$(cat {dir}/version); echo mbs=$((1000 * {{processes}} + 3 * $n + 300 * (v == 41)))"
+        command = "n=$(echo $NFSCOPE_RUN | md5sum | tr -dc 1-9 | cut -c 1-2); v=$(cat {dir}/version); echo mbs=$((1000 * {{processes}} + 3 * $n + 300 * (v == 41)))"
         numbers.mbs = "mbs={{}}"
         [[factor]]
         name = "version"
@@ -500,7 +500,7 @@ fn a_campaign_measures_what_its_command_prints() {
         responses = ["load:mbs"]
         [until]
         ci = "20%"
-        replicates = 30
+        replicates = 60
         "#
     );
     fs::write(&file, &text).unwrap();
@@ -517,10 +517,10 @@ fn a_campaign_measures_what_its_command_prints() {
     let (code, out, err) = call("run");
     assert_eq!(code, 0, "{out}{err}");
     // An interval is believed after 13 rounds at the earliest.
-    let rounds: usize = (1..=30)
+    let rounds: usize = (1..=60)
         .find(|n| out.contains(&format!("by processes, {n} rounds")))
         .unwrap();
-    assert!((13..30).contains(&rounds), "{out}");
+    assert!((13..60).contains(&rounds), "{out}");
     for part in ["processes=5", "GEO MEAN", "version=41 *", "95 % CI"] {
         assert!(out.contains(part), "{part}: {out}");
     }
@@ -538,9 +538,9 @@ fn a_campaign_measures_what_its_command_prints() {
     let rows = t["responses"][0]["rows"].as_array().unwrap();
     assert_eq!((rows.len(), &t["comparisons"]), (2, &1.into()));
     let (low, high) = (&rows[1]["interval"][0], &rows[1]["interval"][1]);
-    // Of 1000, 2000 and 5000 each 300 more, beside 135 of the scatter.
+    // Of 1000, 2000 and 5000 each 300 more, beside 165 of the scatter.
     let truth =
-        (1.0 / 3.0) * ((1435f64 / 1135.0).ln() + (2435f64 / 2135.0).ln() + (5435f64 / 5135.0).ln());
+        (1.0 / 3.0) * ((1465f64 / 1165.0).ln() + (2465f64 / 2165.0).ln() + (5465f64 / 5165.0).ln());
     assert!(
         low.as_f64().unwrap() < truth.exp() && truth.exp() < high.as_f64().unwrap(),
         "{rows:?}"
