@@ -137,10 +137,19 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
         let (_, out, _) = said(&c.output().unwrap());
         out
     };
+    // The note of a run that is being recorded.
+    let experiments = place.store().parent().unwrap().join("experiments");
+    let recording = |name: &str| {
+        let note = experiments.join(format!("{name}.run"));
+        format!("until test -e {}; do sleep 0.1; done", note.display())
+    };
     let undone = plan(
         &place,
         "undone",
-        &format!("sleep 0.8; echo other >{dir}/log; exec sleep 1000"),
+        &format!(
+            "{}; echo other >{dir}/log; exec sleep 1000",
+            recording("undone")
+        ),
         "",
     );
     let (code, _, err) = run(&place, &undone, &url);
@@ -151,7 +160,7 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
         "{err}"
     );
     assert!(!baselines().contains("undone-"), "{}", baselines());
-    let ended = plan(&place, "ended", "sleep 0.8", "");
+    let ended = plan(&place, "ended", &recording("ended"), "");
     let (code, _, err) = run(&place, &ended, &url);
     assert!(code == 1 && err.contains("the load ended early"), "{err}");
     assert!(!baselines().contains("ended-"), "{}", baselines());
