@@ -1,4 +1,5 @@
 //! Factors with more than two levels, centre points and screening designs: by figures of R, and by simulated servers.
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_stats::experiment::{
     Design, Factorial, Levels, Observation, Run, Scale, Word, analyse_factorial, analyse_runs,
