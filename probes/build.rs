@@ -5,12 +5,12 @@ use std::{env, error::Error, fmt::Write as _, fs, path::Path, path::PathBuf};
 
 /// Each `bpf/<word>.bpf.c` becomes two objects from one source: `<word>` for kernels with module BTF and `<word>_raw`
 /// for kernels without (see `bpf/lib/kernel.h`).
-const WORDS: [&str; 9] = [
-    "nfsd", "sched", "jbd2", "xfs", "btrfs", "zfs", "block", "client", "recall",
+const WORDS: [&str; 10] = [
+    "nfsd", "sched", "jbd2", "xfs", "btrfs", "zfs", "block", "client", "recall", "lockd",
 ];
 
 /// Those that make no sense without module BTF: what they serve has no hooks or no known layout there.
-const BTF_ONLY: [&str; 5] = ["sched", "xfs", "btrfs", "client", "recall"];
+const BTF_ONLY: [&str; 6] = ["sched", "xfs", "btrfs", "client", "recall", "lockd"];
 
 #[path = "src/time_edges.rs"]
 mod time_edges;

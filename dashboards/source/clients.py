@@ -129,6 +129,36 @@ DASHBOARD = dashboard(
                 "s", (q.busiest(10, q.by("instance, client", q.of("nfscope_client_rtt_seconds"), "max")), "{{instance}} {{client}}"),
             ),
         ]),
+        ("lockd: locks of NFSv3", [
+            timeseries(
+                "Locks that clients wait for",
+                "Locks on files that clients wait for now. Programs on the clients stand still meanwhile, although the server has nothing to "
+                "do. nfscope stuck on the server names the holder where the kernel lists it.",
+                "short", (q.by("instance, version", q.of("nfscope_lock_waits")), "{{instance}} NFSv{{version}}"),
+            ),
+            timeseries(
+                "Oldest wait for a lock",
+                "For how long the oldest of these locks has been waited for. Where it rises without end, the holder has died or hangs, or the "
+                "client asks ever more seldom.",
+                "s", (q.by("instance, version", q.of("nfscope_lock_wait_oldest_seconds"), "max"), "{{instance}} NFSv{{version}}"),
+            ),
+            timeseries(
+                "Clients that wait for locks",
+                "Clients of NFSv3 that lockd has told to wait, the ten that wait longest. A client that stays here has a program that stands still.",
+                "s", (q.busiest(10, q.by("instance, client", q.of("nfscope_client_lock_wait_seconds"), "max")), "{{instance}} {{client}}"),
+            ),
+            timeseries(
+                "Lock requests and answers",
+                "Requests of lockd by procedure and answer. Where blocked rises, clients wait for each other's locks; where denied_nolocks does, "
+                "rpc.statd does not run.",
+                "reqps", (q.rate("nfscope_lockd_answers_total", "instance, procedure, answer"), "{{instance}} {{procedure}} {{answer}}"),
+            ),
+            timeseries(
+                "Clients' LOCK requests",
+                "The ten busiest pairs of client and answer. A client whose denied rises asks for a lock in a loop.",
+                "reqps", (q.busiest(10, q.rate("nfscope_client_lockd_answers_total", "instance, client, answer")), "{{instance}} {{client}} {{answer}}"),
+            ),
+        ]),
         ("nfsd: what NFSv4 clients hold", [
             timeseries(
                 "NFSv4 clients",

@@ -20,6 +20,7 @@
 #include "lib/nfsd_tables.h"
 #include "lib/threads.h"
 #include "lib/waits.h"
+#include "lib/client_address.h"
 #include "lib/client_accounting.h"
 #include "lib/slow.h"
 #include "lib/breakdown.h"

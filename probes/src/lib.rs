@@ -60,6 +60,8 @@ pub static BLOCK: Object = object!("block");
 pub static CLIENT: Object = object!("client", btf);
 /// Delegations that servers ask this host to return.
 pub static RECALL: Object = object!("recall", btf);
+/// Locks of NFSv3.
+pub static LOCKD: Object = object!("lockd", btf);
 
 /// The nfsd probe driven without an NFS server: examples/native.rs.
 pub static NFSD_DRIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nfsd_drive.bpf.o"));
@@ -72,8 +74,8 @@ pub static NFSD_WITHOUT_WALKS: &[u8] = without!("walks");
 pub static NFSD_WITHOUT_DURABLE: &[u8] = without!("durable");
 
 /// Every object.
-pub static OBJECTS: [&Object; 9] = [
-    &NFSD, &SCHED, &JBD2, &XFS, &BTRFS, &ZFS, &BLOCK, &CLIENT, &RECALL,
+pub static OBJECTS: [&Object; 10] = [
+    &NFSD, &SCHED, &JBD2, &XFS, &BTRFS, &ZFS, &BLOCK, &CLIENT, &RECALL, &LOCKD,
 ];
 
 macro_rules! types {
@@ -92,6 +94,7 @@ types! {
     block;
     zfs;
     client;
+    lockd;
 }
 
 /// Types of which any bytes of their size are a value: integers, and structures and arrays of integers.
@@ -131,6 +134,7 @@ map_types! {
     client: client_event, client_mount, client_rpc;
     /// `log_row.h` is the same for every log.
     jbd2: log_event, log_row;
+    lockd: lockd_client_key, lockd_procedure;
     nfsd: breakdown_by, breakdown_count, breakdown_key, breakdown_row, breakdown_want, client_answer_key, client_key, client_row, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, session_row, slow_count,
         slow_event, slow_want, state_client, state_client_key, state_key, state_kind, state_laundry, state_recall, state_row, table_shape, time_hist, transport_counts, transports_now, unacked, upcall_row, version, version_row;
     zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
@@ -168,7 +172,7 @@ macro_rules! time_hist {
     )*};
 }
 
-time_hist!(nfsd, jbd2, block, zfs, client);
+time_hist!(nfsd, jbd2, block, zfs, client, lockd);
 
 unsafe extern "C" {
     fn nfscope_time_bucket(ns: u64) -> u32;

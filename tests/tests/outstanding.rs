@@ -6,6 +6,7 @@ use lab::{Agent, Server};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::{Diagnosis, Kind};
 use nfscope_model::{Unacknowledged, family};
+use std::path::Path;
 
 use crate::lifecycle::eventually;
 
@@ -95,6 +96,80 @@ pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
     ensure!(
         in_all == of_one && in_all >= Some(2.0),
         "{in_all:?} {of_one:?}"
+    );
+    Ok(())
+}
+
+/// Two clients of NFSv3 want the same lock. What lockd answered is counted by client, and the one that it told to wait is named until
+/// it has the lock, whether or not the kernel lists who waits.
+pub fn locks_of_nfsv3(server: &Server, agent: &Agent) -> Result<()> {
+    let file = "/run/exp/nlm";
+    let mount = server.client(0).mount_v3()?;
+    server.client(0).sh(&format!("ls {mount}"))?;
+    server.sh(&format!("echo x >{file}; chmod 666 {file}"))?;
+    let before = agent.snapshot()?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/nlm.py");
+    let ask = |n: usize, procedures: &str| -> Result<String> {
+        let client = server.client(n);
+        let told = client.sh(&format!(
+            "python3 {} 10.9.{n}.1 {file} {n} {procedures}",
+            script.display()
+        ))?;
+        Ok(told.stdout.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let told = [
+        ask(0, "null nm_lock")?,
+        ask(1, "nm_lock test nm_lock_wait")?,
+    ];
+    ensure!(
+        told == ["null nothing nm_lock 0", "nm_lock 1 test 1 nm_lock_wait 3"],
+        "{told:?}"
+    );
+    let [one, other] = [0, 1].map(|n| server.client(n).address().to_string());
+    let d = eventually(|| {
+        let w = agent.snapshot()?.since(&before);
+        let waits = w.delta.value(&family::CLIENT_NLM_WAIT, [&other]);
+        let d = evaluate(&w, &[]);
+        Ok((waits > Some(10.0) && d.finding(Kind::RetryLater).is_some()).then_some(d))
+    })?;
+    says(
+        &d,
+        Kind::RetryLater,
+        &[&format!(
+            "{other} has been told to wait for a lock (NLM4_BLOCKED)"
+        )],
+    )?;
+    ask(0, "unlock")?;
+    let told = ask(1, "nm_lock_wait unlock")?;
+    ensure!(told == "nm_lock_wait 0 unlock 0", "{told}");
+    let w = agent.snapshot()?.since(&before);
+    let answers = |procedure, answer| w.delta.value(&family::NLM_ANSWERS, [procedure, answer]);
+    for (procedure, answer, n) in [
+        ("null", "none", 1.0),
+        ("test", "denied", 1.0),
+        ("unlock", "granted", 2.0),
+        ("nm_lock", "granted", 2.0),
+        ("nm_lock", "denied", 1.0),
+        ("nm_lock", "blocked", 1.0),
+    ] {
+        let counted = answers(procedure, answer);
+        ensure!(counted == Some(n), "{procedure} {answer}: {counted:?}");
+    }
+    let timed = w.delta.hist(&family::NLM_DURATION, ["nm_lock"]);
+    let timed = timed.map(|h| (h.count(), h.sum > 0.0));
+    ensure!(timed == Some((4, true)), "{timed:?}");
+    for (client, answer, n) in [
+        (&one, "granted", 1.0),
+        (&other, "granted", 1.0),
+        (&other, "denied", 1.0),
+        (&other, "blocked", 1.0),
+    ] {
+        let counted = w.delta.value(&family::CLIENT_NLM, [client, answer]);
+        ensure!(counted == Some(n), "{client} {answer}: {counted:?}");
+    }
+    ensure!(
+        w.delta.value(&family::LOCK_WAITS, ["3"]) == Some(0.0),
+        "somebody still waits"
     );
     Ok(())
 }

@@ -198,6 +198,9 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     checks.run("what clients hold", || {
         nfs4_state::is_as_the_kernel_lists_it(&server, &agent)
     });
+    checks.run("locks of NFSv3", || {
+        outstanding::locks_of_nfsv3(&server, &agent)
+    });
     checks.run("delegations and recalls", || {
         recalls::are_as_traced(&server, &agent)
     });

@@ -196,14 +196,14 @@ fn disk_behind_log(b: &Breakdown) -> f64 {
 }
 
 /// False where operations slept longer for I/O than for a slow log of ext4, and nothing tells whether the log is behind that I/O: see
-/// [`disk_behind_log`].
+/// [`disk_behind_log`]. A log that lies with its data is not asked for there, whatever is known of the devices.
 pub fn io_behind_log_is_known(b: &Breakdown) -> bool {
     if b.phases.is_none_or(|p| p.disk <= p.log.unwrap_or(0.0)) {
         return true;
     }
     let devices = b.export_devices.is_some() && !b.lacks(&f::BLOCK_DEVICE.info);
     let mut slow = b.logs.iter().filter(|l| l.fs == "ext4" && log_is_slow(l));
-    slow.all(|l| devices && l.separate.is_some())
+    slow.all(|l| l.separate.is_some_and(|separate| devices || !separate))
 }
 
 /// Of the block devices that exports lie on, the slowest one with enough requests, and its mean time per request. All devices

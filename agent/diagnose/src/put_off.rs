@@ -106,6 +106,55 @@ impl Denied {
     }
 }
 
+/// Locks on files that clients of one version of NFS wait for in the server, when the window ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LockWaits {
+    /// Major version: 3, whose locks are lockd's, or 4.
+    pub version: String,
+    /// Their number.
+    pub count: f64,
+    /// Seconds for which the oldest of them has been waited for.
+    pub oldest: f64,
+}
+
+impl LockWaits {
+    /// Returns the versions of which somebody waits; `None` where waits of NFSv3 are not known. Those of NFSv4 are seen by its statuses, too.
+    pub fn all(w: &Window) -> Option<Vec<LockWaits>> {
+        w.delta.value(&f::LOCK_WAITS, ["3"])?;
+        let waits = |([version], count): ([&str; 1], f64)| {
+            let oldest = w.delta.value(&f::LOCK_WAIT_OLDEST, [version])?;
+            (count > 0.0).then(|| LockWaits {
+                version: version.to_owned(),
+                count,
+                oldest,
+            })
+        };
+        Some(numbers(w, &f::LOCK_WAITS).filter_map(waits).collect())
+    }
+}
+
+/// A client of NFSv3 that was told to wait for a lock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NlmClient {
+    /// Its address.
+    pub client: String,
+    /// Seconds for which it has been told so, without a lock that was granted to it since.
+    pub waits: f64,
+}
+
+impl NlmClient {
+    /// Returns these clients, the one that waits longest first.
+    pub fn all(w: &Window) -> Vec<NlmClient> {
+        let waits = numbers(w, &f::CLIENT_NLM_WAIT).map(|([client], waits)| NlmClient {
+            client: client.to_owned(),
+            waits,
+        });
+        let mut all: Vec<_> = waits.collect();
+        all.sort_by(|a, b| b.waits.total_cmp(&a.waits).then(a.client.cmp(&b.client)));
+        all
+    }
+}
+
 /// Answers of one status to a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {

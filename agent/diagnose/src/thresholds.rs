@@ -149,6 +149,9 @@ thresholds! {
     MIN_DENIED = 2.0, "2":
         "A client asks again and again for a lock if it was denied one this often and was granted none.",
         "A program that does not wait for its lock asks once.";
+    LOCK_WAIT_SECONDS = 10.0, "10 s":
+        "A client waits long for a lock on a file from this time on.",
+        "Programs that take turns hold their locks for less; somebody who waits for this long asks why.";
     STANDING_RATIO = 0.5, "50 %":
         "A client waits all the time if this part of its requests is answered with the request to try again later.",
         "It does little else.";

@@ -84,6 +84,9 @@ labels! {
     HOLDER = "client": "address without port, those with the longest recalls, 100 at most (--max-clients); local for one without an address";
     POOL = "pool": "nfsd thread pool number";
     UNACKED_CLIENT = "client": "address without port, those that have acknowledged nothing for longest, 100 at most (--max-clients)";
+    NLM_PROCEDURE = "procedure": "the procedure of NLM in lower case (RFC 1813, appendix II): test, lock, cancel, unlock and so on";
+    NLM_ANSWER = "answer": "NLM's status in lower case (granted, denied, denied_nolocks, blocked, denied_grace_period, deadlock, rofs, stale_fh, fbig, failed); none (the reply has none, or krb5i or krb5p covers it); no_reply (dropped, or refused before it was executed)";
+    NLM_CLIENT = "client": "address without port; 512 series at most, those used last";
     RETRYING_CLIENT = "client": "address without port; 512 series at most";
     LOCK_HOLDER = "client": "address without port, the 100 that hold most";
     REASON = "reason": "dropped, deferred, garbage, auth";
@@ -105,8 +108,8 @@ labels! {
     BLOCK_OP = "op": "read, write, flush, discard, other";
     FINDING = "kind": "stuck_requests, retry_later, unacknowledged_replies, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, unknown_waits, slow_reply, chatty_client, small_sync_writes, slow_mount";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
-    PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
-    READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client; sched has no tables of its own";
+    PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, lockd, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
+    READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client, lockd; sched has no tables of its own";
     MOUNT = "mount": "what the client mounts (server:/export), the first 15; a server's address alone for what its mounts share (sessions, leases), and for mounts that the agent cannot see; other for the rest";
     MOUNT_VERSION = "version": "3, 4.0, 4.1, 4.2 of the mount; 4 where the minor version is not known; other for the mount other";
     MOUNT_OP = "op": "the client's procedure as mountstats has it, in lower case, the first 120 pairs of mount and op; other for the rest";
@@ -360,6 +363,18 @@ families! {
         "Locks of NFSv4 (LOCK) that the client was granted; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
     CLIENT_LOCKS_HELD: "nfscope_client_lock_states" Gauge, [LOCK_HOLDER],
         "Lock states of NFSv4 that the client holds: one for each file and owner of locks on it (/proc/fs/nfsd/clients/*/states)", since "0.2.0";
+    NLM_DURATION: "nfscope_lockd_request_seconds" Histogram(Scheme::TIME), [NLM_PROCEDURE],
+        "Time of one request of lockd, which serves the locks of NFSv3: from when it was read from the socket until its reply is encoded; without time in the queue", since "0.2.0";
+    NLM_ANSWERS: "nfscope_lockd_answers_total" Counter, [NLM_PROCEDURE, NLM_ANSWER],
+        "Requests of lockd by what was answered. A client whose LOCK was answered with blocked sleeps until the server calls it, and asks again after 30 s", since "0.2.0";
+    CLIENT_NLM: "nfscope_client_lockd_answers_total" Counter, [NLM_CLIENT, NLM_ANSWER],
+        "LOCK requests of lockd by client and answer, and locks that were granted later (GRANTED_RES)", since "0.2.0";
+    CLIENT_NLM_WAIT: "nfscope_client_lock_wait_seconds" Gauge, [NLM_CLIENT],
+        "For how long lockd has told a client of NFSv3 to wait for a lock, without one that was granted to it since; no series for clients that do not wait. A client whose other program is granted a lock meanwhile begins anew", since "0.2.0";
+    LOCK_WAITS: "nfscope_lock_waits" Gauge, [MAJOR],
+        "Locks on files that clients wait for now, by the kernel's list (/proc/locks, read every 5 s), and for NFSv3 by what lockd answers. No series where neither tells: from Linux 6.7 to 6.12 the list has no waits on most file systems", since "0.2.0";
+    LOCK_WAIT_OLDEST: "nfscope_lock_wait_oldest_seconds" Gauge, [MAJOR],
+        "For how long the oldest of these locks has been waited for; 0 without any", since "0.2.0";
     CLIENT_SESSION_REQUESTS: "nfscope_client_session_requests_total" Counter, [CLIENT, SLOTS],
         "Requests of the client's NFSv4.1 and 4.2 sessions, as nfscope_session_requests_total has them, in the first 2,047 pairs of a client and an export; without other", since "0.2.0";
     CLIENT_SESSION_SLOTS: "nfscope_client_session_slots" Gauge, [CLIENT],

@@ -31,6 +31,7 @@ const BYTES: &str = "the scripts add bytes up by version and operation alone";
 
 const SLOTS: &str = "its NFSv4 provider has no operation of NFSv4.1";
 
+const LOCKS: &str = "its lock manager is another one (klmmod), which has no script here";
 const STATE: &str = "no file lists what clients hold";
 
 /// Families by name without the prefix `nfscope_`, as the metric table has them.
@@ -323,6 +324,12 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("operations are not told apart by client"),
     ),
     ("client_lock_states", No(STATE)),
+    ("lockd_request_seconds", No(LOCKS)),
+    ("lockd_answers_total", No(LOCKS)),
+    ("client_lockd_answers_total", No(LOCKS)),
+    ("client_lock_wait_seconds", No(LOCKS)),
+    ("lock_waits", No(LOCKS)),
+    ("lock_wait_oldest_seconds", No(LOCKS)),
     ("client_session_requests_total", No(SLOTS)),
     ("client_session_slots", No(SLOTS)),
     ("client_delegation_recalls_total", No(STATE)),

@@ -56,8 +56,6 @@ struct {
 
 volatile const u32 client_epoch SEC(".data.nfsd_client_epoch") = 1;
 
-#define AF_INET 2
-#define AF_INET6 10
 
 #ifndef NFSCOPE_RAW
 /* An address that the kernel keeps somewhere, as a client's. */
@@ -75,32 +73,6 @@ static __always_inline void address_at(struct __kernel_sockaddr_storage *at, u64
 	}
 }
 #endif
-
-/* The address of a request's client. */
-static __always_inline void client_of(struct svc_rqst *rqst, u64 client[2])
-{
-	u32 family = READ(rqst, rq_addr.ss_family);
-
-	client[0] = 0;
-	client[1] = 0;
-#ifdef NFSCOPE_RAW
-	if (family == AF_INET) {
-		u32 v4;
-
-		bpf_core_read(&v4, sizeof(v4), &rqst->rq_addr.__data[2]);
-		client[1] = (u64)v4 << 32 | 0xffff0000;
-	} else if (family == AF_INET6) {
-		bpf_core_read(client, 16, &rqst->rq_addr.__data[6]);
-	}
-#else
-	if (family == AF_INET) {
-		client[1] = (u64) * (u32 *)&rqst->rq_addr.__data[2] << 32 | 0xffff0000;
-	} else if (family == AF_INET6) {
-		client[0] = *(u64 *)&rqst->rq_addr.__data[6];
-		client[1] = *(u64 *)&rqst->rq_addr.__data[14];
-	}
-#endif
-}
 
 /* struct knfsd_fh of the last file that the request named: an NFSv3 procedure's first argument; 0 where none. */
 static __always_inline u64 handle_of(struct request_record *r)

@@ -158,6 +158,7 @@ struct svc_rqst {
 	struct svc_serv *rq_server;
 	struct svc_pool *rq_pool;
 	struct svc_xprt *rq_xprt;
+	__be32 rq_xid;
 	u32 rq_prot; /* IPPROTO_TCP, IPPROTO_UDP; RDMA: IPPROTO_MAX */
 	u32 rq_prog;
 	u32 rq_vers;

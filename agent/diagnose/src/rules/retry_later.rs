@@ -2,12 +2,13 @@
 //! time passes outside the server and is in no phase, so that a client that is put off for ever looks like an idle one.
 
 use crate::breakdown::{Breakdown, part, sum};
-use crate::put_off::{Answers, Denied, PutOff, Retrying};
+use crate::put_off::{Answers, Denied, LockWaits, PutOff, Retrying};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
 use crate::rules::recall_evidence;
 use crate::thresholds::{
-    BEGIN_SHARE, END_SHARE, FELT_SECONDS, MIN_DENIED, MIN_PUT_OFF, STANDING_RATIO,
+    BEGIN_SHARE, END_SHARE, FELT_SECONDS, LOCK_WAIT_SECONDS, MIN_DENIED, MIN_PUT_OFF,
+    STANDING_RATIO,
 };
 use nfscope_model::comes_again::rfc_name;
 use nfscope_model::family as f;
@@ -38,6 +39,16 @@ fn polls(d: &Denied, active: bool) -> bool {
     d.count >= if active { 1.0 } else { MIN_DENIED } && d.granted == 0.0
 }
 
+/// Locks that a client has waited for long.
+fn long_lock_waits(b: &Breakdown, active: bool) -> Vec<&LockWaits> {
+    let least = match active {
+        true => FELT_SECONDS,
+        false => LOCK_WAIT_SECONDS,
+    };
+    let waits = b.lock_waits.iter().flatten();
+    waits.filter(|w| w.oldest >= least).collect()
+}
+
 /// The part of its time that a client spends outside the server, if that is much: one among many that work.
 fn share_of_client(b: &Breakdown, r: &Retrying, active: bool) -> Option<f64> {
     let count = sum(r.later.iter().map(|a| a.count));
@@ -66,9 +77,15 @@ pub fn rule(context: &Context) -> RuleResult {
     let lost = sum(all.iter().map(|(_, lost)| *lost)) + polling.len() as f64 * b.length;
     let of_all = part(lost, b.residence + lost);
     let of_clients = standing.iter().map(|(_, share)| *share);
-    let polls = if polling.is_empty() { 0.0 } else { 1.0 };
-    let share = of_clients.chain([polls]).fold(of_all, f64::max);
+    let waits = long_lock_waits(b, active);
+    let stands = if polling.is_empty() && waits.is_empty() {
+        0.0
+    } else {
+        1.0
+    };
+    let share = of_clients.chain([stands]).fold(of_all, f64::max);
     let threshold = if active { END_SHARE } else { BEGIN_SHARE };
+    let lost = lost + sum(waits.iter().map(|w| w.oldest));
     let put_off = !all.is_empty() || !standing.is_empty();
     RuleResult {
         kind: Kind::RetryLater,
@@ -80,7 +97,7 @@ pub fn rule(context: &Context) -> RuleResult {
             true => Severity::Critical,
             false => Severity::Warning,
         },
-        summary: said(b, &polling).unwrap_or_default(),
+        summary: said(b, &polling, &waits).unwrap_or_default(),
         evidence: [
             standing
                 .iter()
@@ -89,6 +106,7 @@ pub fn rule(context: &Context) -> RuleResult {
                 .collect(),
             evidence_for(&all, active),
             lock_evidence(b),
+            lock_wait_evidence(b, &waits),
             b.recalls
                 .as_ref()
                 .filter(|_| put_off)
@@ -97,15 +115,19 @@ pub fn rule(context: &Context) -> RuleResult {
         ]
         .concat(),
         advice: advice(b, put_off),
-        ruled_out_reason: said(b, &[]).unwrap_or_else(|| {
-            "no operation was answered with the request to try again later".into()
+        ruled_out_reason: said(b, &[], &[]).unwrap_or_else(|| {
+            let unseen = match b.lock_waits {
+                None => "; which locks of NFSv3 clients wait for is not known",
+                Some(_) => "",
+            };
+            format!("no operation was answered with the request to try again later{unseen}")
         }),
     }
 }
 
 /// Sentences on answers that made clients wait; `None` if there were none.
-fn said(b: &Breakdown, polling: &[&Denied]) -> Option<String> {
-    let mut sentences = Vec::new();
+fn said(b: &Breakdown, polling: &[&Denied], waits: &[&LockWaits]) -> Option<String> {
+    let mut sentences: Vec<_> = waits.iter().map(|w| lock_wait_sentence(w)).collect();
     if !b.put_off.is_empty() {
         let answers = match sum(b.put_off.iter().map(|p| p.count)) {
             1.0 => "1 operation was".to_owned(),
@@ -131,6 +153,18 @@ fn said(b: &Breakdown, polling: &[&Denied]) -> Option<String> {
         )),
     });
     (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+fn lock_wait_sentence(w: &LockWaits) -> String {
+    let locks = match w.count {
+        1.0 => "1 lock".to_owned(),
+        n => format!("{n:.0} locks"),
+    };
+    format!(
+        "clients of NFSv{} wait for {locks} on files that others hold, the first of them for {} or longer",
+        w.version,
+        seconds(w.oldest)
+    )
 }
 
 fn denied_sentence(n: f64) -> String {
@@ -159,7 +193,8 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
             times(d.count)
         )
     });
-    ops.chain(locks).collect()
+    let waits = (b.lock_waits.iter().flatten()).map(lock_wait_sentence);
+    ops.chain(locks).chain(waits).collect()
 }
 
 fn advice(b: &Breakdown, put_off: bool) -> Vec<String> {
@@ -179,11 +214,13 @@ fn advice(b: &Breakdown, put_off: bool) -> Vec<String> {
     if b.put_off.iter().any(|p| p.status == "grace") {
         all.push("NFS4ERR_GRACE ends by itself: the server was started a short while ago, and clients claim their files and locks again (/proc/fs/nfsd/nfsv4gracetime, 90 s by default)");
     }
-    if !b.denied.is_empty() {
+    if !b.denied.is_empty() || b.lock_waits.iter().flatten().next().is_some() {
         all.push(match b.illumos {
             true => "find the program that holds the lock, and end it or wait for it",
-            false => "find the program that holds the lock, and end it or wait for it: /proc/fs/nfsd/clients/*/states has lines with type: lock and the name of the file, and info beside it the client's address; /proc/locks has locks of programs on this server",
+            false => "find the program that holds the lock, and end it or wait for it: /proc/fs/nfsd/clients/*/states has lines with type: lock and the name of the file, and info beside it the client's address; /proc/locks has locks of programs on this server, and of clients of NFSv3 in the name of lockd",
         });
+    }
+    if !b.denied.is_empty() {
         all.push("a client of NFSv4.0 sleeps for ever longer between two LOCKs, and gets the lock long after it was free; from NFSv4.1 on the server calls the client when the lock is free");
     }
     all.into_iter().map(str::to_owned).collect()
@@ -235,6 +272,32 @@ pub fn answers(all: &[Answers], requests: Option<f64>) -> String {
         Some(n) => format!("of its {n:.0} requests, {}", named.join(", ")),
         None => named.join(", "),
     }
+}
+
+/// Clients of NFSv3 that were told to wait for locks.
+fn lock_wait_evidence(b: &Breakdown, waits: &[&LockWaits]) -> Vec<Evidence> {
+    let mut all: Vec<_> = (waits.iter())
+        .map(|w| {
+            let limit = Some(LOCK_WAIT_SECONDS);
+            evidence(
+                &f::LOCK_WAIT_OLDEST.info,
+                w.oldest,
+                limit,
+                lock_wait_sentence(w),
+            )
+        })
+        .collect();
+    if waits.iter().any(|w| w.version == "3") {
+        all.extend(b.nlm_clients.iter().take(NAMED).map(|c| {
+            let text = format!(
+                "{} has been told to wait for a lock (NLM4_BLOCKED) for {}, and was granted none since",
+                c.client,
+                seconds(c.waits)
+            );
+            evidence(&f::CLIENT_NLM_WAIT.info, c.waits, None, text)
+        }));
+    }
+    all
 }
 
 /// Clients that were denied locks, and clients that hold some.

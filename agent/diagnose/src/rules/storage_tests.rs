@@ -244,7 +244,7 @@ fn pools_are_judged_one_by_one() {
 /// devices below the export are quick.
 #[test]
 fn waits_for_blocks_that_a_stalled_log_is_writing_are_the_logs() {
-    let stalls = |device: f64, separate: f64, write: f64| {
+    let stalls_beside = |beside: Option<&str>, device: f64, separate: f64, write: f64| {
         let n = 1000;
         let mut s = Server {
             count: n,
@@ -268,11 +268,12 @@ fn waits_for_blocks_that_a_stalled_log_is_writing_are_the_logs() {
             ["sda", "write"],
             histogram(&[(device, 1000)]),
         );
-        for device in ["sda", "tank"] {
+        for device in ["sda", "tank"].into_iter().chain(beside) {
             s.gauge(&f::EXPORT_DEVICE, ["/srv", device], 1.0);
         }
         judge(s)
     };
+    let stalls = |device, separate, write| stalls_beside(None, device, separate, write);
     let d = stalls(0.1e-3, 1.0, 0.2e-3);
     assert_eq!(kinds(&d), ["slow_intent_log"], "{d:#?}");
     assert!(d.findings[0].share > 0.8, "{d:#?}");
@@ -291,6 +292,12 @@ fn waits_for_blocks_that_a_stalled_log_is_writing_are_the_logs() {
         );
         let text = page(&d, Kind::SlowIntentLog);
         assert!(!text.contains("do not explain"), "{text}");
+    }
+    // Beside an export whose devices are unknown, the log may be behind that I/O where it has a device of its own, and there alone.
+    for (separate, known) in [(1.0, false), (0.0, true)] {
+        let d = stalls_beside(Some(f::UNKNOWN_DEVICE), 0.1e-3, separate, 0.2e-3);
+        let share = d.share(Kind::SlowIntentLog);
+        assert_eq!(share.is_some(), known, "{separate}: {d:#?}");
     }
 }
 

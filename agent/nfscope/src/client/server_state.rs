@@ -1,8 +1,8 @@
 //! State of this host's server, as it tells in /proc, without a probe: whether it is in its grace period, and which locks its clients wait
-//! for. lockd has no metrics: a lock of NFSv3 that nobody frees is seen here alone.
+//! for.
 
-use nfscope_source::{bounded, host_table};
-use std::fmt;
+use nfscope_source::lock_waits::LockWait;
+use nfscope_source::{bounded, host_table, lock_waits};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -17,57 +17,6 @@ pub(crate) struct ServerState {
     pub(crate) in_grace: Option<bool>,
     /// Locks that clients of this server wait for; `None` where nothing tells.
     pub(crate) waits: Option<Vec<LockWait>>,
-}
-
-/// Somebody who holds a lock, or waits for one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pid: u32,
-    /// Name of the process; `None` if it is gone, or in another namespace.
-    command: Option<String>,
-}
-
-impl Owner {
-    fn is_client(&self) -> bool {
-        matches!(self.command.as_deref(), Some("lockd" | "nfsd"))
-    }
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.command.as_deref() {
-            Some("lockd") => f.write_str("a client of NFSv3"),
-            Some("nfsd") => f.write_str("a client of NFSv4"),
-            Some(command) => write!(f, "{command} (process {} of this server)", self.pid),
-            None => write!(f, "process {}", self.pid),
-        }
-    }
-}
-
-/// A client that waits for a lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LockWait {
-    waiter: Owner,
-    holder: Option<Owner>,
-    /// Device and inode number, as in `fd:01:395`.
-    file: String,
-    /// First and last byte.
-    range: String,
-}
-
-impl fmt::Display for LockWait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (device, inode) = self.file.rsplit_once(':').unwrap_or(("?", &self.file));
-        write!(
-            f,
-            "{} waits for a lock on inode {inode} of device {device} (bytes {}), which ",
-            self.waiter, self.range
-        )?;
-        match &self.holder {
-            Some(holder) => write!(f, "{holder} holds"),
-            None => f.write_str("somebody holds who is not listed"),
-        }
-    }
 }
 
 impl ServerState {
@@ -88,17 +37,13 @@ impl ServerState {
         let threads = threads.and_then(|t| t.trim().parse::<u32>().ok());
         let ended = read("/proc/fs/nfsd/v4_end_grace", "fs/nfsd/v4_end_grace");
         let ended = ended.filter(|_| threads.is_some_and(|n| n > 0));
-        let command = |pid: u32| {
-            let name = read("/proc/PID/comm", &format!("{pid}/comm"))?;
-            Some(name.trim().to_owned())
-        };
         ServerState {
             in_grace: ended.and_then(|ended| match ended.trim() {
                 "N" => Some(true),
                 "Y" => Some(false),
                 _ => None,
             }),
-            waits: read("/proc/locks", "locks").map(|locks| waits(&locks, command)),
+            waits: lock_waits::read(proc),
         }
     }
 
@@ -119,40 +64,6 @@ impl ServerState {
         }
         self
     }
-}
-
-/// Clients that wait, by /proc/locks (fs/locks.c, `lock_get_status`): a lock has a number, and those who wait for it come behind it with
-/// the same number and an arrow.
-fn waits(locks: &str, command: impl Fn(u32) -> Option<String>) -> Vec<LockWait> {
-    let owner = |pid: &str| {
-        let pid = pid.parse().ok()?;
-        Some(Owner {
-            pid,
-            command: command(pid),
-        })
-    };
-    let mut holder: Option<(&str, Option<Owner>)> = None;
-    let mut all = Vec::new();
-    for line in locks.lines() {
-        let words: Vec<_> = line.split_whitespace().collect();
-        match words.as_slice() {
-            [number, "->", _, _, _, pid, file, first, last, ..] => {
-                let Some(waiter) = owner(pid).filter(Owner::is_client) else {
-                    continue;
-                };
-                let of_it = holder.as_ref().filter(|(n, _)| n == number);
-                all.push(LockWait {
-                    waiter,
-                    holder: of_it.and_then(|(_, owner)| owner.clone()),
-                    file: (*file).to_owned(),
-                    range: format!("{first} to {last}"),
-                });
-            }
-            [number, _, _, _, pid, ..] => holder = Some((number, owner(pid))),
-            _ => {}
-        }
-    }
-    all
 }
 
 #[cfg(test)]

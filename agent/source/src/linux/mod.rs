@@ -15,6 +15,7 @@ use host::diskstats::Busy;
 use host::export_devices::ExportDevices;
 use host::facts::Facts;
 use host::file_handle::Exports;
+use host::lock_ages::LockAges;
 use host::nfs4_state::Nfs4State;
 use host::procfs::KernelCounts;
 use host::{cpu, exports, file_handle, mountstats, unseen};
@@ -38,7 +39,7 @@ use read::top_k::ClientAccounting;
 use read::unacknowledged::{self, Stalled};
 use read::unsafe_writes::{JOURNALED, UnsafeWrites};
 use read::zfs::Zfs;
-use read::{LOGS, block, connections, granted_state, held, logs, nfsd, probe_runs};
+use read::{LOGS, block, connections, granted_state, held, lockd, logs, nfsd, probe_runs};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -65,6 +66,8 @@ struct Linux {
     coverage: Coverage,
     zfs: Zfs,
     nfs4_state: Nfs4State,
+    lock_ages: LockAges,
+    lockd: lockd::Waiting,
     unsafe_writes: UnsafeWrites,
     watched: Watched,
     detached: Detached,
@@ -114,6 +117,8 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         coverage: Coverage::default(),
         zfs: Zfs::default(),
         nfs4_state: Nfs4State::default(),
+        lock_ages: LockAges::default(),
+        lockd: lockd::Waiting::default(),
         unsafe_writes: UnsafeWrites::default(),
         watched: Watched::default(),
         detached: Detached::default(),
@@ -464,6 +469,14 @@ impl Source for Linux {
             l.unmap();
             took(start, "block", &mut s);
         }
+        let start = Instant::now();
+        let of_lockd = self.loaded.get("lockd").map(|l| {
+            let ages = self.lockd.read(l, &mut s);
+            l.unmap();
+            took(start, "lockd", &mut s);
+            ages
+        });
+        self.lock_ages.read(of_lockd.as_deref(), &mut s);
         self.read_client(&mut s);
         self.nfs4_state.read(&mut s);
         self.busy.read(&mut self.devices, &mut s);

@@ -68,8 +68,8 @@ pub fn may_load() -> bool {
         .is_some_and(|have| have & needed == needed)
 }
 
-const MODULES: [&str; 9] = [
-    "sunrpc", "nfsd", "ext4", "jbd2", "xfs", "btrfs", "zfs", "nfs", "nfsv4",
+const MODULES: [&str; 10] = [
+    "sunrpc", "nfsd", "ext4", "jbd2", "xfs", "btrfs", "zfs", "nfs", "nfsv4", "lockd",
 ];
 
 /// What reading the scheduler's books needs; probes/bpf/lib/waits.h.

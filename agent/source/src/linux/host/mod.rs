@@ -11,6 +11,7 @@ pub mod facts;
 pub mod file_handle;
 pub mod file_id;
 pub mod kstat;
+pub mod lock_ages;
 pub mod log_device;
 pub mod log_types;
 pub mod mountstats;

@@ -42,6 +42,7 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
             "zfs" => "ZFS pool",
             "nfs" => "NFS mount",
             "nfsv4" => "NFSv4 mount",
+            "lockd" => "NFS server or mount with locks of NFSv3",
             _ => "btrfs file system",
         };
         return Decision::Unused(format!("module {m} is not loaded: no {kind} here"));
@@ -125,6 +126,7 @@ mod tests {
             ("btrfs", "btrfs", "btrfs file system"),
             ("client", "nfs", "NFS mount"),
             ("recall", "nfsv4", "NFSv4 mount"),
+            ("lockd", "lockd", "NFS server or mount with locks of NFSv3"),
         ] {
             let why = format!("module {module} is not loaded: no {kind} here");
             let decided = decide(probe(word), &facts(&["nfsd"], &["nfsd"]));

@@ -93,7 +93,7 @@ const METADATA_OF_OTHERS: &str =
     "which waits of an operation are for XFS metadata that others read or write";
 
 /// Every probe. They attach from the last to the first.
-pub static PROBES: [Probe; 9] = [
+pub static PROBES: [Probe; 10] = [
     Probe {
         word: "nfsd",
         object: &nfscope_probes::NFSD,
@@ -677,6 +677,18 @@ pub static PROBES: [Probe; 9] = [
             "tp_btf/nfs4_cb_recall",
             Err("the layout of its structures is unknown"),
             "delegations that servers ask this host to return",
+            false,
+        )],
+    },
+    Probe {
+        word: "lockd",
+        object: &nfscope_probes::LOCKD,
+        modules: &["sunrpc", "lockd"],
+        programs: &[program(
+            "lockd_answered",
+            "fexit/nlmsvc_dispatch",
+            Err("the layout of its structures is unknown"),
+            "locks of NFSv3 (NLM): requests, their time, and what was answered",
             false,
         )],
     },

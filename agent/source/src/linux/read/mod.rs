@@ -6,7 +6,7 @@
 //! [`decode`] has what every reader needs; [`top_k`], [`slow_ops`] and [`breakdown`] read nfsd's tables of clients, its ring of slow
 //! operations and its tables of what somebody asks for; [`file_paths`] names the files of these; [`connections`] reads the server's own
 //! lists, and [`unacknowledged`] the replies on them that clients do not take; [`client_answers`] has answers by client;
-//! [`granted_state`] reads what it counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
+//! [`lockd`] has the locks of NFSv3; [`granted_state`] reads what it counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
 
 pub mod block;
 pub mod breakdown;
@@ -21,6 +21,7 @@ mod file_paths;
 pub mod granted_state;
 pub mod held;
 pub mod jbd2;
+pub mod lockd;
 pub mod logs;
 pub mod nfsd;
 pub mod probe_runs;
