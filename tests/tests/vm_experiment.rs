@@ -61,12 +61,12 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     ensure!(good == tried.len(), "{said}");
     let said = of(&["small.toml"], false)?;
     println!("{said}");
-    // Calls of NFSv3 and of 4.1, as docs/versions.md has them.
+    // Calls of NFSv3 and of 4.1, as docs/versions.md has them: a delegation of a new file saves the GETATTR of its CLOSE.
     for (row, rpcs, operations) in [
         ("version=3 load=reads processes=1", "1.000", "1.000"),
         ("version=4.1 load=reads processes=2", "1.000", "3.000"),
         ("version=3 load=open-4 processes=1", "9.000", "9.000"),
-        ("version=4.1 load=open-4 processes=1", "9.000", "41.00"),
+        ("version=4.1 load=open-4 processes=1", "9.000", "40.00"),
     ] {
         let line = said.lines().find(|l| l.starts_with(row));
         let line = line.with_context(|| format!("no row {row}: {said}"))?;
