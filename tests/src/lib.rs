@@ -29,6 +29,7 @@ pub mod big_server;
 pub mod block_cost;
 pub mod breakdown;
 mod builder;
+pub mod campaign;
 mod checks;
 mod client;
 pub mod clock;

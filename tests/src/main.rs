@@ -139,6 +139,8 @@ enum What {
     Versions(lab::versions::Options),
     /// Record and compare servers with and without a change, by nfscope's own commands
     Baselines(lab::baselines::Options),
+    /// Make the campaigns of plan files on a client of a real server, as those of tests/campaigns
+    Campaign(lab::campaign::Options),
     /// Make a designed experiment on a real server: log device, threads and the property sync
     Experiment(lab::experiment::Options),
     /// Run pynfs and cthon04 against the server in a machine, and compare every count with the kernel's
@@ -373,6 +375,7 @@ fn run(what: What) -> Result<()> {
                 of.predicted, of.measured, of.single
             );
         }
+        What::Campaign(options) => print!("{}", lab::campaign::run(&options)?),
         What::Experiment(options) => print!("{}", lab::experiment::run(&options)?.text),
         What::Versions(options) => {
             let done = lab::versions::run(&options)?;

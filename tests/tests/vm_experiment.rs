@@ -1,8 +1,10 @@
 //! A designed experiment on a real server, whose effects are known.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
-use lab::Kernel;
 use lab::experiment::{Options, run};
+use lab::{Kernel, campaign};
 
 /// With `sync=always` a WRITE waits for a disk of 8 ms, or for a log device of 0.1 ms; else for neither. Each combination is run once.
 #[test]
@@ -29,5 +31,53 @@ fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
     let (threads, _) = effect("B")?;
     ensure!((0.8..1.25).contains(&threads), "threads: {threads}");
     ensure!(done.html.contains("Interactions") && done.html.contains("Half-normal"));
+    Ok(())
+}
+
+/// Every campaign of the folder can be set on a client of a real server, but for the one that needs a pool. A small one is made: RPCs and
+/// component operations of each call are those that Linux asks for, and nothing of it is left behind.
+#[test]
+fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
+    let of = |files: &[&str], check: bool| {
+        campaign::run(&campaign::Options {
+            kernel: Kernel::V6_12,
+            files: files.iter().map(|f| folder.join(f)).collect(),
+            check,
+            zfs: false,
+            keep: None,
+        })
+    };
+    let tried = [
+        "effects.toml",
+        "four-one.toml",
+        "postmark.toml",
+        "opens.toml",
+        "page.toml",
+        "matrix.toml",
+    ];
+    let said = of(&tried, true)?;
+    let good = said.matches("every level can be set").count();
+    ensure!(good == tried.len(), "{said}");
+    let said = of(&["small.toml"], false)?;
+    println!("{said}");
+    // Calls of NFSv3 and of 4.1, as docs/versions.md has them: a delegation of a new file saves the GETATTR of its CLOSE.
+    for (row, rpcs, operations) in [
+        ("version=3 load=reads processes=1", "1.000", "1.000"),
+        ("version=4.1 load=reads processes=2", "1.000", "3.000"),
+        ("version=3 load=open-4 processes=1", "9.000", "9.000"),
+        ("version=4.1 load=open-4 processes=1", "9.000", "40.00"),
+    ] {
+        let line = said.lines().find(|l| l.starts_with(row));
+        let line = line.with_context(|| format!("no row {row}: {said}"))?;
+        let mut cells = line[row.len()..]
+            .split("  ")
+            .map(str::trim)
+            .filter(|c| !c.is_empty());
+        for wanted in [rpcs, operations] {
+            let cell = cells.next().context("too few cells")?;
+            ensure!(cell.starts_with(wanted), "{row}: {cell} for {wanted}");
+        }
+    }
     Ok(())
 }

@@ -2,8 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_stats::experiment::{
-    Analysis, Design, Observation, Run, Scale, Word, analyse, analyse_runs, blocks_of, half_normal,
-    lenth,
+    Analysis, Design, Levels, Observation, Run, Scale, Word, analyse, analyse_runs, blocks_of,
+    half_normal, lenth,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -156,7 +156,7 @@ fn fractions_know_what_they_cannot_tell_apart() {
     assert_eq!(runs, Design::full(3).unwrap().runs(3, 7));
     assert_ne!(runs, Design::full(3).unwrap().runs(3, 8));
     for block in runs.chunks(8) {
-        let mut levels: Vec<u8> = block.iter().map(|r| r.levels).collect();
+        let mut levels: Vec<u16> = block.iter().map(|r| r.levels.high()).collect();
         assert!(block.iter().all(|r| r.block == block[0].block));
         levels.sort_unstable();
         assert_eq!(levels, [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -341,7 +341,7 @@ fn intervals_hold_where_runs_are_missing() {
 }
 
 /// The yield of peas in six blocks of four plots: `npk` of R, of which N x P x K is the difference between blocks. The figures are those that
-/// `summary(aov(yield ~ block + N * P * K, npk))` prints, as in R's own manual (`?npk`; W. N. Venables and B. D. Ripley, Modern Applied
+/// `summary(aov(yield ~ block + N * P * K, npk))` of R 4.2.2 prints, as in its own manual (`?npk`; W. N. Venables and B. D. Ripley, Modern Applied
 /// Statistics with S, section 6.7).
 #[test]
 fn blocks_are_those_of_r() {
@@ -357,11 +357,12 @@ fn blocks_are_those_of_r() {
     for (block, plots) in npk.iter().enumerate() {
         let words: Vec<&str> = plots.split(' ').collect();
         for plot in words.chunks(2) {
-            let high = plot[0].bytes().enumerate().map(|(i, c)| (c - b'0') << i);
+            let high = plot[0].bytes().enumerate();
+            let high = high.map(|(i, c)| u16::from(c - b'0') << i);
             runs.push(Observation {
                 run: Run {
                     block,
-                    levels: high.sum(),
+                    levels: Levels::of_two(high.sum()),
                 },
                 response: plot[1].parse().unwrap(),
             });
@@ -407,7 +408,7 @@ fn intervals_hold_in_blocks() {
     let missing: Vec<Run> = blocks
         .iter()
         .copied()
-        .filter(|r| (r.levels, r.block) != (3, 1))
+        .filter(|r| (r.levels.high(), r.block) != (3, 1))
         .collect();
     let mut later = half.runs(2, 1);
     later.extend(blocks_of(&half.turned(word("D")), 2, 2, 2));
@@ -449,8 +450,11 @@ fn intervals_hold_in_blocks() {
 fn a_fold_over_of_another_day_separates_aliases() {
     let half = Design::fraction(3, 4).unwrap();
     let folded = half.folded();
-    let day = |block: usize, levels: u8| Observation {
-        run: Run { block, levels },
+    let day = |block: usize, levels: u16| Observation {
+        run: Run {
+            block,
+            levels: Levels::of_two(levels),
+        },
         response: 10.0
             + 3.0 * word("A").sign(levels)
             + 2.0 * word("B").sign(levels)
@@ -459,7 +463,7 @@ fn a_fold_over_of_another_day_separates_aliases() {
     };
     let all = Word(7);
     let first = half.combinations.iter().map(|l| day(0, *l));
-    let second = half.turned(all).into_iter().map(|l| day(1, l));
+    let second = half.turned(all).into_iter().map(|l| day(1, l.high()));
     let runs: Vec<_> = first.chain(second).collect();
     assert_eq!(runs.len(), 8);
     let a = analyse_runs(&folded, &runs, Scale::Linear, 0.0, 1).unwrap();
@@ -486,7 +490,7 @@ fn a_combination_without_a_run_takes_the_longest_effect() {
         .map(|levels| Observation {
             run: Run {
                 block: 0,
-                levels: *levels,
+                levels: Levels::of_two(*levels),
             },
             response: 10.0 + 3.0 * word("A").sign(*levels) + word("BC").sign(*levels),
         })

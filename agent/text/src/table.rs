@@ -23,16 +23,19 @@ pub fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
 }
 
 /// Rows with columns of one width each, the last one as it is. Nothing in a cell steers a terminal or ends its line.
-pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| row.each_ref().map(|cell| one_line(cell)))
-        .collect();
-    let widths = widths(&rows);
-    let line = |row: &[String; N]| {
+pub fn columns<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let one_line = |row: &R| row.as_ref().iter().map(|cell| one_line(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(one_line).collect();
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |i: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(i));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let line = |row: &Vec<String>| {
         let cells: Vec<_> = row
             .iter()
-            .zip(widths)
+            .zip(&widths)
             .map(|(cell, w)| format!("{cell:w$}"))
             .collect();
         cells.join("  ").trim_end().to_owned() + "\n"

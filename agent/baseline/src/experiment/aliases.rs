@@ -20,13 +20,9 @@ pub(super) fn is_large(a: &Analysis, e: &Effect) -> bool {
 pub(super) fn causes(design: &Design, of: Word, is_large: impl Fn(Word) -> bool) -> Vec<Word> {
     let chain: Vec<Word> = [of]
         .into_iter()
-        .chain(design.aliases(of, u8::BITS))
+        .chain(design.aliases(of, u16::BITS))
         .collect();
-    let parents = |w: Word| {
-        (0..u8::BITS)
-            .map(|i| Word(1 << i))
-            .filter(move |p| w.0 & p.0 != 0)
-    };
+    let parents = |w: Word| w.factors().map(|i| Word(1 << i));
     let large = |w: Word| parents(w).filter(|p| is_large(*p)).count() as u32;
     let main = of.order() == 1;
     let plausible = |w: &Word| match w.order() {
@@ -61,14 +57,14 @@ pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Op
     let alone = |causes: &&Vec<Word>| 1usize << causes[0].order();
     let one_by_one: usize = open.iter().map(alone).sum();
     let separates = |folded: &Design| {
-        let aliases = |causes: &Vec<Word>| folded.aliases(causes[0], u8::BITS);
+        let aliases = |causes: &Vec<Word>| folded.aliases(causes[0], u16::BITS);
         let is_clear = |causes: &&Vec<Word>| {
             let aliases = aliases(causes);
             !causes[1..].iter().any(|w| aliases.contains(w))
         };
         open.iter().all(is_clear)
     };
-    let all = Word(((1u16 << design.factors) - 1) as u8);
+    let all = Word::all(design.factors);
     let each = (0..design.factors).map(|i| Word(1 << i));
     let folds = [all].into_iter().chain(each).filter_map(|turned| {
         let more = design.turned(turned).len();
@@ -125,7 +121,7 @@ mod tests {
     fn plan(factors: usize, fraction: Fraction, replicates: usize) -> Plan {
         let factor = |i: usize| Factor {
             name: Word(1 << i).to_string(),
-            levels: ["low".into(), "high".into()],
+            levels: vec!["low".into(), "high".into()],
         };
         Plan {
             name: "x".into(),
@@ -133,6 +129,7 @@ mod tests {
             replicates,
             fraction,
             foldover: false,
+            centre: 0,
             seed: 1,
             more: Vec::new(),
         }
@@ -144,7 +141,7 @@ mod tests {
         let runs = plan.runs().unwrap().into_iter().map(|run| {
             let each = truth.iter();
             let sum: f64 = each
-                .map(|(w, by)| by.ln() / 2.0 * Word::parse(w).unwrap().sign(run.levels))
+                .map(|(w, by)| by.ln() / 2.0 * run.levels.sign(Word::parse(w).unwrap()))
                 .sum();
             let noise: f64 = StandardNormal.sample(&mut random);
             RunData {
@@ -342,7 +339,7 @@ mod tests {
     #[test]
     fn printed_commands_are_quoted() {
         let mut half = plan(4, Fraction::One(2), 3);
-        half.factors[3].levels = ["low disk".into(), "$(x)'".into()];
+        half.factors[3].levels = vec!["low disk".into(), "$(x)'".into()];
         let mains = [("A", 3.0), ("B", 3.0), ("C", 3.0), ("ABC", 2.0)];
         let text = simulated(&half, &mains, 3).ambiguous.pop().unwrap();
         let quoted = r"plan x-more --factor 'D=low disk,$(x)'\''' --replicates";
@@ -370,11 +367,11 @@ mod tests {
                 hidden: 0.0,
                 rate: 100.0,
                 failed: 0.0,
-                durability: Durability::flushing("sda", run.levels & 1 != lossy),
+                durability: Durability::flushing("sda", run.levels.at(0) != lossy),
             });
             let text = differs(&plan, &plan.runs().unwrap(), &runs.collect::<Vec<_>>());
-            let level = ["low", "high"][usize::from(lossy)];
-            let other = ["high", "low"][usize::from(lossy)];
+            let level = ["low", "high"][lossy];
+            let other = ["high", "low"][lossy];
             assert_eq!(
                 text,
                 [format!(
@@ -395,11 +392,11 @@ mod tests {
         };
         let runs: Vec<RunData> = (plan.runs().unwrap().iter())
             .map(|run| RunData {
-                response: if run.levels & 1 == 1 { 1e-4 } else { 1e-2 },
+                response: if run.levels.at(0) == 1 { 1e-4 } else { 1e-2 },
                 hidden: 0.0,
                 rate: 100.0,
                 failed: 0.0,
-                durability: lossy(run.levels & 1 == 1),
+                durability: lossy(run.levels.at(0) == 1),
             })
             .collect();
         let measured = Measured {

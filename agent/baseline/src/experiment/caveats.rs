@@ -1,7 +1,6 @@
 //! What makes an analysis less certain.
 
 use crate::experiment::result::RunData;
-use nfscope_stats::experiment::Analysis;
 
 /// Rates of runs that differ by more than this factor count as another load.
 const LOAD: f64 = 1.2;
@@ -18,17 +17,25 @@ pub(super) struct Checks {
     pub caveats: Vec<String>,
 }
 
+/// The noise of runs as an analysis knows it.
+pub(super) struct Noise<'a> {
+    /// It is estimated from the effects.
+    pub by_effects: bool,
+    pub deviation: Option<f64>,
+    pub residuals: &'a [f64],
+}
+
 /// Data are in the order of the runs.
-pub(super) fn checks(a: &Analysis, data: &[RunData]) -> Checks {
-    let residuals = &a.residuals;
+pub(super) fn checks(noise: &Noise, data: &[RunData]) -> Checks {
+    let residuals = noise.residuals;
     let mut all = Vec::new();
-    if a.lenth.is_some() {
+    if noise.by_effects {
         all.push(
             "each combination was run once: the noise is estimated from the effects themselves (Lenth 1989), which takes most of them \
              to be none"
                 .to_owned(),
         );
-    } else if a.deviation.is_none() {
+    } else if noise.deviation.is_none() {
         all.push("too few runs: effects cannot be told from noise".to_owned());
     }
     let rates = data.iter().map(|d| d.rate);
@@ -56,7 +63,7 @@ pub(super) fn checks(a: &Analysis, data: &[RunData]) -> Checks {
     }
     // Something that changes with time, in spite of the random order.
     let n = residuals.len() as f64;
-    let trend = match a.deviation {
+    let trend = match noise.deviation {
         Some(_) if n >= 10.0 => correlation_with_order(residuals),
         _ => None,
     };

@@ -33,7 +33,8 @@ pub fn pilot(
     seconds: f64,
 ) -> Result<String, String> {
     let design = plan.design().map_err(|e| e.to_string())?;
-    let (combinations, effects) = (design.combinations.len(), design.effects().len());
+    let (corners, effects) = (design.combinations.len(), design.effects().len());
+    let combinations = corners + usize::from(plan.centre > 0);
     let all = plan.runs().map_err(|e| e.to_string())?;
     let runs = all.len();
     let blocks = all.iter().map(|r| r.block + 1).max().unwrap_or(1);
@@ -91,7 +92,7 @@ mod tests {
     fn plan(replicates: usize, factors: usize) -> Plan {
         let factor = |i: usize| Factor {
             name: format!("f{i}"),
-            levels: ["a".into(), "b".into()],
+            levels: vec!["a".into(), "b".into()],
         };
         Plan {
             name: "x".into(),
@@ -99,6 +100,7 @@ mod tests {
             replicates,
             fraction: Fraction::Full,
             foldover: false,
+            centre: 0,
             seed: 1,
             more: Vec::new(),
         }

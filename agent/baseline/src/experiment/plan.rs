@@ -1,16 +1,43 @@
 //! The plan of an experiment: its factors, its design and the order of its runs.
 
-use nfscope_stats::experiment::{Design, DesignError, MAX_FACTORS, Run, Word, blocks_of};
+use nfscope_stats::experiment::{
+    Design, DesignError, Levels, MAX_FACTORS, Run, Word, blocks_of, factorial,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A factor with its two levels.
+/// Most levels of a factor.
+const MOST_LEVELS: usize = 64;
+
+/// A factor with its levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// Its name: `log`.
     pub name: String,
-    /// The low level, then the high one: `disk`, `slog`.
-    pub levels: [String; 2],
+    /// The low level, then the high one: `disk`, `slog`. There may be more than two; others are compared with the first.
+    pub levels: Vec<String>,
+}
+
+impl Factor {
+    /// The value halfway between two levels that are numbers with the same unit: `12`, `34k`.
+    pub fn centre(&self) -> Option<String> {
+        let split = |text: &String| {
+            let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+            let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+            Some((number.parse::<f64>().ok()?, unit.to_owned()))
+        };
+        let [low, high] = &self.levels[..] else {
+            return None;
+        };
+        let ((low, unit), (high, other)) = (split(low)?, split(high)?);
+        (unit == other).then(|| format!("{}{unit}", (low + high) / 2.0))
+    }
+
+    /// The text of a level.
+    pub fn level(&self, at: usize) -> String {
+        let own = self.levels.get(at).cloned();
+        own.or_else(|| self.centre()).unwrap_or_default()
+    }
 }
 
 /// Which runs of all there are.
@@ -22,7 +49,7 @@ pub enum Fraction {
     /// The standard fraction: one in so many.
     One(usize),
     /// By generators: the number of a factor, and the product of factors that it equals.
-    Generators(Vec<(usize, u8)>),
+    Generators(Vec<(usize, u16)>),
 }
 
 /// The plan of an experiment. It is a file format: fields must stay.
@@ -38,6 +65,9 @@ pub struct Plan {
     pub fraction: Fraction,
     /// With the opposite of each combination.
     pub foldover: bool,
+    /// Runs of each block with every factor halfway between its levels.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub centre: usize,
     /// Seed of the order.
     pub seed: u64,
     /// Runs that were added later, in the order in which they were.
@@ -52,7 +82,11 @@ pub enum More {
     /// Every combination so far, so many times.
     Replicates(usize),
     /// Every combination once more, in which these factors have their other level (bit i: factor i).
-    Foldover(u8),
+    Foldover(u16),
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Parses `log=disk,slog`.
@@ -62,22 +96,38 @@ pub enum More {
 pub fn parse_factor(text: &str) -> Result<Factor, String> {
     let wrong = || "give NAME=LOW,HIGH, as in log=disk,slog".to_owned();
     let (name, levels) = text.split_once('=').ok_or_else(wrong)?;
-    match levels.split(',').collect::<Vec<_>>()[..] {
-        [low, high] if !name.is_empty() && !low.is_empty() && !high.is_empty() && low != high => {
-            Ok(Factor {
-                name: name.to_owned(),
-                levels: [low.to_owned(), high.to_owned()],
-            })
-        }
-        _ => Err(wrong()),
+    let levels: Vec<String> = levels.split(',').map(str::to_owned).collect();
+    factor(name, levels).map_err(|_| wrong())
+}
+
+/// A factor with two levels or more, which differ.
+///
+/// # Errors
+/// Why there is none such.
+pub fn factor(name: &str, levels: Vec<String>) -> Result<Factor, String> {
+    if name.is_empty() || name.contains('=') {
+        return Err("its name is empty or has a `=`; fix: give it a name without".into());
     }
+    if !(2..=MOST_LEVELS).contains(&levels.len()) {
+        return Err(format!("give 2 to {MOST_LEVELS} levels"));
+    }
+    let is_twice = |(i, level): (usize, &String)| levels[..i].contains(level);
+    if levels.iter().any(String::is_empty) || levels.iter().enumerate().any(is_twice) {
+        return Err(
+            "a level is empty or there twice; fix: give each level a text of its own".into(),
+        );
+    }
+    Ok(Factor {
+        name: name.to_owned(),
+        levels,
+    })
 }
 
 /// Parses `C=AB`.
 ///
 /// # Errors
 /// Shows the grammar.
-pub fn parse_generator(text: &str) -> Result<(usize, u8), String> {
+pub fn parse_generator(text: &str) -> Result<(usize, u16), String> {
     let parsed = text.split_once('=').and_then(|(factor, word)| {
         let factor = Word::parse(factor).filter(|w| w.order() == 1)?;
         Some((factor.0.trailing_zeros() as usize, Word::parse(word)?.0))
@@ -105,12 +155,37 @@ impl Plan {
         format!("{}-{run}", self.name)
     }
 
-    /// The design of the plan.
+    /// True if a factor has more than two levels.
+    pub fn is_mixed(&self) -> bool {
+        self.factors.iter().any(|f| f.levels.len() != 2)
+    }
+
+    /// The number of levels of each factor.
+    pub fn counts(&self) -> Vec<usize> {
+        self.factors.iter().map(|f| f.levels.len()).collect()
+    }
+
+    /// Every combination, without the centre.
+    ///
+    /// # Errors
+    /// When there is no such design.
+    pub fn combinations(&self) -> Result<Vec<Levels>, DesignError> {
+        let is_plain = self.fraction == Fraction::Full && !self.foldover && self.centre == 0;
+        match self.is_mixed() {
+            true if is_plain => factorial(&self.counts()),
+            _ => Ok(self.design()?.levels()),
+        }
+    }
+
+    /// The design of a plan whose factors have two levels.
     ///
     /// # Errors
     /// When there is none such.
     pub fn design(&self) -> Result<Design, DesignError> {
         let k = self.factors.len();
+        if self.is_mixed() {
+            return Err(DesignError::Mixed);
+        }
         if !(1..=MAX_FACTORS).contains(&k) {
             return Err(DesignError::Factors(k));
         }
@@ -167,13 +242,24 @@ impl Plan {
     /// When there is none; the names of all.
     pub fn factors_named(&self, name: &str) -> Result<Word, String> {
         if name == "all" {
-            return Ok(Word(((1u16 << self.factors.len()) - 1) as u8));
+            return Ok(Word::all(self.factors.len()));
         }
+        match self.factor_named(name) {
+            Ok(i) => Ok(Word(1 << i)),
+            Err(e) => Err(e + ", or all"),
+        }
+    }
+
+    /// The number of the factor of this name.
+    ///
+    /// # Errors
+    /// When there is none; the names of all.
+    pub fn factor_named(&self, name: &str) -> Result<usize, String> {
         let place = self.factors.iter().position(|f| f.name == name);
-        place.map(|i| Word(1 << i)).ok_or_else(|| {
+        place.ok_or_else(|| {
             let names: Vec<_> = self.factors.iter().map(|f| f.name.as_str()).collect();
             format!(
-                "`{}` has no factor {name}; fix: name {}, or all",
+                "`{}` has no factor {name}; fix: name {}",
                 self.name,
                 names.join(", ")
             )
@@ -185,38 +271,50 @@ impl Plan {
     /// # Errors
     /// When there is no such design.
     pub fn runs(&self) -> Result<Vec<Run>, DesignError> {
-        let mut design = self.first().design()?;
-        let mut runs = design.runs(self.replicates, self.seed);
-        for (more, seed) in self.more.iter().zip(self.seed.wrapping_add(1)..) {
-            let first = runs.iter().map(|r| r.block + 1).max().unwrap_or(0);
-            let added = match more {
-                More::Replicates(n) => blocks_of(&design.combinations, *n, seed, first),
+        let first = self.first();
+        let mut all = first.combinations()?;
+        let mut runs = blocks_of(&self.with_centre(&all), self.replicates, self.seed, 0);
+        for (i, (more, seed)) in self
+            .more
+            .iter()
+            .zip(self.seed.wrapping_add(1)..)
+            .enumerate()
+        {
+            let block = runs.iter().map(|r| r.block + 1).max().unwrap_or(0);
+            let (of, times) = match more {
+                More::Replicates(n) => (all.clone(), *n),
                 More::Foldover(turned) => {
-                    let folded = design.folded_on(Word(*turned));
-                    let new = design.turned(Word(*turned));
-                    design = folded;
-                    blocks_of(&new, self.replicates, seed, first)
+                    let before = Plan {
+                        more: self.more[..i].to_vec(),
+                        ..first.clone()
+                    };
+                    let new = before.design()?.turned(Word(*turned));
+                    all.extend(&new);
+                    (new, self.replicates)
                 }
             };
-            runs.extend(added);
+            runs.extend(blocks_of(&self.with_centre(&of), times, seed, block));
         }
         Ok(runs)
     }
 
+    /// A block of combinations with its runs at the centre.
+    fn with_centre(&self, combinations: &[Levels]) -> Vec<Levels> {
+        let centre = std::iter::repeat_n(Levels::centre(self.factors.len()), self.centre);
+        combinations.iter().copied().chain(centre).collect()
+    }
+
     /// The levels of a run: `log=slog threads=8`.
     pub fn levels(&self, run: Run) -> String {
-        let each = self.factors.iter().enumerate().map(|(i, f)| {
-            let high = usize::from(run.levels >> i & 1);
-            format!("{}={}", f.name, f.levels[high])
-        });
+        let each = self.factors.iter().enumerate();
+        let each = each.map(|(i, f)| format!("{}={}", f.name, f.level(run.levels.at(i))));
         each.collect::<Vec<_>>().join(" ")
     }
 
     /// The factors of a word by name: `log x threads`.
     pub fn named(&self, word: Word) -> String {
-        let names = self.factors.iter().enumerate();
-        let names = names.filter(|(i, _)| word.0 >> i & 1 == 1);
-        let names: Vec<_> = names.map(|(_, f)| f.name.as_str()).collect();
+        let names = word.factors().filter_map(|i| self.factors.get(i));
+        let names: Vec<_> = names.map(|f| f.name.as_str()).collect();
         names.join(" x ")
     }
 }

@@ -96,10 +96,65 @@ pub struct Response {
 }
 
 impl Response {
+    /// The numbers of the factors of its shortest word.
+    pub(super) fn factors_of(&self) -> Vec<usize> {
+        let word = Word::parse(&self.word);
+        word.map_or(Vec::new(), |w| w.factors().collect())
+    }
+
     /// `C or B x F`
     pub fn name(&self) -> String {
         self.causes.join(" or ")
     }
+}
+
+/// A factor or an interaction where a factor has more than two levels.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TermResult {
+    /// By name.
+    pub factors: String,
+    /// Degrees of freedom.
+    pub dof: f64,
+    /// Its mean square over that of the noise; `None` without noise.
+    pub f: Option<f64>,
+    /// Part of the variation.
+    pub part: f64,
+    /// Corrected p value.
+    pub p: Option<f64>,
+    /// There is evidence of it.
+    pub found: bool,
+}
+
+/// A level of a factor beside the first one, over all levels of the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LevelResult {
+    /// The factor by name.
+    pub factor: String,
+    /// Its level.
+    pub level: String,
+    /// The response over that at the first level; on a linear scale the difference.
+    pub effect: f64,
+    /// Ends of its 95 % interval; `None` without noise.
+    pub interval: Option<[f64; 2]>,
+    /// Corrected for the levels of the factor.
+    pub p: Option<f64>,
+    /// There is evidence of the factor, and of this level.
+    pub found: bool,
+}
+
+/// The centre beside what the levels put there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CurvatureResult {
+    /// The response at the centre over the mean of the combinations; on a linear scale their difference.
+    pub effect: f64,
+    /// Ends of its 95 % interval; `None` without replicates.
+    pub interval: Option<[f64; 2]>,
+    /// Part of the variation.
+    pub part: f64,
+    /// P value of a test of its own.
+    pub p: Option<f64>,
+    /// Effects are no straight lines between the levels.
+    pub found: bool,
 }
 
 /// Effects without replicates beside what noise alone would give.
@@ -137,8 +192,17 @@ pub struct Analysed {
     pub unit: Unit,
     /// True where effects are factors.
     pub logarithm: bool,
-    /// Effects, the largest part first.
+    /// Effects, the largest part first; none where a factor has more than two levels.
     pub effects: Vec<Response>,
+    /// Factors and interactions where a factor has more than two levels, the largest part first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub terms: Vec<TermResult>,
+    /// The levels of these factors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelResult>,
+    /// What the runs at the centre tell; `None` without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curvature: Option<CurvatureResult>,
     /// Part of the variation that is between blocks of runs, which is no effect; `None` of a single block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_part: Option<f64>,
@@ -183,8 +247,10 @@ pub struct RunResult {
     pub run: usize,
     /// The first is 1.
     pub block: usize,
-    /// For each factor: at its high level.
+    /// For each factor: at another level than its first.
     pub high: Vec<bool>,
+    /// For each factor the number of its level; the first is 0, and the centre is 2.
+    pub at: Vec<usize>,
     /// `log=slog threads=8`.
     pub levels: String,
     /// What was measured.

@@ -3,10 +3,10 @@
 use crate::experiment::plan::{Plan, label_of};
 use crate::experiment::result::{Analysed, HalfNormal, Response};
 use crate::html::quoted;
-use nfscope_stats::experiment::{DesignError, Run, Word};
+use nfscope_stats::experiment::{Design, DesignError, Levels, Run, Word};
 use nfscope_text::console::{one_line, plain};
 use nfscope_text::table::columns;
-use nfscope_text::units::{length, percent};
+use nfscope_text::units::{length, many, percent};
 use nfscope_text::wrap::wrap;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,24 +17,32 @@ use std::time::Duration;
 /// # Errors
 /// When there is no such design.
 pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
-    let (design, runs) = (plan.design()?, plan.runs()?);
+    let (combinations, runs) = (plan.combinations()?, plan.runs()?);
     let mut out = String::new();
     for (i, f) in plan.factors.iter().enumerate() {
-        let letter = Word(1 << i);
         let _ = writeln!(
             out,
-            "{letter}  {}: {} or {}",
-            f.name, f.levels[0], f.levels[1]
+            "{}  {}: {}",
+            Word(1 << i),
+            f.name,
+            f.levels.join(" or ")
         );
     }
     let _ = writeln!(
         out,
         "\n{} runs: {} combinations, {}, in random order (seed {})",
         runs.len(),
-        design.combinations.len(),
+        combinations.len(),
         of_each(&runs),
         plan.seed
     );
+    if plan.centre > 0 {
+        let _ = writeln!(
+            out,
+            "{} of each block at the centre of all factors",
+            many(plan.centre as f64, "run")
+        );
+    }
     let all = each.saturating_mul(runs.len() as u32);
     let _ = writeln!(
         out,
@@ -42,23 +50,8 @@ pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
         length(all),
         length(each)
     );
-    match design.resolution() {
-        None => out += "Full design: no effect is an alias of another.\n",
-        Some(resolution) => {
-            let words: Vec<_> = design.defining.iter().map(ToString::to_string).collect();
-            let _ = writeln!(
-                out,
-                "Resolution {resolution}; defining relation I = {}",
-                words.join(" = ")
-            );
-            for effect in design.effects().into_iter().filter(|w| w.order() <= 2) {
-                let aliases = design.aliases(effect, 2);
-                if !aliases.is_empty() {
-                    let names: Vec<_> = aliases.iter().map(ToString::to_string).collect();
-                    let _ = writeln!(out, "  {effect} = {}", names.join(" = "));
-                }
-            }
-        }
+    if !plan.is_mixed() {
+        out += &aliases(&plan.design()?);
     }
     out.push('\n');
     let mut rows = vec![["RUN", "BLOCK", "LEVELS"].map(str::to_owned)];
@@ -73,9 +66,33 @@ pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
     Ok(plain(&out))
 }
 
+/// What a design cannot tell apart.
+fn aliases(design: &Design) -> String {
+    let Some(resolution) = design.resolution() else {
+        return "Full design: no effect is an alias of another.\n".to_owned();
+    };
+    let words: Vec<_> = design.defining.iter().map(ToString::to_string).collect();
+    let more = match words.len() > MOST_WORDS {
+        true => format!(" = ... ({} words)", words.len()),
+        false => String::new(),
+    };
+    let mut out = format!(
+        "Resolution {resolution}; defining relation I = {}{more}\n",
+        words[..words.len().min(MOST_WORDS)].join(" = ")
+    );
+    for effect in design.effects().into_iter().filter(|w| w.order() <= 2) {
+        let aliases = design.aliases(effect, 2);
+        if !aliases.is_empty() {
+            let names: Vec<_> = aliases.iter().map(ToString::to_string).collect();
+            let _ = writeln!(out, "  {effect} = {}", names.join(" = "));
+        }
+    }
+    out
+}
+
 /// `2 of each`, or `1 to 3 of each` where runs were added.
 fn of_each(runs: &[Run]) -> String {
-    let mut counts: BTreeMap<u8, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<Levels, usize> = BTreeMap::new();
     for run in runs {
         *counts.entry(run.levels).or_default() += 1;
     }
@@ -103,20 +120,33 @@ pub fn next(plan: &Plan, number: usize, of: usize, run: Run) -> String {
 
 /// What `nfscope experiment analyse` prints.
 pub fn analysis(a: &Analysed) -> String {
-    let scale = match a.logarithm {
-        true => "HIGH/LOW",
-        false => "EFFECT",
-    };
-    let heading = ["EFFECT OF", scale, "95 % CI", "VARIATION", "P", "ALIASES"];
-    let mut rows = vec![heading.map(str::to_owned)];
-    rows.extend(a.effects.iter().map(row));
     let mut out = String::new();
     for sentence in &a.durability {
         wrap(&mut out, WIDTH, "", &one_line(sentence));
         out.push('\n');
     }
     let _ = writeln!(out, "{}: {}\n", a.name, a.response);
-    out += &columns(&rows);
+    out += &match a.terms.is_empty() {
+        true => effects(a),
+        false => terms(a),
+    };
+    if let Some(c) = &a.curvature {
+        let p =
+            c.p.map_or(String::new(), |p| format!(", p {}", probability(p)));
+        let interval = c
+            .interval
+            .map_or(String::new(), |i| format!(" ({})", ends(i)));
+        let _ = writeln!(
+            out,
+            "\nthe centre is {:.3}{interval} {} of the combinations{p}",
+            c.effect,
+            if a.logarithm {
+                "times the mean"
+            } else {
+                "more than the mean"
+            }
+        );
+    }
     out.push('\n');
     if let Some(part) = a.block_part {
         let _ = writeln!(
@@ -152,6 +182,9 @@ pub fn analysis(a: &Analysed) -> String {
     plain(&out)
 }
 
+/// Most words of a defining relation.
+const MOST_WORDS: usize = 15;
+
 /// Width of sentences.
 const WIDTH: usize = 80;
 
@@ -179,25 +212,85 @@ fn half_normal(h: &HalfNormal) -> String {
     out
 }
 
+/// The effects of factors with two levels.
+fn effects(a: &Analysed) -> String {
+    let scale = match a.logarithm {
+        true => "HIGH/LOW",
+        false => "EFFECT",
+    };
+    let heading = ["EFFECT OF", scale, "95 % CI", "VARIATION", "P", "ALIASES"];
+    let mut rows = vec![heading.map(str::to_owned)];
+    rows.extend(a.effects.iter().map(row));
+    columns(&rows)
+}
+
 fn row(r: &Response) -> [String; 6] {
-    let none = || "-".to_owned();
     [
         match r.found {
             true => format!("{} *", r.name()),
             false => r.factors.clone(),
         },
         format!("{:.3}", r.effect),
-        r.interval
-            .map_or_else(none, |[low, high]| format!("{low:.3} .. {high:.3}")),
+        r.interval.map_or_else(none, ends),
         percent(r.part),
-        match r.p {
-            None => none(),
-            Some(p) if p < 0.001 => "<0.001".to_owned(),
-            Some(p) => format!("{p:.3}"),
-        },
+        r.p.map_or_else(none, probability),
         match r.aliases.is_empty() {
             true => String::new(),
             false => r.aliases.join(", "),
         },
     ]
+}
+
+/// Factors with more than two levels: a test of each and of each interaction, and their levels.
+fn terms(a: &Analysed) -> String {
+    let mut rows = vec![["EFFECT OF", "DF", "F", "VARIATION", "P"].map(str::to_owned)];
+    rows.extend(a.terms.iter().map(|t| {
+        [
+            starred(t.found, &t.factors),
+            format!("{}", t.dof),
+            t.f.map_or_else(none, |f| format!("{f:.2}")),
+            percent(t.part),
+            t.p.map_or_else(none, probability),
+        ]
+    }));
+    let mut out = columns(&rows);
+    out.push('\n');
+    let scale = match a.logarithm {
+        true => "RATIO",
+        false => "MORE",
+    };
+    let mut rows = vec![["LEVEL", "BESIDE", scale, "95 % CI", "P"].map(str::to_owned)];
+    rows.extend(a.levels.iter().map(|l| {
+        let first = a.factors.iter().find(|f| f.name == l.factor);
+        [
+            starred(l.found, &format!("{}={}", l.factor, l.level)),
+            first.map_or(String::new(), |f| f.level(0)),
+            format!("{:.3}", l.effect),
+            l.interval.map_or_else(none, ends),
+            l.p.map_or_else(none, probability),
+        ]
+    }));
+    out + &columns(&rows)
+}
+
+fn starred(found: bool, name: &str) -> String {
+    match found {
+        true => format!("{name} *"),
+        false => name.to_owned(),
+    }
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn ends([low, high]: [f64; 2]) -> String {
+    format!("{low:.3} .. {high:.3}")
+}
+
+fn probability(p: f64) -> String {
+    match p < 0.001 {
+        true => "<0.001".to_owned(),
+        false => format!("{p:.3}"),
+    }
 }

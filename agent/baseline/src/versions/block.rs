@@ -31,6 +31,8 @@ pub struct Block {
     pub others: u64,
     /// RPCs that were sent once more.
     pub retransmissions: u64,
+    /// Other figures of a workload of fio by name, such as those of its jobs.
+    pub numbers: BTreeMap<String, f64>,
 }
 
 /// A quantity of a block.
@@ -79,6 +81,20 @@ impl Metric {
             Metric::P99 => "latency p99",
             Metric::Rpcs => "RPCs/op",
             Metric::ComponentOps => "component ops/op",
+        }
+    }
+
+    /// The name of its number in an experiment.
+    pub fn number(self) -> &'static str {
+        match self {
+            Metric::HostCpu => "client_cpu_seconds",
+            Metric::ServerTime => "server_seconds",
+            Metric::RoundTrips => "round_trip_seconds",
+            Metric::Throughput => "operations_per_second",
+            Metric::Latency => "latency_seconds",
+            Metric::P99 => "p99_seconds",
+            Metric::Rpcs => "rpcs",
+            Metric::ComponentOps => "component_operations",
         }
     }
 

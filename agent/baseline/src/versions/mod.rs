@@ -20,3 +20,4 @@ pub use html::page;
 pub use result::{LeftOut, LoadResult, Report, Row, Setting, Verdict};
 pub use scale::{Point, Scale, ScaleBlock, Slope, scale};
 pub use text::text;
+pub(crate) use text::{factor, probability};

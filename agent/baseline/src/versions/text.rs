@@ -219,7 +219,7 @@ pub(super) fn mean(i: Interval, unit: impl Fn(f64) -> String) -> String {
     }
 }
 
-pub(super) fn factor(v: f64) -> String {
+pub(crate) fn factor(v: f64) -> String {
     match v {
         _ if v >= 9.95 => format!("{v:.1}x"),
         _ if v >= 0.0995 => format!("{v:.2}x"),
@@ -231,7 +231,7 @@ fn interval([low, high]: [f64; 2]) -> String {
     format!("{} .. {}", factor(low), factor(high))
 }
 
-pub(super) fn probability(p: f64) -> String {
+pub(crate) fn probability(p: f64) -> String {
     match p {
         _ if p < 0.001 => "<0.001".to_owned(),
         _ => format!("{p:.3}"),

@@ -49,11 +49,26 @@ pub enum ExperimentCommand {
     Run(RunArgs),
     /// Analyse the recorded runs: the effect of each factor, and of each pair
     Analyse(AnalyseArgs),
+    /// Print configurations beside each other: a column for each level of a factor, or for each response
+    Table(TableArgs),
     /// List experiments, and how many of their runs are recorded
     List(StoreArgs),
     /// Remove the plans of experiments; their baselines stay
     Rm(NamedArgs),
 }
+
+/// Options that make a plan, and change none.
+const OF_A_NEW_PLAN: [&str; 9] = [
+    "factors",
+    "replicates",
+    "fraction",
+    "generators",
+    "foldover",
+    "centre_points",
+    "seed",
+    "pilot",
+    "metric",
+];
 
 /// `nfscope experiment plan`
 #[derive(Debug, Args)]
@@ -61,26 +76,47 @@ pub struct PlanArgs {
     /// Name: letters, digits and . _ - :
     #[arg(value_parser = name::check)]
     pub name: String,
-    /// A factor with its low and its high level; 1 to 7 of them
-    #[arg(long = "factor", required_unless_present_any = ["add_foldover", "add_replicates"], value_name = "NAME=LOW,HIGH", value_parser = experiment::parse_factor)]
+    /// A factor with its low and its high level, or with more levels; 1 to 15 of them
+    #[arg(
+        long = "factor",
+        value_name = "NAME=LOW,HIGH[,...]",
+        value_parser = experiment::parse_factor,
+        required_unless_present_any = ["add_foldover", "add_replicates"]
+    )]
     pub factors: Vec<Factor>,
     /// How often each combination is run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub replicates: u16,
-    /// The standard fraction of all combinations: 1/2, 1/4, 1/8, 1/16
+    /// The standard fraction of all combinations: 1/2, 1/4, 1/8 and so on to 1/2048, which are 15 factors in 16 runs
     #[arg(long, value_name = "1/N", value_parser = fraction, conflicts_with = "generators")]
     pub fraction: Option<usize>,
     /// A factor that equals a product of others, as in C=AB; the first factor is A
     #[arg(long = "generator", value_name = "C=AB", value_parser = experiment::parse_generator)]
-    pub generators: Vec<(usize, u8)>,
+    pub generators: Vec<(usize, u16)>,
     /// Add the opposite of every combination
     #[arg(long)]
     pub foldover: bool,
+    /// Runs of each block with every factor halfway between its levels, which are numbers: they tell whether effects are straight lines
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub centre_points: u8,
     /// Add a fold-over to a plan that exists: every combination once more, with the other level of FACTOR, or of all
-    #[arg(long, value_name = "FACTOR", num_args = 0..=1, require_equals = true, default_missing_value = "all", conflicts_with_all = ["factors", "replicates", "fraction", "generators", "foldover", "seed", "pilot", "metric"])]
+    #[arg(
+        long,
+        value_name = "FACTOR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        conflicts_with_all = OF_A_NEW_PLAN
+    )]
     pub add_foldover: Option<String>,
     /// Add so many runs of each combination to a plan that exists
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100), conflicts_with_all = ["add_foldover", "factors", "replicates", "fraction", "generators", "foldover", "seed", "pilot", "metric"])]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=100),
+        conflicts_with = "add_foldover",
+        conflicts_with_all = OF_A_NEW_PLAN
+    )]
     pub add_replicates: Option<u16>,
     /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -148,13 +184,14 @@ const PLAN_FILE: &str = "\
 A plan file:
   name = \"slog\"
   replicates = 3            # also: fraction = \"1/2\", generators = [\"C=AB\"],
-  seed = 7                  # foldover = true
+  seed = 7                  # foldover = true, centre_points = 2
 
   [run]
   load = \"ssh -tt client fio job.fio\"   # from before the warm-up to the end
   warmup = \"30s\"
   record = \"10m\"            # in windows of interval = \"10s\", 10 or more
   operations = 100          # a run with fewer has failed
+  # until_ci = \"5%\"         # record is then the longest time; metric = \"write:mean\"
 
   [run.numbers]             # numbers that the load prints, for --response load:mbs
   mbs = \"bw={}MiB/s\"       # {} is the number
@@ -167,6 +204,36 @@ A plan file:
   high.level = \"slog\"
   high.set = \"zpool status tank | grep -q log0 || zpool add tank log log0\"
   high.verify = \"zpool status tank | grep -q log0\"
+
+  [[factor]]                # any number of levels, with commands for all of them
+  name = \"threads\"
+  levels = [\"8\", \"16\", \"32\"]
+  set = \"echo {level} >/proc/fs/nfsd/threads\"
+  verify = \"grep -qx {level} /proc/fs/nfsd/threads\"
+
+A campaign measures what a client sees. In place of record, [run] has
+  command = \"postmark ...\"  # runs to its end, and prints the numbers, or
+  workload = \"reads\"        # a load of `nfscope versions` or a workload, with
+  threads = \"{processes}\"   # runtime = \"5s\", set.RECORD = \"64k\"
+A workload needs [mount], which each run makes and removes, and a command or a
+load may use it. {NAME} is the level of the factor NAME, everywhere; {mount} is
+the directory of the mount:
+  [mount]
+  source = \"nfs1:/srv/export\"      # also v3_source, for vers=3
+  options = \"vers={version},nconnect={nconnect}\"
+
+  [table]                   # is printed at the end; see `nfscope experiment table`
+  columns = \"processes\"
+  responses = [\"load:operations_per_second\"]
+
+  [until]                   # more rounds, until half of each interval is so small
+  ci = \"5%\"
+  replicates = 40           # at most
+
+A workload has the numbers operations_per_second, latency_seconds, p99_seconds,
+client_cpu_seconds, round_trip_seconds and rpcs, for each operation, and with
+--url also server_seconds and component_operations. A workload of fio also has
+mib_per_second, and the figures of each job, such as write.mib_per_second.
 
 Each command is run by sh, with NFSCOPE_RUN and NFSCOPE_LEVELS in its
 environment. Nobody answers it: it has no terminal, and its stdin is /dev/null.
@@ -238,8 +305,8 @@ pub struct AnalyseArgs {
     /// The response: OP, or OP:p50, p90, p99, mean, rate. May be given more than once, and one correction is for all
     #[arg(long = "metric", required_unless_present = "responses", value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metrics: Vec<Metric>,
-    /// Another response: a row of `baseline compare`, as in "WRITE 3 in log", or load:NAME, a number that the load prints. May be given more
-    /// than once
+    /// Another response: a row of `baseline compare`, as in "WRITE 3 in log", or load:NAME, a number that the load prints. May be given
+    /// more than once
     #[arg(long = "response", value_name = "ROW|load:NAME")]
     pub responses: Vec<String>,
     /// Analyse the recorded runs although others are missing, if those tell the effects of two factors
@@ -259,9 +326,49 @@ pub struct AnalyseArgs {
     pub store: StoreArgs,
 }
 
+const TABLE: &str = "\
+A row for each configuration: the mean of its rounds with half of its 95 %
+interval, from three rounds on. With --columns the levels of a factor are
+columns, as in throughput by processes, and each response has a table with the
+geometric mean of the columns. Without, each response is a column. Ratios are to
+the first configuration, by pairs within rounds, with intervals and p values
+from six rounds on (Holm's correction, differences beyond 2 %). --csv has a line
+for each cell, in seconds and other base units.";
+
+/// `nfscope experiment table`
+#[derive(Debug, Args)]
+#[command(after_help = TABLE)]
+pub struct TableArgs {
+    /// Name of the experiment
+    #[arg(value_parser = name::check)]
+    pub name: String,
+    /// A response: OP:WHAT, a row of `baseline compare`, or load:NAME. May be given more than once
+    #[arg(
+        long = "response",
+        value_name = "OP:WHAT|ROW|load:NAME",
+        required = true
+    )]
+    pub responses: Vec<String>,
+    /// The factor whose levels are columns
+    #[arg(long, value_name = "FACTOR")]
+    pub columns: Option<String>,
+    /// Print Markdown
+    #[arg(long, conflicts_with_all = ["csv", "json"])]
+    pub markdown: bool,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where the baselines are
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
 /// Parses `1/2`.
 pub(crate) fn fraction(text: &str) -> Result<usize, String> {
     let n = text.strip_prefix("1/").and_then(|n| n.parse().ok());
-    n.filter(|n| [2, 4, 8, 16].contains(n))
-        .ok_or_else(|| "give 1/2, 1/4, 1/8 or 1/16".to_owned())
+    n.filter(|n: &usize| n.is_power_of_two() && (2..=2048).contains(n))
+        .ok_or_else(|| "give 1/2, 1/4, 1/8 and so on to 1/2048".to_owned())
 }

@@ -4,11 +4,11 @@ use super::experiment_analyse::{analyse, pilot};
 use super::experiment_plans::{
     change, check, end_run, file, hold, keep, plans, read, recorded, unfinished,
 };
-use super::{experiment_check, experiment_data, experiment_run, record};
+use super::{experiment_check, experiment_data, experiment_run, experiment_table, record};
 use crate::cli::RecordArgs;
 use crate::cli::experiment::{ExperimentCommand, NamedArgs, PlanArgs, RecordRunArgs};
 use anyhow::Context;
-use nfscope_baseline::experiment::{self, Fraction, More, Plan, label_of};
+use nfscope_baseline::experiment::{self, Factor, Fraction, More, Plan, label_of};
 use nfscope_baseline::store::{State, Store};
 use nfscope_text::console::{plain, print, say};
 use std::fs;
@@ -51,6 +51,7 @@ fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
             Ok(())
         }
         ExperimentCommand::Analyse(args) => analyse(args),
+        ExperimentCommand::Table(args) => experiment_table::run(args),
         ExperimentCommand::List(args) => {
             for path in plans(&args.path) {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -180,9 +181,17 @@ fn make(args: &PlanArgs) -> anyhow::Result<()> {
             None => Fraction::Generators(args.generators.clone()),
         },
         foldover: args.foldover,
+        centre: usize::from(args.centre_points),
         seed: args.seed,
         more: Vec::new(),
     };
+    let wrong = |f: &&Factor| plan.centre > 0 && f.centre().is_none();
+    if let Some(f) = plan.factors.iter().find(wrong) {
+        anyhow::bail!(
+            "--centre-points: the levels of {} are no two numbers of one unit, as in 8 and 16; fix: leave it out",
+            f.name
+        );
+    }
     check(&plan)?;
     let mut text = experiment::plan(&plan, args.duration)?;
     if let Some(metric) = &args.metric {

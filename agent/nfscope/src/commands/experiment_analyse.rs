@@ -39,47 +39,13 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
         entries.len(),
         args.name
     );
-    let missing = entries.iter().enumerate().filter(|(_, e)| e.is_none());
-    let missing: Vec<usize> = missing.map(|(i, _)| i + 1).collect();
     let store = Store::open(&args.store.path)?;
     let recorded: Vec<&Entry> = entries.iter().flatten().collect();
     let mut asked: Vec<Asked> = args.metrics.iter().cloned().map(Asked::Operation).collect();
     for text in &args.responses {
         asked.push(Asked::parse(text, &store, &recorded)?);
     }
-    let mut responses: Vec<Measured> = Vec::new();
-    for one in &asked {
-        let name = one.name();
-        ensure!(
-            responses.iter().all(|r| r.name != name),
-            "{name}: it is given twice; fix: give it once"
-        );
-        responses.push(Measured {
-            name,
-            unit: one.unit(),
-            runs: Vec::new(),
-            missing: missing.clone(),
-        });
-    }
-    let families = families(&asked);
-    for entry in recorded {
-        let c = series::read(&store, entry, &families)?;
-        let run = run(&c);
-        for (response, one) in responses.iter_mut().zip(&asked) {
-            let of_server = !matches!(one, Asked::Load(_));
-            let name = &entry.metadata.name;
-            ensure!(
-                run.rate > 0.0 || !of_server,
-                "`{name}` has no operations: its load did not reach the server; fix: nfscope baseline rm {name}, and make this run again"
-            );
-            let (value, hidden) = one.value(&c, entry)?;
-            response.runs.push(RunData {
-                response: value,
-                hidden,
-                ..run.clone()
-            });
-        }
-    }
+    let responses = measured(&store, &entries, &asked)?;
     let scale = match args.linear {
         true => Scale::Linear,
         false => Scale::Logarithm,
@@ -100,6 +66,87 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
         say(&format!("wrote {}", path.display()));
     }
     Ok(())
+}
+
+/// What the runs of an experiment measured.
+///
+/// # Errors
+/// When a response is there twice, or a run has none.
+pub(super) fn measured(
+    store: &Store,
+    entries: &[Option<Entry>],
+    asked: &[Asked],
+) -> anyhow::Result<Vec<Measured>> {
+    measured_with(store, entries, asked, false)
+}
+
+/// The same, where a response is missing in runs that have no such number: an open has no throughput.
+///
+/// # Errors
+/// When a response is there twice, or no run has it.
+pub(super) fn measured_where_there(
+    store: &Store,
+    entries: &[Option<Entry>],
+    asked: &[Asked],
+) -> anyhow::Result<Vec<Measured>> {
+    measured_with(store, entries, asked, true)
+}
+
+fn measured_with(
+    store: &Store,
+    entries: &[Option<Entry>],
+    asked: &[Asked],
+    some: bool,
+) -> anyhow::Result<Vec<Measured>> {
+    let missing = entries.iter().enumerate().filter(|(_, e)| e.is_none());
+    let missing: Vec<usize> = missing.map(|(i, _)| i + 1).collect();
+    let mut responses: Vec<Measured> = Vec::new();
+    for one in asked {
+        let name = one.name();
+        ensure!(
+            responses.iter().all(|r| r.name != name),
+            "{name}: it is given twice; fix: give it once"
+        );
+        responses.push(Measured {
+            name,
+            unit: one.unit(),
+            runs: Vec::new(),
+            missing: missing.clone(),
+        });
+    }
+    let families = families(asked);
+    let mut none = None;
+    for (number, entry) in (1..).zip(entries) {
+        let Some(entry) = entry else { continue };
+        let c = series::read(store, entry, &families)?;
+        let run = run(&c);
+        for (response, one) in responses.iter_mut().zip(asked) {
+            let of_server = !matches!(one, Asked::Load(_));
+            let name = &entry.metadata.name;
+            ensure!(
+                run.rate > 0.0 || !of_server,
+                "`{name}` has no operations: its load did not reach the server; fix: nfscope baseline rm {name}, and make this run again"
+            );
+            let (value, hidden) = match one.value(&c, entry) {
+                Ok(value) => value,
+                Err(e) if some && !of_server => {
+                    response.missing.push(number);
+                    none = Some(e);
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            response.runs.push(RunData {
+                response: value,
+                hidden,
+                ..run.clone()
+            });
+        }
+    }
+    match none {
+        Some(e) if responses.iter().any(|r| r.runs.is_empty()) => Err(e),
+        _ => Ok(responses),
+    }
 }
 
 /// A run without a response: what all metrics have in common.

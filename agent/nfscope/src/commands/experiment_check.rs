@@ -1,9 +1,11 @@
 //! `nfscope experiment check`: every level is set once and the load runs for seconds, so that hours are not spent on what would fail.
 
+use super::experiment_client::{Client, kind_of, measured};
 use super::experiment_data::operations;
-use super::experiment_file::{self, Level, PlanFile};
+use super::experiment_file::{self, Measure, PlanFile, Recorded};
+use super::experiment_numbers::numbers;
 use super::experiment_plans::{file as plan_path, hold};
-use super::experiment_run::{numbers, of_one_plan};
+use super::experiment_run::of_one_plan;
 use super::experiment_shell::{Load, Shell};
 use crate::cli::experiment::CheckArgs;
 use crate::workload::fio::{Stop, Stopped};
@@ -13,7 +15,9 @@ use nfscope_stats::experiment::Run;
 use nfscope_text::console::say;
 use nfscope_text::parse::exact;
 use nfscope_text::units;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The shortest window of a recording.
@@ -47,6 +51,7 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
     let stop = Stop::watch().context("cannot handle signals")?;
     let runs = file.plan.runs()?;
     let chosen = chosen(&runs, file.plan.factors.len());
+    check_workloads(&file, &runs)?;
     let mut wrong: Vec<String> = Vec::new();
     let mut setting = Duration::ZERO;
     for number in &chosen {
@@ -66,10 +71,24 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
         let begun = Instant::now();
         let shell = one.shell();
         let set = one.set(&shell)?;
-        let is_set = set.is_empty();
+        let mut is_set = set.is_empty();
         wrong.extend(set);
+        let mut client = None;
+        if is_set {
+            match Client::mount(&file, &one.run, args.url.as_deref(), &stop) {
+                Ok(made) => client = made,
+                Err(e) => {
+                    stop.check()?;
+                    is_set = false;
+                    wrong.push(format!("with {}: {e:#}", file.plan.levels(one.run)));
+                }
+            }
+        }
+        let verified = one.verify(&shell, client.as_ref().and_then(Client::path))?;
+        is_set &= verified.is_empty();
+        wrong.extend(verified);
         setting += begun.elapsed();
-        if is_set && let Err(e) = one.load(&shell) {
+        if is_set && let Err(e) = one.load(&shell, client.as_mut()) {
             stop.check()?;
             wrong.push(format!("with {}: {e:#}", file.plan.levels(one.run)));
         }
@@ -81,11 +100,20 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
         units::many(wrong.len() as f64, "thing"),
         wrong.join("\n- ")
     );
-    let each = file.run.warmup + file.run.record + setting / chosen.len().max(1) as u32;
+    let measured = match &file.run.measure {
+        Measure::Record(run) => run.length,
+        Measure::Workload(block) => block.runtime,
+        Measure::Command(_) => Duration::ZERO,
+    };
+    let each = file.run.warmup + measured + setting / chosen.len().max(1) as u32;
     say(&format!(
-        "every level can be set; {} take about {}: nfscope experiment run {}",
+        "every level can be set; {} take about {}{}: nfscope experiment run {}",
         units::many(runs.len() as f64, "run"),
         units::length(each.saturating_mul(runs.len() as u32)),
+        match file.run.measure {
+            Measure::Command(_) => " without the command",
+            _ => "",
+        },
         args.file.display()
     ));
     Ok(())
@@ -93,26 +121,36 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
 
 /// As few runs as have every level of every factor, by their numbers: each has the most levels that those before have not.
 fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
-    let mut seen = [0u8; 2];
+    let mut seen: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut chosen = Vec::new();
-    let new = |seen: &[u8; 2], run: &Run| {
-        let mask = ((1u16 << factors) - 1) as u8;
-        let levels = [!run.levels & mask, run.levels & mask];
-        let count = |side: usize| (levels[side] & !seen[side]).count_ones();
-        count(0) + count(1)
+    let levels = |run: &Run| {
+        (0..factors)
+            .map(|f| (f, run.levels.at(f)))
+            .collect::<Vec<_>>()
     };
     loop {
+        let new = |run: &Run| levels(run).iter().filter(|l| !seen.contains(l)).count();
         // The first of those with as many: the last of them backwards.
         let best = runs.iter().enumerate().rev();
-        match best.max_by_key(|(_, r)| new(&seen, r)) {
-            Some((i, run)) if new(&seen, run) > 0 => {
-                seen[0] |= !run.levels;
-                seen[1] |= run.levels;
+        match best.max_by_key(|(_, r)| new(r)) {
+            Some((i, run)) if new(run) > 0 => {
+                let own = levels(run);
+                seen.extend(own);
                 chosen.push(i + 1);
             }
             _ => return chosen,
         }
     }
+}
+
+/// Every load of a plan is one that there is.
+fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
+    if let Measure::Workload(block) = &file.run.measure {
+        for run in runs {
+            kind_of(file, block, run)?;
+        }
+    }
+    Ok(())
 }
 
 /// A run that is tried, and not kept.
@@ -135,52 +173,63 @@ impl Try<'_> {
         }
     }
 
-    /// Sets and verifies each level, and goes on where one fails; returns what was wrong.
+    /// Sets each level, and goes on where one fails; returns what was wrong.
     fn set(&self, shell: &Shell) -> anyhow::Result<Vec<String>> {
         let mut wrong = Vec::new();
-        for (what, level, _) in self.levels() {
+        for (what, level) in self.file.levels_of(&self.run) {
             if let Some(command) = &level.set
-                && let Err(e) = shell.run(command)
+                && let Err(e) = shell.run(&self.file.filled(command, &self.run, None))
             {
                 self.stop.check()?;
                 wrong.push(format!("{what} cannot be set: {e:#}"));
             }
         }
-        for (what, level, other) in self.levels() {
-            let Some(command) = &level.verify else {
+        Ok(wrong)
+    }
+
+    /// Verifies each level, and that the verify of no other level succeeds; returns what was wrong.
+    fn verify(&self, shell: &Shell, mount: Option<&Path>) -> anyhow::Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        let filled = |command: &String| self.file.filled(command, &self.run, mount);
+        for (i, (what, level)) in self.file.levels_of(&self.run).enumerate() {
+            let Some(command) = level.verify.as_ref().map(filled) else {
                 continue;
             };
-            if let Err(e) = shell.run(command) {
+            if let Err(e) = shell.run(&command) {
                 self.stop.check()?;
                 wrong.push(format!("{what} is not set, says its verify: {e:#}"));
-            } else if let Some(command) = &other.verify
-                && shell.run(command).is_ok()
-            {
-                wrong.push(format!(
-                    "{what} is set, and the verify of its other level succeeds, too: `{command}` verifies nothing"
-                ));
+                continue;
             }
-            self.stop.check()?;
+            let others = self.file.levels[i].iter().enumerate();
+            let others = others.filter(|(at, _)| *at != self.run.levels.at(i));
+            for command in others.filter_map(|(_, l)| l.verify.as_ref().map(filled)) {
+                if shell.run(&command).is_ok() {
+                    wrong.push(format!(
+                        "{what} is set, and the verify of its other level succeeds, too: `{command}` verifies nothing"
+                    ));
+                }
+                self.stop.check()?;
+            }
         }
         Ok(wrong)
     }
 
-    /// Each level, with its name and the other level of its factor.
-    fn levels(&self) -> impl Iterator<Item = (String, &Level, &Level)> {
-        let factors = self.file.plan.factors.iter().zip(&self.file.levels);
-        factors.enumerate().map(|(i, (factor, levels))| {
-            let high = usize::from(self.run.levels >> i & 1);
-            let name = format!("{}={}", factor.name, factor.levels[high]);
-            (name, &levels[high], &levels[1 - high])
-        })
-    }
-
-    /// Runs the load, and records what reaches the server.
-    fn load(&self, shell: &Shell) -> anyhow::Result<()> {
+    /// Runs the load, and measures for a short time what a run measures.
+    fn load(&self, shell: &Shell, client: Option<&mut Client>) -> anyhow::Result<()> {
         let run = &self.file.run;
-        let mut load = match &run.load {
-            Some(command) => Some(shell.start(command, !run.numbers.is_empty())?),
+        let mount = client.as_ref().and_then(|c| c.path());
+        let filled = |command: &String| self.file.filled(command, &self.run, mount);
+        let mut load = match run.load.as_ref().map(filled) {
+            Some(command) => Some(shell.start(&command, !run.numbers.is_empty())?),
             None => None,
+        };
+        let Measure::Record(recorded) = &run.measure else {
+            let most = Some(self.args.duration);
+            let numbers = measured(self.file, &self.run, shell, client, most)?;
+            for (name, value) in numbers {
+                say(&format!("  {name}: {value}"));
+            }
+            return load.as_mut().map_or(Ok(()), Load::still_runs);
         };
         let place = tempfile::tempdir().context("cannot make a directory for a recording")?;
         let store = place.path().join("baselines.db");
@@ -203,20 +252,24 @@ impl Try<'_> {
         alive()?;
         let kept = Store::open(&store)?;
         let entry = kept.entry("check")?;
-        self.enough(&operations(&kept, &entry)?, entry.length)?;
+        self.enough(recorded, &operations(&kept, &entry)?, entry.length)?;
         let said = load.and_then(Load::end);
-        for (name, value) in numbers(run, said.as_ref(), 0)? {
+        for (name, value) in numbers(&run.numbers, said.as_ref(), 0)? {
             say(&format!("  {name}: {value}"));
         }
         Ok(())
     }
 
     /// Tells what reached the server, and checks that a whole run has enough of it.
-    fn enough(&self, all: &[(String, f64)], length: Duration) -> anyhow::Result<()> {
-        let run = &self.file.run;
+    fn enough(
+        &self,
+        run: &Recorded,
+        all: &[(String, f64)],
+        length: Duration,
+    ) -> anyhow::Result<()> {
         let sum: f64 = all.iter().map(|(_, n)| n).sum();
         let seconds = length.as_secs_f64().max(f64::MIN_POSITIVE);
-        let whole = sum / seconds * run.record.as_secs_f64();
+        let whole = sum / seconds * run.length.as_secs_f64();
         let named = all.iter().take(MOST);
         let named: Vec<_> = named.map(|(op, n)| format!("{op} {n:.0}")).collect();
         say(&format!(
@@ -233,7 +286,7 @@ impl Try<'_> {
             whole >= run.operations as f64,
             "{} would reach the server in a run of {}, which needs {}; see that the load reaches this server, or set operations in [run]",
             units::many(whole.round(), "operation"),
-            exact(run.record),
+            exact(run.length),
             run.operations
         );
         Ok(())
@@ -243,7 +296,7 @@ impl Try<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nfscope_stats::experiment::Design;
+    use nfscope_stats::experiment::{Design, blocks_of, factorial};
 
     #[test]
     fn few_runs_have_every_level() {
@@ -255,13 +308,15 @@ mod tests {
         ] {
             let runs = design.runs(2, 5);
             let chosen = chosen(&runs, design.factors);
-            let has = |f: usize, high: u8| {
-                let level = |n: &usize| runs[n - 1].levels >> f & 1;
-                chosen.iter().any(|n| level(n) == high)
+            let has = |f: usize, level: usize| {
+                let of = |n: &usize| runs[n - 1].levels.at(f);
+                chosen.iter().any(|n| of(n) == level)
             };
             assert!((0..design.factors).all(|f| has(f, 0) && has(f, 1)));
             // Seven factors in eight runs: all high, and three others for all low levels.
             assert!(chosen.len() <= 4, "{chosen:?}");
         }
+        let runs = blocks_of(&factorial(&[5, 2, 3]).unwrap(), 1, 5, 0);
+        assert_eq!(chosen(&runs, 3).len(), 5);
     }
 }

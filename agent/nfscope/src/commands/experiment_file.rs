@@ -1,12 +1,16 @@
 //! Plan files: an experiment, and the commands that make its runs.
 
+#[cfg(test)]
+mod tests;
+
 use super::experiment_numbers::Pattern;
 use super::experiment_plans::check;
 use crate::cli::experiment::{LEAST_OPERATIONS, fraction};
-use anyhow::{Context, ensure};
-use nfscope_baseline::experiment::{Factor, Fraction, Plan, parse_factor, parse_generator};
+use anyhow::{Context, bail, ensure};
+use nfscope_baseline::experiment::{self, Factor, Fraction, Plan, parse_generator};
 use nfscope_baseline::name;
-use nfscope_stats::MIN_WINDOWS;
+use nfscope_baseline::target_metric;
+use nfscope_stats::{MIN_RUNS_TO_STOP, MIN_WINDOWS, MIN_WINDOWS_TO_STOP};
 use nfscope_text::parse;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -17,15 +21,24 @@ use std::time::Duration;
 const DAY: Duration = Duration::from_secs(86_400);
 const MAX_REPLICATES: usize = 100;
 
+/// Names in braces that are no factors.
+const RESERVED: [&str; 2] = ["level", "mount"];
+
 /// A plan file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlanFile {
     /// The experiment.
     pub plan: Plan,
-    /// The commands of both levels of each factor, in the order of the plan.
-    pub levels: Vec<[Level; 2]>,
+    /// The commands of the levels of each factor, in the order of the plan; that of the centre is the last one.
+    pub levels: Vec<Vec<Level>>,
     /// What every run does.
     pub run: Run,
+    /// The mount of each run.
+    pub mount: Option<Mount>,
+    /// What is printed when all runs are made.
+    pub table: Option<Table>,
+    /// More rounds, until every interval is as narrow as this.
+    pub until: Option<Until>,
 }
 
 /// How a level is set.
@@ -40,17 +53,75 @@ pub(super) struct Level {
 }
 
 /// What every run does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Run {
     /// The load, from before the warm-up to the end of the recording.
     pub load: Option<String>,
     pub warmup: Duration,
-    pub record: Duration,
+    pub measure: Measure,
+    /// Numbers that the load or the command prints, by name.
+    pub numbers: BTreeMap<String, Pattern>,
+}
+
+/// What a run measures.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Measure {
+    /// The server, by a recording of it.
+    Record(Recorded),
+    /// The numbers that a command prints, which runs to its end.
+    Command(String),
+    /// What a client of the mount sees of a load of `nfscope versions`.
+    Workload(Block),
+}
+
+/// How the server is recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Recorded {
+    /// The longest time.
+    pub length: Duration,
     pub interval: Duration,
     /// A run with fewer operations has failed.
     pub operations: u64,
-    /// Numbers that the load prints, by name.
-    pub numbers: BTreeMap<String, Pattern>,
+    /// It ends when the interval of the metric is as narrow as this.
+    pub until_ci: Option<f64>,
+    pub metric: Option<String>,
+}
+
+/// A load of `nfscope versions`; texts may have levels in them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Block {
+    pub workload: String,
+    pub threads: String,
+    pub runtime: Duration,
+    /// Parameters of a workload of fio.
+    pub set: BTreeMap<String, String>,
+}
+
+/// A mount that each run makes and removes; texts may have levels in them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mount {
+    pub source: String,
+    /// What the server calls the export over NFSv3, where that is another path.
+    pub v3_source: Option<String>,
+    pub options: String,
+}
+
+/// The table at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    pub columns: Option<String>,
+    pub responses: Vec<String>,
+}
+
+/// When there are rounds enough.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Until {
+    /// Half of each interval, as a part of its mean.
+    pub ci: f64,
+    /// Most rounds.
+    pub replicates: usize,
 }
 
 #[derive(Deserialize)]
@@ -64,11 +135,16 @@ struct Written {
     generators: Vec<String>,
     #[serde(default)]
     foldover: bool,
+    #[serde(default)]
+    centre_points: usize,
     #[serde(default = "one_seed")]
     seed: u64,
     run: WrittenRun,
     #[serde(rename = "factor")]
     factors: Vec<WrittenFactor>,
+    mount: Option<Mount>,
+    table: Option<Table>,
+    until: Option<WrittenUntil>,
 }
 
 #[derive(Deserialize)]
@@ -76,9 +152,17 @@ struct Written {
 struct WrittenRun {
     load: Option<String>,
     warmup: Option<String>,
-    record: String,
+    record: Option<String>,
     interval: Option<String>,
     operations: Option<u64>,
+    until_ci: Option<String>,
+    metric: Option<String>,
+    command: Option<String>,
+    workload: Option<String>,
+    threads: Option<String>,
+    runtime: Option<String>,
+    #[serde(default)]
+    set: BTreeMap<String, String>,
     #[serde(default)]
     numbers: BTreeMap<String, String>,
 }
@@ -87,8 +171,20 @@ struct WrittenRun {
 #[serde(deny_unknown_fields)]
 struct WrittenFactor {
     name: String,
-    low: Level,
-    high: Level,
+    low: Option<Level>,
+    high: Option<Level>,
+    centre: Option<Level>,
+    #[serde(default)]
+    levels: Vec<String>,
+    set: Option<String>,
+    verify: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenUntil {
+    ci: String,
+    replicates: usize,
 }
 
 fn one() -> usize {
@@ -121,12 +217,91 @@ fn parse(text: &str) -> anyhow::Result<PlanFile> {
         run: run(&written.run)?,
         levels: written
             .factors
-            .into_iter()
-            .map(|f| [f.low, f.high])
-            .collect(),
+            .iter()
+            .map(|f| levels(f, written.centre_points > 0))
+            .collect::<anyhow::Result<_>>()?,
+        until: written.until.as_ref().map(until).transpose()?,
+        mount: written.mount,
+        table: written.table,
     };
     check_commands(&file)?;
+    check_whole(&file)?;
     Ok(file)
+}
+
+fn until(written: &WrittenUntil) -> anyhow::Result<Until> {
+    let ci = parse::percent(&written.ci, 0.0001..=1.0);
+    ensure!(
+        (MIN_RUNS_TO_STOP..=MAX_REPLICATES).contains(&written.replicates),
+        "until: replicates: give {MIN_RUNS_TO_STOP} to {MAX_REPLICATES}, as the most rounds: an interval is believed after \
+         {MIN_RUNS_TO_STOP} at the earliest"
+    );
+    Ok(Until {
+        ci: ci.map_err(|e| anyhow::anyhow!("until: ci: {e}"))?,
+        replicates: written.replicates,
+    })
+}
+
+/// The commands of each level, and of the centre behind them.
+fn levels(f: &WrittenFactor, centre: bool) -> anyhow::Result<Vec<Level>> {
+    let wrong = |why: &str| anyhow::anyhow!("factor {}: {why}", f.name);
+    let templates = f.levels.is_empty();
+    let mut all = match (&f.low, &f.high) {
+        (Some(low), Some(high)) if templates && f.set.is_none() && f.verify.is_none() => {
+            vec![low.clone(), high.clone()]
+        }
+        (None, None) if !templates => f.levels.iter().map(|l| f.level(l)).collect(),
+        _ => {
+            return Err(wrong(
+                "give either low and high, each with its commands, or levels = [...] with set and verify for all, where {level} is the level",
+            ));
+        }
+    };
+    if centre {
+        let middle = factor(f)?.centre();
+        let middle = middle.ok_or_else(|| {
+            wrong("centre_points need two levels that are numbers of one unit, as in 8 and 16")
+        })?;
+        all.push(match &f.centre {
+            Some(own) if own.level == middle => own.clone(),
+            None if !templates => f.level(&middle),
+            _ => {
+                return Err(wrong(&format!(
+                    "give centre.level = \"{middle}\" with its commands"
+                )));
+            }
+        });
+    }
+    Ok(all)
+}
+
+impl WrittenFactor {
+    /// A level by the commands of all.
+    fn level(&self, level: &str) -> Level {
+        let own = |text: &Option<String>| Some(put(text.as_deref()?, "level", level));
+        Level {
+            level: level.to_owned(),
+            set: own(&self.set),
+            verify: own(&self.verify),
+        }
+    }
+}
+
+/// Puts a value in place of `{name}`. A `$` before it makes it a variable of the shell.
+fn put(text: &str, name: &str, value: &str) -> String {
+    let place = format!("{{{name}}}");
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(&place) {
+        let (before, behind) = rest.split_at(at);
+        out += before;
+        out += match before.ends_with('$') {
+            true => &place,
+            false => value,
+        };
+        rest = &behind[place.len()..];
+    }
+    out + rest
 }
 
 fn plan(written: &Written) -> anyhow::Result<Plan> {
@@ -136,7 +311,7 @@ fn plan(written: &Written) -> anyhow::Result<Plan> {
         "replicates: give 1 to {MAX_REPLICATES}"
     );
     let fraction = match (&written.fraction, &written.generators[..]) {
-        (Some(_), [_, ..]) => anyhow::bail!("give either fraction or generators"),
+        (Some(_), [_, ..]) => bail!("give either fraction or generators"),
         (Some(text), []) => {
             Fraction::One(fraction(text).map_err(|e| anyhow::anyhow!("fraction: {e}"))?)
         }
@@ -153,6 +328,7 @@ fn plan(written: &Written) -> anyhow::Result<Plan> {
         replicates: written.replicates,
         fraction,
         foldover: written.foldover,
+        centre: written.centre_points,
         seed: written.seed,
         more: Vec::new(),
     };
@@ -160,42 +336,121 @@ fn plan(written: &Written) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// By the same rules as on the command line: a level is a word of labels.
+/// By the same rules as on the command line.
 fn factor(written: &WrittenFactor) -> anyhow::Result<Factor> {
-    let (name, levels) = (&written.name, [&written.low.level, &written.high.level]);
-    let text = format!("{name}={},{}", levels[0], levels[1]);
-    let factor = parse_factor(&text).map_err(|e| anyhow::anyhow!("factor {name}: {e}"))?;
+    let name = &written.name;
+    let two = [&written.low, &written.high];
+    let two = two.into_iter().flatten().map(|l| l.level.clone());
+    let levels = two.chain(written.levels.iter().cloned()).collect();
+    let factor =
+        experiment::factor(name, levels).map_err(|e| anyhow::anyhow!("factor {name}: {e}"))?;
     ensure!(
-        factor.name == *name,
-        "factor {name}: its name has a `=`; fix: remove it"
+        !RESERVED.contains(&name.as_str()),
+        "factor {name}: {{{name}}} stands for something else in a plan file; fix: give it another name"
     );
     Ok(factor)
 }
 
 fn run(written: &WrittenRun) -> anyhow::Result<Run> {
-    let time = |what: &str, text: &str, least: Duration, most: Duration| {
-        parse::duration(text, least..=most).map_err(|e| anyhow::anyhow!("{what}: {e}"))
-    };
-    let second = Duration::from_secs(1);
-    let run = Run {
+    Ok(Run {
         load: written.load.clone(),
         warmup: match &written.warmup {
             Some(text) => time("warmup", text, Duration::ZERO, DAY)?,
             None => Duration::ZERO,
         },
-        record: time("record", &written.record, second, 30 * DAY)?,
+        measure: measure(written)?,
+        numbers: numbers(written)?,
+    })
+}
+
+fn time(what: &str, text: &str, least: Duration, most: Duration) -> anyhow::Result<Duration> {
+    parse::duration(text, least..=most).map_err(|e| anyhow::anyhow!("{what}: {e}"))
+}
+
+/// One of a recording, a command and a workload.
+fn measure(written: &WrittenRun) -> anyhow::Result<Measure> {
+    let of_recordings = [
+        ("interval", written.interval.is_some()),
+        ("operations", written.operations.is_some()),
+        ("until_ci", written.until_ci.is_some()),
+        ("metric", written.metric.is_some()),
+    ];
+    let of_workloads = [
+        ("threads", written.threads.is_some()),
+        ("runtime", written.runtime.is_some()),
+        ("set", !written.set.is_empty()),
+    ];
+    let refuse = |all: &[(&str, bool)], of: &str| {
+        let given = all.iter().find(|(_, given)| *given);
+        match given {
+            Some((name, _)) => Err(anyhow::anyhow!("[run] {name} is for {of}; fix: remove it")),
+            None => Ok(()),
+        }
+    };
+    let block = |workload: &String| {
+        refuse(&of_recordings, "record = \"...\"")?;
+        ensure!(
+            written.numbers.is_empty(),
+            "numbers: a workload has numbers of its own; fix: remove them"
+        );
+        let runtime = written.runtime.as_deref().unwrap_or("5s");
+        Ok(Measure::Workload(Block {
+            workload: workload.clone(),
+            threads: written.threads.clone().unwrap_or_else(|| "4".to_owned()),
+            runtime: time("runtime", runtime, Duration::from_secs(1), DAY)?,
+            set: written.set.clone(),
+        }))
+    };
+    match (&written.record, &written.command, &written.workload) {
+        (Some(record), None, None) => {
+            refuse(&of_workloads, "workload = \"...\"")?;
+            recorded(written, record).map(Measure::Record)
+        }
+        (None, Some(command), None) => {
+            refuse(&of_recordings, "record = \"...\"")?;
+            refuse(&of_workloads, "workload = \"...\"")?;
+            ensure!(
+                !written.numbers.is_empty(),
+                "command: it measures the numbers that it prints, and [run.numbers] has none; fix: add them"
+            );
+            Ok(Measure::Command(command.clone()))
+        }
+        (None, None, Some(workload)) => block(workload),
+        _ => bail!(
+            "[run] measures one thing; fix: give one of record = \"10m\", command = \"...\" and workload = \"reads\""
+        ),
+    }
+}
+
+fn recorded(written: &WrittenRun, length: &str) -> anyhow::Result<Recorded> {
+    let second = Duration::from_secs(1);
+    let metric = written.metric.as_deref().map(target_metric::parse);
+    metric
+        .transpose()
+        .map_err(|e| anyhow::anyhow!("metric: {e}"))?;
+    let until_ci = written.until_ci.as_deref();
+    let until_ci = until_ci.map(|text| parse::percent(text, 0.0001..=1.0));
+    let run = Recorded {
+        length: time("record", length, second, 30 * DAY)?,
         interval: match &written.interval {
             Some(text) => time("interval", text, second / 10, 3600 * second)?,
             None => 10 * second,
         },
         operations: written.operations.unwrap_or(LEAST_OPERATIONS),
-        numbers: numbers(written)?,
+        until_ci: until_ci
+            .transpose()
+            .map_err(|e| anyhow::anyhow!("until_ci: {e}"))?,
+        metric: written.metric.clone(),
     };
-    let least = run.interval * MIN_WINDOWS as u32;
+    let windows = match run.until_ci {
+        Some(_) => MIN_WINDOWS_TO_STOP,
+        None => MIN_WINDOWS,
+    };
+    let least = run.interval * windows as u32;
     ensure!(
-        run.record >= least,
-        "record: {} has fewer than {MIN_WINDOWS} windows of {}, and its variation would not be known; fix: record = \"{}\", or a shorter interval",
-        parse::exact(run.record),
+        run.length >= least,
+        "record: {} has fewer than {windows} windows of {}, and its variation would not be known; fix: record = \"{}\", or a shorter interval",
+        parse::exact(run.length),
         parse::exact(run.interval),
         parse::exact(least)
     );
@@ -205,7 +460,7 @@ fn run(written: &WrittenRun) -> anyhow::Result<Run> {
 /// The patterns of numbers that the load prints.
 fn numbers(written: &WrittenRun) -> anyhow::Result<BTreeMap<String, Pattern>> {
     ensure!(
-        written.load.is_some() || written.numbers.is_empty(),
+        written.load.is_some() || written.command.is_some() || written.numbers.is_empty(),
         "numbers: there is no load that prints them; fix: add load = \"...\" to [run]"
     );
     let each = written.numbers.iter().map(|(name, text)| {
@@ -219,8 +474,12 @@ fn numbers(written: &WrittenRun) -> anyhow::Result<BTreeMap<String, Pattern>> {
 /// Commands have lines and tabs; no program can be given U+0000.
 fn check_commands(file: &PlanFile) -> anyhow::Result<()> {
     let levels = file.levels.iter().flatten();
-    let of_levels = levels.flat_map(|l| [&l.set, &l.verify]);
-    for command in of_levels.chain([&file.run.load]).flatten() {
+    let of_levels = levels.flat_map(|l| [&l.set, &l.verify]).flatten();
+    let command = match &file.run.measure {
+        Measure::Command(command) => Some(command),
+        _ => None,
+    };
+    for command in of_levels.chain(&file.run.load).chain(command) {
         ensure!(
             !command.contains('\0'),
             "the command {command:?} has the character U+0000; fix: remove it"
@@ -229,108 +488,56 @@ fn check_commands(file: &PlanFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = r#"
-        name = "slog"
-        replicates = 3
-        seed = 7
-        [run]
-        load = "sleep 1000"
-        warmup = "5s"
-        record = "10m"
-        [[factor]]
-        name = "log"
-        low = { level = "disk", set = "true" }
-        high = { level = "slog", verify = "true" }
-    "#;
-
-    /// A name of 99 characters: its baselines would have 101.
-    const LONG: &str = "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"";
-
-    fn wrong(text: &str) -> String {
-        format!("{:#}", parse(text).unwrap_err())
+/// What one part of a file needs of another.
+fn check_whole(file: &PlanFile) -> anyhow::Result<()> {
+    let is_workload = matches!(file.run.measure, Measure::Workload(_));
+    ensure!(
+        file.mount.is_some() || !is_workload,
+        "workload: there is no mount for it; fix: add [mount] with source and options"
+    );
+    if let Some(mount) = &file.mount {
+        ensure!(
+            mount.options.split(',').any(|o| o.starts_with("vers=")),
+            "mount: options have no version; fix: add vers=4.2, or vers={{version}} with a factor of this name"
+        );
     }
-
-    #[test]
-    fn a_plan_file_is_a_plan_with_commands() {
-        let file = parse(GOOD).unwrap();
-        assert_eq!((file.plan.replicates, file.plan.seed), (3, 7));
-        assert_eq!(file.plan.runs().unwrap().len(), 6);
-        assert_eq!(file.levels[0][0].set.as_deref(), Some("true"));
-        assert_eq!(file.levels[0][1].set, None);
-        assert_eq!(file.run.record, Duration::from_secs(600));
-        assert_eq!(file.run.interval, Duration::from_secs(10));
+    if let Some(Table { columns, responses }) = &file.table {
+        ensure!(!responses.is_empty(), "table: responses: name at least one");
+        if let Some(name) = columns {
+            file.plan
+                .factor_named(name)
+                .map_err(|e| anyhow::anyhow!("table: columns: {e}"))?;
+        }
     }
+    ensure!(
+        file.until.is_none() || file.table.is_some(),
+        "until: the intervals are those of the table; fix: add [table] with responses"
+    );
+    Ok(())
+}
 
-    #[test]
-    fn what_is_wrong_is_told() {
-        for (from, to, why) in [
-            ("seed = 7", "sed = 7", "unknown field `sed`"),
-            ("replicates = 3", "replicates = 0", "give 1 to 100"),
-            ("\"slog\"", "\"a/b\"", "name:"),
-            ("\"10m\"", "\"10 apples\"", "record:"),
-            ("seed = 7", "fraction = \"1/3\"", "fraction:"),
-            ("seed = 7", "generators = [\"x\"]", "generators:"),
-            ("level = \"slog\"", "level = \"disk\"", "factor log:"),
-            ("name = \"log\"", "", "missing field `name`"),
-            (
-                "\"10m\"",
-                "\"99s\"",
-                "record: 99s has fewer than 10 windows of 10s, and its variation would not be known; fix: record = \"100s\"",
-            ),
-            (
-                "\"10m\"",
-                "\"10m\"\ninterval = \"2m\"",
-                "fix: record = \"20m\"",
-            ),
-            ("\"slog\"", LONG, "-6`, but a name has 1 to 100 letters"),
-            ("\"log\"", "\"lo=g\"", "factor lo=g: its name has a `=`"),
-            (
-                "\"log\"",
-                r#""l\u009bog""#,
-                r#"factor "l\u{9b}og": control"#,
-            ),
-            ("\"disk\"", r#""\u0000""#, r#"factor "\0": control"#),
-            (
-                "\"disk\"",
-                r#""a\u202eb""#,
-                r#"factor "a\u{202e}b": control"#,
-            ),
-            ("\"true\"", r#""a\u0000b""#, "has the character U+0000"),
-            ("sleep 1000", r"\u0000", "has the character U+0000"),
-            (
-                "\"10m\"",
-                "\"10m\"\nnumbers.mbs = 'bw'",
-                "numbers: mbs: give a text with {} in place of the number",
-            ),
-            (
-                "load = \"sleep 1000\"",
-                "numbers.mbs = 'bw={}'",
-                "numbers: there is no load",
-            ),
-        ] {
-            let text = GOOD.replacen(from, to, 1);
-            assert_ne!(text, GOOD, "{from}");
-            assert!(wrong(&text).contains(why), "{to}: {}", wrong(&text));
+impl PlanFile {
+    /// A text of the file with the levels of a run in it, and the directory of its mount.
+    pub(super) fn filled(&self, text: &str, run: &experiment::Run, mount: Option<&Path>) -> String {
+        let factors = self.plan.factors.iter().enumerate();
+        let text = factors.fold(text.to_owned(), |text, (i, f)| {
+            put(&text, &f.name, &f.level(run.levels.at(i)))
+        });
+        match mount {
+            Some(at) => put(&text, "mount", &at.display().to_string()),
+            None => text,
         }
     }
 
-    #[test]
-    fn factors_have_names_of_their_own() {
-        let second = GOOD.split_once("[[factor]]").unwrap().1;
-        let text = format!("{GOOD}\n[[factor]]\n{second}");
-        let why = "factor log: two factors have this name; fix:";
-        assert!(wrong(&text).contains(why), "{}", wrong(&text));
-    }
-
-    #[test]
-    fn as_few_windows_and_as_long_a_name_as_can_be() {
-        let text = GOOD
-            .replace("10m", "100s")
-            .replacen("\"slog\"", &LONG.replacen('x', "", 1), 1);
-        assert_eq!(parse(&text).unwrap().run.record, Duration::from_secs(100));
+    /// The level of each factor in a run, with its name.
+    pub(super) fn levels_of<'a>(
+        &'a self,
+        run: &'a experiment::Run,
+    ) -> impl Iterator<Item = (String, &'a Level)> {
+        let factors = self.plan.factors.iter().zip(&self.levels).enumerate();
+        factors.map(|(i, (factor, levels))| {
+            let at = run.levels.at(i);
+            (format!("{}={}", factor.name, factor.level(at)), &levels[at])
+        })
     }
 }

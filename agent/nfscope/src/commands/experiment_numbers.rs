@@ -1,6 +1,7 @@
 //! Numbers that a load prints: throughput and latency as its clients feel them.
 
 use anyhow::{Context, bail};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 
@@ -92,6 +93,23 @@ impl Pattern {
         }
         Ok(sum / n)
     }
+}
+
+/// The numbers that a load has printed from this byte on, by name.
+pub(super) fn numbers(
+    patterns: &BTreeMap<String, Pattern>,
+    said: Option<&File>,
+    from: u64,
+) -> anyhow::Result<BTreeMap<String, f64>> {
+    let each = patterns.iter().map(|(name, pattern)| {
+        let mut said = said.context("there is no load")?.try_clone()?;
+        let value = pattern.mean(&mut said, from);
+        Ok((
+            name.clone(),
+            value.with_context(|| format!("numbers: {name}"))?,
+        ))
+    });
+    each.collect()
 }
 
 /// The number at the beginning of a text.

@@ -6,7 +6,7 @@ use nfscope_baseline::compare::{FAMILIES, ResponseRow};
 use nfscope_baseline::experiment::Unit;
 use nfscope_baseline::series::{self, SeriesSet};
 use nfscope_baseline::store::{Entry, Store};
-use nfscope_baseline::target_metric::{Metric, Statistic};
+use nfscope_baseline::target_metric::{self, Metric, Statistic};
 use nfscope_model::family as f;
 
 /// Response that somebody asks for.
@@ -39,6 +39,17 @@ impl Asked {
         Err(anyhow::Error::msg(why))
     }
 
+    /// Parses any response: `write:p99`, `load:mbs`, or the name of a row.
+    ///
+    /// # Errors
+    /// As [`Asked::parse`].
+    pub(super) fn any(text: &str, store: &Store, entries: &[&Entry]) -> anyhow::Result<Asked> {
+        match target_metric::parse(text) {
+            Ok(metric) => Ok(Asked::Operation(metric)),
+            Err(_) => Asked::parse(text, store, entries),
+        }
+    }
+
     /// Name in the analysis.
     pub(super) fn name(&self) -> String {
         match self {
@@ -56,6 +67,8 @@ impl Asked {
                 Statistic::Mean | Statistic::Quantile(_) => Unit::Seconds,
             },
             Asked::Row(row) => row.unit(),
+            Asked::Load(name) if name.ends_with("_per_second") => Unit::PerSecond,
+            Asked::Load(name) if name.ends_with("_seconds") => Unit::Seconds,
             Asked::Load(_) => Unit::Number,
         }
     }

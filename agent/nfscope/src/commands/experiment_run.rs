@@ -1,23 +1,31 @@
 //! `nfscope experiment run`: makes the runs of a plan file by itself, and goes on where an earlier call ended.
 
+use super::experiment_client::{Client, measured};
 use super::experiment_data::{self, LOAD};
-use super::experiment_file::{self, PlanFile};
+use super::experiment_file::{self, Measure, PlanFile, Recorded};
+use super::experiment_numbers::numbers;
 use super::experiment_plans::{
-    begin_run, end_run, file as plan_path, hold, keep, read, recorded, unfinished,
+    begin_run, change, end_run, file as plan_path, hold, keep, read, recorded, unfinished,
 };
 use super::experiment_shell::{Load, Shell};
+use super::experiment_table::{is_enough, of_file};
+use crate::api::build_info::{REVISION, VERSION};
+use crate::cli::UNREACHED;
 use crate::cli::experiment::RunArgs;
 use crate::workload::fio::{Stop, Stopped};
 use anyhow::{Context, bail, ensure};
-use nfscope_baseline::experiment::{Plan, label_of};
+use nfscope_baseline::experiment::{More, Plan, label_of};
+use nfscope_baseline::recording::{Metadata, Recording};
 use nfscope_baseline::store::{Error, State, Store};
+use nfscope_source::hostname;
+use nfscope_stats::Looks;
 use nfscope_stats::experiment::Run;
 use nfscope_text::console::say;
 use nfscope_text::parse::exact;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Makes every run that has no baseline yet; returns the exit code.
 ///
@@ -25,7 +33,7 @@ use std::path::Path;
 /// When the file is no plan, another plan has its name, or a run failed.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     match make_all(args) {
-        Ok(()) => Ok(0),
+        Ok(code) => Ok(code),
         Err(e) => match e.downcast_ref::<Stopped>() {
             Some(Stopped(signal)) => {
                 say("stopped; the same command goes on with this run");
@@ -36,7 +44,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     }
 }
 
-fn make_all(args: &RunArgs) -> anyhow::Result<()> {
+fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
     let mut wanted = experiment_file::read(&args.file)?;
     let store = &args.store.path;
     let name = &wanted.plan.name.clone();
@@ -51,6 +59,32 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
     if let Some(number) = unfinished(store, name)? {
         undo(args, &wanted, number)?;
     }
+    let mut looks = Looks::at_runs();
+    let mut reached = true;
+    loop {
+        make_open(args, &wanted, &stop)?;
+        let Some(until) = &wanted.until else { break };
+        if let Some(enough) = is_enough(store, &wanted, until, &mut looks)? {
+            reached = enough;
+            break;
+        }
+        let more = wanted.plan.with(More::Replicates(1));
+        wanted.plan = more.map_err(anyhow::Error::msg)?;
+        change(store, &wanted.plan)?;
+    }
+    of_file(store, &wanted)?;
+    if !reached {
+        say(
+            "after the most rounds an interval is wider than asked for, or too few rounds are independent; fix: raise replicates in [until]",
+        );
+        return Ok(UNREACHED);
+    }
+    Ok(0)
+}
+
+/// Makes the runs that have no baseline yet.
+fn make_open(args: &RunArgs, wanted: &PlanFile, stop: &Stop) -> anyhow::Result<()> {
+    let (store, name) = (&args.store.path, &wanted.plan.name);
     let runs = wanted.plan.runs()?;
     let done = recorded(store, &wanted.plan)?;
     let open: Vec<usize> = (0..runs.len()).filter(|i| done[*i].is_none()).collect();
@@ -63,8 +97,8 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
     for i in open {
         let one = OneRun {
             args,
-            file: &wanted,
-            stop: &stop,
+            file: wanted,
+            stop,
             number: i + 1,
             run: runs[i],
         };
@@ -78,7 +112,7 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
             stop.check()?;
             say(&format!("run {} failed: {e:#}", i + 1));
             if unfinished(store, name)? == Some(i + 1) {
-                undo(args, &wanted, i + 1)?;
+                undo(args, wanted, i + 1)?;
             }
             failed.push((i + 1).to_string());
         }
@@ -88,10 +122,12 @@ fn make_all(args: &RunArgs) -> anyhow::Result<()> {
         "failed: run {}; fix: repair it and call this again, which makes only the runs without a baseline",
         failed.join(", ")
     );
-    say(&format!(
-        "all {} runs are recorded: nfscope experiment analyse {name}",
-        runs.len()
-    ));
+    let then = match (&wanted.table, &wanted.run.measure) {
+        (Some(_), _) => String::new(),
+        (None, Measure::Record(_)) => format!(": nfscope experiment analyse {name}"),
+        (None, _) => format!(": nfscope experiment table {name}"),
+    };
+    say(&format!("all {} runs are recorded{then}", runs.len()));
     Ok(())
 }
 
@@ -106,23 +142,6 @@ pub(super) fn of_one_plan(store: &Path, file: &PlanFile, path: &Path) -> anyhow:
         path.display()
     );
     Ok(kept)
-}
-
-/// The numbers that a load has printed from this byte on, by name.
-pub(super) fn numbers(
-    run: &experiment_file::Run,
-    said: Option<&File>,
-    from: u64,
-) -> anyhow::Result<BTreeMap<String, f64>> {
-    let each = run.numbers.iter().map(|(name, pattern)| {
-        let mut said = said.context("there is no load")?.try_clone()?;
-        let value = pattern.mean(&mut said, from);
-        Ok((
-            name.clone(),
-            value.with_context(|| format!("numbers: {name}"))?,
-        ))
-    });
-    each.collect()
 }
 
 /// Removes what a run that was begun has recorded, and only then its mark.
@@ -160,6 +179,12 @@ fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> a
     Ok(store.remove(&[name])?)
 }
 
+/// Numbers of a load as labels.
+fn of_load(numbers: &BTreeMap<String, f64>) -> impl Iterator<Item = (String, String)> {
+    let each = numbers.iter();
+    each.map(|(name, v)| (format!("{LOAD}{name}"), v.to_string()))
+}
+
 /// One run of the plan.
 struct OneRun<'a> {
     args: &'a RunArgs,
@@ -179,66 +204,84 @@ impl OneRun<'_> {
             ],
             stop: self.stop,
         };
-        for (what, level) in self.levels() {
+        for (what, level) in self.file.levels_of(&self.run) {
             if let Some(command) = &level.set {
                 shell
-                    .run(command)
+                    .run(&self.file.filled(command, &self.run, None))
                     .with_context(|| format!("cannot set {what}"))?;
             }
         }
-        self.verify(&shell)?;
+        let agent = self.args.url.as_deref();
+        let mut client = Client::mount(self.file, &self.run, agent, self.stop)?;
+        let at = client.as_ref().and_then(Client::path).map(Path::to_owned);
+        let at = at.as_deref();
+        self.verify(&shell, at)?;
         let run = &self.file.run;
-        let keeps = !run.numbers.is_empty();
+        let is_recorded = matches!(run.measure, Measure::Record(_));
+        let keeps = is_recorded && !run.numbers.is_empty();
         let load = run.load.as_deref();
-        let mut load = load.map(|c| shell.start(c, keeps)).transpose()?;
+        let load = load.map(|c| shell.start(&self.file.filled(c, &self.run, at), keeps));
+        let mut load = load.transpose()?;
         let mut alive = || load.as_mut().map_or(Ok(()), Load::still_runs);
         shell.wait(run.warmup, &mut alive)?;
         // The load may have changed what was set.
-        self.verify(&shell)?;
+        self.verify(&shell, at)?;
         let (store, name) = (&self.args.store.path, &self.file.plan.name);
+        let Measure::Record(recorded) = &run.measure else {
+            let numbers = measured(self.file, &self.run, &shell, client.as_mut(), None)?;
+            alive().and_then(|()| self.verify(&shell, at))?;
+            return self.keep_alone(&numbers);
+        };
         // Until it is verified once more, it is no run of the experiment: the caller removes what has this mark.
         begin_run(store, name, self.number)?;
         let from = load.as_ref().map_or(0, Load::printed);
         let mut alive = || load.as_mut().map_or(Ok(()), Load::still_runs);
-        self.record(&shell, &mut alive)?;
-        let kept = alive().and_then(|()| self.verify(&shell));
+        self.record(recorded, &shell, &mut alive)?;
+        let kept = alive().and_then(|()| self.verify(&shell, at));
         let said = load.and_then(Load::end);
         kept.context("after the recording")?;
-        let numbers = numbers(run, said.as_ref(), from)?;
-        self.keep(&numbers)?;
+        let numbers = numbers(&run.numbers, said.as_ref(), from)?;
+        self.keep(recorded, &numbers)?;
         end_run(store, name)
     }
 
+    /// Keeps numbers as a baseline without windows: nothing of the server was recorded.
+    fn keep_alone(&self, numbers: &BTreeMap<String, f64>) -> anyhow::Result<()> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut labels = label_of(&self.file.plan, self.number);
+        labels.extend(of_load(numbers));
+        let mut store = Store::create(&self.args.store.path)?;
+        Ok(store.put(&Recording {
+            metadata: Metadata {
+                name: self.file.plan.run_name(self.number),
+                began_ms: since.map_or(0, |d| d.as_millis() as i64),
+                host: hostname::own_name(),
+                kernel: None,
+                agent: format!("{VERSION} ({REVISION})"),
+                interval: Duration::from_secs(1),
+                labels,
+            },
+            series: Vec::new(),
+            windows: Vec::new(),
+        })?)
+    }
+
     /// Checks that the recording has enough operations, and keeps the numbers of the load with it.
-    fn keep(&self, numbers: &BTreeMap<String, f64>) -> anyhow::Result<()> {
+    fn keep(&self, recorded: &Recorded, numbers: &BTreeMap<String, f64>) -> anyhow::Result<()> {
         let mut store = Store::open(&self.args.store.path)?;
         let entry = store.entry(&self.file.plan.run_name(self.number))?;
-        experiment_data::enough(&store, &entry, self.file.run.operations)?;
+        experiment_data::enough(&store, &entry, recorded.operations)?;
         if numbers.is_empty() {
             return Ok(());
         }
-        let each = numbers.iter();
-        let labels = each.map(|(name, v)| (format!("{LOAD}{name}"), v.to_string()));
-        Ok(store.add_labels(&entry, labels.collect())?)
+        Ok(store.add_labels(&entry, of_load(numbers).collect())?)
     }
 
-    /// The level of each factor, with its name.
-    fn levels(&self) -> impl Iterator<Item = (String, &experiment_file::Level)> {
-        let factors = self.file.plan.factors.iter().zip(&self.file.levels);
-        factors.enumerate().map(|(i, (factor, levels))| {
-            let high = usize::from(self.run.levels >> i & 1);
-            (
-                format!("{}={}", factor.name, factor.levels[high]),
-                &levels[high],
-            )
-        })
-    }
-
-    fn verify(&self, shell: &Shell) -> anyhow::Result<()> {
-        for (what, level) in self.levels() {
+    fn verify(&self, shell: &Shell, mount: Option<&Path>) -> anyhow::Result<()> {
+        for (what, level) in self.file.levels_of(&self.run) {
             if let Some(command) = &level.verify {
                 shell
-                    .run(command)
+                    .run(&self.file.filled(command, &self.run, mount))
                     .with_context(|| format!("{what} is not set, says its verify"))?;
             }
         }
@@ -248,14 +291,26 @@ impl OneRun<'_> {
     /// Records in a process of its own, as somebody at a terminal would.
     fn record(
         &self,
+        run: &Recorded,
         shell: &Shell,
         alive: &mut impl FnMut() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let (run, name) = (&self.file.run, self.file.plan.run_name(self.number));
+        let name = self.file.plan.run_name(self.number);
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut words: Vec<OsString> = vec![program.into()];
         words.extend(["baseline", "record", &name].map(OsString::from));
-        words.extend(["--duration".into(), exact(run.record).into()]);
+        match run.until_ci {
+            None => words.extend(["--duration".into(), exact(run.length).into()]),
+            Some(ci) => words.extend([
+                "--until-ci".into(),
+                format!("{}%", ci * 100.0).into(),
+                "--max-duration".into(),
+                exact(run.length).into(),
+            ]),
+        }
+        if let Some(metric) = &run.metric {
+            words.extend(["--metric".into(), metric.into()]);
+        }
         words.extend(["--interval".into(), exact(run.interval).into()]);
         for (k, v) in label_of(&self.file.plan, self.number) {
             words.extend(["--label".into(), format!("{k}={v}").into()]);
@@ -266,8 +321,14 @@ impl OneRun<'_> {
         words.extend(self.args.access.words());
         words.extend(["--store".into(), self.args.store.path.clone().into()]);
         let status = shell.record(&words, alive)?;
-        if !status.success() {
-            bail!("the recorder failed ({status})");
+        match status.code() {
+            Some(0) => {}
+            Some(code) if code == i32::from(UNREACHED) && run.until_ci.is_some() => say(&format!(
+                "the interval of run {} is wider than it should be after {}; the run counts",
+                self.number,
+                exact(run.length)
+            )),
+            _ => bail!("the recorder failed ({status})"),
         }
         let entry = Store::open(&self.args.store.path)?.entry(&name)?;
         ensure!(

@@ -41,11 +41,11 @@ impl Shell<'_> {
         command
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to its end; returns what it said.
     ///
     /// # Errors
     /// When it fails, with what it said last, or a signal arrives.
-    pub(super) fn run(&self, text: &str) -> anyhow::Result<()> {
+    pub(super) fn run(&self, text: &str) -> anyhow::Result<File> {
         // A service that the command starts may hold this for ever: a pipe would have no end, and break with nfscope.
         let said = tempfile::tempfile().context("cannot make a file for the output")?;
         let mut command = self.command(text);
@@ -56,7 +56,7 @@ impl Shell<'_> {
         if status.success() {
             // A service that it has started goes on.
             group.ends = false;
-            return Ok(());
+            return Ok(said);
         }
         drop(group);
         let last = last_lines(&said);
@@ -230,7 +230,7 @@ mod tests {
             ],
             stop: &stop,
         };
-        shell.run(text)
+        shell.run(text).map(drop)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cli::versions::VersionsArgs;
 use crate::versions::Kind;
-use crate::versions::counters::busy_seconds;
+use crate::versions::counters;
 use crate::versions::kind::DEPTHS;
 use crate::versions::mount::VERSIONS;
 use crate::versions::site::{Common, Site};
@@ -16,7 +16,6 @@ use nfscope_text::progress_line::ProgressLine;
 use nfscope_text::units::percent;
 use std::fs;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Rounds where nobody says how many.
@@ -61,6 +60,7 @@ impl Bench {
                 agent: args.url.clone(),
                 runtime: args.runtime,
                 size: args.size,
+                set: Vec::new(),
                 stop,
             },
             left_out: Vec::new(),
@@ -138,16 +138,13 @@ impl Bench {
 
     /// Makes the files of a load, and runs it once without counting: which versions can be measured with it.
     fn prepare(&mut self, kind: Kind, threads: u32) -> anyhow::Result<Vec<bool>> {
-        let warm_up = self.common.runtime.min(QUIET);
         let mut able = Vec::new();
         for v in 0..self.sites.len() {
             let version = self.sites[v].version.clone();
             self.progress
                 .show(&format!("{} over NFS {version}: warm-up", kind.name()));
             let site = &mut self.sites[v];
-            let ready = site
-                .prepare(kind, threads, &self.common)
-                .and_then(|()| site.block(kind, threads, warm_up, None, &self.common));
+            let ready = site.warm_up(kind, threads, &self.common);
             able.push(ready.is_ok());
             if let Err(e) = ready {
                 self.leave_out(format!("{} over {version}", kind.name()), e)?;
@@ -173,10 +170,9 @@ impl Bench {
 
     /// CPU time for each second that this client uses without the load, by all that was seen of it.
     fn watch_quiet(&mut self) -> Option<f64> {
-        let (before, began) = (busy_seconds()?, Instant::now());
-        thread::sleep(QUIET.min(self.common.runtime));
-        self.quiet.0 += busy_seconds()? - before;
-        self.quiet.1 += began.elapsed().as_secs_f64();
+        let (busy, seconds) = counters::watch(QUIET.min(self.common.runtime))?;
+        self.quiet.0 += busy;
+        self.quiet.1 += seconds;
         Some(self.quiet.0 / self.quiet.1)
     }
 

@@ -5,6 +5,9 @@ use crate::workload::catalog::{self, Workload};
 /// Levels of directories above the files that are opened.
 pub const DEPTHS: [u32; 3] = [0, 4, 8];
 
+/// Most levels of directories.
+const MOST_DEPTH: u32 = 8;
+
 /// One load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -30,12 +33,20 @@ pub fn named(word: &str) -> Result<Vec<Kind>, String> {
         "writes" => vec![Kind::Writes],
         "metadata" => vec![Kind::Metadata],
         "opens" => DEPTHS.map(Kind::Open).to_vec(),
+        name if depth(name).is_some() => depth(name).map(Kind::Open).into_iter().collect(),
         name => {
-            let known = "reads, writes, metadata and opens are loads of this command";
+            let known =
+                "reads, writes, metadata, opens and open-0 to open-8 are loads of this command";
             let workload = catalog::named(name).map_err(|why| format!("{why}; {known}"))?;
             vec![Kind::Workload(workload)]
         }
     })
+}
+
+/// The depth of `open-4`.
+fn depth(word: &str) -> Option<u32> {
+    let depth = word.strip_prefix("open-")?.parse().ok()?;
+    (depth <= MOST_DEPTH).then_some(depth)
 }
 
 impl Kind {
@@ -81,6 +92,8 @@ mod tests {
             .collect();
         assert_eq!(opens, ["open-0", "open-4", "open-8"]);
         assert_eq!(named("mail").unwrap()[0].name(), "mail");
+        assert_eq!(named("open-3"), Ok(vec![Kind::Open(3)]));
+        assert!(named("open-9").is_err());
         // The load of this command comes before the workload of that name.
         assert_eq!(named("metadata"), Ok(vec![Kind::Metadata]));
         let why = named("mial").unwrap_err();

@@ -9,11 +9,12 @@ use crate::versions::mount::Mounted;
 use crate::versions::mountstats::MountStats;
 use crate::versions::server_counts::ServerCounts;
 use crate::workload::fio::{self, Stop};
-use crate::workload::fio_report::RunReport;
+use crate::workload::fio_report::{Figures, RunReport};
 use crate::workload::parameters::{self, Set};
 use crate::workload::{SizeName, Workload};
 use anyhow::{Context, ensure};
 use nfscope_baseline::versions::Block;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// Until a client that closes a file has been answered.
 const SETTLING: Duration = Duration::from_millis(500);
+
+/// Length of a block that is not counted.
+const WARM_UP: Duration = Duration::from_secs(1);
 
 /// What all versions have in common.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ pub struct Common {
     pub runtime: Duration,
     /// Amount of data of a workload of fio.
     pub size: SizeName,
+    /// Its other parameters.
+    pub set: Vec<(String, String)>,
     /// Signals.
     pub stop: Stop,
 }
@@ -89,11 +95,18 @@ impl Site {
         self.root().join(&common.work).join(&self.version)
     }
 
-    /// Makes the files of a load.
+    /// Makes the files of a load, and runs it once without counting.
     ///
     /// # Errors
-    /// When they cannot be made.
-    pub fn prepare(&mut self, kind: Kind, threads: u32, common: &Common) -> anyhow::Result<()> {
+    /// When the files cannot be made, or a call fails.
+    pub fn warm_up(&mut self, kind: Kind, threads: u32, common: &Common) -> anyhow::Result<()> {
+        self.prepare(kind, threads, common)?;
+        let length = common.runtime.min(WARM_UP);
+        self.block(kind, threads, length, None, common).map(drop)
+    }
+
+    /// Makes the files of a load.
+    fn prepare(&mut self, kind: Kind, threads: u32, common: &Common) -> anyhow::Result<()> {
         let directory = self.directory(common).join(kind.name());
         fs::create_dir_all(&directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
@@ -131,6 +144,7 @@ impl Site {
                 block.seconds = report.ops as f64 / report.total.iops;
                 block.latency_seconds = report.total.latency_seconds;
                 block.p99_seconds = report.total.p99_seconds;
+                block.numbers = numbers(&report);
                 Ok(block)
             }
             _ => {
@@ -192,6 +206,7 @@ impl Site {
         let size = workload.size(common.size);
         let size = size.context("the job file does not define its sizes")?;
         let set = Set {
+            values: common.set.clone(),
             threads: workload
                 .parameters()
                 .contains(&"THREADS")
@@ -209,6 +224,34 @@ impl Site {
             Ok(())
         })
     }
+}
+
+/// Data per second of a workload, and the figures of each of its jobs.
+fn numbers(report: &RunReport) -> BTreeMap<String, f64> {
+    let each = report.jobs.iter().flat_map(|(job, op, f)| {
+        let name = match job == op {
+            true => job.clone(),
+            false => format!("{job}.{op}"),
+        };
+        figures(&format!("{name}."), f)
+    });
+    let total = figures("", &report.total);
+    let total = total
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("mib"));
+    each.chain(total).collect()
+}
+
+fn figures(prefix: &str, f: &Figures) -> Vec<(String, f64)> {
+    let mib = f.bytes_per_second.map(|b| b / f64::from(1 << 20));
+    let all = [
+        ("operations_per_second", Some(f.iops)),
+        ("mib_per_second", mib),
+        ("latency_seconds", f.latency_seconds),
+        ("p99_seconds", f.p99_seconds),
+    ];
+    let named = |(name, v): (&str, Option<f64>)| Some((format!("{prefix}{name}"), v?));
+    all.into_iter().filter_map(named).collect()
 }
 
 impl Counters {

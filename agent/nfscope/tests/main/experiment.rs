@@ -86,7 +86,10 @@ fn an_experiment_finds_what_its_runs_differ_by() {
         if run == 4 {
             let (code, _, err) = ask(&path, &incomplete);
             assert!(
-                code == 1 && err.contains("effects of two factors cannot be told without"),
+                code == 1
+                    && err.contains(" is recorded, and the effect of ")
+                    && err.contains(" x ")
+                    && err.contains(" cannot be told without; fix: `nfscope experiment next slog`"),
                 "{err}"
             );
         }

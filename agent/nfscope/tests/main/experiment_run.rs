@@ -137,10 +137,19 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
         let (_, out, _) = said(&c.output().unwrap());
         out
     };
+    // The note of a run that is being recorded.
+    let experiments = place.store().parent().unwrap().join("experiments");
+    let recording = |name: &str| {
+        let note = experiments.join(format!("{name}.run"));
+        format!("until test -e {}; do sleep 0.1; done", note.display())
+    };
     let undone = plan(
         &place,
         "undone",
-        &format!("sleep 0.8; echo other >{dir}/log; exec sleep 1000"),
+        &format!(
+            "{}; echo other >{dir}/log; exec sleep 1000",
+            recording("undone")
+        ),
         "",
     );
     let (code, _, err) = run(&place, &undone, &url);
@@ -151,7 +160,7 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
         "{err}"
     );
     assert!(!baselines().contains("undone-"), "{}", baselines());
-    let ended = plan(&place, "ended", "sleep 0.8", "");
+    let ended = plan(&place, "ended", &recording("ended"), "");
     let (code, _, err) = run(&place, &ended, &url);
     assert!(code == 1 && err.contains("the load ended early"), "{err}");
     assert!(!baselines().contains("ended-"), "{}", baselines());
@@ -395,10 +404,15 @@ fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
     let (place, url) = (Place::new("numbers"), format!("http://{}", agent()));
     let dir = place.0.display();
     let load = format!(
-        "echo bw=9999MiB/s; sleep 0.5; if grep -q slog {dir}/log; then bw=200; else bw=100; fi; while :; do echo bw=$bw.0MiB/s; sleep 0.1; done"
+        "echo bw=9999MiB/s; if grep -q slog {dir}/log; then bw=200; else bw=100; fi; while :; do echo bw=$bw.0MiB/s; echo >{dir}/said; sleep 0.1; done"
     );
-    let file = plan(&place, "mbs", &load, "");
+    // The first verify comes before the load. Each later one waits for a line of it: one before the recording, and one within it.
+    let verify = format!(
+        " && if test -e {dir}/set; then rm {dir}/set; else rm -f {dir}/said; until test -e {dir}/said; do sleep 0.1; done; fi"
+    );
+    let file = plan(&place, "mbs", &load, &verify);
     let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("set = 'echo ", &format!("set = 'echo >{dir}/set; echo "));
     fs::write(
         &file,
         text.replace("record = '1s'", "record = '1s'\nnumbers.mbs = 'bw={}MiB/s'"),
@@ -467,4 +481,115 @@ fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
         code == 0 && out.contains("between blocks of runs: "),
         "{out}"
     );
+}
+
+/// A campaign of a command: rounds until the intervals are narrow, then the table, and the same figures in every format.
+#[test]
+fn a_campaign_measures_what_its_command_prints() {
+    let place = Place::new("campaign");
+    let dir = place.0.display().to_string();
+    let file = place.0.join("four.toml");
+    // The number of the run scatters as if by chance.
+    let text = format!(
+        r#"name = "four"
+        replicates = 2
+        [run]
+        command = "n=$(echo $NFSCOPE_RUN | md5sum | tr -dc 1-9 | cut -c 1-2); v=$(cat {dir}/version); echo mbs=$((1000 * {{processes}} + 3 * $n + 300 * (v == 41)))"
+        numbers.mbs = "mbs={{}}"
+        [[factor]]
+        name = "version"
+        levels = ["40", "41"]
+        set = "echo {{level}} >{dir}/version"
+        verify = "grep -qx {{level}} {dir}/version"
+        [[factor]]
+        name = "processes"
+        levels = ["1", "2", "5"]
+        [table]
+        columns = "processes"
+        responses = ["load:mbs"]
+        [until]
+        ci = "20%"
+        replicates = 60
+        "#
+    );
+    fs::write(&file, &text).unwrap();
+    let words = |word: &'static str| [word, file.to_str().unwrap()].map(str::to_owned);
+    let call = |word| {
+        let words = words(word);
+        ask(&place, &words.each_ref().map(String::as_str))
+    };
+    let (code, _, err) = call("check");
+    assert!(
+        code == 0 && err.contains("every level can be set; 12 runs take about"),
+        "{err}"
+    );
+    let (code, out, err) = call("run");
+    assert_eq!(code, 0, "{out}{err}");
+    // An interval is believed after 13 rounds at the earliest.
+    let rounds: usize = (1..=60)
+        .find(|n| out.contains(&format!("by processes, {n} rounds")))
+        .unwrap();
+    assert!((13..60).contains(&rounds), "{out}");
+    for part in ["processes=5", "GEO MEAN", "version=41 *", "95 % CI"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let table = [
+        "table",
+        "four",
+        "--response",
+        "load:mbs",
+        "--columns",
+        "processes",
+    ];
+    let (code, json, err) = ask(&place, &[&table[..], &["--json"]].concat());
+    assert_eq!(code, 0, "{err}");
+    let t: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = t["responses"][0]["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &t["comparisons"]), (2, &1.into()));
+    let (low, high) = (&rows[1]["interval"][0], &rows[1]["interval"][1]);
+    // Of 1000, 2000 and 5000 each 300 more, beside 165 of the scatter.
+    let truth =
+        (1.0 / 3.0) * ((1465f64 / 1165.0).ln() + (2465f64 / 2165.0).ln() + (5465f64 / 5165.0).ln());
+    assert!(
+        low.as_f64().unwrap() < truth.exp() && truth.exp() < high.as_f64().unwrap(),
+        "{rows:?}"
+    );
+    let (_, csv, _) = ask(&place, &[&table[..], &["--csv"]].concat());
+    assert_eq!(csv.lines().count(), 7, "{csv}");
+    let (_, markdown, _) = ask(&place, &[&table[..], &["--markdown"]].concat());
+    assert!(markdown.contains("| version=41 * |"), "{markdown}");
+    // Levels of any number have an analysis of their own, and so does each interaction.
+    let (code, out, err) = ask(&place, &["analyse", "four", "--response", "load:mbs"]);
+    assert!(
+        code == 0 && out.contains("processes *") && out.contains("processes=5 *"),
+        "{out}{err}"
+    );
+    // Another column than there is.
+    let wrong = [
+        "table",
+        "four",
+        "--response",
+        "load:mbs",
+        "--columns",
+        "nconnect",
+    ];
+    let (code, _, err) = ask(&place, &wrong);
+    assert!(
+        code == 1 && err.contains("has no factor nconnect; fix: name version, processes"),
+        "{err}"
+    );
+    // A command that prints nothing makes no run.
+    fs::write(
+        &file,
+        text.replace("echo mbs=", "echo sbm=")
+            .replace("\"four\"", "\"none\""),
+    )
+    .unwrap();
+    let (code, _, err) = call("run");
+    assert!(
+        code == 1 && err.contains("numbers: mbs: the load printed no `mbs={}`"),
+        "{err}"
+    );
+    let (_, out, _) = ask(&place, &["list"]);
+    assert!(out.contains("none: 0 of 12 runs recorded"), "{out}");
 }

@@ -1,6 +1,6 @@
 //! Effects with their intervals, and the part of the variation that each explains.
 
-use crate::experiment::design::{Design, Run, Word};
+use crate::experiment::design::{CENTRE, Design, Levels, Run, Word};
 use crate::experiment::least_squares::fit;
 use crate::experiment::lenth::{Lenth, lenth_of};
 use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
@@ -8,7 +8,7 @@ use crate::multiple_comparisons::holm;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Responses that differ by less than this part of the largest are equal but for rounding.
-const ROUNDING: f64 = 1e-12;
+pub(super) const ROUNDING: f64 = 1e-12;
 
 /// How responses are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,16 @@ pub enum Scale {
     Linear,
     /// Their logarithms: effects are factors.
     Logarithm,
+}
+
+impl Scale {
+    /// A response on this scale.
+    pub fn of(self, response: f64) -> f64 {
+        match self {
+            Scale::Linear => response,
+            Scale::Logarithm => response.ln(),
+        }
+    }
 }
 
 /// One effect: half the difference between the high and the low level.
@@ -36,6 +46,17 @@ pub struct Effect {
     pub p_alone: Option<f64>,
     /// Beyond the simultaneous margin of error, where there are no replicates.
     pub stands_out: bool,
+}
+
+/// Difference between the centre and what a straight line between the levels of every factor puts there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Curvature {
+    /// The response at the centre less the mean of the combinations, with its interval; without replicates the interval is the value.
+    pub difference: Interval,
+    /// Part of the variation.
+    pub part: f64,
+    /// Probability of a difference at least as large without any; it is a test of its own. `None` without replicates.
+    pub p: Option<f64>,
 }
 
 /// An analysis.
@@ -61,6 +82,8 @@ pub struct Analysis {
     pub effective: f64,
     /// The noise of effects, where there are no replicates.
     pub lenth: Option<Lenth>,
+    /// What the runs at the centre tell; `None` where there are none.
+    pub curvature: Option<Curvature>,
     /// Residuals in the order of the runs, on the scale of the analysis.
     pub residuals: Vec<f64>,
 }
@@ -91,7 +114,7 @@ pub fn analyse(
         all.iter().map(|response| Observation {
             run: Run {
                 block: 0,
-                levels: *levels,
+                levels: Levels::of_two(*levels),
             },
             response: *response,
         })
@@ -118,13 +141,7 @@ pub fn analyse_runs(
     hidden: f64,
     of: usize,
 ) -> Option<Analysis> {
-    let y: Vec<f64> = observations
-        .iter()
-        .map(|o| match scale {
-            Scale::Linear => o.response,
-            Scale::Logarithm => o.response.ln(),
-        })
-        .collect();
+    let y: Vec<f64> = observations.iter().map(|o| scale.of(o.response)).collect();
     if y.is_empty() || y.iter().any(|v| !v.is_finite()) {
         return None;
     }
@@ -133,22 +150,21 @@ pub fn analyse_runs(
     let blocks = blocks(observations);
     let signs = words.iter().map(|word| {
         let each = observations.iter();
-        each.map(|o| word.sign(o.run.levels)).collect()
+        each.map(|o| o.run.levels.sign(*word)).collect()
     });
-    let first = 1 + blocks.len();
+    let centre = centre(observations);
+    let at = 1 + blocks.len();
+    let first = at + usize::from(centre.is_some());
     let columns: Vec<Vec<f64>> = [vec![1.0; y.len()]]
         .into_iter()
         .chain(blocks)
+        .chain(centre)
         .chain(signs)
         .collect();
     let fit = fit(&columns, &y);
-    let error_square: f64 = fit.residuals.iter().map(|e| e * e).sum();
-    let middle = y.iter().sum::<f64>() / n;
-    let total_square: f64 = y.iter().map(|v| (v - middle).powi(2)).sum();
-    let part = |square: f64| match total_square > 0.0 {
-        true => square / total_square,
-        false => 0.0,
-    };
+    let error_square = fit.error_square();
+    let variation = Variation::of(&y);
+    let part = |square: f64| variation.part(square);
     let dof = (y.len() - fit.rank()) as f64;
     let deviation = (dof > 0.0).then(|| (error_square / dof).sqrt());
     // What is left of equal responses by rounding is no variation.
@@ -168,15 +184,14 @@ pub fn analyse_runs(
         .filter_map(|(w, e)| Some((*w, (*e)?)))
         .collect();
     let values: Vec<f64> = known.iter().map(|(_, (v, _))| *v).collect();
-    let alone: Option<Vec<f64>> = known
-        .iter()
-        .map(|(_, (v, variance))| {
-            Some(match excess(*v, hidden) {
-                0.0 => 1.0,
-                excess => beyond(excess / error(*variance)?, dof),
-            })
+    let p_of = |(v, variance): (f64, f64)| {
+        let error = error(variance)?;
+        Some(match excess(v, hidden) {
+            0.0 => 1.0,
+            excess => beyond(excess / error, dof),
         })
-        .collect();
+    };
+    let alone: Option<Vec<f64>> = known.iter().map(|(_, e)| p_of(*e)).collect();
     let alone = alone.filter(|_| deviation.is_some());
     let p = alone.as_deref().map(holm);
     let lenth = match deviation {
@@ -197,6 +212,7 @@ pub fn analyse_runs(
             stands_out: lenth
                 .is_some_and(|l| excess(estimate.0, hidden) > l.simultaneous_margin.max(rounding)),
         });
+    let curvature = (first > at).then(|| fit.coefficients[at]).flatten();
     let mean = fit.coefficients[0]?;
     let widest = known.iter().map(|(_, (_, v))| *v).fold(0.0, f64::max);
     Some(Analysis {
@@ -207,18 +223,23 @@ pub fn analyse_runs(
             .filter(|(_, e)| e.is_none())
             .map(|(w, _)| *w)
             .collect(),
-        block_part: (first > 1).then(|| part(square_of_blocks(observations, &y, middle))),
+        block_part: (at > 1).then(|| part(variation.of_blocks(observations, &y))),
         error_part: part(error_square),
         deviation,
         dof,
         effective: if widest > 0.0 { 1.0 / widest } else { n },
         lenth,
+        curvature: curvature.map(|c| Curvature {
+            difference: interval(c),
+            part: part(c.0 * c.0 / c.1),
+            p: p_of(c),
+        }),
         residuals: fit.residuals,
     })
 }
 
 /// A column for each block but the first, less its mean: the other columns of complete blocks are then free of it.
-fn blocks(observations: &[Observation]) -> Vec<Vec<f64>> {
+pub(super) fn blocks(observations: &[Observation]) -> Vec<Vec<f64>> {
     let all: BTreeSet<usize> = observations.iter().map(|o| o.run.block).collect();
     let column = |block: &usize| {
         let is = |o: &Observation| f64::from(u8::from(o.run.block == *block));
@@ -228,17 +249,49 @@ fn blocks(observations: &[Observation]) -> Vec<Vec<f64>> {
     all.iter().skip(1).map(column).collect()
 }
 
-/// The sum of squares between blocks.
-fn square_of_blocks(observations: &[Observation], y: &[f64], middle: f64) -> f64 {
-    let mut all: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-    for (o, y) in observations.iter().zip(y) {
-        let (sum, n) = all.entry(o.run.block).or_default();
-        *sum += y;
-        *n += 1.0;
+/// A column of the runs at the centre, if there are any beside others.
+fn centre(observations: &[Observation]) -> Option<Vec<f64>> {
+    let is = |o: &Observation| f64::from(u8::from(o.run.levels.at(0) == CENTRE));
+    let column: Vec<f64> = observations.iter().map(is).collect();
+    let is_some = column.contains(&1.0) && column.contains(&0.0);
+    is_some.then_some(column)
+}
+
+/// The variation of all responses about their mean.
+pub(super) struct Variation {
+    middle: f64,
+    square: f64,
+}
+
+impl Variation {
+    pub(super) fn of(y: &[f64]) -> Variation {
+        let middle = y.iter().sum::<f64>() / y.len() as f64;
+        Variation {
+            middle,
+            square: y.iter().map(|v| (v - middle).powi(2)).sum(),
+        }
     }
-    all.values()
-        .map(|(sum, n)| n * (sum / n - middle).powi(2))
-        .sum()
+
+    /// The part of it that a sum of squares is.
+    pub(super) fn part(&self, square: f64) -> f64 {
+        match self.square > 0.0 {
+            true => square / self.square,
+            false => 0.0,
+        }
+    }
+
+    /// The sum of squares between blocks.
+    pub(super) fn of_blocks(&self, observations: &[Observation], y: &[f64]) -> f64 {
+        let mut all: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for (o, y) in observations.iter().zip(y) {
+            let (sum, n) = all.entry(o.run.block).or_default();
+            *sum += y;
+            *n += 1.0;
+        }
+        let each = all.values();
+        each.map(|(sum, n)| n * (sum / n - self.middle).powi(2))
+            .sum()
+    }
 }
 
 /// How much larger an effect is than what may be hidden.

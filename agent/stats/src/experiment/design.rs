@@ -7,11 +7,17 @@ use std::fmt;
 use thiserror::Error;
 
 /// Most factors.
-pub const MAX_FACTORS: usize = 7;
+pub const MAX_FACTORS: usize = 15;
+/// Most combinations of a design.
+pub const MAX_COMBINATIONS: usize = 512;
+/// Most combinations of factors at two levels: each has an effect.
+const MAX_WORDS: usize = 128;
+/// Letters of factors; I is the identity.
+const LETTERS: &[u8; MAX_FACTORS] = b"ABCDEFGHJKLMNOP";
 
 /// A product of factors: bit i stands for factor i. The empty word is the identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Word(pub u8);
+pub struct Word(pub u16);
 
 impl Word {
     /// Number of factors in it.
@@ -25,7 +31,7 @@ impl Word {
     }
 
     /// The sign of this product where factors have these levels (bit set: high).
-    pub fn sign(self, levels: u8) -> f64 {
+    pub fn sign(self, levels: u16) -> f64 {
         // Each factor at its low level turns the sign.
         match (self.0 & !levels).count_ones() % 2 {
             0 => 1.0,
@@ -37,12 +43,20 @@ impl Word {
     pub fn parse(text: &str) -> Option<Word> {
         let mut word = Word(0);
         for c in text.bytes() {
-            let i = c
-                .checked_sub(b'A')
-                .filter(|i| usize::from(*i) < MAX_FACTORS)?;
+            let i = LETTERS.iter().position(|l| *l == c)?;
             word = word.times(Word(1 << i));
         }
         (!text.is_empty()).then_some(word)
+    }
+
+    /// The product of all of so many factors.
+    pub fn all(factors: usize) -> Word {
+        Word(((1u32 << factors) - 1) as u16)
+    }
+
+    /// The factors in it.
+    pub fn factors(self) -> impl Iterator<Item = usize> {
+        (0..MAX_FACTORS).filter(move |i| self.0 >> i & 1 == 1)
     }
 }
 
@@ -52,11 +66,80 @@ impl fmt::Display for Word {
         if self.0 == 0 {
             return f.write_str("I");
         }
-        let letters = (0..8u8).filter(|i| self.0 >> i & 1 == 1);
-        letters
-            .map(|i| char::from(b'A' + i))
+        self.factors()
+            .map(|i| char::from(LETTERS[i]))
             .try_for_each(|c| write!(f, "{c}"))
     }
+}
+
+/// The levels of a run, one for each factor: 0 is the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Levels(u128);
+
+/// Level of every factor of two levels at the centre: halfway between both.
+pub const CENTRE: usize = 2;
+
+impl Levels {
+    /// Levels of factors with two of them: bit set for the high one.
+    pub fn of_two(high: u16) -> Levels {
+        let factors = Word(high).factors();
+        factors.fold(Levels::default(), |levels, f| levels.with(f, 1))
+    }
+
+    /// So many factors at the centre.
+    pub fn centre(factors: usize) -> Levels {
+        (0..factors).fold(Levels::default(), |levels, f| levels.with(f, CENTRE as u8))
+    }
+
+    /// The same with another level of a factor.
+    #[must_use]
+    pub fn with(self, factor: usize, level: u8) -> Levels {
+        let shift = 8 * factor;
+        Levels(self.0 & !(0xff << shift) | u128::from(level) << shift)
+    }
+
+    /// The level of a factor.
+    pub fn at(self, factor: usize) -> usize {
+        usize::from((self.0 >> (8 * factor)) as u8)
+    }
+
+    /// Factors at their second level.
+    pub fn high(self) -> u16 {
+        let high = (0..MAX_FACTORS).filter(|f| self.at(*f) == 1);
+        high.fold(0, |all, f| all | 1 << f)
+    }
+
+    /// The sign of a product of factors with two levels; 0 at the centre.
+    pub fn sign(self, word: Word) -> f64 {
+        match self.at(0) == CENTRE {
+            true => 0.0,
+            false => word.sign(self.high()),
+        }
+    }
+}
+
+/// All combinations of factors with so many levels each; the first factor changes fastest.
+///
+/// # Errors
+/// For too few or too many factors, levels or combinations.
+pub fn factorial(levels: &[usize]) -> Result<Vec<Levels>, DesignError> {
+    if !(1..=MAX_FACTORS).contains(&levels.len()) {
+        return Err(DesignError::Factors(levels.len()));
+    }
+    let combinations = levels.iter().try_fold(1usize, |n, of| n.checked_mul(*of));
+    let combinations = combinations.unwrap_or(usize::MAX);
+    if !(1..=MAX_COMBINATIONS).contains(&combinations) {
+        return Err(DesignError::Many(combinations));
+    }
+    let levels_of = |n: usize| {
+        let (mut rest, mut run) = (n, Levels::default());
+        for (factor, of) in levels.iter().enumerate() {
+            run = run.with(factor, (rest % of) as u8);
+            rest /= of;
+        }
+        run
+    };
+    Ok((0..combinations).map(levels_of).collect())
 }
 
 /// Why there is no such design.
@@ -65,6 +148,16 @@ pub enum DesignError {
     /// Too few or too many factors.
     #[error("give 1 to {MAX_FACTORS} factors, not {0}")]
     Factors(usize),
+    /// What there is for two levels alone.
+    #[error(
+        "a factor has more than two levels: fractions, fold-overs, generators and runs at the centre are for factors with two"
+    )]
+    Mixed,
+    /// Too many combinations.
+    #[error(
+        "{0} combinations are too many (at most {MAX_WORDS} of two levels, and {MAX_COMBINATIONS} of others): give --fraction, or fewer levels"
+    )]
+    Many(usize),
     /// There is no standard fraction of this size.
     #[error(
         "there is no standard design of {factors} factors in {runs} runs: give --generator, or another fraction"
@@ -90,8 +183,8 @@ pub enum DesignError {
 pub struct Run {
     /// The block: each has every combination once.
     pub block: usize,
-    /// Levels by factor: bit set for the high level.
-    pub levels: u8,
+    /// Levels by factor.
+    pub levels: Levels,
 }
 
 /// A design.
@@ -101,23 +194,42 @@ pub struct Design {
     pub factors: usize,
     /// Words that are constant, with their sign: the defining relation without the identity.
     pub defining: Vec<Word>,
-    /// Combinations in standard order: the first factor changes fastest.
-    pub combinations: Vec<u8>,
+    /// Combinations in standard order, the first factor changes fastest: bit set for the high level.
+    pub combinations: Vec<u16>,
 }
 
-/// Standard generators by number of factors and runs: the words that the last factors equal.
-const STANDARD: [(usize, usize, &[&str]); 11] = [
-    (3, 4, &["AB"]),
-    (4, 8, &["ABC"]),
-    (5, 16, &["ABCD"]),
-    (5, 8, &["AB", "AC"]),
-    (6, 32, &["ABCDE"]),
-    (6, 16, &["ABC", "BCD"]),
-    (6, 8, &["AB", "AC", "BC"]),
-    (7, 64, &["ABCDEF"]),
-    (7, 32, &["ABCD", "ABDE"]),
-    (7, 16, &["ABC", "BCD", "ACD"]),
-    (7, 8, &["AB", "AC", "BC", "ABC"]),
+/// Standard generators by number of factors and runs: the words that the last factors equal. Those of eight factors and more are the ones
+/// of minimum aberration (J. Chen, D. X. Sun and C. F. J. Wu, A catalogue of two-level and three-level fractional factorial designs with
+/// small runs, International Statistical Review 61, 1993).
+const STANDARD: [(usize, usize, &str); 28] = [
+    (3, 4, "AB"),
+    (4, 8, "ABC"),
+    (5, 16, "ABCD"),
+    (5, 8, "AB AC"),
+    (6, 32, "ABCDE"),
+    (6, 16, "ABC BCD"),
+    (6, 8, "AB AC BC"),
+    (7, 64, "ABCDEF"),
+    (7, 32, "ABCD ABDE"),
+    (7, 16, "ABC BCD ACD"),
+    (7, 8, "AB AC BC ABC"),
+    (8, 64, "ABCD ABEF"),
+    (8, 32, "ABC ABD ACDE"),
+    (8, 16, "ABC ABD ACD BCD"),
+    (9, 32, "ABC ABD ABE ACDE"),
+    (9, 16, "AB AC AD BCD ABCD"),
+    (10, 32, "ABC ABD ABE ACDE BCDE"),
+    (10, 16, "AB AC BC AD BCD ABCD"),
+    (11, 32, "ABC ABD ACD BCD ABE ACE"),
+    (11, 16, "AB AC BC AD BD ACD BCD"),
+    (12, 32, "ABC ABD ACD BCD ABE ACE BCE"),
+    (12, 16, "AB AC BC AD BD ACD BCD ABCD"),
+    (13, 32, "ABC ABD ACD BCD ABE ACE BCE ADE"),
+    (13, 16, "AB AC BC ABC AD BD ABD CD ACD"),
+    (14, 32, "ABC ABD ACD BCD ABE ACE BCE ADE BDE"),
+    (14, 16, "AB AC BC ABC AD BD ABD CD ACD BCD"),
+    (15, 32, "ABC ABD ACD BCD ABE ACE BCE ADE BDE CDE"),
+    (15, 16, "AB AC BC ABC AD BD ABD CD ACD BCD ABCD"),
 ];
 
 impl Design {
@@ -141,9 +253,10 @@ impl Design {
             .iter()
             .find(|(k, n, _)| (*k, *n) == (factors, runs));
         let (_, _, words) = standard.ok_or(DesignError::NoStandard { factors, runs })?;
+        let words: Vec<&str> = words.split(' ').collect();
         let first = factors - words.len();
         let generators: Vec<(usize, Word)> = words
-            .iter()
+            .into_iter()
             .enumerate()
             .filter_map(|(i, w)| Some((first + i, Word::parse(w)?)))
             .collect();
@@ -158,15 +271,19 @@ impl Design {
         if !(1..=MAX_FACTORS).contains(&factors) {
             return Err(DesignError::Factors(factors));
         }
-        let defined = generators.iter().fold(0u8, |all, (i, _)| all | 1 << i);
+        let defined = (generators.iter().filter(|(i, _)| *i < factors))
+            .fold(0u16, |all, (i, _)| all | 1 << i);
         let basic: Vec<usize> = (0..factors).filter(|i| defined >> i & 1 == 0).collect();
         for (i, (factor, word)) in generators.iter().enumerate() {
-            let known = |w: u8| w & defined == 0 && w >> factors == 0;
+            let known = |w: u16| w & defined == 0 && u32::from(w) >> factors == 0;
             let twice = generators[..i].iter().any(|(f, _)| f == factor);
             if *factor >= factors || twice || word.0 == 0 || !known(word.0) {
-                let name = Word(1u8.checked_shl(*factor as u32).unwrap_or(0));
+                let name = Word(1u16.checked_shl(*factor as u32).unwrap_or(0));
                 return Err(DesignError::Generator(format!("{name}={word}")));
             }
+        }
+        if 1 << basic.len() > MAX_WORDS {
+            return Err(DesignError::Many(1 << basic.len()));
         }
         // Every product of the generators' words.
         let words: Vec<Word> = generators
@@ -190,12 +307,12 @@ impl Design {
         }
         let combinations = (0..1u32 << basic.len())
             .map(|n| {
-                let mut levels = 0u8;
+                let mut levels = 0u16;
                 for (i, factor) in basic.iter().enumerate() {
-                    levels |= ((n >> i & 1) as u8) << factor;
+                    levels |= ((n >> i & 1) as u16) << factor;
                 }
                 for (factor, word) in generators {
-                    levels |= u8::from(word.sign(levels) > 0.0) << factor;
+                    levels |= u16::from(word.sign(levels) > 0.0) << factor;
                 }
                 levels
             })
@@ -210,7 +327,7 @@ impl Design {
     /// The same with every combination's opposite: main effects are then free of interactions of two factors.
     #[must_use]
     pub fn folded(&self) -> Design {
-        self.folded_on(Word(((1u16 << self.factors) - 1) as u8))
+        self.folded_on(Word::all(self.factors))
     }
 
     /// The same with every combination once more, in which these factors have their other level. A single factor and all of its
@@ -218,7 +335,7 @@ impl Design {
     #[must_use]
     pub fn folded_on(&self, turned: Word) -> Design {
         let mut combinations = self.combinations.clone();
-        combinations.extend(self.turned(turned));
+        combinations.extend(self.new_when_turned(turned));
         Design {
             factors: self.factors,
             // Words with an odd number of these factors change their sign with them, and are constant no more.
@@ -233,7 +350,12 @@ impl Design {
     }
 
     /// The combinations in which these factors have their other level, and which the design has not.
-    pub fn turned(&self, turned: Word) -> Vec<u8> {
+    pub fn turned(&self, turned: Word) -> Vec<Levels> {
+        let new = self.new_when_turned(turned).into_iter();
+        new.map(Levels::of_two).collect()
+    }
+
+    fn new_when_turned(&self, turned: Word) -> Vec<u16> {
         let opposite = self.combinations.iter().map(|levels| levels ^ turned.0);
         opposite
             .filter(|o| !self.combinations.contains(o))
@@ -259,30 +381,40 @@ impl Design {
 
     /// The effects that can be estimated, each by its shortest word; in standard order, without the mean.
     pub fn effects(&self) -> Vec<Word> {
-        let mut seen = Vec::new();
-        let mut effects = Vec::new();
-        let mut words: Vec<Word> = (1..1u16 << self.factors).map(|w| Word(w as u8)).collect();
+        let mut words: Vec<Word> = (1..=Word::all(self.factors).0).map(Word).collect();
         words.sort_by_key(|w| (w.order(), w.0));
+        let mut seen = vec![false; 1 << self.factors];
+        for word in &self.defining {
+            seen[usize::from(word.0)] = true;
+        }
+        let mut effects = Vec::new();
         for word in words {
-            let is_constant = self.defining.contains(&word);
-            if is_constant || seen.contains(&word) {
-                continue;
+            if !seen[usize::from(word.0)] {
+                effects.push(word);
+                for alias in &self.defining {
+                    seen[usize::from(alias.times(word).0)] = true;
+                }
             }
-            seen.push(word);
-            seen.extend(self.defining.iter().map(|w| w.times(word)));
-            effects.push(word);
         }
         effects
     }
 
+    /// The combinations as levels of runs.
+    pub fn levels(&self) -> Vec<Levels> {
+        self.combinations
+            .iter()
+            .map(|c| Levels::of_two(*c))
+            .collect()
+    }
+
     /// All runs: so many blocks of every combination, in each of which the order is random. The same seed gives the same order.
     pub fn runs(&self, replicates: usize, seed: u64) -> Vec<Run> {
-        blocks_of(&self.combinations, replicates, seed, 0)
+        blocks_of(&self.levels(), replicates, seed, 0)
     }
 }
 
 /// Runs of so many blocks of these combinations, the first of which has this number.
-pub fn blocks_of(combinations: &[u8], replicates: usize, seed: u64, first: usize) -> Vec<Run> {
+pub fn blocks_of(combinations: &[Levels], replicates: usize, seed: u64, first: usize) -> Vec<Run> {
     let mut random = SmallRng::seed_from_u64(seed);
     (first..first + replicates)
         .flat_map(|block| {

@@ -10,12 +10,35 @@ pub(super) struct Fit {
     pub coefficients: Vec<Option<(f64, f64)>>,
     /// Each response less what the fit makes of it.
     pub residuals: Vec<f64>,
+    /// Columns that are no combination of earlier ones.
+    kept: Vec<usize>,
+    /// Covariances of their coefficients relative to the variance of a response.
+    covariances: Vec<Vec<f64>>,
 }
 
 impl Fit {
     /// Columns that are no combination of others.
     pub(super) fn rank(&self) -> usize {
-        self.coefficients.iter().flatten().count()
+        self.kept.len()
+    }
+
+    /// Sum of the squares of residuals.
+    pub(super) fn error_square(&self) -> f64 {
+        self.residuals.iter().map(|e| e * e).sum()
+    }
+
+    /// A sum of coefficients with weights, and its variance relative to that of a response. `None` where a column is not known.
+    pub(super) fn sum(&self, weights: &[(usize, f64)]) -> Option<(f64, f64)> {
+        let each = weights.iter().map(|(column, weight)| {
+            let place = self.kept.iter().position(|k| k == column)?;
+            Some((place, self.coefficients[*column]?.0, *weight))
+        });
+        let each: Vec<(usize, f64, f64)> = each.collect::<Option<_>>()?;
+        let variance = each.iter().flat_map(|(i, _, w)| {
+            let others = each.iter();
+            others.map(move |(j, _, v)| w * v * self.covariances[*i][*j])
+        });
+        Some((each.iter().map(|(_, c, w)| c * w).sum(), variance.sum()))
     }
 }
 
@@ -57,10 +80,12 @@ pub(super) fn fit(columns: &[Vec<f64>], responses: &[f64]) -> Fit {
     };
     let values = solve(kept.iter().map(|i| dot(&columns[*i], responses)).collect());
     let mut coefficients = vec![None; columns.len()];
+    let mut covariances = Vec::with_capacity(kept.len());
     for (place, i) in kept.iter().enumerate() {
         let unit = (0..kept.len()).map(|k| f64::from(u8::from(k == place)));
-        let variance = solve(unit.collect())[place];
-        coefficients[*i] = Some((values[place], variance));
+        let covariance = solve(unit.collect());
+        coefficients[*i] = Some((values[place], covariance[place]));
+        covariances.push(covariance);
     }
     let residuals = responses.iter().enumerate().map(|(at, y)| {
         let each = kept.iter().zip(&values);
@@ -69,6 +94,8 @@ pub(super) fn fit(columns: &[Vec<f64>], responses: &[f64]) -> Fit {
     Fit {
         residuals: residuals.collect(),
         coefficients,
+        kept,
+        covariances,
     }
 }
 
@@ -89,6 +116,9 @@ mod tests {
             fit.coefficients,
             [Some((6.0, 0.25)), Some((1.0, 0.05)), None]
         );
-        assert_eq!((fit.rank(), fit.residuals), (2, vec![0.0; 4]));
+        assert_eq!((fit.rank(), &fit.residuals), (2, &vec![0.0; 4]));
+        // The mean plus twice the slope; both are independent.
+        assert_eq!(fit.sum(&[(0, 1.0), (1, 2.0)]), Some((8.0, 0.45)));
+        assert_eq!(fit.sum(&[(2, 1.0)]), None);
     }
 }

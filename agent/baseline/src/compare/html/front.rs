@@ -9,7 +9,7 @@ use crate::compare::result::{Comparison, Side};
 use crate::durability::Direction;
 use crate::list::{began, labels as labels_of};
 use maud::{Markup, html};
-use nfscope_text::units::{many, percent, rate};
+use nfscope_text::units::{many, rate};
 
 /// Most caveats on the first page.
 const MOST: usize = 4;
@@ -80,10 +80,10 @@ fn worth_of(worth: &Worth) -> Markup {
                 tr { th scope="row" { "measured" } @for s in &worth.sides { td { (rate(s.rate)) "/s" } } }
                 tr {
                     th scope="row" { "at most" }
-                    @for s in &worth.sides { td { (rate(s.limit)) "/s" @if s.extrapolated { "!" } } }
+                    @for s in &worth.sides { td { (s.at_most()) @if s.extrapolated { "!" } } }
                 }
                 tr { th scope="row" { "limited by" } @for s in &worth.sides { td { (s.resource) } } }
-                tr { th scope="row" { "in use" } @for s in &worth.sides { td { (percent(s.rate / s.limit)) } } }
+                tr { th scope="row" { "in use" } @for s in &worth.sides { td { (s.in_use()) } } }
             }
         }
         @if worth.is_far() {

@@ -3,6 +3,7 @@
 use crate::capacity::Capacity;
 use crate::compare::result::Comparison;
 use crate::html::quoted;
+use nfscope_text::units::{percent, rate};
 
 /// Facts that the caller knows and the comparison does not.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,8 +32,8 @@ pub struct Worth {
 pub struct WorthOf {
     /// Requests per second that were measured.
     pub rate: f64,
-    /// Requests per second at the limit.
-    pub limit: f64,
+    /// Requests per second at the limit: two ends where it is a range, and twice the same where it is one number.
+    pub limit: [f64; 2],
     /// Name of the resource that limits.
     pub resource: String,
     /// The limit is more than three times as far as what was measured.
@@ -43,23 +44,56 @@ impl WorthOf {
     /// The lowest limit of several recordings of one side; `None` where any of them has none.
     pub fn of(all: &[Capacity]) -> Option<WorthOf> {
         let each: Option<Vec<WorthOf>> = all.iter().map(WorthOf::one).collect();
-        let each = each?;
-        let rate = each.iter().map(|w| w.rate).sum::<f64>() / each.len().max(1) as f64;
+        WorthOf::lowest(each?)
+    }
+
+    /// No limit is below what was measured.
+    fn lowest(each: Vec<WorthOf>) -> Option<WorthOf> {
+        let rates = each.iter().map(|w| w.rate);
+        let rate = rates.clone().sum::<f64>() / each.len().max(1) as f64;
+        let seen = rates.fold(0.0, f64::max);
+        let [low, high] = [0, 1].map(|end| {
+            let ends = each.iter().map(|w| w.limit[end]);
+            ends.fold(f64::INFINITY, f64::min).max(seen)
+        });
         let least = each
             .into_iter()
-            .min_by(|a, b| a.limit.total_cmp(&b.limit))?;
-        Some(WorthOf { rate, ..least })
+            .min_by(|a, b| a.limit[0].total_cmp(&b.limit[0]))?;
+        Some(WorthOf {
+            rate,
+            limit: [low, high],
+            ..least
+        })
     }
 
     fn one(c: &Capacity) -> Option<WorthOf> {
-        let first = c.least()?;
-        let limit = first.max_rate_at_least.unwrap_or(first.max_rate);
-        (limit.is_finite() && limit > 0.0 && c.rate > 0.0).then(|| WorthOf {
+        let (first, limit) = (c.least()?, c.limits()?);
+        let is_known = limit.iter().all(|l| l.is_finite() && *l > 0.0);
+        (is_known && c.rate > 0.0).then(|| WorthOf {
             rate: c.rate,
             limit,
             resource: first.name.clone(),
             extrapolated: first.extrapolated,
         })
+    }
+
+    /// The limit: `480/s`, or `120 .. 480/s`.
+    pub(super) fn at_most(&self) -> String {
+        range(self.limit.map(rate)) + "/s"
+    }
+
+    /// Part of the limit that is in use: of a range both ends, the smaller one first.
+    pub(super) fn in_use(&self) -> String {
+        let [low, high] = self.limit;
+        range([high, low].map(|limit| percent(self.rate / limit)))
+    }
+}
+
+/// Both ends, or one where they read alike.
+fn range([low, high]: [String; 2]) -> String {
+    match low == high {
+        true => low,
+        false => format!("{low} .. {high}"),
     }
 }
 
@@ -100,5 +134,41 @@ fn option(word: &str) -> String {
             word.to_owned()
         }
         None => quoted(word),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worth(rate: f64, limit: [f64; 2]) -> WorthOf {
+        WorthOf {
+            rate,
+            limit,
+            resource: "journal".into(),
+            extrapolated: false,
+        }
+    }
+
+    /// A limit that is a range is told as one: its lower end alone is no "at most".
+    #[test]
+    fn a_limit_that_is_a_range_has_both_ends() {
+        let range = worth(100.0, [120.0, 480.0]);
+        assert_eq!(range.at_most(), "120 .. 480/s");
+        assert_eq!(range.in_use(), "20.8 % .. 83.3 %");
+        let one = worth(100.0, [400.0; 2]);
+        assert_eq!(
+            (one.at_most(), one.in_use()),
+            ("400/s".into(), "25.0 %".into())
+        );
+    }
+
+    /// A recording may have had more requests than the lowest limit of another one lets through.
+    #[test]
+    fn no_more_is_in_use_than_there_is() {
+        let sides = vec![worth(300.0, [310.0; 2]), worth(100.0, [150.0, 200.0])];
+        let side = WorthOf::lowest(sides).unwrap();
+        assert_eq!((side.rate, side.limit), (200.0, [300.0; 2]));
+        assert_eq!(side.in_use(), "66.7 %");
     }
 }

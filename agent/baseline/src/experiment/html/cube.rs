@@ -1,7 +1,7 @@
 //! Three factors as a cube, whose corners have the mean response.
 
 use crate::experiment::html::scale::mean;
-use crate::experiment::result::Analysed;
+use crate::experiment::result::{Analysed, Response};
 use crate::html::frame::{figure, px};
 use maud::{Markup, html};
 
@@ -12,19 +12,15 @@ const STEPS: [(f64, f64); 3] = [(190.0, 0.0), (0.0, -150.0), (110.0, -56.0)];
 
 /// The three factors that explain most of the variation by themselves; `None` of fewer than three.
 pub(super) fn draw(a: &Analysed) -> Option<Markup> {
-    let main = a.effects.iter().filter(|e| e.word.len() == 1);
-    let mut three: Vec<usize> = main
-        .filter_map(|e| Some(usize::from(e.word.bytes().next()?.wrapping_sub(b'A'))))
-        .filter(|i| *i < a.factors.len())
-        .take(3)
-        .collect();
+    let main = a.effects.iter().map(Response::factors_of);
+    let mut three: Vec<usize> = main.filter(|of| of.len() == 1).flatten().take(3).collect();
     three.sort_unstable();
     let factors: [usize; 3] = three.try_into().ok()?;
     let corner = |n: usize| {
         let of = a
             .runs
             .iter()
-            .filter(|r| (0..3).all(|f| r.high[factors[f]] == (n >> f & 1 == 1)));
+            .filter(|r| (0..3).all(|f| r.at[factors[f]] == n >> f & 1));
         mean(a, &of.map(|r| r.response).collect::<Vec<_>>())
     };
     let at = |n: usize| {

@@ -2,6 +2,7 @@
 
 use crate::experiment::result::Analysed;
 use maud::{Markup, html};
+use nfscope_stats::experiment::Word;
 use nfscope_text::units::{percent, rate};
 
 /// Most words of the defining relation.
@@ -13,8 +14,10 @@ pub(super) fn factors(a: &Analysed) -> Markup {
         table.sides {
             thead { tr { td {} th scope="col" { "factor" } th scope="col" { "low" } th scope="col" { "high" } } }
             tbody {
-                @for (letter, f) in ('A'..).zip(&a.factors) {
-                    tr { th scope="row" { (letter) } td { (f.name) } td { (f.levels[0]) } td { (f.levels[1]) } }
+                @for (i, f) in a.factors.iter().enumerate() {
+                    tr {
+                        th scope="row" { (Word(1 << i)) } td { (f.name) } td { (f.levels[0]) } td { (f.levels[1..].join(", ")) }
+                    }
                 }
             }
         }

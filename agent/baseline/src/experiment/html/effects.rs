@@ -125,6 +125,44 @@ pub(super) fn table(a: &Analysed) -> Markup {
     }
 }
 
+/// Factors with more than two levels: tests, and each level beside the first.
+pub(super) fn terms(a: &Analysed) -> Markup {
+    let effect = if a.logarithm { "ratio" } else { "more" };
+    let class = |found: bool| if found { "more" } else { "none" };
+    let value = |v: f64| value(a.logarithm, v);
+    html! {
+        table.rows {
+            thead { tr { @for name in ["effect of", "degrees of freedom", "F", "variation", "p"] { th scope="col" { (name) } } } }
+            tbody {
+                @for t in &a.terms {
+                    tr class=(class(t.found)) {
+                        th scope="row" { (t.factors) }
+                        td data-label="degrees of freedom" { (t.dof) }
+                        td data-label="F" { (t.f.map_or("-".to_owned(), |f| format!("{f:.2}"))) }
+                        td data-label="variation" { (percent(t.part)) }
+                        td data-label="p" { (probability(t.p)) }
+                    }
+                }
+            }
+        }
+        table.rows {
+            thead { tr { @for name in ["level", effect, "p"] { th scope="col" { (name) } } } }
+            tbody {
+                @for l in &a.levels {
+                    tr class=(class(l.found)) {
+                        th scope="row" { (l.factor) "=" (l.level) }
+                        td data-label=(effect) {
+                            b { (value(l.effect)) }
+                            @if let Some([low, high]) = l.interval { " " small { "95 % CI " (value(low)) " .. " (value(high)) } }
+                        }
+                        td data-label="p" { (probability(l.p)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 pub(super) fn value(logarithm: bool, v: f64) -> String {
     match v {
         _ if !logarithm => format!("{v:.4}"),

@@ -37,24 +37,19 @@ pub(super) fn draw(a: &Analysed) -> Vec<Markup> {
 
 /// The two factors of an effect, if it has two.
 fn pair(a: &Analysed, e: &Response) -> Option<(usize, usize)> {
-    let letters: Vec<usize> = e
-        .word
-        .bytes()
-        .map(|b| usize::from(b.wrapping_sub(b'A')))
-        .collect();
-    match letters[..] {
+    match e.factors_of()[..] {
         [i, j] if i < a.factors.len() && j < a.factors.len() => Some((i, j)),
         _ => None,
     }
 }
 
 fn means(a: &Analysed, i: usize, j: usize) -> Means {
-    [false, true].map(|second| {
-        [false, true].map(|first| {
+    [0, 1].map(|second| {
+        [0, 1].map(|first| {
             let of = a
                 .runs
                 .iter()
-                .filter(|r| r.high[i] == first && r.high[j] == second);
+                .filter(|r| (r.at[i], r.at[j]) == (first, second));
             mean(a, &of.map(|r| r.response).collect::<Vec<_>>())
         })
     })

@@ -38,8 +38,12 @@ fn response(a: &Analysed, several: bool) -> Markup {
             }
         }
         h2 { "Effects on " (a.response) }
-        div.forest-plot { (effects::forest(a)) }
-        (effects::table(a))
+        @if a.terms.is_empty() {
+            div.forest-plot { (effects::forest(a)) }
+            (effects::table(a))
+        } @else {
+            (effects::terms(a))
+        }
         @for sentence in &a.ambiguous { p { (sentence) "." } }
         p { (explained(a)) }
         @if let Some(drawing) = half_normal::draw(a) { div.plots { (drawing) } }
@@ -61,9 +65,9 @@ fn response(a: &Analysed, several: bool) -> Markup {
 
 fn headline(a: &Analysed) -> String {
     let found = a.effects.iter().filter(|e| e.found);
-    let found: Vec<String> = found
-        .map(|e| format!("{} ({})", e.name(), effects::value(a.logarithm, e.effect)))
-        .collect();
+    let found = found.map(|e| format!("{} ({})", e.name(), effects::value(a.logarithm, e.effect)));
+    let terms = a.terms.iter().filter(|t| t.found);
+    let found: Vec<String> = found.chain(terms.map(|t| t.factors.clone())).collect();
     let (response, many) = (&a.response, found.len());
     match &found[..] {
         [] => format!("{response}: no evidence of any effect."),
@@ -94,7 +98,7 @@ fn explained(a: &Analysed) -> String {
 fn method(all: &[Analysed]) -> Markup {
     let logarithm = all.iter().any(|a| a.logarithm);
     let once = all.iter().any(|a| a.half_normal.is_some());
-    let effects: usize = all.iter().map(|a| a.effects.len()).sum();
+    let effects: usize = all.iter().map(|a| a.effects.len() + a.terms.len()).sum();
     html! {
         h2 { "Method" }
         ul {
@@ -102,6 +106,9 @@ fn method(all: &[Analysed]) -> Markup {
                 li { "Effects are on the logarithm of the response, so that they are factors: the response at the high level over that at the low level. Means are geometric." }
             } @else {
                 li { "Effects are half the difference between the levels." }
+            }
+            @if all.iter().any(|a| !a.terms.is_empty()) {
+                li { "Factors and interactions have F tests of what each adds to all others (type III). Levels of a factor are beside its first one, with Student's t intervals, and are judged where the factor is found, by Holm's correction for its levels." }
             }
             @if once {
                 li { "Each combination was run once. The noise is the pseudo standard error of the effects themselves (Lenth, Technometrics 31, 1989), and an effect is found beyond its simultaneous margin." }

@@ -1,0 +1,104 @@
+//! `lab campaign`: a plan file of `tests/campaigns`, on a client of a real server.
+//!
+//! Client and server are one machine, with a network between them that is the kernel's own. `tc` makes it slower where a campaign asks for
+//! that.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::agent::Agent;
+use crate::baselines;
+use crate::kernel::Kernel;
+use crate::server::Server;
+
+/// Which campaign, and whether it is only tried.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2; one of the first two with --zfs
+    #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
+    pub kernel: Kernel,
+    /// The plan files
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Try them with `nfscope experiment check`, and make no run
+    #[arg(long)]
+    pub check: bool,
+    /// Serve a pool on a disk of 8 ms, with a log device of 0.1 ms beside it, and run on the server
+    #[arg(long)]
+    pub zfs: bool,
+    /// Keep the store and the plans of experiments here
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+}
+
+/// The longest time of a campaign.
+const PATIENCE: Duration = Duration::from_secs(4 * 3600);
+
+/// Makes the campaigns; returns what they print.
+///
+/// # Errors
+/// When the machine, the agent or a campaign fails.
+pub fn run(options: &Options) -> Result<String> {
+    let (server, agent_of): (Server, fn(&Server) -> Result<Agent>) = match options.zfs {
+        true => (baselines::boot(options.kernel)?, baselines::agent_of),
+        false => {
+            let server = Server::boot(options.kernel).export("tmpfs").clients(1);
+            (server.start()?, |server| server.agent(&[]))
+        }
+    };
+    let agent = agent_of(&server)?;
+    if options.zfs {
+        let zfs = options.kernel.zfs()?;
+        server.sh(&format!(
+            "set -e; zfs_load {}; scene_up zfs 8; nfsd_up 16; grace_over
+             null_disk slog 0.1 64",
+            zfs.display()
+        ))?;
+    }
+    let nfscope = server.nfscope_path()?;
+    let programs = nfscope.parent().context("a program without a folder")?;
+    // On a file system of the machine: the shared folder has no locks for a database.
+    let store = baselines::STORE;
+    let mut said = String::new();
+    for file in &options.files {
+        let text = std::fs::read_to_string(file);
+        let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+        let name = file.file_name().context("a file without a name")?;
+        let plan = server.dir().join(name);
+        std::fs::write(&plan, text.replace("{lab}", &server.lab_command("")))?;
+        let script = format!(
+            "modprobe -a nfs nfsv3 nfsv4 sch_netem; PATH={}:$PATH
+             nfscope experiment {} {} --url http://{}:{} --store {}",
+            programs.display(),
+            if options.check { "check" } else { "run" },
+            plan.display(),
+            if options.zfs { "127.0.0.1" } else { "10.9.0.1" },
+            agent.port(),
+            store
+        );
+        let mut running = match options.zfs {
+            true => server.spawn(&script)?,
+            false => server.client(0).spawn(&script)?,
+        };
+        let output = running.wait(PATIENCE)?.ok("nfscope experiment")?;
+        said += &output.stderr;
+        said += &output.stdout;
+    }
+    if let Some(dir) = &options.keep {
+        std::fs::create_dir_all(dir.join("experiments"))?;
+        let shared = server.dir().display();
+        server.sh(&format!(
+            "cp {store} {shared}; cp -r $(dirname {store})/experiments {shared}"
+        ))?;
+        std::fs::copy(server.dir().join("baselines.db"), dir.join("baselines.db"))?;
+        for entry in std::fs::read_dir(server.dir().join("experiments"))? {
+            let from = entry?.path();
+            let name = from.file_name().context("a file without a name")?;
+            std::fs::copy(&from, dir.join("experiments").join(name))?;
+        }
+    }
+    agent.stop()?;
+    Ok(said)
+}
