@@ -320,12 +320,12 @@ const LIST: &[(&str, OnIllumos)] = &[
         No("errors are not told apart by client"),
     ),
     (
-        "client_refused_rpcs_total",
-        No("kstats count malformed calls of all clients together"),
-    ),
-    (
         "client_locks_granted_total",
         No("operations are not told apart by client"),
+    ),
+    (
+        "client_refused_rpcs_total",
+        No("kstats count malformed calls of all clients together"),
     ),
     ("client_lock_states", No(STATE)),
     ("lockd_request_seconds", No(LOCKS)),

@@ -683,7 +683,7 @@ pub static PROBES: [Probe; 10] = [
     Probe {
         word: "lockd",
         object: &nfscope_probes::LOCKD,
-        modules: &["sunrpc", "lockd"],
+        modules: &["lockd", "sunrpc"],
         programs: &[program(
             "lockd_answered",
             "fexit/nlmsvc_dispatch",
