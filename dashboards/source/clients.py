@@ -131,19 +131,13 @@ DASHBOARD = dashboard(
         ]),
         ("lockd: locks of NFSv3", [
             timeseries(
-                "Locks that clients wait for",
-                "Locks on files that clients wait for now. Programs on the clients stand still meanwhile, although the server has nothing to "
-                "do. nfscope stuck on the server names the holder where the kernel lists it.",
-                "short", (q.by("instance, version", q.of("nfscope_lock_waits")), "{{instance}} NFSv{{version}}"),
+                "Clients that wait for a lock",
+                "Clients of NFSv3 that wait for a lock now. Their programs stand still meanwhile, although the server has nothing to do. "
+                "nfscope stuck on the server names the holder where the kernel lists it.",
+                "short", (q.by("instance", q.of("nfscope_lockd_waiting_clients")), "{{instance}}"),
             ),
             timeseries(
-                "Oldest wait for a lock",
-                "For how long the oldest of these locks has been waited for. Where it rises without end, the holder has died or hangs, or the "
-                "client asks ever more seldom.",
-                "s", (q.by("instance, version", q.of("nfscope_lock_wait_oldest_seconds"), "max"), "{{instance}} NFSv{{version}}"),
-            ),
-            timeseries(
-                "Clients that wait for locks",
+                "Longest waits for a lock",
                 "Clients of NFSv3 that lockd has told to wait, the ten that wait longest. A client that stays here has a program that stands still.",
                 "s", (q.busiest(10, q.by("instance, client", q.of("nfscope_client_lock_wait_seconds"), "max")), "{{instance}} {{client}}"),
             ),

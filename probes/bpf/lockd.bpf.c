@@ -16,13 +16,14 @@
 
 #define NLM_PROGRAM 100021
 #define NLM_LOCK 2
+#define NLM_CANCEL 3
 #define NLM_GRANTED_RES 15 /* the client has the lock that it waited for */
 #define NLM_NM_LOCK 22 /* LOCK of clients without a monitor */
 #define NLM_GRANTED 0 /* a status */
 #define MOST_VERIFIER 400 /* bytes: RFC 5531, section 8.2 */
 #define MOST_COOKIE 1024 /* bytes: LM_MAXSTRLEN; Linux takes 32 */
 
-/* One for all CPUs: lockd is one thread. */
+/* All CPUs share a row: lockd is one thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, NLM_PROCS);
@@ -30,7 +31,7 @@ struct {
 	__type(value, struct lockd_procedure);
 } lockd_procedure SEC(".maps");
 
-/* Of LOCK, and of locks that were granted later. The least used one makes room. */
+/* Answers to LOCK, locks that were granted later, and clients that gave up. The least used one makes room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 512);
@@ -59,9 +60,6 @@ static __always_inline u32 answer_of(struct svc_rqst *rqst)
 	u64 at = (u64)rqst->rq_res.head[0].iov_base;
 	u32 xid = bpf_ntohl(rqst->rq_xid), length, status;
 
-	/* Until 6.x the length of the record stands before. */
-	if (word_at(at) != xid)
-		at += 4;
 	/* A reply (1) that was accepted (0). */
 	if (word_at(at) != xid || word_at(at + 4) != 1 || word_at(at + 8) != 0)
 		return NLM_NO_REPLY;
@@ -112,7 +110,9 @@ int PROGRAM(lockd_answered, struct svc_rqst *rqst)
 	time_hist_add(&row->duration, bpf_ktime_get_ns() - (u64)rqst->rq_stime);
 	if (procedure == NLM_GRANTED_RES)
 		answer = NLM_GRANTED;
-	if (procedure == NLM_LOCK || procedure == NLM_NM_LOCK || procedure == NLM_GRANTED_RES) {
+	if (procedure == NLM_CANCEL)
+		answer = NLM_CANCELLED;
+	if (procedure == NLM_LOCK || procedure == NLM_NM_LOCK || procedure == NLM_GRANTED_RES || procedure == NLM_CANCEL) {
 		struct lockd_client_key key = { .answer = answer };
 		u64 zero = 0, *n;
 

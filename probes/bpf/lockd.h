@@ -16,7 +16,10 @@ struct lockd_procedure {
 	struct time_hist duration; /* from when the request was read until it was answered */
 };
 
-/* Answers of one status to LOCK of one client; those that were granted later count as granted. */
+/* A client gives up a lock that it waits for. */
+#define NLM_CANCELLED 12
+
+/* Answers of one status to LOCK of one client. Locks that were granted later count as granted. */
 struct lockd_client_key {
 	u64 client[2]; /* as IPv6 has it */
 	u64 answer;

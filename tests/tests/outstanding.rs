@@ -176,9 +176,8 @@ pub fn locks_of_nfsv3(server: &Server, agent: &Agent) -> Result<()> {
     let locks = procedures.iter().filter(|((p, _), _)| *p == "nm_lock");
     let locks: f64 = locks.map(|(_, n)| n).sum();
     ensure!(timed == Some((locks, true)), "{timed:?}, not {locks}");
-    // The kernel's list is read now and then.
     eventually(|| {
-        let waits = agent.snapshot()?.value(&family::LOCK_WAITS, ["3"]);
+        let waits = agent.snapshot()?.value(&family::NLM_WAITING, []);
         Ok((waits == Some(0.0)).then_some(()))
     })
     .context("somebody still waits")

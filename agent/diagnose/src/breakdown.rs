@@ -5,7 +5,7 @@ mod of_window;
 
 use crate::connections::Connections;
 use crate::export_io::ExportIo;
-use crate::put_off::{Denied, LockWaits, NlmClient, PutOff, Retrying};
+use crate::put_off::{Denied, NlmClient, PutOff, Retrying};
 pub use crate::ratio::{mean, part, sum};
 use crate::recalls::{Layouts, Recalls};
 use crate::refused::Refused;
@@ -202,10 +202,8 @@ pub struct Breakdown {
     pub put_off: Vec<PutOff>,
     /// Locks that were denied.
     pub denied: Vec<Denied>,
-    /// Locks that clients wait for when the window ends, by version; `None` where nothing tells.
-    pub lock_waits: Option<Vec<LockWaits>>,
-    /// Clients of NFSv3 that were told to wait for a lock.
-    pub nlm_clients: Vec<NlmClient>,
+    /// Clients of NFSv3 that wait for a lock when the window ends; `None` where lockd is not seen.
+    pub nlm_clients: Option<Vec<NlmClient>>,
     /// Clients that hold NFSv4 locks, and how many lock states each has.
     pub lock_holders: Vec<(String, f64)>,
     /// Clients that were told to ask again, or had to recover; empty where nothing counts by client.

@@ -106,33 +106,6 @@ impl Denied {
     }
 }
 
-/// Locks on files that clients of one version of NFS wait for in the server, when the window ends.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LockWaits {
-    /// Major version: 3, whose locks are lockd's, or 4.
-    pub version: String,
-    /// Their number.
-    pub count: f64,
-    /// Seconds for which the oldest of them has been waited for.
-    pub oldest: f64,
-}
-
-impl LockWaits {
-    /// Returns the versions of which somebody waits; `None` where waits of NFSv3 are not known. Those of NFSv4 are seen by its statuses, too.
-    pub fn all(w: &Window) -> Option<Vec<LockWaits>> {
-        w.delta.value(&f::LOCK_WAITS, ["3"])?;
-        let waits = |([version], count): ([&str; 1], f64)| {
-            let oldest = w.delta.value(&f::LOCK_WAIT_OLDEST, [version])?;
-            (count > 0.0).then(|| LockWaits {
-                version: version.to_owned(),
-                count,
-                oldest,
-            })
-        };
-        Some(numbers(w, &f::LOCK_WAITS).filter_map(waits).collect())
-    }
-}
-
 /// A client of NFSv3 that was told to wait for a lock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NlmClient {
@@ -143,15 +116,16 @@ pub struct NlmClient {
 }
 
 impl NlmClient {
-    /// Returns these clients, the one that waits longest first.
-    pub fn all(w: &Window) -> Vec<NlmClient> {
+    /// Returns these clients, the one that waits longest first; `None` where lockd is not seen.
+    pub fn all(w: &Window) -> Option<Vec<NlmClient>> {
+        w.delta.value(&f::NLM_WAITING, [])?;
         let waits = numbers(w, &f::CLIENT_NLM_WAIT).map(|([client], waits)| NlmClient {
             client: client.to_owned(),
             waits,
         });
         let mut all: Vec<_> = waits.collect();
         all.sort_by(|a, b| b.waits.total_cmp(&a.waits).then(a.client.cmp(&b.client)));
-        all
+        Some(all)
     }
 }
 

@@ -87,6 +87,7 @@ labels! {
     NLM_PROCEDURE = "procedure": "the procedure of NLM in lower case (RFC 1813, appendix II): test, lock, cancel, unlock and so on";
     NLM_ANSWER = "answer": "NLM's status in lower case (granted, denied, denied_nolocks, blocked, denied_grace_period, deadlock, rofs, stale_fh, fbig, failed); none (the reply has none, or krb5i or krb5p covers it); no_reply (dropped, or refused before it was executed)";
     NLM_CLIENT = "client": "address without port; 512 series at most, those used last";
+    NLM_LOCKS = "answer": "as that of nfscope_lockd_answers_total, and cancelled";
     RETRYING_CLIENT = "client": "address without port; 512 series at most";
     REFUSED_WHY = "reason": "format (no such RPC version, program, version or procedure, or no call at all), auth (its credentials), arguments (the procedure's arguments cannot be decoded; the kernel counts it as an operation)";
     LOCK_HOLDER = "client": "address without port, the 100 that hold most";
@@ -370,14 +371,12 @@ families! {
         "Time of one request of lockd, which serves the locks of NFSv3: from when it was read from the socket until its reply is encoded; without time in the queue", since "0.2.0";
     NLM_ANSWERS: "nfscope_lockd_answers_total" Counter, [NLM_PROCEDURE, NLM_ANSWER],
         "Requests of lockd by what was answered. A client whose LOCK was answered with blocked sleeps until the server calls it, and asks again after 30 s", since "0.2.0";
-    CLIENT_NLM: "nfscope_client_lockd_answers_total" Counter, [NLM_CLIENT, NLM_ANSWER],
-        "LOCK requests of lockd by client and answer, and locks that were granted later (GRANTED_RES)", since "0.2.0";
+    CLIENT_NLM: "nfscope_client_lockd_answers_total" Counter, [NLM_CLIENT, NLM_LOCKS],
+        "LOCK requests of lockd by client and answer; locks that were granted later (GRANTED_RES) count as granted, and requests to give up (CANCEL) as cancelled", since "0.2.0";
     CLIENT_NLM_WAIT: "nfscope_client_lock_wait_seconds" Gauge, [NLM_CLIENT],
-        "For how long lockd has told a client of NFSv3 to wait for a lock, without one that was granted to it since; no series for clients that do not wait. A client whose other program is granted a lock meanwhile begins anew", since "0.2.0";
-    LOCK_WAITS: "nfscope_lock_waits" Gauge, [MAJOR],
-        "Locks on files that clients wait for now, by the kernel's list (/proc/locks, read every 5 s), and for NFSv3 by what lockd answers. No series where neither tells: from Linux 6.7 to 6.12 the list has no waits on most file systems", since "0.2.0";
-    LOCK_WAIT_OLDEST: "nfscope_lock_wait_oldest_seconds" Gauge, [MAJOR],
-        "For how long the oldest of these locks has been waited for; 0 without any", since "0.2.0";
+        "For how long lockd has told a client of NFSv3 to wait for a lock, without one that was granted to it since, and until it gives up or has not asked for 45 s; no series for clients that do not wait. A client whose other program is granted a lock meanwhile begins anew", since "0.2.0";
+    NLM_WAITING: "nfscope_lockd_waiting_clients" Gauge, [],
+        "Clients of NFSv3 that wait for a lock: those with nfscope_client_lock_wait_seconds", since "0.2.0";
     CLIENT_SESSION_REQUESTS: "nfscope_client_session_requests_total" Counter, [CLIENT, SLOTS],
         "Requests of the client's NFSv4.1 and 4.2 sessions, as nfscope_session_requests_total has them, in the first 2,047 pairs of a client and an export; without other", since "0.2.0";
     CLIENT_SESSION_SLOTS: "nfscope_client_session_slots" Gauge, [CLIENT],

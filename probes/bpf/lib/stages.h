@@ -244,6 +244,8 @@ static __always_inline u32 reply_refuses(struct svc_rqst *rqst)
 	return accepted == GARBAGE_ARGS ? REFUSED_ARGUMENTS : 0;
 }
 
+/* Bytes of a call without credentials and arguments: RFC 5531, section 9. */
+#define SHORTEST_CALL 40
 /* Results begin with a status: a shorter reply has none, but for those of NULL. */
 #define SHORTEST_RESULT (sizeof(struct reply_head) + sizeof(__be32))
 

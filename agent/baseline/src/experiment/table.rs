@@ -240,7 +240,8 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
     (row, change)
 }
 
-/// Half the width of the widest interval of any cell, as a part of its mean, and the fewest independent rounds; `None` with too few.
+/// Half the width of the widest interval of any cell, as a part of its mean, and the fewest independent rounds; `None` with too few, and
+/// for values that have no logarithm.
 ///
 /// What lasts longer than a round meets all cells of it. Independent rounds are therefore those of the series of the means of rounds: a
 /// campaign that ends as soon as an interval is narrow must have seen it. A disturbance of one cell alone widens its interval.
@@ -252,6 +253,9 @@ pub fn widest(plan: &Plan, responses: &[Measured]) -> Option<(f64, f64)> {
         let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for cell in grid.values.values() {
             let logarithms: Vec<f64> = cell.values().map(|v| v.ln()).collect();
+            if !logarithms.iter().all(|l| l.is_finite()) {
+                return None;
+            }
             let r = paired_rounds(&logarithms, MIN_EFFECT)?.ratio;
             widest.0 = widest.0.max((r.high - r.low) / 2.0 / r.value);
             for (round, v) in cell {

@@ -6,7 +6,7 @@ use super::{
 use crate::connections::Connections;
 use crate::export_io::ExportIo;
 use crate::long_waits::long_waits;
-use crate::put_off::{Denied, LockWaits, NlmClient, PutOff, Retrying};
+use crate::put_off::{Denied, NlmClient, PutOff, Retrying};
 use crate::recalls::{Layouts, Recalls};
 use crate::refused::Refused;
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
@@ -95,7 +95,6 @@ impl Breakdown {
             ops,
             put_off: PutOff::all(w),
             denied: Denied::all(w),
-            lock_waits: LockWaits::all(w),
             nlm_clients: NlmClient::all(w),
             lock_holders: lock_holders(w),
             retrying: Retrying::all(w),

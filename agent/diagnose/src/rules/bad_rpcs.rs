@@ -17,7 +17,9 @@ pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let refused = b.refused.as_ref();
     let count = refused.map_or(0.0, |r| r.count);
-    let share = part(count, b.requests + count);
+    // The server executes calls whose arguments it cannot decode as far as to count them as requests.
+    let counted = refused.map_or(0.0, |r| r.clients.iter().map(|c| c.arguments).sum());
+    let share = part(count, (b.requests - counted).max(0.0) + count);
     let active = context.active.contains(&Kind::BadRpcs);
     let (least_share, least_rate) = match active {
         true => (END_SHARE, BAD_RPCS_A_SECOND / 2.0),
@@ -89,9 +91,7 @@ fn evidence_for(r: &Refused, length: f64) -> Vec<Evidence> {
     if others > 0.0 {
         let who = match r.clients.is_empty() {
             true => "nothing tells who sent them",
-            false => {
-                "these are of other clients, or of some that found no room in the kernel's table"
-            }
+            false => "the kernel counts so many more than are known by client",
         };
         let text = format!("{} more: {who}", many(others, "call"));
         all.push(evidence(&f::RPC_DROPPED.info, others, None, text));

@@ -21,14 +21,15 @@ fn who_sends_malformed_calls_is_named() {
     let d = judge(s);
     assert_eq!(kinds(&d), ["bad_rpcs"], "{d:#?}");
     let finding = d.finding(Kind::BadRpcs);
-    assert_eq!(finding.map(|f| f.share), Some(0.5));
+    // Calls whose arguments cannot be decoded are among the thousand requests.
+    assert_eq!(finding.map(|f| f.share), Some(1000.0 / 1700.0));
     assert_eq!(finding.map(|f| f.severity), Some(Severity::Warning));
     let page = page(&d, Kind::BadRpcs);
     for says in [
-        "1000 calls from 2 clients were refused before anything was executed: 50 % of all calls",
+        "1000 calls from 2 clients were refused before anything was executed: 59 % of all calls",
         "10.9.1.2 sent 600 of a wrong form, 300 whose arguments cannot be decoded",
         "10.9.2.2 sent 50 of a wrong form",
-        "50 calls more: these are of other clients",
+        "50 calls more: the kernel counts so many more than are known by client",
         "100.0 calls a second were refused; 10 are many",
         "let clients alone reach port 2049",
     ] {

@@ -292,8 +292,7 @@ fn a_client_that_works_beside_such_answers_is_no_finding() {
 /// A server on which clients of NFSv3 have waited so long for a lock.
 fn waits_for_a_lock(oldest: f64) -> Snapshot {
     let mut s = idle();
-    s.gauge(&f::LOCK_WAITS, ["3"], 1.0);
-    s.gauge(&f::LOCK_WAIT_OLDEST, ["3"], oldest);
+    s.gauge(&f::NLM_WAITING, [], 1.0);
     s.gauge(&f::CLIENT_NLM_WAIT, ["10.9.1.2"], oldest);
     s.counter(&f::CLIENT_NLM, ["10.9.2.2", "granted"], 9.0);
     s
@@ -306,7 +305,7 @@ fn a_client_of_nfsv3_that_waits_for_a_lock_is_seen_on_an_idle_server() {
     assert_eq!(d.findings[0].severity, Severity::Warning);
     let text = page(&d, Kind::RetryLater);
     for says in [
-        "clients of NFSv3 wait for 1 lock on files that others hold, the first of them for 25.0 s or longer",
+        "10.9.1.2 waits for a lock over NFSv3 that another holds, for 25.0 s by now",
         "10.9.1.2 has been told to wait for a lock (NLM4_BLOCKED) for 25.0 s, and was granted none since",
         "in the name of lockd",
     ] {
@@ -323,7 +322,7 @@ fn a_lock_that_is_waited_for_shortly_is_no_finding_and_yet_not_healthy() {
     let d = judge(waits_for_a_lock(2.0));
     assert_eq!(kinds(&d), [""; 0], "{d:#?}");
     assert_ne!(d.verdict, Verdict::Healthy);
-    assert!(d.reason.contains("for 2.00 s or longer"), "{}", d.reason);
+    assert!(d.reason.contains("for 2.00 s by now"), "{}", d.reason);
     // Nothing can be said of what nobody has looked at.
     let unseen = judge(idle());
     let why = why_not(&unseen, Kind::RetryLater);

@@ -2,7 +2,7 @@
 //! time passes outside the server and is in no phase, so that a client that is put off for ever looks like an idle one.
 
 use crate::breakdown::{Breakdown, part, sum};
-use crate::put_off::{Answers, Denied, LockWaits, PutOff, Retrying};
+use crate::put_off::{Answers, Denied, NlmClient, PutOff, Retrying};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
 use crate::rules::recall_evidence;
@@ -39,14 +39,14 @@ fn polls(d: &Denied, active: bool) -> bool {
     d.count >= if active { 1.0 } else { MIN_DENIED } && d.granted == 0.0
 }
 
-/// Locks that a client has waited for long.
-fn long_lock_waits(b: &Breakdown, active: bool) -> Vec<&LockWaits> {
+/// Clients of NFSv3 that have waited long for a lock.
+fn long_lock_waits(b: &Breakdown, active: bool) -> Vec<&NlmClient> {
     let least = match active {
         true => FELT_SECONDS,
         false => LOCK_WAIT_SECONDS,
     };
-    let waits = b.lock_waits.iter().flatten();
-    waits.filter(|w| w.oldest >= least).collect()
+    let waits = b.nlm_clients.iter().flatten();
+    waits.filter(|c| c.waits >= least).collect()
 }
 
 /// The part of its time that a client spends outside the server, if that is much: one among many that work.
@@ -78,14 +78,18 @@ pub fn rule(context: &Context) -> RuleResult {
     let of_all = part(lost, b.residence + lost);
     let of_clients = standing.iter().map(|(_, share)| *share);
     let waits = long_lock_waits(b, active);
-    let stands = if polling.is_empty() && waits.is_empty() {
-        0.0
-    } else {
-        1.0
+    let threshold = if active { END_SHARE } else { BEGIN_SHARE };
+    let stands = match (polling.is_empty(), waits.is_empty()) {
+        (false, _) => 1.0,
+        // One that waits among many that work: worth a word behind what these wait for.
+        (true, false) => threshold.max(part(
+            waits.len() as f64 * b.length,
+            b.residence + waits.len() as f64 * b.length,
+        )),
+        (true, true) => 0.0,
     };
     let share = of_clients.chain([stands]).fold(of_all, f64::max);
-    let threshold = if active { END_SHARE } else { BEGIN_SHARE };
-    let lost = lost + sum(waits.iter().map(|w| w.oldest));
+    let lost = lost + sum(waits.iter().map(|c| c.waits));
     let put_off = !all.is_empty() || !standing.is_empty();
     RuleResult {
         kind: Kind::RetryLater,
@@ -106,7 +110,7 @@ pub fn rule(context: &Context) -> RuleResult {
                 .collect(),
             evidence_for(&all, active),
             lock_evidence(b),
-            lock_wait_evidence(b, &waits),
+            lock_wait_evidence(&waits),
             b.recalls
                 .as_ref()
                 .filter(|_| put_off)
@@ -116,7 +120,7 @@ pub fn rule(context: &Context) -> RuleResult {
         .concat(),
         advice: advice(b, put_off),
         ruled_out_reason: said(b, &[], &[]).unwrap_or_else(|| {
-            let unseen = match b.lock_waits {
+            let unseen = match b.nlm_clients {
                 None => "; which locks of NFSv3 clients wait for is not known",
                 Some(_) => "",
             };
@@ -126,8 +130,8 @@ pub fn rule(context: &Context) -> RuleResult {
 }
 
 /// Sentences on answers that made clients wait; `None` if there were none.
-fn said(b: &Breakdown, polling: &[&Denied], waits: &[&LockWaits]) -> Option<String> {
-    let mut sentences: Vec<_> = waits.iter().map(|w| lock_wait_sentence(w)).collect();
+fn said(b: &Breakdown, polling: &[&Denied], waits: &[&NlmClient]) -> Option<String> {
+    let mut sentences: Vec<_> = lock_wait_sentence(waits).into_iter().collect();
     if !b.put_off.is_empty() {
         let answers = match sum(b.put_off.iter().map(|p| p.count)) {
             1.0 => "1 operation was".to_owned(),
@@ -155,16 +159,18 @@ fn said(b: &Breakdown, polling: &[&Denied], waits: &[&LockWaits]) -> Option<Stri
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
-fn lock_wait_sentence(w: &LockWaits) -> String {
-    let locks = match w.count {
-        1.0 => "1 lock".to_owned(),
-        n => format!("{n:.0} locks"),
-    };
-    format!(
-        "clients of NFSv{} wait for {locks} on files that others hold, the first of them for {} or longer",
-        w.version,
-        seconds(w.oldest)
-    )
+fn lock_wait_sentence(waits: &[&NlmClient]) -> Option<String> {
+    let longest = seconds(waits.first()?.waits);
+    Some(match waits {
+        [one] => format!(
+            "{} waits for a lock over NFSv3 that another holds, for {longest} by now",
+            one.client
+        ),
+        more => format!(
+            "{} wait for locks over NFSv3 that others hold, the first of them for {longest} by now",
+            many(more.len() as f64, "client")
+        ),
+    })
 }
 
 fn denied_sentence(n: f64) -> String {
@@ -193,8 +199,8 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
             times(d.count)
         )
     });
-    let waits = (b.lock_waits.iter().flatten()).map(lock_wait_sentence);
-    ops.chain(locks).chain(waits).collect()
+    let waits: Vec<_> = b.nlm_clients.iter().flatten().collect();
+    ops.chain(locks).chain(lock_wait_sentence(&waits)).collect()
 }
 
 fn advice(b: &Breakdown, put_off: bool) -> Vec<String> {
@@ -214,7 +220,7 @@ fn advice(b: &Breakdown, put_off: bool) -> Vec<String> {
     if b.put_off.iter().any(|p| p.status == "grace") {
         all.push("NFS4ERR_GRACE ends by itself: the server was started a short while ago, and clients claim their files and locks again (/proc/fs/nfsd/nfsv4gracetime, 90 s by default)");
     }
-    if !b.denied.is_empty() || b.lock_waits.iter().flatten().next().is_some() {
+    if !b.denied.is_empty() || b.nlm_clients.iter().flatten().next().is_some() {
         all.push(match b.illumos {
             true => "find the program that holds the lock, and end it or wait for it",
             false => "find the program that holds the lock, and end it or wait for it: /proc/fs/nfsd/clients/*/states has lines with type: lock and the name of the file, and info beside it the client's address; /proc/locks has locks of programs on this server, and of clients of NFSv3 in the name of lockd",
@@ -275,29 +281,17 @@ pub fn answers(all: &[Answers], requests: Option<f64>) -> String {
 }
 
 /// Clients of NFSv3 that were told to wait for locks.
-fn lock_wait_evidence(b: &Breakdown, waits: &[&LockWaits]) -> Vec<Evidence> {
-    let mut all: Vec<_> = (waits.iter())
-        .map(|w| {
-            let limit = Some(LOCK_WAIT_SECONDS);
-            evidence(
-                &f::LOCK_WAIT_OLDEST.info,
-                w.oldest,
-                limit,
-                lock_wait_sentence(w),
-            )
-        })
-        .collect();
-    if waits.iter().any(|w| w.version == "3") {
-        all.extend(b.nlm_clients.iter().take(NAMED).map(|c| {
-            let text = format!(
-                "{} has been told to wait for a lock (NLM4_BLOCKED) for {}, and was granted none since",
-                c.client,
-                seconds(c.waits)
-            );
-            evidence(&f::CLIENT_NLM_WAIT.info, c.waits, None, text)
-        }));
-    }
-    all
+fn lock_wait_evidence(waits: &[&NlmClient]) -> Vec<Evidence> {
+    let one = |c: &&NlmClient| {
+        let text = format!(
+            "{} has been told to wait for a lock (NLM4_BLOCKED) for {}, and was granted none since",
+            c.client,
+            seconds(c.waits)
+        );
+        let limit = Some(LOCK_WAIT_SECONDS);
+        evidence(&f::CLIENT_NLM_WAIT.info, c.waits, limit, text)
+    };
+    waits.iter().take(NAMED).map(one).collect()
 }
 
 /// Clients that were denied locks, and clients that hold some.

@@ -1,5 +1,6 @@
 //! Names of clients, as the agent told them that this command asked last.
 
+use nfscope_text::console::one_line;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +14,20 @@ struct Named {
     names: BTreeMap<String, String>,
 }
 
-/// Takes the names of a snapshot's JSON. An agent that looks up none tells none.
+/// A name has at most so many characters on a terminal.
+const MOST_CHARACTERS: usize = 100;
+
+/// Takes the names of an answer's JSON. An agent that looks up none tells none. Somebody else may listen at its address: names are cut,
+/// and have no control characters.
 pub(super) fn learn(json: &[u8]) {
     if let Ok(told) = serde_json::from_slice::<Named>(json) {
-        *NAMES.lock().unwrap_or_else(PoisonError::into_inner) = told.names;
+        let plain = |name: &str| one_line(name).chars().take(MOST_CHARACTERS).collect();
+        let named = told
+            .names
+            .iter()
+            .map(|(of, name)| (of.clone(), plain(name)));
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        names.extend(named);
     }
 }
 
@@ -31,11 +42,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_last_answer_are_known() {
+    fn names_of_answers_are_known_without_control_characters() {
         learn(br#"{"at":1,"names":{"10.0.0.7":"db"},"x":[]}"#);
         assert_eq!(of("10.0.0.7").as_deref(), Some("db"));
         assert_eq!(of("10.0.0.8"), None);
-        learn(b"{}");
-        assert_eq!(of("10.0.0.7"), None);
+        // An answer about one client forgets no other.
+        learn(br#"{"names":{"10.0.0.9":"a\u001b]0;b"}}"#);
+        assert_eq!(of("10.0.0.7").as_deref(), Some("db"));
+        assert!(!of("10.0.0.9").unwrap().contains('\u{1b}'));
     }
 }

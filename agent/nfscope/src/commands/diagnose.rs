@@ -111,7 +111,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
 /// Evaluates a window of the history, and tells who used the server then.
 fn look_back(args: &DiagnoseArgs, at: SystemTime) -> anyhow::Result<Verdict> {
     let past = past::read(&args.past, at, args.length)?;
-    past::learn_names();
+    past::learn_names(&past);
     let window = &past.window;
     let mut d = evaluate(window, &[]);
     let slices: Vec<_> = (past.parts.iter())

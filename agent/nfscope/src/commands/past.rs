@@ -115,10 +115,12 @@ fn add(
     Ok(())
 }
 
-/// Takes names of clients from the agent of this host, where one runs.
-pub(super) fn learn_names() {
-    // Without it addresses stay what they are.
-    let _ = http::snapshot(&address::default_url());
+/// Takes names of clients from the agent of this host, where one runs, for a history that is this host's: the same addresses have other
+/// names elsewhere. Clients of a host without an agent stay addresses.
+pub(super) fn learn_names(past: &Past) {
+    if past.host == console::one_line(&nfscope_source::hostname::own_name()) {
+        let _ = http::snapshot(&address::default_url());
+    }
 }
 
 /// What is looked at counts as what a probe measured: the agent keeps no window without operations that were timed.

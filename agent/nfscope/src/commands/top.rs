@@ -42,7 +42,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
     }
     if let Some(at) = args.past.at {
         let past = past::read(&args.past, at, args.interval)?;
-        past::learn_names();
+        past::learn_names(&past);
         let view = View::of(&past.window, &past.host).naming(known_names::of);
         let text = match args.json {
             true => console::json(&view)?,

@@ -37,7 +37,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("zfs", &["zfs_"]),
     ("block", &["block_"]),
     ("mounts", &["client_view_"]),
-    ("clients", &["client_", "session_", "nfs4_"]),
+    ("clients", &["client_", "session_", "nfs4_", "lockd_"]),
     ("exports", &["export_"]),
     ("cpu", &["cpu"]),
     ("findings", &["bottleneck_", "change_", "recommended_"]),

@@ -125,7 +125,7 @@ impl Names {
         }
     }
 
-    /// Those alone, for tests: addresses, or numbers of users, with their names.
+    /// Names that a test gives: addresses, or numbers of users, with their names.
     pub fn of_pairs(pairs: &[(&str, &str)]) -> Names {
         let mut known = Known::default();
         for (of, name) in pairs {
@@ -149,12 +149,14 @@ impl Names {
         let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
         let (name, ask) = known.name(address, Instant::now());
         let mut wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        if wanted.len() < MOST_ANSWERS {
-            wanted.insert(address);
+        // Clients that are still shown come back with the next window.
+        if wanted.len() >= MOST_ANSWERS && !wanted.contains(&address) {
+            wanted.clear();
         }
+        wanted.insert(address);
         drop(wanted);
         if ask {
-            // One for which there is no room is asked for next time.
+            // A question for which there is no room is asked next time.
             let _ = shared.asks.try_send(address);
         }
         name
@@ -323,7 +325,7 @@ impl Servers {
     }
 }
 
-/// Keeps an answer, where there is room.
+/// Keeps an answer; the oldest one makes room.
 fn keep(
     all: &mut HashMap<IpAddr, (Option<String>, Instant)>,
     address: IpAddr,
@@ -333,9 +335,13 @@ fn keep(
     if all.len() >= MOST_ANSWERS && !all.contains_key(&address) {
         all.retain(|_, answer| holds(answer, now));
     }
-    if all.len() < MOST_ANSWERS || all.contains_key(&address) {
-        all.insert(address, (name, now));
+    if all.len() >= MOST_ANSWERS && !all.contains_key(&address) {
+        let oldest = all.iter().min_by_key(|(_, (_, at))| *at);
+        if let Some(oldest) = oldest.map(|(address, _)| *address) {
+            all.remove(&oldest);
+        }
     }
+    all.insert(address, (name, now));
 }
 
 #[cfg(test)]
@@ -384,9 +390,10 @@ mod tests {
             keep(&mut known.dns, address(i), None, now);
         }
         assert_eq!(known.dns.len(), MOST_ANSWERS);
-        assert!(!known.name(address(0), now).1);
+        let last = address(MOST_ANSWERS + 9);
+        assert!(!known.name(last, now).1);
         let later = now + NONE_HOLDS;
-        assert!(known.name(address(0), later).1);
+        assert!(known.name(last, later).1);
         keep(
             &mut known.dns,
             address(MOST_ANSWERS),

@@ -268,7 +268,11 @@ impl Disk {
     /// Removes recordings of which nothing is young enough.
     fn forget(&mut self, now: SystemTime) -> anyhow::Result<()> {
         let oldest = milliseconds(now) - milliseconds(SystemTime::UNIX_EPOCH + self.keep);
-        let ended = |e: &Entry| e.metadata.began_ms + e.length.as_millis() as i64;
+        let ended = |e: &Entry| {
+            e.metadata
+                .began_ms
+                .saturating_add(i64::try_from(e.length.as_millis()).unwrap_or(i64::MAX))
+        };
         let old: Vec<_> = (self.store.list()?.into_iter())
             .filter(|e| e.state != State::Recording && ended(e) < oldest)
             .map(|e| e.metadata.name)

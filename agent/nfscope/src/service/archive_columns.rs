@@ -102,10 +102,12 @@ impl Columns {
     fn add(&mut self, group: &mut Group, window: &RecordedWindow) -> anyhow::Result<()> {
         let began = window.began_ms as f64 / 1e3;
         let length = window.length.as_secs_f64();
-        let middle = began + length / 2.0;
-        if !(self.range.from..self.range.to).contains(&middle) {
+        if began + length <= self.range.from || began >= self.range.to {
             return Ok(());
         }
+        // A long window stands where its middle is, or at the end of the range that is next to it.
+        let last = self.range.to - self.step / 2.0;
+        let middle = (began + length / 2.0).min(last).max(self.range.from);
         let column = ((middle - self.range.from) / self.step) as u64;
         // What does not follow is not put together: a gap stays one.
         if self.now != Some(column) || began - group.ended > 1.5 {

@@ -55,7 +55,7 @@ fn open_files() -> anyhow::Result<()> {
     }
     bail!(
         "this process may open {} files, and needs {OPEN_FILES}: raise the limit (LimitNOFILE= of the unit, --ulimit nofile= of a container, ulimit -n of a shell)",
-        now.maximum.or(now.current).unwrap_or_default()
+        now.current.unwrap_or_default()
     )
 }
 

@@ -15,7 +15,6 @@ use host::diskstats::Busy;
 use host::export_devices::ExportDevices;
 use host::facts::Facts;
 use host::file_handle::Exports;
-use host::lock_ages::LockAges;
 use host::nfs4_state::Nfs4State;
 use host::procfs::KernelCounts;
 use host::{cpu, exports, file_handle, mountstats, unseen};
@@ -66,7 +65,6 @@ struct Linux {
     coverage: Coverage,
     zfs: Zfs,
     nfs4_state: Nfs4State,
-    lock_ages: LockAges,
     lockd: lockd::Waiting,
     unsafe_writes: UnsafeWrites,
     watched: Watched,
@@ -117,7 +115,6 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         coverage: Coverage::default(),
         zfs: Zfs::default(),
         nfs4_state: Nfs4State::default(),
-        lock_ages: LockAges::default(),
         lockd: lockd::Waiting::default(),
         unsafe_writes: UnsafeWrites::default(),
         watched: Watched::default(),
@@ -470,13 +467,11 @@ impl Source for Linux {
             took(start, "block", &mut s);
         }
         let start = Instant::now();
-        let of_lockd = self.loaded.get("lockd").map(|l| {
-            let ages = self.lockd.read(l, &mut s);
+        if let Some(l) = self.loaded.get("lockd") {
+            self.lockd.read(l, &mut s);
             l.unmap();
             took(start, "lockd", &mut s);
-            ages
-        });
-        self.lock_ages.read(of_lockd.as_deref(), &mut s);
+        }
         self.read_client(&mut s);
         self.nfs4_state.read(&mut s);
         self.busy.read(&mut self.devices, &mut s);

@@ -170,7 +170,8 @@ pub fn analyse_runs(
     // What is left of equal responses by rounding is no variation.
     let rounding = ROUNDING * y.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
     let error = |variance: f64| deviation.map(|s| (s * variance.sqrt()).max(rounding));
-    let interval = |(value, variance): (f64, f64)| {
+    // With what buckets can hide of it: half of it for an effect, all of it for a difference of two means.
+    let interval_of = |(value, variance): (f64, f64), hidden: f64| {
         let half = error(variance).map_or(0.0, |e| students_t(CONFIDENCE, dof) * e + hidden);
         Interval {
             value,
@@ -178,20 +179,22 @@ pub fn analyse_runs(
             high: value + half,
         }
     };
+    let interval = |of: (f64, f64)| interval_of(of, hidden);
     let estimates = words.iter().zip(&fit.coefficients[first..]);
     let known: Vec<(Word, (f64, f64))> = estimates
         .clone()
         .filter_map(|(w, e)| Some((*w, (*e)?)))
         .collect();
     let values: Vec<f64> = known.iter().map(|(_, (v, _))| *v).collect();
-    let p_of = |(v, variance): (f64, f64)| {
+    let p_beyond = |(v, variance): (f64, f64), hidden: f64| {
         let error = error(variance)?;
         Some(match excess(v, hidden) {
             0.0 => 1.0,
             excess => beyond(excess / error, dof),
         })
     };
-    let alone: Option<Vec<f64>> = known.iter().map(|(_, e)| p_of(*e)).collect();
+    let alone = known.iter().map(|(_, e)| p_beyond(*e, hidden));
+    let alone: Option<Vec<f64>> = alone.collect();
     let alone = alone.filter(|_| deviation.is_some());
     let p = alone.as_deref().map(holm);
     let lenth = match deviation {
@@ -230,9 +233,9 @@ pub fn analyse_runs(
         effective: if widest > 0.0 { 1.0 / widest } else { n },
         lenth,
         curvature: curvature.map(|c| Curvature {
-            difference: interval(c),
+            difference: interval_of(c, 2.0 * hidden),
             part: part(c.0 * c.0 / c.1),
-            p: p_of(c),
+            p: p_beyond(c, 2.0 * hidden),
         }),
         residuals: fit.residuals,
     })

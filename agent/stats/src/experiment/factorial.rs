@@ -160,12 +160,22 @@ pub fn analyse_factorial(
         let without = least_squares(&model.without(range), &y);
         let square = (without.error_square() - error_square).max(0.0);
         let of = range.len() as f64;
-        let f = deviation.map(|s| square / of / (s * s));
+        // Without any variation there is nothing to explain.
+        let f = deviation.map(|s| match square > 0.0 {
+            true => square / of / (s * s),
+            false => 0.0,
+        });
+        // What a bucket can hide is no effect.
+        let moved = without.residuals.iter().zip(&fit.residuals);
+        let largest_part = moved.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         terms.push(Term {
             word: *word,
             dof: of,
             f,
-            p_alone: f.and_then(|f| f_beyond(f, of, dof)),
+            p_alone: match largest_part <= hidden {
+                true => f.map(|_| 1.0),
+                false => f.and_then(|f| f_beyond(f, of, dof)),
+            },
             part: variation.part(square),
         });
     }
@@ -231,5 +241,6 @@ fn differences(
 
 /// Probability that a variable with an F distribution is larger.
 fn f_beyond(f: f64, above: f64, below: f64) -> Option<f64> {
-    Some(FisherSnedecor::new(above, below).ok()?.sf(f))
+    let known = f.is_finite().then_some(f)?;
+    Some(FisherSnedecor::new(above, below).ok()?.sf(known))
 }

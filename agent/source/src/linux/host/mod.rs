@@ -11,7 +11,6 @@ pub mod facts;
 pub mod file_handle;
 pub mod file_id;
 pub mod kstat;
-pub mod lock_ages;
 pub mod log_device;
 pub mod log_types;
 pub mod mountstats;

@@ -37,8 +37,8 @@ const PROCEDURES: [&str; 24] = [
     "free_all",
 ];
 
-/// Answers: statuses of NLM (`enum nlm4_stats`), and two of the probe's (lockd.h).
-const ANSWERS: [&str; 12] = [
+/// Answers: statuses of NLM (`enum nlm4_stats`), and three of the probe's (lockd.h).
+const ANSWERS: [&str; 13] = [
     "granted",
     "denied",
     "denied_nolocks",
@@ -51,6 +51,7 @@ const ANSWERS: [&str; 12] = [
     "failed",
     "none",
     "no_reply",
+    "cancelled",
 ];
 
 /// A Linux client that waits asks again after 30 s (`NLMCLNT_POLL_TIMEOUT`, fs/lockd/clntproc.c).
@@ -63,14 +64,15 @@ pub struct Waiting(BTreeMap<String, Client>);
 #[derive(Debug)]
 struct Client {
     blocked: u64,
-    granted: u64,
+    /// Locks that were granted, or given up.
+    ended: u64,
     /// The first and the last time that it was told to wait, without a lock that was granted since.
     told: Option<(Instant, Instant)>,
 }
 
 impl Waiting {
-    /// Reads the probe's tables. Returns how long each client has waited.
-    pub fn read(&mut self, l: &Loaded, s: &mut Snapshot) -> Vec<Duration> {
+    /// Reads the probe's tables.
+    pub fn read(&mut self, l: &Loaded, s: &mut Snapshot) {
         if let Some(map) = l.map("lockd_procedure") {
             for (i, procedure) in (0u32..).zip(PROCEDURES) {
                 if let Some(row) = map.value::<t::lockd_procedure>(&i) {
@@ -92,7 +94,7 @@ impl Waiting {
                 let counts = counts.entry(client).or_default();
                 match *answer {
                     "blocked" => counts[0] += n,
-                    "granted" => counts[1] += n,
+                    "granted" | "cancelled" => counts[1] += n,
                     _ => {}
                 }
             }
@@ -100,27 +102,27 @@ impl Waiting {
         let now = Instant::now();
         self.note(counts, now);
         let ages = self.ages(now);
-        for (client, age) in &ages {
-            s.gauge(&f::CLIENT_NLM_WAIT, [*client], age.as_secs_f64());
+        s.gauge(&f::NLM_WAITING, [], ages.len() as f64);
+        for (client, age) in ages {
+            s.gauge(&f::CLIENT_NLM_WAIT, [client], age.as_secs_f64());
         }
-        ages.into_iter().map(|(_, age)| age).collect()
     }
 
     fn note(&mut self, counts: BTreeMap<String, [u64; 2]>, now: Instant) {
         self.0.retain(|client, _| counts.contains_key(client));
-        for (client, [blocked, granted]) in counts {
+        for (client, [blocked, ended]) in counts {
             let known = self.0.entry(client).or_insert(Client {
                 blocked: 0,
-                granted: 0,
+                ended: 0,
                 told: None,
             });
-            if granted != known.granted {
+            if ended != known.ended {
                 known.told = None;
             } else if blocked > known.blocked {
                 known.told = Some((known.told.map_or(now, |(first, _)| first), now));
             }
             known.told = known.told.filter(|(_, last)| now - *last <= ASKS_AGAIN);
-            (known.blocked, known.granted) = (blocked, granted);
+            (known.blocked, known.ended) = (blocked, ended);
         }
     }
 
@@ -151,7 +153,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_waits_from_when_it_is_told_to_until_a_lock_is_granted_or_it_asks_no_more() {
+    fn a_client_waits_from_when_it_is_told_to_until_a_lock_is_granted_or_given_up_or_it_asks_no_more()
+     {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut waiting = Waiting::default();
@@ -165,7 +168,7 @@ mod tests {
         assert_eq!(ages(1, 1, 3), Some(0));
         assert_eq!(ages(31, 2, 3), Some(30));
         assert_eq!(ages(61, 3, 3), Some(60));
-        // The lock; the same with one for another program.
+        // The lock, or a program that gives up; the same with one for another program.
         assert_eq!(ages(62, 3, 4), None);
         assert_eq!(ages(70, 4, 4), Some(0));
         assert_eq!(ages(100, 4, 4), Some(30));
