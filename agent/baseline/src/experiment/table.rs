@@ -240,16 +240,19 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
     (row, change)
 }
 
-/// Half the width of the widest interval of any cell, as a part of its mean, and the fewest independent rounds; `None` with too few, and
+/// Half the width of the widest interval of any cell in the first `rounds`, as a part of its mean, and the fewest independent rounds; `None` with too few, and
 /// for values that have no logarithm.
 ///
 /// What lasts longer than a round meets all cells of it. Independent rounds are therefore those of the series of the means of rounds: a
 /// campaign that ends as soon as an interval is narrow must have seen it. A disturbance of one cell alone widens its interval.
-pub fn widest(plan: &Plan, responses: &[Measured]) -> Option<(f64, f64)> {
+pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64, f64)> {
     let runs = plan.runs().ok()?;
     let mut widest = (0.0f64, f64::INFINITY);
     for m in responses {
-        let grid = Grid::of(plan, &runs, m, None);
+        let mut grid = Grid::of(plan, &runs, m, None);
+        for cell in grid.values.values_mut() {
+            cell.retain(|round, _| *round < rounds);
+        }
         let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for cell in grid.values.values() {
             let logarithms: Vec<f64> = cell.values().map(|v| v.ln()).collect();
@@ -397,9 +400,9 @@ mod tests {
     #[test]
     fn the_widest_interval_ends_a_campaign() {
         let few = plan(5);
-        assert_eq!(widest(&few, &[measured(&few, 1.0, 1)]), None);
+        assert_eq!(widest(&few, &[measured(&few, 1.0, 1)], usize::MAX), None);
         let many = plan(40);
-        let (width, rounds) = widest(&many, &[measured(&many, 1.0, 1)]).unwrap();
+        let (width, rounds) = widest(&many, &[measured(&many, 1.0, 1)], usize::MAX).unwrap();
         assert!(
             (0.03..0.2).contains(&width) && rounds > 10.0,
             "{width} {rounds}"

@@ -18,7 +18,6 @@ use nfscope_baseline::experiment::{More, Plan, label_of};
 use nfscope_baseline::recording::{Metadata, Recording};
 use nfscope_baseline::store::{Error, State, Store};
 use nfscope_source::hostname;
-use nfscope_stats::Looks;
 use nfscope_stats::experiment::Run;
 use nfscope_text::console::say;
 use nfscope_text::parse::exact;
@@ -59,12 +58,11 @@ fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
     if let Some(number) = unfinished(store, name)? {
         undo(args, &wanted, number)?;
     }
-    let mut looks = Looks::at_runs();
     let mut reached = true;
     loop {
         make_open(args, &wanted, &stop)?;
         let Some(until) = &wanted.until else { break };
-        if let Some(enough) = is_enough(store, &wanted, until, &mut looks)? {
+        if let Some(enough) = is_enough(store, &wanted, until)? {
             reached = enough;
             break;
         }

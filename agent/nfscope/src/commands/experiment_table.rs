@@ -57,7 +57,8 @@ fn of(
     Ok((responses, made))
 }
 
-/// Whether every interval is as narrow as it should be; `None` where another round may make it so.
+/// Whether every interval is as narrow as it should be; `None` where another round may make it so. The looks are those that a campaign
+/// without a pause would have had: one that has ended is not begun again.
 ///
 /// # Errors
 /// When the runs cannot be read.
@@ -65,23 +66,31 @@ pub(super) fn is_enough(
     store: &Path,
     file: &PlanFile,
     until: &Until,
-    looks: &mut Looks,
 ) -> anyhow::Result<Option<bool>> {
     let Some(wanted) = &file.table else {
         return Ok(Some(true));
     };
-    let (responses, made) = of(store, &file.plan, &wanted.responses, None)?;
-    let (width, rounds) = widest(&file.plan, &responses).unwrap_or((f64::INFINITY, 0.0));
-    if width.is_finite() {
-        say(&format!(
-            "{} rounds: the widest interval is ± {}",
-            made.rounds,
-            percent(width)
-        ));
+    let (responses, _) = of(store, &file.plan, &wanted.responses, None)?;
+    let blocks = file.plan.runs()?.into_iter().map(|run| run.block + 1);
+    let rounds = blocks.max().unwrap_or(0);
+    let mut looks = Looks::at_runs();
+    let mut enough = false;
+    for made in 1..=rounds {
+        if enough || !looks.is_due(made) {
+            continue;
+        }
+        let found = widest(&file.plan, &responses, made);
+        let (width, independent) = found.unwrap_or((f64::INFINITY, 0.0));
+        if width.is_finite() && made == rounds {
+            say(&format!(
+                "{made} rounds: the widest interval is ± {}",
+                percent(width)
+            ));
+        }
+        enough = looks.enough(made, independent, width <= until.ci);
     }
-    let enough = looks.enough(made.rounds, rounds, width <= until.ci);
     Ok(match enough {
         true => Some(true),
-        false => (made.rounds >= until.replicates).then_some(false),
+        false => (rounds >= until.replicates).then_some(false),
     })
 }
