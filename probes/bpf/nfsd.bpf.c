@@ -478,11 +478,14 @@ TP(svc_drop)
 int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 {
 	struct request_record *r = request_get();
+	u32 length = rqst ? READ(rqst, rq_arg.len) : SHORTEST_CALL;
 
+	/* Read here, while the verifier knows a pointer: what equals a number is one to the compiler. */
+	barrier_var(length);
 	if (rqst && is_nfs(rqst) && is_here(rqst, r))
 		count(EV_DROPPED);
 	/* Too short for a call: the thread asked nobody, and the kernel has not put it aside. Longer ones are dropped for other reasons, too. */
-	if (r && r->stage == DEQUEUED && !r->t_busy && r->rqst == (u64)rqst && READ(rqst, rq_arg.len) < SHORTEST_CALL)
+	if (r && r->stage == DEQUEUED && !r->t_busy && r->rqst == (u64)rqst && length < SHORTEST_CALL)
 		refused_for(r, rqst, REFUSED_FORMAT);
 	request_end(rqst, 0);
 }

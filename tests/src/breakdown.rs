@@ -55,6 +55,10 @@ pub struct Row {
     pub path: Option<String>,
     #[serde(default)]
     pub no_path: Option<String>,
+    #[serde(default)]
+    pub client_name: Option<String>,
+    #[serde(default)]
+    pub user_name: Option<String>,
     #[serde(flatten)]
     pub values: BTreeMap<String, serde_json::Value>,
 }

@@ -26,6 +26,7 @@ pub enum SlowLine {
 pub struct SlowOp {
     pub time: String,
     pub client: Option<IpAddr>,
+    pub client_name: Option<String>,
     pub version: String,
     pub op: String,
     pub export: Option<String>,
