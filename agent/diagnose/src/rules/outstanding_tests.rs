@@ -326,5 +326,5 @@ fn a_lock_that_is_waited_for_shortly_is_no_finding_and_yet_not_healthy() {
     // Nothing can be said of what nobody has looked at.
     let unseen = judge(idle());
     let why = why_not(&unseen, Kind::RetryLater);
-    assert!(why.contains("is not known"), "{why}");
+    assert!(why.contains("are not known"), "{why}");
 }

@@ -121,10 +121,10 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: advice(b, put_off),
         ruled_out_reason: said(b, &[], &[]).unwrap_or_else(|| {
             let unseen = match b.nlm_clients {
-                None => "; which locks of NFSv3 clients wait for is not known",
+                None => "locks of NFSv3 that clients wait for are not known; ",
                 Some(_) => "",
             };
-            format!("no operation was answered with the request to try again later{unseen}")
+            format!("{unseen}no operation was answered with the request to try again later")
         }),
     }
 }
