@@ -79,7 +79,10 @@ static __always_inline u32 answer_of(struct svc_rqst *rqst)
 	return status < NLM_NO_STATUS ? status : NLM_NO_STATUS;
 }
 
-/* Whether the procedure has a status: NULL, the messages that are answered by a call of their own, and FREE_ALL have none. */
+/*
+ * Whether the procedure has a status: NULL, the messages that are answered by a call of their own, and FREE_ALL have
+ * none.
+ */
 static __always_inline bool has_status(u32 procedure)
 {
 	return (procedure >= 1 && procedure <= 5) || (procedure >= 20 && procedure <= 22);
@@ -112,7 +115,8 @@ int PROGRAM(lockd_answered, struct svc_rqst *rqst)
 		answer = NLM_GRANTED;
 	if (procedure == NLM_CANCEL)
 		answer = NLM_CANCELLED;
-	if (procedure == NLM_LOCK || procedure == NLM_NM_LOCK || procedure == NLM_GRANTED_RES || procedure == NLM_CANCEL) {
+	if (procedure == NLM_LOCK || procedure == NLM_NM_LOCK || procedure == NLM_GRANTED_RES ||
+	    procedure == NLM_CANCEL) {
 		struct lockd_client_key key = { .answer = answer };
 		u64 zero = 0, *n;
 

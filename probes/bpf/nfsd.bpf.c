@@ -484,7 +484,10 @@ int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 	barrier_var(length);
 	if (rqst && is_nfs(rqst) && is_here(rqst, r))
 		count(EV_DROPPED);
-	/* Too short for a call: the thread asked nobody, and the kernel has not put it aside. Longer ones are dropped for other reasons, too. */
+	/*
+	 * Too short for a call: the thread asked nobody, and the kernel has not put it aside. Longer ones are dropped
+	 * for other reasons, too.
+	 */
 	if (r && r->stage == DEQUEUED && !r->t_busy && r->rqst == (u64)rqst && length < SHORTEST_CALL)
 		refused_for(r, rqst, REFUSED_FORMAT);
 	request_end(rqst, 0);

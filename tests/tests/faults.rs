@@ -160,7 +160,7 @@ pub fn a_dead_mount_stops_neither_scrapes_nor_signals(server: &Server) -> Result
          mkdir -p /run/dead
          mount -t nfs -o vers=3,hard,nolock,noac 127.0.0.1:/run/exp /run/dead
          printf '{}' >/run/dead/web.yml")?;
-    let mut agent = server.agent(&["--web.config-file", "/run/dead/web.yml"])?;
+    let mut agent = server.agent(&["--web.config.file", "/run/dead/web.yml"])?;
     server.nfsd_stop()?;
     server.sh("echo 3 >/proc/sys/vm/drop_caches")?;
     agent.signal(HANGUP)?;

@@ -56,7 +56,6 @@ struct {
 
 volatile const u32 client_epoch SEC(".data.nfsd_client_epoch") = 1;
 
-
 #ifndef NFSCOPE_RAW
 /* An address that the kernel keeps somewhere, as a client's. */
 static __always_inline void address_at(struct __kernel_sockaddr_storage *at, u64 client[2])
