@@ -299,7 +299,7 @@ fn ask_rule(
 }
 
 /// Whether a server may have nothing of it: rare phases have no series before they first occur, and what a change is worth is
-/// computed while there are findings. No client waits for a slot of its session, holds a layout or a lock, leaves replies without an
+/// computed while there are findings. No client waits for a slot of its session, holds a layout or a lock, asks lockd for one, is refused, leaves replies without an
 /// acknowledgement, or has a delegation recalled here. The laundromat may run later than this test asks. Nothing is compared with last week,
 /// objectives are looked at once a minute, and the use of CPUs is told of whole five minutes.
 fn is_rare(expression: &str) -> bool {
@@ -316,6 +316,11 @@ fn is_rare(expression: &str) -> bool {
         &family::UNACKED_RETRANSMISSIONS.info,
         &family::UNACKED_ZERO_WINDOW.info,
         &family::CLIENT_LOCKS.info,
+        &family::NLM_DURATION.info,
+        &family::NLM_ANSWERS.info,
+        &family::CLIENT_NLM.info,
+        &family::CLIENT_NLM_WAIT.info,
+        &family::CLIENT_REFUSED.info,
         &family::CLIENT_LOCKS_HELD.info,
     ];
     let asks = |what: &str| expression.contains(what);
