@@ -430,6 +430,33 @@ mod tests {
     }
 
     #[test]
+    fn neighbouring_ranges_count_no_window_twice() {
+        let dir = TempDir::new().unwrap();
+        let mut disk = disk(&dir);
+        for i in 1..=6 {
+            disk.put(&window(i, 0.0), at(10 * i)).unwrap();
+        }
+        let edges = [0, 17, 35, 46, 60];
+        let ranges = edges.windows(2).flat_map(|e| told(&disk, e[0], e[1], 4));
+        assert_eq!(ranges.map(|(_, _, count, _)| count).sum::<u64>(), 21);
+    }
+
+    #[test]
+    fn a_window_that_is_longer_than_the_range_is_no_gap_in_it() {
+        let dir = TempDir::new().unwrap();
+        let mut disk = disk(&dir);
+        let long = Window {
+            length: Duration::from_secs(4000),
+            ..window(9, 0.0)
+        };
+        disk.put(&long, at(4000)).unwrap();
+        for (from, to) in [(0, 600), (1800, 2200), (3600, 4200)] {
+            assert_eq!(told(&disk, from, to, 60), [(4000.0, 4000.0, 9, None)]);
+        }
+        assert!(told(&disk, 4000, 4600, 60).is_empty());
+    }
+
+    #[test]
     fn a_clock_that_is_set_back_begins_another_recording() {
         let dir = TempDir::new().unwrap();
         let mut disk = disk(&dir);

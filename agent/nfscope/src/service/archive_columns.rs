@@ -102,12 +102,16 @@ impl Columns {
     fn add(&mut self, group: &mut Group, window: &RecordedWindow) -> anyhow::Result<()> {
         let began = window.began_ms as f64 / 1e3;
         let length = window.length.as_secs_f64();
-        if began + length <= self.range.from || began >= self.range.to {
+        let Range { from, to, .. } = self.range;
+        let mut middle = began + length / 2.0;
+        // A window is in the range that has its middle: neighbouring ranges count none twice. A window that is longer than the range is in
+        // every range that it overlaps, which would else look like time without an agent.
+        if length > to - from && began < to && began + length > from {
+            middle = middle.min(to - self.step / 2.0).max(from);
+        }
+        if !(from..to).contains(&middle) {
             return Ok(());
         }
-        // A long window stands where its middle is, or at the end of the range that is next to it.
-        let last = self.range.to - self.step / 2.0;
-        let middle = (began + length / 2.0).min(last).max(self.range.from);
         let column = ((middle - self.range.from) / self.step) as u64;
         // What does not follow is not put together: a gap stays one.
         if self.now != Some(column) || began - group.ended > 1.5 {
