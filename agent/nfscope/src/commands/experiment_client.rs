@@ -11,7 +11,6 @@ use crate::workload::fio::Stop;
 use anyhow::{Context, bail};
 use nfscope_baseline::experiment::Run;
 use nfscope_baseline::versions::Metric;
-use nfscope_text::console::say;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,13 +96,7 @@ impl Client {
         self.common.set = set;
         let common = &self.common;
         let site = self.site.as_mut().context("there is no mount")?;
-        let work = site.root().join(&common.work);
-        fs::create_dir(&work).with_context(|| {
-            format!(
-                "cannot create {} on the export; fix: export it with no_root_squash and rw",
-                common.work.display()
-            )
-        })?;
+        site.make_work(common)?;
         site.warm_up(kind, threads, common)?;
         // One call is too short for CPU time.
         let quiet = match kind {
@@ -120,15 +113,7 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if let Some(site) = &self.site {
-            let work = site.root().join(&self.common.work);
-            if work.exists()
-                && let Err(e) = fs::remove_dir_all(&work)
-            {
-                say(&format!(
-                    "cannot remove {} from the export: {e}; fix: remove it there",
-                    self.common.work.display()
-                ));
-            }
+            site.remove_work(&self.common);
         }
         self.site = None;
         // It is empty unless the unmount has failed, which has been told.

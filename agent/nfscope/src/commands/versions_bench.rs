@@ -11,7 +11,6 @@ use anyhow::{Context, bail};
 use nfscope_baseline::versions::{Block, LeftOut, LoadBlocks, Report, ScaleBlock};
 use nfscope_stats::Looks;
 use nfscope_stats::experiment::Blocks;
-use nfscope_text::console::say;
 use nfscope_text::progress_line::ProgressLine;
 use nfscope_text::units::percent;
 use std::fs;
@@ -109,13 +108,7 @@ impl Bench {
                 .collect();
             bail!("cannot mount {}; {}", args.export.source(), why.join("; "));
         };
-        let work = first.root().join(&self.common.work);
-        fs::create_dir(&work).with_context(|| {
-            format!(
-                "cannot create {} on the export; fix: export it with no_root_squash and rw, or make a directory that everybody may write to and name that",
-                self.common.work.display()
-            )
-        })?;
+        first.make_work(&self.common)?;
         self.sent = vec![(0, 0); self.sites.len()];
         Ok(())
     }
@@ -354,15 +347,7 @@ impl Drop for Bench {
         // The others first: clients that hold delegations would be asked for them.
         self.sites.truncate(1);
         if let Some(site) = self.sites.first() {
-            let work = site.root().join(&self.common.work);
-            if work.exists()
-                && let Err(e) = fs::remove_dir_all(&work)
-            {
-                say(&format!(
-                    "cannot remove {} from the export: {e}; fix: remove it there",
-                    self.common.work.display()
-                ));
-            }
+            site.remove_work(&self.common);
         }
         self.sites.clear();
         // It is empty unless an unmount has failed, which has been told.

@@ -14,6 +14,7 @@ use crate::workload::parameters::{self, Set};
 use crate::workload::{SizeName, Workload};
 use anyhow::{Context, ensure};
 use nfscope_baseline::versions::Block;
+use nfscope_text::console::say;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,8 +92,39 @@ impl Site {
         self.mount.path()
     }
 
+    /// Directory of this run on the export, as this mount has it.
+    fn work(&self, common: &Common) -> PathBuf {
+        self.root().join(&common.work)
+    }
+
     fn directory(&self, common: &Common) -> PathBuf {
-        self.root().join(&common.work).join(&self.version)
+        self.work(common).join(&self.version)
+    }
+
+    /// Makes the directory of this run on the export.
+    ///
+    /// # Errors
+    /// When the server refuses it, with the fix.
+    pub fn make_work(&self, common: &Common) -> anyhow::Result<()> {
+        fs::create_dir(self.work(common)).with_context(|| {
+            format!(
+                "cannot create {} on the export; fix: export it with no_root_squash and rw, or make a directory that everybody may write to and name that",
+                common.work.display()
+            )
+        })
+    }
+
+    /// Removes the directory of this run from the export, and says so where that fails.
+    pub fn remove_work(&self, common: &Common) {
+        let work = self.work(common);
+        if work.exists()
+            && let Err(e) = fs::remove_dir_all(&work)
+        {
+            say(&format!(
+                "cannot remove {} from the export: {e}; fix: remove it there",
+                common.work.display()
+            ));
+        }
     }
 
     /// Makes the files of a load, and runs it once without counting.
