@@ -13,7 +13,7 @@ use crate::baselines;
 use crate::kernel::Kernel;
 use crate::server::Server;
 
-/// Which campaign, and whether it is only tried.
+/// Campaign, and whether it is only tried.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2; one of the first two with --zfs

@@ -15,7 +15,7 @@ use crate::reconcile::{lost, missed_of, operations, settled, window};
 use crate::server::Server;
 use nfscope_model::Snapshot;
 
-/// What to run.
+/// Suites to run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Directory of pynfs: nfs4.0/testserver.py and nfs4.1/testserver.py are in it
@@ -35,7 +35,7 @@ pub struct Options {
     pub minutes: u64,
 }
 
-/// How to get the suites.
+/// Instructions to get the suites.
 const HOW: &str =
     "lab conformance runs suites that are not part of this repository. Get one, or both:
   git clone git://git.linux-nfs.org/projects/cdmackay/pynfs.git && (cd pynfs && ./setup.py build)
@@ -47,7 +47,7 @@ then: lab conformance --pynfs pynfs --cthon cthon04";
 struct Run {
     /// Its name in the report.
     name: String,
-    /// What runs in the machine.
+    /// Commands that run in the machine.
     script: String,
 }
 
@@ -199,7 +199,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Of version 4.0 and 4.1, where the directory has them.
+/// Programs of version 4.0 and 4.1, where the directory has them.
 fn pynfs(directory: &Path, _: &Server) -> Result<Vec<Run>> {
     let versions = ["nfs4.0", "nfs4.1"];
     let there = versions
@@ -232,7 +232,7 @@ fn cthon(directory: &Path, server: &Server) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// What a run came to: the counts, its last lines, and programs that the kernel skipped.
+/// Result of a run: the counts, its last lines, and programs that the kernel skipped.
 fn one(
     server: &Server,
     agent: &Agent,

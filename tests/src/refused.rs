@@ -135,12 +135,12 @@ pub fn cases() -> Vec<&'static str> {
     CASES.iter().map(|(name, _)| *name).collect()
 }
 
-/// What was asked and answered.
+/// Calls and their answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answers {
     /// COMPOUNDs that were sent.
     pub compounds: u64,
-    /// Of them, those that had been answered from this slot before.
+    /// Calls among them that had been answered from this slot before.
     pub replays: u64,
     /// Statuses that came, in order.
     pub statuses: Vec<u32>,
@@ -185,7 +185,7 @@ struct Caller {
     answers: Answers,
 }
 
-/// What a client asks for its session: bytes of requests, of replies and of cached replies, and operations.
+/// Limits that a client asks for its session: bytes of requests, of replies and of cached replies, and operations.
 #[derive(Clone, Copy)]
 struct Channel {
     request: u32,

@@ -30,14 +30,14 @@ impl OfClient {
 pub struct Refused {
     /// All of them: as many as the kernel counts, or as clients are known to have sent, if these are more.
     pub count: f64,
-    /// Those whose credentials were refused.
+    /// Calls whose credentials were refused.
     pub auth: f64,
     /// Clients that sent some, the most first. Some clients may have no room in the kernel's table.
     pub clients: Vec<OfClient>,
 }
 
 impl Refused {
-    /// Those of a window; `None` where nothing counts them.
+    /// Refused calls of a window; `None` where nothing counts them.
     pub fn of(w: &Window) -> Option<Refused> {
         let mut counted = numbers(w, &f::RPC_DROPPED)
             .filter(|([why], _)| matches!(*why, "garbage" | "auth"))

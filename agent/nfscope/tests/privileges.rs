@@ -278,7 +278,7 @@ fn an_agent_that_was_stopped_for_seconds_has_every_count_in_its_windows() {
         said.push(lines.next().unwrap().unwrap());
     }
     let page = served(&said)[0];
-    // What the agent says must go on being read.
+    // Output of the agent must go on being read.
     let log = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
     let (mut since, mut told) = (String::new(), Vec::new());
     // The first stop is longer than a window of the history. The others are short, and anywhere.

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Somebody who holds a lock, or waits for one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// Of the process.
+    /// Number of the process.
     pub pid: u32,
     /// Name of the process; `None` if it is gone, or in another namespace.
     pub command: Option<String>,
@@ -38,9 +38,9 @@ impl fmt::Display for Owner {
 /// A client that waits for a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LockWait {
-    /// Who waits.
+    /// Owner of the lock that is waited for.
     pub waiter: Owner,
-    /// Who holds the lock; `None` where the list does not say.
+    /// Holder of the lock; `None` where the list does not say.
     pub holder: Option<Owner>,
     /// Device and inode number, as in `fd:01:395`.
     pub file: String,

@@ -11,7 +11,7 @@ pub fn all() -> BTreeMap<IpAddr, String> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// From now on these.
+/// Replaces the names that are known.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) fn publish(names: BTreeMap<IpAddr, String>) {
     *NAMES.lock().unwrap_or_else(PoisonError::into_inner) = names;

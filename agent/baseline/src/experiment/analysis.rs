@@ -88,7 +88,7 @@ struct Runs<'a> {
     scale: Scale,
     numbers: Vec<usize>,
     observations: Vec<stats::Observation>,
-    /// What no repetition shows, on the scale of the analysis.
+    /// Difference that no repetition shows, on the scale of the analysis.
     hidden: f64,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Checks {
 
 /// The noise of runs as an analysis knows it.
 pub(super) struct Noise<'a> {
-    /// It is estimated from the effects.
+    /// True where the noise is estimated from the effects.
     pub by_effects: bool,
     pub deviation: Option<f64>,
     pub residuals: &'a [f64],

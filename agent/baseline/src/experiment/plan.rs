@@ -168,7 +168,7 @@ impl Plan {
     /// Every combination, without the centre.
     ///
     /// # Errors
-    /// When there is no such design.
+    /// Fails where there is no such design.
     pub fn combinations(&self) -> Result<Vec<Levels>, DesignError> {
         let is_plain = self.fraction == Fraction::Full && !self.foldover && self.centre == 0;
         match self.is_mixed() {
@@ -239,7 +239,7 @@ impl Plan {
     /// The factor of this name, or all of them for `all`, as a product.
     ///
     /// # Errors
-    /// When there is none; the names of all.
+    /// Fails where there is none; the error names all.
     pub fn factors_named(&self, name: &str) -> Result<Word, String> {
         if name == "all" {
             return Ok(Word::all(self.factors.len()));
@@ -253,7 +253,7 @@ impl Plan {
     /// The number of the factor of this name.
     ///
     /// # Errors
-    /// When there is none; the names of all.
+    /// Fails where there is none; the error names all.
     pub fn factor_named(&self, name: &str) -> Result<usize, String> {
         let place = self.factors.iter().position(|f| f.name == name);
         place.ok_or_else(|| {
@@ -269,7 +269,7 @@ impl Plan {
     /// All runs in the order in which to make them; the first is run 1.
     ///
     /// # Errors
-    /// When there is no such design.
+    /// Fails where there is no such design.
     pub fn runs(&self) -> Result<Vec<Run>, DesignError> {
         let first = self.first();
         let mut all = first.combinations()?;

@@ -200,7 +200,7 @@ pub struct Analysed {
     /// The levels of these factors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelResult>,
-    /// What the runs at the centre tell; `None` without any.
+    /// Curvature by the runs at the centre; `None` without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curvature: Option<CurvatureResult>,
     /// Part of the variation that is between blocks of runs, which is no effect; `None` of a single block.

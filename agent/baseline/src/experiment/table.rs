@@ -30,11 +30,11 @@ pub struct Table {
     pub responses: Vec<ResponseTable>,
     /// Comparisons that p values are corrected for.
     pub comparisons: usize,
-    /// What the reader must know.
+    /// Caveats for the reader.
     pub caveats: Vec<String>,
 }
 
-/// One response.
+/// Table of one response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResponseTable {
     /// Its name.
@@ -76,7 +76,7 @@ pub struct Cell {
     /// Over the rounds.
     #[serde(flatten)]
     pub mean: Interval,
-    /// How many of them.
+    /// Number of rounds.
     pub rounds: usize,
 }
 
@@ -240,11 +240,11 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
     (row, change)
 }
 
-/// Half the width of the widest interval of any cell in the first `rounds`, as a part of its mean, and the fewest independent rounds; `None` with too few, and
-/// for values that have no logarithm.
+/// Half the width of the widest interval of any cell in the first `rounds`, as a part of its mean, and the fewest independent rounds;
+/// `None` with too few, and for values that have no logarithm.
 ///
-/// What lasts longer than a round meets all cells of it. Independent rounds are therefore those of the series of the means of rounds: a
-/// campaign that ends as soon as an interval is narrow must have seen it. A disturbance of one cell alone widens its interval.
+/// Disturbances that last longer than a round meet all cells of it. Independent rounds are therefore those of the series of the means of
+/// rounds: a campaign that ends as soon as an interval is narrow must have seen it. A disturbance of one cell alone widens its interval.
 pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64, f64)> {
     let runs = plan.runs().ok()?;
     let mut widest = (0.0f64, f64::INFINITY);

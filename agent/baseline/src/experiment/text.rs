@@ -66,7 +66,7 @@ pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
     Ok(plain(&out))
 }
 
-/// What a design cannot tell apart.
+/// Effects that a design cannot tell apart.
 fn aliases(design: &Design) -> String {
     let Some(resolution) = design.resolution() else {
         return "Full design: no effect is an alias of another.\n".to_owned();

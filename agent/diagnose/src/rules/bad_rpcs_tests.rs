@@ -1,4 +1,4 @@
-//! What is said of calls that are refused: of a flood, of many among few, and of the few that every server gets.
+//! Sentences on calls that are refused: of a flood, of many among few, and of the few that every server gets.
 
 use super::test_server::{SERVER, judge, kinds, page, why_not};
 use nfscope_model::finding::{Kind, Severity};

@@ -81,7 +81,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let threshold = if active { END_SHARE } else { BEGIN_SHARE };
     let stands = match (polling.is_empty(), waits.is_empty()) {
         (false, _) => 1.0,
-        // One that waits among many that work: worth a word behind what these wait for.
+        // A client that waits among many that work is named behind what these wait for.
         (true, false) => threshold.max(part(
             waits.len() as f64 * b.length,
             b.residence + waits.len() as f64 * b.length,

@@ -62,7 +62,7 @@ pub struct Row {
     /// See [`Dimension::Client`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// What that client is called, where that is known.
+    /// Name of that client, where one is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_name: Option<String>,
     /// See [`Dimension::Export`].
@@ -77,7 +77,7 @@ pub struct Row {
     /// See [`Dimension::User`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// What that user is called, where that is known.
+    /// Name of that user, where one is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
     /// See [`Dimension::File`]; behind its export and a colon where rows are not told apart by export.

@@ -210,7 +210,7 @@ impl Query {
         Ok(self)
     }
 
-    /// The same with addresses and numbers in place of names of clients and users.
+    /// This query with addresses and numbers in place of names of clients and users.
     ///
     /// # Errors
     /// A name that nobody has, or too many have.

@@ -176,7 +176,7 @@ pub struct Disk<'a> {
 pub struct User<'a> {
     /// Address or path.
     pub name: &'a str,
-    /// What the client with this address is called, where that is known.
+    /// Name of the client with this address, where one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called: Option<String>,
     /// Operations.
@@ -219,7 +219,7 @@ impl<'a> LiveWindow<'a> {
         }
     }
 
-    /// The same with names of clients.
+    /// This window with names of clients.
     pub fn naming(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
         for client in &mut self.clients {
             client.called = name(client.name);

@@ -59,7 +59,7 @@ pub fn in_diagnosis(diagnosis: &mut Diagnosis, name: impl Fn(&str) -> Option<Str
     }
 }
 
-/// The same in JSON.
+/// The text in JSON.
 pub fn in_json(value: &mut Value, name: &impl Fn(&str) -> Option<String>) {
     fn walk(value: &mut Value, sentence: bool, name: &impl Fn(&str) -> Option<String>) {
         match value {

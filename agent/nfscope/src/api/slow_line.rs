@@ -33,7 +33,7 @@ impl Line {
         Ok(serde_json::to_string(self)? + "\n")
     }
 
-    /// The same with the name of the client, `client_name`, where it has one.
+    /// This line with the name of the client, `client_name`, where it has one.
     ///
     /// # Errors
     /// None that a line can cause.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 static NAMES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// What a snapshot has beside its values.
+/// Names that a snapshot has beside its values.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]

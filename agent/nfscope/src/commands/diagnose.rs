@@ -40,7 +40,7 @@ const MIN_SLICE: Duration = Duration::from_secs(1);
 /// An agent that does not answer for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What only counts while somebody watches.
+/// Counts that are made only while somebody watches.
 const NOT_IN_THE_PAST: &str = "users, files and single operations: the history has clients, exports and operations, each by itself";
 
 /// Watches for as long as asked and evaluates that as one window.
@@ -194,7 +194,7 @@ struct Judged<'a> {
     past: Option<Who<'a>>,
 }
 
-/// When that was, and who used the server then.
+/// Time of the window, and the clients that used the server then.
 #[derive(Serialize)]
 struct Who<'a> {
     from: String,
@@ -202,11 +202,11 @@ struct Who<'a> {
     who: &'a [past::User],
 }
 
-/// What stands beside a diagnosis.
+/// Sentences beside a diagnosis.
 struct Told<'a> {
     not_known: &'a [String],
     worth: Option<&'a Result<Vec<Plausible>, Refusal>>,
-    /// The same for programs and for people.
+    /// Time and users of the window, for programs and for people.
     past: Option<(Who<'a>, String)>,
 }
 

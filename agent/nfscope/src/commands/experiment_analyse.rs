@@ -68,7 +68,7 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the runs of an experiment measured.
+/// Responses that the runs of an experiment measured.
 ///
 /// # Errors
 /// When a response is there twice, or a run has none.
@@ -80,7 +80,7 @@ pub(super) fn measured(
     measured_with(store, entries, asked, false)
 }
 
-/// The same, where a response is missing in runs that have no such number: an open has no throughput.
+/// Responses, where one is missing in runs that have no such number: an open has no throughput.
 ///
 /// # Errors
 /// When a response is there twice, or no run has it.

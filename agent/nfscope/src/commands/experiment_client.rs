@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the client is watched without the load.
+/// Time for which the client is watched without the load.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// The mount of a run. Dropping it removes the mount and the files of its load.
@@ -79,7 +79,7 @@ impl Client {
         Ok(Some(client))
     }
 
-    /// Where the mount is.
+    /// Path of the mount.
     pub(super) fn path(&self) -> Option<&Path> {
         self.site.as_ref().map(Site::root)
     }
@@ -116,7 +116,7 @@ impl Drop for Client {
             site.remove_work(&self.common);
         }
         self.site = None;
-        // It is empty unless the unmount has failed, which has been told.
+        // The directory is empty unless the unmount has failed, which has been told.
         let _ = fs::remove_dir(&self.common.directory);
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct PlanFile {
     pub run: Run,
     /// The mount of each run.
     pub mount: Option<Mount>,
-    /// What is printed when all runs are made.
+    /// Table that is printed when all runs are made.
     pub table: Option<Table>,
     /// More rounds, until every interval is as narrow as this.
     pub until: Option<Until>,
@@ -63,18 +63,18 @@ pub(super) struct Run {
     pub numbers: BTreeMap<String, Pattern>,
 }
 
-/// What a run measures.
+/// Measurement of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Measure {
     /// The server, by a recording of it.
     Record(Recorded),
     /// The numbers that a command prints, which runs to its end.
     Command(String),
-    /// What a client of the mount sees of a load of `nfscope versions`.
+    /// Figures that a client of the mount sees of a load of `nfscope versions`.
     Workload(Block),
 }
 
-/// How the server is recorded.
+/// Recording of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recorded {
     /// The longest time.
@@ -82,7 +82,7 @@ pub(super) struct Recorded {
     pub interval: Duration,
     /// A run with fewer operations has failed.
     pub operations: u64,
-    /// It ends when the interval of the metric is as narrow as this.
+    /// Width of the metric's interval at which the recording ends.
     pub until_ci: Option<f64>,
     pub metric: Option<String>,
 }
@@ -102,7 +102,7 @@ pub(super) struct Block {
 #[serde(deny_unknown_fields)]
 pub(super) struct Mount {
     pub source: String,
-    /// What the server calls the export over NFSv3, where that is another path.
+    /// Path of the export over NFSv3, where that is another one.
     pub v3_source: Option<String>,
     pub options: String,
 }
@@ -115,7 +115,7 @@ pub(super) struct Table {
     pub responses: Vec<String>,
 }
 
-/// When there are rounds enough.
+/// Condition under which there are rounds enough.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Until {
     /// Half of each interval, as a part of its mean.
@@ -336,7 +336,7 @@ fn plan(written: &Written) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// By the same rules as on the command line.
+/// Factor by the rules of the command line.
 fn factor(written: &WrittenFactor) -> anyhow::Result<Factor> {
     let name = &written.name;
     let two = [&written.low, &written.high];
@@ -367,7 +367,7 @@ fn time(what: &str, text: &str, least: Duration, most: Duration) -> anyhow::Resu
     parse::duration(text, least..=most).map_err(|e| anyhow::anyhow!("{what}: {e}"))
 }
 
-/// One of a recording, a command and a workload.
+/// Exactly one of a recording, a command and a workload.
 fn measure(written: &WrittenRun) -> anyhow::Result<Measure> {
     let of_recordings = [
         ("interval", written.interval.is_some()),
@@ -488,7 +488,7 @@ fn check_commands(file: &PlanFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What one part of a file needs of another.
+/// Rules on what one part of a file needs of another.
 fn check_whole(file: &PlanFile) -> anyhow::Result<()> {
     let is_workload = matches!(file.run.measure, Measure::Workload(_));
     ensure!(

@@ -23,7 +23,7 @@ const MOST_NAMED: usize = 3;
 /// Windows that are farther apart have a gap between them.
 const NEAR: Duration = Duration::from_millis(1500);
 
-/// What the history has of a stretch of time.
+/// Windows that the history has of a stretch of time.
 #[derive(Debug)]
 pub(super) struct Past {
     /// Name of the server.
@@ -32,9 +32,9 @@ pub(super) struct Past {
     pub(super) window: Window,
     /// Its parts.
     pub(super) parts: Vec<Window>,
-    /// When the first one began.
+    /// Begin of the first one.
     pub(super) began: SystemTime,
-    /// When the last one ended.
+    /// End of the last one.
     pub(super) ended: SystemTime,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn learn_names(past: &Past) {
     }
 }
 
-/// What is looked at counts as what a probe measured: the agent keeps no window without operations that were timed.
+/// History counts as what a probe measured: the agent keeps no window without operations that were timed.
 fn probe(recording: &str) -> ProbeStatus {
     ProbeStatus {
         probe: "history".to_owned(),
@@ -179,7 +179,7 @@ fn local(at: SystemTime) -> String {
     timestamp::local(at)
 }
 
-/// From when to when there is something.
+/// Begin and end of the time that the history has.
 fn known(store: &Store, entries: &[Entry]) -> String {
     let ended = entries.iter().filter_map(|e| store.ended_ms(e).ok()?).max();
     match (entries.first(), ended) {
@@ -192,14 +192,14 @@ fn known(store: &Store, entries: &[Entry]) -> String {
     }
 }
 
-/// One who used the server.
+/// Client or export that used the server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct User {
     /// `client` or `export`.
     pub(super) kind: &'static str,
     /// Address or path.
     pub(super) of: String,
-    /// What the client is called today, where that is known.
+    /// Name of the client today, where one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
     /// Operations.
@@ -212,7 +212,7 @@ pub(super) struct User {
     pub(super) share_of_bytes: Option<f64>,
 }
 
-/// Those who used the server most, by time and by bytes.
+/// Clients and exports that used the server most, by time and by bytes.
 pub(super) fn users(w: &Window, name: impl Fn(&str) -> Option<String>) -> Vec<User> {
     let of = |kind, all: Vec<WindowUser<'_>>| -> Vec<User> {
         let moved = |u: &WindowUser<'_>| u.moved.map(|m| m.read + m.written);
@@ -231,7 +231,7 @@ pub(super) fn users(w: &Window, name: impl Fn(&str) -> Option<String>) -> Vec<Us
                     .map(|n| n as f64 / total as f64),
             })
             .collect();
-        // Who has most of either.
+        // Clients and exports with most of either.
         let most = |u: &User| (u.share_of_time.unwrap_or(0.0)).max(u.share_of_bytes.unwrap_or(0.0));
         users.sort_by(|a, b| most(b).total_cmp(&most(a)).then_with(|| a.of.cmp(&b.of)));
         users.truncate(MOST_NAMED);
@@ -243,7 +243,7 @@ pub(super) fn users(w: &Window, name: impl Fn(&str) -> Option<String>) -> Vec<Us
 }
 
 impl Past {
-    /// When that was: `2026-11-27 03:10:00 to 03:11:00`, and what is missing of it.
+    /// Time of the window: `2026-11-27 03:10:00 to 03:11:00`, and what is missing of it.
     pub(super) fn when(&self) -> String {
         let offset = local_offset(self.ended);
         let until = time_of_day(self.ended, offset);
@@ -257,7 +257,7 @@ impl Past {
         text
     }
 
-    /// Who used the server, as lines.
+    /// Clients and exports that used the server, as lines.
     pub(super) fn who(&self, users: &[User]) -> String {
         if users.is_empty() {
             return String::new();

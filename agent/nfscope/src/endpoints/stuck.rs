@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub(super) struct Stuck;
 
-/// With names of clients.
+/// Answer with names of clients.
 #[derive(Serialize)]
 struct Named<'a> {
     #[serde(flatten)]

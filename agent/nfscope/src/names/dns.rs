@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Servers that are asked, one behind the other.
 const MOST_SERVERS: usize = 2;
-/// For one of them to answer.
+/// Time for one of them to answer.
 const PATIENCE: Duration = match cfg!(test) {
     false => Duration::from_millis(1500),
     // A busy host is no failure.
@@ -154,7 +154,7 @@ fn name(answer: &[u8], start: usize) -> anyhow::Result<(Option<String>, usize)> 
     bail!("a name has no end")
 }
 
-/// Whatever a server sends, it can be told.
+/// Parser for any bytes that a server may send.
 #[cfg(test)]
 pub fn fuzzed(answer: &[u8]) {
     let _ = name_in(answer, 12);

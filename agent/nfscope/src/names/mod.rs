@@ -23,7 +23,7 @@ const READ_AGAIN: Duration = Duration::from_secs(30);
 const MOST_WAITING: usize = 256;
 /// Addresses whose answer of the name server is kept.
 const MOST_ANSWERS: usize = 4096;
-/// How long a name of the name server holds, and how long an address without one is not asked for again.
+/// Time for which a name of the name server holds, and then time for which an address without one is not asked for again.
 const HOLDS: Duration = Duration::from_secs(3600);
 const NONE_HOLDS: Duration = Duration::from_secs(600);
 /// After so many questions in a row without an answer nothing is asked for so long.
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Letters of a name.
 const LONGEST: usize = 100;
 
-/// What the admin may choose about names.
+/// Choices of the admin about names.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Whether name servers are asked for the names of addresses.
@@ -57,7 +57,7 @@ struct Shared {
 struct Known {
     site: Site,
     hosts: HashMap<IpAddr, String>,
-    /// What NFSv4 clients call themselves.
+    /// Names that NFSv4 clients give themselves.
     own: BTreeMap<IpAddr, String>,
     /// Answers of the name server, and when they came.
     dns: HashMap<IpAddr, (Option<String>, Instant)>,
@@ -204,7 +204,7 @@ impl Names {
     }
 }
 
-/// What the thread does.
+/// Loop of the thread.
 fn run(shared: &Weak<Shared>, asked: &Receiver<IpAddr>, options: Options) {
     let mut read = None;
     let mut site_failed = false;

@@ -14,7 +14,7 @@ const MOST_ENTRIES: usize = 100_000;
 /// Ranges of the file, each of which is compared with an address.
 const MOST_RANGES: usize = 1000;
 
-/// What a site calls its clients.
+/// Names that a site gives its clients.
 #[derive(Debug, Clone, Default)]
 pub struct Site {
     single: HashMap<IpAddr, Entry>,
@@ -61,17 +61,17 @@ impl Site {
     /// The content of this file.
     ///
     /// # Errors
-    /// When it cannot be read, or what is wrong in it.
+    /// Fails where it cannot be read, or says what is wrong in it.
     pub fn read(path: &Path) -> anyhow::Result<Site> {
         let because = || format!("[names] file {}", path.display());
         let text = bounded::read_text(path, MOST).with_context(because)?;
         Site::parse(&text).with_context(because)
     }
 
-    /// The same of a text.
+    /// Names by the text of a file.
     ///
     /// # Errors
-    /// What is wrong in it.
+    /// Says what is wrong in the text.
     pub fn parse(text: &str) -> anyhow::Result<Site> {
         let text: Text = toml::from_str(text)?;
         ensure!(

@@ -115,7 +115,7 @@ struct Disk {
     forgot: Option<Instant>,
     /// Windows that the disk has refused.
     late: LateWindows,
-    /// It has been said that the disk refuses windows.
+    /// True once the log says that the disk refuses windows.
     fails: bool,
     /// Locked by this agent. Closed behind the store: closing a file gives up SQLite's locks of it.
     _alone: File,

@@ -66,7 +66,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// With names of clients as they are now.
+    /// Columns of a range, with names of clients as they are now.
     pub(super) fn new(range: Range, names: Names) -> Self {
         Columns {
             names,

@@ -36,7 +36,7 @@ const ASK_INTERVAL: Duration = Duration::from_secs(2);
 const ANSWER_TIME: Duration = Duration::from_secs(7);
 /// The agent waits so long before it starts the process again, each time twice as long.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
-/// For a process that has closed its socket to end by itself.
+/// Time for a process that has closed its socket to end by itself.
 const END_TIME: Duration = Duration::from_secs(2);
 /// A process that has lived so long ended for a new reason.
 const LONG: Duration = Duration::from_secs(60);
@@ -181,7 +181,7 @@ impl HttpProcess {
         self.order(Order::End(ends_itself, tell))?;
         let status = told.await.context(KEEPER_ENDED)??;
         Err(match why.is::<Gone>() {
-            // It has said why before it ended, and nothing is to be added where it never served.
+            // The process has said why before it ended, and nothing is to be added where it never served.
             true if !*served && status.code() == Some(1) => Told.into(),
             true => anyhow::Error::from(Gone).context(format!("ended with {status}")),
             false => why.context("was ended"),

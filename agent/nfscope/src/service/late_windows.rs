@@ -37,7 +37,7 @@ impl LateWindows {
     /// Hands them over until one is refused, which waits on with those behind it.
     ///
     /// # Errors
-    /// With the reason of that one.
+    /// Fails with the reason of the refused one.
     pub(super) fn hand_over<E>(
         &mut self,
         mut to: impl FnMut(&Window, SystemTime) -> Result<(), E>,
@@ -57,7 +57,7 @@ fn follows(end: SystemTime, window: &Window, ended: SystemTime) -> bool {
     apart < NEAR
 }
 
-/// One window of two: counts are added up, and a gauge has its later value. A finding that was active in either was active.
+/// Window made of two: counts are added up, and a gauge has its later value. A finding that was active in either was active.
 pub(crate) fn joined(earlier: &Window, mut later: Window) -> Window {
     later.length += earlier.length;
     let now = std::mem::take(&mut later.delta);

@@ -17,7 +17,7 @@ const THREADS: usize = 12;
 /// Raises the limit of open files where it is too small and may be raised.
 ///
 /// # Errors
-/// When it may not, or a thread cannot be started; says how many are needed.
+/// Fails where it may not, or where a thread cannot be started; says how many are needed.
 pub fn require() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     open_files()?;

@@ -82,7 +82,7 @@ pub(super) struct Sort {
     pub(super) max: Option<f64>,
     pub(super) errors: Option<f64>,
     pub(super) name: String,
-    /// What else the row is found by: the name of an address.
+    /// Name of an address, by which the row is found, too.
     pub(super) called: String,
     pub(super) version: Option<String>,
 }

@@ -82,7 +82,7 @@ pub struct Analysis {
     pub effective: f64,
     /// The noise of effects, where there are no replicates.
     pub lenth: Option<Lenth>,
-    /// What the runs at the centre tell; `None` where there are none.
+    /// Curvature by the runs at the centre; `None` where there are none.
     pub curvature: Option<Curvature>,
     /// Residuals in the order of the runs, on the scale of the analysis.
     pub residuals: Vec<f64>,
@@ -170,7 +170,7 @@ pub fn analyse_runs(
     // What is left of equal responses by rounding is no variation.
     let rounding = ROUNDING * y.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
     let error = |variance: f64| deviation.map(|s| (s * variance.sqrt()).max(rounding));
-    // With what buckets can hide of it: half of it for an effect, all of it for a difference of two means.
+    // Buckets hide a part of each estimate, which widens its interval: once for an effect, twice for a difference of two means.
     let interval_of = |(value, variance): (f64, f64), hidden: f64| {
         let half = error(variance).map_or(0.0, |e| students_t(CONFIDENCE, dof) * e + hidden);
         Interval {

@@ -91,7 +91,7 @@ impl Levels {
         (0..factors).fold(Levels::default(), |levels, f| levels.with(f, CENTRE as u8))
     }
 
-    /// The same with another level of a factor.
+    /// These levels with another one of a factor.
     #[must_use]
     pub fn with(self, factor: usize, level: u8) -> Levels {
         let shift = 8 * factor;
@@ -148,7 +148,7 @@ pub enum DesignError {
     /// Too few or too many factors.
     #[error("give 1 to {MAX_FACTORS} factors, not {0}")]
     Factors(usize),
-    /// What there is for two levels alone.
+    /// Fraction, fold-over, generators or centre of a plan that has a factor with more than two levels.
     #[error(
         "a factor has more than two levels: fractions, fold-overs, generators and runs at the centre are for factors with two"
     )]

@@ -14,7 +14,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 /// A factor, or an interaction of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Term {
-    /// Which.
+    /// Word of the term.
     pub word: Word,
     /// Its degrees of freedom.
     pub dof: f64,
@@ -29,9 +29,9 @@ pub struct Term {
 /// A level of a factor beside its first level, over all levels of the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelEffect {
-    /// Which factor.
+    /// Number of the factor.
     pub factor: usize,
-    /// Which level; the first is 0 and has none.
+    /// Number of the level; the first is 0 and has none.
     pub level: usize,
     /// The mean response less that of the first level, with its interval; without noise the interval is the value.
     pub difference: Interval,
@@ -103,7 +103,7 @@ impl Model {
         Model { columns, terms }
     }
 
-    /// The same without the columns of a term.
+    /// Model without the columns of a term.
     fn without(&self, term: &std::ops::Range<usize>) -> Vec<Vec<f64>> {
         let all = self.columns.iter().enumerate();
         let kept = all.filter(|(i, _)| !term.contains(i));
@@ -165,7 +165,7 @@ pub fn analyse_factorial(
             true => square / of / (s * s),
             false => 0.0,
         });
-        // What a bucket can hide is no effect.
+        // A difference that a bucket can hide is no effect.
         let moved = without.residuals.iter().zip(&fit.residuals);
         let largest_part = moved.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         terms.push(Term {

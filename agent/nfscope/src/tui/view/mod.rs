@@ -56,7 +56,7 @@ impl View {
         }
     }
 
-    /// The same with names of clients.
+    /// This view with names of clients.
     pub fn naming(mut self, name: impl Fn(&str) -> Option<String>) -> View {
         for client in &mut self.clients {
             client.name = name(&client.client);

@@ -199,7 +199,7 @@ pub struct Disk {
 pub struct Client {
     /// Address, or `other`.
     pub client: String,
-    /// What that client is called, where the agent knows it.
+    /// Name of that client, where the agent knows one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Operations per second.

@@ -39,7 +39,7 @@ struct Found {
     locks: BTreeMap<String, u64>,
     /// The client whose files are read.
     client: Option<String>,
-    /// What clients call themselves.
+    /// Names that clients give themselves.
     names: BTreeMap<IpAddr, String>,
     /// What an administrator took away, as the kernel sums it up for each client; `None` before Linux 6.9, and without clients.
     revoked: Option<u64>,

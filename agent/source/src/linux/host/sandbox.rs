@@ -186,7 +186,7 @@ fn why_no_landlock(e: &std::io::Error, known: Option<bool>, is_filtered: bool) -
 /// Whether the kernel has Landlock, by its own lists; `None` where this process may read neither.
 fn landlock_of_kernel() -> Option<bool> {
     if let Some(modules) = host_table::read("/sys/kernel/security/lsm") {
-        // One that is turned off is not in it, and no filter would matter then.
+        // A security module that is turned off is not in the list, and no filter would matter then.
         return Some(modules.trim().split(',').any(|name| name == "landlock"));
     }
     let names = host_table::read("/proc/kallsyms")?;

@@ -17,7 +17,7 @@ const MOST_REMOVED: usize = 256;
 /// A client and what is counted of it.
 type Answer = (String, What);
 
-/// What a row counts.
+/// Answers that a row counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     /// Answers, by version, operation and status.
