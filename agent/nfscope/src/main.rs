@@ -8,7 +8,8 @@ use nfscope::client::access::{self, Access};
 use nfscope::client::{control, settings};
 use nfscope::commands::replay::Replay;
 use nfscope::commands::{
-    self, agent, baseline, check, config, diagnose, fleet, metrics, slow, stuck, top, what_if,
+    self, agent, baseline, check, check_summary, config, diagnose, fleet, metrics, slow, stuck,
+    top, what_if,
 };
 use nfscope::http;
 use nfscope::service::http_process::Told;
@@ -45,10 +46,14 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
         let given = asks.access;
         let mut access = Access {
             ca_file: given.ca_file.clone(),
+            fingerprint: given.fingerprint,
             certificate: given.cert_file.clone().zip(given.key_file.clone()),
             user: given.user.clone(),
             password_file: given.password_file.clone(),
         };
+        if let Some(url) = asks.url {
+            *url = access.complete(url, asks.whom)?;
+        }
         settings::complete(asks.whom, asks.url, &mut access)?;
         access::set(access)?;
     }
@@ -87,10 +92,15 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             if args.json {
                 print(&(check::json(&report)? + "\n"))?;
             } else {
-                print(&check::render(&report, console::colors()))?;
+                let render = match args.all {
+                    true => check::render_all,
+                    false => check_summary::render,
+                };
+                print(&render(&report, console::colors()))?;
             }
             return Ok(check::exit_code(report.verdict).into());
         }
+        Command::Demo(args) => commands::demo::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Slow(args) => slow::run(&args)?,
         Command::Stuck(args) => {

@@ -6,6 +6,7 @@ use crate::endpoints;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   sudo nfscope check       what can be measured on this host, and what is missing
+  nfscope demo             a recorded day with three incidents: the page, no root
   sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
   nfscope top              live table: rates, latency, phases
   nfscope slow             operations slower than 10 ms, as they happen
@@ -75,10 +76,21 @@ Exit code:
 
 Examples:
   sudo nfscope check
+  sudo nfscope check --all               each fact and each program
   sudo nfscope check --json
   nfscope check --url http://nfs1:9943   what the probes of that agent do
   nfscope check --show-script nfs        the D script for operations, for illumos
   nfscope check --report nfscope.json    on illumos: a file to send to the developers";
+
+pub(super) const DEMO_EXAMPLES: &str = "\
+Examples:
+  nfscope demo             the page with a day of a server, in a browser
+  nfscope demo diagnose    the causes of its three incidents
+  nfscope demo compare     a slow log device beside a fast one
+
+The page's agent serves to this host alone. `nfscope top --url` and other
+commands can ask it while it runs. Single slow operations and break-downs by
+user and file are not in a recording.";
 
 pub(super) const TOP_EXAMPLES: &str = "\
 Examples:

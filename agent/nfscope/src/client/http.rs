@@ -1,5 +1,6 @@
 //! Reading a running agent: one small HTTP request, no client library.
 
+use super::trust::Untrusted;
 use super::{access, known_names};
 use crate::api::address::{BadUrl, Target, parse};
 use crate::api::query::QueryString;
@@ -153,10 +154,8 @@ fn unencrypted(e: io::Error) -> String {
     use rustls::{CertificateError, Error as Tls};
     let tls = e.get_ref().and_then(|inner| inner.downcast_ref::<Tls>());
     match tls {
-        Some(Tls::InvalidCertificate(
-            CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        )) => {
-            "its certificate is of an authority that is not trusted; name that authority with --ca-file".to_owned()
+        Some(Tls::InvalidCertificate(CertificateError::Other(why))) if why.0.is::<Untrusted>() => {
+            why.0.to_string()
         }
         Some(Tls::InvalidCertificate(why)) => format!("its certificate is not valid: {why}"),
         Some(Tls::InvalidMessage(_)) => "it does not encrypt; give http://".to_owned(),

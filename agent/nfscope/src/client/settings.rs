@@ -2,7 +2,9 @@
 
 use super::access::Access;
 use crate::api::address::{self, Whom};
+use crate::api::fingerprint::Fingerprint;
 use anyhow::Context;
+use nfscope_text::console::warn;
 use serde::Deserialize;
 use std::env::var_os;
 use std::io::ErrorKind;
@@ -30,6 +32,7 @@ struct Section {
     #[serde(default)]
     hosts: Vec<String>,
     ca_file: Option<PathBuf>,
+    fingerprint: Option<Fingerprint>,
     cert_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
     user: Option<String>,
@@ -45,6 +48,10 @@ pub fn complete(whom: Whom, url: &mut Option<String>, access: &mut Access) -> an
         match std::fs::read_to_string(&path) {
             Ok(text) => return from(&path, &text, whom, url, access),
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            // Of another user, whose home a program such as setpriv has left in HOME. A host's own file is for everybody.
+            Err(e) if e.kind() == ErrorKind::PermissionDenied && path != Path::new(OF_THE_HOST) => {
+                warn(&format!("settings {} are left out: {e}", path.display()));
+            }
             Err(e) => {
                 return Err(e).with_context(|| format!("cannot read settings {}", path.display()));
             }
@@ -79,6 +86,9 @@ fn from(
     let wrong = |why: &str| anyhow::anyhow!("{}: [{name}]: {why}", path.display());
     if section.cert_file.is_some() != section.key_file.is_some() {
         return Err(wrong("cert_file and key_file need each other"));
+    }
+    if section.ca_file.is_some() && section.fingerprint.is_some() {
+        return Err(wrong("give either ca_file or fingerprint"));
     }
     if section.password_file.is_some() && section.user.is_none() {
         return Err(wrong("password_file needs user"));
@@ -116,7 +126,11 @@ impl Section {
 
     fn add_to(self, access: &mut Access, beside: &Path) {
         let at = |file: PathBuf| beside.join(file);
-        access.ca_file = access.ca_file.take().or(self.ca_file.map(at));
+        // The command line names one of the two, and so may the file.
+        if access.ca_file.is_none() && access.fingerprint.is_none() {
+            access.ca_file = self.ca_file.map(at);
+            access.fingerprint = self.fingerprint;
+        }
         let certificate = self.cert_file.map(at).zip(self.key_file.map(at));
         access.certificate = access.certificate.take().or(certificate);
         // A password belongs to its user.

@@ -3,11 +3,14 @@
 pub mod agent;
 pub mod baseline;
 pub mod check;
+pub mod check_summary;
 mod compare;
 mod compare_earlier;
 mod compare_paper;
 mod compare_part;
 pub mod config;
+pub mod demo;
+pub mod demo_day;
 pub mod diagnose;
 mod diagnose_who;
 pub mod experiment;
