@@ -109,6 +109,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             return Ok(code.into());
         }
         Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
+        Command::Report(args) => commands::report::run(&args)?,
         Command::Path(args) => print(&commands::path::run(&args)?)?,
         Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
         Command::Capacity(args) => print(&baseline::capacity(&args)?)?,

@@ -27,6 +27,7 @@ impl Command {
             Command::Slow(args) => (&mut args.url, &args.access),
             Command::Stuck(args) => (&mut args.url, &args.access),
             Command::Diagnose(args) => (&mut args.url, &args.access),
+            Command::Report(args) => (&mut args.url, &args.access),
             Command::Path(args) => (&mut args.url, &args.access),
             Command::Versions(args) => (&mut args.url, &args.access),
             // A baseline is read from the store.

@@ -12,6 +12,7 @@ Examples:
   nfscope slow             operations slower than 10 ms, as they happen
   nfscope stuck            requests that nfsd threads do not finish, now
   nfscope diagnose         the causes of request latency, with evidence
+  nfscope report r.html    the last hour in one file, for a ticket or a chat
   nfscope path nfs1        on a client: its RPCs to nfs1 and back
   nfscope baseline list    recorded baselines; also record, show, compare
   nfscope capacity friday  what saturates first, by the baseline `friday`
@@ -91,6 +92,17 @@ Examples:
 The page's agent serves to this host alone. `nfscope top --url` and other
 commands can ask it while it runs. Single slow operations and break-downs by
 user and file are not in a recording.";
+
+pub(super) const REPORT_EXAMPLES: &str = "\
+Examples:
+  nfscope report                          some lines about the last hour
+  nfscope report report.html              the page with its data, in one file
+  nfscope report --last 1d --anonymise r.html
+
+A browser opens the file from a disk, and it asks nobody for anything. Times
+before the last quarter of an hour need an agent with a history on the disk.
+With --anonymise the report keeps times, numbers, the kernel's release, and
+names of devices, pools and file systems.";
 
 pub(super) const TOP_EXAMPLES: &str = "\
 Examples:

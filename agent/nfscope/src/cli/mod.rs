@@ -25,7 +25,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
     CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
-    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
+    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES,
+    TOP_EXAMPLES,
 };
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
@@ -123,6 +124,8 @@ pub enum Command {
     Stuck(StuckArgs),
     /// Find the causes of request latency, with evidence and recommended actions
     Diagnose(DiagnoseArgs),
+    /// Write what an agent knows of the last hour: some lines, and one file with the page and its data
+    Report(ReportArgs),
     /// Show the way of this client's RPCs to a server and back: waiting here, network, server
     Path(PathArgs),
     /// Record baselines of a server and compare them
@@ -429,6 +432,27 @@ pub struct DiagnoseArgs {
     /// The past
     #[command(flatten)]
     pub past: PastArgs,
+}
+
+/// `nfscope report`
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// File for the page with its data, such as report.html; without it only the text is printed
+    #[arg(value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Time to report, up to now: 15m, 1h, 1d
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::last)]
+    pub last: Duration,
+    /// Replace names and addresses of hosts, clients and users, and paths
+    #[arg(long, alias = "anonymize")]
+    pub anonymise: bool,
+    /// Agent to ask [default: http://127.0.0.1:9943]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// `nfscope path`

@@ -100,8 +100,8 @@ ok   stuck       requests that hang, with operation, client and file
 ok   mounts      NFS mounts of this host, as a client; not in use here [1]
 -    not seen    NFSv2 [2]
 
-[1]  why: no NFS mount here
-[2]  why: its operations are not timed
+[1]  no NFS mount here
+[2]  its operations are not timed
 
 Each program and fact: `nfscope check --all`
 "
@@ -192,10 +192,10 @@ part disks       time, queue and bytes of requests to block devices; by a fallba
 
 [1]  fix: start the NFS server
 [2]  why: module nfsd is not loaded; fix: nothing to do: it attaches when that appears
-[3]  why: no tracepoint
+[3]  no tracepoint
 [4]  fix: export /a with the option sync
 [5]  why: no BTF of module jbd2; fix: a kernel with CONFIG_DEBUG_INFO_BTF_MODULES=y
-[6]  why: no BTF: raw_tp
+[6]  no BTF: raw_tp
 
 Each program and fact: `nfscope check --all`
 "
