@@ -34,8 +34,8 @@ and the environment overrides the file:
   [limits]
   clients = 500           in /etc/nfscope/nfscope.toml
 deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
-names another file. An empty variable counts as not set. A flag without a value,
-such as --probe-stats, cannot undo what the environment or the file sets.
+names another file. An empty variable counts as not set. To switch off a
+setting such as --probe-stats, remove it from the file or the environment.
 
 Served, packed by gzip where the client takes that:
 ";
@@ -298,7 +298,7 @@ Needs an agent with --client on this host and an agent on the server, which show
 
 TOTAL is the client's own time. It is the sum of BACKLOG (before the request is
 sent), NETWORK, QUEUE, RECEIVE, EXECUTE, REPLY (the server), and DONE (in the
-client, after the reply). NETWORK is what is left of the round trips. Where other
+client, after the reply). NETWORK is the round trip without the server. Where other
 clients use the same version, the server's times are means over all clients, and a
 line says so.
 
