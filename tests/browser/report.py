@@ -50,9 +50,6 @@ def opened(browser, url, said, asked):
     return page
 
 
-def strips(page):
-    return set(page.locator("#strip").inner_text().split())
-
 
 def main():
     with sync_playwright() as p:
@@ -60,7 +57,7 @@ def main():
         said = []
         page = opened(browser, URL, said, [])
         # The day has three incidents, and two recordings of each side to compare.
-        until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in ["thread_starvation", "slow_disk", "slow_intent_log"]))
+        until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in ["thread starvation", "slow disk", "slow intent log"]), 150)
         until("no recordings", lambda: page.locator("#show option").count() == 7)
         shot(page, "demo")
         assert said == [], said
@@ -69,7 +66,7 @@ def main():
             asked = []
             url = Path(file).resolve().as_uri()
             page = opened(browser, url, said, asked)
-            until("no finding", lambda: "slow_intent_log" in page.locator("#strip").inner_text())
+            until("no finding", lambda: "slow intent log" in page.locator("#strip").inner_text())
             until("no rows", lambda: page.locator("#by tbody tr").count() > 3)
             page.locator("#by-tabs button[data-by=client]").click()
             until("no clients", lambda: page.locator("#by tbody tr").count() >= 2)

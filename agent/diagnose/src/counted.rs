@@ -243,7 +243,9 @@ pub fn who(of: &Of, counted: &Counted) -> Option<Evidence> {
         chosen.count,
         chosen.names,
         seconds(counted.length),
-        words[1..].iter().fold(String::new(), |all, w| format!("{all}, {w}")),
+        words[1..]
+            .iter()
+            .fold(String::new(), |all, w| format!("{all}, {w}")),
         chosen.without_row()
     );
     let share = chosen.share(of_client);

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 /// Length of a window of the past.
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_secs(120);
 /// Length of a window of the present.
 const LIVE_WINDOW: Duration = Duration::from_secs(10);
 /// The present in a round: so long it is slow, and then as usual.
@@ -99,7 +99,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
             let file = sides(dir.path(), &mut tape, now)?;
             print(NO_SERVER)?;
             print(
-                "Three recordings with a log device of 8 ms are compared with three with one of 1 ms:\n\n",
+                "Three recordings with a journal on a disk of 8 ms and 8 threads are compared with three on a disk of 1 ms and 16 threads:\n\n",
             )?;
             let names = ["before-1,before-2,before-3", "after-1,after-2,after-3"];
             let words = [

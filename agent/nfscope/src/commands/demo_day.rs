@@ -27,6 +27,9 @@ pub const SCENARIOS: [&str; 8] = [
     "log-1ms",
 ];
 
+/// What the server is called, which no machine of the lab is.
+const HOST: &str = "nfs-demo";
+
 const TAPE: &[u8] = include_bytes!("demo_tape.json.gz");
 
 /// A window of the tape.
@@ -75,7 +78,6 @@ struct Template {
 pub(super) struct Tape {
     series: Vec<SeriesKey>,
     templates: HashMap<String, Template>,
-    host: String,
     kernel: Option<String>,
     chance: Chance,
     /// What is found in a scene, as samples of a window.
@@ -105,7 +107,7 @@ impl Tape {
                 })
         };
         let first = all.first().context("the tape is empty")?;
-        let (host, kernel) = (first.delta.host.clone(), first.delta.kernel.clone());
+        let kernel = first.delta.kernel.clone();
         let mut templates = HashMap::new();
         for taped in all {
             let mut samples = Vec::new();
@@ -131,7 +133,6 @@ impl Tape {
         Ok(Tape {
             series,
             templates,
-            host: host.unwrap_or_default(),
             kernel,
             chance: Chance(1),
             findings: HashMap::new(),
@@ -240,7 +241,7 @@ impl Tape {
             metadata: Metadata {
                 name: name.to_owned(),
                 began_ms,
-                host: self.host.clone(),
+                host: HOST.to_owned(),
                 kernel: self.kernel.clone(),
                 agent: format!("{} ({})", crate::VERSION, crate::REVISION),
                 interval,

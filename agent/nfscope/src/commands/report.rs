@@ -8,9 +8,10 @@ use crate::commands::report_text;
 use crate::http::page_file::{self, Contents};
 use anyhow::{Context, ensure};
 use nfscope_text::console::{self, print, say};
+use nfscope_text::units;
 use serde_json::{Value, json};
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Windows of the past in one answer, at most.
 const COLUMNS: u32 = 400;
@@ -72,10 +73,9 @@ fn ask(url: &str, last: Duration) -> anyhow::Result<Value> {
         answer = http::json(url, &format!("/windows?since={since}"))?;
         latest.extend(windows(&json!({ "windows": &answer })).cloned());
     }
-    let end = latest.last().map(ended);
-    let end = end.with_context(|| {
-        format!("the agent at {url} has no window yet; fix: ask again in some seconds")
-    })?;
+    // An agent that has just begun may have a history of another one.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+    let end = latest.last().map_or(now, ended);
     let from = end - last.as_secs_f64();
     let first = latest.first().map_or(end, |w| ended(w) - seconds(w));
     let mut note = Value::Null;
@@ -94,15 +94,19 @@ fn ask(url: &str, last: Duration) -> anyhow::Result<Value> {
                 all.append(&mut latest);
                 latest = all;
             }
-            Err(_) => {
-                note = "This agent keeps no history on a disk: the report has what is in its memory, at most a quarter of an hour.".into();
+            Err(e) => {
+                note = format!(
+                    "Only the latest {} are here, which the agent has in memory: {e}.",
+                    units::length(Duration::from_secs_f64(end - first))
+                )
+                .into();
             }
         }
     }
     latest.retain(|w| ended(w) > from);
     ensure!(
         !latest.is_empty(),
-        "the agent at {url} has no window of that time"
+        "the agent at {url} has no window of that time; fix: ask again in some seconds, or with a longer --last"
     );
     answer["windows"] = latest.into();
     Ok(json!({

@@ -72,7 +72,7 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
         "Load: {} operations a second, {}; a component operation of NFSv4 counts as one. {}",
         rate(per(count)),
         moved.map_or("bytes unknown".to_owned(), |n| format!(
-            "{} a second read and written",
+            "{} read and written",
             bytes(per(n))
         )),
         threads(data)
@@ -105,9 +105,9 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
                 .seconds
                 .filter(|_| time > 0.0)
                 .map_or("?".to_owned(), |s| percent(s / time));
-            let moved = s.moved.map_or("bytes unknown".to_owned(), |n| {
-                format!("{} a second", bytes(per(n)))
-            });
+            let moved = s
+                .moved
+                .map_or("bytes unknown".to_owned(), |n| format!("{}", bytes(per(n))));
             format!("{name} {part} of the time and {moved}")
         });
         let rows: Vec<_> = rows.collect();
@@ -246,10 +246,11 @@ fn findings(out: &mut String, data: &Value, total: f64) {
         let advice = episode
             .and_then(|e| e["finding"]["advice"][0].as_str())
             .unwrap_or_default();
-        let text = [summary, advice]
-            .iter()
-            .filter(|t| !t.is_empty())
-            .fold(String::new(), |all, t| format!("{all} {t}"));
+        let sentence = |t: &str, lead: &str| match t.trim_end_matches('.') {
+            "" => String::new(),
+            t => format!(" {lead}{t}."),
+        };
+        let text = sentence(summary, "") + &sentence(advice, "Advice: ");
         let _ = writeln!(
             out,
             "Finding {kind}: in {} of the time, up to {} of request time.{text}",

@@ -58,7 +58,7 @@ pub fn write(contents: &Contents) -> String {
         script(&data)
     );
     let words = format!(
-        "<section class=\"report\" aria-labelledby=\"report-title\">\n<h2 id=\"report-title\">Report</h2>\n<pre>{}</pre>\n</section>\n<main>",
+        "<section class=\"report\" aria-labelledby=\"report-title\">\n<h2 id=\"report-title\">Report</h2>\n<pre>{}</pre>\n</section>",
         escaped(contents.text)
     );
     let mut page = String::new();
@@ -69,6 +69,7 @@ pub fn write(contents: &Contents) -> String {
         } else if line.starts_with("<title>") {
             page += &format!("<title>{}</title>\n", escaped(contents.title));
         } else if line == "<main>" {
+            page += "<main>\n";
             page += &words;
             page += "\n";
         } else if line == "</body>" {
