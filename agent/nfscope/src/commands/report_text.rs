@@ -107,7 +107,7 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
                 .map_or("?".to_owned(), |s| percent(s / time));
             let moved = s
                 .moved
-                .map_or("bytes unknown".to_owned(), |n| format!("{}", bytes(per(n))));
+                .map_or("bytes unknown".to_owned(), |n| bytes(per(n)));
             format!("{name} {part} of the time and {moved}")
         });
         let rows: Vec<_> = rows.collect();
