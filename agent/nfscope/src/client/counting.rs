@@ -396,11 +396,8 @@ mod tests {
         let told = Counting::Own(own).end(Some(&mut source), LONG);
         assert_eq!(told.files.unwrap_err(), TOO_MANY);
         let text = who(&Of::All, &told.who.unwrap()).unwrap().text;
-        assert!(text.starts_with("200 operations"), "{text}");
-        assert!(
-            text.contains("192.0.2.7 has 100 % of that, export /a"),
-            "{text}"
-        );
+        assert!(text.contains("that 200 operations took"), "{text}");
+        assert!(text.contains(", export /a"), "{text}");
         let by = (source.broken_down.iter()).map(|w| w.as_ref().map(|w| w.by.len()));
         assert_eq!(by.collect::<Vec<_>>(), [Some(4), Some(3), None]);
     }

@@ -123,6 +123,12 @@ struct Reasons(Vec<(String, String)>);
 
 impl Reasons {
     fn number(&mut self, why: &str, fix: &str) -> String {
+        // What comes by itself needs no advice.
+        let fix = if !why.is_empty() && fix.starts_with("nothing to do") {
+            ""
+        } else {
+            fix
+        };
         let same = |(w, f): &(String, String)| w == why && f == fix;
         let at = self.0.iter().position(same).unwrap_or_else(|| {
             self.0.push((why.to_owned(), fix.to_owned()));
@@ -203,9 +209,12 @@ impl Page {
                 true => format!(": {}", distinct(g.programs()).join(", ")),
                 false => String::new(),
             };
-            let part = format!("{what}{lacks}{why}");
-            if !text.contains(&part) {
-                text.push(part);
+            let part = format!("{what}{lacks}");
+            match text.iter_mut().find(|t| t.starts_with(&part)) {
+                // The same for another reason.
+                Some(same) if !why.is_empty() && !same.contains(why.trim()) => *same += &why,
+                Some(_) => {}
+                None => text.push(part + &why),
             }
         }
         self.line(worst, subject, &text.join("; "));

@@ -191,7 +191,7 @@ part log         /a: ext4 on sda1, log on sdb1; waits and commits; exported asyn
 part disks       time, queue and bytes of requests to block devices; by a fallback [6]
 
 [1]  fix: start the NFS server
-[2]  why: module nfsd is not loaded; fix: nothing to do: it attaches when that appears
+[2]  module nfsd is not loaded
 [3]  no tracepoint
 [4]  fix: export /a with the option sync
 [5]  why: no BTF of module jbd2; fix: a kernel with CONFIG_DEBUG_INFO_BTF_MODULES=y
