@@ -133,7 +133,8 @@ pub fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {
     let page = nfscope(server, "", "check")?;
     assert_eq!(page.status, 3, "{page:?}");
     for part in [
-        "ok   operations",
+        "part operations",
+        "; by a fallback",
         "part phases",
         "; without: ",
         "why: ",

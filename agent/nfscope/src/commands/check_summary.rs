@@ -210,7 +210,7 @@ impl Page {
                 false => String::new(),
             };
             let part = format!("{what}{lacks}");
-            match text.iter_mut().find(|t| t.starts_with(&part)) {
+            match (text.iter_mut()).find(|t| t.split(" [").next() == Some(&part)) {
                 // The same for another reason.
                 Some(same) if !why.is_empty() && !same.contains(why.trim()) => *same += &why,
                 Some(_) => {}
