@@ -38,6 +38,7 @@ pub mod record;
 pub mod record_session;
 pub mod replay;
 pub mod report;
+mod report_data;
 mod report_names;
 mod report_text;
 pub mod slow;

@@ -3,6 +3,7 @@
 use crate::api::address;
 use crate::cli::ReportArgs;
 use crate::client::http;
+use crate::commands::report_data::{ended, seconds, windows};
 use crate::commands::report_names::Pseudonyms;
 use crate::commands::report_text;
 use crate::http::page_file::{self, Contents};
@@ -47,20 +48,6 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
         ));
     }
     Ok(print(&console::plain(&text))?)
-}
-
-/// Windows of what an agent has answered.
-pub(super) fn windows(data: &Value) -> impl Iterator<Item = &Value> {
-    data["windows"]["windows"].as_array().into_iter().flatten()
-}
-
-/// Seconds since 1970.
-pub(super) fn ended(window: &Value) -> f64 {
-    window["at"].as_f64().unwrap_or_default()
-}
-
-pub(super) fn seconds(window: &Value) -> f64 {
-    window["seconds"].as_f64().unwrap_or_default()
 }
 
 /// All that the page and the text are made of.

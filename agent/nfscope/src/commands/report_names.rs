@@ -1,6 +1,6 @@
 //! Pseudonyms for `nfscope report --anonymise`: the same name has the same one in the whole report.
 
-use crate::commands::report::windows;
+use crate::commands::report_data::windows;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

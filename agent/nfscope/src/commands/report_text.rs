@@ -1,6 +1,6 @@
 //! The report of `nfscope report` in some lines, for a chat.
 
-use crate::commands::report::{ended, seconds, windows};
+use crate::commands::report_data::{ended, seconds, windows};
 use nfscope_text::timestamp::local;
 use nfscope_text::units::{self, bytes, length, percent, rate};
 use serde_json::Value;

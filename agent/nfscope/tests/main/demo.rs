@@ -40,7 +40,7 @@ fn tables_and_a_comparison_need_no_agent() {
     let text = demo("top");
     assert_eq!(text.matches("coverage 100.0 %").count(), 3, "{text}");
     let text = demo("compare");
-    let write = text.split("\nWRITE 3").nth(1).unwrap_or_default();
+    let write = text.split("\nWRITE 3\n").nth(1).unwrap_or_default();
     let mean = write.lines().find(|l| l.trim_start().starts_with("mean"));
     assert!(mean.is_some_and(|l| l.contains("better")), "{text}");
 }
