@@ -75,6 +75,7 @@ def main():
             words = page.locator(".report pre").inner_text()
             assert "Finding slow_intent_log" in words and "Operations measured: NFSv3 100" in words, words
             # A drag selects, as on a page of an agent, and the selection has numbers.
+            page.locator("#heat").scroll_into_view_if_needed()
             box = page.locator("#heat").bounding_box()
             page.mouse.move(box["x"] + 500, box["y"] + 5)
             page.mouse.down()

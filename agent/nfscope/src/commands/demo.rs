@@ -19,7 +19,10 @@ use tempfile::TempDir;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 /// Length of a window of the past.
-const WINDOW: Duration = Duration::from_secs(120);
+const WINDOW: Duration = Duration::from_secs(300);
+/// The same of the last hours, of which more can be seen.
+const RECENT_WINDOW: Duration = Duration::from_secs(60);
+const RECENT: i64 = 2 * HOUR;
 /// Length of a window of the present.
 const LIVE_WINDOW: Duration = Duration::from_secs(10);
 /// The present in a round: so long it is slow, and then as usual.
@@ -77,7 +80,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
                 look(
                     ["top", "--interval", "5m"],
                     &file,
-                    now - incident.began + 2 * MINUTE,
+                    now - incident.began + 7 * MINUTE,
                 )?;
             }
             Ok(())
@@ -90,7 +93,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
                 look(
                     ["diagnose", "--for", "5m"],
                     &file,
-                    now - incident.began + 2 * MINUTE,
+                    now - incident.began + 7 * MINUTE,
                 )?;
             }
             Ok(())
@@ -211,7 +214,12 @@ fn past(dir: &Path, tape: &mut Tape, now: i64, port: u16) -> anyhow::Result<std:
         // As an agent does it, a recording for each hour.
         let until = (began + HOUR).min(now);
         let name = format!("history-{began}");
-        let hour = tape.recording(&name, began, WINDOW, |ms| (ms < until).then(|| scene(ms)))?;
+        let interval = if began < now - RECENT {
+            WINDOW
+        } else {
+            RECENT_WINDOW
+        };
+        let hour = tape.recording(&name, began, interval, |ms| (ms < until).then(|| scene(ms)))?;
         began = hour
             .windows
             .last()
