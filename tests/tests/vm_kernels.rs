@@ -422,8 +422,8 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
         faults::without_privileges_it_names_the_capabilities(&server)
     });
     checks.run("no BTF", || faults::without_btf_it_says_so(&server));
-    checks.run("a dead mount", || {
-        faults::a_dead_mount_stops_neither_scrapes_nor_signals(&server)
+    checks.run("paths that hang", || {
+        faults::a_path_that_hangs_stops_neither_scrapes_nor_signals(&server)
     });
     let agent = server.agent(&[])?;
     checks.run("an address in use", || {
