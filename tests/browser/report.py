@@ -1,4 +1,4 @@
-"""Looks at the page of `nfscope demo`, and at reports of it that are opened from a disk, and ends with an error at the first thing that is wrong.
+"""Looks at the page of `nfscope demo`, and at reports of it that are opened from a disk. Ends with an error at the first thing that is wrong.
 
 report.py URL REPORT ANONYMOUS [FOLDER]    FOLDER takes screenshots
 """
@@ -57,7 +57,8 @@ def main():
         said = []
         page = opened(browser, URL, said, [])
         # The day has three incidents, and two recordings of each side to compare.
-        until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in ["thread starvation", "slow disk", "slow intent log"]), 150)
+        kinds = ["thread starvation", "slow disk", "slow intent log"]
+        until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in kinds), 150)
         until("no recordings", lambda: page.locator("#show option").count() == 7)
         shot(page, "demo")
         assert said == [], said

@@ -29,7 +29,8 @@ const LIVE_WINDOW: Duration = Duration::from_secs(10);
 const SLOW: i64 = 15 * MINUTE;
 const ROUND: i64 = 20 * MINUTE;
 
-const NO_SERVER: &str = "This is no server. Every window was measured in a test machine; the demonstration puts them one behind the other.\n";
+const NO_SERVER: &str = "This is no server. Every window was measured in a test machine; \
+                         the demonstration puts them one behind the other.\n";
 
 /// Something that went wrong on that day.
 struct Incident {
@@ -102,7 +103,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
             let file = sides(dir.path(), &mut tape, now)?;
             print(NO_SERVER)?;
             print(
-                "Three recordings with a journal on a disk of 8 ms and 8 threads are compared with three on a disk of 1 ms and 16 threads. All \
+                "Three recordings with a journal on a disk of 8 ms and 8 threads are compared with \
+                 three on a disk of 1 ms and 16 threads. All \
                  are made of the same few windows, and so they differ less than recordings of a real server do.\n\n",
             )?;
             let names = ["before-1,before-2,before-3", "after-1,after-2,after-3"];

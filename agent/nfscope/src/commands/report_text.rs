@@ -123,7 +123,8 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
     }
     measured(&mut out, data);
     if anonymous {
-        out += "Names and addresses of hosts and clients, users, and paths are replaced. Kept are times, numbers, the kernel's release, and \
+        out += "Names and addresses of hosts and clients, users, and paths are replaced. Kept are \
+                times, numbers, the kernel's release, and \
                 names of devices, pools and file systems.\n";
     }
     let _ = writeln!(
