@@ -101,8 +101,9 @@ Examples:
 
 A browser opens the file from a disk, and it asks nobody for anything. Times
 before the last quarter of an hour need an agent with a history on the disk.
-With --anonymise the report keeps times, numbers, the kernel's release, and
-names of devices, pools and file systems.";
+With --anonymise hosts, clients, exports and volumes have pseudonyms, and each
+sentence is left out: it can have names. Kept are times, numbers, versions,
+names of findings and probes, and the kernel's names of devices.";
 
 pub(super) const TOP_EXAMPLES: &str = "\
 Examples:

@@ -444,7 +444,7 @@ pub struct ReportArgs {
     /// Time to report, up to now: 15m, 1h, 1d
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::last)]
     pub last: Duration,
-    /// Replace names and addresses of hosts, clients and users, and paths
+    /// Give pseudonyms to hosts, clients, exports and volumes, and leave out every sentence
     #[arg(long, alias = "anonymize")]
     pub anonymise: bool,
     /// Agent to ask [default: http://127.0.0.1:9943]

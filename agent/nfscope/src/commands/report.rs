@@ -4,7 +4,7 @@ use crate::api::address;
 use crate::cli::ReportArgs;
 use crate::client::http;
 use crate::commands::report_data::{ended, seconds, windows};
-use crate::commands::report_names::Pseudonyms;
+use crate::commands::report_names;
 use crate::commands::report_text;
 use crate::http::page_file::{self, Contents};
 use anyhow::{Context, ensure};
@@ -27,7 +27,7 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let url = args.url.clone().unwrap_or_else(address::default_url);
     let mut data = ask(&url, args.last)?;
     if args.anonymise {
-        Pseudonyms::of(&data).replace(&mut data);
+        data = report_names::anonymous(&data);
     }
     let text = report_text::write(&data, args.anonymise);
     if let Some(path) = &args.output {

@@ -1,204 +1,281 @@
-//! Pseudonyms for `nfscope report --anonymise`: the same name has the same one in the whole report.
+//! Pseudonyms for `nfscope report --anonymise`, by a list of what may stay.
+//!
+//! The list has every member that is kept, with its kind of value. A member that it does not have is left out, as is every sentence:
+//! a name in a sentence can be written in too many ways to be found.
 
-use crate::commands::report_data::windows;
-use serde_json::Value;
+use nfscope_model::finding::Kind;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What each name is called instead.
-pub(super) struct Pseudonyms {
-    /// Longest first: a path may begin with another one.
-    names: Vec<(String, String)>,
-    addresses: BTreeMap<IpAddr, String>,
+/// The text in place of each sentence.
+pub(super) const LEFT_OUT: &str = "left out: sentences can have names";
+
+/// Names that stand for nobody.
+const NOBODY: [&str; 5] = ["", "none", "unknown", "local", "other"];
+
+/// Kinds of values, and what becomes of them.
+enum Rule {
+    /// Numbers, and lists of them, stay.
+    Number,
+    /// Words of nfscope and of the protocol stay: `write`, `4.2`, `slow_disk`.
+    Word,
+    /// Of a kernel's release the numbers in front stay.
+    Release,
+    /// A name gets a pseudonym that begins with this.
+    Name(&'static str),
+    /// Names of block devices as the kernel gives them stay: `sda1`. Others get a pseudonym.
+    Volume,
+    /// Sentences are left out.
+    Sentence,
+    /// A list is empty afterwards.
+    Empty,
+    /// Numbers by a key that this says yes to.
+    By(fn(&str) -> bool),
+    /// An object with these members, or a list of such objects.
+    Object(&'static [(&'static str, Rule)]),
 }
 
-/// Members whose text is a name of a place or a person wherever they stand.
-const NAMES: [(&str, &str); 9] = [
-    ("export", "/export-"),
-    ("path", "/path-"),
-    ("called", "name-"),
-    ("client_name", "name-"),
-    ("user_name", "user-"),
-    ("user", "user-"),
-    ("mount", "mount-"),
-    ("host", "host-"),
-    ("file", "file-"),
-];
+use Rule::{By, Empty, Name, Number, Object, Release, Sentence, Volume, Word};
+
+const TIMES: Rule = Object(&[("count", Number), ("sum", Number), ("buckets", Number)]);
+
+const OPERATIONS: Rule = Object(&[
+    ("version", Word),
+    ("op", Word),
+    ("times", TIMES),
+    ("errors", Number),
+    ("phases", Number),
+]);
+
+const POOLS: Rule = Object(&[
+    ("pool", Word),
+    ("threads", Number),
+    ("busy", Number),
+    ("saturated", Number),
+    ("queue", TIMES),
+]);
+
+const LOGS: Rule = Object(&[
+    ("fs", Word),
+    ("volume", Volume),
+    ("waits", TIMES),
+    ("writes", TIMES),
+]);
+
+const DISKS: Rule = Object(&[
+    ("device", Volume),
+    ("op", Word),
+    ("times", TIMES),
+    ("bytes", Number),
+]);
+
+const MOVED: Rule = Object(&[("read", Number), ("written", Number)]);
+
+const CLIENTS: Rule = Object(&[
+    ("name", Name("client-")),
+    ("called", Name("name-")),
+    ("ops", Number),
+    ("seconds", Number),
+    ("moved", MOVED),
+    ("rtt", Number),
+    ("min_rtt", Number),
+]);
+
+const EXPORTS: Rule = Object(&[
+    ("name", Name("/export-")),
+    ("ops", Number),
+    ("seconds", Number),
+    ("moved", MOVED),
+    ("rtt", Number),
+    ("min_rtt", Number),
+]);
+
+const WINDOWS: Rule = Object(&[
+    ("at", Number),
+    ("seconds", Number),
+    ("ops", OPERATIONS),
+    ("rpc", OPERATIONS),
+    ("pools", POOLS),
+    ("logs", LOGS),
+    ("disks", DISKS),
+    ("clients", CLIENTS),
+    ("exports", EXPORTS),
+    ("coverage", By(is_version)),
+    ("lost", Number),
+    ("findings", By(is_kind)),
+]);
+
+const FINDING: Rule = Object(&[
+    ("kind", Word),
+    ("severity", Word),
+    ("share", Number),
+    ("summary", Sentence),
+    ("evidence", Empty),
+    ("advice", Sentence),
+]);
+
+const EPISODES: Rule = Object(&[
+    ("began", Number),
+    ("ended", Number),
+    ("worst_share", Number),
+    ("finding", FINDING),
+]);
+
+const RULED_OUT: Rule = Object(&[("kind", Word), ("share", Number), ("why", Sentence)]);
+
+const LAST_WINDOW: Rule = Object(&[
+    ("window_seconds", Number),
+    ("verdict", Word),
+    ("reason", Sentence),
+    ("requests", Number),
+    ("residence_seconds", Number),
+    ("incomplete", Sentence),
+    ("findings", FINDING),
+    ("ruled_out", RULED_OUT),
+    ("headroom", Empty),
+    ("warnings", Sentence),
+    ("outside", Sentence),
+    ("unseen", Sentence),
+]);
+
+const PROBES: Rule = Object(&[
+    ("probe", Word),
+    ("program", Word),
+    ("hook", Empty),
+    ("gives", Sentence),
+    ("required", Number),
+    ("state", Word),
+    ("reason", Sentence),
+    ("fix", Sentence),
+]);
+
+const REPORT: Rule = Object(&[
+    (
+        "windows",
+        Object(&[
+            ("host", Name("host-")),
+            ("kernel", Release),
+            ("version", Word),
+            ("edges", Number),
+            ("phases", Word),
+            ("rpc_phases", Word),
+            ("more", Number),
+            ("windows", WINDOWS),
+        ]),
+    ),
+    (
+        "findings",
+        Object(&[
+            ("active", EPISODES),
+            ("history", EPISODES),
+            ("last_window", LAST_WINDOW),
+        ]),
+    ),
+    (
+        "probes",
+        Object(&[
+            ("times_operations", Number),
+            ("reason", Sentence),
+            ("probes", PROBES),
+        ]),
+    ),
+    ("note", Sentence),
+]);
+
+/// The same data without names.
+pub(super) fn anonymous(data: &Value) -> Value {
+    Pseudonyms::default().apply(&REPORT, data)
+}
+
+/// Pseudonyms by name, for each beginning of a pseudonym: no two kinds of names share one.
+#[derive(Default)]
+struct Pseudonyms(BTreeMap<&'static str, BTreeMap<String, String>>);
 
 impl Pseudonyms {
-    /// For all names in this data.
-    pub(super) fn of(data: &Value) -> Pseudonyms {
-        let mut found: BTreeMap<String, &str> = BTreeMap::new();
-        let mut addresses = BTreeMap::new();
-        for w in windows(data) {
-            for (kind, prefix) in [("clients", "client-"), ("exports", "/export-")] {
-                for row in w[kind].as_array().into_iter().flatten() {
-                    // The row of all others.
-                    if let Some(name) = row["name"].as_str().filter(|n| *n != "other") {
-                        found.entry(name.to_owned()).or_insert(prefix);
-                    }
-                }
+    fn apply(&mut self, rule: &Rule, value: &Value) -> Value {
+        match (rule, value) {
+            (_, Value::Null) => Value::Null,
+            (Empty, Value::Array(_)) => Value::Array(Vec::new()),
+            (Empty, _) => "".into(),
+            (Sentence, Value::Array(all)) if all.is_empty() => value.clone(),
+            (Sentence, Value::Array(_)) => Value::Array(vec![LEFT_OUT.into()]),
+            (Sentence, Value::String(text)) if text.is_empty() => value.clone(),
+            (Sentence, _) => LEFT_OUT.into(),
+            (rule, Value::Array(all)) => all.iter().map(|v| self.apply(rule, v)).collect(),
+            (Number, Value::Number(_) | Value::Bool(_)) => value.clone(),
+            (Word, Value::String(text)) if text.is_empty() || is_word(text) => value.clone(),
+            (Word, Value::String(_)) => LEFT_OUT.into(),
+            (Release, Value::String(text)) => {
+                let end = text.find(|c: char| !(c.is_ascii_digit() || ".-".contains(c)));
+                let numbers = &text[..end.unwrap_or(text.len())];
+                numbers.trim_end_matches(['.', '-']).into()
             }
-        }
-        visit(data, &mut |member, text| {
-            let named = NAMES.iter().find(|(m, _)| *m == member);
-            if let Some((_, prefix)) = named.filter(|_| !text.is_empty()) {
-                found.entry(text.to_owned()).or_insert(prefix);
-            }
-            for address in words(text).filter_map(|(_, w)| w.parse().ok()) {
-                addresses.insert(address, String::new());
-            }
-        });
-        found.retain(|name, _| match name.parse() {
-            Ok(address) => {
-                addresses.insert(address, String::new());
-                false
-            }
-            Err(_) => true,
-        });
-        for (n, name) in addresses.values_mut().enumerate() {
-            *name = format!("client-{}", n + 1);
-        }
-        let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut names = Vec::new();
-        for (name, prefix) in found {
-            let n = counts.entry(prefix).or_default();
-            *n += 1;
-            names.push((name, format!("{prefix}{n}")));
-        }
-        names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        Pseudonyms { names, addresses }
-    }
-
-    /// Puts them in place of the names, in every text.
-    pub(super) fn replace(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => *text = self.text(text),
-            Value::Array(all) => all.iter_mut().for_each(|v| self.replace(v)),
-            Value::Object(all) => {
-                let old = std::mem::take(all);
-                for (key, mut v) in old {
-                    self.replace(&mut v);
-                    all.insert(self.text(&key), v);
-                }
-            }
-            _ => {}
+            (Name(prefix), Value::String(text)) => self.name(prefix, text).into(),
+            (Volume, Value::String(text)) if is_of_the_kernel(text) => value.clone(),
+            (Volume, Value::String(text)) => self.name("volume-", text).into(),
+            (By(is_kept), Value::Object(all)) => all
+                .iter()
+                .filter(|(key, _)| is_kept(key))
+                .map(|(key, v)| (key.clone(), self.apply(&Number, v)))
+                .collect::<Map<_, _>>()
+                .into(),
+            (Object(members), Value::Object(all)) => members
+                .iter()
+                .filter_map(|(member, rule)| {
+                    let v = all.get(*member)?;
+                    Some(((*member).to_owned(), self.apply(rule, v)))
+                })
+                .collect::<Map<_, _>>()
+                .into(),
+            // A value of another kind than is expected of this member.
+            _ => Value::Null,
         }
     }
 
-    fn text(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        'all: while let Some(c) = rest.chars().next() {
-            let begins = !out.ends_with(|c: char| c.is_alphanumeric());
-            for (name, pseudonym) in self.names.iter().filter(|_| begins) {
-                if let Some(behind) = rest.strip_prefix(name.as_str())
-                    && !behind.starts_with(|c: char| c.is_alphanumeric() || c == '_')
-                {
-                    out += pseudonym;
-                    rest = behind;
-                    continue 'all;
-                }
-            }
-            out.push(c);
-            rest = &rest[c.len_utf8()..];
+    fn name(&mut self, prefix: &'static str, text: &str) -> String {
+        if NOBODY.contains(&text) {
+            return text.to_owned();
         }
-        let mut done = String::with_capacity(out.len());
-        let mut at = 0;
-        for (start, word) in words(&out) {
-            let Ok(address) = word.parse::<IpAddr>() else {
-                continue;
-            };
-            let Some(name) = self.addresses.get(&address) else {
-                continue;
-            };
-            done += &out[at..start];
-            done += name;
-            at = start + word.len();
-        }
-        done + &out[at..]
+        let all = self.0.entry(prefix).or_default();
+        let n = all.len() + 1;
+        let known = all.entry(text.to_owned());
+        known.or_insert_with(|| format!("{prefix}{n}")).clone()
     }
 }
 
-/// Words that may be addresses, with where they begin.
-fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let part = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let start = at + text[at..].find(part)?;
-        let end = text[start..]
-            .find(|c| !part(c))
-            .map_or(text.len(), |n| start + n);
-        at = end;
-        Some((start, text[start..end].trim_end_matches(['.', ':'])))
-    })
+/// Whether a text may be a word of a fixed set: nothing that has the form of an address, a path or a sentence.
+fn is_word(text: &str) -> bool {
+    let part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-+".contains(c);
+    (1..=32).contains(&text.len()) && text.chars().all(part) && text.parse::<IpAddr>().is_err()
 }
 
-/// Each text with the member that has it.
-fn visit<'a>(value: &'a Value, take: &mut impl FnMut(&'a str, &'a str)) {
-    fn of<'a>(member: &'a str, value: &'a Value, take: &mut impl FnMut(&'a str, &'a str)) {
-        match value {
-            Value::String(text) => take(member, text),
-            Value::Array(all) => all.iter().for_each(|v| of(member, v, take)),
-            Value::Object(all) => {
-                for (key, v) in all {
-                    take("", key);
-                    of(key, v, take);
-                }
-            }
-            _ => {}
-        }
-    }
-    of("", value, take);
+/// Whether it is a version of NFS, such as `4.2`.
+fn is_version(text: &str) -> bool {
+    text.len() <= 3 && text.chars().all(|c| c.is_ascii_digit() || c == '.')
+}
+
+fn is_kind(text: &str) -> bool {
+    Kind::ALL.iter().any(|kind| kind.as_str() == text)
+}
+
+/// Whether it is a name that the kernel gives to a block device, and nobody else: `sda1`, `nvme0n1p2`, `dm-3`.
+fn is_of_the_kernel(device: &str) -> bool {
+    let digits = |t: &str| !t.is_empty() && t.chars().all(|c| c.is_ascii_digit());
+    let lettered = ["sd", "vd", "xvd", "hd"].iter().any(|kind| {
+        let Some(rest) = device.strip_prefix(kind) else {
+            return false;
+        };
+        let letters = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+        (1..=2).contains(&letters.len()) && letters.chars().all(|c| c.is_ascii_lowercase())
+    });
+    let numbered = ["dm-", "md", "loop", "zd", "nbd", "rbd", "sr", "zram"]
+        .iter()
+        .any(|kind| device.strip_prefix(kind).is_some_and(digits));
+    let mut rest = device.strip_prefix("nvme").map(|t| t.split(['n', 'p']));
+    lettered || numbered || rest.as_mut().is_some_and(|parts| parts.all(digits))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn names_are_replaced_everywhere_and_numbers_and_devices_stay() {
-        let mut data = json!({
-            "windows": {"host": "nfs1", "kernel": "6.12.0", "windows": [{
-                "at": 1.5, "seconds": 1.0,
-                "clients": [
-                    {"name": "192.0.2.7", "called": "db1.example", "ops": 3},
-                    {"name": "2001:db8::7", "ops": 3}, {"name": "other", "ops": 1}
-                ],
-                "exports": [{"name": "/srv/home"}, {"name": "/srv/home/alice"}],
-                "disks": [{"device": "sda1"}],
-            }]},
-            "findings": {"active": [{"finding": {
-                "summary": "clients 192.0.2.7 (db1.example) and [2001:db8::7]:700 of nfs1 write to /srv/home/alice on sda1.",
-                "advice": ["look at 192.0.2.9", "/srv/homes is another path", "nfs10 is another host"]
-            }}]},
-        });
-        let before = data.clone();
-        let names = Pseudonyms::of(&data);
-        names.replace(&mut data);
-        let finding = &data["findings"]["active"][0]["finding"];
-        assert_eq!(
-            finding["summary"],
-            "clients client-1 (name-1) and [client-3]:700 of host-1 write to /export-2 on sda1."
-        );
-        assert_eq!(
-            finding["advice"],
-            json!([
-                "look at client-2",
-                "/srv/homes is another path",
-                "nfs10 is another host"
-            ])
-        );
-        let window = &data["windows"]["windows"][0];
-        assert_eq!(window["clients"][0]["name"], "client-1");
-        assert_eq!(window["clients"][2]["name"], "other");
-        assert_eq!(window["exports"][1]["name"], "/export-2");
-        assert_eq!(window["disks"], before["windows"]["windows"][0]["disks"]);
-        assert_eq!(data["windows"]["kernel"], "6.12.0");
-        // The same names give the same pseudonyms.
-        let mut again = before.clone();
-        Pseudonyms::of(&before).replace(&mut again);
-        assert_eq!(again, data);
-    }
-}
+#[path = "report_names_tests.rs"]
+mod tests;

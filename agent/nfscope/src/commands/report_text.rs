@@ -1,6 +1,7 @@
 //! The report of `nfscope report` in some lines, for a chat.
 
 use crate::commands::report_data::{ended, seconds, windows};
+use crate::commands::report_names::LEFT_OUT;
 use nfscope_text::timestamp::local;
 use nfscope_text::units::{self, bytes, length, percent, rate};
 use serde_json::Value;
@@ -37,8 +38,12 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
         moment(end),
         length(Duration::from_secs_f64(total)),
     );
-    if let Some(note) = data["note"].as_str() {
-        let _ = writeln!(out, "{note}");
+    match data["note"].as_str() {
+        Some(LEFT_OUT) => out += "Only a part of the time that was asked for is here.\n",
+        Some(note) => {
+            let _ = writeln!(out, "{note}");
+        }
+        None => {}
     }
     let gap = (end - begin - total).max(0.0);
     if gap > 2.0 {
@@ -123,9 +128,8 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
     }
     measured(&mut out, data);
     if anonymous {
-        out += "Names and addresses of hosts and clients, users, and paths are replaced. Kept are \
-                times, numbers, the kernel's release, and \
-                names of devices, pools and file systems.\n";
+        out += "Hosts, clients, exports and volumes have pseudonyms, and sentences are left out: they can have names. Kept are times, \
+                numbers, versions, names of findings and probes, and names that the kernel gives to devices.\n";
     }
     let _ = writeln!(
         out,
@@ -248,7 +252,7 @@ fn findings(out: &mut String, data: &Value, total: f64) {
             .and_then(|e| e["finding"]["advice"][0].as_str())
             .unwrap_or_default();
         let sentence = |t: &str, lead: &str| match t.trim_end_matches('.') {
-            "" => String::new(),
+            "" | LEFT_OUT => String::new(),
             t => format!(" {lead}{t}."),
         };
         let text = sentence(summary, "") + &sentence(advice, "Advice: ");
@@ -279,7 +283,11 @@ fn measured(out: &mut String, data: &Value) {
         let state = p["state"].as_str().unwrap_or_default();
         let reason = p["reason"].as_str().unwrap_or_default();
         if ["unsupported", "waiting", "detached"].contains(&state) {
-            let line = format!("{} ({reason})", p["probe"].as_str().unwrap_or_default());
+            let probe = p["probe"].as_str().unwrap_or_default();
+            let line = match reason {
+                "" | LEFT_OUT => format!("{probe} ({state})"),
+                reason => format!("{probe} ({reason})"),
+            };
             if !why.contains(&line) {
                 why.push(line);
             }
