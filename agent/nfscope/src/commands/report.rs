@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// Seconds of a window of the disk. One that covers the begin of the memory has its middle before so many seconds after it.
+const DISK_WINDOW: f64 = 10.0;
 /// Windows of the past in one answer, at most.
 const COLUMNS: u32 = 400;
 /// Times that the page shows, in seconds; it has a choice of them.
@@ -67,23 +69,19 @@ fn ask(url: &str, last: Duration) -> anyhow::Result<Value> {
     let first = latest.first().map_or(end, |w| ended(w) - seconds(w));
     let mut note = Value::Null;
     if from < first {
-        // Windows of the disk are those of ten seconds, and the latest may wait to be written.
-        let path = format!("/windows?from={from:.3}&to={first:.3}&columns={COLUMNS}");
-        match http::json::<Value>(url, &path) {
+        let to = first + DISK_WINDOW;
+        let path = format!("/windows?from={from:.3}&to={to:.3}&columns={COLUMNS}");
+        match http::json_or_reason::<Value>(url, &path) {
             Ok(past) => {
-                let mut all: Vec<Value> = windows(&json!({ "windows": &past }))
-                    .filter(|w| ended(w) <= first + 0.01)
-                    .cloned()
-                    .collect();
-                if all.is_empty() {
+                let past: Vec<Value> = windows(&json!({ "windows": &past })).cloned().collect();
+                if past.iter().all(|w| ended(w) - seconds(w) >= first) {
                     note = "The agent's history has nothing of the time before.".into();
                 }
-                all.append(&mut latest);
-                latest = all;
+                latest = joined(past, latest);
             }
-            Err(e) => {
+            Err(why) => {
                 note = format!(
-                    "Only the latest {} are here, which the agent has in memory: {e}.",
+                    "Only the latest {} are here, which the agent has in memory: {why}.",
                     units::length(Duration::from_secs_f64(end - first))
                 )
                 .into();
@@ -102,4 +100,45 @@ fn ask(url: &str, last: Duration) -> anyhow::Result<Value> {
         "probes": http::json::<Value>(url, "/probes")?,
         "note": note,
     }))
+}
+
+/// Windows of the disk, and behind them windows of the memory that they do not cover: no time counts twice, and none is left out.
+fn joined(mut past: Vec<Value>, memory: Vec<Value>) -> Vec<Value> {
+    let begin = memory.first().map_or(f64::MAX, |w| ended(w) - seconds(w));
+    // A history with no more than the memory has is coarser, and no use.
+    past.retain(|w| ended(w) - seconds(w) < begin);
+    let until = past.last().map_or(f64::MIN, ended);
+    past.extend(
+        memory
+            .into_iter()
+            .filter(|w| ended(w) - seconds(w) / 2.0 >= until),
+    );
+    past
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(ends: impl IntoIterator<Item = (f64, f64)>) -> Vec<Value> {
+        let window = |(at, seconds)| json!({"at": at, "seconds": seconds});
+        ends.into_iter().map(window).collect()
+    }
+
+    #[test]
+    fn a_window_of_the_disk_that_ends_in_the_memory_is_kept_and_counts_once() {
+        let memory = || all((101..=120).map(|at| (f64::from(at), 1.0)));
+        // The memory begins at 100, and the disk has windows of ten seconds that end at 95, 105 and 115.
+        let past = all([(95.0, 10.0), (105.0, 10.0), (115.0, 10.0)]);
+        let both = joined(past, memory());
+        let total: f64 = both.iter().map(seconds).sum();
+        let (first, last) = (&both[0], &both[both.len() - 1]);
+        assert_eq!(total, ended(last) - (ended(first) - seconds(first)));
+        assert_eq!((ended(&both[1]), ended(&both[2])), (105.0, 106.0));
+        // A disk that has not been written yet leaves the gap that is there, and takes nothing away.
+        let total = |past| joined(past, memory()).iter().map(seconds).sum::<f64>();
+        assert_eq!(total(all([(85.0, 10.0)])), 30.0);
+        assert_eq!(total(all([(115.0, 10.0)])), 20.0);
+        assert_eq!(total(Vec::new()), 20.0);
+    }
 }
