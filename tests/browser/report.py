@@ -74,7 +74,7 @@ def main():
             clients = page.locator("#by").inner_text()
             assert ("client-1" in clients) == (file == ANONYMOUS), clients
             words = page.locator(".report pre").inner_text()
-            assert "Finding slow_intent_log" in words and "Operations measured: NFSv3 100" in words, words
+            assert "Finding slow_intent_log" in words and "Operations measured since the agent began: NFSv3 100" in words, words
             # A drag selects, as on a page of an agent, and the selection has numbers.
             page.locator("#heat").scroll_into_view_if_needed()
             box = page.locator("#heat").bounding_box()

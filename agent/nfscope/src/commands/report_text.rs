@@ -2,6 +2,7 @@
 
 use crate::commands::report_data::{ended, seconds, windows};
 use crate::commands::report_names::LEFT_OUT;
+use nfscope_model::finding::Kind;
 use nfscope_text::timestamp::local;
 use nfscope_text::units::{self, bytes, length, percent, rate};
 use serde_json::Value;
@@ -18,6 +19,8 @@ struct Sum {
     count: f64,
     seconds: Option<f64>,
     moved: Option<f64>,
+    /// True where bytes of some operations are not known.
+    lacks_bytes: bool,
     /// Numbers of operations by bucket.
     buckets: BTreeMap<u64, u64>,
 }
@@ -67,22 +70,41 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
     let exports = added(data, "exports", |e| text(&e["name"]));
     let count: f64 = ops.values().map(|o| o.count).sum();
     let time: f64 = ops.values().filter_map(|o| o.seconds).sum();
-    let moved: Option<f64> = clients
-        .values()
-        .filter_map(|c| c.moved)
-        .reduce(|a, b| a + b);
-    let per = |n: f64| n / total.max(1e-3);
+    let timed: f64 = windows(data).filter(|w| is_timed(w)).map(seconds).sum();
+    let per = |n: f64| n / timed.max(1e-3);
+    let moved_by = |sum: &Sum| match sum.moved {
+        Some(n) if sum.lacks_bytes => format!("at least {}", bytes(per(n))),
+        Some(n) => bytes(per(n)),
+        None => "bytes unknown".to_owned(),
+    };
+    let mut everybody = Sum::default();
+    for client in clients.values() {
+        everybody.lacks_bytes |= client.lacks_bytes;
+        if let Some(n) = client.moved {
+            *everybody.moved.get_or_insert(0.0) += n;
+        }
+    }
+    if total - timed > 2.0 {
+        let _ = writeln!(
+            out,
+            "Operations were not timed for {} of it; rates are those of the rest.",
+            length(Duration::from_secs_f64(total - timed))
+        );
+    }
+    let load = match timed > 0.0 {
+        true => format!("{} operations a second", rate(per(count))),
+        false => "operations unknown".to_owned(),
+    };
     let _ = writeln!(
         out,
-        "Load: {} operations a second, {}; a component operation of NFSv4 counts as one. {}",
-        rate(per(count)),
-        moved.map_or("bytes unknown".to_owned(), |n| format!(
-            "{} read and written",
-            bytes(per(n))
-        )),
+        "Load: {load}, {}; a component operation of NFSv4 counts as one. {}",
+        match everybody.moved {
+            Some(_) => moved_by(&everybody) + " read and written",
+            None => moved_by(&everybody),
+        },
         threads(data)
     );
-    findings(&mut out, data, total);
+    findings(&mut out, data, total, timed);
     let edges: Vec<f64> = all["edges"]
         .as_array()
         .into_iter()
@@ -110,10 +132,11 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
                 .seconds
                 .filter(|_| time > 0.0)
                 .map_or("?".to_owned(), |s| percent(s / time));
-            let moved = s
-                .moved
-                .map_or("bytes unknown".to_owned(), |n| bytes(per(n)));
-            format!("{name} {part} of the time and {moved}")
+            let name = match (kind, name.as_str()) {
+                ("Exports", "none") => "no export",
+                (_, name) => name,
+            };
+            format!("{name} {part} of the time and {}", moved_by(s))
         });
         let rows: Vec<_> = rows.collect();
         if !rows.is_empty() {
@@ -159,6 +182,8 @@ fn added(data: &Value, kind: &str, name: impl Fn(&Value) -> String) -> BTreeMap<
             row["moved"]["written"].as_f64(),
         ) {
             *sum.moved.get_or_insert(0.0) += read + written;
+        } else {
+            sum.lacks_bytes = true;
         }
         for bucket in times["buckets"].as_array().into_iter().flatten() {
             if let (Some(at), Some(n)) = (bucket[0].as_u64(), bucket[1].as_u64()) {
@@ -170,7 +195,7 @@ fn added(data: &Value, kind: &str, name: impl Fn(&Value) -> String) -> BTreeMap<
     all
 }
 
-/// Those with the most time, and where no times are known with the most operations.
+/// Rows with the most time, and where no times are known with the most operations.
 fn most(sums: &BTreeMap<String, Sum>) -> Vec<(&String, &Sum)> {
     let mut all: Vec<_> = sums.iter().collect();
     let of = |s: &Sum| (s.seconds.unwrap_or_default(), s.count);
@@ -181,6 +206,17 @@ fn most(sums: &BTreeMap<String, Sum>) -> Vec<(&String, &Sum)> {
     });
     all.truncate(MOST);
     all
+}
+
+/// Whether operations were timed in a window, with or without load.
+fn is_timed(window: &Value) -> bool {
+    let has = |v: &Value| match v {
+        Value::Array(all) => !all.is_empty(),
+        Value::Object(all) => !all.is_empty(),
+        _ => false,
+    };
+    let mut pools = window["pools"].as_array().into_iter().flatten();
+    has(&window["ops"]) || has(&window["coverage"]) || pools.any(|p| p["busy"].is_number())
 }
 
 /// The edge of the bucket that has the 99th of a hundred operations.
@@ -199,17 +235,17 @@ fn quantile(sum: &Sum, edges: &[f64]) -> String {
     "?".to_owned()
 }
 
-/// What nfsd threads did.
+/// The part of their time in which nfsd threads, of pools where that is known, had a request in hand.
 fn threads(data: &Value) -> String {
     let (mut busy, mut had, mut threads) = (None, 0.0, 0.0_f64);
     for w in windows(data) {
         let pools = w["pools"].as_array().into_iter().flatten();
         let mut now = 0.0;
         for pool in pools {
-            let n = pool["threads"].as_f64().unwrap_or_default();
-            now += n;
-            had += n * seconds(w);
             if let Some(s) = pool["busy"].as_f64() {
+                let n = pool["threads"].as_f64().unwrap_or_default();
+                now += n;
+                had += n * seconds(w);
                 *busy.get_or_insert(0.0) += s;
             }
         }
@@ -224,7 +260,41 @@ fn threads(data: &Value) -> String {
     }
 }
 
-fn findings(out: &mut String, data: &Value, total: f64) {
+/// Causes whose share is one of the time of requests in the server. Shares of others are of other things, which their sentences name.
+const OF_REQUEST_TIME: [Kind; 11] = [
+    Kind::ThreadStarvation,
+    Kind::SlowIntentLog,
+    Kind::SlowDisk,
+    Kind::WriteThrottle,
+    Kind::SlowUpcall,
+    Kind::DelegationRecalls,
+    Kind::MemoryReclaim,
+    Kind::CpuSaturation,
+    Kind::LockContention,
+    Kind::UnknownWaits,
+    Kind::SlowReply,
+];
+
+/// Why nothing can be said of causes where none is known; `None` where they were looked for.
+fn undiagnosed(data: &Value, timed: f64) -> Option<String> {
+    let with = |own: &str, reason: &Value| match reason.as_str() {
+        None | Some("" | LEFT_OUT) => own.to_owned(),
+        Some(reason) => format!("{own}: {}", reason.trim_end_matches('.')),
+    };
+    let (probes, last) = (&data["probes"], &data["findings"]["last_window"]);
+    if probes["times_operations"] == false {
+        return Some(with("operations are not timed", &probes["reason"]));
+    }
+    if timed <= 0.0 {
+        return Some("operations were not timed".to_owned());
+    }
+    if last.is_null() {
+        return Some("no ten seconds have been evaluated yet".to_owned());
+    }
+    (last["verdict"] == "unknown").then(|| with("not every cause can be seen", &last["reason"]))
+}
+
+fn findings(out: &mut String, data: &Value, total: f64, timed: f64) {
     let mut all: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for w in windows(data) {
         for (kind, share) in w["findings"].as_object().into_iter().flatten() {
@@ -234,7 +304,10 @@ fn findings(out: &mut String, data: &Value, total: f64) {
         }
     }
     if all.is_empty() {
-        *out += "Findings: none in this time.\n";
+        let _ = match undiagnosed(data, timed) {
+            Some(why) => writeln!(out, "Findings: unknown: {why}."),
+            None => writeln!(out, "Findings: none in this time."),
+        };
         return;
     }
     let report = &data["findings"];
@@ -256,11 +329,15 @@ fn findings(out: &mut String, data: &Value, total: f64) {
             t => format!(" {lead}{t}."),
         };
         let text = sentence(summary, "") + &sentence(advice, "Advice: ");
+        let share = match OF_REQUEST_TIME.iter().any(|k| k.as_str() == *kind) {
+            true => format!(", up to {} of request time", percent(*worst)),
+            false => String::new(),
+        };
+        // Windows of the disk are long, and the cause may have been there for a part of one.
         let _ = writeln!(
             out,
-            "Finding {kind}: in {} of the time, up to {} of request time.{text}",
+            "Finding {kind}: in windows that cover at most {} of the time{share}.{text}",
             percent(time / total.max(1e-3)),
-            percent(*worst)
         );
     }
     if all.len() > MOST {
@@ -269,6 +346,7 @@ fn findings(out: &mut String, data: &Value, total: f64) {
     }
 }
 
+/// Coverage, which is of all operations since the agent began, and probes, which are those of now.
 fn measured(out: &mut String, data: &Value) {
     let last = windows(data).last();
     let coverage = last
@@ -302,5 +380,12 @@ fn measured(out: &mut String, data: &Value) {
         true => "no probe is missing".to_owned(),
         false => format!("parts of these probes are missing: {}", why.join("; ")),
     };
-    let _ = writeln!(out, "Operations measured: {covered}; {missing}.");
+    let _ = writeln!(
+        out,
+        "Operations measured since the agent began: {covered}; now {missing}."
+    );
 }
+
+#[cfg(test)]
+#[path = "report_text_tests.rs"]
+mod tests;
