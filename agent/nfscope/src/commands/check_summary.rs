@@ -186,7 +186,16 @@ impl Page {
     /// A topic by its programs. `gives`: what it says where all is well.
     fn programs(&mut self, subject: &str, gives: &str, programs: &[&ProbeStatus]) {
         let measures = programs.iter().any(|p| p.state.measures());
-        let mut worst = Mark::Good;
+        let lacks_required = programs.iter().any(|p| p.required && !p.state.measures());
+        let mut worst = if lacks_required {
+            Mark::Bad
+        } else {
+            Mark::Good
+        };
+        let waits = match programs.iter().any(|p| p.probe == "nfsd") {
+            true => "not measured (waiting for the server)",
+            false => "not measured (waiting)",
+        };
         let mut text = vec![gives.to_owned()];
         for g in group(programs.iter().copied()) {
             let p = g.first();
@@ -195,8 +204,10 @@ impl Page {
                 ProbeState::Unused if measures => continue,
                 ProbeState::Unused => (Mark::Good, "not in use here"),
                 ProbeState::Fallback => (Mark::Warn, "by a fallback"),
-                ProbeState::Waiting => (Mark::Warn, "later"),
-                ProbeState::Detached => (Mark::Warn, "detached"),
+                ProbeState::Waiting if measures => (Mark::Warn, "later"),
+                ProbeState::Waiting => (Mark::Bad, waits),
+                ProbeState::Detached if measures => (Mark::Warn, "detached"),
+                ProbeState::Detached => (Mark::Bad, "not measured (detached)"),
                 ProbeState::Unsupported if measures => (Mark::Warn, "without"),
                 ProbeState::Unsupported => (Mark::Bad, "not measured"),
             };

@@ -182,8 +182,10 @@ fn each_thing_that_will_be_missing_is_said_with_one_reason() {
         "\
 no   NFS operations cannot be timed
 no   host        kernel 6.12.0; module nfsd not loaded [1]
-part operations  each NFSv3 and NFSv4 operation: count, latency, bytes, errors, client, export; later [2]
-part queue       the time from the arrival of a request until a thread takes it; later [2]
+no   operations  each NFSv3 and NFSv4 operation: count, latency, bytes, errors, client, export; not measured
+                 (waiting for the server) [2]
+no   queue       the time from the arrival of a request until a thread takes it; not measured (waiting for the
+                 server) [2]
 part phases      where the time of an operation goes: CPU, run queue, log, disk, other waits; without: waits
                  for memory [3]
 part log         /a: ext4 on sda1, log on sdb1; waits and commits; exported async [4]; unsupported: waits for
@@ -200,6 +202,50 @@ part disks       time, queue and bytes of requests to block devices; by a fallba
 Each program and fact: `nfscope check --all`
 "
     );
+}
+
+#[test]
+fn a_topic_without_a_required_program_is_not_measured() {
+    let shown = |states: [ProbeState; 2]| {
+        let [first, second] = states.map(|state| {
+            let why = if state == ProbeState::Attached {
+                ["", ""]
+            } else {
+                ["reason", ""]
+            };
+            program("nfsd", "nfsd_send", "its end", state, why)
+        });
+        let report = Report {
+            verdict: Verdict::None,
+            facts: Vec::new(),
+            exports: Vec::new(),
+            probes: vec![
+                ProbeStatus {
+                    required: true,
+                    ..first
+                },
+                second,
+            ],
+            unseen: Vec::new(),
+        };
+        render(&report, false).lines().nth(1).unwrap().to_owned()
+    };
+    for state in [
+        ProbeState::Unsupported,
+        ProbeState::Waiting,
+        ProbeState::Detached,
+    ] {
+        let line = shown([state, ProbeState::Attached]);
+        assert!(line.starts_with("no   operations"), "{line}");
+        // Without the rest it is no part of a topic, either.
+        let line = shown([state, state]);
+        assert!(
+            line.starts_with("no   operations") && line.contains("not measured"),
+            "{line}"
+        );
+        let line = shown([ProbeState::Attached, state]);
+        assert!(line.starts_with("part operations"), "{line}");
+    }
 }
 
 /// A program of the probe nfsd whose subject is another must be named by [`topic`]; these are of the operations.
