@@ -51,10 +51,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             user: given.user.clone(),
             password_file: given.password_file.clone(),
         };
-        if let Some(url) = asks.url {
-            *url = access.complete(url, asks.whom)?;
-        }
-        settings::complete(asks.whom, asks.url, &mut access)?;
+        settings::complete(asks.whom, asks.url, asks.also, &mut access)?;
         access::set(access)?;
     }
     match command {

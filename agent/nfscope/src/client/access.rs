@@ -43,13 +43,17 @@ pub struct Access {
 }
 
 impl Access {
+    /// Whether something is given that only TLS has.
+    pub(super) fn means_tls(&self) -> bool {
+        self.ca_file.is_some() || self.fingerprint.is_some() || self.certificate.is_some()
+    }
+
     /// A URL as it was typed, with the scheme and the port that it leaves out.
     ///
     /// # Errors
     /// When it has no scheme, and only a guess would say whether a password is sent without encryption.
     pub fn complete(&self, url: &str, whom: Whom) -> anyhow::Result<String> {
-        let encrypted =
-            self.ca_file.is_some() || self.fingerprint.is_some() || self.certificate.is_some();
+        let encrypted = self.means_tls();
         ensure!(
             encrypted || self.user.is_none() || url.contains("://"),
             "`{url}`: with --user, say how the password is sent: https://{url} encrypts it, http://{url} does not"

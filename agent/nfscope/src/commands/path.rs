@@ -1,6 +1,6 @@
 //! `nfscope path`: the way of this client's RPCs to a server and back, by both agents.
 
-use crate::api::address::{self, Whom};
+use crate::api::address;
 use crate::cli::PathArgs;
 use crate::client::http;
 use crate::commands::path_join::{Parts, Path, PathVersion, join};
@@ -19,7 +19,7 @@ use std::thread;
 /// # Errors
 /// When an agent does not answer or does not measure what is asked for, or when the two windows cannot be joined.
 pub fn run(args: &PathArgs) -> anyhow::Result<String> {
-    let server = address::complete(&args.server, Whom::Agent, false);
+    let server = args.server.clone();
     let own = args.url.clone().unwrap_or_else(address::default_url);
     let host = address::parse(&server, "").context(address::BadUrl(server.clone()))?;
     let mut names = vec![host.name().to_owned()];

@@ -301,6 +301,19 @@ fn a_settings_file_has_what_the_command_line_lacks() {
     let top = ["top", "--once", "--interval", "500ms"];
     assert_eq!(run(&top), (Some(0), String::new()));
     assert_eq!(run(&["check", "--url", &url]).1, "");
+    // The file says that this host speaks TLS, of whoever is asked.
+    let short = format!("localhost:{}", a.port());
+    for short in ["localhost", &short] {
+        assert_eq!(
+            run(&[&top[..], &["--url", short]].concat()),
+            (Some(0), String::new())
+        );
+    }
+    let (_, said) = run(&["path", "localhost", "--duration", "1s", "--url", &short]);
+    assert!(
+        !said.contains("TLS") && !said.contains("password"),
+        "{said}"
+    );
     // An agent is no Prometheus, but it was let in.
     let history = [
         "baseline",
@@ -423,14 +436,17 @@ fn a_url_without_a_scheme_is_completed_unless_a_password_would_go_with_it() {
         None,
     );
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    let (code, said) = command(
-        &["top", "--once", "--url", "nfs1", "--user", "alice"],
-        Some("secret"),
-    );
-    assert!(
-        code == Some(1) && said.contains("say how the password is sent: https://nfs1 encrypts it"),
-        "{said}"
-    );
+    for asked in [
+        &["top", "--once", "--url", "nfs1"][..],
+        &["path", "nfs1", "--url", "http://127.0.0.1:1"],
+    ] {
+        let (code, said) = command(&[asked, &["--user", "alice"]].concat(), Some("secret"));
+        assert!(
+            code == Some(1)
+                && said.contains("say how the password is sent: https://nfs1 encrypts it"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
