@@ -10,9 +10,9 @@ use std::env::var_os;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where it is for all users.
+/// The file of all users.
 const OF_THE_HOST: &str = "/etc/nfscope/client.toml";
-/// Where it is below a user's directory for settings.
+/// The file of one user, below the user's directory for settings.
 const OF_A_USER: &str = "nfscope/client.toml";
 
 #[derive(Debug, Default, Deserialize)]
@@ -22,11 +22,11 @@ struct Settings {
     prometheus: Option<Section>,
 }
 
-/// How one is asked. Paths are relative to the file.
+/// Access to an agent or a Prometheus. Paths are relative to the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
-    /// Whom a command asks that is given no URL.
+    /// Agent or Prometheus that a command asks that is given no URL.
     url: Option<String>,
     /// Other hosts where the rest holds as well.
     #[serde(default)]
@@ -39,8 +39,8 @@ struct Section {
     password_file: Option<PathBuf>,
 }
 
-/// Adds what the user's file says, or without one this host's, to what the command line says. URLs get what they leave out, `also` that of
-/// another agent that is asked with the same access.
+/// Completion of a command line: adds what the user's file says, or without one this host's. URLs get what they leave out, `also` that
+/// of another agent that is asked with the same access.
 ///
 /// # Errors
 /// When the file cannot be read, or is not as it should be; and when nothing says whether a password would be encrypted.
@@ -51,7 +51,7 @@ pub fn complete(
     access: &mut Access,
 ) -> anyhow::Result<()> {
     add(whom, url, also.as_deref_mut(), access)?;
-    // Where the file has decided, they are complete.
+    // URLs that the file has decided about are complete.
     for url in url.iter_mut().chain(also) {
         *url = access.complete(url, whom)?;
     }
@@ -68,7 +68,7 @@ fn add(
         match std::fs::read_to_string(&path) {
             Ok(text) => return from(&path, &text, whom, url, also, access),
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            // Of another user, whose home a program such as setpriv has left in HOME. A host's own file is for everybody.
+            // A file of another user, whose home a program such as setpriv has left in HOME. A host's own file is for everybody.
             Err(e) if e.kind() == ErrorKind::PermissionDenied && path != Path::new(OF_THE_HOST) => {
                 warn(&format!("settings {} are left out: {e}", path.display()));
             }
@@ -80,7 +80,7 @@ fn add(
     Ok(())
 }
 
-/// Where the file may be, the first to look at first.
+/// Places of the file, the first to look at first.
 fn places() -> impl Iterator<Item = PathBuf> {
     let given = |name| var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let user = given("XDG_CONFIG_HOME").or_else(|| Some(given("HOME")?.join(".config")));
@@ -136,7 +136,7 @@ fn from(
 }
 
 impl Section {
-    /// A URL as it was typed. Of a host that the section names, the section says whether it speaks TLS.
+    /// A URL as it was typed, with what it leaves out. The section says whether a host that it names speaks TLS.
     fn completed(&self, typed: &str, whom: Whom, access: &Access) -> anyhow::Result<String> {
         if access.means_tls() || typed.contains("://") {
             return access.complete(typed, whom);

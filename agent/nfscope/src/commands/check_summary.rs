@@ -56,7 +56,7 @@ impl Topic {
         }
     }
 
-    /// What an admin gets.
+    /// Measurements that an admin gets.
     fn gives(self) -> &'static str {
         match self {
             Topic::Operations => {
@@ -123,7 +123,7 @@ struct Reasons(Vec<(String, String)>);
 
 impl Reasons {
     fn number(&mut self, why: &str, fix: &str) -> String {
-        // What comes by itself needs no advice.
+        // A program that comes by itself needs no advice.
         let fix = if !why.is_empty() && fix.starts_with("nothing to do") {
             ""
         } else {
@@ -158,7 +158,7 @@ impl Page {
     }
 
     fn host(&mut self, report: &Report) {
-        // What stands in the way has its own fix, and others are shown because somebody will ask for them.
+        // A fact that stands in the way has its own fix, and others are shown because somebody will ask for them.
         let shown = ["kernel", "kernel memory", "agent"];
         let facts = report
             .facts
@@ -349,7 +349,7 @@ impl Page {
     }
 }
 
-/// What programs give, each once.
+/// Measurements of programs, each once.
 fn distinct<'a>(programs: &[&'a ProbeStatus]) -> Vec<&'a str> {
     let mut all: Vec<&str> = Vec::new();
     for p in programs {

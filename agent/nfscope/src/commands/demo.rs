@@ -29,8 +29,8 @@ const LIVE_WINDOW: Duration = Duration::from_secs(10);
 const SLOW: i64 = 15 * MINUTE;
 const ROUND: i64 = 20 * MINUTE;
 
-const NO_SERVER: &str = "This is no server. Every window was measured in a test machine; \
-                         the demonstration puts them one behind the other.\n";
+const NO_SERVER: &str = "This is no server. Each window adds up copies of some of eight windows that were measured in \
+                         test machines;\nintervals of `compare` show the form only.\n";
 
 /// Something that went wrong on that day.
 struct Incident {
@@ -62,7 +62,7 @@ const INCIDENTS: [Incident; 3] = [
     },
 ];
 
-/// Shows it.
+/// The demonstration.
 ///
 /// # Errors
 /// When there is no room for the recording in the directory for temporary files, or the port is in use.
@@ -104,8 +104,8 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
             print(NO_SERVER)?;
             print(
                 "Three recordings with a journal on a disk of 8 ms and 8 threads are compared with \
-                 three on a disk of 1 ms and 16 threads. All \
-                 are made of the same few windows, and so they differ less than recordings of a real server do.\n\n",
+                 three on a disk of 1 ms and 16 threads. Copies of the same \
+                 windows differ less than recordings of a real server do.\n\n",
             )?;
             let names = ["before-1,before-2,before-3", "after-1,after-2,after-3"];
             let words = [
@@ -213,7 +213,7 @@ fn past(dir: &Path, tape: &mut Tape, now: i64, port: u16) -> anyhow::Result<std:
     };
     let mut began = now - 24 * HOUR;
     while began < now {
-        // As an agent does it, a recording for each hour.
+        // A recording for each hour, as an agent has them.
         let until = (began + HOUR).min(now);
         let name = format!("history-{began}");
         let interval = if began < now - RECENT {

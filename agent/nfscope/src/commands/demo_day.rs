@@ -1,7 +1,7 @@
 //! The recording of `nfscope demo`: windows that were measured in machines of the lab, one behind the other until they make a day.
 //!
-//! Each minute is some of these windows as often as chance says, added up: every number in it was measured, and their sums are exact. Only
-//! which follows which is made up. `cargo run -p nfscope --example demo_tape` puts the windows into the file that the program carries.
+//! Each minute adds up copies of some of these windows, as often as chance says. Numbers of a copy were measured, and how they vary from
+//! minute to minute is made up. `cargo run -p nfscope --example demo_tape` puts the windows into the file that the program carries.
 
 use anyhow::Context;
 use flate2::read::GzDecoder;
@@ -27,7 +27,7 @@ pub const SCENARIOS: [&str; 8] = [
     "log-1ms",
 ];
 
-/// What the server is called, which no machine of the lab is.
+/// Name of the server, which no machine of the lab has.
 const HOST: &str = "nfs-demo";
 
 const TAPE: &[u8] = include_bytes!("demo_tape.json.gz");
@@ -74,18 +74,18 @@ struct Template {
     samples: Vec<(u32, nfscope_model::Sample)>,
 }
 
-/// All that the program carries.
+/// The recording that the program carries.
 pub(super) struct Tape {
     series: Vec<SeriesKey>,
     templates: HashMap<String, Template>,
     kernel: Option<String>,
     chance: Chance,
-    /// What is found in a scene, as samples of a window.
+    /// Findings in a scene, as samples of a window.
     findings: HashMap<Scene, Vec<(u32, Sample)>>,
 }
 
 impl Tape {
-    /// Reads it.
+    /// The recording, read.
     ///
     /// # Errors
     /// None that a program with its own tape can have.
@@ -111,7 +111,7 @@ impl Tape {
         let mut templates = HashMap::new();
         for taped in all {
             let mut samples = Vec::new();
-            // What was found then is not what is found in a sum of windows.
+            // Findings of then are not those of a sum of windows.
             let told = [&family::BOTTLENECK_ACTIVE, &family::BOTTLENECK_SCORE].map(|f| f.info.name);
             let measured = taped.delta.all().filter(|(name, _)| !told.contains(name));
             for (family, all) in measured {
@@ -190,7 +190,7 @@ impl Tape {
         Ok(window)
     }
 
-    /// What the diagnosis finds in a window, as the history of an agent has it.
+    /// Findings of the diagnosis in a window, as the history of an agent has them.
     fn find(&self, window: &RecordedWindow) -> anyhow::Result<Vec<(u32, Sample)>> {
         let mut merger = Merger::new(self.series.clone(), |_| true);
         merger.add(window);
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// What is counted by the kernel and by the probes stays the same, because whole windows are added.
+    /// Counts of the kernel and of the probes stay the same, because whole windows are added.
     #[test]
     fn windows_of_a_scene_follow_each_other_and_count_what_was_measured() {
         let mut tape = Tape::read().unwrap();

@@ -52,7 +52,7 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
     Ok(print(&console::plain(&text))?)
 }
 
-/// All that the page and the text are made of.
+/// Answers of the agent that the page and the text are made of.
 fn ask(url: &str, last: Duration) -> anyhow::Result<Value> {
     let mut answer: Value = http::json(url, "/windows")?;
     let mut latest: Vec<Value> = windows(&json!({ "windows": &answer })).cloned().collect();

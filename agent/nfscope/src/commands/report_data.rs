@@ -1,4 +1,4 @@
-//! What an agent has answered for a report, as JSON.
+//! Answers of an agent for a report, as JSON.
 
 use serde_json::Value;
 

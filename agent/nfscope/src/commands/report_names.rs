@@ -20,7 +20,7 @@ enum Rule {
     Number,
     /// Words of nfscope and of the protocol stay: `write`, `4.2`, `slow_disk`.
     Word,
-    /// Of a kernel's release the numbers in front stay.
+    /// The numbers in front of a kernel's release stay.
     Release,
     /// A name gets a pseudonym that begins with this.
     Name(&'static str),
@@ -244,13 +244,13 @@ impl Pseudonyms {
     }
 }
 
-/// Whether a text may be a word of a fixed set: nothing that has the form of an address, a path or a sentence.
+/// A text that may be a word of a fixed set has nothing with the form of an address, a path or a sentence.
 fn is_word(text: &str) -> bool {
     let part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-+".contains(c);
     (1..=32).contains(&text.len()) && text.chars().all(part) && text.parse::<IpAddr>().is_err()
 }
 
-/// Whether it is a version of NFS, such as `4.2`.
+/// A version of NFS, such as `4.2`.
 fn is_version(text: &str) -> bool {
     text.len() <= 3 && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
@@ -259,7 +259,7 @@ fn is_kind(text: &str) -> bool {
     Kind::ALL.iter().any(|kind| kind.as_str() == text)
 }
 
-/// Whether it is a name that the kernel gives to a block device, and nobody else: `sda1`, `nvme0n1p2`, `dm-3`.
+/// A name that the kernel gives to a block device, and nobody else: `sda1`, `nvme0n1p2`, `dm-3`.
 fn is_of_the_kernel(device: &str) -> bool {
     let digits = |t: &str| !t.is_empty() && t.chars().all(|c| c.is_ascii_digit());
     let lettered = ["sd", "vd", "xvd", "hd"].iter().any(|kind| {

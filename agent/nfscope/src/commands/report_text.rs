@@ -208,7 +208,7 @@ fn most(sums: &BTreeMap<String, Sum>) -> Vec<(&String, &Sum)> {
     all
 }
 
-/// Whether operations were timed in a window, with or without load.
+/// Operations were timed in such a window, with or without load.
 fn is_timed(window: &Value) -> bool {
     let has = |v: &Value| match v {
         Value::Array(all) => !all.is_empty(),
@@ -275,7 +275,7 @@ const OF_REQUEST_TIME: [Kind; 11] = [
     Kind::SlowReply,
 ];
 
-/// Why nothing can be said of causes where none is known; `None` where they were looked for.
+/// The reason why nothing can be said of causes where none is known; `None` where they were looked for.
 fn undiagnosed(data: &Value, timed: f64) -> Option<String> {
     let with = |own: &str, reason: &Value| match reason.as_str() {
         None | Some("" | LEFT_OUT) => own.to_owned(),

@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// Answers of the agent, told by a file. It must stand before the page's own script, which asks at once.
+/// Answers of the agent, told by a file. The script must stand before the page's own script, which asks at once.
 const ANSWERS: &str = include_str!("page_file.js");
 const STYLE: &str = include_str!("page_file.css");
 
-/// What stands in the file.
+/// Contents of the file.
 pub struct Contents<'a> {
     /// Title of the document.
     pub title: &'a str,
@@ -141,7 +141,7 @@ mod tests {
             "all but the style and main.js"
         );
         assert_eq!(page.matches("<main>").count(), 1);
-        // What a module imports is in the map.
+        // Names that a module imports are in the map.
         for asset in page_assets::all() {
             for line in bare(asset.text)
                 .lines()
